@@ -1,0 +1,25 @@
+# Warnings and floating-point rules that every target shares.
+function(stepcast_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow $<$<BOOL:${STEPCAST_WERROR}>:-Werror>
+    -ffp-contract=off)  # the same bits from gcc and clang
+endfunction()
+
+# stepcast_library(core SOURCES a.cpp PUBLIC ... PRIVATE ...): one static library a folder.
+function(stepcast_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  stepcast_options(${name})
+endfunction()
+
+# stepcast_tests(core SOURCES a_test.cpp LIBRARIES core): one executable a folder, one process a TEST_CASE
+# (SimGrid 3.32 keeps its clock and its configuration across engines).
+function(stepcast_tests folder)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${folder}_tests ${arg_SOURCES})
+  target_link_libraries(${folder}_tests PRIVATE ${arg_LIBRARIES} Catch2::Catch2WithMain)
+  target_compile_definitions(${folder}_tests PRIVATE STEPCAST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  stepcast_options(${folder}_tests)
+  catch_discover_tests(${folder}_tests TEST_PREFIX "${folder}: " PROPERTIES TIMEOUT 300)
+endfunction()
