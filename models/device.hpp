@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/units.hpp"
+#include "core/yaml.hpp"
+
+namespace stepcast {
+
+/// A training rate of one device that somebody published; calibrates derived traces, nothing else.
+struct DeviceRate {
+  std::string model;
+  std::int64_t batch = 1;
+  double samples_per_second = 0;
+  std::string source;
+};
+
+/// One GPU or one CPU socket, as the roofline rule and the memory verdict need it (`models/devices/NAME.yaml`).
+struct Device {
+  std::string name;
+  FlopsPerSecond peak;               ///< fp32 multiply-adds counted as two
+  BytesPerSecond memory_bandwidth;
+  Bytes memory;                      ///< as sold
+  Bytes usable_memory;               ///< what a training process can allocate
+  Seconds launch_overhead;           ///< of one kernel; 0 on CPUs
+  std::vector<DeviceRate> rates;
+};
+
+Device read_device(const YamlValue& value);
+
+}  // namespace stepcast
