@@ -29,7 +29,11 @@ using Flops = Quantity<struct FlopUnit>;
 using BytesPerSecond = Quantity<struct BytePerSecondUnit>;
 using FlopsPerSecond = Quantity<struct FlopPerSecondUnit>;
 
-constexpr Seconds operator/(Bytes b, BytesPerSecond rate) { return {b.value / rate.value}; }
-constexpr Seconds operator/(Flops f, FlopsPerSecond rate) { return {f.value / rate.value}; }
+constexpr Seconds operator/(Bytes b, BytesPerSecond rate) {
+  return {b.value / rate.value};
+}
+constexpr Seconds operator/(Flops f, FlopsPerSecond rate) {
+  return {f.value / rate.value};
+}
 
 }  // namespace stepcast

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,39 +13,35 @@
 
 namespace stepcast {
 
-/// Where a node was written; printed as `FILE:LINE:COL`. `line` 0 means the command line (`file` is then the option).
+/// Where a node was written; printed as `FILE:LINE:COL`. `line` 0 means the command line (`file` is then the
+/// option).
 struct Place {
   std::shared_ptr<const std::string> file;
   int line = 0;    ///< from 1
   int column = 0;  ///< from 1
 };
 
-/// One node of a YAML file, aliases expanded. Plain data, so a sweep can replace any of it (scenarios/overrides.hpp).
+/// One node of a YAML file, aliases expanded. Plain data, so a sweep can replace any of it
+/// (scenarios/overrides.hpp).
 struct YamlNode {
   enum class Kind { nothing, scalar, sequence, mapping };
 
   Kind kind = Kind::nothing;
-  Place place;                                              ///< of the value
-  bool quoted = false;                                      ///< a quoted scalar is always text
-  std::string text;                                         ///< scalar
-  std::vector<YamlNode> items;                              ///< sequence
-  std::vector<std::pair<YamlNode, YamlNode>> entries;       ///< mapping: (key scalar, value), in file order
+  Place place;                                         ///< of the value
+  bool quoted = false;                                 ///< a quoted scalar is always text
+  std::string text;                                    ///< scalar
+  std::vector<YamlNode> items;                         ///< sequence
+  std::vector<std::pair<YamlNode, YamlNode>> entries;  ///< mapping: (key scalar, value), in file order
 
-  const YamlNode* find(std::string_view key) const;         ///< value of `key` in a mapping, or null
+  const YamlNode* find(std::string_view key) const;  ///< value of `key` in a mapping, or null
 };
 
-/// Parses one YAML file through the gate of docs/input.md: one document, at most 1 MiB, 64 levels, 200,000 nodes,
-/// UTF-8, no tags, no duplicate keys, no merge keys. Throws InputError naming file, line and column.
+/// Parses one YAML file through the gate of docs/input.md: one document, at most 1 MiB, 64 levels, 200,000
+/// nodes, UTF-8, no tags, no duplicate keys, no merge keys. Throws InputError naming file, line and column.
 YamlNode read_yaml(const std::filesystem::path& file);
 YamlNode parse_yaml(std::string_view text, const std::string& file_name);
 
-/// Range of an integer or a number; `word` is printed after "expected", such as "an integer >= 1".
-struct IntegerRange {
-  std::int64_t low, high;
-};
-
 class YamlMap;
-class YamlList;
 
 /// A node with its path (`network.links[2].bandwidth`); the only way typed values leave a YAML file.
 /// Every accessor throws InputError: `FILE:LINE:COL: key.path: expected WHAT, got "TEXT"`.
@@ -57,21 +52,23 @@ class YamlValue {
   const YamlNode& node() const { return *node_; }
   const std::string& path() const { return path_; }
 
-  std::string text() const;                                        ///< not empty
-  bool boolean() const;                                            ///< true | false
+  std::string text() const;  ///< not empty
+  bool boolean() const;      ///< true | false
   std::int64_t integer(std::int64_t low, std::int64_t high = INT64_MAX) const;
-  double number(double low, double high = 1e300) const;            ///< plain decimal, finite; both ends included
-  /// "25 GB/s", "100 Gbit/s", "1.5 us", "4 MiB", "19.5 Tflop/s". `low` is included; pass a tiny value for "> 0".
+  double number(double low, double high = 1e300) const;  ///< plain decimal, finite; both ends included
+  /// "25 GB/s", "100 Gbit/s", "1.5 us", "4 MiB", "19.5 Tflop/s". `low` is included; pass a tiny value for ">
+  /// 0".
   Seconds seconds(double low = 0) const;
   Bytes bytes(double low = 0) const;
   Flops flops(double low = 0) const;
-  BytesPerSecond bytes_per_second() const;                         ///< > 0
-  FlopsPerSecond flops_per_second() const;                         ///< > 0
+  BytesPerSecond bytes_per_second() const;  ///< > 0
+  FlopsPerSecond flops_per_second() const;  ///< > 0
   /// Index of the text among `words`; the error lists them and suggests the nearest.
   std::size_t one_of(const std::vector<std::string>& words) const;
-  YamlMap map(std::vector<std::string> known_keys) const;          ///< unknown keys refused, nearest known key suggested
-  YamlMap any_map() const;                                         ///< keys chosen by the user
-  std::vector<YamlValue> list() const;                             ///< a sequence; may be empty
+  YamlMap map(
+      std::vector<std::string> known_keys) const;  ///< unknown keys refused, nearest known key suggested
+  YamlMap any_map() const;                         ///< keys chosen by the user
+  std::vector<YamlValue> list() const;             ///< a sequence; may be empty
   bool is(YamlNode::Kind kind) const { return node_->kind == kind; }
 
   /// Throws `PLACE: path: expected WHAT, got "TEXT"`.

@@ -1,0 +1,49 @@
+#include "core/random.hpp"
+
+#include <Random123/philox.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+namespace stepcast {
+namespace {
+
+double to_unit(std::uint32_t high, std::uint32_t low) {
+  const std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32 | low) >> 11;
+  return static_cast<double>(bits) * 0x1p-53;
+}
+
+}  // namespace
+
+UniformPair uniform_pair(const RandomKey& key) {
+  const r123::Philox4x32::ctr_type counter{
+      {key.worker, key.step, key.item, static_cast<std::uint32_t>(key.purpose)}};
+  const r123::Philox4x32::key_type seed{
+      {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)}};
+  const auto words = r123::Philox4x32{}(counter, seed);
+  return {to_unit(words[0], words[1]), to_unit(words[2], words[3])};
+}
+
+double normal(const RandomKey& key) {
+  const auto [radius, angle] = uniform_pair(key);
+  return std::sqrt(-2 * std::log1p(-radius)) * std::cos(2 * std::numbers::pi * angle);
+}
+
+std::size_t uniform_index(const RandomKey& key, std::size_t count) {
+  const auto index = static_cast<std::size_t>(uniform(key) * static_cast<double>(count));
+  return std::min(index, count - 1);
+}
+
+std::vector<int> permutation(RandomKey key, int count) {
+  std::vector<int> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    key.item = static_cast<std::uint32_t>(i);
+    std::swap(order[i - 1], order[uniform_index(key, i)]);
+  }
+  return order;
+}
+
+}  // namespace stepcast

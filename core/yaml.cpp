@@ -1,0 +1,186 @@
+#include "core/yaml.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/nearest.hpp"
+#include "core/parse_number.hpp"
+#include "core/utf8.hpp"
+
+namespace stepcast {
+namespace {
+
+std::string got(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::nothing:
+      return "nothing";
+    case YamlNode::Kind::scalar:
+      return fmt::format("\"{}\"", printable(node.text));
+    case YamlNode::Kind::sequence:
+      return "a list";
+    case YamlNode::Kind::mapping:
+      return "a mapping";
+  }
+  return "";
+}
+
+std::string child_path(const std::string& parent, std::string_view key) {
+  return parent.empty() ? printable(key) : parent + "." + printable(key);
+}
+
+std::string suggestion(std::string_view text, const std::vector<std::string>& words) {
+  const std::string nearest = nearest_word(text, words);
+  return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
+}
+
+double quantity(const YamlValue& value, Dimension dimension, double low, std::string_view bound) {
+  const YamlNode& node = value.node();
+  std::optional<double> number;
+  if (node.kind == YamlNode::Kind::scalar) number = parse_quantity(node.text, dimension);
+  if (!number || *number < low) {
+    value.expected(fmt::format("a value {} with its unit, such as \"{}\"", bound, example(dimension)));
+  }
+  return *number;
+}
+
+std::string at_least(double low) {
+  return fmt::format(">= {}", low);
+}
+
+constexpr double kPositive = 1e-300;
+
+}  // namespace
+
+const YamlNode* YamlNode::find(std::string_view key) const {
+  for (const auto& [name, value] : entries) {
+    if (name.text == key) return &value;
+  }
+  return nullptr;
+}
+
+std::string to_string(const Place& place) {
+  if (!place.file) return "?";
+  return place.line == 0 ? *place.file : fmt::format("{}:{}:{}", *place.file, place.line, place.column);
+}
+
+void YamlValue::expected(std::string_view what) const {
+  refuse(fmt::format("expected {}, got {}", what, got(*node_)));
+}
+
+void YamlValue::refuse(std::string_view message) const {
+  const std::string path = path_.empty() ? "" : path_ + ": ";
+  throw InputError(fmt::format("{}: {}{}", to_string(node_->place), path, message));
+}
+
+std::string YamlValue::text() const {
+  if (node_->kind != YamlNode::Kind::scalar || node_->text.empty()) expected("text");
+  return node_->text;
+}
+
+bool YamlValue::boolean() const {
+  if (node_->kind == YamlNode::Kind::scalar && !node_->quoted) {
+    if (node_->text == "true") return true;
+    if (node_->text == "false") return false;
+  }
+  expected("true or false");
+}
+
+std::int64_t YamlValue::integer(std::int64_t low, std::int64_t high) const {
+  std::optional<std::int64_t> number;
+  if (node_->kind == YamlNode::Kind::scalar && !node_->quoted) number = parse_integer(node_->text);
+  if (!number || *number < low || *number > high) {
+    expected(high == INT64_MAX ? fmt::format("an integer >= {}", low)
+                               : fmt::format("an integer from {} to {}", low, high));
+  }
+  return *number;
+}
+
+double YamlValue::number(double low, double high) const {
+  std::optional<double> value;
+  if (node_->kind == YamlNode::Kind::scalar && !node_->quoted) value = parse_number(node_->text);
+  if (!value || *value < low || *value > high) {
+    expected(high >= 1e300 ? fmt::format("a number >= {}", low)
+                           : fmt::format("a number from {} to {}", low, high));
+  }
+  return *value;
+}
+
+Seconds YamlValue::seconds(double low) const {
+  return {quantity(*this, Dimension::time, low, at_least(low))};
+}
+Bytes YamlValue::bytes(double low) const {
+  return {quantity(*this, Dimension::bytes, low, at_least(low))};
+}
+Flops YamlValue::flops(double low) const {
+  return {quantity(*this, Dimension::flops, low, at_least(low))};
+}
+BytesPerSecond YamlValue::bytes_per_second() const {
+  return {quantity(*this, Dimension::bytes_per_second, kPositive, "> 0")};
+}
+FlopsPerSecond YamlValue::flops_per_second() const {
+  return {quantity(*this, Dimension::flops_per_second, kPositive, "> 0")};
+}
+
+std::size_t YamlValue::one_of(const std::vector<std::string>& words) const {
+  const auto what = [&] { return fmt::format("one of {}", fmt::join(words, ", ")); };
+  if (node_->kind != YamlNode::Kind::scalar) expected(what());
+  const auto found = std::find(words.begin(), words.end(), node_->text);
+  if (found == words.end())
+    refuse(fmt::format("expected {}, got {}{}", what(), got(*node_), suggestion(node_->text, words)));
+  return static_cast<std::size_t>(found - words.begin());
+}
+
+YamlMap YamlValue::any_map() const {
+  if (node_->kind != YamlNode::Kind::mapping) expected("a mapping");
+  return YamlMap(*this);
+}
+
+YamlMap YamlValue::map(std::vector<std::string> known_keys) const {
+  if (node_->kind != YamlNode::Kind::mapping)
+    expected(fmt::format("a mapping with keys {}", fmt::join(known_keys, ", ")));
+  for (const auto& [key, value] : node_->entries) {
+    if (std::find(known_keys.begin(), known_keys.end(), key.text) != known_keys.end()) continue;
+    throw InputError(fmt::format("{}: {}: unknown key (expected one of: {}){}", to_string(key.place),
+                                 child_path(path_, key.text), fmt::join(known_keys, ", "),
+                                 suggestion(key.text, known_keys)));
+  }
+  return YamlMap(*this);
+}
+
+std::vector<YamlValue> YamlValue::list() const {
+  if (node_->kind != YamlNode::Kind::sequence) expected("a list");
+  std::vector<YamlValue> values;
+  values.reserve(node_->items.size());
+  for (std::size_t i = 0; i < node_->items.size(); ++i) {
+    values.emplace_back(node_->items[i], fmt::format("{}[{}]", path_, i));
+  }
+  return values;
+}
+
+YamlValue YamlMap::at(std::string_view key, std::string_view expected) const {
+  const YamlNode* found = value_.node().find(key);
+  if (found == nullptr) {
+    throw InputError(fmt::format("{}: {}: missing (expected {})", to_string(value_.node().place),
+                                 child_path(value_.path(), key), expected));
+  }
+  return {*found, child_path(value_.path(), key)};
+}
+
+std::optional<YamlValue> YamlMap::maybe(std::string_view key) const {
+  const YamlNode* found = value_.node().find(key);
+  if (found == nullptr) return std::nullopt;
+  return YamlValue(*found, child_path(value_.path(), key));
+}
+
+std::vector<std::pair<std::string, YamlValue>> YamlMap::entries() const {
+  std::vector<std::pair<std::string, YamlValue>> result;
+  for (const auto& [key, value] : value_.node().entries) {
+    result.emplace_back(key.text, YamlValue(value, child_path(value_.path(), key.text)));
+  }
+  return result;
+}
+
+}  // namespace stepcast

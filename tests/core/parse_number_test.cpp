@@ -1,0 +1,26 @@
+#include "core/parse_number.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace stepcast;
+
+TEST_CASE("parse_number takes plain finite decimals only", "[core]") {
+  CHECK(parse_number("-12.5e3") == -12500.0);
+  CHECK(parse_number("0.5") == 0.5);
+  for (const char* bad :
+       {"", "-", "+1", "01", "0x10", "inf", "nan", ".5", "1 ", " 1", "1,5", "1e999", "1_000"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(parse_number(bad));
+  }
+}
+
+TEST_CASE("parse_quantity knows the units of its dimension only", "[core]") {
+  CHECK(parse_quantity("1 Gbit/s", Dimension::bytes_per_second) == 1.25e8);
+  CHECK(parse_quantity("2 GiB/s", Dimension::bytes_per_second) == 2.0 * 1024 * 1024 * 1024);
+  CHECK(parse_quantity("3 min", Dimension::time) == 180.0);
+  CHECK(parse_quantity("1 KiB", Dimension::bytes) == 1024.0);
+  for (const char* bad : {"1 GB", "1 Gb/s", "1GB/s", "1  GB/s", "1 gb/s", "GB/s", "1 s", "1 GB/s/s"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(parse_quantity(bad, Dimension::bytes_per_second));
+  }
+}

@@ -1,0 +1,67 @@
+#include "core/yaml.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+
+using namespace stepcast;
+
+TEST_CASE("every accessor says where, which key, what it expected and what it got", "[core][errors]") {
+  const YamlNode root = parse_yaml(
+      "count: 010\nrate: 1.5GB\nshare: .inf\nlink: fast\nlist: {a: 1}\nkind: rign\nflag: yes\nempty:\ntext: "
+      "[1]\nbig: 9999999999999999999\n",
+      "f.yaml");
+  const YamlMap map = YamlValue(root, "net").any_map();
+  CHECK_THROWS_WITH(map.at("count").integer(1),
+                    "f.yaml:1:8: net.count: expected an integer >= 1, got \"010\"");
+  CHECK_THROWS_WITH(
+      map.at("rate").bytes_per_second(),
+      "f.yaml:2:7: net.rate: expected a value > 0 with its unit, such as \"25 GB/s\", got \"1.5GB\"");
+  CHECK_THROWS_WITH(map.at("share").number(0, 1),
+                    "f.yaml:3:8: net.share: expected a number from 0 to 1, got \".inf\"");
+  CHECK_THROWS_WITH(map.at("link").map({"bandwidth", "latency"}),
+                    "f.yaml:4:7: net.link: expected a mapping with keys bandwidth, latency, got \"fast\"");
+  CHECK_THROWS_WITH(map.at("list").list(), "f.yaml:5:7: net.list: expected a list, got a mapping");
+  CHECK_THROWS_WITH(map.at("kind").one_of({"ring", "tree"}),
+                    "f.yaml:6:7: net.kind: expected one of ring, tree, got \"rign\"; did you mean \"ring\"?");
+  CHECK_THROWS_WITH(map.at("flag").boolean(), "f.yaml:7:7: net.flag: expected true or false, got \"yes\"");
+  CHECK_THROWS_WITH(map.at("empty").text(), "f.yaml:8:1: net.empty: expected text, got nothing");
+  CHECK_THROWS_WITH(map.at("text").text(), "f.yaml:9:7: net.text: expected text, got a list");
+  CHECK_THROWS_WITH(map.at("big").integer(0),
+                    "f.yaml:10:6: net.big: expected an integer >= 0, got \"9999999999999999999\"");
+}
+
+TEST_CASE("unknown keys are refused with the nearest known key, missing keys with what they should be",
+          "[core][errors]") {
+  const YamlNode root = parse_yaml("link:\n  bandwith: 1 GB/s\n", "f.yaml");
+  const YamlValue value(root, "");
+  CHECK_THROWS_WITH(value.map({"link"}).at("link").map({"bandwidth", "latency"}),
+                    "f.yaml:2:3: link.bandwith: unknown key (expected one of: bandwidth, latency); did you "
+                    "mean \"bandwidth\"?");
+  CHECK_THROWS_WITH(value.any_map().at("nodes", "an integer >= 1"),
+                    "f.yaml:1:1: nodes: missing (expected an integer >= 1)");
+}
+
+TEST_CASE("values are read in SI base units", "[core]") {
+  const YamlNode root =
+      parse_yaml("{t: 1.5 us, b: 4 MiB, r: 100 Gbit/s, f: 19.5 Tflop/s, w: 8 Gflop}", "f.yaml");
+  const YamlMap map = YamlValue(root, "").any_map();
+  CHECK(map.at("t").seconds().value == 1.5e-6);
+  CHECK(map.at("b").bytes().value == 4.0 * 1024 * 1024);
+  CHECK(map.at("r").bytes_per_second().value == 12.5e9);
+  CHECK(map.at("f").flops_per_second().value == 19.5e12);
+  CHECK(map.at("w").flops().value == 8e9);
+}
+
+TEST_CASE("a refusal is one line however long or strange the text", "[core][errors]") {
+  const YamlNode root = parse_yaml("a: \"x\\n\\a" + std::string(300, 'y') + "\"\n", "f.yaml");
+  try {
+    YamlValue(root, "").any_map().at("a").integer(0);
+    FAIL("accepted");
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    CHECK(text.find('\n') == std::string::npos);
+    CHECK(text.find('\a') == std::string::npos);
+    CHECK(text.size() < 150);
+  }
+}
