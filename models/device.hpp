@@ -16,14 +16,15 @@ struct DeviceRate {
   std::string source;
 };
 
-/// One GPU or one CPU socket, as the roofline rule and the memory verdict need it (`models/devices/NAME.yaml`).
+/// One GPU or one CPU socket, as the roofline rule and the memory verdict need it
+/// (`models/devices/NAME.yaml`).
 struct Device {
   std::string name;
-  FlopsPerSecond peak;               ///< fp32 multiply-adds counted as two
+  FlopsPerSecond peak;  ///< fp32 multiply-adds counted as two
   BytesPerSecond memory_bandwidth;
-  Bytes memory;                      ///< as sold
-  Bytes usable_memory;               ///< what a training process can allocate
-  Seconds launch_overhead;           ///< of one kernel; 0 on CPUs
+  Bytes memory;             ///< as sold
+  Bytes usable_memory;      ///< what a training process can allocate
+  Seconds launch_overhead;  ///< of one kernel; 0 on CPUs
   std::vector<DeviceRate> rates;
 };
 

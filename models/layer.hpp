@@ -11,12 +11,12 @@ namespace stepcast {
 using Shape = std::vector<std::int64_t>;
 
 enum class LayerKind {
-  convolution,            ///< 2-D or 3-D cross-correlation, zero padding
-  locally_connected,      ///< a convolution whose filters are not shared between positions
-  dense,                  ///< y = W x + b over the last dimension
-  embedding,              ///< a row of a table for every token
+  convolution,        ///< 2-D or 3-D cross-correlation, zero padding
+  locally_connected,  ///< a convolution whose filters are not shared between positions
+  dense,              ///< y = W x + b over the last dimension
+  embedding,          ///< a row of a table for every token
   batch_norm,
-  layer_norm,             ///< over the last dimension
+  layer_norm,  ///< over the last dimension
   relu,
   leaky_relu,
   sigmoid,
@@ -25,13 +25,13 @@ enum class LayerKind {
   gelu,
   max_pool,
   average_pool,
-  add,                    ///< sum of two or more equal shapes
-  up_sample,              ///< nearest neighbour, integer factor a dimension
-  reshape,                ///< no work: flatten, permute, crop to a shape of as many elements
+  add,        ///< sum of two or more equal shapes
+  up_sample,  ///< nearest neighbour, integer factor a dimension
+  reshape,    ///< no work: flatten, permute, crop to a shape of as many elements
   dropout,
-  lstm,                   ///< no peepholes
+  lstm,  ///< no peepholes
   gru,
-  attention,              ///< multi-head scaled dot-product core, without its projections; input {time, 3 x width}
+  attention,  ///< multi-head scaled dot-product core, without its projections; input {time, 3 x width}
   softmax_cross_entropy,  ///< the loss; over the last dimension
   sigmoid_cross_entropy,
   mean_squared_error,
@@ -58,7 +58,7 @@ struct Layer {
   std::vector<int> inputs;  ///< indices of earlier layers; -1 is the network's input
   Shape input;              ///< of the first input
   Shape output;
-  Window window;               ///< convolution, locally_connected, pools; `kernel` alone is the factor of up_sample
+  Window window;  ///< convolution, locally_connected, pools; `kernel` alone is the factor of up_sample
   std::int64_t hidden = 0;     ///< lstm, gru: cells a direction; layers above: unused
   std::int64_t heads = 0;      ///< attention
   bool causal = false;         ///< attention: a token sees itself and earlier ones only

@@ -12,8 +12,9 @@ namespace stepcast {
 struct Model {
   std::string name;
   std::string source;
-  std::string sample = "sample";  ///< what one sample is, for printing: "image", "frame", "chunk of 106 frames"
-  Shape input;                    ///< of one sample
+  std::string sample =
+      "sample";  ///< what one sample is, for printing: "image", "frame", "chunk of 106 frames"
+  Shape input;   ///< of one sample
   std::vector<Layer> layers;
 };
 

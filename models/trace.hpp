@@ -7,7 +7,8 @@
 
 namespace stepcast {
 
-/// Measured times of one pass of one layer; entry i belongs to timed step i. Empty: the layer has no such pass.
+/// Measured times of one pass of one layer; entry i belongs to timed step i. Empty: the layer has no such
+/// pass.
 struct PassSamples {
   std::vector<double> seconds;      ///< wall [s]
   std::vector<double> cpu_seconds;  ///< thread CPU time [s]; empty in derived traces
@@ -20,24 +21,25 @@ struct LayerTrace {
 
 /// Seconds of every layer and pass of whole training steps of one model, batch and device.
 ///
-/// `captured`: what kernels measured (`stepcast capture`). `derived`: a captured trace carried over to a device that
-/// was not at hand (docs/derived-traces.md).
+/// `captured`: what kernels measured (`stepcast capture`). `derived`: a captured trace carried over to a
+/// device that was not at hand (docs/derived-traces.md).
 struct Trace {
   enum class Kind { captured, derived };
 
   std::string name;
   Kind kind{};
-  std::string model;                      ///< name of the model
-  std::int64_t batch = 1;                 ///< samples a step
-  std::string precision;                  ///< "f32"
-  std::string device;                     ///< what it ran on, or is carried over to
-  std::string library;                    ///< kernel library and version
+  std::string model;       ///< name of the model
+  std::int64_t batch = 1;  ///< samples a step
+  std::string precision;   ///< "f32"
+  std::string device;      ///< what it ran on, or is carried over to
+  std::string library;     ///< kernel library and version
   int threads = 1;
-  std::string date, command, source;      ///< how it was made
-  std::vector<std::string> flags;         ///< reasons to doubt it; printed with every result that used it
-  std::vector<double> step_seconds;       ///< wall of steps without timers inside, interleaved with the timed ones [s]
-  std::vector<double> step_cpu_seconds;   ///< the same [s]
-  std::vector<LayerTrace> layers;         ///< in the model's order
+  std::string date, command, source;  ///< how it was made
+  std::vector<std::string> flags;     ///< reasons to doubt it; printed with every result that used it
+  std::vector<double>
+      step_seconds;  ///< wall of steps without timers inside, interleaved with the timed ones [s]
+  std::vector<double> step_cpu_seconds;  ///< the same [s]
+  std::vector<LayerTrace> layers;        ///< in the model's order
 };
 
 /// Reads a trace; throws InputError.

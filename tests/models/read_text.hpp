@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "core/yaml.hpp"
+#include "models/model.hpp"
+#include "models/trace.hpp"
+
+namespace stepcast {
+
+/// The model of a YAML text; errors name the file "m.yaml".
+inline Model model_of(const std::string& text) {
+  const YamlNode node = parse_yaml(text, "m.yaml");
+  return read_model(YamlValue(node, ""));
+}
+
+/// `models/NAME.yaml` of the source tree.
+inline Model shipped_model(const std::string& name) {
+  const YamlNode node = read_yaml(std::string(STEPCAST_SOURCE_DIR) + "/models/" + name + ".yaml");
+  return read_model(YamlValue(node, ""));
+}
+
+inline Trace trace_of(const std::string& text) {
+  const YamlNode node = parse_yaml(text, "t.yaml");
+  return read_trace(YamlValue(node, ""));
+}
+
+inline const Layer& layer_named(const Model& model, const std::string& name) {
+  for (const Layer& layer : model.layers) {
+    if (layer.name == name) return layer;
+  }
+  throw std::out_of_range(name);
+}
+
+}  // namespace stepcast
