@@ -25,22 +25,22 @@ TEST_CASE("read_model says where and what it expected", "[models][errors]") {
   };
   const auto edit = GENERATE(values<Case>({
       {"pad: 1", "pads: 1",
-       "m.yaml:5:60: layers[0].pads: unknown key (expected one of: name, kind, inputs, filters, kernel, "
+       "m.yaml:5:57: layers[0].pads: unknown key (expected one of: name, kind, inputs, filters, kernel, "
        "stride, pad, "
        "bias); did you mean \"pad\"?"},
       {"kernel: 3", "kernel: 0",
-       "m.yaml:5:57: layers[0].kernel: expected an integer from 1 to 1000000, got \"0\""},
+       "m.yaml:5:54: layers[0].kernel: expected an integer from 1 to 1000000, got \"0\""},
       {"kernel: 3", "kernel: 11",
-       "m.yaml:5:57: layers[0].kernel: a kernel of 11 does not fit into a padded input of 10"},
+       "m.yaml:5:54: layers[0].kernel: a kernel of 11 does not fit into a padded input of 10"},
       {"kernel: 3", "kernel: [3, 3, 3]",
-       "m.yaml:5:57: layers[0].kernel: expected 2 integers, one a spatial dimension, got 3"},
+       "m.yaml:5:54: layers[0].kernel: expected 2 integers, one a spatial dimension, got 3"},
       {"[a, a]", "[a, c]",
-       "m.yaml:6:36: layers[1].inputs[1]: expected the name of a layer above, or input, got \"c\""},
+       "m.yaml:6:38: layers[1].inputs[1]: expected the name of a layer above, or input, got \"c\""},
       {"[a, a]", "[a]", "m.yaml:6:5: layers[1]: a layer of kind add takes two or more inputs, got 1"},
       {"[a, a]", "[a, input]", "m.yaml:6:5: layers[1]: inputs of unequal shapes, 4 x 8 x 8 and 3 x 8 x 8"},
       {"name: b", "name: a", "m.yaml:6:5: layers[1]: two layers are called a"},
       {"[256]", "[255]",
-       "m.yaml:7:41: layers[2].shape: expected a shape of 256 elements (4 x 8 x 8), got 255"},
+       "m.yaml:7:40: layers[2].shape: expected a shape of 256 elements (4 x 8 x 8), got 255"},
       {"reshape, shape: [256]", "dense, units: 4",
        "m.yaml:7:5: layers[2]: a dense layer takes an input of 1 to 2 dimensions, got 4 x 8 x 8"},
       {"kind: softmax_cross_entropy", "kind: relu",

@@ -91,7 +91,7 @@ TEST_CASE("read_trace says where and what it expected", "[models][errors]") {
       {"kind: captured", "kind: guessed",
        "t.yaml:2:7: kind: expected one of captured, derived, got \"guessed\""},
       {"[1, 2], cpu", "[1, -2], cpu",
-       "t.yaml:10:27: layers[0].forward.seconds[1]: expected a number >= 0, got \"-2\""},
+       "t.yaml:10:28: layers[0].forward.seconds[1]: expected a number >= 0, got \"-2\""},
       {"cpu_seconds: [1, 2]", "cpu_seconds: [1]",
        "t.yaml:10:14: layers[0].forward: expected as many cpu_seconds as seconds, got 1 and 2"},
       {"update: {seconds: [1, 2]}", "update: {seconds: [1]}",
