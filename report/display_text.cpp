@@ -1,0 +1,41 @@
+#include "report/display_text.hpp"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+bool starts_code_point(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    const bool c1 =
+        byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F: terminals obey these too
+    out += byte < 0x20 || byte == 0x7F || c1 ? '?' : text[i];
+    i += c1 ? 1 : 0;
+  }
+  return out;
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  if (width == 0 || display_width(text) <= width) return std::string(text);
+  const std::string_view dots = width > 3 ? "..." : "";
+  std::size_t kept = width - dots.size();
+  std::size_t end = 0;
+  while (end < text.size() && (kept > 0 || !starts_code_point(text[end])))
+    kept -= starts_code_point(text[end++]) ? 1 : 0;
+  return std::string(text.substr(0, end)) + std::string(dots);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,127 @@
+#include "report/results_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "report/human.hpp"
+#include "report/statistics.hpp"
+
+namespace stepcast {
+namespace {
+
+enum class Show { as_is, seconds, bytes, rate, ratio, percent, yes_no };
+
+struct Shown {
+  std::string column;
+  std::string header;
+  Show show;
+};
+
+const std::vector<Shown>& default_columns() {
+  static const std::vector<Shown> shown{
+      {"workers", "workers", Show::as_is},
+      {"step_seconds", "step", Show::seconds},
+      {"compute_seconds", "compute", Show::seconds},
+      {"exposed_communication_seconds", "exposed communication", Show::seconds},
+      {"samples_per_second", "throughput", Show::rate},
+      {"speedup", "speed-up", Show::ratio},
+      {"efficiency", "efficiency", Show::percent},
+      {"memory_bytes", "memory", Show::bytes},
+      {"fits", "fits", Show::yes_no},
+      {"bottleneck", "bottleneck", Show::as_is},
+  };
+  return shown;
+}
+
+struct Scale {
+  std::string unit;
+  double factor = 1;  ///< SI value = factor * shown value
+  int decimals = 0;
+};
+
+/// Four significant digits of `typical`, at most three after the point.
+int decimals_for(double typical) {
+  return typical > 0 ? std::clamp(3 - static_cast<int>(std::floor(std::log10(typical))), 0, 3) : 1;
+}
+
+Scale time_scale(double typical) {
+  const Scale scale = typical >= 1                      ? Scale{"s", 1}
+                      : typical >= 1e-3 || typical == 0 ? Scale{"ms", 1e-3}
+                                                        : Scale{"us", 1e-6};
+  return {scale.unit, scale.factor, decimals_for(typical / scale.factor)};
+}
+
+Scale memory_scale(double typical) {
+  const double gib = 1073741824;
+  return typical >= gib / 10 ? Scale{"GiB", gib, 2} : Scale{"MiB", gib / 1024, 1};
+}
+
+/// The median tells the unit of a column, so that one odd row does not change it.
+Scale scale_of(Show show, const std::vector<double>& values) {
+  const double typical = values.empty() ? 0 : median(values);
+  const double least = values.empty() ? 0 : *std::min_element(values.begin(), values.end());
+  switch (show) {
+    case Show::seconds:
+      return time_scale(typical);
+    case Show::bytes:
+      return memory_scale(typical);
+    case Show::rate:
+      return {"samples/s", 1, least < 1 ? 3 : least < 100 ? 1 : 0};
+    case Show::ratio:
+      return {"", 1, 2};
+    case Show::percent:
+      return {"%", 0.01, 1};
+    case Show::as_is:
+    case Show::yes_no:
+      break;
+  }
+  return {};
+}
+
+std::string cell_of(const Cell& cell, const Row& row, const Shown& shown, const Scale& scale) {
+  if (shown.show == Show::as_is) return to_text(cell);
+  if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "yes" : "no";
+  const auto value = row.number(shown.column);
+  if (!value) return to_text(cell);
+  const auto text = [&](double x) { return fixed(x / scale.factor, scale.decimals); };
+  const auto low = row.number(shown.column + "_low");
+  const auto high = row.number(shown.column + "_high");
+  return low && high ? fmt::format("{} [{} .. {}]", text(*value), text(*low), text(*high)) : text(*value);
+}
+
+void append_column(Table& table, const Results& results, const Shown& shown) {
+  std::vector<double> values;
+  bool empty = true;
+  bool numeric = true;
+  for (const Row& row : results.rows) {
+    const Cell cell = at(results, row, shown.column);
+    empty = empty && std::holds_alternative<std::monostate>(cell);
+    numeric = numeric && !std::holds_alternative<std::string>(cell);
+    if (const auto value = row.number(shown.column)) values.push_back(*value);
+  }
+  if (empty) return;
+  const Scale scale = scale_of(shown.show, values);
+  table.columns.push_back({shown.header, scale.unit, numeric ? Align::right : Align::left, 48});
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    const Row& row = results.rows[i];
+    table.rows[i].push_back(cell_of(at(results, row, shown.column), row, shown, scale));
+  }
+}
+
+}  // namespace
+
+Table results_table(const Results& results, const std::vector<std::string>& leading) {
+  Table table;
+  table.rows.resize(results.rows.size());
+  for (const auto& column : leading) append_column(table, results, {column, column, Show::as_is});
+  for (const Shown& shown : default_columns()) {
+    if (std::find(leading.begin(), leading.end(), shown.column) == leading.end())
+      append_column(table, results, shown);
+  }
+  return table;
+}
+
+}  // namespace stepcast

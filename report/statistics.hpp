@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace stepcast {
+
+/// The value below which a share `p` in [0, 1] of the samples lies: linear interpolation between order
+/// statistics, h = (n - 1) p, the default of R and NumPy. Source: R. J. Hyndman, Y. Fan, "Sample Quantiles in
+/// Statistical Packages", The American Statistician 50(4), 1996, definition 7.
+/// @throws std::invalid_argument without samples or for p outside [0, 1]
+double quantile(std::vector<double> samples, double p);
+
+double median(std::vector<double> samples);
+
+/// @throws std::invalid_argument without samples
+double mean(const std::vector<double>& samples);
+
+struct Interval {
+  double low = 0;
+  double median = 0;
+  double high = 0;
+};
+
+/// 5 %, 50 % and 95 % quantile of the draws: nine draws in ten lie inside.
+Interval forecast_interval(const std::vector<double>& draws);
+
+/// How to resample: the same seed gives the same interval on every machine.
+struct Bootstrap {
+  std::uint64_t seed = 0;
+  int resamples = 1000;
+  double confidence = 0.95;
+};
+
+/// Percentile bootstrap of the median: the median of the samples and the interval in which the median of a
+/// repeated measurement would lie with the given confidence. Source: B. Efron, "Bootstrap Methods: Another
+/// Look at the Jackknife", The Annals of Statistics 7(1), 1979.
+Interval median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap);
+
+}  // namespace stepcast

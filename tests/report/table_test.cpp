@@ -1,0 +1,63 @@
+#include "report/table.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "report/human.hpp"
+#include "report/results_table.hpp"
+
+using namespace stepcast;
+
+TEST_CASE("a table aligns its columns, wraps its header and ends no line in spaces", "[report]") {
+  Table table;
+  table.columns = {{"name", "", Align::left, 8}, {"exposed communication", "ms"}, {"fits", "", Align::left}};
+  table.rows = {{"a", "1.5", "yes"}, {"h\xc3\xa9llo, wide world", "120.0", "no"}, {"esc\x1b[2J", "3"}};
+  CHECK(to_string(table) ==
+        "                exposed\n"
+        "name      communication  fits\n"
+        "                     ms\n"
+        "-----------------------------\n"
+        "a                   1.5  yes\n"
+        "h\xc3\xa9llo...          120.0  no\n"
+        "esc?[2J               3\n");
+}
+
+TEST_CASE("the results table names one unit a column and shows intervals", "[report]") {
+  Row one;
+  one.set("point", "workers=8");
+  one.set("workers", 8);
+  one.set("step_seconds", 0.2318);
+  one.set("samples_per_second", 1104.4);
+  one.set("efficiency", 1.0);
+  one.set("memory_bytes", 1073741824.0 * 11.25);
+  one.set("fits", true);
+  one.set("bottleneck", "compute");
+  Row two = one;
+  two.set("point", "workers=256");
+  two.set("workers", 256);
+  two.set("step_seconds", 0.2513);
+  two.set("step_seconds_low", 0.2431);
+  two.set("step_seconds_high", 0.262);
+  two.set("samples_per_second", 32599.0);
+  two.set("efficiency", 0.9224);
+  two.set("fits", false);
+  CHECK(to_string(results_table({"goyal", {one, two}}, {})) ==
+        "workers                    step  throughput  efficiency  memory  fits  bottleneck\n"
+        "                             ms   samples/s           %     GiB\n"
+        "---------------------------------------------------------------------------------\n"
+        "      8                   231.8        1104       100.0   11.25   yes  compute\n"
+        "    256  251.3 [243.1 .. 262.0]       32599        92.2   11.25    no  compute\n");
+}
+
+TEST_CASE("quantities are printed with three digits and a prefix", "[report]") {
+  CHECK(human(12345, "B/s") == "12.3 kB/s");
+  CHECK(human(999.6, "") == "1.00 k");
+  CHECK(human(0, "B") == "0 B");
+  CHECK(human(Seconds{0.2318}) == "232 ms");
+  CHECK(human(Seconds{1.5e-6}) == "1.50 us");
+  CHECK(human(Seconds{90}) == "90.0 s");
+  CHECK(human(Seconds{3000}) == "50.0 min");
+  CHECK(human(Seconds{36000}) == "10.0 h");
+  CHECK(human(Seconds{864000}) == "10.0 d");
+  CHECK(human(Bytes{17179869184}) == "16.0 GiB");
+  CHECK(fixed(-0.001, 1) == "0.0");
+}
