@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "strategies/collectives/algorithms.hpp"
+
+namespace stepcast {
+
+inline void check_group(const Group& group) {
+  if (group.ranks < 1 || group.ranks_per_node < 1)
+    throw std::invalid_argument("a collective needs ranks >= 1");
+}
+
+inline std::shared_ptr<const std::vector<Edge>> share(std::vector<Edge> edges) {
+  return std::make_shared<const std::vector<Edge>>(std::move(edges));
+}
+
+/// A phase of one round.
+inline Phase one_round(std::vector<Edge> edges, int parts, Arrival arrival) {
+  Phase phase;
+  phase.edges = share(std::move(edges));
+  phase.modulus = parts;
+  phase.arrival = arrival;
+  return phase;
+}
+
+/// The same schedules played at the same time by disjoint ranks or on disjoint regions: phase by phase, edges
+/// side by side. `place` changes an edge of copy `i` (its ranks and its region).
+Schedule side_by_side(const Schedule& one, int copies, const std::function<void(Edge&, int copy)>& place);
+
+}  // namespace stepcast
