@@ -1,0 +1,109 @@
+#include "platforms/dragonfly.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace stepcast {
+namespace {
+
+/// The same for (a, b) and (b, a), so that both ways take the same cable. Multipliers: Knuth's golden ratio
+/// and the finalizer of MurmurHash3 (public domain).
+unsigned mix(int a, int b) {
+  std::uint32_t h =
+      static_cast<std::uint32_t>(std::min(a, b)) * 0x9E3779B1U + static_cast<std::uint32_t>(std::max(a, b));
+  h = (h ^ (h >> 16)) * 0x85EBCA6BU;
+  h = (h ^ (h >> 13)) * 0xC2B2AE35U;
+  return h ^ (h >> 16);
+}
+
+/// Number of `other` among all but `self`.
+int without(int self, int other) {
+  return other < self ? other : other - 1;
+}
+
+}  // namespace
+
+Dragonfly::Dragonfly(const DragonflyShape& shape)
+    : shape_(shape),
+      slots_(shape.routers_per_chassis),
+      chassis_(shape.chassis_per_group),
+      routers_(slots_ * chassis_),
+      group_links_(chassis_ - 1),
+      global_per_group_((shape.groups - 1) * shape.cables_per_group_pair),
+      first_group_link_(shape.groups * routers_ * (slots_ - 1)),
+      first_global_(first_group_link_ + shape.groups * routers_ * group_links_) {}
+
+const Link& Dragonfly::link(int id) const {
+  if (id < first_group_link_) return shape_.chassis_cable;
+  return id < first_global_ ? shape_.group_cable : shape_.global_cable;
+}
+
+void Dragonfly::route(int from_port, int to_port, int first_link, std::vector<int>& links) const {
+  int at = edge(from_port);
+  const int to = edge(to_port);
+  const int from_group = at / routers_, to_group = to / routers_;
+  if (from_group != to_group) {
+    unsigned choice = mix(from_port, to_port);
+    if (shape_.routing == DragonflyShape::Routing::valiant && shape_.groups > 2) {
+      int middle = static_cast<int>(choice % static_cast<unsigned>(shape_.groups - 2));
+      choice /= static_cast<unsigned>(shape_.groups - 2);
+      const auto [low, high] = std::minmax(from_group, to_group);
+      if (middle >= low) ++middle;
+      if (middle >= high) ++middle;
+      at = hop(at, middle, choice, first_link, links);
+    }
+    at = hop(at, to_group, choice, first_link, links);
+  }
+  route_in_group(at, to, first_link, links);
+}
+
+int Dragonfly::hop(int from, int group, unsigned choice, int first_link, std::vector<int>& links) const {
+  const int here = from / routers_;
+  const int cable = static_cast<int>(choice % static_cast<unsigned>(shape_.cables_per_group_pair));
+  route_in_group(from, gateway(here, group, cable), first_link, links);
+  links.push_back(first_link + first_global_ + here * global_per_group_ +
+                  without(here, group) * shape_.cables_per_group_pair + cable);
+  return gateway(group, here, cable);
+}
+
+int Dragonfly::gateway(int group, int other, int cable) const {
+  const int turn = (other - group - 1 + shape_.groups) % shape_.groups;
+  return group * routers_ + (turn * shape_.cables_per_group_pair + cable) % routers_;
+}
+
+void Dragonfly::route_in_group(int from, int to, int first_link, std::vector<int>& links) const {
+  const int from_slot = from % slots_, to_slot = to % slots_;
+  if (from_slot != to_slot) {
+    links.push_back(first_link + from * (slots_ - 1) + without(from_slot, to_slot));
+    from += to_slot - from_slot;
+  }
+  if (from != to) {
+    const int from_chassis = from / slots_ % chassis_, to_chassis = to / slots_ % chassis_;
+    links.push_back(first_link + first_group_link_ + from * group_links_ + without(from_chassis, to_chassis));
+  }
+}
+
+std::pair<int, int> Dragonfly::ends(int id) const {
+  const auto other = [](int self, int rank) { return rank < self ? rank : rank + 1; };
+  if (id < first_group_link_) {
+    const int from = id / (slots_ - 1), slot = from % slots_;
+    return {from, from + other(slot, id % (slots_ - 1)) - slot};
+  }
+  if (id < first_global_) {
+    const int from = (id - first_group_link_) / group_links_, chassis = from / slots_ % chassis_;
+    return {from, from + (other(chassis, (id - first_group_link_) % group_links_) - chassis) * slots_};
+  }
+  const int group = (id - first_global_) / global_per_group_, rest = (id - first_global_) % global_per_group_;
+  const int to = other(group, rest / shape_.cables_per_group_pair),
+            cable = rest % shape_.cables_per_group_pair;
+  return {gateway(group, to, cable), gateway(to, group, cable)};
+}
+
+std::string Dragonfly::vertex_name(int vertex) const {
+  return fmt::format("group {} chassis {} router {}", vertex / routers_, vertex / slots_ % chassis_,
+                     vertex % slots_);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,151 @@
+#include "platforms/node_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace stepcast {
+namespace {
+
+constexpr Bytes kProbe{1 << 20};   // the size whose arrival decides between two paths
+constexpr Seconds kPerHop{1e-12};  // of two equal paths, the one with fewer hops
+
+Link bundle(Link cable, int count) {
+  return {count * cable.bandwidth, cable.latency};
+}
+
+}  // namespace
+
+NodeGraph::NodeGraph(const Platform& platform)
+    : devices_(platform.devices_per_node),
+      ports_(platform.network.ports_per_node()),
+      sockets_(platform.node.sockets) {
+  add_vertices(platform);
+  add_host_tree(platform);
+  add_peers(platform);
+  add_network(platform);
+  if (platform.storage.kind == Storage::Kind::local) {
+    connect(disk(), first_socket_, {platform.storage.bandwidth, platform.storage.latency});
+  }
+  find_routes(platform.node.devices_relay);
+}
+
+void NodeGraph::add_vertices(const Platform& platform) {
+  const auto add = [this](const std::string& name, int count) {
+    const int first = vertex_count();
+    for (int i = 0; i < count; ++i) names_.push_back(fmt::format("{} {}", name, i));
+    return first;
+  };
+  add("device", devices_);
+  names_.push_back("memory");
+  add("NIC", ports_);
+  if (platform.storage.kind == Storage::Kind::local) names_.push_back("disk");
+  terminals_ = vertex_count();
+  first_socket_ = add("socket", sockets_);
+  const int per_switch = platform.node.devices_per_pcie_switch;
+  first_switch_ = add("PCIe switch", per_switch > 0 ? (devices_ + per_switch - 1) / per_switch : 0);
+  peer_switch_ = vertex_count();
+  if (platform.node.kind == NodeShape::Kind::nvswitch) names_.push_back("NVSwitch");
+  striping_hub_ = vertex_count();
+  if (platform.network.striped) names_.push_back("NIC group");
+}
+
+void NodeGraph::add_host_tree(const Platform& platform) {
+  const NodeShape& node = platform.node;
+  const int per_switch = node.devices_per_pcie_switch;
+  for (int d = 0; d < devices_; ++d) {
+    connect(d, per_switch > 0 ? first_switch_ + d / per_switch : socket_of(d, devices_), node.device);
+  }
+  for (int s = first_switch_; s < peer_switch_; ++s) {
+    connect(s, socket_of((s - first_switch_) * per_switch, devices_), node.pcie_switch);
+  }
+  for (int s = 0; s < sockets_; ++s) {
+    connect(first_socket_ + s, host(), node.memory);
+    for (int t = 0; t < s; ++t) connect(first_socket_ + t, first_socket_ + s, node.inter_socket);
+  }
+}
+
+void NodeGraph::add_peers(const Platform& platform) {
+  if (platform.node.kind == NodeShape::Kind::nvswitch) {
+    for (int d = 0; d < devices_; ++d) connect(d, peer_switch_, platform.node.peer);
+  }
+  for (const PeerLink& pair : platform.node.peers)
+    connect(pair.a, pair.b, bundle(platform.node.peer, pair.count));
+}
+
+void NodeGraph::add_network(const Platform& platform) {
+  const NetworkShape& network = platform.network;
+  if (network.striped) {
+    const Link all = network.port();
+    for (int s = 0; s < sockets_; ++s) connect(first_socket_ + s, striping_hub_, {all.bandwidth, Seconds{0}});
+    return connect(striping_hub_, nic(0), all);
+  }
+  for (int k = 0; k < ports_; ++k) {
+    const int first_device = k * devices_ / ports_;
+    const int at = network.nic_on_pcie_switch
+                       ? first_switch_ + first_device / platform.node.devices_per_pcie_switch
+                       : socket_of(k, ports_);
+    connect(at, nic(k), network.nic);
+  }
+}
+
+void NodeGraph::connect(int a, int b, Link link) {
+  links_.insert(links_.end(), {link, link});
+  ends_.insert(ends_.end(), {{a, b}, {b, a}});
+}
+
+void NodeGraph::find_routes(bool devices_relay) {
+  for (int from = 0; from < terminals_; ++from) {
+    const std::vector<int> entry = cheapest_entries(from, devices_relay);
+    for (int to = 0; to < terminals_; ++to) {
+      const auto start = static_cast<std::ptrdiff_t>(route_links_.size());
+      route_start_.push_back(static_cast<int>(start));
+      for (int at = to; at != from; at = ends_[entry[at]].first) route_links_.push_back(entry[at]);
+      std::reverse(route_links_.begin() + start, route_links_.end());
+    }
+  }
+  route_start_.push_back(static_cast<int>(route_links_.size()));
+}
+
+/// Dijkstra's shortest paths from `from`: for each vertex the link by which its best path enters it.
+std::vector<int> NodeGraph::cheapest_entries(int from, bool devices_relay) const {
+  const auto relays = [&](int v) { return v == from || v >= terminals_ || (devices_relay && v < devices_); };
+  std::vector<double> cost(names_.size(), std::numeric_limits<double>::infinity());
+  std::vector<bool> done(names_.size());
+  std::vector<int> entry(names_.size(), -1);
+  cost[from] = 0;
+  for (int round = 0; round < vertex_count(); ++round) {
+    int nearest = -1;
+    for (int v = 0; v < vertex_count(); ++v) {
+      if (!done[v] && (nearest < 0 || cost[v] < cost[nearest])) nearest = v;
+    }
+    done[nearest] = true;
+    if (!relays(nearest)) continue;
+    for (int id = 0; id < link_count(); ++id) {
+      if (ends_[id].first != nearest) continue;
+      const double arrival =
+          cost[nearest] + (links_[id].latency + kProbe / links_[id].bandwidth + kPerHop).value;
+      const int next = ends_[id].second;
+      if (arrival >= cost[next]) continue;
+      cost[next] = arrival;
+      entry[next] = id;
+    }
+  }
+  return entry;
+}
+
+std::string NodeGraph::link_name(int id) const {
+  const auto [from, to] = ends_[id];
+  if (from >= nic(0) && from < nic(ports_)) return names_[from] + " down";
+  if (to >= nic(0) && to < nic(ports_)) return names_[to] + " up";
+  return names_[from] + " -> " + names_[to];
+}
+
+void NodeGraph::route(int from, int to, int first_link, std::vector<int>& links) const {
+  const int pair = from * terminals_ + to;
+  for (int i = route_start_[pair]; i < route_start_[pair + 1]; ++i)
+    links.push_back(first_link + route_links_[i]);
+}
+
+}  // namespace stepcast

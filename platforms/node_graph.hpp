@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platforms/platform.hpp"
+
+namespace stepcast {
+
+/// The inside of one node as a small graph, and the routes between its terminals. All nodes of a platform are
+/// equal, so one table of a few kilobytes serves them all.
+///
+/// Terminals come first among the vertices: devices, host memory, NICs (a NIC's vertex is the far end of its
+/// cable), the local disk. A route takes the path on which 1 MiB, sent hop by hop, arrives first; only
+/// switches and sockets (and devices, where the node says so) pass traffic on.
+class NodeGraph {
+ public:
+  explicit NodeGraph(const Platform& platform);
+
+  int host() const { return devices_; }
+  int nic(int index) const { return devices_ + 1 + index; }
+  int disk() const { return devices_ + 1 + ports_; }  ///< there only with local storage
+  int vertex_count() const { return static_cast<int>(names_.size()); }
+  int link_count() const { return static_cast<int>(links_.size()); }
+  const Link& link(int id) const { return links_[id]; }
+  std::pair<int, int> ends(int id) const { return ends_[id]; }
+  const std::string& vertex_name(int vertex) const { return names_[vertex]; }
+  std::string link_name(int id) const;
+
+  /// Appends the link ids of the route, each plus `first_link`.
+  void route(int from, int to, int first_link, std::vector<int>& links) const;
+
+ private:
+  void add_vertices(const Platform& platform);
+  void add_host_tree(const Platform& platform);
+  void add_peers(const Platform& platform);
+  void add_network(const Platform& platform);
+  void connect(int a, int b, Link link);
+  void find_routes(bool devices_relay);
+  std::vector<int> cheapest_entries(int from, bool devices_relay) const;
+  int socket_of(int index, int count) const { return first_socket_ + index * sockets_ / count; }
+
+  int devices_, ports_, sockets_, terminals_ = 0;
+  int first_socket_ = 0, first_switch_ = 0, peer_switch_ = 0, striping_hub_ = 0;
+  std::vector<std::string> names_;
+  std::vector<Link> links_;
+  std::vector<std::pair<int, int>> ends_;
+  std::vector<int> route_start_,
+      route_links_;  ///< route of (from, to): [start[from * terminals + to], next start)
+};
+
+}  // namespace stepcast

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/units.hpp"
+#include "core/yaml.hpp"
+
+namespace stepcast {
+
+/// One direction of one cable, port or bus. A route pays each link's latency once.
+struct Link {
+  BytesPerSecond bandwidth;
+  Seconds latency;
+};
+
+/// What a message of up to `up_to` bytes costs beside its route: a fixed time, and the share of the route's
+/// bandwidth that it reaches. Time = overhead + sum of latencies + bytes / (bandwidth_factor * least
+/// bandwidth).
+struct MessageCost {
+  Bytes up_to;
+  Seconds overhead;
+  double bandwidth_factor = 1;
+};
+
+/// `count` cables side by side between two devices of a node.
+struct PeerLink {
+  int a = 0, b = 0, count = 1;
+};
+
+/// Inside of a node. Every device hangs on a PCIe switch or on its socket; `kind` says what else joins
+/// devices.
+struct NodeShape {
+  enum class Kind { single, pcie, nvswitch, links };
+
+  Kind kind{};
+  int sockets = 1;                  ///< devices and NICs are dealt out to sockets evenly, in order
+  int devices_per_pcie_switch = 0;  ///< 0: devices hang on their socket
+  Link device;        ///< device to its PCIe switch or socket: PCIe, NVLink to the CPU, or memory bus
+  Link pcie_switch;   ///< PCIe switch to socket
+  Link inter_socket;  ///< between each two sockets
+  Link memory;        ///< socket to host memory
+  Link peer;          ///< one NVLink cable (links), or a device's port at the NVSwitch
+  std::vector<PeerLink> peers;  ///< links
+  bool devices_relay = false;   ///< links: may traffic pass through a third device?
+};
+
+/// Level of a fat tree below its top.
+struct FatTreeLevel {
+  int down = 1;      ///< ports down of a switch: NICs, or switches of the level below
+  double taper = 1;  ///< bandwidth of all its down ports / bandwidth of all its up ports
+  int up = 1;        ///< ports up of a switch, each to a switch of its own
+  Seconds latency;   ///< added by an up cable and the switch that it leads to
+};
+
+/// No levels: one switch without blocking.
+struct FatTreeShape {
+  std::vector<FatTreeLevel> levels;  ///< from the leaves up, without the top
+  bool rails = false;                ///< NIC k of `down` neighbouring nodes share a leaf
+};
+
+/// Cray Aries: routers in chassis, chassis in groups, groups joined by global ("blue") cables.
+struct DragonflyShape {
+  enum class Routing { minimal, valiant };
+
+  int ports_per_router = 4, routers_per_chassis = 16, chassis_per_group = 6, groups = 1;
+  int cables_per_group_pair = 1;
+  Link chassis_cable;  ///< between two routers of a chassis (green, rank 1)
+  Link group_cable;    ///< between routers of equal slot in two chassis of a group (black, rank 2)
+  Link global_cable;   ///< between two groups (blue, rank 3)
+  Routing routing = Routing::minimal;
+};
+
+/// Three-dimensional torus of routers.
+struct TorusShape {
+  std::array<int, 3> size{1, 1, 1};
+  std::array<Link, 3> cable;  ///< of each dimension
+  int ports_per_router = 2;
+};
+
+/// Equal sites, each one switch; every two joined by one long link.
+struct SitesShape {
+  int count = 2;
+  Link wan;
+};
+
+using FabricShape = std::variant<FatTreeShape, DragonflyShape, TorusShape, SitesShape>;
+
+/// NICs of a node and what joins nodes.
+struct NetworkShape {
+  int nics = 1;          ///< device i of D uses NIC i * nics / D
+  bool striped = false;  ///< every message is spread over all NICs: they act as one of nics x bandwidth
+  bool nic_on_pcie_switch = false;  ///< else on a socket
+  Link nic;                         ///< one NIC and its cable
+  FabricShape fabric;
+
+  int ports_per_node() const { return striped ? 1 : nics; }
+  /// What the fabric sees of a NIC, or of all NICs of a node that are striped.
+  Link port() const { return striped ? Link{nics * nic.bandwidth, nic.latency} : nic; }
+};
+
+/// Where training data lie.
+struct Storage {
+  enum class Kind { none, shared, local };
+
+  Kind kind = Kind::none;
+  BytesPerSecond bandwidth;        ///< shared: of all servers together; local: of one node's disk
+  BytesPerSecond into_cluster{0};  ///< shared: of a narrower way into the cluster; 0: none
+  BytesPerSecond per_node;         ///< shared: what one node can read
+  Seconds latency;
+};
+
+/// A cluster, as `platforms/NAME.yaml` describes it: equal nodes, a fabric, storage. Plain data.
+///
+/// Endpoints of routes are numbered: devices (node by node), then one host (CPU memory) a node, then the
+/// storage.
+struct Platform {
+  std::string name, source, device_name;
+  int nodes = 1;
+  int max_nodes = 1;  ///< nodes that the real machine has
+  int devices_per_node = 1;
+  NodeShape node;
+  NetworkShape network;
+  Storage storage;
+  std::vector<MessageCost> message_costs;        ///< between nodes; sorted, the last `up_to` is infinite
+  std::vector<MessageCost> local_message_costs;  ///< inside a node
+  double price_per_device_hour = 0;              ///< US dollars; 0: not given
+
+  int devices() const { return nodes * devices_per_node; }
+  int endpoints() const { return devices() + nodes + 1; }
+  int host_endpoint(int node_index) const { return devices() + node_index; }
+  int storage_endpoint() const { return devices() + nodes; }
+  /// Node of a device or host; -1 for the storage.
+  int node_of(int endpoint) const;
+};
+
+/// Reads `platforms/NAME.yaml` (docs/platforms.md names the keys). @throws InputError
+Platform read_platform(const YamlValue& value);
+
+/// The row for a message of this size. `costs` is not empty, and its last row has no upper end.
+const MessageCost& message_cost(const std::vector<MessageCost>& costs, Bytes size);
+
+}  // namespace stepcast

@@ -1,0 +1,93 @@
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "routes.hpp"
+#include "shapes.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// Leaves of 8 with 4 cables up (2:1), blocks of 4 leaves with 4 cables up (each leaf group 1:1), and a top.
+FatTreeShape two_tapered_levels() {
+  return {{{8, 2, 4, {1e-7}}, {4, 1, 4, {1e-7}}}, false};
+}
+
+/// How often each link below the top is used when every device sends to every other.
+std::map<int, int> all_to_all_use(const Topology& topology, const Platform& platform) {
+  std::map<int, int> use;
+  for (int from = 0; from < platform.devices(); ++from) {
+    for (int to = 0; to < platform.devices(); ++to) {
+      for (const int id : route_between(topology, from, to)) {
+        if (topology.link_name(id).find("node") == std::string::npos) ++use[id];
+      }
+    }
+  }
+  return use;
+}
+
+}  // namespace
+
+TEST_CASE("a switch joins all nodes in two hops of the network and needs no links of its own",
+          "[platforms]") {
+  const Platform platform = platform_of(5, FatTreeShape{});
+  const Topology topology(platform);
+  CHECK(fault_of_routes(platform).empty());
+  CHECK(topology.link_count() == 5 * 6);
+  CHECK(route_between(topology, 0, 4).size() == 4);
+  CHECK(route_between(topology, 2, 2).empty());
+  CHECK(topology.route_latency(0, 4).value == Approx(1e-6));
+}
+
+TEST_CASE("fat-tree routes climb to the lowest common switch and no higher", "[platforms]") {
+  const Platform platform = platform_of(64, two_tapered_levels());
+  const Topology topology(platform);
+  CHECK(fault_of_routes(platform).empty());
+  CHECK(route_between(topology, 0, 7).size() == 4);
+  CHECK(route_between(topology, 0, 8).size() == 4 + 2);
+  CHECK(route_between(topology, 31, 32).size() == 4 + 4);
+  CHECK(topology.route_latency(31, 32).value == Approx(1e-6 + 4e-7));
+}
+
+TEST_CASE("an all-to-all uses the links of one level of a fat tree equally", "[platforms]") {
+  const Platform platform = platform_of(64, two_tapered_levels());
+  const Topology topology(platform);
+  const std::map<int, int> use = all_to_all_use(topology, platform);
+  // Each of 8 leaves sends 8 devices' messages to 56 others over 4 cables; each of 2 blocks has 4 x 4 cables.
+  REQUIRE(use.size() == 2 * (8 * 4 + 2 * 16));
+  for (const auto& [id, times] : use) {
+    CHECK(times == (topology.link_name(id).find("leaf") != std::string::npos ? 8 * 56 / 4 : 32 * 32 / 16));
+  }
+}
+
+TEST_CASE("a taper divides the bandwidth above a switch, whatever the number of cables", "[platforms]") {
+  const double ports = 30;
+  for (const int up : {1, 4, 12}) {
+    const Platform platform = platform_of(120, FatTreeShape{{{30, 2.5, up, {0}}}, false});
+    const Topology topology(platform);
+    double sum = 0;
+    for (int id = 0; id < topology.link_count(); ++id) {
+      if (topology.link_name(id).starts_with("leaf 3 -> ")) sum += topology.link(id).bandwidth.value;
+    }
+    CHECK(sum == Approx(ports * 1e9 / 2.5));
+  }
+}
+
+TEST_CASE("rails put NIC k of neighbouring nodes on one leaf", "[platforms]") {
+  Platform platform = platform_of(8, FatTreeShape{{{4, 1, 4, {1e-7}}}, true});
+  platform.devices_per_node = platform.network.nics = 2;
+  const Topology topology(platform);
+  CHECK(fault_of_routes(platform).empty());
+  CHECK(route_between(topology, 0, 2).size() == 4);      // nodes 0 and 1, NIC 0
+  CHECK(route_between(topology, 0, 3).size() == 4 + 2);  // NIC 0 to NIC 1
+  CHECK(route_between(topology, 0, 8).size() == 4 + 2);  // nodes 0 and 4: other leaves
+}
+
+TEST_CASE("a fat tree of 16,384 devices has exactly the links of its switches", "[platforms]") {
+  const Platform platform = platform_of(16384, FatTreeShape{{{32, 2, 16, {0}}, {32, 1, 16, {0}}}, false});
+  const Topology topology(platform);
+  // Six links a node (device, memory, NIC; both ways), 512 leaves and 16 x 16 switches above them with 16
+  // cables each.
+  CHECK(topology.link_count() == 16384 * 6 + 2 * (512 * 16 + 256 * 16));
+  CHECK(fault_of_routes(platform).empty());
+}

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "platforms/platform.hpp"
+
+namespace stepcast {
+
+/// Nodes of one device on a given fabric; NICs of 1 GB/s and 1 us (half of it each way).
+inline Platform platform_of(int nodes, FabricShape fabric) {
+  Platform platform;
+  platform.nodes = platform.max_nodes = nodes;
+  platform.node.device = platform.node.memory = {{10e9}, {0}};
+  platform.network.nic = {{1e9}, {0.5e-6}};
+  platform.network.fabric = std::move(fabric);
+  return platform;
+}
+
+}  // namespace stepcast
