@@ -1,0 +1,119 @@
+#include "sim/link_classes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <map>
+
+namespace stepcast {
+namespace {
+
+/// Loads of one class: seconds that each pattern keeps the link busy for one byte of its largest edge.
+struct Class {
+  int link = 0;               ///< one of its links
+  std::vector<double> loads;  ///< one entry a pattern
+};
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  // splitmix64's finalizer (S. Vigna), enough to tell loads apart
+  std::uint64_t z = hash * 0x9E3779B97F4A7C15U + value;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31);
+}
+
+using Patterns = std::vector<const std::vector<LinkWeight>*>;
+
+/// Hash of all loads of each link; 0 for a link that nothing uses.
+std::vector<std::uint64_t> signatures(const Patterns& patterns,
+                                      const std::vector<BytesPerSecond>& bandwidths) {
+  std::vector<std::uint64_t> hashes(bandwidths.size(), 0);
+  for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
+    for (const LinkWeight& use : *patterns[pattern]) {
+      const auto link = static_cast<std::size_t>(use.link);
+      const double load = use.weight / bandwidths[link].value;
+      hashes[link] = mixed(mixed(hashes[link], pattern + 1), std::bit_cast<std::uint64_t>(load));
+    }
+  }
+  return hashes;
+}
+
+std::vector<Class> classes_of(const Patterns& patterns, const std::vector<BytesPerSecond>& bandwidths) {
+  const auto hashes = signatures(patterns, bandwidths);
+  std::map<std::uint64_t, std::size_t> by_hash;
+  std::vector<Class> classes;
+  for (std::size_t link = 0; link < hashes.size(); ++link) {
+    if (hashes[link] == 0 || !by_hash.try_emplace(hashes[link], classes.size()).second) continue;
+    classes.push_back({static_cast<int>(link), std::vector<double>(patterns.size(), 0)});
+  }
+  for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
+    for (const LinkWeight& use : *patterns[pattern]) {
+      const auto link = static_cast<std::size_t>(use.link);
+      Class& owner = classes[by_hash[hashes[link]]];
+      if (owner.link == use.link) owner.loads[pattern] = use.weight / bandwidths[link].value;
+    }
+  }
+  return classes;
+}
+
+bool dominates(const Class& a, const Class& b) {
+  for (std::size_t i = 0; i < a.loads.size(); ++i) {
+    if (a.loads[i] < b.loads[i]) return false;
+  }
+  return true;
+}
+
+/// Classes that no other one dominates; a dominated link is never the first to saturate.
+std::vector<Class> binding(std::vector<Class> classes) {
+  const auto total = [](const Class& one) {
+    double sum = 0;
+    for (const double load : one.loads) sum += load;
+    return sum;
+  };
+  std::stable_sort(classes.begin(), classes.end(),
+                   [&](const Class& a, const Class& b) { return total(a) > total(b); });
+  std::vector<Class> front;
+  for (Class& one : classes) {
+    const bool covered =
+        std::any_of(front.begin(), front.end(), [&](const Class& by) { return dominates(by, one); });
+    if (!covered) front.push_back(std::move(one));
+  }
+  return front;
+}
+
+/// Smallest multiplier (up to 64) that makes all ratios whole to 0.2 %.
+double multiplier(const std::vector<double>& ratios) {
+  for (int m = 1; m < 64; ++m) {
+    const bool whole = std::all_of(ratios.begin(), ratios.end(), [m](double ratio) {
+      return std::abs(m * ratio - std::round(m * ratio)) <= 0.002 * m * ratio;
+    });
+    if (whole) return m;
+  }
+  return 64;
+}
+
+}  // namespace
+
+LinkClasses merge_links(const Patterns& patterns, const std::vector<BytesPerSecond>& bandwidths) {
+  LinkClasses merged;
+  merged.patterns.resize(patterns.size());
+  for (const Class& one : binding(classes_of(patterns, bandwidths))) {
+    double least = INFINITY;
+    for (const double load : one.loads) {
+      if (load > 0) least = std::min(least, load);
+    }
+    std::vector<double> ratios;
+    for (const double load : one.loads) ratios.push_back(load / least);
+    const double times = multiplier(ratios);
+    const int id = static_cast<int>(merged.bandwidths.size());
+    merged.bandwidths.push_back({times / least});
+    for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
+      const auto weight = static_cast<std::size_t>(std::llround(times * ratios[pattern]));
+      merged.patterns[pattern].insert(merged.patterns[pattern].end(), weight, id);
+    }
+  }
+  return merged;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/engine.hpp"
+#include "sim/link_classes.hpp"
+#include "sim/usage.hpp"
+
+namespace stepcast {
+
+/// How a collective is simulated (docs/simulation.md): every message; a flow for each edge of a phase; or one
+/// flow over all the links that a phase occupies.
+enum class Form { automatic, message, fluid, coupled };
+const std::vector<std::string>& form_names();  ///< in the order of Form
+
+/// A collective that the run may play, with its links worked out.
+struct Pattern {
+  std::shared_ptr<const Schedule> schedule;
+  Placement placement;
+  std::vector<PhaseUsage> phases;
+};
+
+/// The links of a platform as the simulation needs them. All patterns must be known before the engine starts,
+/// because SimGrid takes no links later, and because links that all patterns load alike are merged when no
+/// form needs them apart.
+class Network {
+ public:
+  /// `bandwidths`: of all links of the topology, after background traffic and overrides.
+  Network(std::vector<BytesPerSecond> bandwidths, Form form)
+      : bandwidths_(std::move(bandwidths)), form_(form) {}
+
+  int add(std::shared_ptr<const Schedule> schedule, Placement placement);  ///< returns the pattern's number
+  double uncontended(int pattern, Bytes buffer) const;                     ///< seconds alone on the network
+  /// Seconds of the fixed part (latencies and overheads) of `uncontended`.
+  double latency(int pattern, Bytes buffer) const;
+
+  void start();  ///< builds the engine
+  Engine& engine() { return *engine_; }
+  Form form() const { return form_; }
+
+  /// Plays a pattern from now on and calls `done` when every rank has finished. `segments` cuts a phase so
+  /// that its latencies lie between its transfers (forms fluid and coupled).
+  void play(int pattern, Bytes buffer, int segments, Engine::Callback done);
+
+  const Pattern& pattern(int index) const { return patterns_[static_cast<std::size_t>(index)]; }
+  /// Links to pass to Engine::start_flow for an edge of a pattern (forms message and fluid).
+  std::vector<int> edge_links(const Pattern& pattern, const Edge& edge) const;
+  const std::vector<int>& phase_links(int pattern, std::size_t phase) const;
+
+ private:
+  std::vector<BytesPerSecond> bandwidths_;
+  Form form_;
+  std::vector<Pattern> patterns_;
+  std::vector<std::vector<int>> class_links_;  ///< of each phase of each pattern, in order
+  std::vector<std::size_t> first_phase_;       ///< of each pattern in class_links_
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,112 @@
+#include "sim/usage.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace stepcast {
+namespace {
+
+/// Adds up weights link by link; dense, so that a million routes cost no map.
+class LinkSums {
+ public:
+  explicit LinkSums(int links) : sums_(static_cast<std::size_t>(links), 0) {}
+
+  void add(int link, double weight) {
+    double& sum = sums_[static_cast<std::size_t>(link)];
+    if (sum == 0) touched_.push_back(link);
+    sum += weight;
+  }
+
+  std::vector<LinkWeight> take(double divisor) {
+    std::sort(touched_.begin(), touched_.end());
+    std::vector<LinkWeight> weights;
+    weights.reserve(touched_.size());
+    for (const int link : touched_) {
+      double& sum = sums_[static_cast<std::size_t>(link)];
+      weights.push_back({link, sum / divisor});
+      sum = 0;
+    }
+    touched_.clear();
+    return weights;
+  }
+
+ private:
+  std::vector<double> sums_;
+  std::vector<int> touched_;
+};
+
+PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Placement& placement,
+                       LinkSums& sums) {
+  PhaseUsage usage;
+  usage.rounds = phase.rounds;
+  std::vector<int> route;
+  int largest = 0;
+  for (const Edge& edge : *phase.edges) {
+    const int from = placement.endpoints[static_cast<std::size_t>(edge.source)];
+    const int to = placement.endpoints[static_cast<std::size_t>(edge.target)];
+    route.clear();
+    placement.topology->route(from, to, route);
+    double latency = 0;
+    for (const int link : route) {
+      sums.add(link, edge.chunks);
+      latency += placement.topology->link(link).latency.value;
+    }
+    const bool local = placement.platform->node_of(from) == placement.platform->node_of(to);
+    double& worst = local ? usage.local_latency : usage.network_latency;
+    worst = std::max(worst, latency);
+    (local ? usage.has_local : usage.has_network) = true;
+    largest = std::max(largest, edge.chunks);
+  }
+  usage.links = sums.take(std::max(largest, 1));
+  usage.share = static_cast<double>(phase.unit) * largest / schedule.parts;
+  return usage;
+}
+
+}  // namespace
+
+std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& placement) {
+  LinkSums sums(placement.topology->link_count());
+  std::vector<PhaseUsage> usages;
+  std::map<const std::vector<Edge>*, std::size_t> known;  // phases that share edges share their links
+  for (const Phase& phase : schedule.phases) {
+    const auto [found, is_new] = known.try_emplace(phase.edges.get(), usages.size());
+    if (is_new) {
+      usages.push_back(phase_usage(schedule, phase, placement, sums));
+    } else {
+      PhaseUsage same = usages[found->second];
+      same.rounds = phase.rounds;
+      usages.push_back(std::move(same));
+    }
+  }
+  return usages;
+}
+
+RoundCost round_cost(const PhaseUsage& usage, const Platform& platform, Bytes buffer) {
+  const double bytes = buffer.value * usage.share;
+  RoundCost cost{0, bytes};
+  const auto include = [&](const std::vector<MessageCost>& costs, double route_latency) {
+    const MessageCost& row = message_cost(costs, {bytes});
+    cost.latency = std::max(cost.latency, route_latency + row.overhead.value);
+    cost.bytes = bytes / row.bandwidth_factor;
+  };
+  if (usage.has_local) include(platform.local_message_costs, usage.local_latency);
+  if (usage.has_network)
+    include(platform.message_costs, usage.network_latency);  // the slower one decides the bytes
+  return cost;
+}
+
+double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement,
+                           const std::vector<BytesPerSecond>& bandwidths, Bytes buffer) {
+  double seconds = 0;
+  for (const PhaseUsage& phase : usage) {
+    const RoundCost cost = round_cost(phase, *placement.platform, buffer);
+    double slowest = 0;  // seconds a byte of the largest edge
+    for (const LinkWeight& link : phase.links) {
+      slowest = std::max(slowest, link.weight / bandwidths[static_cast<std::size_t>(link.link)].value);
+    }
+    seconds += phase.rounds * (cost.latency + cost.bytes * slowest);
+  }
+  return seconds;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <vector>
+
+#include "core/units.hpp"
+#include "platforms/topology.hpp"
+#include "strategies/collectives/schedule.hpp"
+
+namespace stepcast {
+
+/// Where the ranks of a collective sit, and what lies between them.
+struct Placement {
+  const Platform* platform = nullptr;
+  const Topology* topology = nullptr;
+  std::vector<int> endpoints;  ///< of each rank
+};
+
+/// `weight` = bytes over the link for each byte of the largest edge.
+struct LinkWeight {
+  int link = 0;
+  double weight = 0;
+};
+
+/// One round of a phase seen from the links: all its edges at once.
+struct PhaseUsage {
+  std::vector<LinkWeight> links;  ///< by link id
+  double share = 0;               ///< of the buffer that the largest edge moves in a round
+  int rounds = 1;
+  double local_latency = 0;    ///< largest among edges inside nodes [s]
+  double network_latency = 0;  ///< largest among edges between nodes [s]
+  bool has_local = false, has_network = false;
+};
+
+std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& placement);
+
+/// Fixed time of a round and the bytes to move, message costs included, for a buffer of `buffer` bytes.
+struct RoundCost {
+  double latency = 0;  ///< [s]
+  double bytes = 0;    ///< of the largest edge, divided by the share of bandwidth that its messages reach
+};
+RoundCost round_cost(const PhaseUsage& usage, const Platform& platform, Bytes buffer);
+
+/// Seconds that the schedule takes alone on the network, rounds in lock step.
+double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement,
+                           const std::vector<BytesPerSecond>& bandwidths, Bytes buffer);
+
+}  // namespace stepcast
