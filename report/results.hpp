@@ -16,7 +16,7 @@ using Cell = std::variant<std::monostate, std::string, double, std::int64_t, boo
 
 /// One point of a sweep: (column, value) in the order in which the columns were set.
 struct Row {
-  std::vector<std::pair<std::string, Cell>> cells;
+  std::vector<std::pair<std::string, Cell>> cells = {};
 
   void set(std::string_view column, Cell value);                ///< replaces an earlier value
   const Cell& at(std::string_view column) const;                ///< nothing when the row lacks the column
@@ -26,8 +26,8 @@ struct Row {
 
 /// The rows of one or several scenarios. A row without a `scenario` cell belongs to `scenario`.
 struct Results {
-  std::string scenario;
-  std::vector<Row> rows;
+  std::string scenario = {};
+  std::vector<Row> rows = {};
 };
 
 /// All columns in order of first appearance over the rows; `scenario` is always the first.

@@ -8,8 +8,8 @@ namespace stepcast {
 enum class Align { left, right };
 
 struct TableColumn {
-  std::string header;  ///< words; wrapped over several lines where the cells are narrower
-  std::string unit;    ///< own header line under the words; may be empty
+  std::string header;     ///< words; wrapped over several lines where the cells are narrower
+  std::string unit = "";  ///< own header line under the words; may be empty
   Align align = Align::right;
   int widest = 0;  ///< longer cells end in "..."; 0: no limit
 };

@@ -1,0 +1,94 @@
+#include "report/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "report/statistics.hpp"
+
+namespace stepcast {
+namespace {
+
+using Key = std::vector<std::string>;
+
+/// Texts, so that 8 and 8.0 agree.
+Key key_of(const Row& row, const std::vector<std::string>& by) {
+  Key key;
+  for (const auto& column : by) key.push_back(row.text(column));
+  return key;
+}
+
+}  // namespace
+
+ErrorSummary summarized(const std::vector<double>& errors) {
+  if (errors.empty()) return {};
+  std::vector<double> sizes;
+  for (const double error : errors) sizes.push_back(std::abs(error));
+  return {sizes.size(), mean(sizes), median(sizes), quantile(sizes, 0.9), quantile(sizes, 1)};
+}
+
+PublishedSummary summarized(const std::vector<PublishedRow>& rows) {
+  PublishedSummary summary;
+  std::vector<double> errors;
+  std::vector<double> ideal;
+  for (const PublishedRow& row : rows) {
+    if (row.figure.kind != PublishedKind::predicted) continue;
+    if (row.error) errors.push_back(*row.error);
+    if (row.ideal_scaling_error) ideal.push_back(*row.ideal_scaling_error);
+    const bool interval = row.forecast.low && row.forecast.high && row.inside;
+    summary.with_interval += interval ? 1 : 0;
+    summary.inside_interval += interval && *row.inside ? 1 : 0;
+  }
+  summary.error = summarized(errors);
+  summary.ideal_scaling = summarized(ideal);
+  return summary;
+}
+
+std::string to_string(const PublishedSummary& summary) {
+  if (summary.error.count == 0) return "no predicted figure to compare with";
+  auto text = fmt::format(
+      "{} predicted figure{}: |error| mean {:.1f} %, median {:.1f} %, 90th percentile {:.1f} %, maximum "
+      "{:.1f} %",
+      summary.error.count, summary.error.count == 1 ? "" : "s", 100 * summary.error.mean,
+      100 * summary.error.median, 100 * summary.error.p90, 100 * summary.error.maximum);
+  if (summary.with_interval > 0) {
+    text += fmt::format("; {} of {} inside the interval", summary.inside_interval, summary.with_interval);
+  }
+  if (summary.ideal_scaling.count > 0) {
+    text += fmt::format("; ideal scaling: median {:.1f} %", 100 * summary.ideal_scaling.median);
+  }
+  return text;
+}
+
+std::vector<JoinedPoint> joined(const Results& predicted, const Results& measured, const std::string& column,
+                                const std::vector<std::string>& by) {
+  std::map<Key, const Row*> found;
+  for (const Row& row : measured.rows) found.emplace(key_of(row, by), &row);
+  std::vector<JoinedPoint> points;
+  for (const Row& row : predicted.rows) {
+    const Key key = key_of(row, by);
+    const auto match = found.find(key);
+    if (match == found.end()) continue;
+    const auto forecast = row.number(column);
+    const auto truth = match->second->number(column);
+    if (!forecast || !truth || *truth == 0) continue;
+    points.push_back({fmt::format("{}", fmt::join(key, ", ")), *forecast, *truth, *forecast / *truth - 1});
+    found.erase(match);
+  }
+  return points;
+}
+
+Table joined_table(const std::vector<JoinedPoint>& points, const std::string& column) {
+  Table table;
+  table.columns = {
+      {"point", "", Align::left, 48}, {"predicted", column}, {"measured", column}, {"error", "%"}};
+  for (const JoinedPoint& point : points) {
+    table.rows.push_back({point.point, fmt::format("{:.4g}", point.predicted),
+                          fmt::format("{:.4g}", point.measured), fmt::format("{:+.1f}", 100 * point.error)});
+  }
+  return table;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,54 @@
+#include "report/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "report/human.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr double kSilent = 1;           // [s] a short run says nothing
+constexpr double kTerminalPause = 0.2;  // [s]
+constexpr double kLogPause = 10;        // [s]
+
+}  // namespace
+
+ProgressStyle progress_style() {
+  return ::isatty(STDERR_FILENO) != 0 ? ProgressStyle::line : ProgressStyle::plain;
+}
+
+std::string progress_text(std::size_t done, std::size_t total, Seconds elapsed) {
+  auto text = fmt::format("{} of {} points, {}", done, total, human(elapsed));
+  if (done > 0 && done < total) {
+    const double each = elapsed.value / static_cast<double>(done);
+    text += fmt::format(", {} left", human(Seconds{each * static_cast<double>(total - done)}));
+  }
+  return text;
+}
+
+void Progress::update(std::size_t done, Seconds elapsed) {
+  const bool terminal = style_ == ProgressStyle::line;
+  const double due = shown_at_  ? *shown_at_ + (terminal ? kTerminalPause : kLogPause)
+                     : terminal ? kSilent
+                                : kLogPause;
+  if (elapsed.value < due) return;
+  shown_at_ = elapsed.value;
+  const auto text = progress_text(done, total_, elapsed);
+  if (terminal) {
+    out_ << '\r' << text << std::string(width_ > text.size() ? width_ - text.size() : 0, ' ') << std::flush;
+    width_ = std::max(width_, text.size());
+  } else {
+    out_ << text << '\n' << std::flush;
+  }
+}
+
+void Progress::clear() {
+  if (width_ > 0) out_ << '\r' << std::string(width_, ' ') << '\r' << std::flush;
+  width_ = 0;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,127 @@
+#include "report/published.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/human.hpp"
+
+namespace stepcast {
+namespace {
+
+std::optional<double> relative_error(std::optional<double> value, std::optional<double> reference) {
+  if (!value || !reference || *reference == 0) return std::nullopt;
+  return *value / *reference - 1;
+}
+
+std::optional<bool> is_inside(const PublishedFigure& figure, const Forecast& forecast,
+                              std::optional<double> error) {
+  if (figure.kind == PublishedKind::trend) return forecast.holds;
+  if (!figure.value || !forecast.median) return std::nullopt;
+  const double slack = std::abs(*figure.value) * figure.tolerance.value_or(0);
+  if (figure.relation == Relation::at_most) return *forecast.median <= *figure.value + slack;
+  if (figure.relation == Relation::at_least) return *forecast.median >= *figure.value - slack;
+  if (forecast.low && forecast.high) return *forecast.low <= *figure.value && *figure.value <= *forecast.high;
+  if (error && figure.tolerance) return std::abs(*error) <= *figure.tolerance;
+  return std::nullopt;
+}
+
+std::string relation_of(const PublishedFigure& figure) {
+  if (figure.kind == PublishedKind::trend) return figure.ordering;
+  if (figure.relation == Relation::at_most) return "<=";
+  return figure.relation == Relation::at_least ? ">=" : "=";
+}
+
+Cell cell_of(std::optional<double> value) {
+  return value ? Cell(*value) : Cell();
+}
+Cell cell_of(std::optional<bool> value) {
+  return value ? Cell(*value) : Cell();
+}
+
+std::string four_digits(std::optional<double> value) {
+  return value ? fmt::format("{:.4g}", *value) : "";
+}
+
+std::string percent(std::optional<double> fraction) {
+  return fraction ? fmt::format("{:+.1f}", *fraction * 100) : "";
+}
+
+std::string forecast_text(const Forecast& forecast) {
+  if (forecast.holds) return *forecast.holds ? "holds" : "does not hold";
+  if (!forecast.low || !forecast.high) return four_digits(forecast.median);
+  return fmt::format("{} [{} .. {}]", four_digits(forecast.median), four_digits(forecast.low),
+                     four_digits(forecast.high));
+}
+
+std::string published_text(const PublishedFigure& figure) {
+  const auto relation = relation_of(figure);
+  if (!figure.value) return relation;
+  return relation == "=" ? four_digits(figure.value) : relation + " " + four_digits(figure.value);
+}
+
+}  // namespace
+
+std::string to_string(PublishedKind kind) {
+  switch (kind) {
+    case PublishedKind::predicted:
+      return "predicted";
+    case PublishedKind::fitted:
+      return "fitted";
+    case PublishedKind::bound:
+      return "bound";
+    case PublishedKind::trend:
+      return "trend";
+  }
+  return "";
+}
+
+PublishedRow compared(const PublishedFigure& figure, const Forecast& forecast) {
+  const auto error = relative_error(forecast.median, figure.value);
+  return {figure, forecast, is_inside(figure, forecast, error), error,
+          relative_error(forecast.ideal, figure.value)};
+}
+
+Results to_results(const std::string& scenario, const std::vector<PublishedRow>& rows) {
+  Results results{scenario, {}};
+  for (const PublishedRow& row : rows) {
+    Row out;
+    out.set("scenario", row.figure.scenario);
+    out.set("point", row.figure.point);
+    out.set("column", row.figure.column);
+    out.set("kind", to_string(row.figure.kind));
+    out.set("relation", relation_of(row.figure));
+    out.set("predicted", cell_of(row.forecast.median));
+    out.set("low", cell_of(row.forecast.low));
+    out.set("high", cell_of(row.forecast.high));
+    out.set("published", cell_of(row.figure.value));
+    out.set("inside", cell_of(row.inside));
+    out.set("error", cell_of(row.error));
+    out.set("tolerance", cell_of(row.figure.tolerance));
+    out.set("ideal_scaling_error", cell_of(row.ideal_scaling_error));
+    out.set("source", row.figure.source);
+    results.rows.push_back(std::move(out));
+  }
+  return results;
+}
+
+Table published_table(const std::vector<PublishedRow>& rows) {
+  Table table;
+  table.columns = {{"point", "", Align::left, 32},
+                   {"column", "", Align::left, 32},
+                   {"kind", "", Align::left},
+                   {"forecast"},
+                   {"published"},
+                   {"inside", "", Align::left},
+                   {"error", "%"},
+                   {"error of ideal scaling", "%"}};
+  for (const PublishedRow& row : rows) {
+    const std::string inside = row.inside ? (*row.inside ? "yes" : "no") : "";
+    table.rows.push_back({row.figure.point, row.figure.column, to_string(row.figure.kind),
+                          forecast_text(row.forecast), published_text(row.figure), inside, percent(row.error),
+                          percent(row.ideal_scaling_error)});
+  }
+  return table;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,119 @@
+#include "report/published.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "report/comparison.hpp"
+#include "report/csv.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+PublishedFigure figure(PublishedKind kind, std::optional<double> value) {
+  return {.scenario = "s",
+          .point = "p",
+          .column = "step_seconds",
+          .kind = kind,
+          .value = value,
+          .source = "paper"};
+}
+
+}  // namespace
+
+TEST_CASE("the error of a forecast is predicted / published - 1", "[report]") {
+  const auto row = compared(figure(PublishedKind::predicted, 0.25), {.median = 0.26, .ideal = 0.225});
+  REQUIRE(row.error.has_value());
+  CHECK(*row.error == Approx(0.04).epsilon(1e-12));
+  CHECK(*row.ideal_scaling_error == Approx(-0.1).epsilon(1e-12));
+  CHECK_FALSE(row.inside.has_value());
+}
+
+TEST_CASE("a published value is inside its interval, ends included", "[report]") {
+  const auto predicted = figure(PublishedKind::predicted, 0.25);
+  CHECK(*compared(predicted, {.median = 0.3, .low = 0.25, .high = 0.4}).inside);
+  CHECK(*compared(predicted, {.median = 0.2, .low = 0.1, .high = 0.25}).inside);
+  CHECK_FALSE(*compared(predicted, {.median = 0.3, .low = 0.26, .high = 0.4}).inside);
+}
+
+TEST_CASE("without an interval the tolerance decides", "[report]") {
+  auto predicted = figure(PublishedKind::predicted, 100);
+  predicted.tolerance = 0.05;
+  CHECK(*compared(predicted, {.median = 104}).inside);
+  CHECK_FALSE(*compared(predicted, {.median = 94}).inside);
+}
+
+TEST_CASE("a bound is kept or broken, a trend holds or not", "[report]") {
+  auto bound = figure(PublishedKind::bound, 100);
+  bound.relation = Relation::at_most;
+  CHECK(*compared(bound, {.median = 100}).inside);
+  CHECK_FALSE(*compared(bound, {.median = 101}).inside);
+  bound.tolerance = 0.02;
+  CHECK(*compared(bound, {.median = 101}).inside);
+  bound.relation = Relation::at_least;
+  CHECK_FALSE(*compared(bound, {.median = 97}).inside);
+
+  auto trend = figure(PublishedKind::trend, std::nullopt);
+  trend.ordering = "ring above tree";
+  CHECK_FALSE(*compared(trend, {.holds = false}).inside);
+  CHECK_FALSE(compared(trend, {}).error.has_value());
+}
+
+TEST_CASE("published.csv has the documented columns", "[report]") {
+  auto fitted = figure(PublishedKind::fitted, 0.2318);
+  fitted.tolerance = 0.01;
+  auto bound = figure(PublishedKind::bound, 1);
+  bound.relation = Relation::at_most;
+  const auto text = to_csv(to_results("s", {compared(fitted, {.median = 0.2318, .low = 0.23, .high = 0.24}),
+                                            compared(bound, {.median = 0.5, .ideal = 0.25})}));
+  CHECK(text ==
+        "scenario,point,column,kind,relation,predicted,low,high,published,inside,error,tolerance,"
+        "ideal_scaling_error,source\n"
+        "s,p,step_seconds,fitted,=,0.2318,0.23,0.24,0.2318,true,0,0.01,,paper\n"
+        "s,p,step_seconds,bound,<=,0.5,,,1,true,-0.5,,-0.75,paper\n");
+}
+
+TEST_CASE("only predicted rows enter the statistics", "[report]") {
+  std::vector<PublishedRow> rows;
+  for (const double predicted : {101.0, 98.0, 103.0, 110.0}) {
+    rows.push_back(compared(figure(PublishedKind::predicted, 100),
+                            {.median = predicted, .low = 95, .high = 105, .ideal = 120}));
+  }
+  rows.push_back(compared(figure(PublishedKind::predicted, 100), {.median = 106, .low = 101, .high = 110}));
+  rows.push_back(compared(figure(PublishedKind::fitted, 100), {.median = 900}));
+  rows.push_back(compared(figure(PublishedKind::bound, 100), {.median = 500}));
+  const auto summary = summarized(rows);
+  CHECK(summary.error.count == 5);
+  CHECK(summary.error.mean == Approx(0.044).epsilon(1e-9));  // of 1, 2, 3, 6, 10 %
+  CHECK(summary.error.median == Approx(0.03).epsilon(1e-9));
+  CHECK(summary.error.p90 == Approx(0.084).epsilon(1e-9));  // 6 + 0.6 (10 - 6)
+  CHECK(summary.error.maximum == Approx(0.10).epsilon(1e-9));
+  CHECK(summary.with_interval == 5);
+  CHECK(summary.inside_interval == 4);
+  CHECK(summary.ideal_scaling.count == 4);
+  CHECK(
+      to_string(summary) ==
+      "5 predicted figures: |error| mean 4.4 %, median 3.0 %, 90th percentile 8.4 %, maximum 10.0 %; 4 of 5 "
+      "inside the interval; ideal scaling: median 20.0 %");
+  CHECK(to_string(summarized(std::vector<PublishedRow>{})) == "no predicted figure to compare with");
+}
+
+TEST_CASE("two result files are joined by point", "[report]") {
+  const auto results = [](std::vector<std::pair<std::string, double>> points) {
+    Results out{"s", {}};
+    for (const auto& [point, value] : points) {
+      Row row;
+      row.set("point", point);
+      row.set("step_seconds", value);
+      out.rows.push_back(row);
+    }
+    return out;
+  };
+  const auto points = joined(results({{"a", 1.1}, {"b", 2}, {"c", 3}}),
+                             results({{"c", 4}, {"a", 1}, {"d", 5}}), "step_seconds");
+  REQUIRE(points.size() == 2);
+  CHECK(points[0].point == "a");
+  CHECK(points[0].error == Approx(0.1).epsilon(1e-9));
+  CHECK(points[1].point == "c");
+  CHECK(points[1].error == Approx(-0.25).epsilon(1e-9));
+  CHECK(joined(results({{"a", 1}}), results({{"a", 1}}), "missing").empty());
+}
