@@ -26,6 +26,9 @@ class Dragonfly {
   const Link& link(int id) const;
   int edge(int port) const { return port / shape_.ports_per_router; }
   std::pair<int, int> ends(int id) const;
+  std::string link_kind(int id) const {
+    return id < first_group_link_ ? "chassis cable" : id < first_global_ ? "group cable" : "global cable";
+  }
   std::string vertex_name(int vertex) const;
   /// Appends the links between the routers of two ports, each plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;

@@ -73,6 +73,16 @@ std::pair<int, int> FatTree::ends(int id) const {
   return (id - below.first_link) % 2 == 0 ? std::pair{low, high} : std::pair{high, low};
 }
 
+std::string FatTree::link_kind(int id) const {
+  const int level = level_of_link(id);
+  const auto name = [this](int l) {
+    return l == 0                                      ? "leaf"
+           : l + 1 == static_cast<int>(levels_.size()) ? "spine"
+                                                       : fmt::format("level-{} switch", l + 1);
+  };
+  return name(level) + " - " + name(level + 1);
+}
+
 std::string FatTree::vertex_name(int vertex) const {
   if (levels_.size() == 1) return "switch";
   std::size_t level = levels_.size() - 1;

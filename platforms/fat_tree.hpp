@@ -25,6 +25,7 @@ class FatTree {
   int edge(int port) const;  ///< the switch that a port's cable ends at
   std::pair<int, int> ends(int id) const;
   std::string vertex_name(int vertex) const;
+  std::string link_kind(int id) const;
   /// Appends the links between the edge switches of two ports, each plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;
 

@@ -142,6 +142,15 @@ std::string NodeGraph::link_name(int id) const {
   return names_[from] + " -> " + names_[to];
 }
 
+std::string NodeGraph::link_kind(int id) const {
+  const auto kind = [this](int vertex) {
+    return names_[vertex].substr(0, names_[vertex].find_last_not_of(" 0123456789") + 1);
+  };
+  const auto [low, high] = std::minmax(ends_[id].first, ends_[id].second);
+  if (low >= nic(0) && low < nic(ports_)) return "NIC";
+  return kind(low) + " - " + kind(high);
+}
+
 void NodeGraph::route(int from, int to, int first_link, std::vector<int>& links) const {
   const int pair = from * terminals_ + to;
   for (int i = route_start_[pair]; i < route_start_[pair + 1]; ++i)

@@ -27,6 +27,7 @@ class NodeGraph {
   std::pair<int, int> ends(int id) const { return ends_[id]; }
   const std::string& vertex_name(int vertex) const { return names_[vertex]; }
   std::string link_name(int id) const;
+  std::string link_kind(int id) const;
 
   /// Appends the link ids of the route, each plus `first_link`.
   void route(int from, int to, int first_link, std::vector<int>& links) const;

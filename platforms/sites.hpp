@@ -23,6 +23,7 @@ class Sites {
     const int from = id / (shape_.count - 1), rank = id % (shape_.count - 1);
     return {from, rank < from ? rank : rank + 1};
   }
+  std::string link_kind(int) const { return "long link"; }
   std::string vertex_name(int vertex) const { return "site " + std::to_string(vertex); }
   /// Appends the link between the sites of two ports, if they differ, plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const {

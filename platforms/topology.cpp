@@ -138,6 +138,15 @@ std::string Topology::vertex_name(int vertex) const {
                     fabric_);
 }
 
+std::string Topology::link_kind(int id) const {
+  if (id < first_fabric_) return inside_.link_kind(id % inside_.link_count());
+  if (id < first_storage_) {
+    return std::visit([&](const auto& f) { return f.link_kind(id - first_fabric_); }, fabric_);
+  }
+  const int index = id - first_storage_;
+  return index < 2 ? "storage servers" : index < kStorageLinks ? "storage gateway" : "storage client";
+}
+
 std::string Topology::link_name(int id) const {
   if (id < first_fabric_) {
     return fmt::format("node {} {}", id / inside_.link_count(), inside_.link_name(id % inside_.link_count()));

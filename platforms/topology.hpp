@@ -26,6 +26,9 @@ class Topology {
   int link_count() const { return first_storage_ + (shared_storage_ ? kStorageLinks + 2 * nodes_ : 0); }
   const Link& link(int id) const;
   std::string link_name(int id) const;
+  std::string link_kind(
+      int id) const;  ///< its name without numbers: "NIC", "leaf - spine", "global cable" ...
+  int links_per_node() const { return inside_.link_count(); }
   /// Appends the directed links from one endpoint to another; none if they are equal. Always the same for the
   /// same pair. @throws std::invalid_argument for the storage endpoint of a platform without storage
   void route(int from, int to, std::vector<int>& links) const;

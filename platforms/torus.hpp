@@ -19,6 +19,9 @@ class Torus {
   const Link& link(int id) const { return shape_.cable[dimensions_[id / 2 % dimensions_.size()]]; }
   int edge(int port) const { return port / shape_.ports_per_router; }
   std::pair<int, int> ends(int id) const;
+  std::string link_kind(int id) const {
+    return std::string(1, "xyz"[dimensions_[id / 2 % dimensions_.size()]]) + " cable";
+  }
   std::string vertex_name(int vertex) const;
   /// Appends the links between the routers of two ports, each plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;
