@@ -1,5 +1,6 @@
 #include "models/cost.hpp"
 
+#include "models/graph.hpp"
 #include "models/layer_shapes.hpp"
 
 namespace stepcast {
@@ -163,28 +164,6 @@ std::vector<LayerCost> layer_costs(const Model& model) {
   return costs;
 }
 
-std::vector<bool> backward_data_needed(const Model& model) {
-  std::vector<bool> needed(model.layers.size());
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    for (const int input : model.layers[i].inputs) {
-      if (input < 0) continue;
-      const auto below = static_cast<std::size_t>(input);
-      if (needed[below] || trainable(model.layers[below]) > 0) needed[i] = true;
-    }
-  }
-  return needed;
-}
-
-std::vector<int> consumers(const Model& model) {
-  std::vector<int> readers(model.layers.size());
-  for (const Layer& layer : model.layers) {
-    for (const int input : layer.inputs) {
-      if (input >= 0) ++readers[static_cast<std::size_t>(input)];
-    }
-  }
-  return readers;
-}
-
 Flops forward_flops(const Model& model) {
   Flops sum;
   for (const LayerCost& cost : layer_costs(model)) sum += cost.forward.flops;
@@ -205,6 +184,7 @@ double internal_elements(const Layer& layer) {
   if (layer.kind == LayerKind::lstm) return 5 * cells;
   if (layer.kind == LayerKind::gru) return 4 * cells;
   if (layer.kind == LayerKind::attention) return static_cast<double>(layer.heads) * time * time;
+  if (layer.kind == LayerKind::softmax_cross_entropy) return count(layer.input);
   return 0;
 }
 

@@ -32,12 +32,6 @@ struct LayerCost {
 /// One entry a layer.
 std::vector<LayerCost> layer_costs(const Model& model);
 
-/// Per layer, whether its backward pass must go on to its inputs: true where a layer below has parameters.
-std::vector<bool> backward_data_needed(const Model& model);
-
-/// Per layer, how many layers read its output.
-std::vector<int> consumers(const Model& model);
-
 /// Sum over all layers, one sample.
 Flops forward_flops(const Model& model);
 /// Forward and both backward passes, one sample: a little less than three times forward, as first layers have

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/graph.hpp"
 #include "read_text.hpp"
 
 using namespace stepcast;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "models/memory.hpp"
+
+namespace stepcast {
+
+/// Elements of one sample that the forward pass leaves for the backward pass. Reshapes share their input's
+/// memory; with activations in place so do element-wise layers and additions. With recomputation: the
+/// checkpoints, and the largest stretch between two of them.
+double kept_activations(const Model& model, const MemoryOptions& options);
+
+/// Elements of one sample's error signals: of every output and the input, or the most that are alive at once.
+double kept_error_signals(const Model& model, const MemoryOptions& options);
+
+double input_elements(const Model& model);
+
+}  // namespace stepcast
