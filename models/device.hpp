@@ -8,11 +8,14 @@
 
 namespace stepcast {
 
-/// A training rate of one device that somebody published; calibrates derived traces, nothing else.
+/// A training rate of one device that somebody published; for derived traces, nothing else.
 struct DeviceRate {
+  enum class Use { calibrate, check };  ///< check: only compared with, never fitted on
+
   std::string model;
   std::int64_t batch = 1;
   double samples_per_second = 0;
+  Use use = Use::calibrate;
   std::string source;
 };
 
@@ -26,8 +29,10 @@ struct Device {
   Bytes usable_memory;      ///< what a training process can allocate
   Seconds launch_overhead;  ///< of one kernel; 0 on CPUs
   std::vector<DeviceRate> rates;
+  std::string efficiency_of;  ///< without rates: the device whose efficiency is assumed
 };
 
+/// Reads `models/devices/NAME.yaml`; every number is `{value: ..., source: ...}`. Throws InputError.
 Device read_device(const YamlValue& value);
 
 }  // namespace stepcast

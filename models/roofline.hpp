@@ -1,0 +1,20 @@
+#pragma once
+
+#include "models/cost.hpp"
+#include "models/device.hpp"
+
+namespace stepcast {
+
+/// Seconds of one pass of one layer by the rule of docs/derived-traces.md:
+///
+///   kernels x launch overhead + max(flops / (peak x e x gain), bytes / (bandwidth x e x 0.70))
+///
+/// with e the device's efficiency, the only calibrated number, and gain 2.25 for 2-D convolutions of stride 1
+/// with a kernel of at least 3, else 1.
+Seconds roofline_time(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device,
+                      double efficiency);
+
+/// Sum over all layers and passes: one training step.
+Seconds roofline_step(const Model& model, std::int64_t batch, const Device& device, double efficiency);
+
+}  // namespace stepcast

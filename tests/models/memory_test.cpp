@@ -1,0 +1,170 @@
+#include "models/memory.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/activations.hpp"
+#include "models/library.hpp"
+#include "read_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Device shipped_device(const std::string& name) {
+  return load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", name);
+}
+
+double gigabytes(Bytes bytes) {
+  return bytes.value / 1e9;
+}
+
+Bytes per_sample(const Memory& memory) {
+  return memory.activations + memory.error_signals + memory.input;
+}
+
+/// dense 8 -> 8, relu, dense 8 -> 4, loss: outputs of 8, 8, 4 and 1 elements, an input of 8.
+Model small_model() {
+  return model_of(
+      "{name: m, source: s, input: [8], layers: [{name: a, kind: dense, units: 8, bias: false},"
+      "{name: b, kind: relu}, {name: c, kind: dense, units: 4, bias: false}, {name: l, kind: "
+      "mean_squared_error}]}");
+}
+
+}  // namespace
+
+TEST_CASE("every output and its error signal are held, and the input twice", "[models]") {
+  MemoryOptions options;
+  options.batch = 10;
+  const Memory memory = training_memory(small_model(), options);
+  CHECK(memory.weights.value == 4 * 96);
+  CHECK(memory.gradients.value == 4 * 96);
+  CHECK(memory.optimizer_state.value == 4 * 96);
+  CHECK(memory.activations.value == 4 * 10 * 21);
+  CHECK(memory.error_signals.value == 4 * 10 * (21 + 8));
+  CHECK(memory.input.value == 4 * 10 * 8);
+  CHECK(memory.total().value == 4 * (3 * 96 + 10 * (21 + 29 + 8)));
+}
+
+TEST_CASE("each option saves what it says", "[models]") {
+  MemoryOptions options;
+  SECTION("in place, ReLU has no memory of its own") {
+    options.activations = MemoryOptions::Activations::in_place;
+    CHECK(training_memory(small_model(), options).activations.value == 4 * 13);
+  }
+  SECTION("freed early, only the error signals around one layer live") {
+    options.error_signals = MemoryOptions::ErrorSignals::freed;
+    CHECK(training_memory(small_model(), options).error_signals.value == 4 * 16);
+  }
+  SECTION("mixed precision halves activations and gradients and adds a master copy") {
+    options.precision = MemoryOptions::Precision::mixed;
+    const Memory memory = training_memory(small_model(), options);
+    CHECK(memory.weights.value == 6 * 96);
+    CHECK(memory.gradients.value == 2 * 96);
+    CHECK(memory.optimizer_state.value == 4 * 96);
+    CHECK(memory.activations.value == 2 * 21);
+  }
+  SECTION("two devices that share each sample hold half the activations and all weights") {
+    options.split = 2;
+    const Memory memory = training_memory(small_model(), options);
+    CHECK(memory.weights.value == 4 * 96);
+    CHECK(memory.activations.value == 4 * 10.5);
+  }
+}
+
+TEST_CASE("optimizers keep no, one or two copies of the parameters", "[models]") {
+  using Optimizer = MemoryOptions::Optimizer;
+  const auto copies = GENERATE(values<std::pair<Optimizer, int>>({{Optimizer::sgd, 0},
+                                                                  {Optimizer::momentum, 1},
+                                                                  {Optimizer::adagrad, 1},
+                                                                  {Optimizer::rmsprop, 1},
+                                                                  {Optimizer::adam, 2}}));
+  MemoryOptions options;
+  options.optimizer = copies.first;
+  CHECK(training_memory(small_model(), options).optimizer_state.value == copies.second * 4 * 96);
+}
+
+TEST_CASE("a mesh-1k sample takes 11.7 GB, so that one fits a V100 and two do not", "[models]") {
+  const Model model = shipped_model("mesh-1k");
+  const Device v100 = shipped_device("v100-sxm2-16gb");
+  MemoryOptions options;
+  CHECK(gigabytes(per_sample(training_memory(model, options))) == Approx(11.7).margin(0.05));
+  CHECK(fits(training_memory(model, options), v100));
+  options.batch = 2;
+  CHECK_FALSE(fits(training_memory(model, options), v100));
+}
+
+TEST_CASE("a mesh-2k sample takes 17.0 GB: too much for one V100, half of it for each of two", "[models]") {
+  const Model model = shipped_model("mesh-2k");
+  const Device v100 = shipped_device("v100-sxm2-16gb");
+  MemoryOptions options;
+  CHECK(gigabytes(per_sample(training_memory(model, options))) == Approx(17.0).margin(0.05));
+  CHECK(gigabytes(training_memory(model, options).total()) == Approx(17.13).margin(0.05));
+  CHECK_FALSE(fits(training_memory(model, options), v100));
+  options.split = 2;
+  CHECK(gigabytes(per_sample(training_memory(model, options))) == Approx(8.5).margin(0.03));
+  CHECK(fits(training_memory(model, options), v100));
+}
+
+TEST_CASE("a framework that frees error signals early trains mesh-2k in 9.7 GB", "[models]") {
+  MemoryOptions options;
+  options.error_signals = MemoryOptions::ErrorSignals::freed;
+  const Memory memory = training_memory(shipped_model("mesh-2k"), options);
+  CHECK(gigabytes(memory.total()) == Approx(9.7).margin(0.05));
+  CHECK(fits(memory, shipped_device("v100-sxm2-16gb")));
+}
+
+TEST_CASE("ResNet-50 at batch 128 fits a V100 16 GB only in place and freed early, as it was measured there",
+          "[models]") {
+  MemoryOptions options;
+  options.batch = 128;
+  const Model model = shipped_model("resnet50");
+  const Device v100 = shipped_device("v100-sxm2-16gb");
+  CHECK_FALSE(fits(training_memory(model, options), v100));
+  options.activations = MemoryOptions::Activations::in_place;
+  options.error_signals = MemoryOptions::ErrorSignals::freed;
+  CHECK(fits(training_memory(model, options), v100));
+}
+
+TEST_CASE("a margin asks for that share more than the total", "[models]") {
+  Memory memory;
+  memory.weights = {100};
+  Device device;
+  device.usable_memory = {105};
+  CHECK(fits(memory, device, 0.05));
+  CHECK_FALSE(fits(memory, device, 0.06));
+}
+
+TEST_CASE("recomputation keeps checkpoints and one stretch", "[models]") {
+  // Nine equal layers, cut after every third: two checkpoints, and the stretch in the middle without its own
+  // end.
+  std::string text = "{name: m, source: s, input: [8], layers: [";
+  for (int i = 0; i < 8; ++i) text += "{name: l" + std::to_string(i) + ", kind: gelu},";
+  const Model model = model_of(text + "{name: loss, kind: mean_squared_error}]}");
+  MemoryOptions options;
+  CHECK(kept_activations(model, options) == 8 * 8 + 1);
+  options.recomputation = MemoryOptions::Recomputation::square_root;
+  CHECK(kept_activations(model, options) == 2 * 8 + 2 * 8 + 1);
+}
+
+TEST_CASE("recomputation of blocks also keeps what a shortcut carries past a checkpoint", "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [8], layers: [{name: a, kind: gelu}, {name: b, kind: gelu},"
+      "{name: c, kind: add, inputs: [b, b]}, {name: d, kind: gelu}, {name: e, kind: add, inputs: [d, a]},"
+      "{name: f, kind: gelu}, {name: loss, kind: mean_squared_error}]}");
+  MemoryOptions options;
+  options.recomputation = MemoryOptions::Recomputation::blocks;
+  // Saved: c and e, and a, which e reads beyond the cut after c. Largest stretch: f and the loss.
+  CHECK(kept_activations(model, options) == 3 * 8 + 9);
+}
+
+TEST_CASE("recomputation saves memory on deep networks", "[models]") {
+  for (const char* name : {"resnet50", "gpt2-small", "vgg16"}) {
+    const Model model = shipped_model(name);
+    MemoryOptions all, blocks, root;
+    blocks.recomputation = MemoryOptions::Recomputation::blocks;
+    root.recomputation = MemoryOptions::Recomputation::square_root;
+    CAPTURE(name);
+    CHECK(kept_activations(model, blocks) < 0.7 * kept_activations(model, all));
+    CHECK(kept_activations(model, root) < 0.7 * kept_activations(model, all));
+  }
+}
