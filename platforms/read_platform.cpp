@@ -8,7 +8,7 @@
 namespace stepcast {
 namespace {
 
-constexpr int kMaxDevices = 1 << 22;  // keeps every link id an int
+constexpr int kMaxDevices = 1 << 20;  // keeps every link id an int
 
 Storage read_storage(const YamlValue& value) {
   Storage storage;
