@@ -1,5 +1,7 @@
 #include "models/calibrate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -48,6 +50,11 @@ bool has_convolutions(const Model& model) {
 }
 
 }  // namespace
+
+std::string error_text(const RateError& rate) {
+  const double tenths = std::round(1000 * rate.error()) + 0.0;  // adding zero turns -0 into 0
+  return fmt::format("{:+.1f} %", tenths / 10);
+}
 
 Calibration calibrate(const Device& device, const std::map<std::string, Model>& models) {
   const bool any = std::any_of(device.rates.begin(), device.rates.end(),

@@ -14,8 +14,11 @@ struct RateError {
   DeviceRate rate;
   double predicted = 0;  ///< samples/s
 
-  double error() const { return predicted / rate.samples_per_second - 1; }
+  double error() const { return predicted / rate.samples_per_second - 1; }  ///< a fraction
 };
+
+/// The error in percent, "+1.6 %".
+std::string error_text(const RateError& rate);
 
 /// The efficiency of a device, and how well the rule then meets its published rates.
 struct Calibration {

@@ -12,12 +12,13 @@ namespace {
 
 using Ratios = std::vector<double>;  // samples over their median, one a timed step
 
-Ratios relative(const std::vector<double>& samples, std::size_t most) {
+/// Over the median of the samples that are kept, so that the median of the derived times is the rule's.
+Ratios relative(std::vector<double> samples, std::size_t most) {
+  samples.resize(std::min(most, samples.size()));
   const double middle = median(samples).value;
   if (!(middle > 0)) return {};
-  Ratios ratios;
-  for (std::size_t i = 0; i < std::min(most, samples.size()); ++i) ratios.push_back(samples[i] / middle);
-  return ratios;
+  for (double& sample : samples) sample /= middle;
+  return samples;
 }
 
 /// Relative seconds of whole timed steps: what is left where a pass has no samples of its own.
@@ -46,9 +47,8 @@ std::string explain(const Device& device, const Calibration& calibration) {
       calibration.efficiency, calibration.fitted_on == device.name ? "fitted on" : "assumed equal to that of",
       calibration.fitted_on, device.launch_overhead.value * 1e6, calibration.fitted_on);
   for (const RateError& error : calibration.errors) {
-    text +=
-        fmt::format(" {} batch {} {:+.1f} % ({});", error.rate.model, error.rate.batch, 100 * error.error(),
-                    error.rate.use == DeviceRate::Use::check ? "not fitted" : "fitted");
+    text += fmt::format(" {} batch {} {} ({});", error.rate.model, error.rate.batch, error_text(error),
+                        error.rate.use == DeviceRate::Use::check ? "not fitted" : "fitted");
   }
   text.back() = '.';
   return text;

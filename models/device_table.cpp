@@ -7,7 +7,7 @@ namespace {
 
 std::string rate_row(const DeviceRate& rate, const RateError* rule) {
   std::string text = fmt::format("{:20} {:>7} {:>12.6g}", rate.model, rate.batch, rate.samples_per_second);
-  if (rule != nullptr) text += fmt::format(" {:>12.4g} {:>+8.1f} %", rule->predicted, 100 * rule->error());
+  if (rule != nullptr) text += fmt::format(" {:>12.4g} {:>10}", rule->predicted, error_text(*rule));
   return text +
          fmt::format("  {:9}  {}\n", rate.use == DeviceRate::Use::check ? "check" : "calibrate", rate.source);
 }

@@ -14,7 +14,7 @@ constexpr double kSingle = 4;  // B
 
 std::string parameters_of(const Layer& layer) {
   std::int64_t sum = 0;
-  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.elements();
+  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? tensor.elements() : 0;
   return sum == 0 ? "" : fmt::format("{}", sum);
 }
 

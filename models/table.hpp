@@ -7,8 +7,8 @@
 
 namespace stepcast {
 
-/// Layers with kind, output shape, parameters, forward and backward work, output bytes (fp32, one sample);
-/// totals; memory of a training process at batch 1.
+/// Layers with kind, output shape, trainable parameters, forward and backward work, output bytes (fp32, one
+/// sample); totals; memory of a training process at batch 1.
 std::string model_table(const Model& model);
 
 /// Median and spread (90th less 10th percentile, of the median) of every pass; work per second where the
