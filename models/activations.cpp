@@ -31,12 +31,13 @@ bool can_overwrite(LayerKind kind) {
 /// Per layer, the layer whose memory holds its output; -1 the network's input.
 std::vector<int> owners(const Model& model, const MemoryOptions& options) {
   const bool in_place = options.activations == MemoryOptions::Activations::in_place;
+  const std::vector<int> readers = consumers(model);
   std::vector<int> owner;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
     const int input = layer.inputs.front();
-    const bool shared =
-        layer.kind == LayerKind::reshape || (in_place && input >= 0 && can_overwrite(layer.kind));
+    const bool alone = input >= 0 && readers[static_cast<std::size_t>(input)] == 1;
+    const bool shared = layer.kind == LayerKind::reshape || (in_place && alone && can_overwrite(layer.kind));
     if (!shared) owner.push_back(static_cast<int>(i));
     if (shared) owner.push_back(input < 0 ? input : owner[static_cast<std::size_t>(input)]);
   }

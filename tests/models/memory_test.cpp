@@ -71,6 +71,15 @@ TEST_CASE("each option saves what it says", "[models]") {
   }
 }
 
+TEST_CASE("nothing overwrites an output that another layer reads too", "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [8], layers: [{name: a, kind: dense, units: 8}, {name: b, kind: relu},"
+      "{name: c, kind: add, inputs: [b, a]}, {name: l, kind: mean_squared_error}]}");
+  MemoryOptions options;
+  options.activations = MemoryOptions::Activations::in_place;
+  CHECK(kept_activations(model, options) == 8 + 8 + 1);  // b keeps its own memory, c overwrites it
+}
+
 TEST_CASE("optimizers keep no, one or two copies of the parameters", "[models]") {
   using Optimizer = MemoryOptions::Optimizer;
   const auto copies = GENERATE(values<std::pair<Optimizer, int>>({{Optimizer::sgd, 0},
