@@ -34,6 +34,14 @@ struct YamlNode {
   std::vector<std::pair<YamlNode, YamlNode>> entries;  ///< mapping: (key scalar, value), in file order
 
   const YamlNode* find(std::string_view key) const;  ///< value of `key` in a mapping, or null
+
+  // Out of line: clang 14 cannot look into a pair of YamlNode before both are complete.
+  YamlNode();
+  YamlNode(const YamlNode& other);
+  YamlNode(YamlNode&& other) noexcept;
+  YamlNode& operator=(const YamlNode& other);
+  YamlNode& operator=(YamlNode&& other) noexcept;
+  ~YamlNode();
 };
 
 /// Parses one YAML file through the gate of docs/input.md: one document, at most 1 MiB, 64 levels, 200,000
