@@ -1,12 +1,24 @@
 #include "report/display_text.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/json_text.hpp"
 
 namespace stepcast {
 namespace {
 
 bool starts_code_point(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
+
+/// Number of bytes that the first `count` code points take.
+std::size_t byte_after(std::string_view text, std::size_t count) {
+  std::size_t end = 0;
+  while (end < text.size() && (count > 0 || !starts_code_point(text[end]))) {
+    count -= starts_code_point(text[end++]) ? 1 : 0;
+  }
+  return end;
 }
 
 }  // namespace
@@ -28,14 +40,23 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string valid_utf8(std::string_view text) {
+  return nlohmann::json::parse(json_text(text)).get<std::string>();
+}
+
 std::string shortened(std::string_view text, std::size_t width) {
   if (width == 0 || display_width(text) <= width) return std::string(text);
   const std::string_view dots = width > 3 ? "..." : "";
-  std::size_t kept = width - dots.size();
-  std::size_t end = 0;
-  while (end < text.size() && (kept > 0 || !starts_code_point(text[end])))
-    kept -= starts_code_point(text[end++]) ? 1 : 0;
-  return std::string(text.substr(0, end)) + std::string(dots);
+  return std::string(text.substr(0, byte_after(text, width - dots.size()))) + std::string(dots);
+}
+
+std::string shortened_middle(std::string_view text, std::size_t width) {
+  const std::size_t letters = display_width(text);
+  if (letters <= width || width < 5) return shortened(text, width);
+  const std::size_t tail = (width - 3) / 2;
+  const std::size_t head = width - 3 - tail;
+  return std::string(text.substr(0, byte_after(text, head))) + "..." +
+         std::string(text.substr(byte_after(text, letters - tail)));
 }
 
 }  // namespace stepcast
