@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/optimizer.hpp"
+#include "kernels/tensor.hpp"
+#include "models/layer.hpp"
+
+namespace stepcast {
+
+/// The parts of a training step of one layer, in the order in which they run.
+enum class Pass { forward, backward_data, backward_weights, update };
+
+/// Where a layer stands in a network.
+struct LayerSite {
+  const Layer* layer = nullptr;
+  std::int64_t batch = 1;
+  std::vector<Tensor*> inputs;  ///< outputs of earlier layers of the same backend; they outlive the kernel
+  std::uint64_t seed = 0;       ///< of dropout's masks
+  std::uint32_t index = 0;      ///< of the layer in its model, so that no two masks are the same
+};
+
+/// One layer, built for fixed shapes, that computes on a backend.
+///
+/// A step runs forward, backward_data and backward_weights in this order; what an earlier pass rearranged, a
+/// later one uses again. Gradients are overwritten, never added to. The sum over several consumers of the
+/// output belongs to the first backward pass. Where a library computes both gradients in one call (batch
+/// norm, layer norm, RNN), that call is backward_data, or backward_weights if nobody needs the gradient of
+/// the input.
+class LayerKernel {
+ public:
+  virtual ~LayerKernel() = default;
+
+  virtual Tensor& output() = 0;
+
+  /// Elements of each parameter as stored: at least those of the model, as blocked layouts pad with zeros.
+  virtual std::vector<std::size_t> stored_elements() const = 0;
+  /// Memory of the backend, `stored_elements` long and zeroed; `gradient` is null for running statistics.
+  virtual void bind(std::size_t parameter, float* value, float* gradient) = 0;
+  /// In the model's row-major order.
+  virtual std::vector<float> read_parameter(std::size_t parameter) const = 0;
+  virtual void write_parameter(std::size_t parameter, const std::vector<float>& values) = 0;
+  virtual std::vector<float> read_gradient(std::size_t parameter) const = 0;
+
+  /// Builds the backward passes, once, after all consumers' own. `output_gradients` come from the consumers;
+  /// `wanted` says which inputs need a gradient.
+  virtual void connect_backward(const std::vector<Tensor*>& output_gradients,
+                                const std::vector<bool>& wanted) = 0;
+  /// Null where none was wanted.
+  virtual Tensor* input_gradient(std::size_t input) = 0;
+
+  /// False for `update`, which is the backend's, and where there is nothing to do.
+  virtual bool has(Pass pass) const = 0;
+  virtual void run(Pass pass) = 0;
+
+  /// Losses: what the output is compared with (class indices for softmax_cross_entropy); null for other
+  /// layers.
+  virtual Tensor* targets() = 0;
+  /// Losses: mean of the last forward pass.
+  virtual double loss() const = 0;
+};
+
+/// A library with its device. An abstract class because oneDNN and cuDNN serve the same network at run time.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string library() const = 0;  ///< name and version, such as "oneDNN 2.6.3"
+  virtual std::string device() const = 0;   ///< what it computes on, in words
+
+  virtual std::unique_ptr<Tensor> make_tensor(const Shape& shape) = 0;
+  /// @throws InputError if the library cannot do this layer
+  virtual std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) = 0;
+  /// Zeroed memory of the device.
+  virtual std::shared_ptr<float> allocate(std::size_t elements) = 0;
+  virtual void update(const Optimizer& optimizer, const UpdateArrays& arrays) = 0;
+  /// Returns when everything that was started is done.
+  virtual void finish() = 0;
+};
+
+/// The CPU backend.
+std::unique_ptr<Backend> make_onednn_backend();
+
+}  // namespace stepcast

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/units.hpp"
+#include "kernels/backend.hpp"
+#include "models/model.hpp"
+#include "models/trace.hpp"
+
+namespace stepcast {
+
+struct CaptureOptions {
+  std::string name;        ///< of the trace
+  std::string command;     ///< that makes it again, for the file
+  std::int64_t batch = 1;  ///< samples a step
+  int threads = 1;         ///< that the kernels use
+  int steps = 20;          ///< timed steps kept, and as many without timers inside
+  int warm_up = 3;         ///< steps before them that count for nothing
+  std::uint64_t seed = 1;
+  Optimizer optimizer{.learning_rate = 1e-3};
+  double tolerance =
+      0.02;  ///< between the sum over layers and a step without timers; outside, the trace is flagged
+  double disturbance =
+      0.03;          ///< a step whose wall and CPU time per thread differ by more is dropped and made again
+  int attempts = 4;  ///< steps made at most, as a multiple of `steps`
+  /// Called after each step with the share done and the time left; what it throws ends the capture.
+  std::function<void(double share, Seconds left)> progress;
+};
+
+/// Times every layer and pass of whole training steps on synthetic data, in place.
+///
+/// Timed steps read the clocks between the passes; each interval belongs to the pass that ended, so nothing
+/// between the layers is lost; what reading the clocks costs is measured and taken off. They alternate with
+/// steps that are timed only from outside: where the 95 % bootstrap interval of (sum over layers) / (untimed
+/// step) leaves 1 +- tolerance, the trace says so in `flags`. All samples of kept steps are in the trace,
+/// wall and CPU time (all threads of the process).
+///
+/// @throws InputError if the backend lacks a layer, or if half of the steps wanted cannot be had undisturbed
+Trace capture(Backend& backend, const Model& model, const CaptureOptions& options);
+
+}  // namespace stepcast

@@ -1,0 +1,77 @@
+#include "kernels/optimizer.hpp"
+
+#include <cmath>
+
+namespace stepcast {
+namespace {
+
+void sgd(const Optimizer& optimizer, const UpdateArrays& a) {
+  const auto rate = static_cast<float>(optimizer.learning_rate);
+  const auto momentum = static_cast<float>(optimizer.momentum);
+  if (momentum == 0) {
+#pragma omp parallel for simd schedule(static)
+    for (std::size_t i = 0; i < a.elements; ++i) a.value[i] -= rate * a.gradient[i];
+    return;
+  }
+  float* velocity = a.state[0];
+#pragma omp parallel for simd schedule(static)
+  for (std::size_t i = 0; i < a.elements; ++i) {
+    velocity[i] = momentum * velocity[i] + a.gradient[i];
+    a.value[i] -= rate * velocity[i];
+  }
+}
+
+/// adagrad: keep 1, add 1; rmsprop: keep d, add 1 - d.
+void scaled_by_root(const Optimizer& optimizer, const UpdateArrays& a, float keep, float add) {
+  const auto rate = static_cast<float>(optimizer.learning_rate);
+  const auto epsilon = static_cast<float>(optimizer.epsilon);
+  float* squares = a.state[0];
+#pragma omp parallel for simd schedule(static)
+  for (std::size_t i = 0; i < a.elements; ++i) {
+    const float g = a.gradient[i];
+    squares[i] = keep * squares[i] + add * g * g;
+    a.value[i] -= rate * g / (std::sqrt(squares[i]) + epsilon);
+  }
+}
+
+void adam(const Optimizer& optimizer, const UpdateArrays& a) {
+  const auto m = static_cast<float>(optimizer.momentum);
+  const auto d = static_cast<float>(optimizer.decay);
+  const double t = static_cast<double>(a.step);
+  const auto rate = static_cast<float>(optimizer.learning_rate / (1 - std::pow(optimizer.momentum, t)));
+  const auto square_scale = static_cast<float>(1 / (1 - std::pow(optimizer.decay, t)));
+  const auto epsilon = static_cast<float>(optimizer.epsilon);
+  float* first = a.state[0];
+  float* second = a.state[1];
+#pragma omp parallel for simd schedule(static)
+  for (std::size_t i = 0; i < a.elements; ++i) {
+    const float g = a.gradient[i];
+    first[i] = m * first[i] + (1 - m) * g;
+    second[i] = d * second[i] + (1 - d) * g * g;
+    a.value[i] -= rate * first[i] / (std::sqrt(second[i] * square_scale) + epsilon);
+  }
+}
+
+}  // namespace
+
+std::size_t state_arrays(const Optimizer& optimizer) {
+  if (optimizer.kind == Optimizer::Kind::adam) return 2;
+  if (optimizer.kind == Optimizer::Kind::sgd) return optimizer.momentum == 0 ? 0 : 1;
+  return 1;
+}
+
+void update_on_cpu(const Optimizer& optimizer, const UpdateArrays& arrays) {
+  const auto decay = static_cast<float>(optimizer.decay);
+  switch (optimizer.kind) {
+    case Optimizer::Kind::sgd:
+      return sgd(optimizer, arrays);
+    case Optimizer::Kind::adagrad:
+      return scaled_by_root(optimizer, arrays, 1, 1);
+    case Optimizer::Kind::rmsprop:
+      return scaled_by_root(optimizer, arrays, decay, 1 - decay);
+    case Optimizer::Kind::adam:
+      return adam(optimizer, arrays);
+  }
+}
+
+}  // namespace stepcast

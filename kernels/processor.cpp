@@ -1,0 +1,31 @@
+#include "kernels/processor.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+
+// GNU's OpenMP runtime is the one that oneDNN uses, whatever compiler builds this file; its header comes with
+// g++ only.
+extern "C" void omp_set_num_threads(int);
+
+namespace stepcast {
+
+std::string processor_name() {
+  std::string name = "unknown processor";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const auto colon = line.find(": ");
+    if (line.rfind("model name", 0) != 0 || colon == std::string::npos) continue;
+    name = line.substr(colon + 2);
+    break;
+  }
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);  // not only those that this process may use
+  return fmt::format("{}, {} {}", name, cores, cores == 1 ? "core" : "cores");
+}
+
+void set_kernel_threads(int threads) {
+  omp_set_num_threads(threads);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace stepcast {
+
+/// "Intel(R) Xeon(R) Processor @ 2.50GHz, 2 cores": model name of the first processor and how many there are.
+std::string processor_name();
+
+/// Threads that kernels use from now on, in this process.
+void set_kernel_threads(int threads);
+
+}  // namespace stepcast

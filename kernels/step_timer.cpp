@@ -1,0 +1,67 @@
+#include "kernels/step_timer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stepcast {
+namespace {
+
+Instant between(const Instant& begin, const Instant& end) {
+  return {end.wall - begin.wall, end.cpu - begin.cpu};
+}
+
+Instant without_cost(const Instant& interval, const Instant& cost) {
+  return {std::max(0.0, interval.wall - cost.wall), std::max(0.0, interval.cpu - cost.cpu)};
+}
+
+}  // namespace
+
+std::vector<PassOfLayer> passes_in_order(const Network& network) {
+  std::vector<PassOfLayer> passes;
+  const auto add = [&](std::size_t layer, Pass pass) {
+    if (network.has(layer, pass)) passes.push_back({layer, pass});
+  };
+  const std::size_t layers = network.model().layers.size();
+  for (std::size_t i = 0; i < layers; ++i) add(i, Pass::forward);
+  for (std::size_t i = layers; i-- > 0;) {
+    add(i, Pass::backward_data);
+    add(i, Pass::backward_weights);
+  }
+  for (std::size_t i = 0; i < layers; ++i) add(i, Pass::update);
+  return passes;
+}
+
+StepTimes time_step_outside(Network& network) {
+  const Instant begin = now();
+  network.step();
+  return {between(begin, now()), {}};
+}
+
+StepTimes time_step_inside(Network& network, const Instant& clock_cost) {
+  StepTimes step;
+  step.passes.reserve(4 * network.model().layers.size());
+  const Instant begin = now();
+  Instant last = begin;
+  network.step([&](std::size_t, Pass) {
+    const Instant time = now();
+    step.passes.push_back(without_cost(between(last, time), clock_cost));
+    last = time;
+  });
+  step.total = between(begin, now());
+  return step;
+}
+
+Instant sum_over_passes(const StepTimes& step) {
+  Instant sum;
+  for (const Instant& pass : step.passes) {
+    sum.wall += pass.wall;
+    sum.cpu += pass.cpu;
+  }
+  return sum;
+}
+
+double disturbance(const StepTimes& step, int threads) {
+  return std::abs(step.total.wall - step.total.cpu / threads) / step.total.wall;
+}
+
+}  // namespace stepcast

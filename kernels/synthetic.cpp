@@ -1,0 +1,97 @@
+#include "kernels/synthetic.hpp"
+
+#include <cmath>
+
+namespace stepcast {
+namespace {
+
+// Streams of Purpose::data: `worker` says which layer, `step` what for.
+enum Stream : std::uint32_t {
+  input_stream = 0,
+  gradient_stream = 1,
+  target_stream = 2,
+  parameter_stream = 3
+};
+
+std::size_t elements(const Shape& shape) {
+  std::size_t product = 1;
+  for (const std::int64_t size : shape) product *= static_cast<std::size_t>(size);
+  return product;
+}
+
+std::vector<float> uniform_values(std::size_t count, RandomKey key, double bound) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; i += 2) {
+    key.item = static_cast<std::uint32_t>(i / 2);
+    const UniformPair pair = uniform_pair(key);
+    values[i] = static_cast<float>(bound * (2 * pair.first - 1));
+    if (i + 1 < count) values[i + 1] = static_cast<float>(bound * (2 * pair.second - 1));
+  }
+  return values;
+}
+
+std::vector<float> indices(std::size_t count, RandomKey key, std::int64_t below) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    key.item = static_cast<std::uint32_t>(i);
+    values[i] = static_cast<float>(uniform_index(key, static_cast<std::size_t>(below)));
+  }
+  return values;
+}
+
+bool by_rows(LayerKind kind) {
+  return kind == LayerKind::lstm || kind == LayerKind::gru || kind == LayerKind::embedding;
+}
+
+std::vector<float> initial_values(const Layer& layer, const ParameterTensor& tensor, const RandomKey& key) {
+  const std::size_t count = elements(tensor.shape);
+  if (tensor.name == "scale" || tensor.name == "running_variance") return std::vector<float>(count, 1);
+  if (tensor.name.rfind("weight", 0) != 0) return std::vector<float>(count, 0);
+  const double row = static_cast<double>(tensor.shape.back());
+  const double fan_in = static_cast<double>(count) / static_cast<double>(tensor.shape.front());
+  return uniform_values(count, key, by_rows(layer.kind) ? 1 / std::sqrt(row) : std::sqrt(6 / fan_in));
+}
+
+void fill_targets(Tensor& targets, const Layer& layer, const RandomKey& key) {
+  const std::size_t count = elements(targets.shape());
+  if (layer.kind == LayerKind::softmax_cross_entropy) {
+    targets.write(indices(count, key, layer.input.back()));
+  } else if (layer.kind == LayerKind::sigmoid_cross_entropy) {
+    targets.write(indices(count, key, 2));
+  } else {
+    targets.write(uniform_values(count, key, 1));
+  }
+}
+
+void fill_input(Network& network, const RandomKey& key) {
+  for (const Layer& layer : network.model().layers) {
+    if (layer.kind != LayerKind::embedding || layer.inputs.front() >= 0) continue;
+    const std::int64_t rows = layer.parameters.front().shape.front();
+    return network.input().write(indices(elements(network.input().shape()), key, rows));
+  }
+  fill_uniform(network.input(), key);
+}
+
+}  // namespace
+
+void fill_uniform(Tensor& tensor, RandomKey key) {
+  tensor.write(uniform_values(elements(tensor.shape()), key, 1));
+}
+
+void fill_with_synthetic_data(Network& network, std::uint64_t seed) {
+  RandomKey key{.seed = seed, .purpose = Purpose::data, .worker = 0, .step = input_stream};
+  fill_input(network, key);
+  const std::vector<Layer>& layers = network.model().layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    LayerKernel& kernel = network.kernel(i);
+    key.worker = static_cast<std::uint32_t>(i);
+    key.step = target_stream;
+    if (kernel.targets() != nullptr) fill_targets(*kernel.targets(), layers[i], key);
+    for (std::size_t k = 0; k < layers[i].parameters.size(); ++k) {
+      key.step = parameter_stream + static_cast<std::uint32_t>(k);
+      kernel.write_parameter(k, initial_values(layers[i], layers[i].parameters[k], key));
+    }
+  }
+}
+
+}  // namespace stepcast

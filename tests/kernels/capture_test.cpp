@@ -1,0 +1,129 @@
+#include "kernels/capture.hpp"
+
+#include <catch2/catch.hpp>
+#include <stdexcept>
+
+#include "cases.hpp"
+#include "core/yaml.hpp"
+#include "kernels/bootstrap.hpp"
+#include "kernels/step_timer.hpp"
+#include "kernels/trace_yaml.hpp"
+
+using namespace stepcast;
+using namespace stepcast::test;
+
+namespace {
+
+Model dense_model() {
+  Model model;
+  model.name = "dense-only";
+  model.input = {64};
+  model.layers = {dense_layer({64}, 32, true), loss_layer(LayerKind::mean_squared_error, {32})};
+  model.layers[0].name = "dense";
+  model.layers[1].name = "loss";
+  model.layers[1].inputs = {0};
+  return model;
+}
+
+/// Small steps on a busy machine are disturbed: the limits are opened, as no test may depend on time.
+CaptureOptions patient() {
+  CaptureOptions options;
+  options.name = "dense-only-b4-cpu";
+  options.command = "stepcast capture";
+  options.batch = 4;
+  options.steps = 5;
+  options.disturbance = 1e9;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a capture keeps every sample of every pass that runs", "[kernels][capture]") {
+  const auto backend = make_onednn_backend();
+  const Trace trace = capture(*backend, dense_model(), patient());
+  CHECK(trace.kind == Trace::Kind::captured);
+  CHECK(trace.model == "dense-only");
+  CHECK(trace.batch == 4);
+  CHECK(trace.step_seconds.size() == 5);
+  CHECK(trace.step_cpu_seconds.size() == 5);
+  REQUIRE(trace.layers.size() == 2);
+  CHECK(trace.layers[0].forward.seconds.size() == 5);
+  CHECK(trace.layers[0].forward.cpu_seconds.size() == 5);
+  CHECK(trace.layers[0].backward_data.seconds.empty());  // its input is the network's
+  CHECK(trace.layers[0].backward_weights.seconds.size() == 5);
+  CHECK(trace.layers[0].update.seconds.size() == 5);
+  CHECK(trace.layers[1].backward_data.seconds.size() == 5);
+  CHECK(trace.layers[1].update.seconds.empty());
+}
+
+TEST_CASE("a captured trace comes back from its YAML with six digits", "[kernels][capture]") {
+  const auto backend = make_onednn_backend();
+  Trace trace = capture(*backend, dense_model(), patient());
+  trace.flags = {"a \"quoted\" reason: with \\ and #"};
+  const YamlNode node = parse_yaml(trace_yaml(trace), "trace.yaml");
+  const Trace back = read_trace(YamlValue(node, ""));
+  CHECK(back.name == trace.name);
+  CHECK(back.flags == trace.flags);
+  CHECK(back.device == trace.device);
+  CHECK(back.layers.size() == trace.layers.size());
+  CHECK(back.layers[0].update.seconds[4] == Approx(trace.layers[0].update.seconds[4]).epsilon(1e-5));
+  CHECK(back.step_seconds[0] == Approx(trace.step_seconds[0]).epsilon(1e-5));
+}
+
+TEST_CASE("progress ends at 1 and may end the capture", "[kernels][capture]") {
+  const auto backend = make_onednn_backend();
+  CaptureOptions options = patient();
+  double last = -1;
+  options.progress = [&](double share, Seconds left) {
+    CHECK(share >= last);
+    CHECK(left.value >= 0);
+    last = share;
+  };
+  capture(*backend, dense_model(), options);
+  CHECK(last == 1);
+  options.progress = [](double, Seconds) { throw std::runtime_error("stopped"); };
+  CHECK_THROWS_WITH(capture(*backend, dense_model(), options), "stopped");
+}
+
+TEST_CASE("a capture in which no step is undisturbed is refused", "[kernels][capture][errors]") {
+  const auto backend = make_onednn_backend();
+  CaptureOptions options = patient();
+  options.disturbance = -1;  // nothing passes
+  CHECK_THROWS_WITH(capture(*backend, dense_model(), options),
+                    Catch::Contains("capture: only 0 of 20 steps ran undisturbed"));
+}
+
+TEST_CASE("a capture whose sum over layers cannot be within the tolerance says so", "[kernels][capture]") {
+  const auto backend = make_onednn_backend();
+  CaptureOptions options = patient();
+  options.tolerance = -1;
+  const Trace trace = capture(*backend, dense_model(), options);
+  REQUIRE(trace.flags.size() == 1);
+  CHECK_THAT(trace.flags[0],
+             Catch::StartsWith("the sum over layers differs from steps without timers inside by "));
+}
+
+TEST_CASE("a step's disturbance is the share of wall time in which its threads did not run",
+          "[kernels][capture]") {
+  CHECK(disturbance({{2.0, 2.0}, {}}, 1) == Approx(0));
+  CHECK(disturbance({{2.0, 1.5}, {}}, 1) == Approx(0.25));
+  CHECK(disturbance({{2.0, 4.0}, {}}, 2) == Approx(0));
+}
+
+TEST_CASE("the bootstrap interval of a ratio holds the ratio, and nothing else without spread",
+          "[kernels][capture]") {
+  const Interval sharp = ratio_of_medians({3, 3, 3}, {2, 2, 2}, 1);
+  CHECK(sharp.low == 1.5);
+  CHECK(sharp.middle == 1.5);
+  CHECK(sharp.high == 1.5);
+  const Array spread = uniform_array(40, 5);
+  std::vector<double> above, below;
+  for (const double value : spread) {
+    above.push_back(10 + value);
+    below.push_back(10 - value);
+  }
+  const Interval wide = ratio_of_medians(above, below, 1);
+  CHECK(wide.low < wide.middle);
+  CHECK(wide.middle < wide.high);
+  CHECK(wide.high - wide.low < 0.2);
+}
