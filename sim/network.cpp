@@ -4,11 +4,6 @@
 
 namespace stepcast {
 
-const std::vector<std::string>& form_names() {
-  static const std::vector<std::string> names{"automatic", "message", "fluid", "coupled"};
-  return names;
-}
-
 int Network::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
   Pattern pattern{std::move(schedule), std::move(placement), {}};
   pattern.phases = usage_of(*pattern.schedule, pattern.placement);

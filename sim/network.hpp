@@ -7,13 +7,9 @@
 #include "sim/engine.hpp"
 #include "sim/link_classes.hpp"
 #include "sim/usage.hpp"
+#include "strategies/conditions.hpp"
 
 namespace stepcast {
-
-/// How a collective is simulated (docs/simulation.md): every message; a flow for each edge of a phase; or one
-/// flow over all the links that a phase occupies.
-enum class Form { automatic, message, fluid, coupled };
-const std::vector<std::string>& form_names();  ///< in the order of Form
 
 /// A collective that the run may play, with its links worked out.
 struct Pattern {

@@ -18,10 +18,10 @@ class PhasesPlay : public std::enable_shared_from_this<PhasesPlay> {
     ++next_;
     const PhaseUsage& usage = pattern_.phases[phase];
     const RoundCost cost = round_cost(usage, *pattern_.placement.platform, what_.buffer);
-    const double rounds = static_cast<double>(usage.rounds) / what_.segments;
-    engine.at(
-        engine.now() + rounds * cost.latency,
-        [self = shared_from_this(), phase, bytes = rounds * cost.bytes] { self->transfer(phase, bytes); });
+    const double delay = fixed_seconds(usage, cost) / what_.segments;
+    const double bytes = usage.active * cost.bytes / what_.segments;
+    engine.at(engine.now() + delay,
+              [self = shared_from_this(), phase, bytes] { self->transfer(phase, bytes); });
   }
 
  private:

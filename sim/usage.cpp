@@ -39,6 +39,7 @@ PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Place
                        LinkSums& sums) {
   PhaseUsage usage;
   usage.rounds = phase.rounds;
+  usage.active = phase.active;
   std::vector<int> route;
   int largest = 0;
   for (const Edge& edge : *phase.edges) {
@@ -47,9 +48,11 @@ PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Place
     route.clear();
     placement.topology->route(from, to, route);
     double latency = 0;
-    for (const int link : route) {
-      sums.add(link, edge.chunks);
-      latency += placement.topology->link(link).latency.value;
+    for (const int id : route) {
+      const Link& link = placement.topology->link(id);
+      sums.add(id, edge.chunks);
+      latency += link.latency.value;
+      usage.alone = std::max(usage.alone, edge.chunks / link.bandwidth.value);
     }
     const bool local = placement.platform->node_of(from) == placement.platform->node_of(to);
     double& worst = local ? usage.local_latency : usage.network_latency;
@@ -58,6 +61,7 @@ PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Place
     largest = std::max(largest, edge.chunks);
   }
   usage.links = sums.take(std::max(largest, 1));
+  usage.alone /= std::max(largest, 1);
   usage.share = static_cast<double>(phase.unit) * largest / schedule.parts;
   return usage;
 }
@@ -75,6 +79,7 @@ std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& plac
     } else {
       PhaseUsage same = usages[found->second];
       same.rounds = phase.rounds;
+      same.active = phase.active;
       usages.push_back(std::move(same));
     }
   }
@@ -95,6 +100,10 @@ RoundCost round_cost(const PhaseUsage& usage, const Platform& platform, Bytes bu
   return cost;
 }
 
+double fixed_seconds(const PhaseUsage& usage, const RoundCost& cost) {
+  return usage.rounds * cost.latency + (usage.rounds - usage.active) * cost.bytes * usage.alone;
+}
+
 double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement,
                            const std::vector<BytesPerSecond>& bandwidths, Bytes buffer) {
   double seconds = 0;
@@ -104,7 +113,7 @@ double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement
     for (const LinkWeight& link : phase.links) {
       slowest = std::max(slowest, link.weight / bandwidths[static_cast<std::size_t>(link.link)].value);
     }
-    seconds += phase.rounds * (cost.latency + cost.bytes * slowest);
+    seconds += fixed_seconds(phase, cost) + phase.active * cost.bytes * slowest;
   }
   return seconds;
 }

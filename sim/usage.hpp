@@ -26,6 +26,8 @@ struct PhaseUsage {
   std::vector<LinkWeight> links;  ///< by link id
   double share = 0;               ///< of the buffer that the largest edge moves in a round
   int rounds = 1;
+  int active = 1;              ///< rounds in which an edge sends; fewer than `rounds` in a pipeline
+  double alone = 0;            ///< slowest edge with the network to itself [s a byte of the largest edge]
   double local_latency = 0;    ///< largest among edges inside nodes [s]
   double network_latency = 0;  ///< largest among edges between nodes [s]
   bool has_local = false, has_network = false;
@@ -38,6 +40,11 @@ struct RoundCost {
   double latency = 0;  ///< [s]
   double bytes = 0;    ///< of the largest edge, divided by the share of bandwidth that its messages reach
 };
+
+/// What lies beside the contended transfers of a phase: the latency of every round, and the rounds in which a
+/// pipeline fills and drains, when few edges are at work and each has its links to itself [s].
+double fixed_seconds(const PhaseUsage& usage, const RoundCost& cost);
+
 RoundCost round_cost(const PhaseUsage& usage, const Platform& platform, Bytes buffer);
 
 /// Seconds that the schedule takes alone on the network, rounds in lock step.

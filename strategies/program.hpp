@@ -11,6 +11,7 @@ namespace stepcast {
 /// inside the call that started it. At most one program waits for it.
 struct Operation {
   bool done = false;
+  double end = 0;  ///< when it was done, in the world's own coordinate
   std::coroutine_handle<> waiter;
   std::exception_ptr error;  ///< thrown where the program waits
 
@@ -20,14 +21,22 @@ struct Operation {
   }
 };
 
-/// Handle to a started operation; keep it and wait with `co_await finished(pending)`.
+/// Handle to a started operation; keep it and wait with `co_await worker.finished(pending)`.
 using Pending = std::shared_ptr<Operation>;
+
+/// Told when a program has waited for an operation: the simulated world brings the worker's clock up to its
+/// end.
+class Waiter {
+ public:
+  virtual ~Waiter() = default;
+  virtual void waited_for(const Operation& operation) = 0;
+};
 
 /// What `co_await` takes. A temporary that points to the state: g++ 12 copies an awaitable that is awaited as
 /// an lvalue, and the copy never completes, so copies are deleted.
 class Finished {
  public:
-  explicit Finished(Pending operation) : operation_(std::move(operation)) {}
+  Finished(Pending operation, Waiter& waiter) : operation_(std::move(operation)), waiter_(waiter) {}
   Finished(const Finished&) = delete;
   Finished& operator=(const Finished&) = delete;
   ~Finished() {
@@ -38,15 +47,13 @@ class Finished {
   void await_suspend(std::coroutine_handle<> handle) { operation_->waiter = handle; }
   void await_resume() const {
     if (operation_->error) std::rethrow_exception(operation_->error);
+    waiter_.waited_for(*operation_);
   }
 
  private:
   Pending operation_;
+  Waiter& waiter_;
 };
-
-inline Finished finished(Pending operation) {
-  return Finished(std::move(operation));
-}
 
 /// The program that a worker runs: a coroutine that starts when told to and is owned here.
 class Program {

@@ -38,7 +38,7 @@ Program synchronous(Worker& worker, const Synchronous& options) {
     std::vector<Pending> sums;
     for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
       loads.push_back(worker.start_load(workload.input));
-      co_await finished(std::move(loads.front()));
+      co_await worker.finished(std::move(loads.front()));
       loads.pop_front();
 
       for (const LayerRange& segment : segments) {
@@ -69,7 +69,7 @@ Program synchronous(Worker& worker, const Synchronous& options) {
         if (bucket.gradient.value > 0) sums.push_back(worker.start_all_reduce(bucket.gradient));
       }
     }
-    for (Pending& sum : sums) co_await finished(std::move(sum));
+    for (Pending& sum : sums) co_await worker.finished(std::move(sum));
     co_await worker.optimizer_step();
     worker.end_step();
   }

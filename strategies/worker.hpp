@@ -8,10 +8,8 @@ namespace stepcast {
 
 /// What a strategy sees of the world it runs in, simulated or real. It knows no clock, no SimGrid and no MPI.
 /// `start_...` returns at once; the other calls are awaited.
-class Worker {
+class Worker : private Waiter {
  public:
-  virtual ~Worker() = default;
-
   virtual const Workload& workload() const = 0;
 
   virtual Pending start_compute(Pass pass, LayerRange layers) = 0;
@@ -23,6 +21,7 @@ class Worker {
   virtual Pending start_pause(Seconds duration) = 0;
   virtual void end_step() = 0;
 
+  Finished finished(Pending operation) { return Finished(std::move(operation), *this); }
   Finished forward() { return finished(start_compute(Pass::forward, all_layers())); }
   Finished forward(LayerRange layers) { return finished(start_compute(Pass::forward, layers)); }
   Finished backward(LayerRange layers) { return finished(start_compute(Pass::backward, layers)); }

@@ -1,0 +1,42 @@
+#include "sim/compute_times.hpp"
+
+namespace stepcast {
+namespace {
+
+std::vector<LayerSeconds> prefix_sums(const std::vector<LayerSeconds>& layers) {
+  std::vector<LayerSeconds> sums{{}};
+  for (const LayerSeconds& layer : layers) {
+    const LayerSeconds& last = sums.back();
+    sums.push_back(
+        {last.forward + layer.forward, last.backward + layer.backward, last.update + layer.update});
+  }
+  return sums;
+}
+
+double of(const LayerSeconds& seconds, Pass pass) {
+  switch (pass) {
+    case Pass::forward:
+      return seconds.forward;
+    case Pass::backward:
+      return seconds.backward;
+    case Pass::update:
+      return seconds.update;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ComputeTimes::ComputeTimes(const Workload& workload) {
+  prefixes_.push_back(prefix_sums(workload.median));
+  for (const auto& sample : workload.samples) prefixes_.push_back(prefix_sums(sample));
+}
+
+double ComputeTimes::seconds(Pass pass, LayerRange layers, const Draw& draw) const {
+  const Prefix& prefix = prefixes_[static_cast<std::size_t>(draw.sample + 1)];
+  const double sum = of(prefix[static_cast<std::size_t>(layers.last)], pass) -
+                     of(prefix[static_cast<std::size_t>(layers.first)], pass);
+  return draw.factor * sum;
+}
+
+}  // namespace stepcast

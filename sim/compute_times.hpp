@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/noise.hpp"
+#include "strategies/workload.hpp"
+
+namespace stepcast {
+
+/// Seconds of a range of layers in any measured step, by prefix sums: one subtraction a look-up.
+class ComputeTimes {
+ public:
+  explicit ComputeTimes(const Workload& workload);
+
+  std::size_t samples() const { return prefixes_.size() - 1; }
+  double seconds(Pass pass, LayerRange layers, const Draw& draw) const;
+
+ private:
+  using Prefix = std::vector<LayerSeconds>;  ///< [i]: sums over layers 0 .. i-1
+
+  std::vector<Prefix> prefixes_;  ///< medians, then each measured step
+};
+
+}  // namespace stepcast

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "strategies/collectives/choice.hpp"
+
+namespace stepcast {
+
+/// How the workers' collectives run.
+struct Communication {
+  AllReduceChoice all_reduce;
+  int streams = 1;              ///< collectives of one stream run one after the other
+  int in_flight = 1;            ///< collectives at once, over all streams
+  double compute_slowdown = 1;  ///< of compute while any collective runs; >= 1
+};
+
+/// What makes equal workers differ.
+struct Noise {
+  enum class Jitter { none, trace, lognormal };
+
+  Jitter jitter =
+      Jitter::none;  ///< trace: every worker and step replays one measured step; lognormal: a factor a step
+  double sigma = 0;  ///< lognormal: of the logarithm; the mean factor is 1
+  bool per_node = false;        ///< all workers of a node draw alike
+  double straggler_share = 0;   ///< of the workers (or nodes) that are slow in every step
+  double straggler_factor = 1;  ///< by which they are slower
+};
+
+const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jitter
+
+/// How a collective is simulated (docs/simulation.md): every message; a flow for each edge of a phase; or one
+/// flow over all the links that a phase occupies.
+enum class Form { automatic, message, fluid, coupled };
+const std::vector<std::string>& form_names();  ///< in the order of Form
+
+}  // namespace stepcast

@@ -1,0 +1,33 @@
+#include <catch2/catch.hpp>
+
+#include "tests/sim/small_cluster.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// Step times of 16 jittered workers, and the number of events that the clock handled.
+SimulationResult jittered(bool fold) {
+  Run run(switch_platform(16), 16, three_layers({1}));
+  run.options.steps = 4;
+  run.simulation.fold = fold;
+  run.simulation.noise.jitter = Noise::Jitter::lognormal;
+  run.simulation.noise.sigma = 0.2;
+  run.simulation.communication.compute_slowdown = 1.3;
+  return run.result();
+}
+
+// What both give, computed once with fold off (g++ 12); a test that runs one simulation compares with it.
+constexpr double kLastStep = 0.275255565;
+
+}  // namespace
+
+TEST_CASE("a program for each worker gives the jittered step", "[sim]") {
+  CHECK(jittered(false).steps.at(3).seconds == Approx(kLastStep).epsilon(1e-8));
+}
+
+TEST_CASE("one program for all workers gives the same jittered step", "[sim]") {
+  const auto result = jittered(true);
+  CHECK(result.steps.at(3).seconds == Approx(kLastStep).epsilon(1e-8));
+  CHECK(result.events < 150);
+}

@@ -1,0 +1,110 @@
+#include <catch2/catch.hpp>
+#include <cstdio>
+
+#include "tests/sim/small_cluster.hpp"
+
+using namespace stepcast;
+
+// The cheap forms against every message, each simulation in a process of its own (fork), on networks with
+// contention.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+/// Runs `body` in a child process and returns its number.
+double in_child(const std::function<double()>& body) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    double value = -1;
+    try {
+      value = body();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      _exit(2);
+    }
+    const bool written = write(ends[1], &value, sizeof value) == sizeof value;
+    _exit(written ? 0 : 1);
+  }
+  double value = -1;
+  const auto got = read(ends[0], &value, sizeof value);
+  int status = 0;
+  waitpid(child, &status, 0);
+  close(ends[0]);
+  close(ends[1]);
+  REQUIRE(got == sizeof value);
+  return value;
+}
+
+Platform tapered_platform() {
+  const YamlNode root = parse_yaml(R"(
+name: tapered
+source: test
+device: none
+nodes: 16
+max_nodes: 16
+node:
+  kind: switch
+  devices: 4
+  device_link: {bandwidth: 16 GB/s, latency: 1 us}
+  memory: {bandwidth: 100 GB/s, latency: 0 s}
+  peer_link: {bandwidth: 100 GB/s, latency: 1 us}
+network:
+  kind: fat_tree
+  nics: 2
+  bandwidth: 12 GB/s
+  latency: 1 us
+  levels: [{down: 16, up: 8, taper: 2, latency: 1 us}]
+messages:
+  between_nodes: [{up_to: 64 KiB, overhead: 3 us, bandwidth_factor: 0.8}, {overhead: 6 us, bandwidth_factor: 1}]
+  inside_node: [{overhead: 1 us, bandwidth_factor: 1}]
+)",
+                                   "tapered.yaml");
+  return read_platform(YamlValue(root, ""));
+}
+
+struct Case {
+  Algorithm algorithm;
+  NetworkPart network;
+  int workers, streams;
+  double scale;  ///< of the gradients
+};
+
+double seconds(const Case& c, Form form) {
+  return in_child([&] {
+    Run run(tapered_platform(), c.workers, three_layers({1}));
+    for (Bucket& bucket : run.workload.buckets) bucket.gradient.value *= c.scale;
+    for (LayerSeconds& layer : run.workload.median) layer = {0.001, 0.002, 0};
+    run.simulation.ranks_per_node = 4;
+    run.simulation.communication.all_reduce.algorithm = c.algorithm;
+    run.simulation.communication.all_reduce.network = c.network;
+    run.simulation.communication.streams = run.simulation.communication.in_flight = c.streams;
+    run.simulation.form = form;
+    return run.result().steps.at(0).seconds;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("the form that the rule picks is within 1 % of every message on a tapered fat tree", "[sim]") {
+  for (const Case& c : std::vector<Case>{
+           {Algorithm::ring, {}, 64, 1, 10},
+           {Algorithm::ring, {}, 32, 3, 10},
+           {Algorithm::halving_doubling, {}, 64, 1, 1},
+           {Algorithm::halving_doubling, {}, 24, 1, 1},
+           {Algorithm::recursive_doubling, {}, 32, 2, 1},
+           {Algorithm::double_tree, {}, 64, 1, 1},
+           {Algorithm::binomial_tree, {}, 48, 1, 1},
+           {Algorithm::hierarchical, NetworkPart::ring, 64, 1, 10},
+           {Algorithm::hierarchical, NetworkPart::halving_doubling, 64, 1, 10},
+           {Algorithm::hierarchical, NetworkPart::halving_doubling, 64, 3, 0.1},
+           {Algorithm::ring, {}, 64, 3, 0.01},
+       }) {
+    CAPTURE(static_cast<int>(c.algorithm), static_cast<int>(c.network), c.workers, c.streams, c.scale);
+    const double message = seconds(c, Form::message);
+    CHECK(seconds(c, Form::automatic) == Approx(message).epsilon(0.01));
+  }
+}
