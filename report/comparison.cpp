@@ -26,7 +26,7 @@ ErrorSummary summarized(const std::vector<double>& errors) {
   if (errors.empty()) return {};
   std::vector<double> sizes;
   for (const double error : errors) sizes.push_back(std::abs(error));
-  return {sizes.size(), mean(sizes), median(sizes), quantile(sizes, 0.9), quantile(sizes, 1)};
+  return {sizes.size(), mean(sizes), median_of(sizes), quantile(sizes, 0.9), quantile(sizes, 1)};
 }
 
 PublishedSummary summarized(const std::vector<PublishedRow>& rows) {

@@ -10,7 +10,7 @@ namespace stepcast {
 std::size_t display_width(std::string_view text);
 
 /// `text` with control characters replaced by "?", so that a name can neither move the cursor nor end a line.
-std::string printable(std::string_view text);
+std::string without_controls(std::string_view text);
 
 /// `text` with every byte that is not part of UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);

@@ -49,14 +49,14 @@ std::string reason_in(const std::string& errors) {
   const auto end = errors.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return "no reason given";
   const auto start = errors.rfind('\n', end);
-  return printable(errors.substr(start + 1, end - start));
+  return without_controls(errors.substr(start + 1, end - start));
 }
 
 }  // namespace
 
 std::string gnuplot_text(std::string_view text, std::size_t width) {
   std::string out = "'";
-  for (const char c : shortened(printable(valid_utf8(text)), width)) {
+  for (const char c : shortened(without_controls(valid_utf8(text)), width)) {
     if (c == '\'') {
       out += "\u2019";
     } else {
@@ -73,9 +73,10 @@ std::string gnuplot_script(const std::string& name, const PlotScript& script) {
       name, script.data, terminals(name, script, false), terminals(name, script, true), script.body);
 }
 
-std::optional<std::string> draw(const fs::path& folder, const std::string& name, const PlotScript& script) {
+std::optional<std::string> draw_plot(const fs::path& folder, const std::string& name,
+                                     const PlotScript& script) {
   if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos) {
-    throw std::invalid_argument("draw: name must be lower-case letters");
+    throw std::invalid_argument("draw_plot: name must be lower-case letters");
   }
   write_atomically(folder / (name + ".gp"), gnuplot_script(name, script));
   try {

@@ -86,7 +86,7 @@ std::vector<LegendEntry> entries_of(const std::vector<ScalingSeries>& all) {
   return entries;
 }
 
-Axis efficiency_axis(const Extent& extent) {
+Axis efficiency_axis(const ScalingExtent& extent) {
   const double least = 100 * extent.least;
   return linear_axis(least < 50 ? 0 : least - 5, std::max(100.0, 100 * extent.most) + 2, 6);
 }

@@ -43,8 +43,8 @@ std::vector<ScalingSeries> drawable(const std::vector<ScalingSeries>& series) {
   return all;
 }
 
-Extents extents_of(const std::vector<ScalingSeries>& all) {
-  Extents extents;
+ScalingExtents extents_of(const std::vector<ScalingSeries>& all) {
+  ScalingExtents extents;
   for (const auto& series : all) {
     for (const auto& point : series.points) {
       extents.workers.add(point.workers);

@@ -17,7 +17,7 @@ inline bool has_interval(const PlottedValue& x) {
 }
 
 /// Least and most of what was added.
-struct Extent {
+struct ScalingExtent {
   double least = HUGE_VAL;
   double most = -HUGE_VAL;
 
@@ -33,11 +33,11 @@ struct Extent {
 };
 
 /// What the axes must show; intervals and published figures included. Efficiency is a fraction.
-struct Extents {
-  Extent workers, throughput, efficiency;
+struct ScalingExtents {
+  ScalingExtent workers, throughput, efficiency;
 };
 
-Extents extents_of(const std::vector<ScalingSeries>& all);
+ScalingExtents extents_of(const std::vector<ScalingSeries>& all);
 
 /// Data blocks of each series N: `$lN` (line), `$bN` (throughput band), `$eN` (efficiency band), `$pN`
 /// (published) and

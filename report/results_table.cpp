@@ -61,7 +61,7 @@ Scale memory_scale(double typical) {
 
 /// The median tells the unit of a column, so that one odd row does not change it.
 Scale scale_of(Show show, const std::vector<double>& values) {
-  const double typical = values.empty() ? 0 : median(values);
+  const double typical = values.empty() ? 0 : median_of(values);
   const double least = values.empty() ? 0 : *std::min_element(values.begin(), values.end());
   switch (show) {
     case Show::seconds:

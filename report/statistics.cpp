@@ -20,7 +20,7 @@ double quantile(std::vector<double> samples, double p) {
   return *lower + (h - std::floor(h)) * (upper - *lower);
 }
 
-double median(std::vector<double> samples) {
+double median_of(std::vector<double> samples) {
   return quantile(std::move(samples), 0.5);
 }
 
@@ -29,11 +29,11 @@ double mean(const std::vector<double>& samples) {
   return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
 }
 
-Interval forecast_interval(const std::vector<double>& draws) {
-  return {quantile(draws, 0.05), median(draws), quantile(draws, 0.95)};
+Quantiles forecast_interval(const std::vector<double>& draws) {
+  return {quantile(draws, 0.05), median_of(draws), quantile(draws, 0.95)};
 }
 
-Interval median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap) {
+Quantiles median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap) {
   if (bootstrap.resamples < 1) throw std::invalid_argument("median_interval: resamples must be >= 1");
   // The engine's raw output is the same everywhere; the standard distributions are not.
   std::mt19937_64 engine(bootstrap.seed);
@@ -41,10 +41,10 @@ Interval median_interval(const std::vector<double>& samples, const Bootstrap& bo
   std::vector<double> resample(samples.size());
   for (int i = 0; i < bootstrap.resamples; ++i) {
     for (double& sample : resample) sample = samples[engine() % samples.size()];
-    medians.push_back(median(resample));
+    medians.push_back(median_of(resample));
   }
   const double tail = (1 - bootstrap.confidence) / 2;
-  return {quantile(medians, tail), median(samples), quantile(medians, 1 - tail)};
+  return {quantile(medians, tail), median_of(samples), quantile(medians, 1 - tail)};
 }
 
 }  // namespace stepcast

@@ -12,19 +12,20 @@ namespace stepcast {
 /// @throws std::invalid_argument without samples or for p outside [0, 1]
 double quantile(std::vector<double> samples, double p);
 
-double median(std::vector<double> samples);
+double median_of(std::vector<double> samples);
 
 /// @throws std::invalid_argument without samples
 double mean(const std::vector<double>& samples);
 
-struct Interval {
+/// A median with a lower and an upper quantile around it.
+struct Quantiles {
   double low = 0;
   double median = 0;
   double high = 0;
 };
 
 /// 5 %, 50 % and 95 % quantile of the draws: nine draws in ten lie inside.
-Interval forecast_interval(const std::vector<double>& draws);
+Quantiles forecast_interval(const std::vector<double>& draws);
 
 /// How to resample: the same seed gives the same interval on every machine.
 struct Bootstrap {
@@ -36,6 +37,6 @@ struct Bootstrap {
 /// Percentile bootstrap of the median: the median of the samples and the interval in which the median of a
 /// repeated measurement would lie with the given confidence. Source: B. Efron, "Bootstrap Methods: Another
 /// Look at the Jackknife", The Annals of Statistics 7(1), 1979.
-Interval median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap);
+Quantiles median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap);
 
 }  // namespace stepcast

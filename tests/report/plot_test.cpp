@@ -68,7 +68,7 @@ TEST_CASE("every plot is drawn as SVG and PNG and leaves only these and its scri
   const TemporaryFolder folder;
   for (const auto& [name, script] : all_plots("ring")) {
     CAPTURE(name);
-    CHECK_FALSE(draw(folder.path(), name, script).has_value());
+    CHECK_FALSE(draw_plot(folder.path(), name, script).has_value());
     check_pictures(folder.path(), name);
     CHECK(read_file(folder.path() / (name + ".svg")).find("ring") != std::string::npos);
   }
@@ -81,7 +81,7 @@ TEST_CASE("no text in a plot is run, and every text is drawn", "[report][plot][e
   for (const auto& text : hostile_texts(folder.path())) {
     for (const auto& [name, script] : all_plots(text)) {
       CAPTURE(text, name);
-      const auto problem = draw(folder.path(), name, script);
+      const auto problem = draw_plot(folder.path(), name, script);
       CHECK(problem.value_or("") == "");
       check_pictures(folder.path(), name);
     }
@@ -93,7 +93,7 @@ TEST_CASE("a plot of one point is drawn", "[report][plot]") {
   if (!have_gnuplot()) return;
   const TemporaryFolder folder;
   const ScalingPlot one{"one", "samples/s", {{"a", {{8, {100, 90.0, 110.0}}}, {}}}};
-  CHECK_FALSE(draw(folder.path(), "scaling", *scaling_script(one)).has_value());
+  CHECK_FALSE(draw_plot(folder.path(), "scaling", *scaling_script(one)).has_value());
   check_pictures(folder.path(), "scaling");
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("without gnuplot one line says so and the script remains", "[report][p
   const TemporaryFolder folder;
   const std::string path = ::getenv("PATH");
   ::setenv("PATH", folder.path().c_str(), 1);
-  const auto problem = draw(folder.path(), "scaling", *scaling_script(two_series("a")));
+  const auto problem = draw_plot(folder.path(), "scaling", *scaling_script(two_series("a")));
   ::setenv("PATH", path.c_str(), 1);
   CHECK(problem.value_or("") ==
         "gnuplot not found: scaling.svg and scaling.png are not drawn (Debian: apt install gnuplot-nox)");
@@ -121,7 +121,7 @@ TEST_CASE("what gnuplot objects to is passed on in one line and keeps the old pi
   if (!have_gnuplot()) return;
   const TemporaryFolder folder;
   write_atomically(folder.path() / "scaling.svg", "old");
-  const auto problem = draw(folder.path(), "scaling", {.body = "nonsense\n"});
+  const auto problem = draw_plot(folder.path(), "scaling", {.body = "nonsense\n"});
   CHECK_THAT(
       problem.value_or(""),
       Catch::StartsWith("scaling.svg and scaling.png are not drawn: gnuplot: \"../scaling.gp\" line "));

@@ -14,7 +14,7 @@ TEST_CASE("quantile interpolates between order statistics as definition 7 does",
   CHECK(quantile(samples, 0.25) == 1.75);
   CHECK(quantile(samples, 0.9) == Approx(3.7).epsilon(1e-12));
   CHECK(quantile({7}, 0.3) == 7);
-  CHECK(median({3, 1, 2}) == 2);
+  CHECK(median_of({3, 1, 2}) == 2);
 }
 
 TEST_CASE("quantile refuses what has no answer", "[report][errors]") {
