@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/cost.hpp"
 #include "models/table.hpp"
@@ -10,7 +11,7 @@ namespace stepcast {
 namespace {
 
 double percentile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+  return sorted.at(static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1))));
 }
 
 std::string spread(std::vector<double> samples) {
