@@ -77,6 +77,16 @@ TEST_CASE("every two groups are joined by the given number of global cables, and
   for (const auto& [groups, cables] : used) CHECK(cables.size() == 12);
 }
 
+TEST_CASE("the global cables of a group are dealt out to all its routers", "[platforms]") {
+  const Topology topology(platform_of(384 * 3, aries(3, 48)));
+  std::map<int, int> cables;
+  for (int id = 0; id < topology.link_count(); ++id) {
+    if (topology.link_kind(id) == "global cable") ++cables[topology.link_ends(id).first];
+  }
+  CHECK(cables.size() == 3 * 96);
+  for (const auto& [router, count] : cables) CHECK(count == 1);
+}
+
 TEST_CASE("a Valiant route between groups crosses exactly two global cables", "[platforms]") {
   DragonflyShape shape = aries(5);
   shape.routing = DragonflyShape::Routing::valiant;

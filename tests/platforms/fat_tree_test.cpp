@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <map>
+#include <set>
 
 #include "routes.hpp"
 #include "shapes.hpp"
@@ -58,6 +59,31 @@ TEST_CASE("an all-to-all uses the links of one level of a fat tree equally", "[p
   for (const auto& [id, times] : use) {
     CHECK(times == (topology.link_name(id).find("leaf") != std::string::npos ? 8 * 56 / 4 : 32 * 32 / 16));
   }
+}
+
+TEST_CASE("the cable up depends on the target only: one target, one cable; neighbouring targets, all cables",
+          "[platforms]") {
+  const Topology topology(platform_of(64, two_tapered_levels()));
+  std::set<int> to_one, to_many;
+  for (int i = 0; i < 8; ++i) {
+    to_one.insert(route_between(topology, i, 40)[2]);
+    to_many.insert(route_between(topology, 0, 40 + i)[2]);
+  }
+  CHECK(to_one.size() == 1);
+  CHECK(to_many.size() == 4);
+}
+
+TEST_CASE("four levels of switches of two ports join 16 nodes, and no cable carries more than its share",
+          "[platforms]") {
+  const FatTreeLevel level{2, 1, 2, {1e-7}};
+  const Platform platform = platform_of(16, FatTreeShape{{level, level, level}, false});
+  const Topology topology(platform);
+  CHECK(fault_of_routes(platform).empty());
+  const std::map<int, int> use = all_to_all_use(topology, platform);
+  REQUIRE(use.size() == 3 * 2 * 16);
+  const std::map<std::string, int> share = {
+      {"leaf - level-2 switch", 14}, {"level-2 switch - level-3 switch", 12}, {"level-3 switch - spine", 8}};
+  for (const auto& [id, times] : use) CHECK(times == share.at(topology.link_kind(id)));
 }
 
 TEST_CASE("a taper divides the bandwidth above a switch, whatever the number of cables", "[platforms]") {

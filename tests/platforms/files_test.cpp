@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include "platforms/table.hpp"
 #include "routes.hpp"
@@ -55,6 +57,24 @@ TEST_CASE("every platform file reads, and its routes join", "[platforms]") {
     CHECK(fault_of_routes(platform).empty());
     CHECK(platform_table(platform).find("bisection") != std::string::npos);
   }
+}
+
+TEST_CASE("every platform names a device that is described", "[platforms]") {
+  for (const auto& file : platform_files()) {
+    const std::string device = platform_file(file.stem()).device_name;
+    CAPTURE(file.stem(), device);
+    CHECK(std::filesystem::exists(std::string(STEPCAST_SOURCE_DIR) + "/models/devices/" + device + ".yaml"));
+  }
+}
+
+TEST_CASE("the file in docs/platforms.md reads", "[platforms]") {
+  std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/docs/platforms.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const auto start = page.find("```yaml\n") + 8;
+  const YamlNode root = parse_yaml(page.substr(start, page.find("```", start) - start), "platforms.md");
+  const Platform platform = read_platform(YamlValue(root, ""));
+  CHECK(platform.devices() == 32);
+  CHECK(fault_of_routes(platform).empty());
 }
 
 TEST_CASE("every figure with a unit in a platform file stands beside its source", "[platforms]") {

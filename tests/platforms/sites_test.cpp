@@ -14,6 +14,7 @@ TEST_CASE("sites are switches, and every two of them share one long link", "[pla
   CHECK(route_between(topology, 0, 3)[2] == route_between(topology, 2, 5)[2]);
   CHECK(route_between(topology, 0, 3)[2] != route_between(topology, 3, 0)[2]);
   CHECK(route_between(topology, 0, 3)[2] != route_between(topology, 0, 6)[2]);
+  CHECK(fault_of_routes(platform_of(10, SitesShape{3, {{125e6}, {25e-3}}})).empty());
   CHECK(topology.route_latency(0, 8).value == Approx(25e-3 + 1e-6));
   CHECK(topology.link_name(route_between(topology, 0, 3)[2]) == "site 0 -> site 1");
 }
