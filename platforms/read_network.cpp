@@ -70,7 +70,7 @@ SitesShape read_sites(const YamlMap& map) {
 }
 
 std::vector<std::string> keys_of(std::size_t kind) {
-  static const std::vector<std::string> kOwn[] = {
+  static const std::vector<std::string> own[] = {
       {},
       {"levels", "rails"},
       {"nodes_per_router", "routers_per_chassis", "chassis_per_group", "groups", "cables_per_group_pair",
@@ -78,7 +78,7 @@ std::vector<std::string> keys_of(std::size_t kind) {
       {"routers", "x_cable", "y_cable", "z_cable", "nodes_per_router"},
       {"sites", "wan"}};
   std::vector<std::string> keys = {"kind", "nics", "nics_on", "striped", "bandwidth", "latency", "source"};
-  keys.insert(keys.end(), kOwn[kind].begin(), kOwn[kind].end());
+  keys.insert(keys.end(), own[kind].begin(), own[kind].end());
   return keys;
 }
 

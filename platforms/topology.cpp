@@ -153,8 +153,7 @@ std::string Topology::link_name(int id) const {
   }
   if (id < first_storage_) {
     const auto [a, b] = link_ends(id);
-    const std::string name = vertex_name(a) + " -> " + vertex_name(b);
-    return name;
+    return vertex_name(a) + " -> " + vertex_name(b);
   }
   const int index = id - first_storage_;
   const char* way = index % 2 == 0 ? "out" : "in";
