@@ -83,8 +83,7 @@ std::optional<std::string> draw_plot(const fs::path& folder, const std::string& 
     const DrawingFolder drawing(folder, name);
     const auto finished = run_child({"gnuplot", "-d", fmt::format("../{}.gp", name)}, drawing.path());
     if (!finished.started) {
-      return fmt::format(
-          "gnuplot not found: {0}.svg and {0}.png are not drawn (Debian: apt install gnuplot-nox)", name);
+      return "gnuplot not found: no plots are drawn (Debian: apt install gnuplot-nox)";
     }
     if (finished.status != 0) {
       return fmt::format("{0}.svg and {0}.png are not drawn: gnuplot: {1}", name, reason_in(finished.errors));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 #include "report/human.hpp"
 #include "report/statistics.hpp"
@@ -13,6 +14,9 @@ namespace stepcast {
 namespace {
 
 enum class Show { as_is, seconds, bytes, rate, ratio, percent, yes_no };
+
+/// Intervals of further columns would make the table too wide; results.csv has them.
+constexpr std::string_view kWithInterval = "step_seconds";
 
 struct Shown {
   std::string column;
@@ -59,11 +63,22 @@ Scale memory_scale(double typical) {
   return typical >= gib / 10 ? Scale{"GiB", gib, 2} : Scale{"MiB", gib / 1024, 1};
 }
 
-/// The median tells the unit of a column, so that one odd row does not change it.
-Scale scale_of(Show show, const std::vector<double>& values) {
+std::vector<double> numbers(const Results& results, const std::string& column) {
+  std::vector<double> values;
+  for (const Row& row : results.rows) {
+    if (const auto value = row.number(column)) values.push_back(*value);
+  }
+  return values;
+}
+
+/// The median tells the unit of a column, so that one odd row does not change it; all times have that of the
+/// step.
+Scale scale_of(const Results& results, const Shown& shown) {
+  const auto times = numbers(results, "step_seconds");
+  const auto values = shown.show == Show::seconds && !times.empty() ? times : numbers(results, shown.column);
   const double typical = values.empty() ? 0 : median_of(values);
   const double least = values.empty() ? 0 : *std::min_element(values.begin(), values.end());
-  switch (show) {
+  switch (shown.show) {
     case Show::seconds:
       return time_scale(typical);
     case Show::bytes:
@@ -71,7 +86,7 @@ Scale scale_of(Show show, const std::vector<double>& values) {
     case Show::rate:
       return {"samples/s", 1, least < 1 ? 3 : least < 100 ? 1 : 0};
     case Show::ratio:
-      return {"", 1, 2};
+      return {"", 1, typical < 50 ? 2 : 1};
     case Show::percent:
       return {"%", 0.01, 1};
     case Show::as_is:
@@ -89,21 +104,21 @@ std::string cell_of(const Cell& cell, const Row& row, const Shown& shown, const 
   const auto text = [&](double x) { return fixed(x / scale.factor, scale.decimals); };
   const auto low = row.number(shown.column + "_low");
   const auto high = row.number(shown.column + "_high");
-  return low && high ? fmt::format("{} [{} .. {}]", text(*value), text(*low), text(*high)) : text(*value);
+  return low && high && shown.column == kWithInterval
+             ? fmt::format("{} [{} .. {}]", text(*value), text(*low), text(*high))
+             : text(*value);
 }
 
 void append_column(Table& table, const Results& results, const Shown& shown) {
-  std::vector<double> values;
   bool empty = true;
   bool numeric = true;
   for (const Row& row : results.rows) {
     const Cell cell = at(results, row, shown.column);
     empty = empty && std::holds_alternative<std::monostate>(cell);
     numeric = numeric && !std::holds_alternative<std::string>(cell);
-    if (const auto value = row.number(shown.column)) values.push_back(*value);
   }
   if (empty) return;
-  const Scale scale = scale_of(shown.show, values);
+  const Scale scale = scale_of(results, shown);
   table.columns.push_back({shown.header, scale.unit, numeric ? Align::right : Align::left, 48});
   for (std::size_t i = 0; i < results.rows.size(); ++i) {
     const Row& row = results.rows[i];

@@ -1,24 +1,18 @@
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
-#include <fstream>
 
 #include "report/atomic_file.hpp"
-#include "report/child_process.hpp"
 #include "report/plot_breakdown.hpp"
 #include "report/plot_scaling.hpp"
 #include "report/plot_scatter.hpp"
 #include "report/plot_sensitivity.hpp"
+#include "tests/report/have_gnuplot.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 using namespace stepcast;
 
 namespace {
-
-bool have_gnuplot() {
-  const TemporaryFolder folder;
-  return run_child({"gnuplot", "--version"}, folder.path()).started;
-}
 
 /// A picture that shows something is larger than an empty canvas, and complete.
 void check_pictures(const std::filesystem::path& folder, const std::string& name) {
@@ -111,8 +105,7 @@ TEST_CASE("without gnuplot one line says so and the script remains", "[report][p
   ::setenv("PATH", folder.path().c_str(), 1);
   const auto problem = draw_plot(folder.path(), "scaling", *scaling_script(two_series("a")));
   ::setenv("PATH", path.c_str(), 1);
-  CHECK(problem.value_or("") ==
-        "gnuplot not found: scaling.svg and scaling.png are not drawn (Debian: apt install gnuplot-nox)");
+  CHECK(problem.value_or("") == "gnuplot not found: no plots are drawn (Debian: apt install gnuplot-nox)");
   CHECK(entries(folder.path()) == 1);
 }
 

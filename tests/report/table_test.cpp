@@ -61,3 +61,23 @@ TEST_CASE("quantities are printed with three digits and a prefix", "[report]") {
   CHECK(human(Bytes{17179869184}) == "16.0 GiB");
   CHECK(fixed(-0.001, 1) == "0.0");
 }
+
+TEST_CASE("the default columns with an interval fit 130 letters", "[report]") {
+  Row row;
+  row.set("point", "halving-doubling, workers=16384");
+  row.set("workers", 16384);
+  for (const char* column : {"step_seconds", "step_seconds_low", "step_seconds_high", "compute_seconds"})
+    row.set(column, 0.9);
+  row.set("exposed_communication_seconds", 0.45);
+  row.set("samples_per_second", 1234567.0);
+  row.set("samples_per_second_low", 1.0);
+  row.set("samples_per_second_high", 2.0);
+  row.set("speedup", 15000.0);
+  row.set("efficiency", 0.95);
+  row.set("memory_bytes", 8.0e10);
+  row.set("fits", true);
+  row.set("bottleneck", "network");
+  const auto text = to_string(results_table({"s", {row}}));
+  const auto last = text.rfind('\n', text.size() - 2) + 1;
+  CHECK(text.size() - last <= 131);
+}

@@ -1,0 +1,172 @@
+#include "report/results_plots.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "report/atomic_file.hpp"
+#include "report/csv.hpp"
+#include "report/manifest.hpp"
+#include "report/series.hpp"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A remainder of a step below this share is rounding.
+constexpr double kRemainder = 0.005;
+
+PlottedValue plotted(const Row& row, const std::string& column) {
+  return {row.number(column).value_or(0), row.number(column + "_low"), row.number(column + "_high")};
+}
+
+ScalingPoint scaling_point(const Row& row) {
+  ScalingPoint point{row.number("workers").value_or(0), plotted(row, "samples_per_second"), {}};
+  if (row.number("efficiency")) point.efficiency = plotted(row, "efficiency");
+  return point;
+}
+
+/// Published over forecast throughput, as far as the column tells.
+std::optional<double> throughput_ratio(const Row& row, const std::string& column, double published) {
+  const auto forecast = row.number(column);
+  if (!forecast || !(*forecast > 0) || !(published > 0)) return std::nullopt;
+  if (column == "step_seconds") return *forecast / published;
+  const bool proportional = column == "samples_per_second" || column == "speedup" || column == "efficiency";
+  return proportional ? std::optional(published / *forecast) : std::nullopt;
+}
+
+/// The published figures of one point; the same throughput given in two columns is one mark.
+void append_published(std::vector<PublishedPoint>& marks, const Results& results, const Row& row,
+                      const Results& published) {
+  for (const Row& figure : published.rows) {
+    const auto value = figure.number("published");
+    const bool same_point = figure.text("point") == row.text("point") &&
+                            at(published, figure, "scenario") == at(results, row, "scenario");
+    if (!value || !same_point || figure.text("relation") != "=") continue;
+    const auto ratio = throughput_ratio(row, figure.text("column"), *value);
+    if (!ratio) continue;
+    PublishedPoint mark{
+        row.number("workers").value_or(0), *ratio * row.number("samples_per_second").value_or(0), {}};
+    if (const auto efficiency = row.number("efficiency")) mark.efficiency = *ratio * *efficiency;
+    marks.push_back(mark);
+    return;
+  }
+}
+
+std::string part_name(std::string column) {
+  column.resize(column.size() - std::string("_seconds").size());
+  std::replace(column.begin(), column.end(), '_', ' ');
+  return column;
+}
+
+bool any_number(const Results& results, const std::string& column) {
+  return std::any_of(results.rows.begin(), results.rows.end(),
+                     [&](const Row& row) { return row.number(column).has_value(); });
+}
+
+/// Nothing where the file is not there.
+Results read_if_there(const fs::path& file) {
+  return fs::exists(file) ? read_csv(read_file(file), file.string()) : Results{};
+}
+
+}  // namespace
+
+ScalingPlot scaling_plot(const Results& results, const Results& published,
+                         const std::vector<std::string>& sweep) {
+  const auto series = series_columns(results, sweep);
+  ScalingPlot plot{results.scenario, "samples/s", {}};
+  std::map<std::string, std::size_t> index;
+  for (const Row& row : results.rows) {
+    const auto name = series_name(results, row, series);
+    const auto [found, added] = index.emplace(name, plot.series.size());
+    if (added) plot.series.push_back({name, {}, {}});
+    ScalingSeries& line = plot.series[found->second];
+    line.points.push_back(scaling_point(row));
+    append_published(line.published, results, row, published);
+  }
+  return plot;
+}
+
+BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep) {
+  const auto series = series_columns(results, sweep);
+  BreakdownPlot plot{results.scenario, series.empty() ? "workers" : "point (last number: workers)", {}, {}};
+  std::vector<std::string> columns;
+  for (const char* column :
+       {"compute_seconds", "exposed_communication_seconds", "waiting_seconds", "data_loading_seconds"}) {
+    if (!any_number(results, column)) continue;
+    columns.emplace_back(column);
+    plot.parts.push_back(part_name(column));
+  }
+  if (columns.empty()) return plot;
+  bool other = false;
+  for (const Row& row : results.rows) {
+    const auto name = series_name(results, row, series);
+    BreakdownBar bar{(name.empty() ? "" : name + ", ") + row.text("workers"), {}};
+    double rest = row.number("step_seconds").value_or(0);
+    for (const auto& column : columns) {
+      bar.seconds.push_back(row.number(column).value_or(0));
+      rest -= bar.seconds.back();
+    }
+    const bool noticeable = rest > kRemainder * row.number("step_seconds").value_or(0);
+    if (noticeable) bar.seconds.push_back(rest);
+    other = other || noticeable;
+    plot.bars.push_back(std::move(bar));
+  }
+  if (other) plot.parts.emplace_back("other");
+  return plot;
+}
+
+SensitivityPlot sensitivity_plot(const Results& sensitivity) {
+  if (sensitivity.rows.empty()) return {};
+  const Row& last = sensitivity.rows.back();
+  const auto same = [&](const Row& row) {
+    return row.text("point") == last.text("point") && row.text("column") == last.text("column") &&
+           at(sensitivity, row, "scenario") == at(sensitivity, last, "scenario");
+  };
+  SensitivityPlot plot{fmt::format("{}, {}", to_text(at(sensitivity, last, "scenario")), last.text("point")),
+                       last.text("column"),
+                       {}};
+  for (const Row& row : sensitivity.rows) {
+    if (same(row)) plot.shares.push_back({row.text("assumption"), row.number("share").value_or(0)});
+  }
+  return plot;
+}
+
+Results sensitivity_results(const std::string& scenario, const std::string& point, const std::string& column,
+                            const std::vector<Sensitivity>& shares) {
+  Results results{scenario, {}};
+  for (const auto& [name, share] : shares) {
+    Row row;
+    row.set("scenario", scenario);
+    row.set("point", point);
+    row.set("column", column);
+    row.set("assumption", name);
+    row.set("share", share);
+    results.rows.push_back(std::move(row));
+  }
+  return results;
+}
+
+std::vector<std::string> draw_results(const fs::path& folder) {
+  const auto file = folder / "results.csv";
+  const auto results = read_csv(read_file(file), file.string());
+  const auto published = read_if_there(folder / "published.csv");
+  const auto manifest = folder / "manifest.json";
+  const auto sweep = fs::exists(manifest) ? read_manifest(read_file(manifest), manifest.string()).sweep
+                                          : std::vector<std::string>{};
+  const std::vector<std::pair<std::string, std::optional<PlotScript>>> plots{
+      {"scaling", scaling_script(scaling_plot(results, published, sweep))},
+      {"breakdown", breakdown_script(breakdown_plot(results, sweep))},
+      {"sensitivity", sensitivity_script(sensitivity_plot(read_if_there(folder / "sensitivity.csv")))}};
+  std::vector<std::string> problems;
+  for (const auto& [name, script] : plots) {
+    const auto problem = script ? draw_plot(folder, name, *script) : std::nullopt;
+    const bool known = problem && std::find(problems.begin(), problems.end(), *problem) != problems.end();
+    if (problem && !known) problems.push_back(*problem);
+  }
+  return problems;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/plot_breakdown.hpp"
+#include "report/plot_scaling.hpp"
+#include "report/plot_sensitivity.hpp"
+#include "report/results.hpp"
+
+namespace stepcast {
+
+/// Throughput and efficiency of each series (see series.hpp). `published` holds rows of published.csv:
+/// figures of the columns samples_per_second, step_seconds, speedup and efficiency are turned into throughput
+/// and efficiency by the point's own row.
+ScalingPlot scaling_plot(const Results& results, const Results& published,
+                         const std::vector<std::string>& sweep);
+
+/// A bar a point: compute, exposed communication, waiting and data loading as far as the columns are there,
+/// and what remains of the step as "other" where that is more than 0.5 % of a step.
+BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep);
+
+/// The last point of sensitivity.csv.
+SensitivityPlot sensitivity_plot(const Results& sensitivity);
+
+/// Rows of sensitivity.csv: scenario, point, column, assumption, share.
+Results sensitivity_results(const std::string& scenario, const std::string& point, const std::string& column,
+                            const std::vector<Sensitivity>& shares);
+
+/// Draws every plot for which FOLDER holds the data: scaling and breakdown from results.csv (and
+/// published.csv), and sensitivity from sensitivity.csv. The sweep is taken from manifest.json.
+/// @return lines to print about plots that could not be drawn
+/// @throws InputError where results.csv is missing or a file is malformed
+std::vector<std::string> draw_results(const std::filesystem::path& folder);
+
+}  // namespace stepcast

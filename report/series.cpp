@@ -1,0 +1,69 @@
+#include "report/series.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace stepcast {
+namespace {
+
+/// Columns of text that describe a result and not what was asked for.
+const std::set<std::string, std::less<>>& outcomes() {
+  static const std::set<std::string, std::less<>> names{"point", "bottleneck", "communication_form",
+                                                        "trace_kind", "fits"};
+  return names;
+}
+
+using Key = std::vector<std::string>;
+
+Key key_of(const Results& results, const Row& row, const std::vector<std::string>& columns) {
+  Key key{row.text("workers")};
+  for (const auto& column : columns) key.push_back(to_text(at(results, row, column)));
+  return key;
+}
+
+/// Number of groups into which `columns` and `workers` divide the rows.
+std::size_t groups(const Results& results, const std::vector<std::string>& columns) {
+  std::set<Key> keys;
+  for (const Row& row : results.rows) keys.insert(key_of(results, row, columns));
+  return keys.size();
+}
+
+bool is_named(const Results& results, const std::string& column) {
+  return std::any_of(results.rows.begin(), results.rows.end(), [&](const Row& row) {
+    const Cell cell = at(results, row, column);
+    return std::holds_alternative<std::string>(cell) || std::holds_alternative<bool>(cell);
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> series_columns(const Results& results, const std::vector<std::string>& sweep) {
+  auto candidates = sweep;
+  for (const auto& column : columns(results)) {
+    if (outcomes().count(column) == 0 && is_named(results, column)) candidates.push_back(column);
+  }
+  std::vector<std::string> chosen;
+  std::size_t divided = groups(results, chosen);
+  for (const auto& column : candidates) {
+    auto with = chosen;
+    with.push_back(column);
+    const std::size_t finer = groups(results, with);
+    if (finer > divided) {
+      chosen = with;
+      divided = finer;
+    }
+  }
+  return chosen;
+}
+
+std::string series_name(const Results& results, const Row& row, const std::vector<std::string>& columns) {
+  std::string name;
+  for (const auto& column : columns) {
+    const Cell cell = at(results, row, column);
+    const bool text = std::holds_alternative<std::string>(cell);
+    name += (name.empty() ? "" : ", ") + (text ? "" : column + "=") + to_text(cell);
+  }
+  return name;
+}
+
+}  // namespace stepcast

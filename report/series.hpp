@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/results.hpp"
+
+namespace stepcast {
+
+/// The columns that tell apart rows of equal `workers`, such as the algorithm: one line of a plot for each
+/// combination of their values. Keys of the sweep come first, then other columns of text or yes/no, until no
+/// two rows agree in all of them and in `workers`; columns that only follow `workers` are left out.
+std::vector<std::string> series_columns(const Results& results, const std::vector<std::string>& sweep);
+
+/// The row's values in these columns: texts as they are, other values as `column=value`; "" without columns.
+std::string series_name(const Results& results, const Row& row, const std::vector<std::string>& columns);
+
+}  // namespace stepcast

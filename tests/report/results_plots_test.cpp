@@ -1,0 +1,131 @@
+#include "report/results_plots.hpp"
+
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "report/atomic_file.hpp"
+#include "report/csv.hpp"
+#include "report/manifest.hpp"
+#include "report/series.hpp"
+#include "tests/report/have_gnuplot.hpp"
+#include "tests/report/temporary_folder.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Row point(const std::string& algorithm, int workers, double step) {
+  Row row;
+  row.set("point", algorithm + " " + std::to_string(workers));
+  row.set("strategy", "synchronous");
+  row.set("collective", algorithm);
+  row.set("nodes", (workers + 7) / 8);
+  row.set("workers", workers);
+  row.set("step_seconds", step);
+  row.set("compute_seconds", 0.2);
+  row.set("exposed_communication_seconds", step - 0.2);
+  row.set("samples_per_second", workers * 32 / step);
+  row.set("efficiency", 0.2 / step);
+  row.set("bottleneck", step > 0.21 ? "network" : "compute");
+  return row;
+}
+
+Results two_algorithms() {
+  return {"s",
+          {point("ring", 8, 0.2), point("ring", 16, 0.25), point("tree", 8, 0.2), point("tree", 16, 0.22)}};
+}
+
+}  // namespace
+
+TEST_CASE("series are told apart by what varies at equal workers", "[report][plot]") {
+  const auto results = two_algorithms();
+  CHECK(series_columns(results, {"workers", "nodes"}) == std::vector<std::string>{"collective"});
+  CHECK(series_name(results, results.rows[2], {"collective", "nodes"}) == "tree, nodes=1");
+  const Results one{"s", {results.rows[0], results.rows[1]}};
+  CHECK(series_columns(one, {"workers"}).empty());
+}
+
+TEST_CASE("keys of the sweep name the series before other columns do", "[report][plot]") {
+  Results results;
+  for (const int batch : {32, 64}) {
+    auto row = point("ring", 8, 0.2);
+    row.set("batch", batch);
+    row.set("label", batch == 32 ? "a" : "b");
+    results.rows.push_back(row);
+  }
+  CHECK(series_columns(results, {"batch"}) == std::vector<std::string>{"batch"});
+  CHECK(series_name(results, results.rows[1], {"batch"}) == "batch=64");
+}
+
+TEST_CASE("published figures become marks by the definition of their column", "[report][plot]") {
+  Row figure;
+  figure.set("scenario", "s");
+  figure.set("point", "ring 16");
+  figure.set("column", "step_seconds");
+  figure.set("relation", "=");
+  figure.set("published", 0.5);
+  const auto plot = scaling_plot(two_algorithms(), {"s", {figure}}, {});
+  REQUIRE(plot.series.size() == 2);
+  CHECK(plot.series[0].name == "ring");
+  REQUIRE(plot.series[0].published.size() == 1);
+  CHECK(plot.series[0].published[0].throughput == Approx(16 * 32 / 0.5).epsilon(1e-12));
+  CHECK(*plot.series[0].published[0].efficiency == Approx(0.4).epsilon(1e-12));
+  CHECK(plot.series[1].published.empty());
+
+  figure.set("column", "efficiency");
+  CHECK(scaling_plot(two_algorithms(), {"s", {figure}}, {}).series[0].published[0].throughput ==
+        Approx(16 * 32 / 0.4).epsilon(1e-12));
+  figure.set("relation", "<=");
+  CHECK(scaling_plot(two_algorithms(), {"s", {figure}}, {}).series[0].published.empty());
+  figure.set("relation", "=");
+  figure.set("scenario", "another");
+  CHECK(scaling_plot(two_algorithms(), {"s", {figure}}, {}).series[0].published.empty());
+}
+
+TEST_CASE("a breakdown shows what its columns leave of the step", "[report][plot]") {
+  auto results = two_algorithms();
+  auto plot = breakdown_plot(results, {});
+  CHECK(plot.parts == std::vector<std::string>{"compute", "exposed communication"});
+  CHECK(plot.bars[3].label == "tree, 16");
+  CHECK(plot.bars[3].seconds[1] == Approx(0.02).epsilon(1e-9));
+
+  results.rows[0].set("step_seconds", 0.3);
+  plot = breakdown_plot(results, {});
+  CHECK(plot.parts.back() == "other");
+  CHECK(plot.bars[0].seconds.back() == Approx(0.1).epsilon(1e-9));
+}
+
+TEST_CASE("the sensitivity plot shows the last point of its file", "[report][plot]") {
+  auto all = sensitivity_results("s", "8", "step_seconds", {{"latency", 0.2}});
+  const auto last = sensitivity_results("s", "256", "step_seconds", {{"latency", 0.7}, {"noise", 0.1}});
+  all.rows.insert(all.rows.end(), last.rows.begin(), last.rows.end());
+  const auto plot = sensitivity_plot(read_csv(to_csv(all), "sensitivity.csv"));
+  CHECK(plot.title == "s, 256");
+  REQUIRE(plot.shares.size() == 2);
+  CHECK(plot.shares[0].share == 0.7);
+  CHECK(plot.shares[1].name == "noise");
+}
+
+TEST_CASE("draw_results draws what the folder holds data for", "[report][plot]") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(draw_results(folder.path()),
+                    (folder.path() / "results.csv").string() + ": cannot read: No such file or directory");
+  write_atomically(folder.path() / "results.csv", to_csv(two_algorithms()));
+  write_atomically(folder.path() / "manifest.json", to_json(Manifest{.sweep = {"collective", "workers"}}));
+  CHECK(draw_results(folder.path()).empty() == have_gnuplot());
+  CHECK(std::filesystem::exists(folder.path() / "scaling.gp"));
+  CHECK(std::filesystem::exists(folder.path() / "breakdown.gp"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "sensitivity.gp"));
+}
+
+TEST_CASE("a missing gnuplot is said once for all plots", "[report][plot][errors]") {
+  const TemporaryFolder folder;
+  write_atomically(folder.path() / "results.csv", to_csv(two_algorithms()));
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", folder.path().c_str(), 1);
+  const auto problems = draw_results(folder.path());
+  ::setenv("PATH", path.c_str(), 1);
+  CHECK(problems.size() == 1);
+}
