@@ -15,6 +15,8 @@ namespace {
 
 enum class Show { as_is, seconds, bytes, rate, ratio, percent, yes_no };
 
+constexpr int kWidest = 26;  // [letters] of a text
+
 /// Intervals of further columns would make the table too wide; results.csv has them.
 constexpr std::string_view kWithInterval = "step_seconds";
 
@@ -119,7 +121,7 @@ void append_column(Table& table, const Results& results, const Shown& shown) {
   }
   if (empty) return;
   const Scale scale = scale_of(results, shown);
-  table.columns.push_back({shown.header, scale.unit, numeric ? Align::right : Align::left, 48});
+  table.columns.push_back({shown.header, scale.unit, numeric ? Align::right : Align::left, kWidest});
   for (std::size_t i = 0; i < results.rows.size(); ++i) {
     const Row& row = results.rows[i];
     table.rows[i].push_back(cell_of(at(results, row, shown.column), row, shown, scale));

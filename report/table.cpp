@@ -83,7 +83,7 @@ std::string to_string(const Table& table) {
   for (auto& row : rows) {
     row.resize(table.columns.size());
     for (std::size_t i = 0; i < row.size(); ++i) {
-      row[i] = shortened(without_controls(row[i]), static_cast<std::size_t>(table.columns[i].widest));
+      row[i] = shortened_middle(without_controls(row[i]), static_cast<std::size_t>(table.columns[i].widest));
     }
   }
   std::vector<Layout> layouts;

@@ -11,7 +11,7 @@ struct TableColumn {
   std::string header;     ///< words; wrapped over several lines where the cells are narrower
   std::string unit = "";  ///< own header line under the words; may be empty
   Align align = Align::right;
-  int widest = 0;  ///< longer cells end in "..."; 0: no limit
+  int widest = 0;  ///< longer cells are cut in the middle; 0: no limit
 };
 
 /// Cells as text, one row a line.
