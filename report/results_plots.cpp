@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A remainder of a step below this share is rounding.
-constexpr double kRemainder = 0.005;
+/// A remainder below this share of a step comes from medians and means.
+constexpr double kRemainder = 0.02;
 
 PlottedValue plotted(const Row& row, const std::string& column) {
   return {row.number(column).value_or(0), row.number(column + "_low"), row.number(column + "_high")};
@@ -55,15 +55,19 @@ void append_published(std::vector<PublishedPoint>& marks, const Results& results
   }
 }
 
-std::string part_name(std::string column) {
-  column.resize(column.size() - std::string("_seconds").size());
-  std::replace(column.begin(), column.end(), '_', ' ');
-  return column;
+/// Parts of a step in the order in which the bars are stacked.
+const std::vector<std::pair<std::string, std::string>>& step_parts() {
+  static const std::vector<std::pair<std::string, std::string>> parts{
+      {"compute_seconds", "compute"},
+      {"waiting_seconds", "waiting for the slowest"},
+      {"data_loading_seconds", "data loading"},
+      {"exposed_communication_seconds", "exposed communication"}};
+  return parts;
 }
 
-bool any_number(const Results& results, const std::string& column) {
+bool any_above_zero(const Results& results, const std::string& column) {
   return std::any_of(results.rows.begin(), results.rows.end(),
-                     [&](const Row& row) { return row.number(column).has_value(); });
+                     [&](const Row& row) { return row.number(column).value_or(0) > 0; });
 }
 
 /// Nothing where the file is not there.
@@ -93,11 +97,10 @@ BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::stri
   const auto series = series_columns(results, sweep);
   BreakdownPlot plot{results.scenario, series.empty() ? "workers" : "point (last number: workers)", {}, {}};
   std::vector<std::string> columns;
-  for (const char* column :
-       {"compute_seconds", "exposed_communication_seconds", "waiting_seconds", "data_loading_seconds"}) {
-    if (!any_number(results, column)) continue;
-    columns.emplace_back(column);
-    plot.parts.push_back(part_name(column));
+  for (const auto& [column, name] : step_parts()) {
+    if (!any_above_zero(results, column)) continue;
+    columns.push_back(column);
+    plot.parts.push_back(name);
   }
   if (columns.empty()) return plot;
   bool other = false;
@@ -125,11 +128,12 @@ SensitivityPlot sensitivity_plot(const Results& sensitivity) {
     return row.text("point") == last.text("point") && row.text("column") == last.text("column") &&
            at(sensitivity, row, "scenario") == at(sensitivity, last, "scenario");
   };
+  const auto column = last.text("column");
   SensitivityPlot plot{fmt::format("{}, {}", to_text(at(sensitivity, last, "scenario")), last.text("point")),
-                       last.text("column"),
+                       column == "step_seconds" ? "step time" : column,
                        {}};
   for (const Row& row : sensitivity.rows) {
-    if (same(row)) plot.shares.push_back({row.text("assumption"), row.number("share").value_or(0)});
+    if (same(row)) plot.shares.push_back({row.text("assumption"), row.number("variance_share").value_or(0)});
   }
   return plot;
 }
@@ -143,7 +147,7 @@ Results sensitivity_results(const std::string& scenario, const std::string& poin
     row.set("point", point);
     row.set("column", column);
     row.set("assumption", name);
-    row.set("share", share);
+    row.set("variance_share", share);
     results.rows.push_back(std::move(row));
   }
   return results;

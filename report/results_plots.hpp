@@ -17,14 +17,14 @@ namespace stepcast {
 ScalingPlot scaling_plot(const Results& results, const Results& published,
                          const std::vector<std::string>& sweep);
 
-/// A bar a point: compute, exposed communication, waiting and data loading as far as the columns are there,
-/// and what remains of the step as "other" where that is more than 0.5 % of a step.
+/// A bar a point: compute, waiting for the slowest, data loading and exposed communication, each where any
+/// point has some, and what remains of the step as "other" where that is more than 2 % of a step.
 BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep);
 
 /// The last point of sensitivity.csv.
 SensitivityPlot sensitivity_plot(const Results& sensitivity);
 
-/// Rows of sensitivity.csv: scenario, point, column, assumption, share.
+/// Rows of sensitivity.csv: scenario, point, column, assumption, variance_share.
 Results sensitivity_results(const std::string& scenario, const std::string& point, const std::string& column,
                             const std::vector<Sensitivity>& shares);
 

@@ -15,7 +15,8 @@ namespace {
 
 enum class Show { as_is, seconds, bytes, rate, ratio, percent, yes_no };
 
-constexpr int kWidest = 26;  // [letters] of a text
+constexpr int kWidest = 26;            // [letters] of a text
+constexpr int kWidestBottleneck = 56;  // [letters] the last column, a sentence
 
 /// Intervals of further columns would make the table too wide; results.csv has them.
 constexpr std::string_view kWithInterval = "step_seconds";
@@ -111,6 +112,13 @@ std::string cell_of(const Cell& cell, const Row& row, const Shown& shown, const 
              : text(*value);
 }
 
+/// "all reduce" for the key "strategy.all_reduce".
+std::string header_of(std::string key) {
+  key.erase(0, key.rfind('.') + 1);
+  std::replace(key.begin(), key.end(), '_', ' ');
+  return key;
+}
+
 void append_column(Table& table, const Results& results, const Shown& shown) {
   bool empty = true;
   bool numeric = true;
@@ -121,7 +129,8 @@ void append_column(Table& table, const Results& results, const Shown& shown) {
   }
   if (empty) return;
   const Scale scale = scale_of(results, shown);
-  table.columns.push_back({shown.header, scale.unit, numeric ? Align::right : Align::left, kWidest});
+  table.columns.push_back({shown.header, scale.unit, numeric ? Align::right : Align::left,
+                           shown.column == "bottleneck" ? kWidestBottleneck : kWidest});
   for (std::size_t i = 0; i < results.rows.size(); ++i) {
     const Row& row = results.rows[i];
     table.rows[i].push_back(cell_of(at(results, row, shown.column), row, shown, scale));
@@ -133,7 +142,7 @@ void append_column(Table& table, const Results& results, const Shown& shown) {
 Table results_table(const Results& results, const std::vector<std::string>& leading) {
   Table table;
   table.rows.resize(results.rows.size());
-  for (const auto& column : leading) append_column(table, results, {column, column, Show::as_is});
+  for (const auto& column : leading) append_column(table, results, {column, header_of(column), Show::as_is});
   for (const Shown& shown : default_columns()) {
     if (std::find(leading.begin(), leading.end(), shown.column) == leading.end())
       append_column(table, results, shown);

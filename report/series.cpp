@@ -35,6 +35,11 @@ bool is_named(const Results& results, const std::string& column) {
   });
 }
 
+/// "bucket" for the key "strategy.bucket".
+std::string last_word(const std::string& key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
 }  // namespace
 
 std::vector<std::string> series_columns(const Results& results, const std::vector<std::string>& sweep) {
@@ -59,9 +64,10 @@ std::vector<std::string> series_columns(const Results& results, const std::vecto
 std::string series_name(const Results& results, const Row& row, const std::vector<std::string>& columns) {
   std::string name;
   for (const auto& column : columns) {
-    const Cell cell = at(results, row, column);
-    const bool text = std::holds_alternative<std::string>(cell);
-    name += (name.empty() ? "" : ", ") + (text ? "" : column + "=") + to_text(cell);
+    const std::string text = to_text(at(results, row, column));
+    const bool word =
+        text.find_first_not_of("0123456789.+-e") != std::string::npos && text != "true" && text != "false";
+    name += (name.empty() ? "" : ", ") + (word ? "" : last_word(column) + "=") + text;
   }
   return name;
 }

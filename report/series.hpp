@@ -12,7 +12,9 @@ namespace stepcast {
 /// two rows agree in all of them and in `workers`; columns that only follow `workers` are left out.
 std::vector<std::string> series_columns(const Results& results, const std::vector<std::string>& sweep);
 
-/// The row's values in these columns: texts as they are, other values as `column=value`; "" without columns.
+/// The row's values in these columns: words as they are, numbers and yes/no with the last word of their
+/// column in front
+/// (`bucket=25`); "" without columns.
 std::string series_name(const Results& results, const Row& row, const std::vector<std::string>& columns);
 
 }  // namespace stepcast

@@ -91,9 +91,11 @@ TEST_CASE("a breakdown shows what its columns leave of the step", "[report][plot
   CHECK(plot.bars[3].label == "tree, 16");
   CHECK(plot.bars[3].seconds[1] == Approx(0.02).epsilon(1e-9));
 
+  results.rows[1].set("waiting_seconds", 0.01);
   results.rows[0].set("step_seconds", 0.3);
   plot = breakdown_plot(results, {});
-  CHECK(plot.parts.back() == "other");
+  CHECK(plot.parts ==
+        std::vector<std::string>{"compute", "waiting for the slowest", "exposed communication", "other"});
   CHECK(plot.bars[0].seconds.back() == Approx(0.1).epsilon(1e-9));
 }
 
@@ -103,6 +105,7 @@ TEST_CASE("the sensitivity plot shows the last point of its file", "[report][plo
   all.rows.insert(all.rows.end(), last.rows.begin(), last.rows.end());
   const auto plot = sensitivity_plot(read_csv(to_csv(all), "sensitivity.csv"));
   CHECK(plot.title == "s, 256");
+  CHECK(plot.result == "step time");
   REQUIRE(plot.shares.size() == 2);
   CHECK(plot.shares[0].share == 0.7);
   CHECK(plot.shares[1].name == "noise");
