@@ -28,8 +28,7 @@ double from_hidden(const Case& c, const Chain& chain, std::size_t unit, const Ar
   return sum;
 }
 
-void spread_to_input(const Case& c, const Chain& chain, std::size_t k, std::size_t unit, double gradient,
-                     Gradients& gradients) {
+void ChainGradients::spread_to_input(std::size_t k, std::size_t unit, double gradient) const {
   gradients.parameters[2][unit] += gradient;
   for (std::size_t i = 0; i < chain.features; ++i) {
     gradients.parameters[0][unit * chain.features + i] += gradient * c.inputs[0][chain.input(k) + i];
@@ -37,8 +36,8 @@ void spread_to_input(const Case& c, const Chain& chain, std::size_t k, std::size
   }
 }
 
-void spread_to_hidden(const Case& c, const Chain& chain, std::size_t unit, double gradient, const Array& h,
-                      Array& h_gradient, Gradients& gradients) {
+void ChainGradients::spread_to_hidden(std::size_t unit, double gradient, const Array& h,
+                                      Array& h_gradient) const {
   for (std::size_t j = 0; j < chain.hidden; ++j) {
     gradients.parameters[1][unit * chain.hidden + j] += gradient * h[j];
     h_gradient[j] += gradient * c.parameters[1][unit * chain.hidden + j];

@@ -39,11 +39,17 @@ double from_input(const Case& c, const Chain& chain, std::size_t k, std::size_t 
 /// U h.
 double from_hidden(const Case& c, const Chain& chain, std::size_t unit, const Array& h);
 
-/// Spreads the gradient of from_input and of from_hidden.
-void spread_to_input(const Case& c, const Chain& chain, std::size_t k, std::size_t unit, double gradient,
-                     Gradients& gradients);
-void spread_to_hidden(const Case& c, const Chain& chain, std::size_t unit, double gradient, const Array& h,
-                      Array& h_gradient, Gradients& gradients);
+/// Spreads gradients of sums onto what they were made from.
+struct ChainGradients {
+  const Case& c;
+  const Chain& chain;
+  Gradients& gradients;
+
+  /// Of from_input at step k.
+  void spread_to_input(std::size_t k, std::size_t unit, double gradient) const;
+  /// Of from_hidden; the part of the last state is added to `h_gradient`.
+  void spread_to_hidden(std::size_t unit, double gradient, const Array& h, Array& h_gradient) const;
+};
 
 inline double logistic(double x) {
   return 1 / (1 + std::exp(-x));

@@ -32,20 +32,19 @@ std::vector<State> states(const Case& c, const Chain& chain) {
   return all;
 }
 
-void step_back(const Case& c, const Chain& chain, std::size_t k, const std::vector<State>& all, Array& dh,
-               Gradients& gradients) {
+/// Turns `dh`, the gradient of the state after step k, into that of the state before it.
+void step_back(const ChainGradients& to, std::size_t k, const std::vector<State>& all, Array& dh) {
   const State& s = all[k + 1];
   const State& last = all[k];
-  Array dh_last(chain.hidden);
-  for (std::size_t h = 0; h < chain.hidden; ++h) {
+  Array dh_last(to.chain.hidden);
+  for (std::size_t h = 0; h < to.chain.hidden; ++h) {
     const double candidate = dh[h] * (1 - s.u[h]) * (1 - s.o[h] * s.o[h]);
     const double from[3] = {dh[h] * (last.h[h] - s.o[h]) * s.u[h] * (1 - s.u[h]),
                             candidate * s.recurrent[h] * s.r[h] * (1 - s.r[h]), candidate};
     for (std::size_t gate = 0; gate < 3; ++gate) {
-      const std::size_t unit = chain.unit(gate, h);
-      const double to_hidden = gate == 2 ? from[gate] * s.r[h] : from[gate];
-      spread_to_input(c, chain, k, unit, from[gate], gradients);
-      spread_to_hidden(c, chain, unit, to_hidden, last.h, dh_last, gradients);
+      const std::size_t unit = to.chain.unit(gate, h);
+      to.spread_to_input(k, unit, from[gate]);
+      to.spread_to_hidden(unit, gate == 2 ? from[gate] * s.r[h] : from[gate], last.h, dh_last);
     }
     dh_last[h] += dh[h] * s.u[h];
   }
@@ -74,7 +73,7 @@ void gru_backward(const Case& c, const Array& output_gradient, Gradients& gradie
       for (std::size_t h = 0; h < chain.hidden && chain.has_output(k); ++h) {
         dh[h] += output_gradient[chain.output(k) + h];
       }
-      step_back(c, chain, k, all, dh, gradients);
+      step_back({c, chain, gradients}, k, all, dh);
     }
   });
 }

@@ -36,24 +36,29 @@ std::vector<State> states(const Case& c, const Chain& chain) {
   return all;
 }
 
-void step_back(const Case& c, const Chain& chain, std::size_t k, const std::vector<State>& all, Array& dh,
-               Array& dcell, Gradients& gradients) {
+/// Gradients of the state after the step at hand.
+struct StateGradient {
+  Array h, cell;
+};
+
+/// From the state after step k to the one before it.
+void step_back(const ChainGradients& to, std::size_t k, const std::vector<State>& all, StateGradient& d) {
   const State& s = all[k + 1];
   const State& last = all[k];
-  Array dh_last(chain.hidden);
-  for (std::size_t h = 0; h < chain.hidden; ++h) {
+  Array dh_last(to.chain.hidden);
+  for (std::size_t h = 0; h < to.chain.hidden; ++h) {
     const double squashed = std::tanh(s.cell[h]);
-    const double dc = dcell[h] + dh[h] * s.o[h] * (1 - squashed * squashed);
+    const double dc = d.cell[h] + d.h[h] * s.o[h] * (1 - squashed * squashed);
     const double gates[4] = {dc * s.g[h] * s.i[h] * (1 - s.i[h]), dc * last.cell[h] * s.f[h] * (1 - s.f[h]),
-                             dc * s.i[h] * (1 - s.g[h] * s.g[h]), dh[h] * squashed * s.o[h] * (1 - s.o[h])};
+                             dc * s.i[h] * (1 - s.g[h] * s.g[h]), d.h[h] * squashed * s.o[h] * (1 - s.o[h])};
     for (std::size_t gate = 0; gate < 4; ++gate) {
-      const std::size_t unit = chain.unit(gate, h);
-      spread_to_input(c, chain, k, unit, gates[gate], gradients);
-      spread_to_hidden(c, chain, unit, gates[gate], last.h, dh_last, gradients);
+      const std::size_t unit = to.chain.unit(gate, h);
+      to.spread_to_input(k, unit, gates[gate]);
+      to.spread_to_hidden(unit, gates[gate], last.h, dh_last);
     }
-    dcell[h] = dc * s.f[h];
+    d.cell[h] = dc * s.f[h];
   }
-  dh = dh_last;
+  d.h = dh_last;
 }
 
 }  // namespace
@@ -73,12 +78,12 @@ Array lstm(const Case& c) {
 void lstm_backward(const Case& c, const Array& output_gradient, Gradients& gradients) {
   for_each_chain(c, [&](const Chain& chain) {
     const std::vector<State> all = states(c, chain);
-    Array dh(chain.hidden), dcell(chain.hidden);
+    StateGradient d{Array(chain.hidden), Array(chain.hidden)};
     for (std::size_t k = chain.steps; k-- > 0;) {
       for (std::size_t h = 0; h < chain.hidden && chain.has_output(k); ++h) {
-        dh[h] += output_gradient[chain.output(k) + h];
+        d.h[h] += output_gradient[chain.output(k) + h];
       }
-      step_back(c, chain, k, all, dh, dcell, gradients);
+      step_back({c, chain, gradients}, k, all, d);
     }
   });
 }

@@ -27,6 +27,9 @@ Layer recurrent_layer(LayerKind kind, Shape input, std::int64_t hidden, bool bid
                       bool whole_sequence);
 Layer attention_layer(Shape input, std::int64_t heads, bool causal);
 Layer loss_layer(LayerKind kind, Shape input);
+Layer embedding_layer();
+Layer up_sample_layer(Shape input, std::vector<std::int64_t> factors);
+Layer reshape_layer(Shape input, Shape output);
 
 struct NamedCase {
   std::string name;
