@@ -1,6 +1,7 @@
 #include "kernels/bootstrap.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "core/random.hpp"
 
@@ -26,17 +27,20 @@ double resampled_median(const std::vector<double>& values, RandomKey key) {
 
 }  // namespace
 
-Interval ratio_of_medians(const std::vector<double>& numerator, const std::vector<double>& denominator,
+Interval median_of_ratios(const std::vector<double>& numerator, const std::vector<double>& denominator,
                           std::uint64_t seed) {
-  std::vector<double> ratios;
-  for (std::uint32_t i = 0; i < kResamples; ++i) {
-    const RandomKey above{.seed = seed, .purpose = Purpose::bootstrap, .worker = 0, .step = i, .item = 0};
-    const RandomKey below{.seed = seed, .purpose = Purpose::bootstrap, .worker = 1, .step = i, .item = 0};
-    ratios.push_back(resampled_median(numerator, above) / resampled_median(denominator, below));
+  if (numerator.empty() || numerator.size() != denominator.size()) {
+    throw std::invalid_argument("median_of_ratios: as many numerators as denominators, at least one");
   }
-  std::sort(ratios.begin(), ratios.end());
-  const auto at = [&](double share) { return ratios[static_cast<std::size_t>(share * (kResamples - 1))]; };
-  return {at(0.025), middle_of(numerator) / middle_of(denominator), at(0.975)};
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < numerator.size(); ++i) ratios.push_back(numerator[i] / denominator[i]);
+  std::vector<double> medians;
+  for (std::uint32_t i = 0; i < kResamples; ++i) {
+    medians.push_back(resampled_median(ratios, {.seed = seed, .purpose = Purpose::bootstrap, .step = i}));
+  }
+  std::sort(medians.begin(), medians.end());
+  const auto at = [&](double share) { return medians[static_cast<std::size_t>(share * (kResamples - 1))]; };
+  return {at(0.025), middle_of(ratios), at(0.975)};
 }
 
 }  // namespace stepcast

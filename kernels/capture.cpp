@@ -14,84 +14,77 @@
 namespace stepcast {
 namespace {
 
-/// Steps of one sort, timed inside or outside.
-struct Series {
-  std::vector<StepTimes> kept, disturbed;
+/// Two steps in a row.
+struct StepPair {
+  StepTimes inside, outside;
 };
 
 struct Measured {
-  Series inside, outside;
+  std::vector<StepPair> kept, disturbed;
 };
 
-bool enough(const Series& series, const CaptureOptions& options) {
-  const auto made = series.kept.size() + series.disturbed.size();
-  return series.kept.size() >= static_cast<std::size_t>(options.steps) ||
-         made >= static_cast<std::size_t>(options.steps) * static_cast<std::size_t>(options.attempts);
+double disturbance(const StepPair& pair, int threads) {
+  return std::max(disturbance(pair.inside, threads), disturbance(pair.outside, threads));
 }
 
-void keep_or_drop(const StepTimes& step, const CaptureOptions& options, Series& series) {
-  const bool disturbed = disturbance(step, options.threads) > options.disturbance;
-  (disturbed ? series.disturbed : series.kept).push_back(step);
+/// Which of the two comes first alternates, so that a drift pulls the ratio both ways.
+StepPair measure_pair(Network& network, const Instant& clock_cost, bool inside_first) {
+  StepPair pair;
+  if (inside_first) pair.inside = time_step_inside(network, clock_cost);
+  pair.outside = time_step_outside(network);
+  if (!inside_first) pair.inside = time_step_inside(network, clock_cost);
+  return pair;
 }
 
 void report(const Measured& measured, const CaptureOptions& options, double step_seconds) {
   if (!options.progress) return;
-  const double wanted = 2.0 * options.steps;
-  const auto kept = static_cast<double>(measured.inside.kept.size() + measured.outside.kept.size());
-  const double share = std::min(1.0, kept / wanted);
-  options.progress(share, Seconds{(wanted - share * wanted) * step_seconds});
+  const auto kept = static_cast<double>(measured.kept.size());
+  options.progress(kept / options.steps, Seconds{2 * (options.steps - kept) * step_seconds});
 }
 
 Measured measure(Network& network, const CaptureOptions& options) {
-  for (int i = 0; i < options.warm_up; ++i) {
-    const StepTimes step = time_step_outside(network);
-    report({}, options, step.total.wall);
-  }
+  for (int i = 0; i < options.warm_up; ++i) report({}, options, time_step_outside(network).total.wall);
   const Instant clock_cost = cost_of_now();
   Measured measured;
-  while (!enough(measured.inside, options) || !enough(measured.outside, options)) {
-    StepTimes step;
-    if (!enough(measured.inside, options)) {
-      step = time_step_inside(network, clock_cost);
-      keep_or_drop(step, options, measured.inside);
-    }
-    if (!enough(measured.outside, options)) {
-      step = time_step_outside(network);
-      keep_or_drop(step, options, measured.outside);
-    }
-    report(measured, options, step.total.wall);
+  for (int i = 0; i < options.steps * options.attempts; ++i) {
+    const StepPair pair = measure_pair(network, clock_cost, i % 2 == 0);
+    const bool disturbed = disturbance(pair, options.threads) > options.disturbance;
+    (disturbed ? measured.disturbed : measured.kept).push_back(pair);
+    report(measured, options, pair.outside.total.wall);
+    if (measured.kept.size() == static_cast<std::size_t>(options.steps)) break;
   }
   return measured;
 }
 
-/// Fills up with the least disturbed steps. Returns how many were needed.
-std::size_t fill_up(const CaptureOptions& options, Series& series) {
+/// Fills up with the least disturbed pairs and says so, or refuses.
+void fill_up(const CaptureOptions& options, Measured& measured, Trace& trace) {
   const auto wanted = static_cast<std::size_t>(options.steps);
-  if (2 * series.kept.size() < wanted) {
-    throw InputError(fmt::format(
-        "capture: only {} of {} steps ran undisturbed (wall and CPU time within {:g} %): something else uses "
-        "the "
-        "processor; capture again on an idle machine",
-        series.kept.size(), series.kept.size() + series.disturbed.size(), 100 * options.disturbance));
+  const std::size_t kept = measured.kept.size();
+  if (kept == wanted) return;
+  if (2 * kept < wanted) {
+    throw InputError(
+        fmt::format("capture: only {} of {} pairs of steps ran undisturbed (wall and CPU time within {:g} "
+                    "%): something else uses "
+                    "the processor; capture again on an idle machine",
+                    kept, kept + measured.disturbed.size(), 100 * options.disturbance));
   }
-  std::sort(series.disturbed.begin(), series.disturbed.end(), [&](const StepTimes& a, const StepTimes& b) {
+  std::sort(measured.disturbed.begin(), measured.disturbed.end(), [&](const StepPair& a, const StepPair& b) {
     return disturbance(a, options.threads) < disturbance(b, options.threads);
   });
-  const std::size_t missing = wanted - std::min(wanted, series.kept.size());
-  for (std::size_t i = 0; i < missing; ++i) series.kept.push_back(series.disturbed.at(i));
-  return missing;
-}
-
-std::vector<double> wall_of(const std::vector<StepTimes>& steps) {
-  std::vector<double> wall;
-  for (const StepTimes& step : steps)
-    wall.push_back((step.passes.empty() ? step.total : sum_over_passes(step)).wall);
-  return wall;
+  const auto last = measured.disturbed.begin() + static_cast<std::ptrdiff_t>(wanted - kept);
+  measured.kept.insert(measured.kept.end(), measured.disturbed.begin(), last);
+  trace.flags.push_back(
+      fmt::format("{} of {} pairs of steps were disturbed: wall and CPU time differ by more than {:g} %",
+                  wanted - kept, wanted, 100 * options.disturbance));
 }
 
 void flag_difference(const Measured& measured, const CaptureOptions& options, Trace& trace) {
-  const Interval ratio =
-      ratio_of_medians(wall_of(measured.inside.kept), wall_of(measured.outside.kept), options.seed);
+  std::vector<double> inside, outside;
+  for (const StepPair& pair : measured.kept) {
+    inside.push_back(sum_over_passes(pair.inside).wall);
+    outside.push_back(pair.outside.total.wall);
+  }
+  const Interval ratio = median_of_ratios(inside, outside, options.seed);
   if (ratio.low >= 1 - options.tolerance && ratio.high <= 1 + options.tolerance) return;
   trace.flags.push_back(
       fmt::format("the sum over layers differs from steps without timers inside by {:+.1f} % (95 % interval "
@@ -116,16 +109,14 @@ PassSamples& samples_of(LayerTrace& layer, Pass pass) {
 void add_samples(const Network& network, const Measured& measured, Trace& trace) {
   for (const Layer& layer : network.model().layers) trace.layers.emplace_back().name = layer.name;
   const std::vector<PassOfLayer> passes = passes_in_order(network);
-  for (const StepTimes& step : measured.inside.kept) {
+  for (const StepPair& pair : measured.kept) {
     for (std::size_t i = 0; i < passes.size(); ++i) {
       PassSamples& samples = samples_of(trace.layers[passes[i].layer], passes[i].pass);
-      samples.seconds.push_back(step.passes[i].wall);
-      samples.cpu_seconds.push_back(step.passes[i].cpu);
+      samples.seconds.push_back(pair.inside.passes[i].wall);
+      samples.cpu_seconds.push_back(pair.inside.passes[i].cpu);
     }
-  }
-  for (const StepTimes& step : measured.outside.kept) {
-    trace.step_seconds.push_back(step.total.wall);
-    trace.step_cpu_seconds.push_back(step.total.cpu);
+    trace.step_seconds.push_back(pair.outside.total.wall);
+    trace.step_cpu_seconds.push_back(pair.outside.total.cpu);
   }
 }
 
@@ -156,12 +147,7 @@ Trace capture(Backend& backend, const Model& model, const CaptureOptions& option
                   {.batch = options.batch, .seed = options.seed, .optimizer = options.optimizer});
   Measured measured = measure(network, options);
   Trace trace = described(backend, model, options);
-  const std::size_t disturbed = fill_up(options, measured.inside) + fill_up(options, measured.outside);
-  if (disturbed > 0) {
-    trace.flags.push_back(
-        fmt::format("{} of {} steps were disturbed: wall and CPU time differ by more than {:g} %", disturbed,
-                    2 * options.steps, 100 * options.disturbance));
-  }
+  fill_up(options, measured, trace);
   flag_difference(measured, options, trace);
   add_samples(network, measured, trace);
   return trace;

@@ -31,12 +31,13 @@ struct CaptureOptions {
 /// Times every layer and pass of whole training steps on synthetic data, in place.
 ///
 /// Timed steps read the clocks between the passes; each interval belongs to the pass that ended, so nothing
-/// between the layers is lost; what reading the clocks costs is measured and taken off. They alternate with
-/// steps that are timed only from outside: where the 95 % bootstrap interval of (sum over layers) / (untimed
-/// step) leaves 1 +- tolerance, the trace says so in `flags`. All samples of kept steps are in the trace,
+/// between the layers is lost; what reading the clocks costs is measured and taken off. Each is paired with a
+/// step that is timed only from outside: where the 95 % bootstrap interval of (sum over layers) / (untimed
+/// step) leaves 1 +- tolerance, the trace says so in `flags`. All samples of kept pairs are in the trace,
 /// wall and CPU time (all threads of the process).
 ///
-/// @throws InputError if the backend lacks a layer, or if half of the steps wanted cannot be had undisturbed
+/// @throws InputError if the backend lacks a layer, or if half of the pairs of steps wanted cannot be had
+/// undisturbed
 Trace capture(Backend& backend, const Model& model, const CaptureOptions& options);
 
 }  // namespace stepcast
