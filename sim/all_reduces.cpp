@@ -24,9 +24,9 @@ std::shared_ptr<const Schedule> load_schedule(int workers) {
 
 AllReduces::AllReduces(const Simulation& simulation, const Topology& topology)
     : simulation_(simulation),
-      placement_{simulation.platform, &topology, simulation.devices},
+      placement_{simulation.platform, &topology, simulation.devices, simulation.latency_factor},
       group_{static_cast<int>(simulation.devices.size()), simulation.ranks_per_node},
-      network_(std::make_unique<Network>(simulation.bandwidths, Form::coupled)) {
+      network_(std::make_unique<SimNetwork>(simulation.bandwidths, Form::coupled)) {
   if (group_.ranks > 1) {
     for (const double buffer : buffers()) choose(buffer);
   }
@@ -98,8 +98,8 @@ Form AllReduces::resolve_form() {
   return affordable ? Form::message : Form::coupled;
 }
 
-std::unique_ptr<Network> AllReduces::with_chosen(Form form) {
-  auto network = std::make_unique<Network>(simulation_.bandwidths, form);
+std::unique_ptr<SimNetwork> AllReduces::with_chosen(Form form) {
+  auto network = std::make_unique<SimNetwork>(simulation_.bandwidths, form);
   std::map<const Schedule*, int> added;
   for (auto& [buffer, chosen] : chosen_) {
     const auto [found, is_new] = added.try_emplace(chosen.schedule.get(), 0);

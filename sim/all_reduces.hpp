@@ -21,7 +21,7 @@ class AllReduces {
  public:
   AllReduces(const Simulation& simulation, const Topology& topology);
 
-  Network& network() { return *network_; }
+  SimNetwork& network() { return *network_; }
   int pattern(Bytes buffer) const;                    ///< -1: nothing to do
   int load_pattern() const { return load_pattern_; }  ///< -1: input costs nothing
   int segments() const { return segments_; }
@@ -43,12 +43,12 @@ class AllReduces {
   bool cheap_form_is_close(bool several) const;
   double messages_a_step() const;
   Form resolve_form();
-  std::unique_ptr<Network> with_chosen(Form form);
+  std::unique_ptr<SimNetwork> with_chosen(Form form);
 
   const Simulation& simulation_;
   Placement placement_;
   Group group_;
-  std::unique_ptr<Network> network_;  ///< at first all candidates, then what was chosen
+  std::unique_ptr<SimNetwork> network_;  ///< at first all candidates, then what was chosen
   std::map<ScheduleKey, int> known_;  ///< pattern of a candidate
   std::map<double, Chosen> chosen_;   ///< by bytes of the buffer
   int load_pattern_ = -1;

@@ -4,7 +4,7 @@
 
 namespace stepcast {
 
-CollectiveQueue::CollectiveQueue(Network& network, ComputeClock& clock, Options options)
+CollectiveQueue::CollectiveQueue(SimNetwork& network, ComputeClock& clock, Options options)
     : network_(network), clock_(clock), options_(std::move(options)) {
   stream_busy_.assign(static_cast<std::size_t>(options_.streams), false);
 }

@@ -31,7 +31,7 @@ class CollectiveQueue {
     std::function<int(int, Bytes)> segments;  ///< to cut a pattern's phases into
   };
 
-  CollectiveQueue(Network& network, ComputeClock& clock, Options options);
+  CollectiveQueue(SimNetwork& network, ComputeClock& clock, Options options);
 
   /// The `call`-th call of a program that stands for `members` workers.
   Pending join(std::size_t call, int members, Bytes buffer);
@@ -52,7 +52,7 @@ class CollectiveQueue {
   void start(std::size_t index);
   void finish(std::size_t index, double started);
 
-  Network& network_;
+  SimNetwork& network_;
   ComputeClock& clock_;
   Options options_;
   std::deque<Collective> collectives_;  ///< those not finished and all after them

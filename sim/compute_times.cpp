@@ -13,13 +13,13 @@ std::vector<LayerSeconds> prefix_sums(const std::vector<LayerSeconds>& layers) {
   return sums;
 }
 
-double of(const LayerSeconds& seconds, Pass pass) {
+double of(const LayerSeconds& seconds, Work pass) {
   switch (pass) {
-    case Pass::forward:
+    case Work::forward:
       return seconds.forward;
-    case Pass::backward:
+    case Work::backward:
       return seconds.backward;
-    case Pass::update:
+    case Work::update:
       return seconds.update;
   }
   return 0;
@@ -32,7 +32,7 @@ ComputeTimes::ComputeTimes(const Workload& workload) {
   for (const auto& sample : workload.samples) prefixes_.push_back(prefix_sums(sample));
 }
 
-double ComputeTimes::seconds(Pass pass, LayerRange layers, const Draw& draw) const {
+double ComputeTimes::seconds(Work pass, LayerRange layers, const Draw& draw) const {
   const Prefix& prefix = prefixes_[static_cast<std::size_t>(draw.sample + 1)];
   const double sum = of(prefix[static_cast<std::size_t>(layers.last)], pass) -
                      of(prefix[static_cast<std::size_t>(layers.first)], pass);

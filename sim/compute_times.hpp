@@ -13,7 +13,7 @@ class ComputeTimes {
   explicit ComputeTimes(const Workload& workload);
 
   std::size_t samples() const { return prefixes_.size() - 1; }
-  double seconds(Pass pass, LayerRange layers, const Draw& draw) const;
+  double seconds(Work pass, LayerRange layers, const Draw& draw) const;
 
  private:
   using Prefix = std::vector<LayerSeconds>;  ///< [i]: sums over layers 0 .. i-1

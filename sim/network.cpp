@@ -4,26 +4,26 @@
 
 namespace stepcast {
 
-int Network::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
+int SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
   Pattern pattern{std::move(schedule), std::move(placement), {}};
   pattern.phases = usage_of(*pattern.schedule, pattern.placement);
   patterns_.push_back(std::move(pattern));
   return static_cast<int>(patterns_.size()) - 1;
 }
 
-double Network::uncontended(int index, Bytes buffer) const {
+double SimNetwork::uncontended(int index, Bytes buffer) const {
   return uncontended_seconds(pattern(index).phases, pattern(index).placement, bandwidths_, buffer);
 }
 
-double Network::latency(int index, Bytes buffer) const {
+double SimNetwork::latency(int index, Bytes buffer) const {
   double seconds = 0;
   for (const PhaseUsage& phase : pattern(index).phases) {
-    seconds += phase.rounds * round_cost(phase, *pattern(index).placement.platform, buffer).latency;
+    seconds += phase.rounds * round_cost(phase, pattern(index).placement, buffer).latency;
   }
   return seconds;
 }
 
-void Network::start() {
+void SimNetwork::start() {
   if (form_ != Form::coupled) {
     engine_ = std::make_unique<Engine>(bandwidths_);
     return;
@@ -38,7 +38,7 @@ void Network::start() {
   engine_ = std::make_unique<Engine>(merged.bandwidths);
 }
 
-std::vector<int> Network::edge_links(const Pattern& pattern, const Edge& edge) const {
+std::vector<int> SimNetwork::edge_links(const Pattern& pattern, const Edge& edge) const {
   std::vector<int> links;
   pattern.placement.topology->route(pattern.placement.endpoints[static_cast<std::size_t>(edge.source)],
                                     pattern.placement.endpoints[static_cast<std::size_t>(edge.target)],
@@ -46,11 +46,11 @@ std::vector<int> Network::edge_links(const Pattern& pattern, const Edge& edge) c
   return links;
 }
 
-const std::vector<int>& Network::phase_links(int pattern, std::size_t phase) const {
+const std::vector<int>& SimNetwork::phase_links(int pattern, std::size_t phase) const {
   return class_links_[first_phase_[static_cast<std::size_t>(pattern)] + phase];
 }
 
-void Network::play(int pattern, Bytes buffer, int segments, Engine::Callback done) {
+void SimNetwork::play(int pattern, Bytes buffer, int segments, Engine::Callback done) {
   if (form_ == Form::message) {
     play_messages(*this, pattern, buffer, std::move(done));
   } else {

@@ -21,10 +21,10 @@ struct Pattern {
 /// The links of a platform as the simulation needs them. All patterns must be known before the engine starts,
 /// because SimGrid takes no links later, and because links that all patterns load alike are merged when no
 /// form needs them apart.
-class Network {
+class SimNetwork {
  public:
   /// `bandwidths`: of all links of the topology, after background traffic and overrides.
-  Network(std::vector<BytesPerSecond> bandwidths, Form form)
+  SimNetwork(std::vector<BytesPerSecond> bandwidths, Form form)
       : bandwidths_(std::move(bandwidths)), form_(form) {}
 
   int add(std::shared_ptr<const Schedule> schedule, Placement placement);  ///< returns the pattern's number

@@ -9,7 +9,7 @@ namespace {
 /// rounds before are done; a message starts when both its ends have entered its round.
 class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
  public:
-  MessagePlay(Network& network, const Pattern& pattern, Bytes buffer, Engine::Callback done)
+  MessagePlay(SimNetwork& network, const Pattern& pattern, Bytes buffer, Engine::Callback done)
       : network_(network), pattern_(pattern), buffer_(buffer), done_(std::move(done)) {
     const auto ranks = static_cast<std::size_t>(pattern.schedule->ranks);
     ranks_.resize(ranks);
@@ -84,8 +84,9 @@ class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
     const MessageCost& cost =
         message_cost(local ? platform.local_message_costs : platform.message_costs, {bytes});
     const double latency =
-        pattern_.placement.topology->route_latency(endpoint(edge.source), endpoint(edge.target)).value +
-        cost.overhead.value;
+        pattern_.placement.latency_factor *
+        (pattern_.placement.topology->route_latency(endpoint(edge.source), endpoint(edge.target)).value +
+         cost.overhead.value);
     Engine& engine = network_.engine();
     const Bytes size{bytes / cost.bandwidth_factor};
     engine.at(engine.now() + latency, [self = shared_from_this(), phase_index, e, size] {
@@ -106,7 +107,7 @@ class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
     if (--unfinished_ == 0) network_.engine().at(network_.engine().now(), std::move(done_));
   }
 
-  Network& network_;
+  SimNetwork& network_;
   const Pattern& pattern_;
   Bytes buffer_;
   Engine::Callback done_;
@@ -117,7 +118,7 @@ class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
 
 }  // namespace
 
-void play_messages(Network& network, int pattern, Bytes buffer, Engine::Callback done) {
+void play_messages(SimNetwork& network, int pattern, Bytes buffer, Engine::Callback done) {
   std::make_shared<MessagePlay>(network, network.pattern(pattern), buffer, std::move(done))->start();
 }
 

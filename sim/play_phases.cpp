@@ -7,7 +7,7 @@ namespace {
 
 class PhasesPlay : public std::enable_shared_from_this<PhasesPlay> {
  public:
-  PhasesPlay(Network& network, const PhasePlay& what, Engine::Callback done)
+  PhasesPlay(SimNetwork& network, const PhasePlay& what, Engine::Callback done)
       : network_(network), pattern_(network.pattern(what.pattern)), what_(what), done_(std::move(done)) {}
 
   /// Segment `next_` of the collective: latencies first, then bytes.
@@ -17,7 +17,7 @@ class PhasesPlay : public std::enable_shared_from_this<PhasesPlay> {
     if (phase >= pattern_.phases.size()) return engine.at(engine.now(), std::move(done_));
     ++next_;
     const PhaseUsage& usage = pattern_.phases[phase];
-    const RoundCost cost = round_cost(usage, *pattern_.placement.platform, what_.buffer);
+    const RoundCost cost = round_cost(usage, pattern_.placement, what_.buffer);
     const double delay = fixed_seconds(usage, cost) / what_.segments;
     const double bytes = usage.active * cost.bytes / what_.segments;
     engine.at(engine.now() + delay,
@@ -43,7 +43,7 @@ class PhasesPlay : public std::enable_shared_from_this<PhasesPlay> {
     }
   }
 
-  Network& network_;
+  SimNetwork& network_;
   const Pattern& pattern_;
   PhasePlay what_;
   Engine::Callback done_;
@@ -53,7 +53,7 @@ class PhasesPlay : public std::enable_shared_from_this<PhasesPlay> {
 
 }  // namespace
 
-void play_phases(Network& network, const PhasePlay& what, Engine::Callback done) {
+void play_phases(SimNetwork& network, const PhasePlay& what, Engine::Callback done) {
   std::make_shared<PhasesPlay>(network, what, std::move(done))->step();
 }
 

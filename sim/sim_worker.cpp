@@ -9,13 +9,13 @@ bool all_alike(const Noise& noise) {
   return noise.jitter == Noise::Jitter::none && noise.straggler_share == 0;
 }
 
-const char* name_of(Pass pass) {
+const char* name_of(Work pass) {
   switch (pass) {
-    case Pass::forward:
+    case Work::forward:
       return "forward";
-    case Pass::backward:
+    case Work::backward:
       return "backward";
-    case Pass::update:
+    case Work::update:
       return "update";
   }
   return "";
@@ -60,7 +60,7 @@ Pending SimWorker::busy_until(double work, const char* what) {
   return operation;
 }
 
-Pending SimWorker::start_compute(Pass pass, LayerRange layers) {
+Pending SimWorker::start_compute(Work pass, LayerRange layers) {
   for (Member& member : members_) {
     const double seconds = world_.times.seconds(pass, layers, member.draw);
     member.clock += seconds;

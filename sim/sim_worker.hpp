@@ -13,7 +13,7 @@ namespace stepcast {
 /// What all workers of a simulated run share.
 struct SimWorld {
   const Simulation& simulation;
-  Network& network;
+  SimNetwork& network;
   ComputeClock& clock;
   const ComputeTimes& times;
   CollectiveQueue& all_reduces;
@@ -36,7 +36,7 @@ class SimWorker : public Worker {
             std::function<void(int step, const StepShare&)> step_done);
 
   const Workload& workload() const override { return *world_.simulation.workload; }
-  Pending start_compute(Pass pass, LayerRange layers) override;
+  Pending start_compute(Work pass, LayerRange layers) override;
   Pending start_all_reduce(Bytes buffer) override;
   Pending start_load(Bytes input) override;
   Pending start_pause(Seconds duration) override;

@@ -109,7 +109,7 @@ SimulationResult simulate(const Simulation& simulation) {
   const int workers = static_cast<int>(simulation.devices.size());
   const Topology topology(*simulation.platform);
   AllReduces all_reduces(simulation, topology);
-  Network& network = all_reduces.network();
+  SimNetwork& network = all_reduces.network();
   network.start();
 
   ComputeClock clock(network.engine(), simulation.communication.compute_slowdown);

@@ -21,7 +21,8 @@ struct Simulation {
   const Workload* workload = nullptr;
   std::function<Program(Worker&)> program;
   Communication communication;
-  bool load_data = false;  ///< input comes from the platform's storage
+  double latency_factor = 1;  ///< on every latency and message overhead of the network
+  bool load_data = false;     ///< input comes from the platform's storage
   Noise noise;
   std::uint64_t seed = 1;
   Form form = Form::automatic;

@@ -86,12 +86,13 @@ std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& plac
   return usages;
 }
 
-RoundCost round_cost(const PhaseUsage& usage, const Platform& platform, Bytes buffer) {
+RoundCost round_cost(const PhaseUsage& usage, const Placement& placement, Bytes buffer) {
+  const Platform& platform = *placement.platform;
   const double bytes = buffer.value * usage.share;
   RoundCost cost{0, bytes};
   const auto include = [&](const std::vector<MessageCost>& costs, double route_latency) {
     const MessageCost& row = message_cost(costs, {bytes});
-    cost.latency = std::max(cost.latency, route_latency + row.overhead.value);
+    cost.latency = std::max(cost.latency, placement.latency_factor * (route_latency + row.overhead.value));
     cost.bytes = bytes / row.bandwidth_factor;
   };
   if (usage.has_local) include(platform.local_message_costs, usage.local_latency);
@@ -108,7 +109,7 @@ double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement
                            const std::vector<BytesPerSecond>& bandwidths, Bytes buffer) {
   double seconds = 0;
   for (const PhaseUsage& phase : usage) {
-    const RoundCost cost = round_cost(phase, *placement.platform, buffer);
+    const RoundCost cost = round_cost(phase, placement, buffer);
     double slowest = 0;  // seconds a byte of the largest edge
     for (const LinkWeight& link : phase.links) {
       slowest = std::max(slowest, link.weight / bandwidths[static_cast<std::size_t>(link.link)].value);

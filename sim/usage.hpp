@@ -13,6 +13,7 @@ struct Placement {
   const Platform* platform = nullptr;
   const Topology* topology = nullptr;
   std::vector<int> endpoints;  ///< of each rank
+  double latency_factor = 1;   ///< on every latency and message overhead
 };
 
 /// `weight` = bytes over the link for each byte of the largest edge.
@@ -45,7 +46,7 @@ struct RoundCost {
 /// pipeline fills and drains, when few edges are at work and each has its links to itself [s].
 double fixed_seconds(const PhaseUsage& usage, const RoundCost& cost);
 
-RoundCost round_cost(const PhaseUsage& usage, const Platform& platform, Bytes buffer);
+RoundCost round_cost(const PhaseUsage& usage, const Placement& placement, Bytes buffer);
 
 /// Seconds that the schedule takes alone on the network, rounds in lock step.
 double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement,

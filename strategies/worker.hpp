@@ -12,7 +12,7 @@ class Worker : private Waiter {
  public:
   virtual const Workload& workload() const = 0;
 
-  virtual Pending start_compute(Pass pass, LayerRange layers) = 0;
+  virtual Pending start_compute(Work pass, LayerRange layers) = 0;
   /// Sums `buffer` over all workers. The n-th call of every worker is the same collective.
   virtual Pending start_all_reduce(Bytes buffer) = 0;
   /// Brings the next micro-batch from storage to the device.
@@ -22,10 +22,10 @@ class Worker : private Waiter {
   virtual void end_step() = 0;
 
   Finished finished(Pending operation) { return Finished(std::move(operation), *this); }
-  Finished forward() { return finished(start_compute(Pass::forward, all_layers())); }
-  Finished forward(LayerRange layers) { return finished(start_compute(Pass::forward, layers)); }
-  Finished backward(LayerRange layers) { return finished(start_compute(Pass::backward, layers)); }
-  Finished optimizer_step() { return finished(start_compute(Pass::update, all_layers())); }
+  Finished forward() { return finished(start_compute(Work::forward, all_layers())); }
+  Finished forward(LayerRange layers) { return finished(start_compute(Work::forward, layers)); }
+  Finished backward(LayerRange layers) { return finished(start_compute(Work::backward, layers)); }
+  Finished optimizer_step() { return finished(start_compute(Work::update, all_layers())); }
   Finished all_reduce(Bytes buffer) { return finished(start_all_reduce(buffer)); }
   Finished pause(Seconds duration) { return finished(start_pause(duration)); }
 

@@ -7,7 +7,8 @@
 
 namespace stepcast {
 
-enum class Pass { forward, backward, update };
+/// What a device does with a range of layers.
+enum class Work { forward, backward, update };
 
 /// Layers [first, last) of the model.
 struct LayerRange {

@@ -1,0 +1,80 @@
+#include "kernels/capture.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "commands/commands.hpp"
+#include "core/error.hpp"
+#include "kernels/backend.hpp"
+#include "models/library.hpp"
+#include "models/table.hpp"
+#include "models/trace_text.hpp"
+#include "report/atomic_file.hpp"
+#include "scenarios/data_files.hpp"
+
+namespace stepcast {
+namespace {
+
+struct Options {
+  std::string model, device = "cpu", output;
+  CaptureOptions capture;
+};
+
+std::string command_of(const Options& options) {
+  return fmt::format(
+      "stepcast capture --model {} --batch {} --device {} --threads {} --steps {} --warm-up {}",
+      options.model, options.capture.batch, options.device, options.capture.threads, options.capture.steps,
+      options.capture.warm_up);
+}
+
+void capture_to_file(Options& options) {
+  if (options.device != "cpu") {
+    throw InputError(
+        fmt::format("--device {}: only cpu is built in; GPU capture is not there yet", options.device));
+  }
+  const std::filesystem::path file =
+      options.output.empty() ? fmt::format("{}-b{}-cpu.yaml", options.model, options.capture.batch)
+                             : options.output;
+  check_writable(file.has_parent_path() ? file.parent_path() : ".");
+  const Model model = load_model(data_folder() / "models", options.model);
+  options.capture.name = file.stem().string();
+  options.capture.command = command_of(options);
+  options.capture.progress = [](double share, Seconds left) {
+    fmt::print(stderr, "\rcapture: {:3.0f} %, {:.0f} s left ", 100 * share, left.value);
+  };
+  const auto backend = make_onednn_backend();
+  const Trace trace = capture(*backend, model, options.capture);
+  fmt::print(stderr, "\n");
+  write_atomically(file, to_yaml(trace));
+  fmt::print("{}written: {}\n", trace_table(trace, &model), file.string());
+}
+
+}  // namespace
+
+void add_capture(CLI::App& app) {
+  auto* command =
+      app.add_subcommand("capture", "Time the real kernels of a model layer by layer and write a trace");
+  auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "a name in models/")->required();
+  command->add_option("--batch", options->capture.batch, "samples a step")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--device", options->device, "cpu")->capture_default_str();
+  command->add_option("--threads", options->capture.threads, "threads that the kernels use")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--steps", options->capture.steps, "timed steps, and as many untimed ones")
+      ->check(CLI::Range(3, 1000))
+      ->capture_default_str();
+  command->add_option("--warm-up", options->capture.warm_up, "steps before them")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "trace file (default MODEL-bBATCH-cpu.yaml)")
+      ->type_name("FILE");
+  command->footer("Example: stepcast capture --model small-cnn --batch 32 -o small-cnn-b32-cpu.yaml");
+  command->callback([options] { capture_to_file(*options); });
+}
+
+}  // namespace stepcast

@@ -1,0 +1,190 @@
+#include "commands/forecast.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "commands/calibrate_draw.hpp"
+#include "commands/pool.hpp"
+#include "core/error.hpp"
+#include "report/atomic_file.hpp"
+#include "report/json_lines.hpp"
+
+namespace stepcast {
+namespace {
+
+/// One simulation: a point in one draw, or (draw == kMiddle) with a resource doubled.
+struct Job {
+  std::size_t point = 0;
+  std::size_t draw = 0;
+  Doubled doubled = Doubled::none;
+};
+
+std::string name_of(const Scenario& scenario, const Job& job) {
+  return fmt::format("{} | draw {} | {}", scenario.points[job.point].name, job.draw,
+                     static_cast<int>(job.doubled));
+}
+
+/// Jobs: all points of all draws, then each point with each resource doubled in the first draw.
+std::vector<Job> jobs_of(const ForecastOptions& options, std::size_t draws) {
+  std::vector<Job> jobs;
+  for (std::size_t draw = 0; draw < draws; ++draw) {
+    for (const std::size_t point : options.points) jobs.push_back({point, draw, Doubled::none});
+  }
+  for (const std::size_t point : options.points) {
+    for (const Doubled resource : {Doubled::compute, Doubled::bandwidth, Doubled::latency}) {
+      jobs.push_back({point, 0, resource});
+    }
+  }
+  return jobs;
+}
+
+void store(Simulations& all, const Job& job, Row row) {
+  if (job.doubled == Doubled::none) {
+    all.rows[job.draw][job.point] = std::move(row);
+  } else {
+    all.doubled[job.point][job.doubled] = std::move(row);
+  }
+}
+
+/// Finished simulations of an earlier, interrupted run by name.
+std::map<std::string, Row> read_journal(const std::filesystem::path& file) {
+  std::map<std::string, Row> rows;
+  if (file.empty() || !std::filesystem::exists(file)) return rows;
+  for (Row& row : read_json_lines(read_file(file), file.string(), TornLine::drop).rows) {
+    const std::string name = row.text("simulation");
+    std::erase_if(row.cells,
+                  [](const auto& cell) { return cell.first == "simulation" || cell.first == "scenario"; });
+    rows[name] = std::move(row);
+  }
+  return rows;
+}
+
+class Forecaster {
+ public:
+  Forecaster(const Scenario& scenario, Library& library, const ForecastOptions& options)
+      : scenario_(scenario),
+        library_(library),
+        options_(options),
+        started_(std::chrono::steady_clock::now()) {}
+
+  Simulations run() {
+    const std::size_t draws = scenario_.assumptions.empty() ? 1 : static_cast<std::size_t>(options_.draws);
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+      all_.inputs.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
+    }
+    all_.rows.assign(draws, std::vector<Row>(scenario_.points.size()));
+    all_.doubled.resize(scenario_.points.size());
+    calibrate(draws);
+    simulate_all(jobs_of(options_, draws));
+    return std::move(all_);
+  }
+
+ private:
+  void calibrate(std::size_t draws) {
+    all_.calibrated.assign(draws, {});
+    if (scenario_.calibrations.empty()) return;
+    std::vector<Task> tasks;
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+      tasks.push_back([this, draw] {
+        std::string text;
+        for (const double value : calibrated_values(scenario_, all_.inputs[draw], library_)) {
+          text += fmt::format("{:a} ", value);
+        }
+        return text;
+      });
+    }
+    run_tasks(tasks, options_.processes, [this](std::size_t draw, const std::string& text) {
+      const char* at = text.c_str();
+      for (std::size_t i = 0; i < scenario_.calibrations.size(); ++i) {
+        char* end = nullptr;
+        all_.calibrated[draw].push_back(std::strtod(at, &end));
+        at = end;
+      }
+    });
+  }
+
+  std::string simulated(const Job& job) {
+    const auto values = values_of(scenario_, scenario_.points[job.point].values, all_.inputs[job.draw],
+                                  all_.calibrated[job.draw]);
+    return to_json_line({},
+                        simulate_point(build_experiment(scenario_.document, values, library_), job.doubled));
+  }
+
+  void simulate_all(const std::vector<Job>& jobs) {
+    auto known = read_journal(options_.journal);
+    std::vector<Job> open;
+    for (const Job& job : jobs) {
+      const auto found = known.find(name_of(scenario_, job));
+      found == known.end() ? open.push_back(job) : store(all_, job, std::move(found->second));
+    }
+    std::vector<Task> tasks;
+    for (const Job& job : open) tasks.push_back([this, job] { return simulated(job); });
+    std::size_t done = jobs.size() - open.size();
+    run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
+      finish(open[task], text);
+      if (options_.progress == nullptr) return;
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started_;
+      options_.progress->update(++done, {elapsed.count()});
+    });
+  }
+
+  void finish(const Job& job, const std::string& text) {
+    Row row = read_json_lines(text + "\n", "simulation").rows.at(0);
+    std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
+    if (!options_.journal.empty()) {
+      Row line;
+      line.set("simulation", name_of(scenario_, job));
+      for (const auto& [column, cell] : row.cells) line.set(column, cell);
+      append_line(options_.journal, to_json_line({scenario_.name, {}}, line));
+    }
+    store(all_, job, std::move(row));
+  }
+
+  const Scenario& scenario_;
+  Library& library_;
+  const ForecastOptions& options_;
+  std::chrono::steady_clock::time_point started_;
+  Simulations all_;
+};
+
+/// The d-dimensional golden ratio: the positive root of x^(d+1) = x + 1.
+double golden_ratio(std::size_t dimensions) {
+  double root = 1.5;
+  for (int i = 0; i < 60; ++i) root = std::pow(1 + root, 1.0 / (static_cast<double>(dimensions) + 1));
+  return root;
+}
+
+}  // namespace
+
+std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions) {
+  std::vector<double> values(dimensions);
+  const double ratio = golden_ratio(dimensions);
+  double step = 1;
+  for (double& value : values) {
+    step /= ratio;
+    value = std::fmod(0.5 + static_cast<double>(draw) * step, 1.0);
+  }
+  return values;
+}
+
+std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
+                                  const std::vector<double>& inputs, const std::vector<double>& calibrated) {
+  std::vector<Assignment> values = scenario.settings;
+  values.insert(values.end(), point.begin(), point.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    values.push_back(assumed_value(scenario.assumptions[i], inputs[i]));
+  for (std::size_t i = 0; i < calibrated.size(); ++i) {
+    Assumption exact = scenario.calibrations[i].range;
+    exact.low = exact.high = calibrated[i];
+    values.push_back(assumed_value(exact, 0));
+  }
+  return values;
+}
+
+Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options) {
+  return Forecaster(scenario, library, options).run();
+}
+
+}  // namespace stepcast

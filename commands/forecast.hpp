@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "commands/simulate_point.hpp"
+#include "report/progress.hpp"
+#include "scenarios/library.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace stepcast {
+
+struct ForecastOptions {
+  int processes = 1;
+  int draws = 64;                   ///< of the assumptions, where there are any
+  std::vector<std::size_t> points;  ///< of the scenario, to simulate
+  std::filesystem::path journal;    ///< finished simulations, a line each; read first if it is there
+  Progress* progress = nullptr;
+};
+
+/// Rows of every simulation of a scenario. A row that was not asked for is empty.
+struct Simulations {
+  std::vector<std::vector<double>> inputs;  ///< [draw][assumption], in [0, 1); one draw without assumptions
+  std::vector<std::vector<double>> calibrated;  ///< [draw][calibration]: the value found
+  std::vector<std::vector<Row>> rows;           ///< [draw][point]
+  std::vector<std::map<Doubled, Row>> doubled;  ///< [point], of the middle of all assumptions
+};
+
+/// Values of all assumptions for draw `draw` of `draws`: an additive recurrence, which fills the unit cube
+/// evenly. Source: M. Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018 (generalised
+/// golden ratio).
+std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions);
+
+/// Simulates every point for every draw, and every point with each resource doubled.
+Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options);
+
+/// The values that point `point` sets in draw `inputs`: settings, point, assumptions, calibrated keys.
+std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
+                                  const std::vector<double>& inputs, const std::vector<double>& calibrated);
+
+}  // namespace stepcast

@@ -1,0 +1,77 @@
+#include "commands/limits.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "core/parse_number.hpp"
+#include "core/utf8.hpp"
+#include "report/human.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Measured with Debian 12's SimGrid 3.32: an empty process, and what workers and links add
+/// (docs/performance.md).
+constexpr double kProcessBytes = 40e6, kBytesAWorker = 3000, kBytesALink = 24, kBytesADetailedLink = 1500;
+
+Bytes machine_memory() {
+  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
+}
+
+Bytes limit_of(const std::string& text) {
+  if (text.empty()) return 0.8 * machine_memory();
+  const auto bytes = parse_quantity(text, Dimension::bytes);
+  if (!bytes || *bytes <= 0) {
+    throw InputError(
+        fmt::format("--memory-limit: expected a size such as \"8 GiB\", got \"{}\"", printable(text)));
+  }
+  return {*bytes};
+}
+
+}  // namespace
+
+RunSize estimated(const Experiment& largest, std::size_t points, int draws) {
+  RunSize size;
+  size.points = points;
+  size.simulations = static_cast<double>(points) * (draws + 3);  // three resources are doubled in turn
+  size.workers = largest.workers;
+  const bool detailed =
+      largest.form == Form::message || largest.form == Form::fluid || largest.communication.streams > 1;
+  const double links = static_cast<double>(largest.bandwidths.size());
+  size.process_memory = {kProcessBytes + kBytesAWorker * largest.workers +
+                         links * (kBytesALink + (detailed ? kBytesADetailedLink : 0))};
+  return size;
+}
+
+std::string to_string(const RunSize& size, const std::string& scenario) {
+  return fmt::format("{}: {} points, {} simulations, up to {} workers, about {} a process", scenario,
+                     size.points, size.simulations, size.workers, human(size.process_memory));
+}
+
+void check_limits(const RunSize& size, const RunOptions& options) {
+  const Bytes limit = limit_of(options.memory_limit);
+  const Bytes needed = static_cast<double>(options.processes) * size.process_memory;
+  if (needed <= limit) return;
+  throw LimitError(
+      fmt::format("{} processes of about {} need {}, over the limit of {}: use -j {} or raise --memory-limit",
+                  options.processes, human(size.process_memory), human(needed), human(limit),
+                  std::max(1, static_cast<int>(limit / size.process_memory))));
+}
+
+void read_shard(RunOptions& options) {
+  if (options.shard_text.empty()) return;
+  const auto slash = options.shard_text.find('/');
+  const auto shard = parse_integer(std::string_view(options.shard_text).substr(0, slash));
+  const auto shards = slash == std::string::npos
+                          ? std::nullopt
+                          : parse_integer(std::string_view(options.shard_text).substr(slash + 1));
+  if (!shard || !shards || *shards < 1 || *shards > 1'000'000 || *shard < 0 || *shard >= *shards) {
+    throw InputError(
+        fmt::format("--shard: expected i/N with 0 <= i < N, got \"{}\"", printable(options.shard_text)));
+  }
+  options.shard = static_cast<int>(*shard);
+  options.shards = static_cast<int>(*shards);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "commands/run.hpp"
+#include "core/units.hpp"
+#include "scenarios/experiment.hpp"
+
+namespace stepcast {
+
+/// What a run will take, said before it starts.
+struct RunSize {
+  std::size_t points = 0;
+  double simulations = 0;
+  int workers = 0;       ///< of the largest point
+  Bytes process_memory;  ///< of one simulation of the largest point
+};
+
+RunSize estimated(const Experiment& largest, std::size_t points, int draws);
+std::string to_string(const RunSize& size, const std::string& scenario);
+
+/// Throws LimitError where the processes together would need more than the limit.
+void check_limits(const RunSize& size, const RunOptions& options);
+
+/// Reads `shard_text` into shard and shards. Throws InputError.
+void read_shard(RunOptions& options);
+
+}  // namespace stepcast

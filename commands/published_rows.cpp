@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "commands/summary.hpp"
+#include "core/error.hpp"
+#include "report/statistics.hpp"
+#include "scenarios/sweep.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The point that sets all of these values; InputError names those there are not.
+std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& values) {
+  const auto sets = [](const Point& point, const Assignment& one) {
+    return std::any_of(point.values.begin(), point.values.end(),
+                       [&](const Assignment& other) { return point_name({other}) == point_name({one}); });
+  };
+  for (std::size_t i = 0; i < scenario.points.size(); ++i) {
+    if (std::all_of(values.begin(), values.end(),
+                    [&](const auto& one) { return sets(scenario.points[i], one); })) {
+      return i;
+    }
+  }
+  const std::string place = values.empty() ? scenario.file.string() : to_string(values.front().value.place);
+  throw InputError(fmt::format("{}: published: the sweep has no point with {}", place, point_name(values)));
+}
+
+std::vector<double> figures(const Published& published, const Simulations& all, std::size_t point,
+                            std::size_t over) {
+  auto values = over_draws(all, point, published.column);
+  if (values.size() != all.rows.size()) {
+    throw InputError(fmt::format("published: results have no number in column \"{}\"", published.column));
+  }
+  if (published.over.empty()) return values;
+  const auto below = over_draws(all, over, published.column);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] /= below[i];
+  return values;
+}
+
+/// What the column would be if throughput grew with the workers from the smallest point of the series.
+std::optional<double> ideal(const Published& published, const Simulations& all, std::size_t point) {
+  const Row& row = all.rows.front()[point];
+  const double efficiency = row.number("efficiency").value_or(1);
+  if (!published.over.empty()) return std::nullopt;
+  const auto value = quantile(over_draws(all, point, published.column), 0.5);
+  if (published.column == "step_seconds" || published.column == "epoch_seconds" ||
+      published.column == "training_hours") {
+    return value * efficiency;
+  }
+  if (published.column == "samples_per_second" || published.column == "speedup" ||
+      published.column == "efficiency") {
+    return value / efficiency;
+  }
+  return std::nullopt;
+}
+
+PublishedKind kind_of(const std::string& word) {
+  if (word == "predicted") return PublishedKind::predicted;
+  if (word == "fitted") return PublishedKind::fitted;
+  return word == "bound" ? PublishedKind::bound : PublishedKind::trend;
+}
+
+PublishedRow row_of(const Scenario& scenario, const Published& published, const Simulations& all) {
+  const std::size_t point = find_point(scenario, published.point);
+  const std::size_t over = published.over.empty() ? point : find_point(scenario, published.over);
+  PublishedFigure figure;
+  figure.scenario = scenario.name;
+  figure.point =
+      scenario.points[point].name + (published.over.empty() ? "" : " / " + scenario.points[over].name);
+  figure.column = published.column;
+  figure.kind = kind_of(published.kind);
+  figure.tolerance = published.tolerance;
+  figure.source = published.source;
+  Forecast forecast;
+  const auto values = figures(published, all, point, over);
+  const auto interval = forecast_interval(values);
+  if (figure.kind == PublishedKind::trend) {
+    figure.ordering =
+        published.relation == "less_than" ? "less than the other point" : "more than the other point";
+    forecast.holds = published.relation == "less_than" ? interval.median < 1 : interval.median > 1;
+    return compared(figure, forecast);
+  }
+  if (figure.kind == PublishedKind::bound) {
+    figure.relation = published.relation == "at_most" ? Relation::at_most : Relation::at_least;
+  }
+  figure.value = published.value;
+  forecast.median = interval.median;
+  forecast.ideal = ideal(published, all, point);
+  if (values.size() > 1) {
+    forecast.low = interval.low;
+    forecast.high = interval.high;
+  }
+  return compared(figure, forecast);
+}
+
+}  // namespace
+
+std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
+                                                  const std::vector<std::size_t>& points,
+                                                  const Simulations& all) {
+  std::vector<PublishedRow> rows;
+  if (points.size() < scenario.points.size()) return rows;  // a shard: compared when all points are there
+  for (const Published& published : scenario.published) rows.push_back(row_of(scenario, published, all));
+  return rows;
+}
+
+}  // namespace stepcast

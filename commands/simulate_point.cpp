@@ -1,0 +1,112 @@
+#include "commands/simulate_point.hpp"
+
+#include "report/statistics.hpp"
+#include "sim/simulate.hpp"
+
+namespace stepcast {
+namespace {
+
+void halve_compute(Workload& workload) {
+  const auto halve = [](std::vector<LayerSeconds>& layers) {
+    for (LayerSeconds& layer : layers) layer = {layer.forward / 2, layer.backward / 2, layer.update / 2};
+  };
+  halve(workload.median);
+  for (auto& sample : workload.samples) halve(sample);
+}
+
+Simulation simulation_of(const Experiment& experiment) {
+  Simulation simulation;
+  simulation.platform = &experiment.platform;
+  simulation.bandwidths = experiment.bandwidths;
+  simulation.devices = experiment.devices;
+  simulation.ranks_per_node = experiment.ranks_per_node;
+  simulation.workload = &experiment.workload;
+  simulation.program = [&experiment](Worker& worker) { return synchronous(worker, experiment.strategy); };
+  simulation.communication = experiment.communication;
+  simulation.load_data = experiment.load_data;
+  simulation.noise = experiment.noise;
+  simulation.seed = experiment.seed;
+  simulation.form = experiment.form;
+  simulation.fold = experiment.fold;
+  return simulation;
+}
+
+/// Column of all steps but the first, which waits for the first batch, where there are others.
+std::vector<double> column(const std::vector<StepSeconds>& steps, double StepSeconds::*field) {
+  std::vector<double> values;
+  for (std::size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) values.push_back(steps[i].*field);
+  return values;
+}
+
+void set_times(Row& row, const std::vector<StepSeconds>& steps) {
+  const auto seconds = column(steps, &StepSeconds::seconds);
+  row.set("step_seconds", quantile(seconds, 0.5));
+  row.set("step_seconds_p10", quantile(seconds, 0.1));
+  row.set("step_seconds_p90", quantile(seconds, 0.9));
+  row.set("compute_seconds", mean(column(steps, &StepSeconds::compute)));
+  row.set("waiting_seconds", mean(column(steps, &StepSeconds::straggler)));
+  row.set("data_loading_seconds", mean(column(steps, &StepSeconds::loading)));
+  row.set("exposed_communication_seconds", mean(column(steps, &StepSeconds::exposed)));
+  row.set("communication_seconds", mean(column(steps, &StepSeconds::communication)));
+}
+
+void set_totals(Row& row, const Experiment& experiment) {
+  const double step = *row.number("step_seconds");
+  const double rate =
+      static_cast<double>(experiment.workers) * static_cast<double>(experiment.batch_per_worker) / step;
+  row.set("samples_per_second", rate);
+  row.set("memory_bytes", experiment.memory.total().value);
+  row.set("fits", experiment.fits);
+  if (experiment.epoch_samples == 0) return;
+  const double epoch = experiment.epoch_samples / rate;
+  row.set("epoch_seconds", epoch);
+  if (experiment.epochs == 0) return;
+  const double hours = epoch * experiment.epochs / 3600;
+  row.set("training_hours", hours);
+  if (experiment.platform.price_per_device_hour > 0) {
+    row.set("cost_usd", hours * experiment.workers * experiment.platform.price_per_device_hour);
+  }
+}
+
+}  // namespace
+
+const char* to_string(Doubled resource) {
+  switch (resource) {
+    case Doubled::none:
+      return "nothing";
+    case Doubled::compute:
+      return "compute speed";
+    case Doubled::bandwidth:
+      return "bandwidth";
+    case Doubled::latency:
+      return "latency";
+  }
+  return "";
+}
+
+Row simulate_point(Experiment experiment, Doubled doubled, Timeline* timeline) {
+  if (doubled == Doubled::compute) halve_compute(experiment.workload);
+  Simulation simulation = simulation_of(experiment);
+  if (doubled == Doubled::latency) simulation.latency_factor = 0.5;
+  if (doubled == Doubled::bandwidth) {
+    for (BytesPerSecond& bandwidth : simulation.bandwidths) bandwidth = 2 * bandwidth;
+  }
+  simulation.timeline = timeline != nullptr;
+  SimulationResult result = simulate(simulation);
+  if (timeline != nullptr) *timeline = std::move(result.timeline);
+
+  Row row;
+  row.set("strategy", std::string("synchronous"));
+  row.set("workers", std::int64_t{experiment.workers});
+  row.set("devices", std::int64_t{experiment.workers});
+  row.set("batch_per_worker", experiment.batch_per_worker);
+  row.set("global_batch", experiment.batch_per_worker * experiment.workers);
+  set_times(row, result.steps);
+  set_totals(row, experiment);
+  row.set("communication_form", result.form);
+  row.set("all_reduce", result.algorithms);
+  row.set("trace_kind", experiment.trace_kind);
+  return row;
+}
+
+}  // namespace stepcast

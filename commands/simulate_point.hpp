@@ -1,0 +1,17 @@
+#pragma once
+
+#include "core/timeline.hpp"
+#include "report/results.hpp"
+#include "scenarios/experiment.hpp"
+
+namespace stepcast {
+
+/// A resource that is doubled to see what it would bring; latency is halved.
+enum class Doubled { none, compute, bandwidth, latency };
+const char* to_string(Doubled resource);
+
+/// Simulates an experiment in this process and returns its result columns. Call it once a process (Engine).
+/// @param timeline  filled where it is not null
+Row simulate_point(Experiment experiment, Doubled doubled, Timeline* timeline = nullptr);
+
+}  // namespace stepcast

@@ -1,0 +1,132 @@
+#include "commands/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/statistics.hpp"
+#include "scenarios/sweep.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Columns that get an interval.
+const std::vector<std::string> kIntervals{"step_seconds",
+                                          "samples_per_second",
+                                          "speedup",
+                                          "efficiency",
+                                          "exposed_communication_seconds",
+                                          "communication_seconds",
+                                          "epoch_seconds",
+                                          "training_hours"};
+
+/// The swept keys other than workers, which tell one series of points from another.
+std::string series_of(const Point& point) {
+  std::vector<Assignment> others;
+  for (const Assignment& one : point.values) {
+    if (one.path != "workers") others.push_back(one);
+  }
+  return point_name(others);
+}
+
+std::size_t base_of(const Scenario& scenario, const std::vector<std::size_t>& points, std::size_t point,
+                    const std::vector<Row>& rows) {
+  std::size_t base = point;
+  for (const std::size_t other : points) {
+    if (series_of(scenario.points[other]) != series_of(scenario.points[point])) continue;
+    if (rows[other].number("workers") < rows[base].number("workers")) base = other;
+  }
+  return base;
+}
+
+/// Median over the draws where the column is a number, else the first draw's cell.
+Cell middle(const Simulations& all, std::size_t point, const std::string& column, const Cell& first) {
+  if (all.rows.size() == 1 || !std::holds_alternative<double>(first)) return first;
+  return quantile(over_draws(all, point, column), 0.5);
+}
+
+void add_intervals(Row& row, const Simulations& all, std::size_t point) {
+  if (all.rows.size() == 1) return;
+  for (const std::string& column : kIntervals) {
+    if (!row.number(column)) continue;
+    const auto interval = forecast_interval(over_draws(all, point, column));
+    row.set(column + "_low", interval.low);
+    row.set(column + "_high", interval.high);
+  }
+}
+
+}  // namespace
+
+std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column) {
+  std::vector<double> values;
+  for (const auto& rows : all.rows) {
+    if (const auto value = rows[point].number(column)) values.push_back(*value);
+  }
+  return values;
+}
+
+void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& points, Simulations& all) {
+  for (auto& rows : all.rows) {
+    for (const std::size_t point : points) {
+      const Row& base = rows[base_of(scenario, points, point, rows)];
+      Row& row = rows[point];
+      const double workers = *row.number("workers") / *base.number("workers");
+      const double speedup = *row.number("samples_per_second") / *base.number("samples_per_second");
+      row.set("speedup", speedup * *base.number("workers"));
+      row.set("efficiency", speedup / workers);
+    }
+  }
+}
+
+std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled) {
+  const std::vector<std::pair<std::string, std::string>> parts{
+      {"compute", "compute_seconds"},
+      {"communication", "exposed_communication_seconds"},
+      {"stragglers", "waiting_seconds"},
+      {"data loading", "data_loading_seconds"}};
+  const auto most = std::max_element(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+    return row.number(a.second) < row.number(b.second);
+  });
+  const double step = *row.number("step_seconds");
+  std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *row.number(most->second) / step);
+  const Row* best = nullptr;
+  Doubled which = Doubled::none;
+  for (const auto& [resource, other] : doubled) {
+    if (best != nullptr && *other.number("step_seconds") >= *best->number("step_seconds")) continue;
+    best = &other;
+    which = resource;
+  }
+  if (best == nullptr) return text;
+  const double gain = step / *best->number("step_seconds") - 1;
+  const char* how = which == Doubled::latency ? "half the" : "twice the";
+  return text + fmt::format("; {} {}: {:+.0f} %", how, to_string(which), 100 * gain);
+}
+
+Results summarized_results(const Scenario& scenario, const std::vector<std::size_t>& points,
+                           const Simulations& all) {
+  Results results{scenario.name, {}};
+  for (const std::size_t point : points) {
+    Row row;
+    row.set("point", scenario.points[point].name);
+    for (const Assignment& one : scenario.points[point].values) {
+      if (one.path != "workers") row.set(one.path, point_name({one}).substr(one.path.size() + 1));
+    }
+    for (const auto& [column, cell] : all.rows.front()[point].cells)
+      row.set(column, middle(all, point, column, cell));
+    add_intervals(row, all, point);
+    row.set("bottleneck", bottleneck(all.rows.front()[point], all.doubled[point]));
+    results.rows.push_back(std::move(row));
+  }
+  return results;
+}
+
+std::vector<Sensitivity> explained(const Scenario& scenario, const Simulations& all, std::size_t point,
+                                   const std::string& column) {
+  const std::size_t draws = all.rows.size();
+  if (scenario.assumptions.empty() || draws < 8 * scenario.assumptions.size()) return {};
+  std::vector<std::string> names;
+  for (const Assumption& one : scenario.assumptions) names.push_back(one.key);
+  return sensitivities(names, all.inputs, over_draws(all, point, column));
+}
+
+}  // namespace stepcast

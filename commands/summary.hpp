@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include "commands/forecast.hpp"
+#include "report/published.hpp"
+#include "report/results.hpp"
+#include "report/sensitivity.hpp"
+
+namespace stepcast {
+
+/// Speed-up and efficiency of every row, against the point with the fewest workers among those that agree in
+/// all swept keys but the workers; per draw.
+void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& points, Simulations& all);
+
+/// results.csv: a row a point. With assumptions each figure is the median over draws, and the main ones have
+/// columns
+/// `..._low` and `..._high` (5 % and 95 %).
+Results summarized_results(const Scenario& scenario, const std::vector<std::size_t>& points,
+                           const Simulations& all);
+
+/// What bounds a point and what would help most, in words.
+std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled);
+
+/// Every published figure beside its forecast. Throws InputError for a point or a column that is not there.
+std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
+                                                  const std::vector<std::size_t>& points,
+                                                  const Simulations& all);
+
+/// Share of the variance of a column at a point that each assumption explains; empty where that cannot be
+/// said.
+std::vector<Sensitivity> explained(const Scenario& scenario, const Simulations& all, std::size_t point,
+                                   const std::string& column);
+
+/// The result of one point in every draw.
+std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column);
+
+}  // namespace stepcast

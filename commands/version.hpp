@@ -1,0 +1,7 @@
+#pragma once
+
+namespace stepcast {
+
+inline constexpr const char* kVersion = STEPCAST_VERSION;
+
+}  // namespace stepcast

@@ -1,0 +1,110 @@
+#include "scenarios/assignment.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/parse_number.hpp"
+#include "core/utf8.hpp"
+
+namespace stepcast {
+namespace {
+
+/// One part of a path: a key, or an index into a list.
+struct Part {
+  std::string key;
+  std::optional<std::size_t> index;
+};
+
+std::optional<std::vector<Part>> parts_of(const std::string& path) {
+  std::vector<Part> parts;
+  std::size_t at = 0;
+  while (at < path.size()) {
+    if (path[at] == '[') {
+      const auto end = path.find(']', at);
+      if (end == std::string::npos || parts.empty()) return std::nullopt;
+      const auto index = parse_integer(path.substr(at + 1, end - at - 1));
+      if (!index || *index < 0) return std::nullopt;
+      parts.push_back({"", static_cast<std::size_t>(*index)});
+      at = end + 1;
+    } else {
+      if (path[at] == '.' && !parts.empty()) ++at;
+      const auto end = std::min(path.find('.', at), path.find('[', at));
+      const std::string key = path.substr(at, end == std::string::npos ? end : end - at);
+      if (key.empty()) return std::nullopt;
+      parts.push_back({key, std::nullopt});
+      at = end == std::string::npos ? path.size() : end;
+    }
+  }
+  if (parts.empty()) return std::nullopt;
+  return parts;
+}
+
+YamlNode* child(YamlNode& node, const Part& part) {
+  if (part.index) return *part.index < node.items.size() ? &node.items[*part.index] : nullptr;
+  for (auto& [key, value] : node.entries) {
+    if (key.text == part.key) return &value;
+  }
+  return nullptr;
+}
+
+/// The child, added as an empty mapping where a key is missing.
+YamlNode* made_child(YamlNode& node, const Part& part, const Place& place) {
+  if (YamlNode* found = child(node, part)) return found;
+  if (part.index) return nullptr;
+  if (node.kind == YamlNode::Kind::nothing) node.kind = YamlNode::Kind::mapping;
+  if (node.kind != YamlNode::Kind::mapping) return nullptr;
+  YamlNode key, value;
+  key.kind = YamlNode::Kind::scalar;
+  key.text = part.key;
+  key.place = value.place = place;
+  node.entries.emplace_back(std::move(key), std::move(value));
+  return &node.entries.back().second;
+}
+
+void place_on_command_line(YamlNode& node) {
+  node.place.line = 0;
+  for (YamlNode& item : node.items) place_on_command_line(item);
+  for (auto& [key, value] : node.entries) {
+    key.place.line = 0;
+    place_on_command_line(value);
+  }
+}
+
+}  // namespace
+
+Assignment parse_assignment(const std::string& text) {
+  const auto equals = text.find('=');
+  const std::string name = "--set " + printable(text);
+  if (equals == std::string::npos || equals == 0 || !parts_of(text.substr(0, equals))) {
+    throw InputError(name + ": expected KEY=VALUE, such as strategy.bucket=\"25 MiB\"");
+  }
+  Assignment assignment{text.substr(0, equals), parse_yaml(text.substr(equals + 1), name)};
+  place_on_command_line(assignment.value);
+  return assignment;
+}
+
+void assign(YamlNode& root, const Assignment& assignment) {
+  const auto parts = parts_of(assignment.path);
+  YamlNode* node = parts ? &root : nullptr;
+  for (std::size_t i = 0; node != nullptr && i < parts->size(); ++i) {
+    node = made_child(*node, (*parts)[i], assignment.value.place);
+  }
+  if (node == nullptr) {
+    throw InputError(fmt::format("{}: {}: there is no such key", to_string(assignment.value.place),
+                                 printable(assignment.path)));
+  }
+  *node = assignment.value;
+}
+
+const YamlNode* find_path(const YamlNode& root, const std::string& path) {
+  const auto parts = parts_of(path);
+  if (!parts) return nullptr;
+  const YamlNode* node = &root;
+  for (const Part& part : *parts) {
+    node = child(const_cast<YamlNode&>(*node), part);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,46 @@
+#include "scenarios/library.hpp"
+
+#include "scenarios/data_files.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The value under `key`, made by `make` the first time.
+template <class Value, class Make>
+const Value& once(std::map<std::string, std::unique_ptr<Value>>& known, const std::string& key,
+                  const Make& make) {
+  auto& value = known[key];
+  if (!value) value = std::make_unique<Value>(make());
+  return *value;
+}
+
+}  // namespace
+
+const YamlNode& Library::tree(const YamlValue& name, const std::string& folder) {
+  const auto file = data_file(name, folder);
+  files_.insert({folder == "models/traces" ? "trace"
+                 : folder == "models"      ? "model"
+                                           : "platform",
+                 file.string()});
+  return once(trees_, file.string(), [&] { return read_yaml(file); });
+}
+
+const Model& Library::model(const YamlValue& name) {
+  const YamlNode& root = tree(name, "models");
+  return once(models_, *root.place.file, [&] { return read_model(YamlValue(root, "")); });
+}
+
+const Trace& Library::trace(const YamlValue& name) {
+  const YamlNode& root = tree(name, "models/traces");
+  return once(traces_, *root.place.file, [&] { return read_trace(YamlValue(root, "")); });
+}
+
+const Device& Library::device(const std::string& name) {
+  return once(devices_, name, [&] { return load_device(data_folder() / "models", name); });
+}
+
+const Calibration& Library::calibration(const Device& device) {
+  return once(calibrations_, device.name, [&] { return load_calibration(device, data_folder() / "models"); });
+}
+
+}  // namespace stepcast

@@ -1,0 +1,2 @@
+#include "commands/pool.hpp"
+#include <catch2/catch.hpp>

@@ -1,0 +1,2 @@
+#include "scenarios/sweep.hpp"
+#include <catch2/catch.hpp>

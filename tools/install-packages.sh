@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs what stepcast needs from Debian 12's packages, if anything is missing. `--dev` adds what CI uses.
+set -euo pipefail
+
+packages=(build-essential cmake ninja-build pkg-config libsimgrid-dev libboost-dev libyaml-cpp-dev libcli11-dev
+  nlohmann-json3-dev libfmt-dev librandom123-dev libssl-dev libdnnl-dev gnuplot-nox fonts-dejavu-core catch2)
+if [[ "${1:-}" == --dev ]]; then packages+=(clang clang-format-14); fi
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then exit 0; fi
+
+echo "installing: ${missing[*]}"
+as_root=()
+if ((EUID != 0)); then as_root=(sudo); fi
+"${as_root[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
