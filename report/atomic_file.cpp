@@ -55,7 +55,7 @@ fs::path temporary_name(const fs::path& file, int attempt) {
 /// Writes a new temporary file and returns its name, or throws errno as std::system_error and leaves nothing.
 fs::path write_temporary(const fs::path& file, std::string_view text) {
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const auto name = temporary_name(file, attempt);
+    auto name = temporary_name(file, attempt);
     File out(name, O_WRONLY | O_CREAT | O_EXCL);
     if (!out.is_open() && errno == EEXIST) continue;
     if (out.is_open() && out.write(text) && out.sync()) return name;

@@ -20,15 +20,18 @@ std::string json_of(const Cell& cell) {
   return std::holds_alternative<std::monostate>(cell) ? "null" : to_text(cell);
 }
 
+/// An integer that a cell can hold; larger ones become doubles.
+bool is_count(const nlohmann::ordered_json& value) {
+  return value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX);
+}
+
 /// False when the value cannot be a cell.
 bool set_cell(Row& row, const std::string& column, const nlohmann::ordered_json& value) {
   if (value.is_string()) {
     row.set(column, value.get<std::string>());
   } else if (value.is_boolean()) {
     row.set(column, value.get<bool>());
-  } else if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) {
-    row.set(column, value.get<double>());
-  } else if (value.is_number_integer()) {
+  } else if (is_count(value)) {
     row.set(column, value.get<std::int64_t>());
   } else if (value.is_number()) {
     row.set(column, value.get<double>());

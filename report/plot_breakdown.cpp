@@ -139,7 +139,7 @@ std::optional<PlotScript> breakdown_script(const BreakdownPlot& plot) {
   body += fmt::format("set ylabel 'step [{}]'\nset label 1000 {} at screen {}, screen {} center\n", unit.name,
                       gnuplot_text(plot.label_name, 60),
                       0.5 * (layout.left + layout.width - kRight) / layout.width,
-                      static_cast<double>(legend.height + kAxisName / 2) / height);
+                      (legend.height + 0.5 * kAxisName) / height);
   body += label_commands(plot, layout) + "plot NaN notitle";
   for (std::size_t part = 0; part < plot.parts.size(); ++part) {
     body +=

@@ -23,8 +23,8 @@ constexpr int kPanelWidth = 385;   // [px]
 /// Ideal lines this close together are drawn as one.
 constexpr double kSameRate = 0.1;
 
-const char* const kIdealStyle = "lc rgb '#808080' lw 1.3 dt (8,5)";
-const char* const kPublishedStyle = "pt 12 ps 1.15 lw 1.5";
+constexpr const char* kIdealStyle = "lc rgb '#808080' lw 1.3 dt (8,5)";
+constexpr const char* kPublishedStyle = "pt 12 ps 1.15 lw 1.5";
 
 /// Throughput of one worker if nothing were lost, for each series.
 std::vector<double> ideal_rates(const std::vector<ScalingSeries>& all) {
@@ -57,7 +57,7 @@ std::string curves(const std::vector<ScalingSeries>& all, int column, char band,
     if (bands) out += fmt::format(", \\\n  ${}{} {} notitle", band, i, interval);
     if (!all[i].points.empty()) {
       const auto line = fmt::format(", \\\n  $l{} using 1:{} with ", i, column);
-      out += line + "lines " + series_line(i) + " notitle" + line + "points " + series_points(i) + " notitle";
+      out += fmt::format("{0}lines {1} notitle{0}points {2} notitle", line, series_line(i), series_points(i));
     }
     const bool marks = points == 'p' ? !all[i].published.empty()
                                      : std::any_of(all[i].published.begin(), all[i].published.end(),

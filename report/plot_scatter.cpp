@@ -21,8 +21,8 @@ constexpr int kRight = 35;        // [px]
 constexpr int kTitle = 50;        // [px]
 constexpr int kFoot = 62;         // [px] tick labels and axis label
 
-const char* const kBandStyle = "lc rgb '#E2E2E2'";
-const char* const kEqualStyle = "lc rgb '#808080' lw 1.3";
+constexpr const char* kBandStyle = "lc rgb '#E2E2E2'";
+constexpr const char* kEqualStyle = "lc rgb '#808080' lw 1.3";
 
 struct Extent {
   double least = HUGE_VAL;

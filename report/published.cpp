@@ -55,7 +55,7 @@ std::string forecast_text(const Forecast& forecast) {
 }
 
 std::string published_text(const PublishedFigure& figure) {
-  const auto relation = relation_of(figure);
+  auto relation = relation_of(figure);
   if (!figure.value) return relation;
   return relation == "=" ? four_digits(figure.value) : relation + " " + four_digits(figure.value);
 }
