@@ -49,8 +49,8 @@ class AllReduces {
   Placement placement_;
   Group group_;
   std::unique_ptr<SimNetwork> network_;  ///< at first all candidates, then what was chosen
-  std::map<ScheduleKey, int> known_;  ///< pattern of a candidate
-  std::map<double, Chosen> chosen_;   ///< by bytes of the buffer
+  std::map<ScheduleKey, int> known_;     ///< pattern of a candidate
+  std::map<double, Chosen> chosen_;      ///< by bytes of the buffer
   int load_pattern_ = -1;
   int segments_ = 1;
   std::string form_name_;

@@ -110,20 +110,21 @@ void Engine::start_flow(const std::vector<int>& links, Bytes size, Callback done
 }
 
 void Engine::arm() {
-  // Timers are never removed (SimGrid crashes on one that fired); one that finds nothing due does nothing.
-  if (queue_.empty() || (armed_ >= 0 && armed_ <= queue_.top().date)) return;
-  armed_ = queue_.top().date;
-  simgrid::kernel::timer::Timer::set(armed_, [this] { fire(); });
+  if (firing_ || queue_.empty() || (!armed_.empty() && armed_.back() <= queue_.top().date)) return;
+  armed_.push_back(queue_.top().date);
+  simgrid::kernel::timer::Timer::set(armed_.back(), [this] { fire(); });
 }
 
 void Engine::fire() {
-  armed_ = -1;
+  armed_.pop_back();  // timers fire by date, so this one's
+  firing_ = true;
   while (!queue_.empty() && queue_.top().date <= now()) {
     const Callback callback = std::move(const_cast<Event&>(queue_.top()).callback);
     queue_.pop();
     ++events_;
     call(callback);
   }
+  firing_ = false;
   arm();
 }
 

@@ -55,7 +55,10 @@ class Engine {
 
   std::unique_ptr<SimGrid> simgrid_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
-  double armed_ = -1;  ///< date of the earliest SimGrid timer that is set
+  /// Dates of the SimGrid timers that are set, latest first. A timer is never removed (SimGrid 3.32 crashes
+  /// on one that fired) and never set twice for a date.
+  std::vector<double> armed_;
+  bool firing_ = false;
   std::uint64_t sequence_ = 0;
   std::int64_t events_ = 0, flows_ = 0;
   std::exception_ptr error_;
