@@ -26,6 +26,19 @@ std::string short_number(double value) {
   return fmt::format("{:.3g}{}", value, kSuffixes[suffix]);
 }
 
+/// Ticks at these multiples of every power of ten.
+std::vector<Tick> decade_ticks(const Axis& axis, const std::vector<double>& steps) {
+  std::vector<Tick> ticks;
+  const int first = static_cast<int>(std::floor(std::log10(axis.low)));
+  for (int decade = first; std::pow(10, decade) <= axis.high; ++decade) {
+    for (const double step : steps) {
+      const double position = step * std::pow(10, decade);
+      if (position >= axis.low && position <= axis.high) ticks.push_back({position, short_number(position)});
+    }
+  }
+  return ticks;
+}
+
 }  // namespace
 
 Axis power_of_two_axis(double least, double most, int pixels) {
@@ -47,15 +60,8 @@ Axis decimal_log_axis(double least, double most) {
   const double room = most / least < 4 ? 1.8 : kLogRoom;
   Axis axis{least / room, most * room, {}};
   const bool many = std::log10(axis.high / axis.low) > 3;
-  const std::vector<double> steps = many ? std::vector<double>{1} : std::vector<double>{1, 2, 5};
-  for (int decade = static_cast<int>(std::floor(std::log10(axis.low))); std::pow(10, decade) <= axis.high;
-       ++decade) {
-    for (const double step : steps) {
-      const double position = step * std::pow(10, decade);
-      if (position >= axis.low && position <= axis.high)
-        axis.ticks.push_back({position, short_number(position)});
-    }
-  }
+  axis.ticks = decade_ticks(axis, many ? std::vector<double>{1} : std::vector<double>{1, 2, 5});
+  if (axis.ticks.size() < 3) axis.ticks = decade_ticks(axis, {1, 1.5, 2, 3, 4, 5, 6, 8});
   return axis;
 }
 

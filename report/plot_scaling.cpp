@@ -46,11 +46,9 @@ std::string curves(const std::vector<ScalingSeries>& all, int column, char band,
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto* colour = series_colour(i);
     const auto* published_colour = all.size() > 1 ? colour : "#000000";
-    const bool one = all[i].points.size() == 1;
-    const auto interval =
-        one ? fmt::format("using 1:4:2:3 with yerrorbars lc rgb '{}' lw 1.4 pt 0", colour)
-            : fmt::format("using 1:2:3 with filledcurves lc rgb '{}' fs transparent solid 0.18 noborder",
-                          colour);
+    const char* how = all[i].points.size() == 1 ? "using 1:4:($1*0.94):($1*1.06):2:3 with boxxyerror"
+                                                : "using 1:2:3 with filledcurves";
+    const auto interval = fmt::format("{} lc rgb '{}' fs transparent solid 0.18 noborder", how, colour);
     const bool bands = std::any_of(all[i].points.begin(), all[i].points.end(), [&](const auto& p) {
       return has_interval(band == 'b' ? p.throughput : *p.efficiency);
     });

@@ -72,8 +72,7 @@ std::string scaling_data(const std::vector<ScalingSeries>& all) {
         band += interval_row(p.workers, p.throughput, 1);
       }
       if (has_interval(e)) {
-        efficiency +=
-            fmt::format("{} {} {}\n", shortest(p.workers), shortest(100 * *e.low), shortest(100 * *e.high));
+        efficiency += interval_row(p.workers, e, 100);
       }
     }
     for (const auto& p : all[i].published) {

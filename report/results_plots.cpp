@@ -15,9 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A remainder below this share of a step comes from medians and means.
-constexpr double kRemainder = 0.02;
-
 PlottedValue plotted(const Row& row, const std::string& column) {
   return {row.number(column).value_or(0), row.number(column + "_low"), row.number(column + "_high")};
 }
@@ -55,13 +52,14 @@ void append_published(std::vector<PublishedPoint>& marks, const Results& results
   }
 }
 
-/// Parts of a step in the order in which the bars are stacked.
+/// Parts of a step from the bottom up; the first two are always shown, so that their colours are always the
+/// same.
 const std::vector<std::pair<std::string, std::string>>& step_parts() {
   static const std::vector<std::pair<std::string, std::string>> parts{
       {"compute_seconds", "compute"},
+      {"exposed_communication_seconds", "exposed communication"},
       {"waiting_seconds", "waiting for the slowest"},
-      {"data_loading_seconds", "data loading"},
-      {"exposed_communication_seconds", "exposed communication"}};
+      {"data_loading_seconds", "data loading"}};
   return parts;
 }
 
@@ -98,26 +96,16 @@ BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::stri
   BreakdownPlot plot{results.scenario, series.empty() ? "workers" : "point (last number: workers)", {}, {}};
   std::vector<std::string> columns;
   for (const auto& [column, name] : step_parts()) {
-    if (!any_above_zero(results, column)) continue;
+    if (columns.size() >= 2 && !any_above_zero(results, column)) continue;
     columns.push_back(column);
     plot.parts.push_back(name);
   }
-  if (columns.empty()) return plot;
-  bool other = false;
   for (const Row& row : results.rows) {
     const auto name = series_name(results, row, series);
     BreakdownBar bar{(name.empty() ? "" : name + ", ") + row.text("workers"), {}};
-    double rest = row.number("step_seconds").value_or(0);
-    for (const auto& column : columns) {
-      bar.seconds.push_back(row.number(column).value_or(0));
-      rest -= bar.seconds.back();
-    }
-    const bool noticeable = rest > kRemainder * row.number("step_seconds").value_or(0);
-    if (noticeable) bar.seconds.push_back(rest);
-    other = other || noticeable;
+    for (const auto& column : columns) bar.seconds.push_back(row.number(column).value_or(0));
     plot.bars.push_back(std::move(bar));
   }
-  if (other) plot.parts.emplace_back("other");
   return plot;
 }
 

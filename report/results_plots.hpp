@@ -17,8 +17,8 @@ namespace stepcast {
 ScalingPlot scaling_plot(const Results& results, const Results& published,
                          const std::vector<std::string>& sweep);
 
-/// A bar a point: compute, waiting for the slowest, data loading and exposed communication, each where any
-/// point has some, and what remains of the step as "other" where that is more than 2 % of a step.
+/// A bar a point: compute and exposed communication, then waiting for the slowest and data loading where any
+/// point has some. These are means over steps, so a bar is as high as the mean step, not the median one.
 BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep);
 
 /// The last point of sensitivity.csv.

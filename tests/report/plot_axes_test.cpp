@@ -21,11 +21,11 @@ TEST_CASE("the worker axis has powers of two, thinned out where they do not fit"
   CHECK(labels(power_of_two_axis(3, 12, 400)) == "4|8|");
 }
 
-TEST_CASE("a logarithmic axis has 1, 2, 5 or powers of ten, and always a label", "[report][plot]") {
+TEST_CASE("a logarithmic axis has 1, 2, 5 or powers of ten, and always three", "[report][plot]") {
   CHECK(labels(decimal_log_axis(120, 3000)) == "100|200|500|1k|2k|");
   CHECK(labels(decimal_log_axis(1, 1e5)) == "1|10|100|1k|10k|100k|");
   for (double value = 0.01; value < 1e6; value *= 1.37)
-    CHECK_FALSE(decimal_log_axis(value, value).ticks.empty());
+    CHECK(decimal_log_axis(value, value).ticks.size() >= 3);
 }
 
 TEST_CASE("a linear axis starts on a tick and covers its values", "[report][plot]") {

@@ -138,6 +138,13 @@ TEST_CASE("the ideal line starts at the smallest point of a series", "[report][p
   CHECK(script.data.find("$l0 << EOD\n8 100 100\n16 150 75\nEOD\n") != std::string::npos);
 }
 
+TEST_CASE("intervals become bands in both panels", "[report][plot]") {
+  const ScalingPlot plot{"", "samples/s", {{"a", {{8, {100, 80.0, 125.0}}, {16, {150, 120.0, 180.0}}}, {}}}};
+  const auto script = *scaling_script(plot);
+  CHECK(script.data.find("$b0 << EOD\n8 80 125 100\n16 120 180 150\nEOD\n") != std::string::npos);
+  CHECK(script.data.find("$e0 << EOD\n8 80 125 100\n16 60 90 75\nEOD\n") != std::string::npos);
+}
+
 TEST_CASE("a breakdown stacks its parts in the unit of the longest bar", "[report][plot]") {
   const auto script =
       *breakdown_script({"", "workers", {"compute", "waiting"}, {{"1", {0.25}}, {"2", {0.25, 0.125}}}});

@@ -84,7 +84,7 @@ TEST_CASE("published figures become marks by the definition of their column", "[
   CHECK(scaling_plot(two_algorithms(), {"s", {figure}}, {}).series[0].published.empty());
 }
 
-TEST_CASE("a breakdown shows what its columns leave of the step", "[report][plot]") {
+TEST_CASE("a breakdown stacks the parts of a step that there are", "[report][plot]") {
   auto results = two_algorithms();
   auto plot = breakdown_plot(results, {});
   CHECK(plot.parts == std::vector<std::string>{"compute", "exposed communication"});
@@ -92,11 +92,12 @@ TEST_CASE("a breakdown shows what its columns leave of the step", "[report][plot
   CHECK(plot.bars[3].seconds[1] == Approx(0.02).epsilon(1e-9));
 
   results.rows[1].set("waiting_seconds", 0.01);
-  results.rows[0].set("step_seconds", 0.3);
+  results.rows[1].set("data_loading_seconds", 0.0);
   plot = breakdown_plot(results, {});
   CHECK(plot.parts ==
-        std::vector<std::string>{"compute", "waiting for the slowest", "exposed communication", "other"});
-  CHECK(plot.bars[0].seconds.back() == Approx(0.1).epsilon(1e-9));
+        std::vector<std::string>{"compute", "exposed communication", "waiting for the slowest"});
+  CHECK(plot.bars[1].seconds[2] == 0.01);
+  CHECK(plot.bars[0].seconds[2] == 0);
 }
 
 TEST_CASE("the sensitivity plot shows the last point of its file", "[report][plot]") {
