@@ -7,7 +7,7 @@
 #include "core/yaml.hpp"
 #include "kernels/bootstrap.hpp"
 #include "kernels/step_timer.hpp"
-#include "kernels/trace_yaml.hpp"
+#include "models/trace_text.hpp"
 
 using namespace stepcast;
 using namespace stepcast::test;
@@ -60,7 +60,7 @@ TEST_CASE("a captured trace comes back from its YAML with six digits", "[kernels
   const auto backend = make_onednn_backend();
   Trace trace = capture(*backend, dense_model(), patient());
   trace.flags = {"a \"quoted\" reason: with \\ and #"};
-  const YamlNode node = parse_yaml(trace_yaml(trace), "trace.yaml");
+  const YamlNode node = parse_yaml(to_yaml(trace), "trace.yaml");
   const Trace back = read_trace(YamlValue(node, ""));
   CHECK(back.name == trace.name);
   CHECK(back.flags == trace.flags);
