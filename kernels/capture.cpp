@@ -144,7 +144,10 @@ Trace described(const Backend& backend, const Model& model, const CaptureOptions
 Trace capture(Backend& backend, const Model& model, const CaptureOptions& options) {
   set_kernel_threads(options.threads);
   Network network(backend, model,
-                  {.batch = options.batch, .seed = options.seed, .optimizer = options.optimizer});
+                  {.batch = options.batch,
+                   .seed = options.seed,
+                   .data_seed = options.seed,
+                   .optimizer = options.optimizer});
   Measured measured = measure(network, options);
   Trace trace = described(backend, model, options);
   fill_up(options, measured, trace);

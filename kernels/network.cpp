@@ -27,7 +27,8 @@ Network::Network(Backend& backend, const Model& model, const NetworkOptions& opt
   make_kernels();
   bind_parameters();
   connect();
-  fill_with_synthetic_data(*this, options_.seed);
+  fill_parameters(*this, options_.seed);
+  fill_with_synthetic_data(*this, options_.data_seed);
 }
 
 void Network::make_kernels() {
@@ -36,7 +37,7 @@ void Network::make_kernels() {
     LayerSite site{.layer = &layer,
                    .batch = options_.batch,
                    .inputs = {},
-                   .seed = options_.seed,
+                   .seed = options_.data_seed,
                    .index = static_cast<std::uint32_t>(i)};
     bool trains = std::any_of(layer.parameters.begin(), layer.parameters.end(),
                               [](const ParameterTensor& tensor) { return tensor.trainable; });
@@ -61,6 +62,7 @@ void Network::bind_parameters() {
   }
   values_ = backend_.allocate(total);
   gradients_ = backend_.allocate(total);
+  all_ = {values_.get(), gradients_.get(), total};
   for (std::size_t s = 0; s < state_arrays(options_.optimizer); ++s)
     states_.push_back(backend_.allocate(total));
   views_.resize(kernels_.size());
@@ -104,7 +106,7 @@ std::vector<Tensor*> Network::gradients_of(std::size_t layer) {
   }
   if (!gradients.empty() || kernels_[layer]->targets() != nullptr) return gradients;
   outside_gradients_.push_back(backend_.make_tensor(kernels_[layer]->output().shape()));
-  fill_uniform(*outside_gradients_.back(), {.seed = options_.seed, .purpose = Purpose::data, .step = 1});
+  fill_uniform(*outside_gradients_.back(), {.seed = options_.data_seed, .purpose = Purpose::data, .step = 1});
   return {outside_gradients_.back().get()};
 }
 

@@ -11,7 +11,8 @@ namespace stepcast {
 
 struct NetworkOptions {
   std::int64_t batch = 1;
-  std::uint64_t seed = 1;  ///< of initial parameters, synthetic data and dropout
+  std::uint64_t seed = 1;       ///< of the initial parameters: the same on all workers
+  std::uint64_t data_seed = 1;  ///< of synthetic data and dropout: each worker's own
   Optimizer optimizer{};
 };
 
@@ -51,6 +52,8 @@ class Network {
   const Model& model() const { return model_; }
   Tensor& input() { return *input_; }
   LayerKernel& kernel(std::size_t layer) { return *kernels_.at(layer); }
+  /// All trainable arrays of the network as one, with the few zeros that align them.
+  const ParameterView& all_parameters() const { return all_; }
   /// Trainable arrays of a layer, in order.
   const std::vector<ParameterView>& parameters(std::size_t layer) const { return views_.at(layer); }
 
@@ -77,6 +80,7 @@ class Network {
   std::vector<Range> ranges_;  ///< of a layer's trainable arrays
   std::vector<std::shared_ptr<float>> running_statistics_;
   std::shared_ptr<float> values_, gradients_;
+  ParameterView all_;
   std::vector<std::shared_ptr<float>> states_;
   std::int64_t step_ = 0;
 };

@@ -78,19 +78,28 @@ void fill_uniform(Tensor& tensor, RandomKey key) {
   tensor.write(uniform_values(elements(tensor.shape()), key, 1));
 }
 
-void fill_with_synthetic_data(Network& network, std::uint64_t seed) {
-  RandomKey key{.seed = seed, .purpose = Purpose::data, .worker = 0, .step = input_stream};
-  fill_input(network, key);
+void fill_parameters(Network& network, std::uint64_t seed) {
   const std::vector<Layer>& layers = network.model().layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    LayerKernel& kernel = network.kernel(i);
-    key.worker = static_cast<std::uint32_t>(i);
-    key.step = target_stream;
-    if (kernel.targets() != nullptr) fill_targets(*kernel.targets(), layers[i], key);
     for (std::size_t k = 0; k < layers[i].parameters.size(); ++k) {
-      key.step = parameter_stream + static_cast<std::uint32_t>(k);
-      kernel.write_parameter(k, initial_values(layers[i], layers[i].parameters[k], key));
+      const RandomKey key{.seed = seed,
+                          .purpose = Purpose::data,
+                          .worker = static_cast<std::uint32_t>(i),
+                          .step = parameter_stream + static_cast<std::uint32_t>(k)};
+      network.kernel(i).write_parameter(k, initial_values(layers[i], layers[i].parameters[k], key));
     }
+  }
+}
+
+void fill_with_synthetic_data(Network& network, std::uint64_t seed) {
+  fill_input(network, {.seed = seed, .purpose = Purpose::data, .step = input_stream});
+  const std::vector<Layer>& layers = network.model().layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    Tensor* targets = network.kernel(i).targets();
+    if (targets == nullptr) continue;
+    const auto layer = static_cast<std::uint32_t>(i);
+    fill_targets(*targets, layers[i],
+                 {.seed = seed, .purpose = Purpose::data, .worker = layer, .step = target_stream});
   }
 }
 

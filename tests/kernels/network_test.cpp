@@ -59,6 +59,14 @@ TEST_CASE("the same seed gives the same network after several steps", "[kernels]
   CHECK(weights[0] == weights[1]);
 }
 
+TEST_CASE("workers start from the same parameters with data of their own", "[kernels][network]") {
+  const auto backend = make_onednn_backend();
+  Network one(*backend, two_layer_model(4), {.batch = 2, .data_seed = 1});
+  Network two(*backend, two_layer_model(4), {.batch = 2, .data_seed = 2});
+  CHECK(one.kernel(0).read_parameter(0) == two.kernel(0).read_parameter(0));
+  CHECK(one.input().read() != two.input().read());
+}
+
 TEST_CASE("a step runs every pass that the network has, once and in order", "[kernels][network]") {
   const auto backend = make_onednn_backend();
   Network network(*backend, residual_model(), {.batch = 1});
