@@ -136,8 +136,8 @@ std::optional<PlotScript> breakdown_script(const BreakdownPlot& plot) {
   body += fmt::format("set xrange [{}:{}]\nunset xtics\n", -layout.room,
                       static_cast<double>(plot.bars.size()) - 1 + layout.room);
   body += axis_commands('y', linear_axis(0, most > 0 ? 1.08 * most / unit.seconds : 1, 6));
-  body += fmt::format("set ylabel 'step [{}]'\nset label 1000 {} at screen {}, screen {} center\n", unit.name,
-                      gnuplot_text(plot.label_name, 60),
+  body += fmt::format("set ylabel 'mean step [{}]'\nset label 1000 {} at screen {}, screen {} center\n",
+                      unit.name, gnuplot_text(plot.label_name, 60),
                       0.5 * (layout.left + layout.width - kRight) / layout.width,
                       (legend.height + 0.5 * kAxisName) / height);
   body += label_commands(plot, layout) + "plot NaN notitle";
