@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "kernels/bootstrap.hpp"
 #include "kernels/processor.hpp"
 #include "kernels/step_timer.hpp"
+#include "models/trace_times.hpp"
 
 namespace stepcast {
 namespace {
@@ -92,6 +94,15 @@ void flag_difference(const Measured& measured, const CaptureOptions& options, Tr
                   100 * (ratio.middle - 1), 100 * (ratio.low - 1), 100 * (ratio.high - 1)));
 }
 
+/// What the simulator starts from is the sum of medians, which scattered samples can move away from the step.
+void flag_medians(const CaptureOptions& options, Trace& trace) {
+  const double ratio = step_time(trace) / median(trace.step_seconds);
+  if (std::abs(ratio - 1) <= options.tolerance) return;
+  trace.flags.push_back(fmt::format(
+      "the sum of the layers' medians differs from the median step without timers inside by {:+.1f} %",
+      100 * (ratio - 1)));
+}
+
 PassSamples& samples_of(LayerTrace& layer, Pass pass) {
   switch (pass) {
     case Pass::forward:
@@ -153,6 +164,7 @@ Trace capture(Backend& backend, const Model& model, const CaptureOptions& option
   fill_up(options, measured, trace);
   flag_difference(measured, options, trace);
   add_samples(network, measured, trace);
+  flag_medians(options, trace);
   return trace;
 }
 

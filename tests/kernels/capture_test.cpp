@@ -98,9 +98,12 @@ TEST_CASE("a capture whose sum over layers cannot be within the tolerance says s
   CaptureOptions options = patient();
   options.tolerance = -1;
   const Trace trace = capture(*backend, dense_model(), options);
-  REQUIRE(trace.flags.size() == 1);
+  REQUIRE(trace.flags.size() == 2);
   CHECK_THAT(trace.flags[0],
              Catch::StartsWith("the sum over layers differs from steps without timers inside by "));
+  CHECK_THAT(
+      trace.flags[1],
+      Catch::StartsWith("the sum of the layers' medians differs from the median step without timers "));
 }
 
 TEST_CASE("a step's disturbance is the share of wall time in which its threads did not run",
