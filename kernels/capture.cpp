@@ -11,6 +11,7 @@
 #include "kernels/bootstrap.hpp"
 #include "kernels/processor.hpp"
 #include "kernels/step_timer.hpp"
+#include "models/memory.hpp"
 #include "models/trace_times.hpp"
 
 namespace stepcast {
@@ -131,6 +132,15 @@ void add_samples(const Network& network, const Measured& measured, Trace& trace)
   }
 }
 
+void check_memory(const Model& model, const CaptureOptions& options) {
+  const Bytes needed = training_memory(model, {.batch = options.batch, .workspace = {}}).total();
+  const Bytes there = processor_memory();
+  if (needed <= there) return;
+  throw LimitError(fmt::format(
+      "capture: {} with batch {} needs {:.3g} GB, this machine has {:.3g} GB; take a smaller batch",
+      model.name, options.batch, needed.value / 1e9, there.value / 1e9));
+}
+
 Trace described(const Backend& backend, const Model& model, const CaptureOptions& options) {
   const auto today = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
   Trace trace;
@@ -153,6 +163,7 @@ Trace described(const Backend& backend, const Model& model, const CaptureOptions
 }  // namespace
 
 Trace capture(Backend& backend, const Model& model, const CaptureOptions& options) {
+  check_memory(model, options);
   set_kernel_threads(options.threads);
   Network network(backend, model,
                   {.batch = options.batch,

@@ -37,7 +37,7 @@ struct CaptureOptions {
 /// wall and CPU time (all threads of the process).
 ///
 /// @throws InputError if the backend lacks a layer, or if half of the pairs of steps wanted cannot be had
-/// undisturbed
+/// undisturbed; LimitError if the machine's memory cannot hold the network
 Trace capture(Backend& backend, const Model& model, const CaptureOptions& options);
 
 }  // namespace stepcast

@@ -24,6 +24,10 @@ std::string processor_name() {
   return fmt::format("{}, {} {}", name, cores, cores == 1 ? "core" : "cores");
 }
 
+Bytes processor_memory() {
+  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
+}
+
 void set_kernel_threads(int threads) {
   omp_set_num_threads(threads);
 }

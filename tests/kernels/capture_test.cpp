@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "cases.hpp"
+#include "core/error.hpp"
 #include "core/yaml.hpp"
 #include "kernels/bootstrap.hpp"
 #include "kernels/step_timer.hpp"
@@ -91,6 +92,14 @@ TEST_CASE("a capture in which no step is undisturbed is refused", "[kernels][cap
   options.disturbance = -1;  // nothing passes
   CHECK_THROWS_WITH(capture(*backend, dense_model(), options),
                     Catch::Contains("capture: only 0 of 20 pairs of steps ran undisturbed"));
+}
+
+TEST_CASE("a network that the machine's memory cannot hold is refused before it is built",
+          "[kernels][capture][errors]") {
+  const auto backend = make_onednn_backend();
+  CaptureOptions options = patient();
+  options.batch = std::int64_t{1} << 40;
+  CHECK_THROWS_AS(capture(*backend, dense_model(), options), LimitError);
 }
 
 TEST_CASE("a capture whose sum over layers cannot be within the tolerance says so", "[kernels][capture]") {
