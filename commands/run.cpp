@@ -12,11 +12,10 @@
 #include "commands/commands.hpp"
 #include "commands/limits.hpp"
 #include "commands/outputs.hpp"
-#include "commands/pool.hpp"
+#include "commands/timeline.hpp"
 #include "commands/version.hpp"
 #include "core/error.hpp"
 #include "report/atomic_file.hpp"
-#include "report/chrome_trace.hpp"
 #include "report/comparison.hpp"
 #include "report/results_table.hpp"
 #include "report/sha256.hpp"
@@ -87,28 +86,6 @@ Experiment checked(const Scenario& scenario, const std::vector<std::size_t>& poi
   return largest;
 }
 
-void write_timeline(const Scenario& scenario, Library& library, const std::string& point,
-                    const std::filesystem::path& folder) {
-  for (const Point& one : scenario.points) {
-    if (one.name != point) continue;
-    run_tasks({[&] {
-                const std::vector<double> middle(scenario.assumptions.size(), 0.5);
-                Experiment experiment =
-                    build_experiment(scenario.document, values_of(scenario, one.values, middle, {}), library);
-                constexpr int kMostTracks = 64;
-                if (experiment.workers <= kMostTracks) experiment.fold = false;
-                Timeline timeline;
-                simulate_point(std::move(experiment), Doubled::none, &timeline);
-                write_chrome_trace(folder / "timeline.json", timeline);
-                return std::string();
-              }},
-              1, [](std::size_t, const std::string&) {});
-    return;
-  }
-  throw InputError(fmt::format("--timeline: there is no point \"{}\"; points are named like \"{}\"", point,
-                               scenario.points.front().name));
-}
-
 void print_assumptions(const Outputs& outputs, const Simulations& all, const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.calibrations.size(); ++i) {
     const Feed& feed = scenario.calibrations[i];
@@ -150,6 +127,7 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
   const Scenario scenario = read_scenario(file, settings);
   const auto points = chosen_points(scenario, options);
+  if (!options.timeline.empty()) timeline_point(scenario, options.timeline);  // a wrong name is found first
   Library library;
   const Experiment largest = checked(scenario, points, library);
   const RunSize size = estimated(largest, points.size(), scenario.assumptions.empty() ? 1 : options.draws);
@@ -174,7 +152,12 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
   for (const Row& row : outputs.results.rows) forms.insert(row.text("communication_form"));
   manifest.forms.assign(forms.begin(), forms.end());
   const auto complaints = write_outputs(folder, outputs, manifest);
-  if (!options.timeline.empty()) write_timeline(scenario, library, options.timeline, folder);
+  if (!options.timeline.empty()) {
+    const auto& point = scenario.points[timeline_point(scenario, options.timeline)];
+    write_timeline(scenario, library,
+                   values_of(scenario, point.values, all.inputs.front(), all.calibrated.front()),
+                   folder / "timeline.json");
+  }
 
   fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
              to_string(results_table(outputs.results, leading_columns(scenario))));

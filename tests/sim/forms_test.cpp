@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
-#include <cstdio>
 
+#include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
 using namespace stepcast;
@@ -8,36 +8,7 @@ using namespace stepcast;
 // The cheap forms against every message, each simulation in a process of its own (fork), on networks with
 // contention.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 namespace {
-
-/// Runs `body` in a child process and returns its number.
-double in_child(const std::function<double()>& body) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    double value = -1;
-    try {
-      value = body();
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s\n", error.what());
-      _exit(2);
-    }
-    const bool written = write(ends[1], &value, sizeof value) == sizeof value;
-    _exit(written ? 0 : 1);
-  }
-  double value = -1;
-  const auto got = read(ends[0], &value, sizeof value);
-  int status = 0;
-  waitpid(child, &status, 0);
-  close(ends[0]);
-  close(ends[1]);
-  REQUIRE(got == sizeof value);
-  return value;
-}
 
 Platform tapered_platform() {
   const YamlNode root = parse_yaml(R"(
@@ -74,7 +45,7 @@ struct Case {
 };
 
 double seconds(const Case& c, Form form) {
-  return in_child([&] {
+  return number_from_child([&] {
     Run run(tapered_platform(), c.workers, three_layers({1}));
     for (Bucket& bucket : run.workload.buckets) bucket.gradient.value *= c.scale;
     for (LayerSeconds& layer : run.workload.median) layer = {0.001, 0.002, 0};
