@@ -1,0 +1,29 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+
+#include "models/library.hpp"
+#include "models/trace_times.hpp"
+
+using namespace stepcast;
+
+TEST_CASE("every committed CPU trace fits its model, and its sum of medians the step, or it says so",
+          "[kernels][traces]") {
+  const std::filesystem::path models = std::filesystem::path(STEPCAST_SOURCE_DIR) / "models";
+  int traces = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(models / "traces")) {
+    const std::string stem = entry.path().stem().string();
+    if (!stem.ends_with("-cpu")) continue;
+    INFO(stem);
+    const YamlNode node = read_yaml(entry.path());
+    const Trace trace = read_trace(YamlValue(node, ""));
+    CHECK(trace.name == stem);
+    CHECK(trace.kind == Trace::Kind::captured);
+    CHECK_NOTHROW(check_fits(trace, load_model(models, trace.model)));
+    CHECK(trace.step_seconds.size() >= 8);
+    const double ratio = step_time(trace) / median(trace.step_seconds);
+    CHECK((std::abs(ratio - 1) <= 0.02 || !trace.flags.empty()));
+    ++traces;
+  }
+  CHECK(traces >= 11);
+}
