@@ -123,7 +123,7 @@ dnnl::memory OnednnLayer::arranged(Steps& steps, const dnnl::memory& memory, con
   for (const Arranged& done : arranged_) {
     if (done.from.get() == memory.get() && done.to.get_desc() == desc) return done.to;
   }
-  const dnnl::memory target = scratch(desc);
+  dnnl::memory target = scratch(desc);
   arranged_.push_back({memory, target});
   call(steps, dnnl::reorder(memory, target), {{DNNL_ARG_FROM, memory}, {DNNL_ARG_TO, target}});
   return target;

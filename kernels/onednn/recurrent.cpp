@@ -113,7 +113,7 @@ class Recurrent final : public OnednnLayer {
   dnnl::memory sequence_gradient(Steps& pass) {
     if (whole_sequence()) return output_gradient(pass, sequence_.desc());
     const dnnl::memory last = output_gradient(pass, output_desc());
-    const dnnl::memory sequence = scratch(sequence_.desc());
+    dnnl::memory sequence = scratch(sequence_.desc());
     for (std::int64_t d = 0; d < directions(); ++d) copy(pass, half(last, d), last_state(sequence, d));
     return sequence;
   }
