@@ -96,6 +96,14 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
 
 }  // namespace
 
+std::size_t judged_point(const Scenario& scenario, const std::vector<std::size_t>& points) {
+  for (const Published& published : scenario.published) {
+    if (published.kind == "predicted" && points.size() == scenario.points.size())
+      return find_point(scenario, published.point);
+  }
+  return points.back();
+}
+
 std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
                                                   const std::vector<std::size_t>& points,
                                                   const Simulations& all) {

@@ -107,9 +107,9 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   Outputs outputs;
   outputs.results = summarized_results(scenario, points, all);
   outputs.published = compared_with_published(scenario, points, all);
-  const std::size_t last = points.back();
-  outputs.sensitive_point = scenario.points[last].name;
-  outputs.sensitivity = explained(scenario, all, last, "step_seconds");
+  const std::size_t judged = judged_point(scenario, points);
+  outputs.sensitive_point = scenario.points[judged].name;
+  outputs.sensitivity = explained(scenario, all, judged, "step_seconds");
   return outputs;
 }
 

@@ -27,6 +27,9 @@ std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
                                                   const std::vector<std::size_t>& points,
                                                   const Simulations& all);
 
+/// The point that matters most: that of the first published figure that is predicted, else the last.
+std::size_t judged_point(const Scenario& scenario, const std::vector<std::size_t>& points);
+
 /// Share of the variance of a column at a point that each assumption explains; empty where that cannot be
 /// said.
 std::vector<Sensitivity> explained(const Scenario& scenario, const Simulations& all, std::size_t point,
