@@ -8,11 +8,11 @@
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "kernels/backend.hpp"
-#include "models/library.hpp"
 #include "models/table.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
 #include "scenarios/data_files.hpp"
+#include "scenarios/library.hpp"
 
 namespace stepcast {
 namespace {
@@ -34,11 +34,13 @@ void capture_to_file(Options& options) {
     throw InputError(
         fmt::format("--device {}: only cpu is built in; GPU capture is not there yet", options.device));
   }
-  const std::filesystem::path file =
-      options.output.empty() ? fmt::format("{}-b{}-cpu.yaml", options.model, options.capture.batch)
-                             : options.output;
+  Library library;
+  const YamlNode name = command_line_name(options.model);
+  const Model& model = library.model(YamlValue(name, "--model"));
+  const std::filesystem::path file = options.output.empty()
+                                         ? fmt::format("{}-b{}-cpu.yaml", model.name, options.capture.batch)
+                                         : options.output;
   check_writable(file.has_parent_path() ? file.parent_path() : ".");
-  const Model model = load_model(data_folder() / "models", options.model);
   options.capture.name = file.stem().string();
   options.capture.command = command_of(options);
   options.capture.progress = [](double share, Seconds left) {
@@ -57,7 +59,7 @@ void add_capture(CLI::App& app) {
   auto* command =
       app.add_subcommand("capture", "Time the real kernels of a model layer by layer and write a trace");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "a name in models/")->required();
+  command->add_option("--model", options->model, "a name in models/ or a path ending in .yaml")->required();
   command->add_option("--batch", options->capture.batch, "samples a step")
       ->required()
       ->check(CLI::Range(1, 1 << 20));

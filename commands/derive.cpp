@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "commands/commands.hpp"
-#include "models/library.hpp"
 #include "models/table.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
@@ -23,14 +22,15 @@ struct Options {
 
 void derive_to_file(const Options& options) {
   Library library;
-  const Model model = load_model(data_folder() / "models", options.model);
+  const YamlNode name = command_line_name(options.model);
+  const Model& model = library.model(YamlValue(name, "--model"));
   const Device& device = library.device(options.device);
   std::optional<Trace> captured;
   if (!options.noise.empty()) captured = read_trace(YamlValue(read_yaml(options.noise), ""));
   Trace trace =
       derive(model, options.batch, device, library.calibration(device), {captured ? &*captured : nullptr, 8});
   const std::filesystem::path file =
-      options.output.empty() ? fmt::format("{}-b{}-{}.yaml", options.model, options.batch, options.device)
+      options.output.empty() ? fmt::format("{}-b{}-{}.yaml", model.name, options.batch, options.device)
                              : options.output;
   trace.name = file.stem().string();
   check_writable(file.has_parent_path() ? file.parent_path() : ".");
@@ -44,7 +44,7 @@ void add_derive(CLI::App& app) {
   auto* command =
       app.add_subcommand("derive", "Carry a model over to a device that is not at hand, by a roofline rule");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "a name in models/")->required();
+  command->add_option("--model", options->model, "a name in models/ or a path ending in .yaml")->required();
   command->add_option("--batch", options->batch, "samples a step")->required()->check(CLI::Range(1, 1 << 20));
   command->add_option("--device", options->device, "a name in models/devices/")->required();
   command->add_option("--noise", options->noise, "captured trace whose relative noise is carried over")

@@ -16,27 +16,19 @@
 namespace stepcast {
 namespace {
 
-/// A name from the command line as a YAML value.
-YamlNode named(const std::string& name) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::scalar;
-  node.text = name;
-  node.place.file = std::make_shared<const std::string>("command line");
-  return node;
-}
-
 void show_model(const std::string& name) {
   Library library;
-  const YamlNode node = named(name);
+  const YamlNode node = command_line_name(name);
   fmt::print("{}", model_table(library.model(YamlValue(node, "model"))));
 }
 
 void show_trace(const std::string& name) {
   Library library;
-  const YamlNode node = named(name);
+  const YamlNode node = command_line_name(name);
   const Trace& trace = library.trace(YamlValue(node, "trace"));
-  const YamlNode model = named(trace.model);
-  fmt::print("{}", trace_table(trace, &library.model(YamlValue(model, "model"))));
+  const YamlNode model = command_line_name(trace.model);
+  const bool shipped = std::filesystem::exists(data_folder() / "models" / (trace.model + ".yaml"));
+  fmt::print("{}", trace_table(trace, shipped ? &library.model(YamlValue(model, "model")) : nullptr));
 }
 
 void show_device(const std::string& name) {
@@ -61,7 +53,7 @@ int endpoint_of(const Platform& platform, const std::string& text) {
 
 void show_platform(const std::string& name, const std::vector<std::string>& route) {
   Library library;
-  const YamlNode node = named(name);
+  const YamlNode node = command_line_name(name);
   const Platform platform =
       read_platform(YamlValue(library.tree(YamlValue(node, "platform"), "platforms"), ""));
   if (route.empty()) {

@@ -32,7 +32,10 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
   const std::string text = name.text();
   std::error_code error;
   if (text.ends_with(".yaml")) {
-    const auto beside = std::filesystem::path(*name.node().place.file).parent_path() / text;
+    const Place& place = name.node().place;
+    const bool typed = place.line == 0;  // on the command line
+    const auto beside =
+        typed ? std::filesystem::path(text) : std::filesystem::path(*place.file).parent_path() / text;
     if (std::filesystem::exists(beside, error)) return beside;
     name.refuse(fmt::format("there is no file {}", beside.string()));
   }
@@ -42,6 +45,14 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
   const std::string nearest = nearest_word(text, names_in(where));
   name.expected(fmt::format("a name in {}/ or a path ending in .yaml{}", folder,
                             nearest.empty() ? "" : fmt::format(" (such as \"{}\")", nearest)));
+}
+
+YamlNode command_line_name(const std::string& name) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::scalar;
+  node.text = name;
+  node.place.file = std::make_shared<const std::string>("command line");
+  return node;
 }
 
 }  // namespace stepcast

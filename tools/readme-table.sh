@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Fills README.md's table of published figures from results/*/published.csv, which
+#   stepcast run scenarios/goyal-imagenet-1h.yaml scenarios/aluminum-weak-scaling.yaml
+# writes. Usage: tools/readme-table.sh [RESULTS_FOLDER]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+results=${1:-results}
+shopt -s nullglob
+files=("$results"/*/published.csv)
+if ((${#files[@]} == 0)); then
+  echo "readme-table: no $results/*/published.csv; run the scenarios first" >&2
+  exit 2
+fi
+
+# Reads CSV of one line a row (fields may be quoted, quotes doubled) and prints rows of Markdown.
+rows() {
+  awk '
+    function split_csv(line, fields,    n, i, c, field, quoted) {
+      n = 0; field = ""; quoted = 0
+      for (i = 1; i <= length(line); ++i) {
+        c = substr(line, i, 1)
+        if (quoted && c == "\"" && substr(line, i + 1, 1) == "\"") { field = field c; ++i }
+        else if (c == "\"") quoted = !quoted
+        else if (c == "," && !quoted) { fields[++n] = field; field = "" }
+        else field = field c
+      }
+      fields[++n] = field
+      return n
+    }
+    function value(name) { return name in at ? cell[at[name]] : "" }
+    function number(text) { return text == "" ? "" : sprintf("%.3g", text) }
+    function percent(text) { return text == "" ? "" : sprintf("%+.1f %%", 100 * text) }
+    FNR == 1 {
+      split("", at)
+      count = split_csv($0, names)
+      for (i = 1; i <= count; ++i) at[names[i]] = i
+      next
+    }
+    {
+      split("", cell)
+      split_csv($0, cell)
+      forecast = number(value("predicted"))
+      if (value("low") != "") forecast = forecast " (" number(value("low")) " to " number(value("high")) ")"
+      published = value("kind") == "trend" ? value("relation") : number(value("published"))
+      if (value("kind") == "bound") published = value("relation") " " published
+      point = value("point"); gsub(/\|/, "/", point)
+      printf "| `%s` | %s | `%s` | %s | %s | %s | %s | %s | %s |\n", value("scenario"), point, value("column"),
+        value("kind"), forecast, published, value("inside") == "true" ? "yes" : "no", percent(value("error")),
+        percent(value("ideal_scaling_error"))
+    }' "$@"
+}
+
+table=$(mktemp)
+new=$(mktemp)
+trap 'rm -f "$table" "$new"' EXIT
+{
+  echo "| scenario | point | column | kind | forecast: median (5 % to 95 %) | published | inside | error | error of ideal scaling |"
+  echo "|---|---|---|---|---|---|---|---|---|"
+  rows "${files[@]}"
+} >"$table"
+
+awk -v table="$table" '
+  /^<!-- table: published -->$/ { print; while ((getline line < table) > 0) print line; skip = 1; ++found; next }
+  /^<!-- \/table -->$/ { skip = 0 }
+  !skip { print }
+  END { if (found != 1 || skip) { print "readme-table: README.md lacks the marked block" > "/dev/stderr"; exit 1 } }
+' README.md >"$new"
+cat "$new" >README.md
+echo "README.md: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
