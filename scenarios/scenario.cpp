@@ -135,8 +135,9 @@ void check_not_swept(const Scenario& scenario) {
   for (const Assignment& one : scenario.settings) {
     const auto& keys = scenario.sweep_keys;
     if (std::find(keys.begin(), keys.end(), one.path) == keys.end()) continue;
-    throw InputError(fmt::format("{}: {}: is swept by the scenario; set sweep.{} instead",
-                                 to_string(one.value.place), one.path, one.path));
+    throw InputError(
+        fmt::format("{}: {}: is swept by the scenario; set sweep instead, such as 'sweep={{{}: [...]}}'",
+                    to_string(one.value.place), one.path, one.path));
   }
 }
 
