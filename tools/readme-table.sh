@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fills README.md's table of published figures from results/*/published.csv, which
-#   stepcast run scenarios/goyal-imagenet-1h.yaml scenarios/aluminum-weak-scaling.yaml
+#   stepcast run scenarios/goyal-imagenet-1h.yaml scenarios/goyal-ring-halving-doubling.yaml \
+#     scenarios/aluminum-weak-scaling.yaml
 # writes. Usage: tools/readme-table.sh [RESULTS_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
