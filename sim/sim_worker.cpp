@@ -71,8 +71,9 @@ Pending SimWorker::start_compute(Work pass, LayerRange layers) {
 
 Pending SimWorker::start_pause(Seconds duration) {
   for (Member& member : members_) {
-    member.clock += duration.value;
-    member.work += duration.value;
+    const double seconds = member.draw.factor * duration.value;  // a slow host is slow in this too
+    member.clock += seconds;
+    member.work += seconds;
   }
   return busy_until(latest(), "pause");
 }

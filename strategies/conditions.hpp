@@ -19,12 +19,12 @@ struct Communication {
 struct Noise {
   enum class Jitter { none, trace, lognormal };
 
-  Jitter jitter =
-      Jitter::none;  ///< trace: every worker and step replays one measured step; lognormal: a factor a step
-  double sigma = 0;  ///< lognormal: of the logarithm; the mean factor is 1
-  bool per_node = false;        ///< all workers of a node draw alike
-  double straggler_share = 0;   ///< of the workers (or nodes) that are slow in every step
-  double straggler_factor = 1;  ///< by which they are slower
+  Jitter jitter = Jitter::none;  ///< trace: every worker and step replays one measured step; lognormal: a
+                                 ///< factor a step on all that a worker does
+  double sigma = 0;              ///< lognormal: of the logarithm; the mean factor is 1
+  bool per_node = false;         ///< all workers of a node draw alike
+  double straggler_share = 0;    ///< of the workers (or nodes) that are slow in every step
+  double straggler_factor = 1;   ///< by which they are slower
 };
 
 const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jitter
