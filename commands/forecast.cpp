@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <iostream>
 
 #include "commands/calibrate_draw.hpp"
 #include "commands/pool.hpp"
@@ -95,14 +96,23 @@ class Forecaster {
         return text;
       });
     }
-    run_tasks(tasks, options_.processes, [this](std::size_t draw, const std::string& text) {
+    Progress progress(std::cerr, progress_style(), draws);
+    std::size_t done = 0;
+    run_tasks(tasks, options_.processes, [&](std::size_t draw, const std::string& text) {
       const char* at = text.c_str();
       for (std::size_t i = 0; i < scenario_.calibrations.size(); ++i) {
         char* end = nullptr;
         all_.calibrated[draw].push_back(std::strtod(at, &end));
         at = end;
       }
+      if (options_.progress != nullptr) progress.update(++done, elapsed());
     });
+    progress.clear();
+    started_ = std::chrono::steady_clock::now();
+  }
+
+  Seconds elapsed() const {
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count()};
   }
 
   std::string simulated(const Job& job) {
@@ -125,8 +135,7 @@ class Forecaster {
     run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
       finish(open[task], text);
       if (options_.progress == nullptr) return;
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started_;
-      options_.progress->update(++done, {elapsed.count()});
+      options_.progress->update(++done, elapsed());
     });
   }
 

@@ -87,8 +87,9 @@ std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled) {
   const auto most = std::max_element(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
     return row.number(a.second) < row.number(b.second);
   });
-  const double step = *row.number("step_seconds");
-  std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *row.number(most->second) / step);
+  double all = 0;
+  for (const auto& [name, column] : parts) all += *row.number(column);
+  std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *row.number(most->second) / all);
   const Row* best = nullptr;
   Doubled which = Doubled::none;
   for (const auto& [resource, other] : doubled) {
@@ -97,7 +98,7 @@ std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled) {
     which = resource;
   }
   if (best == nullptr) return text;
-  const double gain = step / *best->number("step_seconds") - 1;
+  const double gain = *row.number("step_seconds") / *best->number("step_seconds") - 1;
   const char* how = which == Doubled::latency ? "half the" : "twice the";
   return text + fmt::format("; {} {}: {:+.0f} %", how, to_string(which), 100 * gain);
 }
