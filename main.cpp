@@ -6,6 +6,8 @@
 #include "commands/commands.hpp"
 #include "commands/version.hpp"
 #include "core/error.hpp"
+#include "core/nearest.hpp"
+#include "core/utf8.hpp"
 
 namespace {
 
@@ -16,6 +18,23 @@ int complain(const std::exception& error, ExitCode code) {
   return code;
 }
 
+/// One line for a command line that cannot be; CLI11 alone would not say which word it does not know.
+std::string usage_error(const CLI::App* app, const CLI::Error& error) {
+  const CLI::App* command = app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const auto rest = command->remaining();
+  const bool no_command = command->get_require_subcommand_min() > 0 && !rest.empty();
+  std::string text = error.what();
+  if (no_command) {
+    std::vector<std::string> names;
+    for (const CLI::App* one : command->get_subcommands({})) names.push_back(one->get_name());
+    const std::string nearest = stepcast::nearest_word(rest.front(), names);
+    text = fmt::format("there is no command \"{}\"", stepcast::printable(rest.front()));
+    if (!nearest.empty()) text += fmt::format("; did you mean \"{}\"?", nearest);
+  }
+  return fmt::format("stepcast: {} (see --help)\n", text);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -23,6 +42,7 @@ int main(int argc, char** argv) {
                "stepcast");
   app.set_version_flag("--version", std::string("stepcast ") + stepcast::kVersion);
   app.require_subcommand(1);
+  app.failure_message(usage_error);
   app.footer(
       "Start with: stepcast run scenarios/quickstart.yaml\n"
       "Exit codes: 0 done, 1 internal fault, 2 bad input, 3 over a limit, 4 interrupted");

@@ -53,7 +53,10 @@ void store(Simulations& all, const Job& job, Row row) {
 std::map<std::string, Row> read_journal(const std::filesystem::path& file) {
   std::map<std::string, Row> rows;
   if (file.empty() || !std::filesystem::exists(file)) return rows;
-  for (Row& row : read_json_lines(read_file(file), file.string(), TornLine::drop).rows) {
+  const std::string text = read_file(file);
+  const std::size_t whole = text.rfind('\n') + 1;                      // npos + 1 is 0
+  if (whole < text.size()) std::filesystem::resize_file(file, whole);  // a torn line would spoil the next one
+  for (Row& row : read_json_lines(text.substr(0, whole), file.string()).rows) {
     const std::string name = row.text("simulation");
     std::erase_if(row.cells,
                   [](const auto& cell) { return cell.first == "simulation" || cell.first == "scenario"; });

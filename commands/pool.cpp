@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,7 +66,9 @@ std::string outcome_of(const Task& task) {
   }
 }
 
-[[noreturn]] void run_child(const Task& task, int output) {
+[[noreturn]] void run_child(const Task& task, int output, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a child of a child goes too when the one between is stopped
+  if (getppid() != parent) _exit(1);
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
   const std::string text = outcome_of(task);
@@ -104,11 +107,12 @@ class Pool {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
     std::fflush(nullptr);  // else a child flushes a copy of what is still to be written here
+    const pid_t self = getpid();
     const pid_t pid = fork();
     if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (pid == 0) {
       close(ends[0]);
-      run_child(tasks_[next_], ends[1]);
+      run_child(tasks_[next_], ends[1], self);
     }
     close(ends[1]);
     children_.push_back({pid, ends[0], next_++, {}});

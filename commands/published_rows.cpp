@@ -26,6 +26,7 @@ std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& 
   throw InputError(fmt::format("{}: published: the sweep has no point with {}", place, point_name(values)));
 }
 
+/// The column in every draw: of the point, its ratio to the other one, or for a trend its difference from it.
 std::vector<double> figures(const Published& published, const Simulations& all, std::size_t point,
                             std::size_t over) {
   auto values = over_draws(all, point, published.column);
@@ -34,7 +35,10 @@ std::vector<double> figures(const Published& published, const Simulations& all, 
   }
   if (published.over.empty()) return values;
   const auto below = over_draws(all, over, published.column);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] /= below[i];
+  const bool difference = published.kind == "trend";  // holds where the other point has 0 too
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = difference ? values[i] - below[i] : values[i] / below[i];
+  }
   return values;
 }
 
@@ -78,7 +82,7 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
   if (figure.kind == PublishedKind::trend) {
     figure.ordering =
         published.relation == "less_than" ? "less than the other point" : "more than the other point";
-    forecast.holds = published.relation == "less_than" ? interval.median < 1 : interval.median > 1;
+    forecast.holds = published.relation == "less_than" ? interval.median < 0 : interval.median > 0;
     return compared(figure, forecast);
   }
   if (figure.kind == PublishedKind::bound) {

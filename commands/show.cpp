@@ -90,7 +90,12 @@ void show_strategies() {
 
 void show_folder(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / folder)) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(data_folder() / folder, error);
+  if (error) {
+    throw InputError(fmt::format("{}: cannot read: {}", (data_folder() / folder).string(), error.message()));
+  }
+  for (const auto& entry : entries) {
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());

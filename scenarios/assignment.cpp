@@ -30,7 +30,7 @@ std::optional<std::vector<Part>> parts_of(const std::string& path) {
       if (path[at] == '.' && !parts.empty()) ++at;
       const auto end = std::min(path.find('.', at), path.find('[', at));
       const std::string key = path.substr(at, end == std::string::npos ? end : end - at);
-      if (key.empty()) return std::nullopt;
+      if (key.empty() || (at > 0 && path[at - 1] == ']')) return std::nullopt;
       parts.push_back({key, std::nullopt});
       at = end == std::string::npos ? path.size() : end;
     }

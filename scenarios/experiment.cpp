@@ -71,7 +71,9 @@ LayerTimes times_of(const YamlValue& value, const Experiment& experiment, std::i
 /// Trace batch that a scenario means when it gives none.
 std::int64_t default_batch(const YamlValue& trace, Library& library) {
   if (is_name(trace) && trace.text() == "derived") return 1;
-  return library.trace(is_name(trace) ? trace : trace.list().at(0)).batch;
+  const auto names = is_name(trace) ? std::vector<YamlValue>{trace} : trace.list();
+  if (names.empty()) trace.expected("at least one trace");
+  return library.trace(names.front()).batch;
 }
 
 void read_workers(const YamlMap& map, Experiment& experiment, Library& library) {

@@ -36,6 +36,7 @@ const Trace& Library::trace(const YamlValue& name) {
 }
 
 const Device& Library::device(const std::string& name) {
+  files_.insert({"device", (data_folder() / "models" / "devices" / (name + ".yaml")).string()});
   return once(devices_, name, [&] { return load_device(data_folder() / "models", name); });
 }
 

@@ -123,6 +123,38 @@ bool is_outer(const std::string& path) {
   return std::find(outer.begin(), outer.end(), key) != outer.end();
 }
 
+/// The mapping of swept keys that "sweep.KEY" or "sweep[i].KEY" means, and KEY; a null mapping for other
+/// paths.
+std::pair<YamlNode*, std::string> swept_key(YamlNode& root, const std::string& path) {
+  const auto dot = path.find('.');
+  const std::string holder = path.substr(0, dot);
+  if (dot == std::string::npos || (holder != "sweep" && !holder.starts_with("sweep["))) return {nullptr, ""};
+  if (holder == "sweep" && root.find("sweep") == nullptr) {
+    YamlNode empty;
+    empty.kind = YamlNode::Kind::mapping;
+    assign(root, {"sweep", empty});
+  }
+  auto* map = const_cast<YamlNode*>(find_path(root, holder));
+  const bool is_map = map != nullptr && map->kind == YamlNode::Kind::mapping;
+  return {is_map ? map : nullptr, path.substr(dot + 1)};
+}
+
+/// Sets a value of what is read here. The keys of a sweep are paths themselves: "strategy.bucket" is one key.
+void assign_outer(YamlNode& root, const Assignment& one) {
+  const auto [map, swept] = swept_key(root, one.path);
+  if (map == nullptr) return assign(root, one);
+  for (auto& [key, value] : map->entries) {
+    if (key.text != swept) continue;
+    value = one.value;
+    return;
+  }
+  YamlNode key;
+  key.kind = YamlNode::Kind::scalar;
+  key.text = swept;
+  key.place = one.value.place;
+  map->entries.emplace_back(std::move(key), one.value);
+}
+
 /// The document without the keys that are read here.
 YamlNode run_part(const YamlNode& root) {
   YamlNode rest = root;
@@ -158,7 +190,7 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
   if (root.kind != YamlNode::Kind::mapping) YamlValue(root, "").expected("a scenario, a mapping");
   std::vector<Assignment> inner;
   for (const Assignment& one : settings) {
-    is_outer(one.path) ? assign(root, one) : inner.push_back(one);
+    is_outer(one.path) ? assign_outer(root, one) : inner.push_back(one);
   }
   Scenario scenario;
   scenario.file = file;

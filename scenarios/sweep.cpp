@@ -65,7 +65,7 @@ void add_product(const YamlMap& map, std::vector<Point>& points, std::vector<std
   for (const auto& [key, value] : map.entries()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
     const auto values = values_of(value);
-    check_count(product.size() * values.size(), value);
+    check_count(points.size() + product.size() * values.size(), value);
     std::vector<Point> longer;
     for (const Point& point : product) {
       for (const YamlNode& one : values) {
@@ -93,7 +93,6 @@ void read_sweep(const YamlValue& value, std::vector<Point>& points, std::vector<
   } else {
     add_product(value.any_map(), points, keys);
   }
-  check_count(points.size(), value);
   for (Point& point : points) point.name = point_name(point.values);
 }
 

@@ -1,0 +1,69 @@
+#!/bin/bash
+# Which folder may include which (docs/architecture.md), and two rules that no compiler checks.
+# Usage: tests/architecture.sh [SOURCE_FOLDER]; prints every breach and fails if there is one.
+set -u
+cd "${1:-$(dirname "$0")/..}" || exit 2
+
+breaches=0
+breach() {
+  echo "$1"
+  breaches=$((breaches + 1))
+}
+
+# Every #include of a folder as FILE:LINE:PATH.
+includes() {
+  grep -rnE --include='*.hpp' --include='*.cpp' '^[[:space:]]*#[[:space:]]*include' "$@" |
+    sed -E 's/^([^:]*:[0-9]+):[^<"]*[<"]([^>"]*)[>"].*/\1:\2/'
+}
+
+# Sets `who` to the folder of this project, or the library, that a header belongs to.
+find_owner() {
+  case $1 in
+    core/* | models/* | platforms/* | strategies/* | scenarios/* | report/* | sim/* | kernels/* | commands/*) who=${1%%/*} ;;
+    simgrid/* | simgrid.h | xbt/* | xbt.h | smpi/*) who=simgrid ;;
+    *dnnl*) who=dnnl ;;
+    yaml-cpp/*) who=yaml-cpp ;;
+    Random123/*) who=random123 ;;
+    nlohmann/*) who=nlohmann ;;
+    openssl/*) who=openssl ;;
+    fmt/*) who=fmt ;;
+    CLI/*) who=cli ;;
+    catch2/*) who=catch2 ;;
+    */*.h) who=system ;;
+    */*) who=unknown ;;
+    *) who=system ;;
+  esac
+}
+
+# allow FOLDER OWNER...: any other owner in the folder is a breach.
+allow() {
+  local folder=$1 line place header who
+  shift
+  [ -d "$folder" ] || { breach "$folder: there is no such folder"; return; }
+  while IFS= read -r line; do
+    header=${line##*:}
+    place=${line%:*}
+    find_owner "$header"
+    case " $folder system fmt $* " in
+      *" $who "*) ;;
+      *) breach "$place: $folder may not include <$header> ($who)" ;;
+    esac
+  done < <(includes "$folder")
+}
+
+allow core yaml-cpp random123
+allow models core
+allow platforms core models
+allow strategies core models platforms
+allow scenarios core models platforms strategies
+allow report core nlohmann openssl
+allow sim core models platforms strategies simgrid
+allow kernels core models dnnl
+allow commands core models platforms strategies scenarios report sim kernels cli
+
+# g++ 12 frees a braced temporary of a co_await twice.
+while IFS= read -r line; do
+  breach "$line: name the argument of co_await before; g++ 12 frees a braced temporary twice"
+done < <(grep -rlzE --include='*.hpp' --include='*.cpp' 'co_await [^;]*\{' strategies)  # -z: over line ends too
+
+[ "$breaches" -eq 0 ] || { echo "$breaches breaches of the architecture"; exit 1; }

@@ -1,0 +1,176 @@
+#!/bin/bash
+# The command line from outside: exit codes, one-line errors, what is written and what is not.
+# Usage: tests/cli_test.sh STEPCAST
+set -u
+stepcast=$(realpath "$1")
+source_folder=$(realpath "$(dirname "$0")/..")
+export STEPCAST_DATA=$source_folder
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+
+failures=0
+fail() {
+  echo "FAILED: $1"
+  [ -s out ] && head -c 1000 out
+  [ -s err ] && head -c 1000 err
+  failures=$((failures + 1))
+}
+
+# run_with CODE ARGUMENTS...: output in `out` and `err`.
+run_with() {
+  local expected=$1 code
+  shift
+  "$stepcast" "$@" >out 2>err </dev/null
+  code=$?
+  [ $code -eq "$expected" ] || fail "exit code $code, not $expected: stepcast $*"
+}
+
+# refuses CODE TEXT ARGUMENTS...: nothing on stdout, and one line with the text on stderr.
+refuses() {
+  local code=$1 text=$2
+  shift 2
+  run_with "$code" "$@"
+  [ -s out ] && fail "output beside an error: stepcast $*"
+  [ "$(wc -l <err)" -eq 1 ] || fail "not one line: stepcast $*"
+  grep -qF -- "$text" err || fail "no \"$text\": stepcast $*"
+}
+
+# prints TEXT ARGUMENTS...: exit code 0 and the text on stdout.
+prints() {
+  local text=$1
+  shift
+  run_with 0 "$@"
+  grep -qF -- "$text" out || fail "no \"$text\": stepcast $*"
+}
+
+scenario() {
+  cat <<END
+name: tiny
+description: one $1
+model: small-cnn
+trace: small-cnn-b64-cpu
+platform: ethernet-cpu
+strategy: {kind: synchronous}
+noise: {jitter: trace}
+simulation: {steps: 3}
+END
+}
+{ scenario "small network"; echo 'sweep: {workers: [1, 2]}'; } >tiny.yaml
+
+# Help of every command.
+for command in "" run show "show model" "show trace" "show device" "show platform" "show scenario" \
+  "show strategies" capture derive compare plot; do
+  prints Usage $command --help
+done
+prints "stepcast 0." --version
+
+# The user's mistakes.
+refuses 2 'no command "rnu"; did you mean "run"?' rnu
+refuses 2 'no command "mdoel"; did you mean "model"?' show mdoel
+refuses 2 'A subcommand is required'
+refuses 2 'scenario is required' run
+refuses 2 '--nothing' run tiny.yaml --nothing
+refuses 2 'nowhere.yaml' run nowhere.yaml
+refuses 2 'nowhere.yaml' show scenario nowhere.yaml
+sed 's/platform:/platfrom:/' tiny.yaml >typo.yaml
+refuses 2 'stepcast: typo.yaml:5:1: platfrom: unknown key' run typo.yaml
+grep -qF 'did you mean "platform"?' err || fail "no suggestion for platfrom"
+refuses 2 '--shard: expected i/N' run tiny.yaml --shard 2/2
+refuses 2 '--shard: there are only 2 points' run tiny.yaml --shard 5/6
+refuses 2 '--memory-limit: expected a size' run tiny.yaml --memory-limit 1
+refuses 3 'over the limit of' run tiny.yaml --memory-limit "1 MB"
+refuses 3 'more than 100000 points' run tiny.yaml --set 'sweep.workers={from: 1, to: 200000, step: 1}'
+refuses 2 '--jobs' run tiny.yaml -j 0
+refuses 2 'there is no point "workers=3"' run tiny.yaml --timeline workers=3 -o none
+refuses 2 'expected KEY=VALUE' run tiny.yaml --set nothing
+refuses 2 'such as "resnet50"' show model resnet5
+refuses 2 'is a trace of small-cnn, not of resnet50' run tiny.yaml --set model=resnet50
+refuses 2 'from 0 to 1023' show platform ethernet-cpu --route 0 1024
+refuses 2 'cannot read' plot nowhere
+refuses 2 'cannot read' compare nowhere.csv nowhere.csv
+STEPCAST_DATA=$work/nowhere refuses 2 'nowhere/models' show model
+
+# An output folder that cannot be is found before anything is simulated.
+refuses 2 'tiny.yaml/results: cannot write here' run tiny.yaml -o tiny.yaml/results
+
+# Nothing that failed so far, and no dry run, leaves anything behind.
+prints '2 points, 8 simulations' run tiny.yaml --dry-run -o dry
+left=$(ls | grep -vxE 'out|err|tiny.yaml|typo.yaml')
+[ -z "$left" ] || fail "left behind: $left"
+
+# Names are text: a shell never sees them.
+{ scenario '`touch gotcha1` $(touch gotcha2) "; touch gotcha3'; cat <<'END'; } >shell.yaml
+background: [{links: '*`touch gotcha4`$(touch gotcha5)*', share: 0.5}]
+workers: 1
+END
+refuses 2 'expected names of links' run shell.yaml -o shell
+sed '/^background/d' shell.yaml >shell-plain.yaml
+run_with 0 run shell-plain.yaml -j 1 -o shell
+run_with 0 plot shell
+prints 'touch gotcha1' show scenario shell-plain.yaml
+ls | grep -q gotcha && fail "a shell ran a name"
+
+# What there is to show.
+prints '25557032 trainable in 161 tensors' show model resnet50
+prints '8.17837 GFLOP forward' show model resnet50
+prints 'conv1' show trace small-cnn-b64-cpu
+prints '1024 x cpu-core, 1 a node' show platform ethernet-cpu
+prints 'bisection' show platform ethernet-cpu
+prints 'leaf' show platform ethernet-cpu --route 0 40
+prints 'fp32' show device cpu-core
+prints 'strategy.step_overhead' show scenario "$source_folder/scenarios/goyal-imagenet-1h.yaml"
+prints synchronous show strategies
+prints resnet50 show model
+prints ethernet-cpu show platform
+
+# A run, its files, its timeline.
+prints 'written: full' run tiny.yaml -j 2 -o full --timeline workers=2
+for file in results.csv results.jsonl manifest.json timeline.json; do
+  [ -s "full/$file" ] || fail "no full/$file"
+done
+[ "$(wc -l <full/results.csv)" -eq 3 ] || fail "results.csv has not a header and two points"
+grep -q '"traceEvents"' full/timeline.json || fail "timeline.json has no traceEvents"
+for pair in '{}' '[]'; do  # no text in it holds a bracket, so a file cut short is out of balance
+  opened=$(tr -cd "${pair:0:1}" <full/timeline.json | wc -c)
+  closed=$(tr -cd "${pair:1:1}" <full/timeline.json | wc -c)
+  [ "$opened" -gt 0 ] && [ "$opened" -eq "$closed" ] || fail "timeline.json: $opened of $pair open, $closed close"
+done
+for work_of in forward backward update; do
+  [ "$(grep -o "\"name\":\"$work_of\"" full/timeline.json | wc -l)" -eq 6 ] ||
+    fail "timeline.json: $work_of is not there in 3 steps of 2 workers"
+done
+prints 'maximum 0.00 %' compare full/results.csv full/results.csv
+prints 'drawn: full' plot full
+
+# A part of the points has these points' rows.
+run_with 0 run tiny.yaml -j 1 -o part --shard 1/2
+cmp -s <(sed -n 3p full/results.csv | cut -d, -f1-16) <(sed -n 2p part/results.csv | cut -d, -f1-16) ||
+  fail "the second point of a shard differs"
+
+# An interrupted run says 4, leaves no results, and goes on to the same bits.
+{ scenario "longer run"; echo 'sweep: {workers: {from: 1, to: 24, step: 1}}'; } >long.yaml
+run_with 0 run long.yaml -j 2 -o whole
+"$stepcast" run long.yaml -j 1 -o cut >out 2>err </dev/null &
+pid=$!
+for ((try = 0; try < 1200; ++try)); do
+  [ "$(cat cut/simulations.jsonl 2>/dev/null | wc -l)" -ge 3 ] && break
+  sleep 0.05
+done
+kill -INT $pid
+wait $pid
+code=$?
+[ $code -eq 4 ] || fail "interrupted: exit code $code, not 4"
+grep -q 'interrupted; go on with --resume' err || fail "interrupted: no word of --resume"
+[ -e cut/results.csv ] && fail "interrupted: results.csv is there"
+before=$(wc -l <cut/simulations.jsonl)
+first=$(head -n 1 cut/simulations.jsonl)
+[ "$before" -lt 96 ] || fail "interrupted too late to see anything"
+run_with 0 run long.yaml -j 2 -o cut --resume
+cmp -s cut/results.csv whole/results.csv || fail "resumed: results.csv differs"
+[ "$(head -n 1 cut/simulations.jsonl)" = "$first" ] || fail "resumed: the journal was begun anew"
+[ "$(wc -l <cut/simulations.jsonl)" -eq 96 ] || fail "resumed: the journal has not every simulation once"
+run_with 0 run long.yaml -j 2 -o cut --resume --set simulation.steps=2
+cmp -s cut/results.csv whole/results.csv && fail "--resume took over simulations of other inputs"
+
+[ $failures -eq 0 ] || { echo "$failures checks of the command line failed"; exit 1; }

@@ -1,0 +1,203 @@
+#include "commands/forecast.hpp"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "commands/calibrate_draw.hpp"
+#include "core/error.hpp"
+#include "report/atomic_file.hpp"
+#include "report/json_lines.hpp"
+#include "tests/report/temporary_folder.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+const std::string kTiny =
+    "name: tiny\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: ethernet-cpu\n"
+    "strategy: {kind: synchronous}\nnoise: {jitter: lognormal, sigma: 0.1}\nsimulation: {steps: 2}\n";
+const std::string kAssumed =
+    "sweep: {workers: [1, 3]}\n"
+    "assumed: [{key: platform.network.latency, range: [1 us, 100 us], law: log-uniform, why: unknown}]\n";
+
+Scenario scenario_of(const std::string& text) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "s.yaml") << text;
+  return read_scenario(folder.path() / "s.yaml", {});
+}
+
+Simulations forecast_of(const std::string& text, int processes, const std::filesystem::path& journal = {}) {
+  const Scenario scenario = scenario_of(text);
+  ForecastOptions options;
+  options.processes = processes;
+  options.draws = 3;
+  for (std::size_t i = 0; i < scenario.points.size(); ++i) options.points.push_back(i);
+  options.journal = journal;
+  Library library;
+  return forecast(scenario, library, options);
+}
+
+/// Every number of a forecast, to the bit.
+std::string text_of(const Simulations& all) {
+  std::string text;
+  for (const auto& rows : all.rows) {
+    for (const Row& row : rows) text += to_json_line({}, row) + "\n";
+  }
+  for (const auto& resources : all.doubled) {
+    for (const auto& [resource, row] : resources)
+      text += to_string(resource) + (": " + to_json_line({}, row)) + "\n";
+  }
+  return text;
+}
+
+long lines_in(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+/// The step of one worker of kTiny without noise, and the overhead that makes it `value`.
+std::string fed_in(const std::string& value, const std::string& column = "step_seconds") {
+  return kTiny +
+         "set: {noise.sigma: 0}\ncalibrate: [{key: strategy.step_overhead, range: [0 ms, 50 ms], point: " +
+         "{workers: 1}, column: " + column + ", value: " + value +
+         ", source: none}]\nsweep: {workers: [1]}\n";
+}
+
+std::vector<double> calibrated(const std::string& text) {
+  Library library;
+  return calibrated_values(scenario_of(text), {}, library);
+}
+
+}  // namespace
+
+TEST_CASE("the first draw is the middle of every range", "[commands]") {
+  for (const std::size_t dimensions : {1, 2, 6, 20}) {
+    CHECK(low_discrepancy(0, dimensions) == std::vector<double>(dimensions, 0.5));
+  }
+  CHECK(low_discrepancy(3, 0).empty());
+}
+
+TEST_CASE("64 draws of up to seven assumptions fill every range evenly: an eighth holds 8, give or take 4",
+          "[commands]") {
+  for (std::size_t dimensions = 1; dimensions <= 7; ++dimensions) {
+    std::vector<std::array<int, 8>> bins(dimensions);
+    for (std::size_t draw = 0; draw < 64; ++draw) {
+      const auto values = low_discrepancy(draw, dimensions);
+      for (std::size_t i = 0; i < dimensions; ++i) {
+        REQUIRE(values[i] >= 0);
+        REQUIRE(values[i] < 1);
+        ++bins[i].at(static_cast<std::size_t>(8 * values[i]));
+      }
+    }
+    for (const auto& counts : bins) {
+      for (const int count : counts) {
+        INFO(dimensions);
+        CHECK(std::abs(count - 8) <= 4);
+      }
+    }
+  }
+}
+
+TEST_CASE("calibrated values override assumptions, these the point, and that the settings", "[commands]") {
+  Scenario scenario = scenario_of(
+      "name: s\nset: {a: 1}\nassumed: [{key: a, range: [10, 20], why: w}]\n"
+      "calibrate: [{key: a, range: [0 s, 9 s], point: {}, column: c, value: 1, source: x}]\n");
+  const auto values = values_of(scenario, {parse_assignment("a=2")}, {0.5}, {1.0 / 3});
+  REQUIRE(values.size() == 4);
+  CHECK(values[0].value.text == "1");
+  CHECK(values[1].value.text == "2");
+  CHECK(values[2].value.text == "15");
+  CHECK(values[3].value.text == "0.3333333333333333 s");
+  YamlNode root;
+  for (const Assignment& one : values) assign(root, one);
+  CHECK(find_path(root, "a")->text == "0.3333333333333333 s");
+}
+
+TEST_CASE("a forecast is the same to the bit in any number of processes", "[commands]") {
+  const Simulations one = forecast_of(kTiny + kAssumed, 1);
+  REQUIRE(one.rows.size() == 3);
+  CHECK(text_of(one) == text_of(forecast_of(kTiny + kAssumed, 2)));
+  CHECK(one.inputs == std::vector<std::vector<double>>{low_discrepancy(0, 1), low_discrepancy(1, 1),
+                                                       low_discrepancy(2, 1)});
+  for (const auto& rows : one.rows) {
+    CHECK(rows.at(0).number("workers") == 1);
+    CHECK(rows.at(1).number("workers") == 3);
+  }
+  CHECK(one.rows[0][1].number("communication_seconds") != one.rows[1][1].number("communication_seconds"));
+}
+
+TEST_CASE("each point is simulated with each resource doubled", "[commands]") {
+  const Simulations all = forecast_of(kTiny + "sweep: {workers: [3]}\n", 2);
+  REQUIRE(all.rows.size() == 1);
+  const auto compute = [](const Row& row) { return row.number("compute_seconds").value(); };
+  const auto communication = [](const Row& row) { return row.number("communication_seconds").value(); };
+  const Row& plain = all.rows[0][0];
+  const auto& doubled = all.doubled.at(0);
+  REQUIRE(doubled.size() == 3);
+  CHECK(compute(doubled.at(Doubled::compute)) == Approx(compute(plain) / 2));
+  CHECK(compute(doubled.at(Doubled::bandwidth)) == Approx(compute(plain)));
+  CHECK(communication(doubled.at(Doubled::bandwidth)) < communication(plain));
+  CHECK(communication(doubled.at(Doubled::latency)) < communication(plain));
+}
+
+TEST_CASE("a journal keeps what was simulated, and a second run simulates nothing again", "[commands]") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path() / "j.jsonl";
+  const Simulations first = forecast_of(kTiny + kAssumed, 2, journal);
+  CHECK(lines_in(journal) == 12);  // two points: three draws and three doubled resources
+  std::string text = read_file(journal);
+  CHECK(text_of(forecast_of(kTiny + kAssumed, 1, journal)) == text_of(first));
+  CHECK(read_file(journal) == text);
+
+  const std::string figure = "\"batch_per_worker\":64";
+  for (auto at = text.find(figure); at != std::string::npos; at = text.find(figure)) {
+    text.replace(at, figure.size(), "\"batch_per_worker\":65");
+  }
+  std::ofstream(journal) << text;
+  const Simulations tampered = forecast_of(kTiny + kAssumed, 1, journal);
+  CHECK(tampered.rows[2][1].number("batch_per_worker") == 65);
+  CHECK(tampered.doubled[0].at(Doubled::latency).number("batch_per_worker") == 65);
+}
+
+TEST_CASE("what a torn journal lacks is simulated again, and the journal is whole afterwards", "[commands]") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path() / "j.jsonl";
+  const Simulations whole = forecast_of(kTiny + kAssumed, 1, journal);
+  const std::string text = read_file(journal);
+  for (const std::size_t length : {text.size() / 2, text.find('\n') - 4, std::size_t{7}}) {
+    std::ofstream(journal) << text.substr(0, length);
+    CHECK(text_of(forecast_of(kTiny + kAssumed, 2, journal)) == text_of(whole));
+    CHECK(lines_in(journal) == 12);
+    CHECK(read_json_lines(read_file(journal), "j").rows.size() == 12);
+  }
+}
+
+TEST_CASE("a calibrated key meets its figure", "[commands]") {
+  const auto found = calibrated(fed_in("60 ms"));
+  REQUIRE(found.size() == 1);
+  const Simulations all = forecast_of(fed_in("60 ms"), 1);
+  CHECK(all.calibrated == std::vector<std::vector<double>>{found});
+  CHECK(all.rows[0][0].number("step_seconds") == Approx(0.06).epsilon(1e-4));
+  const double layers = forecast_of(fed_in("1 ms"), 1).rows[0][0].number("compute_seconds").value();
+  CHECK(found[0] == Approx(60 - 1e3 * layers).epsilon(1e-3));
+}
+
+TEST_CASE("a figure that cannot be met takes the nearer end of the range", "[commands]") {
+  CHECK(calibrated(fed_in("1 ms")) == std::vector<double>{0});
+  CHECK(calibrated(fed_in("9 s")) == std::vector<double>{50});
+}
+
+TEST_CASE("a calibration on a column that is not there is refused", "[commands][errors]") {
+  CHECK_THROWS_AS(calibrated(fed_in("60 ms", "step_second")), InputError);
+  CHECK_THROWS_WITH(calibrated(fed_in("60 ms", "step_second")),
+                    Catch::Matchers::EndsWith("s.yaml:9:19: calibrate: there is no column step_second"));
+}
+
+TEST_CASE("a wrong value of a point is the same error from a child process", "[commands][errors]") {
+  CHECK_THROWS_AS(forecast_of(kTiny + "sweep: {workers: [1, many]}\n", 2), InputError);
+  CHECK_THROWS_WITH(
+      forecast_of(kTiny + "sweep: {workers: [1, many]}\n", 2),
+      Catch::Matchers::EndsWith("s.yaml:8:22: workers: expected an integer from 1 to 10000000, got "
+                                "\"many\""));
+}

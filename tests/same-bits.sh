@@ -1,0 +1,59 @@
+#!/bin/bash
+# The same scenario gives the same bits: twice, with one process and with two, and with a second binary
+# (another compiler). The exact simulations (a program a worker; every message) agree with the default to 1 %.
+# Usage: tests/same-bits.sh STEPCAST [OTHER-STEPCAST]
+set -u
+first=$(realpath "$1")
+second=$(realpath "${2:-$1}")
+source_folder=$(realpath "$(dirname "$0")/..")
+export STEPCAST_DATA=$source_folder
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+
+failures=0
+fail() {
+  echo "FAILED: $1"
+  failures=$((failures + 1))
+}
+
+# simulate FOLDER BINARY OPTIONS...
+simulate() {
+  local folder=$1 binary=$2
+  shift 2
+  "$binary" run "$source_folder/scenarios/quickstart.yaml" --set "sweep.workers=[1, 8, 64]" -o "$folder" "$@" \
+    >"$folder.out" 2>"$folder.err" </dev/null && return
+  fail "$binary $*: $(tail -n 1 "$folder.err")"
+}
+
+# step_seconds of every point of a folder, in the order of results.csv.
+steps_of() {
+  awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "step_seconds") column = i }
+           NR > 1 { print $column }' "$1/results.csv"
+}
+
+# agrees FOLDER: to 1 % with the default.
+agrees() {
+  paste <(steps_of one) <(steps_of "$1") >steps
+  [ "$(wc -l <steps)" -eq 3 ] || fail "$1: not three points"
+  awk '{ error = $2 / $1 - 1; if (!($1 > 0 && error < 0.01 && error > -0.01)) { print; wrong = 1 } }
+       END { exit wrong }' steps || fail "$1: step_seconds (default, $1) differ by more than 1 %"
+}
+
+simulate one "$first" -j 1
+simulate again "$first" -j 1
+simulate two "$first" -j 2
+simulate other "$second" -j 2
+[ "$(wc -l <one/results.csv)" -eq 4 ] || fail "results.csv has not a header and three points"
+for folder in again two other; do
+  cmp -s one/results.csv $folder/results.csv || fail "$folder: results.csv differs from the first run"
+done
+
+simulate unfolded "$first" -j 2 --set simulation.fold=false
+simulate messages "$first" -j 2 --set simulation.form=message
+grep -q ',message,' messages/results.csv || fail "messages: the form is not message"
+for folder in unfolded messages; do
+  agrees $folder
+done
+
+[ $failures -eq 0 ] || { echo "$failures checks of same bits failed"; exit 1; }

@@ -1,0 +1,85 @@
+#include "scenarios/assignment.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+YamlNode tree() {
+  return parse_yaml("a:\n  b:\n    - c: 1\n    - c: 2\n  scalar: x\nempty:\n", "s.yaml");
+}
+
+std::string text_at(const YamlNode& root, const std::string& path) {
+  const YamlNode* found = find_path(root, path);
+  return found == nullptr ? "(none)" : found->text;
+}
+
+void set(YamlNode& root, const std::string& text) {
+  assign(root, parse_assignment(text));
+}
+
+}  // namespace
+
+TEST_CASE("a path goes through mappings by key and through lists by index", "[scenarios]") {
+  YamlNode root = tree();
+  CHECK(text_at(root, "a.b[1].c") == "2");
+  set(root, "a.b[0].c=7");
+  CHECK(text_at(root, "a.b[0].c") == "7");
+  CHECK(text_at(root, "a.b[1].c") == "2");
+  set(root, "a.b[1]=whole");
+  CHECK(text_at(root, "a.b[1]") == "whole");
+  CHECK(text_at(root, "a.b[1].c") == "(none)");
+}
+
+TEST_CASE("assigning makes the mappings that are missing, also below an empty value", "[scenarios]") {
+  YamlNode root = tree();
+  set(root, "x.y.z=1");
+  CHECK(text_at(root, "x.y.z") == "1");
+  set(root, "empty.k=2");
+  CHECK(text_at(root, "empty.k") == "2");
+  CHECK(root.entries.size() == 3);
+}
+
+TEST_CASE("looking up a path that is not there finds nothing and changes nothing", "[scenarios]") {
+  const YamlNode root = tree();
+  for (const char* path :
+       {"b", "a.x", "a.b[2]", "a.b.c", "a.scalar.x", "a[0]", "", "a.", ".a", "a..b", "a.b[-1]"}) {
+    INFO(path);
+    CHECK(find_path(root, path) == nullptr);
+  }
+}
+
+TEST_CASE("an assignment that cannot be is refused at its place", "[scenarios][errors]") {
+  YamlNode root = tree();
+  CHECK_THROWS_WITH(set(root, "a.scalar.k=1"), "--set a.scalar.k=1: a.scalar.k: there is no such key");
+  CHECK_THROWS_WITH(set(root, "a.b[2].c=1"), "--set a.b[2].c=1: a.b[2].c: there is no such key");
+  CHECK_THROWS_WITH(set(root, "a.b.c=1"), "--set a.b.c=1: a.b.c: there is no such key");
+  const YamlNode file = parse_yaml("a.scalar.k: 1", "f.yaml");
+  CHECK_THROWS_WITH(assign(root, {"a.scalar.k", file.entries[0].second}),
+                    "f.yaml:1:13: a.scalar.k: there is no such key");
+}
+
+TEST_CASE("--set takes the text after the first = as YAML", "[scenarios]") {
+  const Assignment list = parse_assignment("sweep.workers=[1, 2]");
+  CHECK(list.path == "sweep.workers");
+  REQUIRE(list.value.items.size() == 2);
+  CHECK(list.value.items[1].text == "2");
+  CHECK(parse_assignment("a=b=c").value.text == "b=c");
+  CHECK(parse_assignment("a=25 MiB").value.text == "25 MiB");
+  CHECK(parse_assignment("a=\"7\"").value.quoted);
+  CHECK(parse_assignment("a={k: v}").value.find("k")->text == "v");
+  CHECK(to_string(parse_assignment("a={k: v}").value.find("k")->place) == "--set a={k: v}");
+}
+
+TEST_CASE("--set without a key that can be says what it should look like", "[scenarios][errors]") {
+  for (const char* text :
+       {"", "x", "=3", ".a=3", "a.=3", "a..b=3", "[0]=3", "a[0=3", "a[x]=3", "a[-1]=3", "a[0]b=3"}) {
+    CHECK_THROWS_WITH(parse_assignment(text), std::string("--set ") + text +
+                                                  ": expected KEY=VALUE, such as strategy.bucket=\"25 MiB\"");
+  }
+  CHECK_THROWS_AS(parse_assignment("a=[1"), InputError);
+  CHECK_THROWS_AS(parse_assignment("a=!!int 3"), InputError);
+}

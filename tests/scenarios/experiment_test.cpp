@@ -1,0 +1,199 @@
+#include <catch2/catch.hpp>
+
+#include "models/trace_times.hpp"
+#include "scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Experiment quick(const std::vector<std::string>& settings) {
+  return shipped_experiment("quickstart", settings);
+}
+
+/// What `KEY=VALUE` is refused with; the place of a command-line value is the option itself.
+void refused(const std::string& setting, const std::string& message) {
+  CHECK_THROWS_WITH(quick({setting}), "--set " + setting + ": " + message);
+}
+
+}  // namespace
+
+TEST_CASE("the quickstart is ResNet-50 with its captured times on one worker a node", "[scenarios]") {
+  const Experiment one = quick({"workers=8"});
+  CHECK(one.model.name == "resnet50");
+  CHECK(one.platform.name == "ethernet-cpu");
+  CHECK(one.workers == 8);
+  CHECK(one.devices == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(one.batch_per_worker == 8);
+  CHECK(one.trace_kind == "captured");
+  CHECK(one.strategy.steps == 5);
+  CHECK(one.strategy.overlap);
+  CHECK(one.noise.jitter == Noise::Jitter::trace);
+  CHECK(one.epoch_samples == 1281167);
+  double bytes = 0;
+  for (const Bucket& bucket : one.workload.buckets) bytes += bucket.gradient.value;
+  CHECK(bytes == 4.0 * 25557032);
+}
+
+TEST_CASE("a batch that was not measured is worked out from the traces that are there", "[scenarios]") {
+  CHECK(quick({"batch_per_worker=6"}).trace_kind == "captured, scaled");
+  CHECK(quick({"batch_per_worker=6", "trace=[resnet50-b4-cpu, resnet50-b8-cpu]"}).trace_kind ==
+        "captured, interpolated");
+  const Experiment accumulated = quick({"batch_per_worker=16", "strategy.accumulation=2"});
+  CHECK(accumulated.trace_kind == "captured");
+  CHECK(accumulated.strategy.micro_batches == 2);
+}
+
+TEST_CASE("without a batch a worker takes the trace's", "[scenarios]") {
+  Scenario scenario = read_scenario(shipped_scenario("quickstart"), {});
+  std::erase_if(scenario.document.entries,
+                [](const auto& one) { return one.first.text == "batch_per_worker"; });
+  Library library;
+  const auto with = [&](const std::vector<std::string>& settings) {
+    std::vector<Assignment> values{parse_assignment("workers=4")};
+    for (const std::string& setting : settings) values.push_back(parse_assignment(setting));
+    return build_experiment(scenario.document, values, library).batch_per_worker;
+  };
+  CHECK(with({}) == 8);
+  CHECK(with({"strategy.accumulation=3"}) == 24);
+  CHECK(with({"global_batch=64"}) == 16);
+  CHECK_THROWS_WITH(with({"global_batch=66"}),
+                    "--set global_batch=66: global_batch: 66 samples cannot be shared evenly by 4 workers");
+  CHECK_THROWS_WITH(with({"trace=[]"}), "--set trace=[]: trace: expected at least one trace, got a list");
+}
+
+TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][errors]") {
+  refused("strategy.bucekt=1 MiB",
+          "strategy.bucekt: unknown key (expected one of: kind, all_reduce, channels, inside_node, "
+          "between_nodes, "
+          "tree_piece, streams, in_flight, compute_slowdown, bucket, overlap, accumulation, "
+          "synchronized_batch_norm, recompute, host_synchronization, step_overhead, compute_factor, "
+          "precision); did "
+          "you mean \"bucket\"?");
+  refused(
+      "wrokers=3",
+      "wrokers: unknown key (expected one of: model, trace, platform, workers, batch_per_worker, "
+      "global_batch, "
+      "strategy, noise, placement, background, data, memory, simulation, epoch); did you mean \"workers\"?");
+  refused("platform.nods=4",
+          "platform.nods: unknown key (expected one of: name, source, device, nodes, max_nodes, "
+          "price_per_device_hour, node, network, messages, storage); did you mean \"nodes\"?");
+  refused("simulation.sede=4",
+          "simulation.sede: unknown key (expected one of: steps, seed, form, fold); did you mean \"seed\"?");
+}
+
+TEST_CASE("an unknown name is refused with the nearest there is", "[scenarios][errors]") {
+  refused("model=resnet5",
+          "model: expected a name in models/ or a path ending in .yaml (such as \"resnet50\"), got "
+          "\"resnet5\"");
+  refused("trace=resnet50-b8-cpi",
+          "trace: expected a name in models/traces/ or a path ending in .yaml (such as "
+          "\"resnet50-b8-cpu\"), got \"resnet50-b8-cpi\"");
+  refused("platform=etherned-cpu",
+          "platform: expected a name in platforms/ or a path ending in .yaml (such as "
+          "\"ethernet-cpu\"), got \"etherned-cpu\"");
+  refused("platform=../platforms/ethernet-cpu",
+          "platform: expected a name in platforms/ or a path ending in .yaml, "
+          "got \"../platforms/ethernet-cpu\"");
+  refused("platform=mine/p.yaml", "platform: there is no file mine/p.yaml");
+  refused("strategy.all_reduce=rign",
+          "strategy.all_reduce: expected one of automatic, ring, halving_doubling, recursive_doubling, "
+          "binomial_tree, double_tree, hierarchical, got \"rign\"; did you mean \"ring\"?");
+}
+
+TEST_CASE("a platform file on the command line is found from the current folder", "[scenarios]") {
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(std::string(STEPCAST_SOURCE_DIR) + "/platforms/lassen.yaml",
+                             folder.path() / "p.yaml");
+  CHECK(quick({"platform=" + (folder.path() / "p.yaml").string()}).platform.name == "lassen");
+}
+
+TEST_CASE("what cannot be simulated is refused", "[scenarios][errors]") {
+  refused("workers=1025",
+          "workers: 1025 workers, but platform ethernet-cpu has 1024 devices; set platform.nodes (the "
+          "real one has 16384 nodes)");
+  refused("workers=0", "workers: expected an integer from 1 to 10000000, got \"0\"");
+  refused("global_batch=8", "global_batch: give either batch_per_worker or global_batch");
+  refused("trace=small-cnn-b64-cpu", "trace: is a trace of small-cnn, not of resnet50");
+  refused("trace=[resnet50-b8-cpu, small-cnn-b64-cpu]", "trace[1]: is a trace of small-cnn, not of resnet50");
+  refused("trace=[]", "trace: expected at least one trace, got a list");
+  refused(
+      "background=[{links: nothing*, share: 0.5}]",
+      "background[0].links: expected names of links, such as \"node 0 device 0 -> socket 0\" (* stands for "
+      "anything), got \"nothing*\"");
+  refused("background=[{links: '*', share: 1}]",
+          "background[0].share: expected a number from 0 to 0.99, got \"1\"");
+  CHECK_THROWS_WITH(quick({"strategy.accumulation=3"}),
+                    Catch::Matchers::EndsWith("quickstart.yaml:2:1: batch of 8 a worker cannot be cut into 3 "
+                                              "micro-batches (strategy.accumulation)"));
+}
+
+TEST_CASE("data are read from the platform's storage, where it has one", "[scenarios]") {
+  CHECK_FALSE(quick({}).load_data);
+  const Experiment loaded =
+      quick({"data={sample_size: 110 kB, prefetch: 3}", "batch_per_worker=16", "strategy.accumulation=2"});
+  CHECK(loaded.load_data);
+  CHECK(loaded.strategy.prefetch == 3);
+  CHECK(loaded.workload.input.value == 8 * 110e3);
+}
+
+TEST_CASE("data cannot be loaded on a platform without storage", "[scenarios][errors]") {
+  std::ifstream shipped(std::string(STEPCAST_SOURCE_DIR) + "/platforms/ethernet-cpu.yaml");
+  const std::string text{std::istreambuf_iterator<char>(shipped), {}};
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "p.yaml").string();
+  std::ofstream(file) << text.substr(0, text.find("storage:"));
+  CHECK_THROWS_WITH(quick({"data={sample_size: 110 kB}", "platform=" + file}),
+                    "--set data={sample_size: 110 kB}: data: platform ethernet-cpu has no storage");
+}
+
+TEST_CASE("background traffic takes its share of the links that match, and of no other", "[scenarios]") {
+  const Experiment plain = quick({"workers=2"});
+  const Experiment loaded = quick({"workers=2", "background=[{links: 'node 0 *', share: 0.25}]"});
+  REQUIRE(loaded.bandwidths.size() == plain.bandwidths.size());
+  std::size_t slower = 0;
+  for (std::size_t i = 0; i < plain.bandwidths.size(); ++i) {
+    const double ratio = loaded.bandwidths[i] / plain.bandwidths[i];
+    if (ratio != 1) CHECK(ratio == Approx(0.75));
+    slower += ratio != 1;
+  }
+  CHECK(slower > 0);
+  CHECK(slower < 10);
+}
+
+TEST_CASE("shallow settings come before deep ones, later ones over earlier ones", "[scenarios]") {
+  const Experiment one = quick({"platform.nodes=4", "platform=lassen"});
+  CHECK(one.platform.name == "lassen");
+  CHECK(one.platform.nodes == 4);
+  CHECK(quick({"simulation.steps=2", "simulation.steps=7"}).strategy.steps == 7);
+}
+
+TEST_CASE("layer times are multiplied by the compute factor, medians and samples alike", "[scenarios]") {
+  const Experiment plain = quick({}), slow = quick({"strategy.compute_factor=1.5"});
+  CHECK(slow.workload.median.at(0).forward == Approx(1.5 * plain.workload.median.at(0).forward));
+  CHECK(slow.workload.samples.at(3).at(0).backward ==
+        Approx(1.5 * plain.workload.samples.at(3).at(0).backward));
+}
+
+TEST_CASE("mixed precision halves the gradients, synchronized batch norm adds statistics", "[scenarios]") {
+  const Experiment plain = quick({}), mixed = quick({"strategy.precision=mixed"});
+  double bytes = 0, statistics = 0;
+  for (const Bucket& bucket : mixed.workload.buckets) bytes += bucket.gradient.value;
+  CHECK(bytes == 2.0 * 25557032);
+  for (const Bytes& one : plain.workload.statistics) statistics += one.value;
+  CHECK(statistics == 0);
+  for (const Bytes& one : quick({"strategy.synchronized_batch_norm=true"}).workload.statistics)
+    statistics += one.value;
+  CHECK(statistics == 8.0 * 26560);  // ResNet-50 has 26,560 batch-norm channels, 53,120 scales and shifts
+}
+
+TEST_CASE("a derived trace can be asked for by name of the rule", "[scenarios]") {
+  const Experiment one = quick({"platform=lassen", "trace=derived", "batch_per_worker=32"});
+  CHECK(one.trace_kind == "derived");
+  CHECK(one.workload.samples.size() <= 1);
+}
+
+TEST_CASE("a training step that needs more than the device's memory does not fit", "[scenarios]") {
+  CHECK(quick({}).fits);
+  CHECK_FALSE(quick({"batch_per_worker=1000000"}).fits);
+}

@@ -1,0 +1,185 @@
+#include <catch2/catch.hpp>
+
+#include "scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+const std::string kRun = "name: s\nworkers: 1\n";
+
+std::string fed(const std::string& changed) {
+  return kRun +
+         "calibrate: [{key: k, range: [0 s, 1 s], point: {}, column: step_seconds, value: 2 s, source: "
+         "x}]\n" +
+         changed;
+}
+
+std::string published(const std::string& figure) {
+  return kRun + "published:\n  - {point: {}, column: c, source: x, " + figure + "}\n";
+}
+
+std::string assumed(const std::string& keys) {
+  return kRun + "assumed:\n  - {key: k, " + keys + "}\n";
+}
+
+Assumption assumption_of(const std::string& keys) {
+  return scenario_of(assumed(keys)).assumptions.at(0);
+}
+
+}  // namespace
+
+TEST_CASE("a scenario without a sweep is one point named like it", "[scenarios]") {
+  const Scenario scenario = scenario_of(kRun + "description: two words\n");
+  CHECK(scenario.name == "s");
+  CHECK(scenario.description == "two words");
+  REQUIRE(scenario.points.size() == 1);
+  CHECK(scenario.points[0].name == "s");
+  CHECK(scenario.points[0].values.empty());
+}
+
+TEST_CASE("the document of a run keeps every key but those of the scenario", "[scenarios]") {
+  const Scenario scenario =
+      scenario_of(fed("sweep: {a: [1]}\nset: {b: 2}\nassumed: []\npublished: []\nother: 3\n"));
+  REQUIRE(scenario.document.entries.size() == 2);
+  CHECK(scenario.document.entries[0].first.text == "workers");
+  CHECK(scenario.document.entries[1].first.text == "other");
+  CHECK(scenario.settings.at(0).path == "b");
+}
+
+TEST_CASE("--set comes after the scenario's own set, and can replace what the scenario sweeps",
+          "[scenarios]") {
+  const std::string text = kRun + "set: {a: 1}\nsweep: {w: [1], strategy.bucket: [2, 3]}\n";
+  const Scenario scenario =
+      scenario_of(text, {"a=2", "sweep.w=[5, 6]", "sweep.strategy.bucket=[tensor]", "name=t"});
+  CHECK(scenario.name == "t");
+  REQUIRE(scenario.settings.size() == 2);
+  CHECK(scenario.settings[0].value.text == "1");
+  CHECK(scenario.settings[1].value.text == "2");
+  REQUIRE(scenario.points.size() == 2);
+  CHECK(scenario.points[0].name == "w=5, strategy.bucket=tensor");
+  CHECK(scenario.points[1].name == "w=6, strategy.bucket=tensor");
+}
+
+TEST_CASE("--set can add a swept key to a sweep, a part of one, or a scenario without any", "[scenarios]") {
+  CHECK(scenario_of(kRun, {"sweep.a.b=[1, 2]"}).points.at(1).name == "a.b=2");
+  CHECK(scenario_of(kRun + "sweep: {w: [1]}\n", {"sweep.a.b=[1, 2]"}).points.at(1).name == "w=1, a.b=2");
+  const Scenario parts = scenario_of(kRun + "sweep: [{w: [1]}, {a.b: [1]}]\n", {"sweep[1].a.b=[7]"});
+  CHECK(parts.points.at(0).name == "w=1");
+  CHECK(parts.points.at(1).name == "a.b=7");
+}
+
+TEST_CASE("a scenario that cannot be says where and why", "[scenarios][errors]") {
+  CHECK_THROWS_WITH(scenario_of("- 1\n"), "s.yaml:1:1: expected a scenario, a mapping, got a list");
+  CHECK_THROWS_WITH(scenario_of("workers: 1\n"),
+                    "s.yaml:1:1: name: missing (expected a name for the results)");
+  for (const char* name : {"A", "a b", "../x", "a/b", "$(touch", "`id`"}) {
+    CHECK_THROWS_WITH(
+        scenario_of(std::string("name: '") + name + "'\n"),
+        std::string("s.yaml:1:7: name: expected small letters, digits, - and _ (it names the results "
+                    "folder), got \"") +
+            name + "\"");
+  }
+  const std::string swept = kRun + "sweep: {w: [1], a.b: [2]}\n";
+  CHECK_THROWS_WITH(
+      scenario_of(swept + "set: {w: 2}\n"),
+      "s.yaml:4:10: w: is swept by the scenario; set sweep instead, such as 'sweep={w: [...]}'");
+  CHECK_THROWS_WITH(
+      scenario_of(swept, {"a.b=2"}),
+      "--set a.b=2: a.b: is swept by the scenario; set sweep instead, such as 'sweep={a.b: [...]}'");
+  CHECK_THROWS_AS(read_scenario("/nowhere/s.yaml", {}), InputError);
+}
+
+TEST_CASE("an assumption is linear or logarithmic in its range and keeps its unit", "[scenarios]") {
+  const Assumption linear = assumption_of("range: [1 us, 3 us], why: w");
+  CHECK(assumed_value(linear, 0).value.text == "1 us");
+  CHECK(assumed_value(linear, 0.25).value.text == "1.5 us");
+  CHECK(assumed_value(linear, 0.5).path == "k");
+  const Assumption logarithmic = assumption_of("range: [1 GB/s, 4 GB/s], law: log-uniform, why: w");
+  CHECK(assumed_value(logarithmic, 0).value.text == "1 GB/s");
+  CHECK(assumed_value(logarithmic, 0.5).value.text == "2 GB/s");
+  const Assumption plain = assumption_of("range: [-1, 1], law: uniform, why: w");
+  CHECK(assumed_value(plain, 0.75).value.text == "0.5");
+  CHECK(assumed_value(plain, 0.75).value.place.line == 4);
+}
+
+TEST_CASE("an assumption that cannot be says where and why", "[scenarios][errors]") {
+  const auto refused = [](const std::string& keys, const std::string& message) {
+    CHECK_THROWS_WITH(scenario_of(assumed(keys)), "s.yaml:" + message);
+  };
+  refused("range: [1 us, 3 us]", "4:5: assumed[0].why: missing (expected the reason for this range)");
+  refused("why: w", "4:5: assumed[0].range: missing (expected [low, high])");
+  refused("range: [1 us], why: w", "4:21: assumed[0].range: expected two values, [low, high], got a list");
+  refused("range: [1 us, 3 ms], why: w",
+          "4:21: assumed[0].range: expected two values of the same unit, got a list");
+  refused("range: [3 us, 1 us], why: w",
+          "4:21: assumed[0].range: expected the lower value first, got a list");
+  refused("range: [1 us, 1 us], why: w",
+          "4:21: assumed[0].range: expected the lower value first, got a list");
+  refused("range: [fast, 3], why: w",
+          "4:22: assumed[0].range[0]: expected a number, or a number and a unit, got \"fast\"");
+  refused("range: [0 us, 3 us], law: log-uniform, why: w",
+          "4:21: assumed[0].range: expected values > 0 for log-uniform, got a list");
+  refused("range: [1, 3], law: normal, why: w",
+          "4:34: assumed[0].law: expected one of uniform, log-uniform, got \"normal\"");
+  refused(
+      "rnage: [1, 3], why: w",
+      "4:14: assumed[0].rnage: unknown key (expected one of: key, range, law, why); did you mean \"range\"?");
+}
+
+TEST_CASE("a calibration keeps its bracket, point and figure in SI units", "[scenarios]") {
+  const Scenario scenario = scenario_of(
+      kRun +
+      "calibrate: [{key: k, range: [0 ms, 5 ms], point: {w: 8}, column: step_seconds, value: 231.8 ms, "
+      "source: x}]\n");
+  const Feed& feed = scenario.calibrations.at(0);
+  CHECK(feed.range.high == 5);
+  CHECK(feed.range.unit == " ms");
+  CHECK(feed.point.at(0).path == "w");
+  CHECK(feed.value == Approx(0.2318).epsilon(1e-12));
+}
+
+TEST_CASE("a calibration that cannot be says where and why", "[scenarios][errors]") {
+  const std::string start = kRun + "calibrate: [{key: k, range: [0 s, 1 s], column: c, ";
+  CHECK_THROWS_WITH(scenario_of(start + "value: 2 s, source: x}]\n"),
+                    "s.yaml:3:13: calibrate[0].point: missing (expected the values of one point)");
+  CHECK_THROWS_WITH(scenario_of(start + "point: {}, source: x}]\n"),
+                    "s.yaml:3:13: calibrate[0].value: missing (expected the figure that is fed in)");
+  CHECK_THROWS_WITH(scenario_of(start + "point: {}, value: 2 s}]\n"),
+                    "s.yaml:3:13: calibrate[0].source: missing (expected where the figure is from)");
+  CHECK_THROWS_WITH(
+      scenario_of(start + "point: {}, value: 2 pints, source: x}]\n"),
+      "s.yaml:3:70: calibrate[0].value: expected a number, or one with a unit of time, bytes or bytes a "
+      "second, got \"2 pints\"");
+}
+
+TEST_CASE("a published figure keeps its kind, relation and tolerance", "[scenarios]") {
+  const Scenario bound =
+      scenario_of(published("kind: bound, relation: at_least, value: 3 MiB, tolerance: 0.5"));
+  CHECK(bound.published.at(0).relation == "at_least");
+  CHECK(bound.published.at(0).value == 3.0 * 1024 * 1024);
+  CHECK(bound.published.at(0).tolerance == 0.5);
+  const Scenario trend = scenario_of(published("kind: trend, relation: more_than, over: {w: 2}"));
+  CHECK(trend.published.at(0).over.at(0).value.text == "2");
+}
+
+TEST_CASE("a published figure that cannot be says where and why", "[scenarios][errors]") {
+  const auto refused = [](const std::string& figure, const std::string& message) {
+    CHECK_THROWS_WITH(scenario_of(published(figure)), "s.yaml:" + message);
+  };
+  refused("kind: measured, value: 1",
+          "4:45: published[0].kind: expected one of predicted, fitted, bound, trend, got \"measured\"");
+  refused("value: 1", "4:5: published[0].kind: missing (expected predicted, fitted, bound or trend)");
+  refused("kind: predicted", "4:5: published[0].value: missing (expected the published figure)");
+  refused("kind: bound, value: 1", "4:5: published[0].relation: missing (expected at_most or at_least)");
+  refused("kind: bound, relation: atmost, value: 1",
+          "4:62: published[0].relation: expected one of at_most, at_least, got \"atmost\"; did you mean "
+          "\"at_most\"?");
+  refused("kind: trend, relation: less_than",
+          "4:5: published[0].over: missing (expected the point that it is "
+          "compared with)");
+  refused("kind: trend",
+          "4:5: published[0].relation: missing (expected less_than or more_than, of the point `over`)");
+  refused("kind: predicted, value: 1, tolerance: 11",
+          "4:77: published[0].tolerance: expected a number from 0 to 10, got \"11\"");
+}
