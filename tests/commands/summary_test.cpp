@@ -89,7 +89,7 @@ TEST_CASE("results have the swept keys, the median over draws and its interval",
   CHECK(row.number("step_seconds_low") == 11);
   CHECK(row.number("step_seconds_high") == 29);
   CHECK(row.text("communication_form") == "fluid");
-  CHECK(row.text("bottleneck") == "compute (10 %)");
+  CHECK(row.text("bottleneck") == "compute (100 %)");
   CHECK_FALSE(row.number("efficiency_low"));
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("an assignment that cannot be is refused at its place", "[scenarios][e
                     "f.yaml:1:13: a.scalar.k: there is no such key");
 }
 
-TEST_CASE("--set takes the text after the first = as YAML", "[scenarios]") {
+TEST_CASE("the option --set takes the text after the first = as YAML", "[scenarios]") {
   const Assignment list = parse_assignment("sweep.workers=[1, 2]");
   CHECK(list.path == "sweep.workers");
   REQUIRE(list.value.items.size() == 2);
@@ -74,7 +74,7 @@ TEST_CASE("--set takes the text after the first = as YAML", "[scenarios]") {
   CHECK(to_string(parse_assignment("a={k: v}").value.find("k")->place) == "--set a={k: v}");
 }
 
-TEST_CASE("--set without a key that can be says what it should look like", "[scenarios][errors]") {
+TEST_CASE("the option --set without a key that can be says what it should look like", "[scenarios][errors]") {
   for (const char* text :
        {"", "x", "=3", ".a=3", "a.=3", "a..b=3", "[0]=3", "a[0=3", "a[x]=3", "a[-1]=3", "a[0]b=3"}) {
     CHECK_THROWS_WITH(parse_assignment(text), std::string("--set ") + text +

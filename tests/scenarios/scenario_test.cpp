@@ -47,7 +47,7 @@ TEST_CASE("the document of a run keeps every key but those of the scenario", "[s
   CHECK(scenario.settings.at(0).path == "b");
 }
 
-TEST_CASE("--set comes after the scenario's own set, and can replace what the scenario sweeps",
+TEST_CASE("the option --set comes after the scenario's own set, and can replace what the scenario sweeps",
           "[scenarios]") {
   const std::string text = kRun + "set: {a: 1}\nsweep: {w: [1], strategy.bucket: [2, 3]}\n";
   const Scenario scenario =
@@ -61,7 +61,8 @@ TEST_CASE("--set comes after the scenario's own set, and can replace what the sc
   CHECK(scenario.points[1].name == "w=6, strategy.bucket=tensor");
 }
 
-TEST_CASE("--set can add a swept key to a sweep, a part of one, or a scenario without any", "[scenarios]") {
+TEST_CASE("the option --set can add a swept key to a sweep, a part of one, or a scenario without any",
+          "[scenarios]") {
   CHECK(scenario_of(kRun, {"sweep.a.b=[1, 2]"}).points.at(1).name == "a.b=2");
   CHECK(scenario_of(kRun + "sweep: {w: [1]}\n", {"sweep.a.b=[1, 2]"}).points.at(1).name == "w=1, a.b=2");
   const Scenario parts = scenario_of(kRun + "sweep: [{w: [1]}, {a.b: [1]}]\n", {"sweep[1].a.b=[7]"});
