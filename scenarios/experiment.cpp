@@ -196,7 +196,7 @@ void read_memory(const YamlMap& map, const StrategyOptions& options, Experiment&
   MemoryOptions memory;
   memory.batch = experiment.batch_per_worker / experiment.strategy.micro_batches;
   if (options.half_gradients) memory.precision = MemoryOptions::Precision::mixed;
-  if (options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
+  if (options.synchronous.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
   if (const auto value = map.maybe("memory")) {
     const YamlMap keys = value->map({"optimizer", "in_place", "free_error_signals", "workspace"});
     if (const auto named = keys.maybe("optimizer")) {

@@ -48,7 +48,7 @@ StrategyOptions read_strategy(const YamlValue& value) {
   if (const auto times = map.maybe("accumulation"))
     run.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
   if (const auto sync = map.maybe("synchronized_batch_norm")) run.synchronized_batch_norm = sync->boolean();
-  if (const auto again = map.maybe("recompute")) options.recompute = run.recompute = again->boolean();
+  if (const auto again = map.maybe("recompute")) run.recompute = again->boolean();
   if (const auto wait = map.maybe("host_synchronization")) run.host_synchronization = wait->seconds();
   if (const auto overhead = map.maybe("step_overhead")) run.step_overhead = overhead->seconds();
   if (const auto factor = map.maybe("compute_factor")) options.compute_factor = factor->number(1e-6, 1e6);

@@ -13,7 +13,6 @@ struct StrategyOptions {
   Bytes bucket{26214400};       ///< gradients that travel together; 0: each array alone
   double compute_factor = 1;    ///< on all layer times
   bool half_gradients = false;  ///< gradients and activations of 2 bytes
-  bool recompute = false;
 };
 
 StrategyOptions read_strategy(const YamlValue& value);

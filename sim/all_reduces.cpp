@@ -103,7 +103,7 @@ std::unique_ptr<SimNetwork> AllReduces::with_chosen(Form form) {
   std::map<const Schedule*, int> added;
   for (auto& [buffer, chosen] : chosen_) {
     const auto [found, is_new] = added.try_emplace(chosen.schedule.get(), 0);
-    if (is_new) found->second = network->add(chosen.schedule, placement_);
+    if (is_new) found->second = network->add(network_->pattern(chosen.pattern));
     chosen.pattern = found->second;
   }
   return network;

@@ -41,11 +41,10 @@ void CollectiveQueue::start(std::size_t index) {
   const int pattern = options_.pattern(collective.buffer);
   if (pattern < 0) return engine.at(started, [this, index, started] { finish(index, started); });
   if (options_.kind == SimOperation::Kind::all_reduce) clock_.communication(+1);
-  network_.play(pattern, collective.buffer, options_.segments(pattern, collective.buffer),
-                [this, index, started] {
-                  if (options_.kind == SimOperation::Kind::all_reduce) clock_.communication(-1);
-                  finish(index, started);
-                });
+  network_.play(pattern, collective.buffer, options_.segments, [this, index, started] {
+    if (options_.kind == SimOperation::Kind::all_reduce) clock_.communication(-1);
+    finish(index, started);
+  });
 }
 
 void CollectiveQueue::finish(std::size_t index, double started) {

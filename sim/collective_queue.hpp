@@ -24,11 +24,11 @@ class CollectiveQueue {
  public:
   struct Options {
     SimOperation::Kind kind{};
-    int members = 1;                          ///< of the group
-    int streams = 1;                          ///< the n-th collective runs in stream n mod streams, in order
-    int in_flight = 1;                        ///< at most so many at once
-    std::function<int(Bytes)> pattern;        ///< of the network; negative: takes no time
-    std::function<int(int, Bytes)> segments;  ///< to cut a pattern's phases into
+    int members = 1;                    ///< of the group
+    int streams = 1;                    ///< the n-th collective runs in stream n mod streams, in order
+    int in_flight = 1;                  ///< at most so many at once
+    std::function<int(Bytes)> pattern;  ///< of the network; negative: takes no time
+    int segments = 1;                   ///< to cut a pattern's phases into
   };
 
   CollectiveQueue(SimNetwork& network, ComputeClock& clock, Options options);

@@ -7,6 +7,10 @@ namespace stepcast {
 int SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
   Pattern pattern{std::move(schedule), std::move(placement), {}};
   pattern.phases = usage_of(*pattern.schedule, pattern.placement);
+  return add(std::move(pattern));
+}
+
+int SimNetwork::add(Pattern pattern) {
   patterns_.push_back(std::move(pattern));
   return static_cast<int>(patterns_.size()) - 1;
 }

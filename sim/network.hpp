@@ -28,7 +28,8 @@ class SimNetwork {
       : bandwidths_(std::move(bandwidths)), form_(form) {}
 
   int add(std::shared_ptr<const Schedule> schedule, Placement placement);  ///< returns the pattern's number
-  double uncontended(int pattern, Bytes buffer) const;                     ///< seconds alone on the network
+  int add(Pattern pattern);                             ///< one whose links another network has worked out
+  double uncontended(int pattern, Bytes buffer) const;  ///< seconds alone on the network
   /// Seconds of the fixed part (latencies and overheads) of `uncontended`.
   double latency(int pattern, Bytes buffer) const;
 

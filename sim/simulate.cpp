@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <stdexcept>
 
 #include "sim/all_reduces.hpp"
@@ -59,7 +58,7 @@ CollectiveQueue::Options all_reduce_options(const Simulation& simulation, const 
   options.streams = simulation.communication.streams;
   options.in_flight = simulation.communication.in_flight;
   options.pattern = [&all_reduces](Bytes buffer) { return all_reduces.pattern(buffer); };
-  options.segments = [segments = all_reduces.segments()](int, Bytes) { return segments; };
+  options.segments = all_reduces.segments();
   return options;
 }
 
@@ -68,7 +67,6 @@ CollectiveQueue::Options load_options(const Simulation& simulation, int pattern)
   options.kind = SimOperation::Kind::load;
   options.members = static_cast<int>(simulation.devices.size());
   options.pattern = [pattern](Bytes) { return pattern; };
-  options.segments = [](int, Bytes) { return 1; };
   return options;
 }
 
