@@ -13,6 +13,8 @@
 namespace stepcast {
 namespace {
 
+constexpr std::size_t kShortList = 8;  // keys that one line holds beside a suggestion
+
 std::string got(const YamlNode& node) {
   switch (node.kind) {
     case YamlNode::Kind::nothing:
@@ -34,6 +36,14 @@ std::string child_path(const std::string& parent, std::string_view key) {
 std::string suggestion(std::string_view text, const std::vector<std::string>& words) {
   const std::string nearest = nearest_word(text, words);
   return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
+}
+
+/// What may stand in place of an unknown key: the nearest known one; all, where that is short or none is
+/// near.
+std::string instead_of(std::string_view key, const std::vector<std::string>& known) {
+  const std::string nearest = suggestion(key, known);
+  if (!nearest.empty() && known.size() > kShortList) return nearest;
+  return fmt::format("{} (expected one of: {})", nearest, fmt::join(known, ", "));
 }
 
 double quantity(const YamlValue& value, Dimension dimension, double low, std::string_view bound) {
@@ -150,9 +160,8 @@ YamlMap YamlValue::map(std::vector<std::string> known_keys) const {
     expected(fmt::format("a mapping with keys {}", fmt::join(known_keys, ", ")));
   for (const auto& [key, value] : node_->entries) {
     if (std::find(known_keys.begin(), known_keys.end(), key.text) != known_keys.end()) continue;
-    throw InputError(fmt::format("{}: {}: unknown key (expected one of: {}){}", to_string(key.place),
-                                 child_path(path_, key.text), fmt::join(known_keys, ", "),
-                                 suggestion(key.text, known_keys)));
+    throw InputError(fmt::format("{}: {}: unknown key{}", to_string(key.place), child_path(path_, key.text),
+                                 instead_of(key.text, known_keys)));
   }
   return YamlMap(*this);
 }

@@ -36,8 +36,8 @@ TEST_CASE("unknown keys are refused with the nearest known key, missing keys wit
   const YamlNode root = parse_yaml("link:\n  bandwith: 1 GB/s\n", "f.yaml");
   const YamlValue value(root, "");
   CHECK_THROWS_WITH(value.map({"link"}).at("link").map({"bandwidth", "latency"}),
-                    "f.yaml:2:3: link.bandwith: unknown key (expected one of: bandwidth, latency); did you "
-                    "mean \"bandwidth\"?");
+                    "f.yaml:2:3: link.bandwith: unknown key; did you mean \"bandwidth\"? (expected one of: "
+                    "bandwidth, latency)");
   CHECK_THROWS_WITH(value.any_map().at("nodes", "an integer >= 1"),
                     "f.yaml:1:1: nodes: missing (expected an integer >= 1)");
 }

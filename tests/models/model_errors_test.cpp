@@ -25,9 +25,8 @@ TEST_CASE("read_model says where and what it expected", "[models][errors]") {
   };
   const auto edit = GENERATE(values<Case>({
       {"pad: 1", "pads: 1",
-       "m.yaml:5:57: layers[0].pads: unknown key (expected one of: name, kind, inputs, filters, kernel, "
-       "stride, pad, "
-       "bias); did you mean \"pad\"?"},
+       "m.yaml:5:57: layers[0].pads: unknown key; did you mean \"pad\"? (expected one of: name, kind, "
+       "inputs, filters, kernel, stride, pad, bias)"},
       {"kernel: 3", "kernel: 0",
        "m.yaml:5:54: layers[0].kernel: expected an integer from 1 to 1000000, got \"0\""},
       {"kernel: 3", "kernel: 11",

@@ -80,8 +80,8 @@ TEST_CASE("a sweep that cannot be says where and why", "[scenarios][errors]") {
   CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8, step: 0}}"),
                     "s.yaml:1:28: sweep.w.step: expected an integer from 1 to 1000000000, got \"0\"");
   CHECK_THROWS_WITH(sweep_of("{w: {from: 1, two: 8}}"),
-                    "s.yaml:1:15: sweep.w.two: unknown key (expected one of: from, to, times, step); did you "
-                    "mean \"to\"?");
+                    "s.yaml:1:15: sweep.w.two: unknown key; did you mean \"to\"? (expected one of: from, to, "
+                    "times, step)");
   CHECK_THROWS_WITH(sweep_of("{w: {to: 8, step: 1}}"),
                     "s.yaml:1:5: sweep.w.from: missing (expected an integer)");
 }
