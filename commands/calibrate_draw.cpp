@@ -64,7 +64,10 @@ std::vector<double> calibrated_values(const Scenario& scenario, const std::vecto
     const auto difference = [&](double x) {
       std::vector<double> tried = found;
       tried.push_back(x);
-      return simulated(scenario, feed, values_of(scenario, feed.point, inputs, tried), library) - feed.value;
+      const auto at = [&](const std::vector<Assignment>& point) {
+        return simulated(scenario, feed, values_of(scenario, point, inputs, tried), library);
+      };
+      return (feed.over.empty() ? at(feed.point) : at(feed.point) / at(feed.over)) - feed.value;
     };
     found.push_back(zero_between(feed.range.low, feed.range.high, feed.value, difference));
   }

@@ -42,11 +42,16 @@ std::vector<double> figures(const Published& published, const Simulations& all, 
   return values;
 }
 
-/// What the column would be if throughput grew with the workers from the smallest point of the series.
-std::optional<double> ideal(const Published& published, const Simulations& all, std::size_t point) {
+/// What the column would be if throughput grew with the workers: from the other point of a ratio, else from
+/// the smallest point of the series.
+std::optional<double> ideal(const Published& published, const Simulations& all, std::size_t point,
+                            std::size_t over) {
   const Row& row = all.rows.front()[point];
   const double efficiency = row.number("efficiency").value_or(1);
-  if (!published.over.empty()) return std::nullopt;
+  if (!published.over.empty()) {
+    if (published.column != "samples_per_second") return std::nullopt;
+    return *row.number("workers") / *all.rows.front()[over].number("workers");
+  }
   const auto value = quantile(over_draws(all, point, published.column), 0.5);
   if (published.column == "step_seconds" || published.column == "epoch_seconds" ||
       published.column == "training_hours" || published.column == "sweep_minutes") {
@@ -90,7 +95,7 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
   }
   figure.value = published.value;
   forecast.median = interval.median;
-  forecast.ideal = ideal(published, all, point);
+  forecast.ideal = ideal(published, all, point, over);
   if (values.size() > 1) {
     forecast.low = interval.low;
     forecast.high = interval.high;

@@ -89,8 +89,9 @@ Experiment checked(const Scenario& scenario, const std::vector<std::size_t>& poi
 void print_assumptions(const Outputs& outputs, const Simulations& all, const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.calibrations.size(); ++i) {
     const Feed& feed = scenario.calibrations[i];
-    fmt::print("calibrated: {} = {:.4g}{} meets {} = {:.4g} at {}\n", feed.range.key,
-               all.calibrated.front()[i], feed.range.unit, feed.column, feed.value, point_name(feed.point));
+    fmt::print("calibrated: {} = {:.4g}{} meets {} = {:.4g} at {}{}\n", feed.range.key,
+               all.calibrated.front()[i], feed.range.unit, feed.column, feed.value, point_name(feed.point),
+               feed.over.empty() ? "" : " / " + point_name(feed.over));
   }
   if (outputs.sensitivity.empty()) return;
   fmt::print("step time at {}: share of the variance that each assumption explains\n",

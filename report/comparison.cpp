@@ -20,6 +20,15 @@ Key key_of(const Row& row, const std::vector<std::string>& by) {
   return key;
 }
 
+using ErrorsByScenario = std::map<std::string, std::vector<double>>;
+
+/// Of the median |error| of each scenario.
+ErrorSummary summarized_medians(const ErrorsByScenario& errors) {
+  std::vector<double> medians;
+  for (const auto& [scenario, of_rows] : errors) medians.push_back(summarized(of_rows).median);
+  return summarized(medians);
+}
+
 }  // namespace
 
 ErrorSummary summarized(const std::vector<double>& errors) {
@@ -33,16 +42,21 @@ PublishedSummary summarized(const std::vector<PublishedRow>& rows) {
   PublishedSummary summary;
   std::vector<double> errors;
   std::vector<double> ideal;
+  ErrorsByScenario by_scenario, ideal_by_scenario;
   for (const PublishedRow& row : rows) {
     if (row.figure.kind != PublishedKind::predicted) continue;
     if (row.error) errors.push_back(*row.error);
+    if (row.error) by_scenario[row.figure.scenario].push_back(*row.error);
     if (row.ideal_scaling_error) ideal.push_back(*row.ideal_scaling_error);
+    if (row.ideal_scaling_error) ideal_by_scenario[row.figure.scenario].push_back(*row.ideal_scaling_error);
     const bool interval = row.forecast.low && row.forecast.high && row.inside;
     summary.with_interval += interval ? 1 : 0;
     summary.inside_interval += interval && *row.inside ? 1 : 0;
   }
   summary.error = summarized(errors);
   summary.ideal_scaling = summarized(ideal);
+  summary.by_experiment = summarized_medians(by_scenario);
+  summary.ideal_by_experiment = summarized_medians(ideal_by_scenario);
   return summary;
 }
 
@@ -58,6 +72,16 @@ std::string to_string(const PublishedSummary& summary) {
   }
   if (summary.ideal_scaling.count > 0) {
     text += fmt::format("; ideal scaling: median {:.1f} %", 100 * summary.ideal_scaling.median);
+  }
+  const ErrorSummary &experiments = summary.by_experiment, &ideal = summary.ideal_by_experiment;
+  if (experiments.count > 1) {
+    text +=
+        fmt::format("\none number an experiment (the median of its rows): |error| median over {} {:.1f} %",
+                    experiments.count, 100 * experiments.median);
+    if (ideal.count > 0) {
+      text += fmt::format("; ideal scaling, over the {} where it says anything: {:.1f} %", ideal.count,
+                          100 * ideal.median);
+    }
   }
   return text;
 }

@@ -26,9 +26,11 @@ ErrorSummary summarized(const std::vector<double>& errors);
 /// Of the rows of kind `predicted`; the others were fitted or carry no error.
 struct PublishedSummary {
   ErrorSummary error;
-  ErrorSummary ideal_scaling;       ///< what ideal scaling would have missed by, on the same rows
-  std::size_t with_interval = 0;    ///< rows that have a forecast interval
-  std::size_t inside_interval = 0;  ///< of these, rows whose published value lies inside
+  ErrorSummary ideal_scaling;  ///< what ideal scaling would have missed by, on rows where it says anything
+  ErrorSummary by_experiment;  ///< one number a scenario: the median |error| of its rows
+  ErrorSummary ideal_by_experiment;  ///< the same of ideal scaling
+  std::size_t with_interval = 0;     ///< rows that have a forecast interval
+  std::size_t inside_interval = 0;   ///< of these, rows whose published value lies inside
 };
 
 PublishedSummary summarized(const std::vector<PublishedRow>& rows);

@@ -9,6 +9,8 @@
 namespace stepcast {
 namespace {
 
+constexpr double kFitted = 1e-3;  // of a figure that was fed in; calibration stops at 1e-5
+
 std::optional<double> relative_error(std::optional<double> value, std::optional<double> reference) {
   if (!value || !reference || *reference == 0) return std::nullopt;
   return *value / *reference - 1;
@@ -21,6 +23,8 @@ std::optional<bool> is_inside(const PublishedFigure& figure, const Forecast& for
   const double slack = std::abs(*figure.value) * figure.tolerance.value_or(0);
   if (figure.relation == Relation::at_most) return *forecast.median <= *figure.value + slack;
   if (figure.relation == Relation::at_least) return *forecast.median >= *figure.value - slack;
+  if (figure.kind == PublishedKind::fitted && error)
+    return std::abs(*error) <= figure.tolerance.value_or(kFitted);
   if (forecast.low && forecast.high) return *forecast.low <= *figure.value && *figure.value <= *forecast.high;
   if (error && figure.tolerance) return std::abs(*error) <= *figure.tolerance;
   return std::nullopt;

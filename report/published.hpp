@@ -53,10 +53,10 @@ struct PublishedRow {
   std::optional<double> ideal_scaling_error = {};  ///< ideal / published - 1
 };
 
-/// Holds a forecast against a published figure. `inside` is, for predicted and fitted figures, whether the
-/// value lies in the interval [low, high] or, without one, |error| <= tolerance; for a bound, whether the
-/// median keeps it, give or take the tolerance; for a trend, whether it holds. Nothing where that cannot be
-/// said.
+/// Holds a forecast against a published figure. `inside` is, for predicted figures, whether the value lies in
+/// the interval [low, high] or, without one, |error| <= tolerance; for fitted ones, whether |error| <=
+/// tolerance (0.1 % without one); for a bound, whether the median keeps it, give or take the tolerance; for a
+/// trend, whether it holds. Nothing where that cannot be said.
 PublishedRow compared(const PublishedFigure& figure, const Forecast& forecast);
 
 /// published.csv: scenario, point, column, kind, relation (`=`, `<=`, `>=` or a trend in words), predicted,

@@ -70,10 +70,11 @@ double figure_of(const YamlValue& value) {
 }
 
 Feed read_feed(const YamlValue& value) {
-  const YamlMap map = value.map({"key", "range", "point", "column", "value", "source"});
+  const YamlMap map = value.map({"key", "range", "point", "over", "column", "value", "source"});
   Feed feed;
   feed.range = read_range(map);
   feed.point = read_point(map.at("point", "the values of one point"));
+  if (const auto over = map.maybe("over")) feed.over = read_point(*over);
   feed.column = map.at("column", "a column of results.csv").text();
   feed.value = figure_of(map.at("value", "the figure that is fed in"));
   feed.source = map.at("source", "where the figure is from").text();

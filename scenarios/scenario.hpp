@@ -28,10 +28,12 @@ struct Assumption {
 /// The value of an assumption for `u` in [0, 1): what the scenario gets to read.
 Assignment assumed_value(const Assumption& assumption, double u);
 
-/// One point whose figure is fed in: `key` is set so that `column` of the point becomes `value`.
+/// A figure that is fed in: `key` is set so that `column` of the point, or its ratio to that of `over`,
+/// becomes `value`.
 struct Feed {
   Assumption range;  ///< bracket in which the key is searched, and its key; law and reason unused
   std::vector<Assignment> point;
+  std::vector<Assignment> over;  ///< empty: no ratio
   std::string column;
   double value = 0;
   std::string source;

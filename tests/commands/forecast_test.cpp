@@ -183,6 +183,20 @@ TEST_CASE("a calibrated key meets its figure", "[commands]") {
   CHECK(found[0] == Approx(60 - 1e3 * layers).epsilon(1e-3));
 }
 
+TEST_CASE("a calibrated key meets a ratio of two points", "[commands]") {
+  const std::string text = kTiny +
+                           "set: {noise.sigma: 0}\ncalibrate: [{key: strategy.step_overhead, range: [0 ms, "
+                           "1000 ms], point: {batch_per_worker: 128}, over: {batch_per_worker: 64}, column: "
+                           "step_seconds, value: 1.5, source: none}]\nworkers: 1\n"
+                           "sweep: {batch_per_worker: [64, 128]}\n";
+  const Simulations all = forecast_of(text, 1);
+  const double small = all.rows[0][0].number("step_seconds").value();
+  CHECK(all.rows[0][1].number("step_seconds").value() / small == Approx(1.5).epsilon(1e-4));
+  const double overhead = 1e-3 * all.calibrated.at(0).at(0);
+  CHECK(overhead > 0.3 * small);  // half of the smaller step, if the other layers take twice as long
+  CHECK(overhead < 0.7 * small);
+}
+
 TEST_CASE("a figure that cannot be met takes the nearer end of the range", "[commands]") {
   CHECK(calibrated(fed_in("1 ms")) == std::vector<double>{0});
   CHECK(calibrated(fed_in("9 s")) == std::vector<double>{50});

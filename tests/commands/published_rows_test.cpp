@@ -81,6 +81,15 @@ TEST_CASE("a figure over another point is their ratio", "[commands]") {
   CHECK_FALSE(row.forecast.ideal);
 }
 
+TEST_CASE("ideal scaling multiplies a ratio of throughputs by that of the workers", "[commands]") {
+  Published published = figure("predicted", "", 1.6);
+  published.column = "samples_per_second";
+  published.over = {value_of("workers", "8")};
+  const PublishedRow row = compare(published, draw_of(3));
+  CHECK(row.forecast.ideal == Approx(2));
+  CHECK(row.ideal_scaling_error == Approx(0.25));
+}
+
 TEST_CASE("a bound is kept or not", "[commands]") {
   CHECK(compare(figure("bound", "at_most", 3.1), draw_of(3)).inside == true);
   CHECK(compare(figure("bound", "at_most", 2.9), draw_of(3)).inside == false);

@@ -97,6 +97,27 @@ TEST_CASE("only predicted rows enter the statistics", "[report]") {
   CHECK(to_string(summarized(std::vector<PublishedRow>{})) == "no predicted figure to compare with");
 }
 
+TEST_CASE("every experiment counts once: by the median of its rows", "[report]") {
+  std::vector<PublishedRow> rows;
+  const auto add = [&rows](const char* scenario, double predicted, std::optional<double> ideal) {
+    PublishedFigure one = figure(PublishedKind::predicted, 100);
+    one.scenario = scenario;
+    rows.push_back(compared(one, {.median = predicted, .ideal = ideal}));
+  };
+  for (const double predicted : {101, 102, 103}) add("many", predicted, 110);  // counts as 2 %
+  add("bad", 150, {});
+  add("fair", 94, 120);
+  const auto summary = summarized(rows);
+  CHECK(summary.by_experiment.count == 3);
+  CHECK(summary.by_experiment.median == Approx(0.06));
+  CHECK(summary.ideal_by_experiment.count == 2);
+  CHECK(summary.ideal_by_experiment.median == Approx(0.15));
+  CHECK_THAT(to_string(summary),
+             Catch::Matchers::EndsWith(
+                 "\none number an experiment (the median of its rows): |error| median over 3 6.0 %; ideal "
+                 "scaling, over the 2 where it says anything: 15.0 %"));
+}
+
 TEST_CASE("two result files are joined by point", "[report]") {
   const auto results = [](std::vector<std::pair<std::string, double>> points) {
     Results out{"s", {}};

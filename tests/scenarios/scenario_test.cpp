@@ -125,7 +125,7 @@ TEST_CASE("an assumption that cannot be says where and why", "[scenarios][errors
           "4:34: assumed[0].law: expected one of uniform, log-uniform, got \"normal\"");
   refused(
       "rnage: [1, 3], why: w",
-      "4:14: assumed[0].rnage: unknown key (expected one of: key, range, law, why); did you mean \"range\"?");
+      "4:14: assumed[0].rnage: unknown key; did you mean \"range\"? (expected one of: key, range, law, why)");
 }
 
 TEST_CASE("a calibration keeps its bracket, point and figure in SI units", "[scenarios]") {
@@ -138,6 +138,11 @@ TEST_CASE("a calibration keeps its bracket, point and figure in SI units", "[sce
   CHECK(feed.range.unit == " ms");
   CHECK(feed.point.at(0).path == "w");
   CHECK(feed.value == Approx(0.2318).epsilon(1e-12));
+  CHECK(feed.over.empty());
+  const Scenario ratio = scenario_of(
+      kRun +
+      "calibrate: [{key: k, range: [0, 5], point: {w: 8}, over: {w: 1}, column: c, value: 2, source: x}]\n");
+  CHECK(ratio.calibrations.at(0).over.at(0).value.text == "1");
 }
 
 TEST_CASE("a calibration that cannot be says where and why", "[scenarios][errors]") {
