@@ -14,6 +14,7 @@ namespace stepcast {
 struct Call {
   int collective = -1;  ///< -1: none
   const char* what = "";
+  Seconds packing = {};  ///< of the device: what is sent into one buffer; and as long for what was received
 };
 
 /// Collectives around the passes of one layer, in order. A pass waits for each; halos travel beside the part

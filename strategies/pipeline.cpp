@@ -1,87 +1,76 @@
 #include "strategies/pipeline.hpp"
 
-#include <algorithm>
 #include <deque>
+
+#include "strategies/run_pass.hpp"
 
 namespace stepcast {
 namespace {
 
-constexpr int kActivations = 1;  // tags
-constexpr int kErrors = 2;
+// Tags of messages to a chunk: activations from below, error signals from above.
+int activations_tag(int chunk) {
+  return 1 + 2 * chunk;
+}
+int errors_tag(int chunk) {
+  return 2 + 2 * chunk;
+}
 
-Message carrying(int tag, Bytes size) {
+/// Waits for what a turn works on: input, activations or error signals.
+Part arrival(Worker& worker, const PipelineChunk& chunk, const Turn& turn, std::deque<Pending>& loads) {
+  const bool forward = turn.pass == Work::forward;
+  if (forward && chunk.previous < 0) {
+    loads.push_back(worker.start_load(worker.workload().input));
+    co_await worker.finished(std::move(loads.front()));
+    loads.pop_front();
+  } else if (forward) {
+    co_await worker.receive(activations_tag(turn.chunk), chunk.previous);
+  } else if (chunk.next >= 0) {
+    co_await worker.receive(errors_tag(turn.chunk), chunk.next);
+  }
+}
+
+/// Sends on what a turn has made.
+void send_on(Worker& worker, const PipelineChunk& chunk, Work pass, std::vector<Pending>& sent) {
+  const bool forward = pass == Work::forward;
+  const int role = forward ? chunk.next : chunk.previous;
+  if (role < 0) return;
   Message message;
-  message.tag = tag;
-  message.buffer = {Array::activations, {}, size};
-  return message;
+  message.tag = forward ? activations_tag(chunk.chunk_of_next) : errors_tag(chunk.chunk_of_previous);
+  message.buffer = {Array::activations, {}, forward ? chunk.to_next : chunk.from_previous};
+  sent.push_back(worker.start_send(role, message));
+}
+
+void start(Worker& worker, const std::vector<int>& collectives, std::vector<Pending>& pending) {
+  for (const int one : collectives) pending.push_back(worker.start_collective(one));
 }
 
 }  // namespace
 
-std::vector<Turn> turns(PipelineOrder order, int stage, int stages, int micro_batches) {
-  int ahead = micro_batches;  // forward turns before the first backward turn
-  if (order == PipelineOrder::naive) ahead = 1;
-  if (order == PipelineOrder::one_forward_one_backward) ahead = std::min(micro_batches, stages - stage);
-  std::vector<Turn> made;
-  for (int i = 0; i < ahead; ++i) made.push_back({Work::forward, i});
-  for (int i = 0; i < micro_batches; ++i) {
-    made.push_back({Work::backward, i});
-    if (ahead + i < micro_batches) made.push_back({Work::forward, ahead + i});
-  }
-  return made;
-}
-
-int most_in_flight(const std::vector<Turn>& turns) {
-  int held = 0, most = 0;
-  for (const Turn& turn : turns) {
-    held += turn.pass == Work::forward ? 1 : -1;
-    most = std::max(most, held);
-  }
-  return most;
-}
-
 Program pipeline_stage(Worker& worker, const PipelineStage& options) {
-  const Bytes input = worker.workload().input;
-  const Message activations = carrying(kActivations, options.to_next);
-  const Message errors = carrying(kErrors, options.from_previous);
-  const bool first = options.previous < 0, last = options.next < 0;
   std::deque<Pending> loads;
-  for (int ahead = 0; first && ahead < options.prefetch; ++ahead) loads.push_back(worker.start_load(input));
+  const bool first = options.chunks.front().previous < 0;
+  for (int ahead = 0; first && ahead < options.prefetch; ++ahead)
+    loads.push_back(worker.start_load(worker.workload().input));
 
   for (int step = 0; step < options.steps; ++step) {
     if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
-    std::vector<Pending> sent, sums;
-    for (std::size_t turn = 0; turn < options.turns.size(); ++turn) {
-      const Work pass = options.turns[turn].pass;
-      if (pass == Work::forward && first) {
-        loads.push_back(worker.start_load(input));
-        co_await worker.finished(std::move(loads.front()));
-        loads.pop_front();
-      }
-      if (pass == Work::forward && !first) co_await worker.receive(kActivations, options.previous);
-      if (pass == Work::backward && !last) co_await worker.receive(kErrors, options.next);
-      if (pass == Work::backward && options.recompute) co_await worker.forward(options.pieces);
-
-      for (const Stretch& stretch : options.passes.of(pass)) {
-        const bool exchanges = stretch.call.collective >= 0;
-        Pending exchange;
-        if (exchanges && options.exchange_overhead.value > 0)
-          co_await worker.pause(options.exchange_overhead);
-        if (exchanges) exchange = worker.start_collective(stretch.call.collective);
-        if (!stretch.beside.empty()) co_await worker.finished(worker.start_compute(pass, stretch.beside));
-        if (exchanges) co_await worker.finished(std::move(exchange));
-        if (!stretch.then.empty()) co_await worker.finished(worker.start_compute(pass, stretch.then));
-        for (const int sum : stretch.sums) {
-          if (turn + 1 == options.turns.size()) sums.push_back(worker.start_collective(sum));
-        }
-      }
-      if (pass == Work::forward && !last) sent.push_back(worker.start_send(options.next, activations));
-      if (pass == Work::backward && !first) sent.push_back(worker.start_send(options.previous, errors));
+    std::vector<Pending> sent, sums, gathered;
+    for (const Turn& turn : options.turns) {
+      const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(turn.chunk)];
+      co_await arrival(worker, chunk, turn, loads);
+      if (turn.pass == Work::backward && options.recompute) co_await worker.forward(chunk.pieces);
+      const bool last = turn.micro_batch + 1 == options.micro_batches;
+      const PassRun run{turn.pass, options.exchange_overhead, last || options.sum_every_micro_batch};
+      co_await run_pass(worker, chunk.passes, run, sums);
+      send_on(worker, chunk, turn.pass, sent);
     }
-    for (const int sum : options.sums) sums.push_back(worker.start_collective(sum));
+    for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.sums, sums);
     for (Pending& message : sent) co_await worker.finished(std::move(message));
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
-    co_await worker.finished(worker.start_compute(Work::update, options.pieces));
+    for (const PipelineChunk& chunk : options.chunks)
+      co_await worker.finished(worker.start_compute(Work::update, chunk.pieces));
+    for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.gathers, gathered);
+    for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
     worker.end_step();
   }
 }

@@ -3,63 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/stages.hpp"
-#include "models/trace_times.hpp"
 #include "strategies/communicator.hpp"
-#include "strategies/group_plan.hpp"
 #include "strategies/pipeline.hpp"
+#include "strategies/pipeline_options.hpp"
+#include "strategies/zero.hpp"
 
 namespace stepcast {
 namespace {
-
-struct PipelineOptions {
-  GroupOptions group;
-  int stages = 1, tensor = 1;
-  PipelineOrder order = PipelineOrder::one_forward_one_backward;
-  bool recompute = false;
-};
-
-PipelineOptions read_options(const YamlMap& map) {
-  PipelineOptions options;
-  options.group = read_group_options(map);
-  const auto count = [&](const char* key) { return static_cast<int>(map.at(key).integer(1, 100'000)); };
-  map.at("stages", "an integer >= 1");
-  options.stages = count("stages");
-  if (map.has("tensor")) options.tensor = count("tensor");
-  if (map.has("micro_batches")) options.group.micro_batches = count("micro_batches");
-  if (const auto order = map.maybe("schedule"))
-    options.order = static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b"}));
-  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
-  return options;
-}
-
-/// Stages that begin at the named layers, or those whose slowest takes least.
-Stages cut_into_stages(const YamlMap& map, const Setting& setting, const Trace& times, int stages) {
-  const auto named = map.maybe("cuts");
-  if (!named) {
-    std::vector<double> seconds;
-    for (const LayerTrace& layer : times.layers) {
-      seconds.push_back(median(layer.forward.seconds).value + median(layer.backward_data.seconds).value +
-                        median(layer.backward_weights.seconds).value);
-    }
-    if (seconds.size() < static_cast<std::size_t>(stages))
-      map.at("stages").refuse(fmt::format("{} layers cannot make {} stages", seconds.size(), stages));
-    return balanced_stages(seconds, stages);
-  }
-  Stages cuts{0};
-  for (const YamlValue& name : named->list()) {
-    const auto& layers = setting.model.layers;
-    const auto found = std::find_if(layers.begin() + cuts.back(), layers.end(),
-                                    [&](const Layer& layer) { return layer.name == name.text(); });
-    if (found == layers.end() || found == layers.begin() + cuts.back())
-      name.expected("the first layer of a stage, after that of the stage before");
-    cuts.push_back(static_cast<int>(found - layers.begin()));
-  }
-  if (static_cast<int>(cuts.size()) != stages)
-    named->expected(fmt::format("the first layers of stages 2 to {}", stages));
-  cuts.push_back(static_cast<int>(setting.model.layers.size()));
-  return cuts;
-}
 
 /// Communicators of stage `stage`, whose ranks are replica after replica: tensor groups and, place by place,
 /// the replicas. Sets groups.group and groups.replicas.
@@ -81,37 +31,88 @@ Bytes crossing(const Setting& setting, const GroupPlan& groups, int layer) {
   return static_cast<double>(groups.micro_batch) * crossing_elements(setting.model, layer) * groups.element;
 }
 
-Memory stage_memory(const GroupPlan& groups, LayerRange layers, const PipelineStage& stage) {
+/// What a stage holds when most of its micro-batches are under way; error signals are those of one chunk at a
+/// time.
+Memory stage_memory(const Setting& setting, const PipelineOptions& options, const PipelineStage& stage,
+                    const GroupPlan& groups) {
   MemoryOptions memory = groups.memory;
-  memory.in_flight = most_in_flight(stage.turns);
   if (stage.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
-  return training_memory(stage_model(groups.sharded.part, layers.first, layers.last), memory);
+  if (options.zero > 0) memory.zero = static_cast<MemoryOptions::Zero>(options.zero);
+  memory.zero_ways = setting.workers() / options.stages / options.tensor;
+  const std::vector<int> held = most_in_flight(stage.turns, options.chunks);
+  Memory sum;
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    const LayerRange pieces = stage.chunks[i].pieces;
+    memory.in_flight = held[i];
+    const Memory chunk = training_memory(
+        stage_model(groups.sharded.part, pieces.first / kPieces, pieces.last / kPieces), memory);
+    sum.weights += chunk.weights;
+    sum.gradients += chunk.gradients;
+    sum.optimizer_state += chunk.optimizer_state;
+    sum.activations += chunk.activations;
+    sum.input += chunk.input;
+    sum.error_signals = std::max(sum.error_signals, chunk.error_signals);
+    sum.workspace = chunk.workspace;
+  }
+  return sum;
+}
+
+/// ZeRO: gradients are scattered over the replicas instead of summed. @return gathers of updated parameters
+std::vector<int> deal_out(const std::vector<Bucket>& buckets, GroupPlan& groups) {
+  std::vector<int> gathers;
+  for (const Bucket& bucket : buckets) {
+    if (bucket.sum < 0) continue;
+    groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].kind = Collective::Kind::reduce_scatter;
+    gathers.push_back(
+        add_collective(groups.plan, Collective::Kind::all_gather, groups.replicas, bucket.gradient));
+  }
+  return gathers;
+}
+
+/// Chunk `chunk` of stage `stage`: every stage has one before any has a second.
+PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options, std::pair<int, int> place,
+                         const Stages& cuts, GroupPlan& groups) {
+  const auto [stage, number] = place;
+  const int run = number * options.stages + stage, runs = options.stages * options.chunks;
+  const LayerRange layers{cuts[static_cast<std::size_t>(run)], cuts[static_cast<std::size_t>(run) + 1]};
+  add_exchanges(layers, groups);
+  const std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
+  const bool beside = options.group.overlap;
+  PipelineChunk chunk;
+  if (options.zero > 0) chunk.gathers = deal_out(buckets, groups);
+  chunk.pieces = pieces_of(layers);
+  chunk.passes = make_passes(groups.calls, layers,
+                             sums_by_layer(beside ? buckets : std::vector<Bucket>{}, groups.calls.size()),
+                             options.group.halo_overlap);
+  for (const Bucket& bucket : buckets) {
+    if (!beside && bucket.sum >= 0) chunk.sums.push_back(bucket.sum);
+  }
+  if (run > 0) {
+    chunk.previous = (run - 1) % options.stages;
+    chunk.chunk_of_previous = (run - 1) / options.stages;
+    chunk.from_previous = crossing(setting, groups, layers.first);
+  }
+  if (run + 1 < runs) {
+    chunk.next = (run + 1) % options.stages;
+    chunk.chunk_of_next = (run + 1) / options.stages;
+    chunk.to_next = crossing(setting, groups, layers.last);
+  }
+  return chunk;
 }
 
 PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
                          const Stages& cuts, GroupPlan& groups) {
-  const LayerRange layers{cuts[static_cast<std::size_t>(number)], cuts[static_cast<std::size_t>(number) + 1]};
-  add_exchanges(layers, groups);
-  const std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
-  const bool beside = options.group.overlap;
   PipelineStage stage;
   stage.steps = setting.steps;
+  stage.micro_batches = options.group.micro_batches;
   stage.prefetch = setting.prefetch;
   stage.step_overhead = options.group.training.step_overhead;
   stage.exchange_overhead = options.group.exchange_overhead;
   stage.recompute = options.recompute;
-  stage.turns = turns(options.order, number, options.stages, options.group.micro_batches);
-  stage.pieces = pieces_of(layers);
-  stage.passes = make_passes(groups.calls, layers,
-                             sums_by_layer(beside ? buckets : std::vector<Bucket>{}, groups.calls.size()),
-                             options.group.halo_overlap);
-  for (const Bucket& bucket : buckets) {
-    if (!beside && bucket.sum >= 0) stage.sums.push_back(bucket.sum);
-  }
-  stage.previous = number - 1;
-  stage.next = number + 1 < options.stages ? number + 1 : -1;
-  if (stage.previous >= 0) stage.from_previous = crossing(setting, groups, layers.first);
-  if (stage.next >= 0) stage.to_next = crossing(setting, groups, layers.last);
+  stage.sum_every_micro_batch = options.zero == 2;
+  stage.turns = turns(options.order, number, options.stages, options.group.micro_batches, options.chunks);
+  for (int chunk = 0; chunk < options.chunks; ++chunk)
+    stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, cuts, groups));
   return stage;
 }
 
@@ -125,23 +126,35 @@ double mean_work(const Workload& workload, const PipelineOptions& options) {
   return sum / options.stages;
 }
 
+/// Every replica updates its share.
+void share_updates(const Device& device, const std::vector<LayerCost>& costs, int replicas, Trace& times) {
+  for (std::size_t i = 0; i < times.layers.size(); ++i) {
+    const double launches = costs[i].update.kernels * device.launch_overhead.value;
+    for (double& seconds : times.layers[i].update.seconds)
+      seconds = shared_update(seconds, launches, replicas);
+  }
+}
+
+void add_channels(int from, int to, Plan& plan) {
+  plan.channels.emplace_back(from, to);
+  plan.channels.emplace_back(to, from);
+}
+
 void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
   plan.roles.push_back({fmt::format("stage {}", number), number * ranks, ranks, 0, true,
                         [stage = std::make_shared<const PipelineStage>(std::move(stage))](Worker& worker) {
                           return pipeline_stage(worker, *stage);
                         }});
-  if (number > 0) {
-    plan.channels.emplace_back(number - 1, number);
-    plan.channels.emplace_back(number, number - 1);
-  }
+  if (number > 0) add_channels(number - 1, number, plan);
 }
 
 }  // namespace
 
 Plan read_pipeline(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = value.map(joined_keys(
-      {group_keys(), {"stages", "cuts", "micro_batches", "schedule", "tensor", "recompute", "cut_trace"}}));
-  const PipelineOptions options = read_options(map);
+  const YamlMap map = value.map(joined_keys({group_keys(),
+                                             {"stages", "cuts", "micro_batches", "schedule", "chunks",
+                                              "tensor", "zero", "recompute", "cut_trace"}}));
+  const PipelineOptions options = read_pipeline_options(map);
   if (map.has("accumulation")) map.at("accumulation").refuse("a pipeline has micro_batches instead");
   GroupPlan groups = begin_groups(setting, options.group, options.stages * options.tensor, map.at("stages"));
   if (options.tensor > 1) refuse_if(tensor_problem(setting.model, options.tensor), map.at("tensor"));
@@ -152,19 +165,20 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   groups.sharded = shard_tensor(setting.model, options.tensor);
   groups.cut_trace = map.maybe("cut_trace");
 
-  const Trace times = part_times(setting, groups);
-  const Stages cuts = cut_into_stages(map, setting, times, options.stages);
+  Trace times = part_times(setting, groups);
+  const std::vector<LayerCost> costs = layer_costs(groups.sharded.part);
+  if (options.zero > 0) share_updates(setting.device, costs, ranks / options.tensor, times);
+  const Stages cuts = cut_into_runs(map, setting, times, options.stages * options.chunks);
   Memory fullest;
   for (int number = 0; number < options.stages; ++number) {
     add_communicators(setting, number, ranks, options.tensor, groups);
     PipelineStage stage = make_stage(setting, options, number, cuts, groups);
-    const Memory memory =
-        stage_memory(groups, {stage.pieces.first / kPieces, stage.pieces.last / kPieces}, stage);
+    const Memory memory = stage_memory(setting, options, stage, groups);
     if (memory.total() > fullest.total()) fullest = memory;
     add_role(number, ranks, std::move(stage), groups.plan);
   }
-  Workload workload = pieces_workload(times, layer_costs(groups.sharded.part), setting.device, groups.calls,
-                                      options.group.halo_overlap);
+  if (options.chunks > 1 && options.stages > 2) add_channels(options.stages - 1, 0, groups.plan);
+  Workload workload = pieces_workload(times, costs, setting.device, groups.calls, options.group.halo_overlap);
   scale(workload, options.group.training.compute_factor);
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size;
   const double work = mean_work(workload, options);

@@ -25,6 +25,10 @@ struct Zero {
 /// training trillion parameter models", SC 2020, sections 5 and 7.
 Program zero(Worker& worker, const Zero& options);
 
+/// What an update takes if each of `ways` workers does its share of it; its launches stay.
+/// @param seconds  of the whole update; @param launches  of all its kernels
+double shared_update(double seconds, double launches, int ways);
+
 /// `strategy: {kind: zero, stage: 1 | 2 | 3}`
 Plan read_zero(const YamlValue& value, const Setting& setting);
 

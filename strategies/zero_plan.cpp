@@ -14,13 +14,12 @@ int add_collective(Plan& plan, Collective::Kind kind, Array array, const Bucket&
   return static_cast<int>(plan.collectives.size()) - 1;
 }
 
-/// Every worker updates its share; the launches of the update stay.
+/// Every worker updates its share.
 void share_updates(const Setting& setting, std::vector<LayerSeconds>& layers) {
   const std::vector<LayerCost> costs = layer_costs(setting.model);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const double launch =
-        std::min(layers[i].update, costs[i].update.kernels * setting.device.launch_overhead.value);
-    layers[i].update = launch + (layers[i].update - launch) / setting.workers();
+    const double launches = costs[i].update.kernels * setting.device.launch_overhead.value;
+    layers[i].update = shared_update(layers[i].update, launches, setting.workers());
   }
 }
 
@@ -37,6 +36,11 @@ Zero read_options(const YamlMap& map, const Setting& setting, const TrainingOpti
 }
 
 }  // namespace
+
+double shared_update(double seconds, double launches, int ways) {
+  const double fixed = std::min(seconds, launches);
+  return fixed + (seconds - fixed) / ways;
+}
 
 Plan read_zero(const YamlValue& value, const Setting& setting) {
   const YamlMap map = value.map(

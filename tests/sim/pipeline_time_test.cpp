@@ -75,6 +75,62 @@ TEST_CASE("replicas of a pipeline, folded and not, take the same step", "[sim]")
   CHECK(run(options, 8, 8, true).seconds == Approx(run(options, 8, 8, false).seconds).epsilon(1e-4));
 }
 
+TEST_CASE("interleaving v chunks a stage divides the bubble by v", "[sim]") {
+  // Eight layers, four stages of two chunks of one layer: (M + (S - 1) / v) of a stage's time.
+  const double plain = run("schedule: 1f1b, micro_batches: 8").seconds - kStageUpdate;
+  const double interleaved = run("schedule: interleaved, chunks: 2, micro_batches: 8").seconds - kStageUpdate;
+  CHECK(plain == Approx((8 + 3) * (kForward + kBackward)).epsilon(1e-3));
+  CHECK(interleaved == Approx((8 + 3.0 / 2) * (kForward + kBackward)).epsilon(1e-3));
+  // Two stages of four chunks: messages go both ways between the same two.
+  const auto two = numbers_from_child(1, [] {
+    PlannedRun planned(2, kEight,
+                       "{kind: pipeline, stages: 2, schedule: interleaved, chunks: 4, micro_batches: 4}", 4);
+    return std::vector<double>{planned.last_step()};
+  });
+  CHECK(two[0] == Approx((4 + 1.0 / 4) * 4 * 0.030 + 0.004).epsilon(1e-3));
+}
+
+TEST_CASE("interleaved replicas, folded and not, take the same step", "[sim]") {
+  const std::string options = "schedule: interleaved, chunks: 2, micro_batches: 4, all_reduce: ring, zero: 1";
+  CHECK(run(options, 8, 8, true).seconds == Approx(run(options, 8, 8, false).seconds).epsilon(1e-4));
+}
+
+TEST_CASE("ZeRO in a pipeline scatters gradients, shares the update and gathers parameters", "[sim]") {
+  // Two replicas; stages of one dense layer of 100 weights and 10 biases, the last has its own.
+  const std::string options =
+      "schedule: gpipe, micro_batches: 2, all_reduce: ring, overlap: false, bucket: model";
+  const Ran whole = run(options, 8, 2), dealt = run(options + ", zero: 1", 8, 2);
+  CHECK(whole.seconds - dealt.seconds == Approx(kStageUpdate / 2).epsilon(1e-6));  // an all-reduce's bytes
+  CHECK(whole.memory - dealt.memory == Approx(4.0 * 110 / 2));                     // half of the momentum
+  const Ran gradients =
+      run("schedule: gpipe, micro_batches: 2, all_reduce: ring, bucket: model, zero: 2", 8, 2);
+  CHECK(whole.memory - gradients.memory == Approx(2 * 4.0 * 110 / 2));
+  // Each backward turn scatters beside what follows: only the last scatter and the gathers are seen.
+  CHECK(gradients.seconds == Approx(dealt.seconds).epsilon(1e-4));
+}
+
+TEST_CASE("tensor, pipeline and data parallelism go with ZeRO", "[sim]") {
+  const std::string blocks =
+      "{name: blocks, source: s, transformer_stack: {layers: 4, width: 64, heads: 4, sequence: 32, "
+      "vocabulary: "
+      "100}}";
+  const auto state = [&](const std::string& zero) {
+    const PlannedRun planned(
+        8, blocks, "{kind: pipeline, stages: 2, tensor: 2, micro_batches: 2, schedule: 1f1b" + zero + "}", 2);
+    return planned.plan.memory.optimizer_state.value;
+  };
+  CHECK(state(", zero: 1") == Approx(state("") / 2));
+  const double seconds = numbers_from_child(1, [&] {
+    PlannedRun planned(
+        8, blocks,
+        "{kind: pipeline, stages: 2, tensor: 2, micro_batches: 2, schedule: interleaved, chunks: 2, "
+        "zero: 1}",
+        2);
+    return std::vector<double>{planned.last_step()};
+  })[0];
+  CHECK(seconds > 0);
+}
+
 TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
   CHECK_THROWS_WITH(PlannedRun(6, kEight, "{kind: pipeline, stages: 4}"),
                     "strategy.yaml:1:26: strategy.stages: 6 workers cannot be grouped by 4");
@@ -85,4 +141,34 @@ TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
       "strategy.yaml:1:37: strategy.tensor: layer b has 10 features, which 3 devices cannot share evenly");
   CHECK_THROWS_WITH(PlannedRun(4, kEight, "{kind: pipeline, stages: 2, accumulation: 2}"),
                     "strategy.yaml:1:43: strategy.accumulation: a pipeline has micro_batches instead");
+  const auto refused = [](const std::string& options, const std::string& message) {
+    CHECK_THROWS_WITH(PlannedRun(4, kEight, "{kind: pipeline, stages: 4, " + options + "}", 8),
+                      "strategy.yaml:1:" + message);
+  };
+  refused("schedule: interleaved, micro_batches: 4",
+          "1: strategy.chunks: missing (expected chunks of layers that each stage has, an integer >= 2)");
+  refused("schedule: interleaved, chunks: 2, micro_batches: 6",
+          "78: strategy.micro_batches: 6 micro-batches are no multiple of the 4 stages, as interleaving asks "
+          "for");
+  refused("schedule: interleaved, chunks: 1",
+          "60: strategy.chunks: expected an integer from 2 to 1000, got \"1\"");
+  refused("chunks: 2", "37: strategy.chunks: several chunks a stage belong to schedule: interleaved");
+  refused("schedule: interleaved, chunks: 3, micro_batches: 4",
+          "26: strategy.stages: 8 layers cannot make 12 stages");
+  refused(
+      "schedule: gpip",
+      "39: strategy.schedule: expected one of naive, gpipe, 1f1b, interleaved, got \"gpip\"; did you mean "
+      "\"gpipe\"?");
+  refused(
+      "cuts: [b, b, d]",
+      "39: strategy.cuts[1]: expected the first layer of a stage, after that of the stage before, got \"b\"");
+  refused("cuts: [b]", "35: strategy.cuts: expected the first layers of stages 2 to 4, got a list");
+  refused("micro_batches: 0", "44: strategy.micro_batches: expected an integer from 1 to 100000, got \"0\"");
+  refused("zero: 3", "35: strategy.zero: expected an integer from 0 to 2, got \"3\"");
+  refused("zero: 2, overlap: false",
+          "35: strategy.zero: scatters gradients beside every backward pass; leave overlap at true");
+  CHECK_THROWS_WITH(
+      PlannedRun(4, kEight,
+                 "{kind: pipeline, stages: 1, schedule: interleaved, chunks: 2, micro_batches: 4}"),
+      "strategy.yaml:1:39: strategy.schedule: one stage alone has nobody to interleave with");
 }
