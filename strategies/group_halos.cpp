@@ -25,13 +25,14 @@ class Schedules {
 };
 
 Call add_halo(const Parts& parts, const std::vector<std::vector<HaloMessage>>& messages, Schedules& schedules,
-              GroupPlan& groups) {
+              const Device& device, GroupPlan& groups) {
   const HaloExchange halo = halo_exchange(parts, messages);
   if (halo.schedule == nullptr) return {};
   const Bytes size = static_cast<double>(groups.micro_batch) * halo.elements * groups.element;
   const int index = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
   if (index >= 0) groups.plan.collectives.back().schedule = schedules.shared(halo.schedule);
-  return {index, "halo"};
+  const Bytes busiest = static_cast<double>(groups.micro_batch) * halo.busiest * groups.element;
+  return {index, "halo", packing_seconds(device, busiest)};
 }
 
 /// What every device receives for one layer.
@@ -44,15 +45,19 @@ std::vector<std::vector<HaloMessage>> received(const std::vector<std::vector<Lay
 
 }  // namespace
 
-void add_halos(const Model& model, const SampleCut& cut, GroupPlan& groups) {
+void add_halos(const Setting& setting, const SampleCut& cut, GroupPlan& groups) {
+  const Model& model = setting.model;
   std::vector<std::vector<LayerHalo>> devices;
   for (int device = 0; device < device_count(cut.parts); ++device)
     devices.push_back(device_halos(model, cut, device));
   Schedules schedules;
   for (std::size_t i = 0; i < model.layers.size() && cut.cuts(i); ++i) {
     LayerCalls& calls = groups.calls[i];
-    calls.forward_halo = add_halo(cut.parts, received(devices, i, &LayerHalo::forward), schedules, groups);
-    calls.backward_halo = add_halo(cut.parts, received(devices, i, &LayerHalo::backward), schedules, groups);
+    const auto add = [&](std::vector<HaloMessage> LayerHalo::*pass) {
+      return add_halo(cut.parts, received(devices, i, pass), schedules, setting.device, groups);
+    };
+    calls.forward_halo = add(&LayerHalo::forward);
+    calls.backward_halo = add(&LayerHalo::backward);
     const BorderShare border = border_share(model.layers[i], cut.parts);
     if (calls.forward_halo.collective >= 0) calls.forward_border = border.forward;
     if (calls.backward_halo.collective >= 0) calls.backward_border = border.backward;

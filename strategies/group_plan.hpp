@@ -68,8 +68,8 @@ Trace part_times(const Setting& setting, const GroupPlan& groups);
 void set_verdict(const Setting& setting, const GroupPlan& groups, const Trace& times, const Memory& memory,
                  Plan& plan);
 
-/// Halos of the layers of a cut sample.
-void add_halos(const Model& model, const SampleCut& cut, GroupPlan& groups);
+/// Halos of the layers of a cut sample, and what packing them takes of the device.
+void add_halos(const Setting& setting, const SampleCut& cut, GroupPlan& groups);
 
 /// The way from parts of all samples of the group to whole samples of each device, and of the error signals
 /// back: all-to-all before the first whole layer.

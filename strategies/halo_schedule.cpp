@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "models/roofline.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -50,7 +52,9 @@ HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<Hal
   if (unit == 0) return {};
   std::map<std::size_t, std::vector<Edge>, std::greater<>> by_dimension;
   int place = 0;  // every message has a place of its own in the buffer
+  double busiest = 0;
   for (std::size_t device = 0; device < messages.size(); ++device) {
+    busiest = std::max(busiest, elements_of(messages[device]));
     for (const HaloMessage& message : messages[device]) {
       const int target = static_cast<int>(device);
       const int chunks = static_cast<int>(static_cast<std::int64_t>(message.elements) / unit);
@@ -68,7 +72,12 @@ HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<Hal
     schedule.phases.push_back(std::move(phase));
   }
   return {std::make_shared<const Schedule>(std::move(schedule)),
-          static_cast<double>(unit) * static_cast<double>(place)};
+          static_cast<double>(unit) * static_cast<double>(place), busiest};
+}
+
+Seconds packing_seconds(const Device& device, Bytes halo) {
+  if (halo.value <= 0) return {};
+  return 2 * halo / (kStreamingShare * device.memory_bandwidth);
 }
 
 }  // namespace stepcast

@@ -70,7 +70,7 @@ Plan read_model_parallel(const YamlValue& value, const Setting& setting) {
   groups.sharded = std::move(partitioned.sharded);
   groups.cut_trace = map.maybe("cut_trace");
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
-  if (machines > 1) add_halos(setting.model, partitioned.cut, groups);
+  if (machines > 1) add_halos(setting, partitioned.cut, groups);
   const Model part = groups.sharded.part;
   return finish(setting, std::move(groups), part);
 }

@@ -3,6 +3,7 @@
 
 #include "models/shard.hpp"
 #include "models/trace_times.hpp"
+#include "strategies/halo_schedule.hpp"
 #include "strategies/shared_strategies.hpp"
 
 namespace stepcast {
@@ -16,11 +17,14 @@ void add(const std::vector<Exchange>& exchanges, int machines, double sample_byt
   }
 }
 
-void add(const std::vector<HaloMessage>& messages, double sample_bytes, PartitionedStep& step) {
+void add(const std::vector<HaloMessage>& messages, double sample_bytes, const Device& device,
+         PartitionedStep& step) {
   std::set<std::size_t> dimensions;  // one after the other, both sides at once
   for (const HaloMessage& message : messages) dimensions.insert(message.dimension);
   step.rounds += static_cast<int>(dimensions.size());
-  step.bytes += Bytes{sample_bytes * elements_of(messages)};
+  const Bytes received{sample_bytes * elements_of(messages)};
+  step.bytes += received;
+  step.compute += 2 * packing_seconds(device, received);  // of what is sent, unpacking of what is received
 }
 
 /// The device in the middle of the grid: it has neighbours on all sides, where any has.
@@ -47,8 +51,8 @@ PartitionedStep partitioned_step(const Setting& setting, int machines, std::int6
     const LayerExchange& exchange = model.sharded.exchanges[i];
     add(exchange.before_forward, machines, sample_bytes, step);
     add(exchange.after_backward, machines, sample_bytes, step);
-    add(halos[i].forward, sample_bytes, step);
-    add(halos[i].backward, sample_bytes, step);
+    add(halos[i].forward, sample_bytes, setting.device, step);
+    add(halos[i].backward, sample_bytes, setting.device, step);
   }
   return step;
 }

@@ -25,7 +25,7 @@ Plan read_model_parallel(const YamlValue& value, const Setting& setting);
 
 /// One replica of a network cut over machines, for strategies whose workers are such replicas.
 struct PartitionedStep {
-  Seconds compute;  ///< of the machine with the largest part, forward, backward and update
+  Seconds compute;  ///< of the machine with the largest part: forward, backward, update, packing of halos
   int rounds = 0;   ///< of messages, one after the other
   Bytes bytes;      ///< that the busiest machine receives in them
 };

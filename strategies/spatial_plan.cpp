@@ -62,7 +62,7 @@ Plan read_spatial(const YamlValue& value, const Setting& setting) {
   groups.cut_trace = map.maybe("cut_trace");
   groups.input_share = 1.0 / ways;
   groups.memory.split = ways;
-  if (ways > 1) add_halos(model, cut, groups);
+  if (ways > 1) add_halos(setting, cut, groups);
   add_dealing(model, cut, groups);
   Statistics over = Statistics::group;
   if (const auto named = map.maybe("batch_norm"))
