@@ -40,37 +40,40 @@ std::function<std::function<Program(Worker&)>(ServerClient)> programs(Program (*
   };
 }
 
-}  // namespace
-
-Program elastic_averaging(Worker& worker, const ElasticAveraging& options) {
+/// Mini-batches with the worker's own steps; every `period` of them an exchange with the servers.
+template <class Options>
+Program with_exchanges(Worker& worker, const Options& options,
+                       Part (*talk)(Worker&, const Options&, ClientState&)) {
   ClientState state;
   std::deque<Pending> loads;
   for (int step = 1; step <= options.steps; ++step) {
     co_await train_mini_batch(worker, options.batch, loads);
     co_await worker.optimizer_step();
-    if (step % options.period == 0) {
-      co_await exchange(worker, options.servers, Array::parameters, state);
-      co_await worker.local(options.pull);
-    }
+    if (step % options.period == 0) co_await talk(worker, options, state);
     co_await share_weights(worker, options.batch);
     worker.end_step();
   }
 }
 
+Part elastic_exchange(Worker& worker, const ElasticAveraging& options, ClientState& state) {
+  co_await exchange(worker, options.servers, Array::parameters, state);
+  co_await worker.local(options.pull);
+}
+
+Part matching_exchange(Worker& worker, const GradientEnergyMatching& options, ClientState& state) {
+  co_await fetch(worker, options.servers, state);
+  co_await worker.local(options.match);
+  co_await push(worker, options.servers, state);
+}
+
+}  // namespace
+
+Program elastic_averaging(Worker& worker, const ElasticAveraging& options) {
+  return with_exchanges(worker, options, elastic_exchange);
+}
+
 Program gradient_energy_matching(Worker& worker, const GradientEnergyMatching& options) {
-  ClientState state;
-  std::deque<Pending> loads;
-  for (int step = 1; step <= options.steps; ++step) {
-    co_await train_mini_batch(worker, options.batch, loads);
-    co_await worker.optimizer_step();
-    if (step % options.period == 0) {
-      co_await fetch(worker, options.servers, state);
-      co_await worker.local(options.match);
-      co_await push(worker, options.servers, state);
-    }
-    co_await share_weights(worker, options.batch);
-    worker.end_step();
-  }
+  return with_exchanges(worker, options, matching_exchange);
 }
 
 Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
