@@ -69,6 +69,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
                                              {"shards", "server", "messages", "exchanged", "arrays", "tasks",
                                               "send_every", "backup_tasks", "history"}}));
   const ServerOptions options = read_server_options(map, kVectorArrays);
+  check_shards(setting, options);
   const Exchanged exchanged = exchanged_of(setting, options);
   Sandblaster run = read_run(map, setting);
   Plan plan;

@@ -38,6 +38,12 @@ std::vector<int> hosts_of_workers(const Setting& setting, int servers) {
 
 }  // namespace
 
+void check_shards(const Setting& setting, const ServerOptions& options) {
+  if (options.place != ServerOptions::Place::colocated || options.shards <= setting.workers()) return;
+  options.shards_at->refuse(fmt::format("{} shards on the hosts of {} workers: give each at most one",
+                                        options.shards, setting.workers()));
+}
+
 std::vector<int> server_places(const Setting& setting, ServerOptions::Place place, int servers,
                                const YamlValue& at) {
   if (place == ServerOptions::Place::colocated) return hosts_of_workers(setting, servers);

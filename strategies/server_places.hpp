@@ -13,6 +13,9 @@ namespace stepcast {
 std::vector<int> server_places(const Setting& setting, ServerOptions::Place place, int servers,
                                const YamlValue& at);
 
+/// @throws InputError for more shards beside the workers than there are workers
+void check_shards(const Setting& setting, const ServerOptions& options);
+
 /// Devices that servers take away from others.
 int devices_of_servers(const Platform& platform, ServerOptions::Place place, int servers);
 
