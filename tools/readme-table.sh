@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Fills README.md's table of published figures from results/*/published.csv, which
-#   stepcast run scenarios/goyal-imagenet-1h.yaml scenarios/goyal-ring-halving-doubling.yaml \
-#     scenarios/aluminum-weak-scaling.yaml
+# Fills README.md's table of published figures, and the sentence below it, from results/*/published.csv, which
+#   stepcast run scenarios/*.yaml
 # writes. Usage: tools/readme-table.sh [RESULTS_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,6 +29,27 @@ rows() {
     }
     function value(name) { return name in at ? cell[at[name]] : "" }
     function number(text) { return text == "" ? "" : sprintf("%.3g", text) }
+    function size(x) { return x < 0 ? -x : x }
+    function count_figure(scenario, error, ideal) {
+      ++figures
+      if (!(scenario in errors)) ++experiments
+      errors[scenario] = errors[scenario] " " size(error)
+      if (ideal == "") return
+      if (!(scenario in ideal_errors)) ++ideals
+      ideal_errors[scenario] = ideal_errors[scenario] " " size(ideal)
+    }
+    function median(list,    n, i, j, x, sorted) {
+      n = split(list, sorted, " ")
+      for (i = 2; i <= n; ++i)
+        for (j = i; j > 1 && sorted[j - 1] + 0 > sorted[j] + 0; --j) {
+          x = sorted[j]; sorted[j] = sorted[j - 1]; sorted[j - 1] = x
+        }
+      return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+    }
+    function over_experiments(lists,    scenario, all) {
+      for (scenario in lists) all = all " " median(lists[scenario])
+      return sprintf("%.1f", 100 * median(all))
+    }
     function percent(text) { return text == "" ? "" : sprintf("%+.1f %%", 100 * text) }
     FNR == 1 {
       split("", at)
@@ -45,9 +65,17 @@ rows() {
       published = value("kind") == "trend" ? value("relation") : number(value("published"))
       if (value("kind") == "bound") published = value("relation") " " published
       point = value("point"); gsub(/\|/, "/", point)
+      if (value("kind") == "predicted") count_figure(value("scenario"), value("error"), value("ideal_scaling_error"))
+      if (value("kind") == "predicted" && value("inside") == "true") ++inside
       printf "| `%s` | %s | `%s` | %s | %s | %s | %s | %s | %s |\n", value("scenario"), point, value("column"),
         value("kind"), forecast, published, value("inside") == "true" ? "yes" : "no", percent(value("error")),
         percent(value("ideal_scaling_error"))
+    }
+    END {
+      printf "\n%d of %d predicted figures lie inside their interval. Counting every experiment once, by the median |error| of its rows: ",
+        inside, figures
+      printf "median over %d experiments %s %%; ideal scaling, over the %d of them where it says anything, %s %%.\n",
+        experiments, over_experiments(errors), ideals, over_experiments(ideal_errors)
     }' "$@"
 }
 
@@ -67,4 +95,4 @@ awk -v table="$table" '
   END { if (found != 1 || skip) { print "readme-table: README.md lacks the marked block" > "/dev/stderr"; exit 1 } }
 ' README.md >"$new"
 cat "$new" >README.md
-echo "README.md: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
+echo "README.md: $(($(wc -l <"$table") - 4)) rows from ${#files[@]} files"
