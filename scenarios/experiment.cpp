@@ -110,6 +110,7 @@ Plan read_plan(const YamlMap& map, Experiment& experiment, int steps, Library& l
   setting.part_trace = read_part_traces(trace, experiment.model, experiment.device, library);
   setting.named_trace = [&library](const YamlValue& name) -> const Trace& { return library.trace(name); };
   setting.compression = read_compression_times(experiment.device, library);
+  setting.host_compression = read_host_compression_times(library);
   setting.trace_batch = trace_batch(trace, library);
   setting.batch_per_worker = map.maybe("batch_per_worker");
   setting.global_batch = map.maybe("global_batch");

@@ -79,6 +79,13 @@ std::function<CompressionTimes(Compression)> read_compression_times(const Device
   };
 }
 
+std::function<CompressionTimes(Compression)> read_host_compression_times(Library& library) {
+  return [&](Compression kind) -> CompressionTimes {
+    const CompressionTrace& trace = library.compression();
+    return {cost_of(trace, kind), trace.rows, ""};
+  };
+}
+
 std::int64_t trace_batch(const YamlValue& trace, Library& library) {
   return is_derived(trace) ? 1 : library.trace(trace_names(trace).front()).batch;
 }

@@ -20,6 +20,8 @@ std::function<Trace(const PartModel&)> read_part_traces(const YamlValue& trace, 
 /// Times of compression kernels on a device: those of models/compression/cpu.yaml as measured for a CPU, else
 /// derived. Refers to its arguments.
 std::function<CompressionTimes(Compression)> read_compression_times(const Device& device, Library& library);
+/// The same for a host: the times as they were measured, on one core.
+std::function<CompressionTimes(Compression)> read_host_compression_times(Library& library);
 
 /// Batch of the first trace; 1 for `derived`.
 std::int64_t trace_batch(const YamlValue& trace, Library& library);

@@ -17,7 +17,7 @@ Message request(const Shard& shard, Array what, const ClientState& state) {
   message.tag = kRequest;
   message.buffer.array = what;
   if (what != Array::none) {
-    message.buffer.size = shard.size;
+    message.buffer.size = what == Array::parameters ? shard.size : shard.update;
     message.parts = shard.parts;
   }
   const auto read = state.versions.find(shard.role);

@@ -21,7 +21,8 @@ enum ServerTag : int {
 struct Shard {
   int role = 0;
   Bytes size;
-  int parts = 1;  ///< messages that they travel in
+  int parts = 1;      ///< messages that they travel in
+  Bytes update = {};  ///< size of an update to them: less, where it is compressed
 };
 
 struct Servers {

@@ -20,11 +20,10 @@ GradientCompression read_compression_options(const YamlMap& map, const Setting& 
     compression.density = density->number(1e-9, 1);
     if (compression.kind != Compression::top_k) density->refuse("density belongs to compression: top_k");
   }
-  double factor = 1;
-  if (const auto value = map.maybe("compression_factor")) factor = value->number(0, 1e6);
+  if (const auto value = map.maybe("compression_factor")) compression.factor = value->number(0, 1e6);
   if (compression.kind == Compression::none || !setting.compression) return compression;
   const CompressionTimes times = setting.compression(compression.kind);
-  compression.cost = {factor * times.cost.quantize, factor * times.cost.restore};
+  compression.cost = {compression.factor * times.cost.quantize, compression.factor * times.cost.restore};
   compression.rows = times.rows;
   compression.flag = times.flag;
   return compression;
@@ -64,6 +63,14 @@ CompressionSeconds compression_seconds(const GradientCompression& compression, s
   }
   if (compression.kind == Compression::top_k) restore = bytes * (1 + count * compression.density);
   return {{quantize * compression.cost.quantize}, {restore * compression.cost.restore}};
+}
+
+CompressionSeconds update_seconds(const GradientCompression& compression, const CompressionCost& server,
+                                  double elements) {
+  if (compression.kind == Compression::none) return {};
+  const double bytes = 4 * elements;
+  const double restored = compression.kind == Compression::top_k ? compression.density * bytes : bytes;
+  return {{bytes * compression.cost.quantize}, {compression.factor * restored * server.restore}};
 }
 
 }  // namespace stepcast

@@ -14,7 +14,8 @@ namespace stepcast {
 struct GradientCompression {
   Compression kind = Compression::none;
   double density = 0.01;  ///< top_k: share of the elements that is sent
-  CompressionCost cost;   ///< of the workers' device
+  double factor = 1;      ///< on all times
+  CompressionCost cost;   ///< of the workers' device, the factor included
   std::int64_t rows = 1;  ///< one_bit: elements of a column
   std::string flag;       ///< a doubt about the times
 };
@@ -39,5 +40,11 @@ struct CompressionSeconds {
 };
 CompressionSeconds compression_seconds(const GradientCompression& compression, std::int64_t elements,
                                        int workers);
+
+/// The same of an update that one worker sends to a server: it quantizes all, and the server restores it
+/// before it applies it; of top_k the server adds what is there.
+/// @param server  cost on the server's processor
+CompressionSeconds update_seconds(const GradientCompression& compression, const CompressionCost& server,
+                                  double elements);
 
 }  // namespace stepcast

@@ -14,6 +14,7 @@ Part read_before(Worker& worker, const ParameterServer& options, int step, Clien
 
 Part send_after(Worker& worker, const ParameterServer& options, int step, ClientState& state) {
   if ((step + 1) % options.n_push != 0) co_return;
+  if (options.quantize.duration.value > 0) co_await worker.local(options.quantize);
   if (options.joint()) {
     co_await exchange(worker, options.servers, Array::update, state);
   } else if (options.overlap) {

@@ -46,6 +46,15 @@ int read_backup_workers(const YamlMap& map, const Setting& setting, const Server
   return backup;
 }
 
+GradientCompression read_compression(const YamlMap& map, const Setting& setting,
+                                     const ServerOptions& servers) {
+  const GradientCompression compression = read_compression_options(map, setting);
+  if (servers.training.mixed && compression.kind != Compression::none)
+    map.at("compression")
+        .refuse("gradients of mixed precision are not compressed further; leave precision at f32");
+  return compression;
+}
+
 ParameterServer read_run(const YamlMap& map, const Setting& setting) {
   ParameterServer run;
   run.steps = setting.steps;
@@ -58,8 +67,10 @@ ParameterServer read_run(const YamlMap& map, const Setting& setting) {
 }  // namespace
 
 Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = value.map(joined_keys(
-      {server_keys(), {"n_push", "n_fetch", "overlap", "mode", "backup_workers", "staleness_bound"}}));
+  const YamlMap map =
+      value.map(joined_keys({server_keys(),
+                             compression_keys(),
+                             {"n_push", "n_fetch", "overlap", "mode", "backup_workers", "staleness_bound"}}));
   const ServerOptions servers = read_server_options(map, 5);  // momentum: reads three arrays, writes two
   ParameterServer run = read_run(map, setting);
   ServerStrategy strategy;
@@ -68,12 +79,16 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   strategy.backup_workers = read_backup_workers(map, setting, servers, strategy.rules.mode);
   strategy.updates_a_step = 1.0 / run.n_push;
   strategy.held_arrays = run.n_push > 1 || run.overlap ? 1 : 0;  // accrued gradients
+  strategy.compression = read_compression(map, setting, servers);
+  if (strategy.compression.kind == Compression::one_bit || strategy.compression.kind == Compression::top_k)
+    ++strategy.held_arrays;  // what is owed to the next update
   run.rounds = strategy.rules.mode == Mode::synchronous;
   run.local_update = !run.rounds;
   strategy.program = [run](ServerClient client) {
     ParameterServer mine = run;
     mine.servers = std::move(client.servers);
     mine.batch = client.batch;
+    mine.quantize = client.quantize;
     return [options = std::make_shared<const ParameterServer>(std::move(mine))](Worker& worker) {
       return parameter_server(worker, *options);
     };

@@ -77,6 +77,7 @@ struct Plan {
   std::string why_not;  ///< in words, where it does not fit
   std::string trace_kind;
   std::vector<std::string> flags;  ///< doubts that the traces carry
+  std::string simulated_only;      ///< why it cannot be run for real, where nothing else says so
   /// The strategy's own columns. @param seconds  of a step, median
   std::function<Figures(const Records& records, double seconds)> figures;
 };

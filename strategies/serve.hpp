@@ -12,6 +12,7 @@ struct Server {
   bool answer_first = false;  ///< answers, then applies (elastic averaging)
   LocalWork apply;            ///< an update to the parameters
   LocalWork add;              ///< synchronous: a gradient to the sum
+  LocalWork restore;          ///< of a compressed update
   Bytes size;                 ///< of its parameters, as they travel
   int parts = 1;
   int validate_every = 0;  ///< updates; 0: never

@@ -10,6 +10,22 @@
 namespace stepcast {
 namespace {
 
+/// What compressing an update takes, and what its shard's server takes to restore it.
+CompressionSeconds codec_of(const Setting& setting, const ServerOptions& options,
+                            const ServerStrategy& strategy, const Exchanged& exchanged) {
+  const GradientCompression& compression = strategy.compression;
+  if (compression.kind == Compression::none || !setting.host_compression) return {};
+  const bool on_device = options.place == ServerOptions::Place::own_device;
+  const auto& times = on_device ? setting.compression : setting.host_compression;
+  return update_seconds(compression, times(compression.kind).cost, exchanged.size.value / 4);
+}
+
+/// Size of a compressed update over that of the parameters.
+double update_share(const GradientCompression& compression, Bytes parameters) {
+  const auto elements = static_cast<std::int64_t>(parameters.value / 4);
+  return compression.kind == Compression::none ? 1 : wire_bytes(compression, elements) / parameters;
+}
+
 Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
                  const Workload& whole, const Exchanged& exchanged) {
   Server server;
@@ -38,6 +54,7 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
   for (int shard = 0; shard < tree.shards; ++shard) {
     Server server = like;
     server.leaf = tree.sub_masters == 0;
+    if (!server.leaf) server.restore = {};  // sub-masters send theirs whole
     server.validate_every = shard == 0 ? options.validate_every : 0;
     server.validation = options.validation;
     for (int child = 0; child < (server.leaf ? tree.workers : tree.sub_masters); ++child) {
@@ -52,6 +69,7 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     server.top = false;
     server.parent.serial = options.serial;
     server.parent.shards.push_back(share_of(exchanged, options, tree.first_shard()));
+    server.parent.shards.back().update = server.parent.shards.back().size;
     server.parent_every = options.sub_master_every;
     for (int worker = i; worker < tree.workers; worker += tree.sub_masters)
       server.rules.clients.push_back(worker * tree.ranks);
@@ -141,14 +159,19 @@ std::int64_t samples_of_worker(const Setting& setting, const ServerOptions& opti
 
 Plan server_plan(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy) {
   const Tree tree = tree_of(setting, options);
-  const Exchanged exchanged = exchanged_of(setting, options);
+  check_shards(setting, options);
+  Exchanged exchanged = exchanged_of(setting, options);
+  exchanged.update_share = update_share(strategy.compression, exchanged.size);
+  const CompressionSeconds codec = codec_of(setting, options, strategy, exchanged);
   Plan plan;
   plan.endpoints = setting.devices;
   plan.batch_per_worker = samples_of_worker(setting, options);
   ServerClient client;
   client.batch.prefetch = setting.prefetch;
   Workload workload = workload_of(setting, options, plan, client.batch);
-  const Server server = server_of(setting, options, strategy, workload, exchanged);
+  Server server = server_of(setting, options, strategy, workload, exchanged);
+  server.restore = {"restore", codec.restore / options.shards, {}};
+  client.quantize = {"quantize", codec.quantize / options.machines_per_replica, {}};
   plan.workloads.push_back(std::move(workload));
 
   add_group(setting, options, exchanged, plan, client.batch);
@@ -162,6 +185,9 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
     plan.endpoints.push_back(place);
   plan.memory = memory_of(setting, options, strategy, plan.batch_per_worker);
   add_numbers(setting, options, strategy, tree, plan);
+  if (strategy.compression.kind != Compression::none)
+    plan.simulated_only = "compressed gradients are simulated only";
+  if (!strategy.compression.flag.empty()) plan.flags.push_back(strategy.compression.flag);
   return plan;
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "strategies/compression.hpp"
 #include "strategies/server_options.hpp"
 #include "strategies/strategy.hpp"
 
@@ -9,7 +10,8 @@ namespace stepcast {
 
 /// What a worker (or one of the ranks that make it up) runs with.
 struct ServerClient {
-  Servers servers;  ///< empty: a rank that follows another one of its group
+  Servers servers;     ///< empty: a rank that follows another one of its group
+  LocalWork quantize;  ///< of an update that is compressed
   MiniBatch batch;
 };
 
@@ -18,8 +20,9 @@ struct ServerStrategy {
   ServerRules rules;  ///< clients and take are filled in
   int backup_workers = 0;
   bool answer_first = false;
-  double held_arrays = 0;     ///< of the model's size, that a worker's device holds beside the training
-  double updates_a_step = 1;  ///< of a worker
+  double held_arrays = 0;           ///< of the model's size, that a worker's device holds beside the training
+  double updates_a_step = 1;        ///< of a worker
+  GradientCompression compression;  ///< of updates; parameters travel whole
   std::function<std::function<Program(Worker&)>(ServerClient)> program;  ///< of a worker
 };
 

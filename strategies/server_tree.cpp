@@ -39,7 +39,8 @@ Exchanged exchanged_of(const Setting& setting, const ServerOptions& options) {
 }
 
 Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int role) {
-  Shard shard{role, exchanged.size / options.shards, 1};
+  Shard shard{role, exchanged.size / options.shards, 1, {}};
+  shard.update = exchanged.update_share * shard.size;
   if (options.by_array)
     shard.parts = static_cast<int>(std::ceil(static_cast<double>(exchanged.arrays) / options.shards));
   return shard;

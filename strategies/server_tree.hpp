@@ -22,6 +22,7 @@ Tree tree_of(const Setting& setting, const ServerOptions& options);
 struct Exchanged {
   Bytes size;
   int arrays = 1;
+  double update_share = 1;  ///< size of an update, as a share of that
 };
 
 Exchanged exchanged_of(const Setting& setting, const ServerOptions& options);

@@ -44,6 +44,7 @@ struct Setting {
   Bytes sample_size = {};  ///< as stored; 0: input costs nothing
   int prefetch = 1;        ///< micro-batches loaded ahead
   std::function<CompressionTimes(Compression)> compression = {};
+  std::function<CompressionTimes(Compression)> host_compression = {};  ///< on a host's processor
   double epoch_samples = 0;  ///< of one pass over the data; 0: not given
 
   int workers() const { return static_cast<int>(devices.size()); }

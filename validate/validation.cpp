@@ -79,6 +79,7 @@ std::string why_not_for_real(const Plan& plan, int ranks) {
                        plan.endpoints.size());
   }
   if (plan.workloads.size() != 1) return "its ranks compute different parts of the network";
+  if (!plan.simulated_only.empty()) return plan.simulated_only;
   if (plan.load_data) return "data loading is simulated only";
   for (const Communicator& one : plan.communicators) {
     if (one.streams > 1) return "several streams are simulated only";

@@ -43,6 +43,16 @@ TEST_CASE("backup workers belong to the synchronous mode and must leave one", "[
         std::string::npos);
 }
 
+TEST_CASE("updates of mixed precision are not compressed further, and density belongs to top_k", "[errors]") {
+  CHECK(refusal("{kind: parameter_server, compression: fp16, precision: mixed}") ==
+        "s.yaml:1:49: strategy.compression: gradients of mixed precision are not compressed further; leave "
+        "precision at f32");
+  CHECK(refusal("{kind: parameter_server, compression: fp16, density: 0.1}") ==
+        "s.yaml:1:64: strategy.density: density belongs to compression: top_k");
+  CHECK(refusal("{kind: elastic_averaging, compression: fp16}").find("compression: unknown key") !=
+        std::string::npos);
+}
+
 TEST_CASE("more sub-masters than workers are refused", "[errors]") {
   CHECK(refusal("{kind: elastic_averaging, sub_masters: 5, server: colocated}")
             .find("5 sub-masters for 4 workers") != std::string::npos);

@@ -47,6 +47,8 @@ struct ServerRun {
     setting.times = [](std::int64_t) {
       return LayerTimes{{{0.010, 0.020, kOwnUpdate}, {}}, {}, "captured", {}};
     };
+    setting.compression = [](Compression) { return CompressionTimes{{1e-9, 5e-10}, 1000, "derived"}; };
+    setting.host_compression = [](Compression) { return CompressionTimes{{3e-9, 2e-9}, 1000, ""}; };
     setting.part_trace = [](const PartModel&) {
       Trace half;
       half.layers.resize(2);
