@@ -17,50 +17,22 @@
 namespace stepcast {
 namespace {
 
-/// Two steps in a row.
-struct StepPair {
-  StepTimes inside, outside;
-};
-
-struct Measured {
-  std::vector<StepPair> kept, disturbed;
-};
-
 double disturbance(const StepPair& pair, int threads) {
   return std::max(disturbance(pair.inside, threads), disturbance(pair.outside, threads));
 }
 
 /// Which of the two comes first alternates, so that a drift pulls the ratio both ways.
-StepPair measure_pair(Network& network, const Instant& clock_cost, bool inside_first) {
+StepPair measure_pair(Network& network, const Instant& clock_cost, const Exchange& exchange,
+                      bool inside_first) {
   StepPair pair;
-  if (inside_first) pair.inside = time_step_inside(network, clock_cost);
-  pair.outside = time_step_outside(network);
-  if (!inside_first) pair.inside = time_step_inside(network, clock_cost);
+  if (inside_first) pair.inside = time_step_inside(network, clock_cost, exchange);
+  pair.outside = time_step_outside(network, exchange);
+  if (!inside_first) pair.inside = time_step_inside(network, clock_cost, exchange);
   return pair;
 }
 
-void report(const Measured& measured, const CaptureOptions& options, double step_seconds) {
-  if (!options.progress) return;
-  const auto kept = static_cast<double>(measured.kept.size());
-  options.progress(kept / options.steps, Seconds{2 * (options.steps - kept) * step_seconds});
-}
-
-Measured measure(Network& network, const CaptureOptions& options) {
-  for (int i = 0; i < options.warm_up; ++i) report({}, options, time_step_outside(network).total.wall);
-  const Instant clock_cost = cost_of_now();
-  Measured measured;
-  for (int i = 0; i < options.steps * options.attempts; ++i) {
-    const StepPair pair = measure_pair(network, clock_cost, i % 2 == 0);
-    const bool disturbed = disturbance(pair, options.threads) > options.disturbance;
-    (disturbed ? measured.disturbed : measured.kept).push_back(pair);
-    report(measured, options, pair.outside.total.wall);
-    if (measured.kept.size() == static_cast<std::size_t>(options.steps)) break;
-  }
-  return measured;
-}
-
 /// Fills up with the least disturbed pairs and says so, or refuses.
-void fill_up(const CaptureOptions& options, Measured& measured, Trace& trace) {
+void fill_up(const CaptureOptions& options, StepPairs& measured, Trace& trace) {
   const auto wanted = static_cast<std::size_t>(options.steps);
   const std::size_t kept = measured.kept.size();
   if (kept == wanted) return;
@@ -81,7 +53,7 @@ void fill_up(const CaptureOptions& options, Measured& measured, Trace& trace) {
                   wanted - kept, wanted, 100 * options.disturbance));
 }
 
-void flag_difference(const Measured& measured, const CaptureOptions& options, Trace& trace) {
+void flag_difference(const StepPairs& measured, const CaptureOptions& options, Trace& trace) {
   std::vector<double> inside, outside;
   for (const StepPair& pair : measured.kept) {
     inside.push_back(sum_over_passes(pair.inside).wall);
@@ -118,7 +90,7 @@ PassSamples& samples_of(LayerTrace& layer, Pass pass) {
   return layer.update;
 }
 
-void add_samples(const Network& network, const Measured& measured, Trace& trace) {
+void add_samples(const Network& network, const StepPairs& measured, Trace& trace) {
   for (const Layer& layer : network.model().layers) trace.layers.emplace_back().name = layer.name;
   const std::vector<PassOfLayer> passes = passes_in_order(network);
   for (const StepPair& pair : measured.kept) {
@@ -162,21 +134,49 @@ Trace described(const Backend& backend, const Model& model, const CaptureOptions
 
 }  // namespace
 
-Trace capture(Backend& backend, const Model& model, const CaptureOptions& options) {
-  check_memory(model, options);
-  set_kernel_threads(options.threads);
-  Network network(backend, model,
-                  {.batch = options.batch,
-                   .seed = options.seed,
-                   .data_seed = options.seed,
-                   .optimizer = options.optimizer});
-  Measured measured = measure(network, options);
-  Trace trace = described(backend, model, options);
-  fill_up(options, measured, trace);
-  flag_difference(measured, options, trace);
-  add_samples(network, measured, trace);
-  flag_medians(options, trace);
+Capture::Capture(Backend& backend, const Model& model, CaptureOptions options)
+    : backend_(backend), options_(std::move(options)) {
+  check_memory(model, options_);
+  set_kernel_threads(options_.threads);
+  network_ = std::make_unique<Network>(backend, model,
+                                       NetworkOptions{.batch = options_.batch,
+                                                      .seed = options_.seed,
+                                                      .data_seed = options_.seed,
+                                                      .optimizer = options_.optimizer});
+}
+
+void Capture::report(double step_seconds) const {
+  if (!options_.progress) return;
+  const auto kept = static_cast<double>(pairs_.kept.size());
+  options_.progress(kept / options_.steps, Seconds{2 * (options_.steps - kept) * step_seconds});
+}
+
+void Capture::measure(int pairs) {
+  for (int i = 0; i < options_.warm_up; ++i)
+    report(time_step_outside(*network_, options_.exchange).total.wall);
+  const Instant clock_cost = cost_of_now();
+  const std::size_t wanted = pairs_.kept.size() + static_cast<std::size_t>(pairs);
+  for (int i = 0; i < pairs * options_.attempts && pairs_.kept.size() < wanted; ++i) {
+    const StepPair pair = measure_pair(*network_, clock_cost, options_.exchange, i % 2 == 0);
+    const bool disturbed = options_.worst(disturbance(pair, options_.threads)) > options_.disturbance;
+    (disturbed ? pairs_.disturbed : pairs_.kept).push_back(pair);
+    report(pair.outside.total.wall);
+  }
+}
+
+Trace Capture::trace() {
+  Trace trace = described(backend_, network_->model(), options_);
+  fill_up(options_, pairs_, trace);
+  flag_difference(pairs_, options_, trace);
+  add_samples(*network_, pairs_, trace);
+  flag_medians(options_, trace);
   return trace;
+}
+
+Trace capture(Backend& backend, const Model& model, const CaptureOptions& options) {
+  Capture all(backend, model, options);
+  all.measure(options.steps);
+  return all.trace();
 }
 
 }  // namespace stepcast

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "core/units.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/step_timer.hpp"
 #include "models/model.hpp"
 #include "models/trace.hpp"
 
@@ -24,8 +27,21 @@ struct CaptureOptions {
   double disturbance =
       0.03;          ///< a step whose wall and CPU time per thread differ by more is dropped and made again
   int attempts = 4;  ///< steps made at most, as a multiple of `steps`
+  /// Ranks that capture together: what they exchange in each step, so that it leaves caches as training will.
+  Exchange exchange;
+  /// The greatest of all ranks' figures, so that all drop the same steps.
+  std::function<double(double)> worst = [](double own) { return own; };
   /// Called after each step with the share done and the time left; what it throws ends the capture.
   std::function<void(double share, Seconds left)> progress;
+};
+
+/// Two steps in a row.
+struct StepPair {
+  StepTimes inside, outside;
+};
+
+struct StepPairs {
+  std::vector<StepPair> kept, disturbed;
 };
 
 /// Times every layer and pass of whole training steps on synthetic data, in place.
@@ -35,9 +51,28 @@ struct CaptureOptions {
 /// step that is timed only from outside: where the 95 % bootstrap interval of (sum over layers) / (untimed
 /// step) leaves 1 +- tolerance, the trace says so in `flags`. All samples of kept pairs are in the trace,
 /// wall and CPU time (all threads of the process).
-///
-/// @throws InputError if the backend lacks a layer, or if half of the pairs of steps wanted cannot be had
-/// undisturbed; LimitError if the machine's memory cannot hold the network
+class Capture {
+ public:
+  /// @throws InputError if the backend lacks a layer; LimitError if the machine's memory cannot hold the
+  /// network
+  Capture(Backend& backend, const Model& model, CaptureOptions options);
+
+  /// Warms up and takes so many more pairs of steps, or gives up after `attempts` times as many. Called
+  /// several times with other work between, it sees the machine in more than one mood.
+  void measure(int pairs);
+  /// @throws InputError if half of `options.steps` pairs could not be had undisturbed
+  Trace trace();
+
+ private:
+  void report(double step_seconds) const;
+
+  Backend& backend_;
+  CaptureOptions options_;
+  std::unique_ptr<Network> network_;
+  StepPairs pairs_;
+};
+
+/// All of it at once.
 Trace capture(Backend& backend, const Model& model, const CaptureOptions& options);
 
 }  // namespace stepcast

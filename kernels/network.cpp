@@ -131,7 +131,7 @@ void Network::update(std::size_t layer) {
   backend_.update(options_.optimizer, arrays);
 }
 
-void Network::step(const Observer& observer) {
+void Network::step(const Observer& observer, const std::function<void()>& before_update) {
   const auto pass = [&](std::size_t layer, Pass which) {
     if (!has(layer, which)) return;
     run(layer, which);
@@ -142,6 +142,7 @@ void Network::step(const Observer& observer) {
     pass(i, Pass::backward_data);
     pass(i, Pass::backward_weights);
   }
+  if (before_update) before_update();
   begin_update();
   for (std::size_t i = 0; i < kernels_.size(); ++i) pass(i, Pass::update);
   backend_.finish();

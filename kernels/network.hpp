@@ -40,7 +40,8 @@ class Network {
 
   /// forward of all layers; backward_data and backward_weights of all layers from the last; update of all
   /// layers.
-  void step(const Observer& observer = {});
+  /// @param before_update  called between the two, where ranks exchange gradients
+  void step(const Observer& observer = {}, const std::function<void()>& before_update = {});
 
   bool has(std::size_t layer, Pass pass) const;
   void run(std::size_t layer, Pass pass);

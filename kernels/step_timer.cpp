@@ -10,6 +10,17 @@ Instant between(const Instant& begin, const Instant& end) {
   return {end.wall - begin.wall, end.cpu - begin.cpu};
 }
 
+Instant later(const Instant& date, const Instant& by) {
+  return {date.wall + by.wall, date.cpu + by.cpu};
+}
+
+Instant time_of(const Exchange& exchange, Network& network) {
+  if (!exchange) return {};
+  const Instant begin = now();
+  exchange(network);
+  return between(begin, now());
+}
+
 Instant without_cost(const Instant& interval, const Instant& cost) {
   return {std::max(0.0, interval.wall - cost.wall), std::max(0.0, interval.cpu - cost.cpu)};
 }
@@ -31,21 +42,26 @@ std::vector<PassOfLayer> passes_in_order(const Network& network) {
   return passes;
 }
 
-StepTimes time_step_outside(Network& network) {
-  const Instant begin = now();
-  network.step();
+StepTimes time_step_outside(Network& network, const Exchange& exchange) {
+  Instant begin = now();
+  network.step({}, [&] { begin = later(begin, time_of(exchange, network)); });
   return {between(begin, now()), {}};
 }
 
-StepTimes time_step_inside(Network& network, const Instant& clock_cost) {
+StepTimes time_step_inside(Network& network, const Instant& clock_cost, const Exchange& exchange) {
   StepTimes step;
   step.passes.reserve(4 * network.model().layers.size());
-  const Instant begin = now();
+  Instant begin = now();
   Instant last = begin;
-  network.step([&](std::size_t, Pass) {
+  const auto after_pass = [&](std::size_t, Pass) {
     const Instant time = now();
     step.passes.push_back(without_cost(between(last, time), clock_cost));
     last = time;
+  };
+  network.step(after_pass, [&] {
+    const Instant away = time_of(exchange, network);
+    begin = later(begin, away);
+    last = later(last, away);
   });
   step.total = between(begin, now());
   return step;

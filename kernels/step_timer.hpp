@@ -22,9 +22,12 @@ struct PassOfLayer {
 /// The passes that a step runs, in order.
 std::vector<PassOfLayer> passes_in_order(const Network& network);
 
-StepTimes time_step_outside(Network& network);
+/// What happens between the backward pass and the update of a step, and is not counted; may be empty.
+using Exchange = std::function<void(Network&)>;
+
+StepTimes time_step_outside(Network& network, const Exchange& exchange = {});
 /// @param clock_cost what one call of `now` adds, taken off every pass and not below zero
-StepTimes time_step_inside(Network& network, const Instant& clock_cost);
+StepTimes time_step_inside(Network& network, const Instant& clock_cost, const Exchange& exchange = {});
 
 Instant sum_over_passes(const StepTimes& step);
 

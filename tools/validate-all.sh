@@ -18,21 +18,21 @@ run() {
   local name=$1 scenario=$2
   shift 2
   echo "== $name: $scenario $*"
-  "$stepcast" validate "$root/scenarios/$scenario.yaml" -o "$work/$name" --repeats "$repeats" "${more[@]}" "$@"
+  "$stepcast" validate "$root/scenarios/validate/$scenario.yaml" -o "$work/$name" --repeats "$repeats" "${more[@]}" "$@"
   for file in measured.csv samples.csv predicted.csv predicted.sha256 scatter.svg; do
     if [[ -e $work/$name/$file ]]; then cp "$work/$name/$file" "$data/$name-$file"; fi
   done
 }
 
-run memory-2 validate-small --ranks 2
+run memory-2 small --ranks 2
 if ((EUID == 0)); then
-  run netcluster-2-1gbit validate-network --ranks 2 --cluster netcluster:1gbit --sleep
-  run netcluster-4-1gbit validate-network --ranks 4 --cluster netcluster:1gbit --sleep
-  run netcluster-4-strategies validate-strategies --ranks 4 --cluster netcluster:1gbit --sleep
-  run netcluster-4-servers validate-servers --ranks 4 --cluster netcluster:1gbit --sleep
-  run netcluster-4-100mbit validate-network --ranks 4 --cluster netcluster:100mbit --sleep --set 'simulation.steps=4'
-  run netcluster-8-1gbit validate-network --ranks 8 --cluster netcluster:1gbit --sleep
-  run netcluster-8-racks validate-network --ranks 8 --cluster netcluster:1gbit,racks=2,uplink=1gbit --sleep
+  run netcluster-2-1gbit network --ranks 2 --cluster netcluster:1gbit --sleep
+  run netcluster-4-1gbit network --ranks 4 --cluster netcluster:1gbit --sleep
+  run netcluster-4-strategies strategies --ranks 4 --cluster netcluster:1gbit --sleep
+  run netcluster-4-servers servers --ranks 4 --cluster netcluster:1gbit --sleep
+  run netcluster-4-100mbit network --ranks 4 --cluster netcluster:100mbit --sleep --set 'simulation.steps=4'
+  run netcluster-8-1gbit network --ranks 8 --cluster netcluster:1gbit --sleep
+  run netcluster-8-racks network --ranks 8 --cluster netcluster:1gbit,racks=2,uplink=1gbit --sleep
 else
   echo "not root: no network namespaces, only shared memory was validated"
 fi

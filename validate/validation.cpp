@@ -27,7 +27,9 @@ Need need_of(const Scenario& scenario, const Point& point) {
     YamlValue(scenario.document, "")
         .refuse("validate needs batch_per_worker: it captures a trace of this batch");
   }
-  return {model.text, YamlValue(batch, "batch_per_worker").integer(1, 1 << 20)};
+  const YamlNode kind = value_at(scenario, point, "strategy.kind");
+  const bool local = kind.text == "model_averaging" || kind.text == "bmuf" || kind.text == "diloco";
+  return {model.text, YamlValue(batch, "batch_per_worker").integer(1, 1 << 20), !local};
 }
 
 }  // namespace
@@ -53,7 +55,7 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Need& need) {
   const std::string name = std::filesystem::path(need.model).stem().string();
-  return folder / fmt::format("{}-b{}.yaml", name, need.batch);
+  return folder / fmt::format("{}-b{}{}.yaml", name, need.batch, need.exchanges ? "" : "-local");
 }
 
 std::filesystem::path platform_file(const std::filesystem::path& folder) {

@@ -23,6 +23,7 @@ struct ValidationOptions {
 struct Need {
   std::string model;  ///< as the scenario names it
   std::int64_t batch = 1;
+  bool exchanges = true;  ///< arrays go to and fro in every step, and leave caches as they do
 
   friend auto operator<=>(const Need&, const Need&) = default;
 };
