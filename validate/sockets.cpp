@@ -19,6 +19,8 @@
 namespace stepcast {
 namespace {
 
+constexpr char kCongestion[] = "cubic";
+
 constexpr std::int64_t kPiece = 32768;  // floats taken from a socket at once, through a buffer in the cache
 
 [[noreturn]] void fail(const char* what) {
@@ -187,6 +189,9 @@ std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
     if (connection.socket < 0) continue;
     const int yes = 1;
     setsockopt(connection.socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    // Where the machine's default is BBR, it probes for bandwidth all the time, and equal sums take unequal
+    // times.
+    setsockopt(connection.socket, IPPROTO_TCP, TCP_CONGESTION, kCongestion, sizeof kCongestion - 1);
   }
   return std::make_unique<Sockets>(rank, std::move(connections));
 }
