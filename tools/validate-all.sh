@@ -9,7 +9,7 @@ export STEPCAST_DATA=$root
 mkdir -p "$data"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-repeats=${REPEATS:-7}
+repeats=${REPEATS:-5}
 more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
 
@@ -26,12 +26,10 @@ run() {
 
 run memory-2 small --ranks 2
 if ((EUID == 0)); then
-  run netcluster-2-1gbit network --ranks 2 --cluster netcluster:1gbit --sleep
-  run netcluster-4-1gbit network --ranks 4 --cluster netcluster:1gbit --sleep
-  run netcluster-4-strategies strategies --ranks 4 --cluster netcluster:1gbit --sleep
-  run netcluster-4-servers servers --ranks 4 --cluster netcluster:1gbit --sleep
-  run netcluster-4-100mbit network --ranks 4 --cluster netcluster:100mbit --sleep --set 'simulation.steps=4'
-  run netcluster-8-1gbit network --ranks 8 --cluster netcluster:1gbit --sleep
+  run netcluster-4-1gbit cluster --ranks 4 --cluster netcluster:1gbit --sleep
+  run netcluster-2-1gbit cluster --ranks 2 --cluster netcluster:1gbit --sleep
+  run netcluster-8-1gbit cluster --ranks 8 --cluster netcluster:1gbit --sleep
+  run netcluster-4-100mbit network --ranks 4 --cluster netcluster:100mbit --sleep --set 'simulation.steps=3'
   run netcluster-8-racks network --ranks 8 --cluster netcluster:1gbit,racks=2,uplink=1gbit --sleep
 else
   echo "not root: no network namespaces, only shared memory was validated"

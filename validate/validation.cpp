@@ -18,6 +18,16 @@ YamlNode value_at(const Scenario& scenario, const Point& point, const std::strin
   return found == nullptr ? YamlNode() : *found;
 }
 
+/// Ranks that a point's servers take.
+int servers_of(const Scenario& scenario, const Point& point) {
+  if (value_at(scenario, point, "strategy.server").text != "own_device") return 0;
+  const auto count = [&](const char* key, std::int64_t otherwise) {
+    const YamlNode value = value_at(scenario, point, key);
+    return value.kind == YamlNode::Kind::nothing ? otherwise : YamlValue(value, key).integer(0, 1 << 20);
+  };
+  return static_cast<int>(count("strategy.shards", 1) + count("strategy.sub_masters", 0));
+}
+
 Need need_of(const Scenario& scenario, const Point& point) {
   const YamlNode model = value_at(scenario, point, "model");
   if (model.kind != YamlNode::Kind::scalar)
@@ -42,7 +52,12 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
     const YamlNode workers = value_at(scenario, scenario.points[i], "workers");
     if (workers.kind == YamlNode::Kind::nothing) {
-      scenario.points[i].values.push_back(parse_assignment("workers=" + std::to_string(ranks)));
+      const int left = ranks - servers_of(scenario, scenario.points[i]);
+      if (left < 1) {
+        throw InputError(fmt::format("{}: the servers of point {} leave no worker of --ranks {}",
+                                     options.scenario, scenario.points[i].name, ranks));
+      }
+      scenario.points[i].values.push_back(parse_assignment("workers=" + std::to_string(left)));
     } else if (YamlValue(workers, "workers").integer(1) > ranks) {
       throw InputError(fmt::format("{}: point {} has {} workers, more than --ranks {}", options.scenario,
                                    scenario.points[i].name, workers.text, ranks));

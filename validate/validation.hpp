@@ -34,7 +34,8 @@ struct Validation {
   std::vector<Need> needs;          ///< of each of them
 };
 
-/// Reads the scenario. Points without `workers` get as many as there are ranks.
+/// Reads the scenario. Points without `workers` get as many as there are ranks
+/// without servers.
 /// @throws InputError for what cannot be run for real
 Validation read_validation(const ValidationOptions& options, int ranks);
 
