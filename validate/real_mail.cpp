@@ -15,6 +15,8 @@ struct Header {
   std::int32_t from, tag, parts, array, run, unused;
 };
 static_assert(sizeof(Header) % sizeof(float) == 0);
+/// Tag of a letter that says that the oldest unconfirmed one has arrived.
+constexpr int kArrived = -2000;
 constexpr std::int64_t kHeader = sizeof(Header) / sizeof(float);
 
 Header header_of(const Message& message, int run, std::size_t floats) {
@@ -46,6 +48,7 @@ Message message_of(const Header& header) {
 RealMail::RealMail(Transport& transport)
     : transport_(transport),
       outgoing_(static_cast<std::size_t>(transport.ranks())),
+      unconfirmed_(static_cast<std::size_t>(transport.ranks())),
       incoming_(static_cast<std::size_t>(transport.ranks())),
       thread_([this] { run(); }) {}
 
@@ -144,8 +147,37 @@ bool RealMail::receive_more(int peer) {
   letter.message = message_of(header);
   letter.run = header.run;
   letter.payload.erase(letter.payload.begin(), letter.payload.begin() + kHeader);
+  if (letter.message.tag == kArrived) {
+    letter = {};
+    confirmed(peer);
+    return true;
+  }
+  const int run = letter.run;
   deliver(std::exchange(letter, {}));
+  confirm(peer, run);
   return true;
+}
+
+/// Before all letters but the one that is on its way.
+void RealMail::confirm(int peer, int run) {
+  Letter letter;
+  letter.message.tag = kArrived;
+  letter.run = run;
+  const Header header = header_of(letter.message, run, 0);
+  letter.payload.resize(static_cast<std::size_t>(kHeader));
+  std::memcpy(letter.payload.data(), &header, sizeof header);
+  const std::lock_guard lock(mutex_);
+  std::deque<Letter>& queue = outgoing_[static_cast<std::size_t>(peer)];
+  const bool begun = !queue.empty() && queue.front().moved > 0;
+  queue.insert(queue.begin() + (begun ? 1 : 0), std::move(letter));
+}
+
+void RealMail::confirmed(int peer) {
+  const std::lock_guard lock(mutex_);
+  std::deque<Letter>& oldest = unconfirmed_[static_cast<std::size_t>(peer)];
+  const Letter letter = std::move(oldest.front());
+  oldest.pop_front();
+  if (completions_ != nullptr && letter.run == run_ && letter.operation) completions_->post(letter.operation);
 }
 
 /// A connection that breaks ends all mail; who waits for some is told.
@@ -157,6 +189,9 @@ void RealMail::run() {
     broken_ = std::current_exception();
     for (const Wish& wish : wishes_) fail(wish.operation);
     for (const auto& queue : outgoing_) {
+      for (const Letter& letter : queue) fail(letter.operation);
+    }
+    for (const auto& queue : unconfirmed_) {
       for (const Letter& letter : queue) fail(letter.operation);
     }
     wishes_.clear();
@@ -186,8 +221,10 @@ void RealMail::carry() {
         moved = send_more(peer, letter) || moved;
         lock.lock();
         if (letter.moved == static_cast<std::int64_t>(letter.payload.size())) {
-          if (completions_ != nullptr && letter.run == run_ && letter.operation)
-            completions_->post(letter.operation);
+          if (letter.message.tag != kArrived) {
+            letter.payload.clear();
+            unconfirmed_[static_cast<std::size_t>(peer)].push_back(std::move(letter));
+          }
           queue.pop_front();
           moved = true;
         }

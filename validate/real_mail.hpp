@@ -26,7 +26,7 @@ class RealMail {
   /// Forgets what has come, and from now on what was sent before the other ranks' call of this.
   void begin(int run, Completions& completions);
 
-  /// Posts `operation` when all is on its way.
+  /// Posts `operation` when all has arrived.
   void send(int rank, const Message& message, std::span<const float> payload, Pending operation);
 
   /// Where the payload of a message goes.
@@ -54,11 +54,14 @@ class RealMail {
   bool send_more(int peer, Letter& letter);
   bool receive_more(int peer);
   void deliver(Letter letter);
+  void confirm(int peer, int run);
+  void confirmed(int peer);
   void hand_over(const Wish& wish, Letter& letter);
 
   Transport& transport_;
   std::mutex mutex_;  ///< of all below
   std::vector<std::deque<Letter>> outgoing_;
+  std::vector<std::deque<Letter>> unconfirmed_;  ///< sent, in order, without their payload
   std::vector<Letter> incoming_;
   std::deque<Letter> letters_;
   std::deque<Wish> wishes_;
