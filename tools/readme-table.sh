@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fills README.md's table of published figures, and the sentence below it, from results/*/published.csv, which
+# Fills the table of published figures of docs/forecasts.md, and README.md's, which holds the predicted rows alone, and the
+# sentence below them, from results/*/published.csv, which
 #   stepcast run scenarios/*.yaml
 # writes. Usage: tools/readme-table.sh [RESULTS_FOLDER]
 set -euo pipefail
@@ -88,11 +89,20 @@ trap 'rm -f "$table" "$new"' EXIT
   rows "${files[@]}"
 } >"$table"
 
-awk -v table="$table" '
-  /^<!-- table: published -->$/ { print; while ((getline line < table) > 0) print line; skip = 1; ++found; next }
-  /^<!-- \/table -->$/ { skip = 0 }
-  !skip { print }
-  END { if (found != 1 || skip) { print "readme-table: README.md lacks the marked block" > "/dev/stderr"; exit 1 } }
-' README.md >"$new"
-cat "$new" >README.md
-echo "README.md: $(($(wc -l <"$table") - 4)) rows from ${#files[@]} files"
+# Puts a file into the marked block of a document.
+fill() {  # DOCUMENT TABLE
+  awk -v table="$2" '
+    /^<!-- table: published -->$/ { print; while ((getline line < table) > 0) print line; skip = 1; ++found; next }
+    /^<!-- \/table -->$/ { skip = 0 }
+    !skip { print }
+    END { if (found != 1 || skip) { print "readme-table: " FILENAME " lacks the marked block" > "/dev/stderr"; exit 1 } }
+  ' "$1" >"$new"
+  cat "$new" >"$1"
+}
+
+fill docs/forecasts.md "$table"
+short=$(mktemp)
+awk 'NR <= 2 || /\| predicted \|/ || !/^\|/' "$table" >"$short"
+fill README.md "$short"
+rm "$short"
+echo "docs/forecasts.md: $(($(wc -l <"$table") - 4)) rows from ${#files[@]} files; README.md: those that are predicted"
