@@ -25,7 +25,7 @@ double expected_improvement(const Posterior& posterior, double best);
 /// smaller distances. A point that was asked for is not proposed again as long as another candidate is there.
 /// Source: D. Ginsbourger, R. Le Riche, L. Carraro, "Kriging is well-suited to parallelize optimization",
 /// Computational Intelligence in Expensive Optimization Problems, Springer 2010, section 4.2 (constant liar).
-class Bayesian : public Optimizer {
+class Bayesian : public OptionSearch {
  public:
   Bayesian(Space space, BayesianOptions options);
 

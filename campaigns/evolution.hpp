@@ -36,7 +36,7 @@ double mutated(double child, double low, double high, const Mutation& mutation);
 /// and optimization of neural networks and generative adversarial networks over distributed resources",
 /// slides, "Evolutionary algorithm"; Z. Michalewicz, "Genetic algorithms + data structures = evolution
 /// programs", Springer 1992 (non-uniform mutation).
-class Evolution : public Optimizer {
+class Evolution : public OptionSearch {
  public:
   Evolution(Space space, EvolutionOptions options);
 

@@ -11,7 +11,7 @@ namespace stepcast {
 namespace {
 
 /// Draws every point evenly and learns nothing: what the others have to beat.
-class RandomSearch : public Optimizer {
+class RandomSearch : public OptionSearch {
  public:
   RandomSearch(Space space, std::uint64_t seed) : space_(std::move(space)), seed_(seed) {}
 
@@ -39,7 +39,7 @@ int population_of(const SearchOptions& options) {
   return options.population > 0 ? options.population : std::clamp(options.evaluations / 10, 5, 50);
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const Space& space, const SearchOptions& options) {
+std::unique_ptr<OptionSearch> make_optimizer(const Space& space, const SearchOptions& options) {
   check(space);
   if (options.evaluations < 1) throw std::invalid_argument("make_optimizer: evaluations must be >= 1");
   switch (options.method) {

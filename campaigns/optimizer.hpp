@@ -24,9 +24,9 @@ struct Outcome {
 
 /// Proposes points and learns from what they gave. Any number of trials may be under way at once, and they
 /// may be told in any order.
-class Optimizer {
+class OptionSearch {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~OptionSearch() = default;
 
   /// The next point to try; nothing while the optimizer waits for outcomes of trials under way.
   virtual std::optional<Trial> ask() = 0;
@@ -49,7 +49,7 @@ struct SearchOptions {
 int population_of(const SearchOptions& options);
 
 /// @throws std::invalid_argument for a space that cannot be or evaluations < 1
-std::unique_ptr<Optimizer> make_optimizer(const Space& space, const SearchOptions& options);
+std::unique_ptr<OptionSearch> make_optimizer(const Space& space, const SearchOptions& options);
 
 /// What may stand for outcomes: failed ones get the worst finite value (0 if there is none).
 std::vector<double> finite_values(const std::vector<Outcome>& outcomes);

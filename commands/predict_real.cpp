@@ -9,6 +9,7 @@
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
 #include "report/results.hpp"
+#include "validate/learning_runs.hpp"
 #include "validate/measured_links.hpp"
 #include "validate/platform_text.hpp"
 
@@ -42,6 +43,13 @@ Row row_of(const std::string& text, const std::string& point) {
   return row;
 }
 
+std::string why_not(const Experiment& experiment, const ValidationOptions& options, int ranks) {
+  const std::string why = why_not_for_real(experiment.plan, ranks);
+  if (!why.empty() || !experiment.learning) return why;
+  if (options.sleep) return "learning: ranks that sleep learn nothing; leave --sleep out";
+  return why_not_learned(experiment);
+}
+
 }  // namespace
 
 Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
@@ -57,7 +65,7 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
     experiments.push_back(measured_experiment(validation, i, folder, more, library));
     if (experiments.back().plan.asynchronous)
       experiments.back() = measured_experiment(validation, i, folder, with_steady_state(more), library);
-    const std::string why = why_not_for_real(experiments.back().plan, cluster.ranks);
+    const std::string why = why_not(experiments.back(), options, cluster.ranks);
     const std::string& name = validation.scenario.points[validation.points[i]].name;
     if (!why.empty())
       throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options.scenario, name, why));

@@ -12,7 +12,7 @@ constexpr int kMostRepeats = 200;  // rounds without anything new: a finite spac
 
 class Trials {
  public:
-  Trials(Optimizer& optimizer, const TrialOptions& options, std::map<std::string, Row> known,
+  Trials(OptionSearch& optimizer, const TrialOptions& options, std::map<std::string, Row> known,
          const Simulate& simulate)
       : optimizer_(optimizer), options_(options), known_(std::move(known)), simulate_(simulate) {}
 
@@ -56,7 +56,7 @@ class Trials {
     if (seen_.insert(name).second) evaluations_.push_back({name, trial.values, row});
   }
 
-  Optimizer& optimizer_;
+  OptionSearch& optimizer_;
   const TrialOptions& options_;
   std::map<std::string, Row> known_;
   const Simulate& simulate_;
@@ -74,7 +74,7 @@ double merit(const Row& row, const TrialOptions& options) {
   return options.smallest ? -*value : *value;
 }
 
-std::vector<Evaluation> run_trials(Optimizer& optimizer, const TrialOptions& options,
+std::vector<Evaluation> run_trials(OptionSearch& optimizer, const TrialOptions& options,
                                    std::map<std::string, Row> known, const Simulate& simulate,
                                    const std::function<void(const std::vector<Evaluation>&)>& done) {
   Trials trials(optimizer, options, std::move(known), simulate);

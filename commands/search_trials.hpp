@@ -34,7 +34,7 @@ double merit(const Row& row, const TrialOptions& options);
 
 /// Asks, simulates and tells until `evaluations` different settings were simulated, or nothing new is
 /// proposed. Settings in `known` are not simulated again. `done` is called after every round.
-std::vector<Evaluation> run_trials(Optimizer& optimizer, const TrialOptions& options,
+std::vector<Evaluation> run_trials(OptionSearch& optimizer, const TrialOptions& options,
                                    std::map<std::string, Row> known, const Simulate& simulate,
                                    const std::function<void(const std::vector<Evaluation>&)>& done);
 

@@ -18,6 +18,7 @@
 #include "report/table.hpp"
 #include "validate/cluster_guard.hpp"
 #include "validate/launch.hpp"
+#include "validate/learning_curves.hpp"
 #include "validate/outcome.hpp"
 
 namespace stepcast {
@@ -85,6 +86,19 @@ void plot(const std::vector<Outcome>& outcomes, const std::string& name,
   if (const auto complaint = draw_plot(folder, "scatter", *script)) fmt::print("{}\n", *complaint);
 }
 
+/// What was learned, if anything was.
+void report_learning(const Results& predicted, const std::filesystem::path& folder) {
+  const auto file = folder / "learning.jsonl";
+  if (!std::filesystem::exists(file)) return;
+  const Results learning =
+      with_forecast(read_json_lines(read_file(file), file.string(), TornLine::drop), predicted);
+  write_atomically(folder / "learning.csv", to_csv(learning));
+  for (const std::string& line : learning_lines(learning)) fmt::print("{}\n", line);
+  const auto script = curve_script(loss_curves(learning));
+  if (!script) return;
+  if (const auto complaint = draw_plot(folder, "loss-vs-time", *script)) fmt::print("{}\n", *complaint);
+}
+
 void report(const Options& options, const Validation& validation, const Results& predicted,
             const std::filesystem::path& folder) {
   const auto file = folder / "samples.jsonl";
@@ -98,6 +112,7 @@ void report(const Options& options, const Validation& validation, const Results&
   if (options.validation.accept_disturbed)
     fmt::print("the machine was not quiet: disturbed runs count (--accept-disturbed)\n");
   plot(outcomes, validation.scenario.name, folder);
+  report_learning(predicted, folder);
   fmt::print("written: {}\n", folder.string());
 }
 
@@ -114,7 +129,8 @@ void validate(Options& options) {
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
   const std::filesystem::path folder = std::filesystem::absolute(name);
   check_writable(folder);
-  for (const char* file : {"samples.jsonl", "links.jsonl"}) std::filesystem::remove(folder / file);
+  for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl"})
+    std::filesystem::remove(folder / file);
 
   const SignalGuard signals;
   const ClusterGuard up(cluster, folder);

@@ -19,7 +19,8 @@ enum class Purpose : std::uint32_t {
   candidate,  ///< where an acquisition function is looked at
   duration,   ///< of trainings
   failure,
-  slow_spell
+  slow_spell,
+  sample  ///< generated data to learn from
 };
 
 /// Names one random number. The same key gives the same number in any order, on any machine.

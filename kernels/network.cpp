@@ -122,13 +122,29 @@ void Network::run(std::size_t layer, Pass pass) {
 
 void Network::update(std::size_t layer) {
   const Range range = ranges_.at(layer);
-  if (range.begin == range.end) return;
-  UpdateArrays arrays{.value = values_.get() + range.begin,
-                      .gradient = gradients_.get() + range.begin,
-                      .elements = range.end - range.begin,
-                      .step = step_};
-  for (std::size_t s = 0; s < states_.size(); ++s) arrays.state[s] = states_[s].get() + range.begin;
+  update(range.begin, range.end, gradients_.get() + range.begin);
+}
+
+void Network::update(std::size_t begin, std::size_t end, const float* gradient) {
+  if (begin == end) return;
+  UpdateArrays arrays{.value = values_.get() + begin,
+                      .gradient = gradient,
+                      .elements = end - begin,
+                      .step = step_,
+                      .scale = static_cast<float>(gradient_scale_)};
+  for (std::size_t s = 0; s < states_.size(); ++s) arrays.state[s] = states_[s].get() + begin;
   backend_.update(options_.optimizer, arrays);
+}
+
+void Network::set_rate(double learning_rate, double gradient_scale) {
+  options_.optimizer.learning_rate = learning_rate;
+  gradient_scale_ = gradient_scale;
+}
+
+void Network::reset() {
+  fill_parameters(*this, options_.seed);
+  for (const auto& state : states_) std::fill_n(state.get(), all_.elements, 0.0F);
+  step_ = 0;
 }
 
 void Network::step(const Observer& observer, const std::function<void()>& before_update) {

@@ -47,6 +47,13 @@ class Network {
   void run(std::size_t layer, Pass pass);
   /// Counts steps for the optimizer; `step` calls it before the first update.
   void begin_update() { ++step_; }
+  /// The optimizer's rate, and what gradients are multiplied with (1 / N where they are sums of N), from now
+  /// on.
+  void set_rate(double learning_rate, double gradient_scale);
+  /// The optimizer on elements [begin, end) of all parameters, along any gradient of as many elements.
+  void update(std::size_t begin, std::size_t end, const float* gradient);
+  /// Parameters as they were made, and an optimizer that has seen nothing. Data stay.
+  void reset();
 
   /// Sum of all losses at the last forward pass.
   double loss() const;
@@ -84,6 +91,7 @@ class Network {
   ParameterView all_;
   std::vector<std::shared_ptr<float>> states_;
   std::int64_t step_ = 0;
+  double gradient_scale_ = 1;
 };
 
 }  // namespace stepcast

@@ -75,8 +75,8 @@ std::string gnuplot_script(const std::string& name, const PlotScript& script) {
 
 std::optional<std::string> draw_plot(const fs::path& folder, const std::string& name,
                                      const PlotScript& script) {
-  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos) {
-    throw std::invalid_argument("draw_plot: name must be lower-case letters");
+  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") != std::string::npos) {
+    throw std::invalid_argument("draw_plot: name must be lower-case letters and -");
   }
   write_atomically(folder / (name + ".gp"), gnuplot_script(name, script));
   try {

@@ -27,7 +27,7 @@ std::string gnuplot_script(const std::string& name, const PlotScript& script);
 
 /// Writes FOLDER/NAME.gp and lets gnuplot draw FOLDER/NAME.svg and .png, without a shell. A picture that
 /// cannot be drawn is no error: the line to print is returned instead ("gnuplot not found: ...").
-/// @param name  lower-case letters only; never from the user
+/// @param name  lower-case letters and - only; never from the user
 /// @throws InputError where the script cannot be written
 std::optional<std::string> draw_plot(const std::filesystem::path& folder, const std::string& name,
                                      const PlotScript& script);

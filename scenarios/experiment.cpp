@@ -16,7 +16,7 @@ namespace {
 const std::vector<std::string> kKeys{
     "model",        "trace",      "passes", "platform",  "workers",    "batch_per_worker",
     "global_batch", "strategy",   "noise",  "placement", "background", "data",
-    "memory",       "simulation", "epoch",  "faults",    "campaign"};
+    "memory",       "simulation", "epoch",  "faults",    "campaign",   "learning"};
 
 auto depth(const Assignment& one) {
   return std::count(one.path.begin(), one.path.end(), '.');
@@ -153,6 +153,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   if (const auto simulation = map.maybe("simulation")) steps = read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
   experiment.plan = read_plan(map, experiment, steps, library);
+  if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   read_links(map, experiment);
   read_training(map, experiment);
   return experiment;

@@ -9,6 +9,7 @@
 #include "scenarios/library.hpp"
 #include "scenarios/read_campaign.hpp"
 #include "scenarios/read_faults.hpp"
+#include "scenarios/read_learning.hpp"
 #include "strategies/conditions.hpp"
 #include "strategies/plan.hpp"
 
@@ -30,6 +31,7 @@ struct Experiment {
   double epochs = 0;         ///< 0: not given
   std::optional<FaultOptions> faults;
   std::optional<CampaignOptions> campaign;
+  std::optional<LearningOptions> learning;
 };
 
 /// Reads `document` with `values` set in it, shallow paths first. Keys: docs/scenarios.md. Throws InputError.

@@ -178,7 +178,7 @@ Pending SimWorker::start_send(int role, const Message& message) {
   return operation;
 }
 
-Pending SimWorker::start_receive(int tag, int role) {
+Pending SimWorker::start_receive(int tag, int role, Array) {
   auto operation = new_operation(SimOperation::Kind::communication);
   world_.mail.receive(number_, tag, role, operation, clock_);
   return operation;

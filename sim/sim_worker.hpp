@@ -37,7 +37,8 @@ class SimWorker : public Worker {
   Pending start_local(const LocalWork& work) override;
   Pending start_collective(int index) override;
   Pending start_send(int role, const Message& message) override;
-  Pending start_receive(int tag, int role) override;
+  Pending start_receive(int tag, int role, Array into) override;
+  void calculate(const Arithmetic&) override {}  // no memory, and no time
   Pending start_load(Bytes input) override;
   Pending start_pause(Seconds duration) override;
   void end_step() override;

@@ -39,6 +39,11 @@ struct BlockTraining {
   int replicas = 1;
 };
 
+/// Sum of so many replicas' parameters, in `parameters`, to their mean; and to what the filter makes of it,
+/// which is also kept as the `center` that the next block starts from.
+Arithmetic average_arithmetic(int replicas);
+Arithmetic filter_arithmetic(const BlockFilter& filter, int replicas);
+
 /// Source: K. Chen, Q. Huo, "Scalable training of deep learning machines by incremental block training with
 /// intra-block parallel optimization and blockwise model-update filtering", ICASSP 2016; A. Douillard et al.,
 /// "DiLoCo: distributed low-communication training of language models", arXiv:2311.08105.
@@ -54,6 +59,7 @@ struct BlockValidation {
 /// replica).
 struct BlockSetup {
   BlockTraining training;
+  bool filters = true;  ///< false: plain averaging
   Aggregation aggregation{};
   CommunicationOptions communication;  ///< of sums inside a replica, and of Aggregation::all_reduce
   int workers_per_replica = 1;

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "strategies/block.hpp"
 #include "strategies/buckets.hpp"
 
@@ -52,11 +54,12 @@ void read_training(const YamlMap& map, BlockSetup& setup) {
   if (const auto validation = map.maybe("validation")) setup.validation = read_validation(*validation);
 }
 
-Plan read_block(const YamlMap& map, const Setting& setting, const BlockFilter& filter) {
+Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<BlockFilter>& filter) {
   const TrainingOptions common = read_training_options(map);
   BlockSetup setup;
   setup.workers_per_replica = read_replica(map, setting.workers());
-  setup.training.filter = filter;
+  setup.filters = filter.has_value();
+  setup.training.filter = filter.value_or(BlockFilter{});
   read_training(map, setup);
   setup.training.blocks = setting.steps;
   setup.training.prefetch = setting.prefetch;
@@ -80,6 +83,7 @@ Plan read_block(const YamlMap& map, const Setting& setting, const BlockFilter& f
   Plan plan = block_plan(setting.platform, setting.devices, std::move(workload), std::move(setup));
   plan.trace_kind = source.trace_kind;
   plan.flags = source.flags;
+  if (common.mixed) plan.no_arithmetic = "precision: mixed";
   plan.compute_slowdown = common.compute_slowdown;
   plan.load_data = setting.sample_size.value > 0;
   plan.batch_per_worker = batch;
@@ -102,7 +106,7 @@ double read_momentum(const YamlValue& value) {
 }  // namespace
 
 Plan read_model_averaging(const YamlValue& value, const Setting& setting) {
-  return read_block(block_map(value, {}), setting, {});
+  return read_block(block_map(value, {}), setting, std::nullopt);
 }
 
 Plan read_bmuf(const YamlValue& value, const Setting& setting) {

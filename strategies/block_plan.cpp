@@ -43,7 +43,8 @@ void add_aggregation(Plan& plan, const Platform& platform, BlockSetup& setup) {
   plan.communicators.push_back(communicator(
       platform, plan.endpoints, peers(static_cast<int>(plan.endpoints.size()), inside), replicas));
   apply(setup.communication, plan.communicators.back());
-  const Buffer share{Array::parameters, {}, (1.0 / inside) * setup.parameters};
+  const Slice whole{0, static_cast<std::int64_t>(setup.parameters.value / 4)};
+  const Buffer share{Array::parameters, whole, (1.0 / inside) * setup.parameters};
   const Group group{replicas, plan.communicators.back().ranks_per_node};
   using Kind = Collective::Kind;
   if (setup.aggregation == Aggregation::tree) {
@@ -57,9 +58,10 @@ void add_aggregation(Plan& plan, const Platform& platform, BlockSetup& setup) {
   } else {
     setup.training.gather = {add(plan, Kind::all_reduce, 1, share)};
   }
+  for (Collective& one : plan.collectives) one.by_group = inside > 1 && one.communicator == 1;
   if (inside > 1)
     setup.training.spread.push_back(
-        add(plan, Kind::all_gather, 0, {Array::parameters, {}, setup.parameters}));
+        add(plan, Kind::all_gather, 0, {Array::parameters, whole, setup.parameters}));
 }
 
 /// Arrays that the filter reads and writes (block_momentum.hpp); plain averaging is done by the sum.
@@ -81,7 +83,9 @@ void add_work(const Workload& workload, BlockSetup& setup) {
                                                      sum_of(workload, &LayerSeconds::update))};
   training.split = static_cast<double>(training.mini_batches) * workload.input;
   const double inside = setup.workers_per_replica;
-  training.filter_work = {"filter", (filter_arrays(training.filter) / inside) * setup.array_seconds, nullptr};
+  training.filter_work = {"filter", (filter_arrays(training.filter) / inside) * setup.array_seconds,
+                          setup.filters ? filter_arithmetic(training.filter, training.replicas)
+                                        : average_arithmetic(training.replicas)};
   const BlockValidation& validation = setup.validation;
   if (validation.every > 0) {  // samples of a block / samples between validations x the worker's mini-batches
     const double batches = training.mini_batches * validation.samples / validation.every;
@@ -105,6 +109,21 @@ void add_roles(Plan& plan, const BlockSetup& setup) {
 
 }  // namespace
 
+Arithmetic average_arithmetic(int replicas) {
+  return [replicas](Arrays& arrays) {
+    for (float& value : arrays.of(Array::parameters)) value /= static_cast<float>(replicas);
+  };
+}
+
+Arithmetic filter_arithmetic(const BlockFilter& filter, int replicas) {
+  return [filter, average = average_arithmetic(replicas)](Arrays& arrays) {
+    average(arrays);
+    const std::span<float> parameters = arrays.of(Array::parameters), center = arrays.of(Array::center);
+    filter_block_update(filter, parameters, {arrays.of(Array::model), arrays.of(Array::change)}, center);
+    std::ranges::copy(center, parameters.begin());
+  };
+}
+
 const std::vector<std::string>& aggregation_names() {
   static const std::vector<std::string> names{"tree", "flat", "all_reduce"};
   return names;
@@ -119,6 +138,7 @@ Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload w
   Plan plan;
   plan.endpoints = std::move(endpoints);
   plan.workers = plan.devices = workers;
+  plan.summed_gradients = setup.workers_per_replica;
   add_inside(plan, platform, workload, setup);
   if (setup.training.replicas > 1) add_aggregation(plan, platform, setup);
   add_work(workload, setup);

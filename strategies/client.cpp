@@ -17,6 +17,7 @@ Message request(const Shard& shard, Array what, const ClientState& state) {
   message.tag = kRequest;
   message.buffer.array = what;
   if (what != Array::none) {
+    message.buffer.elements = shard.elements;
     message.buffer.size = what == Array::parameters ? shard.size : shard.update;
     message.parts = shard.parts;
   }
@@ -42,6 +43,13 @@ double ClientState::version() const {
   return oldest;
 }
 
+void take_center(Arrays& arrays, const Servers& servers) {
+  for (const Shard& shard : servers.shards) {
+    const std::span<const float> from = arrays.of(Array::center, shard.elements);
+    std::copy(from.begin(), from.end(), arrays.of(Array::parameters, shard.elements).begin());
+  }
+}
+
 /// Sends a request to every shard; a serial one is asked first.
 Part send_requests(Worker& worker, const Servers& servers, Array what, ClientState& state) {
   state.pushes.clear();
@@ -61,7 +69,7 @@ Part send_requests(Worker& worker, const Servers& servers, Array what, ClientSta
 
 Part receive_weights(Worker& worker, const Servers& servers, ClientState& state) {
   for (std::size_t i = 0; i < servers.shards.size(); ++i) {
-    const Message weights = co_await worker.receive(kWeights);
+    const Message weights = co_await worker.receive(kWeights, kAnyone, Array::center);
     state.versions[weights.from] = weights.value;
   }
 }
@@ -86,11 +94,12 @@ Part start_fetch(Worker& worker, const Servers& servers, ClientState& state) {
     const Message weights = co_await worker.finished(std::move(read));
     state.versions[weights.from] = weights.value;
   }
+  if (!state.reads.empty()) worker.calculate([&servers](Arrays& arrays) { take_center(arrays, servers); });
   state.reads.clear();
   for (const Shard& shard : servers.shards) {
     const Message read = request(shard, Array::none, state);
     worker.start_send(shard.role, read);
-    state.reads.push_back(worker.start_receive(kWeights));
+    state.reads.push_back(worker.start_receive(kWeights, kAnyone, Array::center));
   }
 }
 

@@ -21,8 +21,9 @@ enum ServerTag : int {
 struct Shard {
   int role = 0;
   Bytes size;
-  int parts = 1;      ///< messages that they travel in
-  Bytes update = {};  ///< size of an update to them: less, where it is compressed
+  int parts = 1;        ///< messages that they travel in
+  Bytes update = {};    ///< size of an update to them: less, where it is compressed
+  Slice elements = {};  ///< of the model
 };
 
 struct Servers {
@@ -38,15 +39,19 @@ struct ClientState {
   double version() const;  ///< the oldest
 };
 
-/// Reads all shards.
+/// parameters = center, of what these servers hold.
+void take_center(Arrays& arrays, const Servers& servers);
+
+/// Reads all shards, into `center`.
 Part fetch(Worker& worker, const Servers& servers, ClientState& state);
 /// Sends an update to all shards and waits until it is there.
 Part push(Worker& worker, const Servers& servers, ClientState& state);
-/// Sends to all shards and waits for their parameters.
+/// Sends to all shards and waits for their parameters, into `center`.
 /// @param what  update: differences; parameters: the worker's own
 Part exchange(Worker& worker, const Servers& servers, Array what, ClientState& state);
 
 /// The same beside other work (servers that are not serial): waits for the last of its kind, then starts.
+/// What came is taken when it was waited for.
 Part start_fetch(Worker& worker, const Servers& servers, ClientState& state);
 Part start_push(Worker& worker, const Servers& servers, ClientState& state);
 

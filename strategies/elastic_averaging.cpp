@@ -1,5 +1,10 @@
 #include "strategies/elastic_averaging.hpp"
 
+#include <algorithm>
+
+#include "strategies/arithmetic/downpour.hpp"
+#include "strategies/arithmetic/elastic.hpp"
+#include "strategies/arithmetic/energy_matching.hpp"
 #include "strategies/server_plan.hpp"
 
 namespace stepcast {
@@ -13,13 +18,13 @@ constexpr double kMatchArrays = 39;
 
 /// Arithmetic of the worker on its own device.
 LocalWork local_work(const YamlMap& map, const Setting& setting, const ServerOptions& servers,
-                     const char* name, double arrays) {
+                     const char* name, double arrays, Arithmetic run) {
   if (const auto value = map.maybe("local_arrays")) arrays = value->number(0, 1000);
   Plan unused;
   const std::int64_t batch = samples_of_worker(setting, servers);
   const Workload workload =
       make_workload(setting.model, setting.times(batch), servers.training.compute_factor, unused);
-  return {name, array_work(workload, arrays), {}};
+  return {name, array_work(workload, arrays), std::move(run)};
 }
 
 int read_period(const YamlMap& map) {
@@ -40,15 +45,24 @@ std::function<std::function<Program(Worker&)>(ServerClient)> programs(Program (*
   };
 }
 
+void gather_gradients(Arrays& arrays) {
+  accumulate(arrays.of(Array::gradients), arrays.of(Array::update));
+}
+
+void add_update(Arrays& arrays, const Slice& elements, int) {
+  accumulate(arrays.of(Array::update, elements), arrays.of(Array::parameters, elements));
+}
+
 /// Mini-batches with the worker's own steps; every `period` of them an exchange with the servers.
 template <class Options>
 Program with_exchanges(Worker& worker, const Options& options,
-                       Part (*talk)(Worker&, const Options&, ClientState&)) {
+                       Part (*talk)(Worker&, const Options&, ClientState&), void (*each)(Arrays&)) {
   ClientState state;
   std::deque<Pending> loads;
   for (int step = 1; step <= options.steps; ++step) {
     co_await train_mini_batch(worker, options.batch, loads);
     co_await worker.optimizer_step();
+    worker.calculate(each);
     if (step % options.period == 0) co_await talk(worker, options, state);
     co_await share_weights(worker, options.batch);
     worker.end_step();
@@ -68,12 +82,31 @@ Part matching_exchange(Worker& worker, const GradientEnergyMatching& options, Cl
 
 }  // namespace
 
+Arithmetic elastic_pull_arithmetic(double force) {
+  return [force](Arrays& arrays) {
+    elastic_move(force, arrays.of(Array::center), arrays.of(Array::parameters));
+  };
+}
+
+Arithmetic energy_matching_arithmetic(const EnergyMatching& options) {
+  return [options](Arrays& arrays) {
+    const std::span<float> gathered = arrays.of(Array::update), update = arrays.of(Array::gradients);
+    EnergyMatching now = options;
+    now.learning_rate = arrays.learning_rate();
+    match_energy(now, gathered, arrays.of(Array::center), {arrays.of(Array::change), arrays.of(Array::model)},
+                 update);
+    std::ranges::fill(gathered, 0.0F);
+    std::ranges::copy(arrays.of(Array::center), arrays.of(Array::parameters).begin());
+    accumulate(update, arrays.of(Array::parameters));
+  };
+}
+
 Program elastic_averaging(Worker& worker, const ElasticAveraging& options) {
-  return with_exchanges(worker, options, elastic_exchange);
+  return with_exchanges(worker, options, elastic_exchange, nullptr);
 }
 
 Program gradient_energy_matching(Worker& worker, const GradientEnergyMatching& options) {
-  return with_exchanges(worker, options, matching_exchange);
+  return with_exchanges(worker, options, matching_exchange, gather_gradients);
 }
 
 Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
@@ -82,12 +115,17 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   ElasticAveraging run;
   run.steps = setting.steps;
   run.period = read_period(map);
-  if (const auto force = map.maybe("elastic_force")) run.elastic_force = force->number(1e-9, 1);
-  run.pull = local_work(map, setting, servers, "elastic pull", kPullArrays);
+  if (const auto force = map.maybe("elastic_force")) run.elastic_force = force->number(0, 1);
+  run.pull = local_work(map, setting, servers, "elastic pull", kPullArrays,
+                        elastic_pull_arithmetic(run.elastic_force));
   ServerStrategy strategy;
   strategy.answer_first = true;
   strategy.held_arrays = 1;  // the center as it was read
   strategy.updates_a_step = 1.0 / run.period;
+  strategy.apply = [force = run.elastic_force](Arrays& arrays, const Slice& elements, int) {
+    elastic_move(force, arrays.of(Array::update, elements), arrays.of(Array::parameters, elements));
+  };
+  if (servers.sub_masters > 0) strategy.no_arithmetic = "sub_masters: centers of a center";
   strategy.program = programs(elastic_averaging, run);
   return server_plan(setting, servers, strategy);
 }
@@ -100,10 +138,12 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
   GradientEnergyMatching run;
   run.steps = setting.steps;
   run.period = read_period(map);
-  run.match = local_work(map, setting, servers, "energy matching", kMatchArrays);
+  run.match =
+      local_work(map, setting, servers, "energy matching", kMatchArrays, energy_matching_arithmetic({}));
   ServerStrategy strategy;
   strategy.held_arrays = 4;  // moment, center's moment, the center as it was read, update
   strategy.updates_a_step = 1.0 / run.period;
+  strategy.apply = add_update;
   strategy.program = programs(gradient_energy_matching, run);
   return server_plan(setting, servers, strategy);
 }

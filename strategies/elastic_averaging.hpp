@@ -1,5 +1,6 @@
 #pragma once
 
+#include "strategies/arithmetic/energy_matching.hpp"
 #include "strategies/client.hpp"
 #include "strategies/strategy.hpp"
 
@@ -15,6 +16,9 @@ struct ElasticAveraging {
   Servers servers;
   MiniBatch batch;
 };
+
+/// x -= a (x - y): with y in `center`.
+Arithmetic elastic_pull_arithmetic(double force);
 
 /// Source: S. Zhang, A. Choromanska, Y. LeCun, "Deep learning with elastic averaging SGD", NIPS 2015,
 /// algorithm 1.
@@ -32,6 +36,10 @@ struct GradientEnergyMatching {
   Servers servers;
   MiniBatch batch;
 };
+
+/// The update that `match` works out from the gradients gathered in `update`, into `gradients`, and the
+/// worker's own step from the center.
+Arithmetic energy_matching_arithmetic(const EnergyMatching& options);
 
 /// Source: J. Hermans, G. Louppe, "Gradient energy matching for distributed asynchronous gradient descent",
 /// arXiv:1805.08469; order of messages: the NNLO package, nnlo/mpi/process.py, MPIWorker.do_gem_sequence.

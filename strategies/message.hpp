@@ -6,7 +6,17 @@
 namespace stepcast {
 
 /// Arrays that a worker (or server) has; all but the last two are as long as the model's parameters.
-enum class Array { none, gradients, parameters, update, statistics, activations };
+enum class Array {
+  none,
+  gradients,
+  parameters,
+  update,  ///< what goes to a server, or has come from a worker
+  center,  ///< parameters that came last from a server, or that a block started from
+  model,   ///< what arithmetic keeps: parameters of before
+  change,  ///< what arithmetic keeps: how they move
+  statistics,
+  activations
+};
 
 /// A stretch of an array, which a collective or a message carries. The simulated world counts `size`, the
 /// real one moves the elements.

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "strategies/parameter_server.hpp"
 #include "strategies/server_plan.hpp"
 
@@ -84,6 +86,11 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
     ++strategy.held_arrays;  // what is owed to the next update
   run.rounds = strategy.rules.mode == Mode::synchronous;
   run.local_update = !run.rounds;
+  strategy.apply = [gradient = run.rounds ? Array::gradients : Array::update](
+                       Arrays& arrays, const Slice& elements, int summed) {
+    arrays.descend(gradient, elements, summed);
+    if (gradient == Array::gradients) std::ranges::fill(arrays.of(gradient, elements), 0.0F);
+  };
   strategy.program = [run](ServerClient client) {
     ParameterServer mine = run;
     mine.servers = std::move(client.servers);

@@ -36,6 +36,8 @@ struct Collective {
   Buffer buffer;  ///< of one rank; all_gather and reduce_scatter: the whole; all_to_all: what all ranks hold
                   ///< for all, the matrix
   std::shared_ptr<const Schedule> schedule;  ///< kind exchange: of one group (halos, a flat master ...)
+  bool by_group = false;  ///< every group has a part of the elements to itself: that which rank g of a ring
+                          ///< ends a reduce-scatter with
 };
 
 /// Equal workers, or one server, that run one program.
@@ -64,6 +66,9 @@ struct Plan {
   std::vector<Collective> collectives;
   /// Pairs of roles (from, to) that send each other messages; asynchronous plans need not list them.
   std::vector<std::pair<int, int>> channels;
+
+  int summed_gradients = 1;   ///< that a worker's optimizer finds in one: of other workers and micro-batches
+  std::string no_arithmetic;  ///< the key of what is not calculated for real, only timed; empty: all is
 
   bool asynchronous = false;    ///< workers take steps each at its own pace; every message is simulated
   double compute_slowdown = 1;  ///< of a worker's compute while a collective of its runs; >= 1

@@ -82,7 +82,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
   run.add = {"add", server_work(setting, options, workload, exchanged, 3), {}};
   run.coordinator = setting.workers() + options.shards;
   for (int i = 0; i < options.shards; ++i)
-    run.servers.shards.push_back(share_of(exchanged, options, setting.workers() + i));
+    run.servers.shards.push_back(share_of(exchanged, options, i, setting.workers() + i));
   plan.workloads.push_back(std::move(workload));
   plan.endpoints = setting.devices;
   for (const int place : server_places(setting, options.place, options.shards + 1, *options.place_at))
@@ -90,6 +90,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
   const auto shared = std::make_shared<const Sandblaster>(std::move(run));
   add_roles(plan, shared, options.shards);
   plan.asynchronous = true;
+  plan.no_arithmetic = "kind: sandblaster (its L-BFGS)";
   plan.workers = setting.workers();
   plan.devices = plan.workers + devices_of_servers(setting.platform, options.place, options.shards + 1);
   plan.load_data = setting.sample_size.value > 0;

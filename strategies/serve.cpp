@@ -1,12 +1,16 @@
 #include "strategies/serve.hpp"
 
+#include <algorithm>
+
+#include "strategies/arithmetic/downpour.hpp"
+
 namespace stepcast {
 namespace {
 
 Message weights(const Server& options, int version) {
   Message message;
   message.tag = kWeights;
-  message.buffer = {Array::parameters, {}, options.size};
+  message.buffer = {Array::parameters, options.elements, options.size};
   message.parts = options.parts;
   message.value = version;
   return message;
@@ -20,17 +24,28 @@ void record(Worker& worker, const Server& options, const ServerLedger::Outcome& 
   if (options.rules.mode == ServerRules::Mode::bounded_staleness) worker.record("lead", lead);
 }
 
+void sum_update(Arrays& arrays) {
+  accumulate(arrays.of(Array::update), arrays.of(Array::gradients));
+}
+
+/// What a sub-master gathered since it last exchanged with its parent.
+void pass_on_sum(Arrays& arrays) {
+  const std::span<float> sum = arrays.of(Array::gradients);
+  std::ranges::copy(sum, arrays.of(Array::update).begin());
+  std::ranges::fill(sum, 0.0F);
+}
+
 }  // namespace
 
 /// A serial server asks its client for what it has to send.
 Part take(Worker& worker, bool serial, bool top, Message& request) {
-  request = co_await worker.receive(serial ? kBegin : kRequest);
+  request = co_await worker.receive(serial ? kBegin : kRequest, kAnyone, Array::update);
   worker.mark(top ? "server_idle" : "sub_master_idle");
   if (!serial || !is_update(request)) co_return;
   Message grant;
   grant.tag = kGrant;
   co_await worker.send(request.from, grant);
-  request = co_await worker.receive(kRequest, request.from);
+  request = co_await worker.receive(kRequest, request.from, Array::update);
 }
 
 Part answer(Worker& worker, const Server& options, const std::vector<int>& roles, int version) {
@@ -42,7 +57,9 @@ Part answer(Worker& worker, const Server& options, const std::vector<int>& roles
 }
 
 Part sync_with_parent(Worker& worker, const Server& options, ClientState& parent, ServerLedger& ledger) {
+  worker.calculate(pass_on_sum);
   co_await exchange(worker, options.parent, Array::update, parent);
+  worker.calculate([&options](Arrays& arrays) { take_center(arrays, options.parent); });
   ledger.set_version(static_cast<int>(parent.version()));
 }
 
@@ -56,7 +73,12 @@ Program serve(Worker& worker, const Server& options) {
     const ServerLedger::Outcome outcome = ledger.arrived(request);
     record(worker, options, outcome, ledger.lead());
     if (outcome.accepted && options.restore.duration.value > 0) co_await worker.local(options.restore);
-    if (outcome.accepted && options.add.duration.value > 0) co_await worker.local(options.add);
+    if (outcome.accepted && options.add.duration.value > 0) {
+      co_await worker.local(options.add);
+    } else if (outcome.accepted) {
+      worker.calculate(options.add.run);
+    }
+    if (outcome.accepted && !options.parent.shards.empty()) worker.calculate(sum_update);
     if (outcome.applied) ++applied;
     if (outcome.applied && !options.answer_first) co_await worker.local(options.apply);
     if (outcome.applied && !options.parent.shards.empty() && applied % options.parent_every == 0)

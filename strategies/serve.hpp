@@ -15,6 +15,7 @@ struct Server {
   LocalWork restore;          ///< of a compressed update
   Bytes size;                 ///< of its parameters, as they travel
   int parts = 1;
+  Slice elements;          ///< of the model
   int validate_every = 0;  ///< updates; 0: never
   Seconds validation;
   Servers parent;        ///< of a sub-master; empty: none
@@ -23,6 +24,8 @@ struct Server {
   bool leaf = true;      ///< serves workers: the staleness of their updates is recorded
 };
 
+/// What clients send lands in `update`. `add` and a sub-master sum it in `gradients`.
+///
 /// Records "server_busy" and "server_idle" (of a sub-master "sub_master_...") [s], "staleness", "lead",
 /// "dropped", and "applied" at the top.
 ///

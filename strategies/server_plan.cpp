@@ -1,6 +1,7 @@
 #include "strategies/server_plan.hpp"
 
 #include "models/shard.hpp"
+#include "strategies/arithmetic/downpour.hpp"
 #include "strategies/communicator.hpp"
 #include "strategies/replica_step.hpp"
 #include "strategies/server_figures.hpp"
@@ -26,6 +27,20 @@ double update_share(const GradientCompression& compression, Bytes parameters) {
   return compression.kind == Compression::none ? 1 : wire_bytes(compression, elements) / parameters;
 }
 
+/// `apply` once it is known how many gradients come together.
+Arithmetic apply_arithmetic(const ServerOptions& options, const ServerStrategy& strategy,
+                            const Server& server) {
+  const bool rounds = strategy.rules.mode == ServerRules::Mode::synchronous;
+  const int summed = options.group_size * (rounds ? server.rules.take : 1);
+  return [apply = strategy.apply, elements = server.elements, summed](Arrays& arrays) {
+    apply(arrays, elements, summed);
+  };
+}
+
+void add_gradients(Arrays& arrays) {
+  accumulate(arrays.of(Array::update), arrays.of(Array::gradients));
+}
+
 Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
                  const Workload& whole, const Exchanged& exchanged) {
   Server server;
@@ -34,8 +49,9 @@ Server server_of(const Setting& setting, const ServerOptions& options, const Ser
   server.answer_first = strategy.answer_first;
   server.apply = {"apply", server_work(setting, options, whole, exchanged, options.apply_arrays), {}};
   if (strategy.rules.mode == ServerRules::Mode::synchronous)
-    server.add = {"add", server_work(setting, options, whole, exchanged, 3), {}};  // reads two, writes one
-  const Shard share = share_of(exchanged, options, 0);
+    server.add = {"add", server_work(setting, options, whole, exchanged, 3),
+                  add_gradients};  // reads 2, writes 1
+  const Shard share = share_of(exchanged, options, 0, 0);
   server.size = share.size;
   server.parts = share.parts;
   return server;
@@ -62,18 +78,22 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
                                                  : tree.first_sub_master() + child);
     }
     server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;
+    server.elements = share_of(exchanged, options, shard, 0).elements;
+    server.apply.run = apply_arithmetic(options, strategy, server);
     add_role(plan, "server", std::move(server));
   }
   for (int i = 0; i < tree.sub_masters; ++i) {
     Server server = like;
     server.top = false;
     server.parent.serial = options.serial;
-    server.parent.shards.push_back(share_of(exchanged, options, tree.first_shard()));
+    server.parent.shards.push_back(share_of(exchanged, options, 0, tree.first_shard()));
     server.parent.shards.back().update = server.parent.shards.back().size;
+    server.elements = server.parent.shards.front().elements;
     server.parent_every = options.sub_master_every;
     for (int worker = i; worker < tree.workers; worker += tree.sub_masters)
       server.rules.clients.push_back(worker * tree.ranks);
     server.rules.take = static_cast<int>(server.rules.clients.size());
+    server.apply.run = apply_arithmetic(options, strategy, server);
     add_role(plan, "sub-master", std::move(server));
   }
 }
@@ -87,9 +107,11 @@ void add_group(const Setting& setting, const ServerOptions& options, const Excha
   plan.communicators.push_back(
       communicator(setting.platform, plan.endpoints, first_ranks(setting.workers()), ranks));
   apply(options.communication, plan.communicators.back());
-  const Bytes size = options.group_size > 1 ? exchanged.size : Bytes{};
-  plan.collectives.push_back({Collective::Kind::broadcast, 0, {Array::parameters, {}, size}, nullptr});
-  plan.collectives.push_back({Collective::Kind::all_reduce, 0, {Array::gradients, {}, size}, nullptr});
+  const bool whole = options.group_size > 1;
+  const Bytes size = whole ? exchanged.size : Bytes{};
+  const Slice elements = whole ? exchanged.elements : Slice{};
+  plan.collectives.push_back({Collective::Kind::broadcast, 0, {Array::parameters, elements, size}, nullptr});
+  plan.collectives.push_back({Collective::Kind::all_reduce, 0, {Array::gradients, elements, size}, nullptr});
   batch.share = 0;
   batch.sum = 1;
 }
@@ -123,12 +145,21 @@ Workload workload_of(const Setting& setting, const ServerOptions& options, Plan&
   return workload;
 }
 
+std::string no_arithmetic(const ServerOptions& options, const ServerStrategy& strategy) {
+  if (options.exchanged) return "exchanged: parameters of another size than the model's";
+  if (options.machines_per_replica > 1) return "machines_per_replica: a network in parts";
+  if (options.training.mixed) return "precision: mixed";
+  return strategy.no_arithmetic;
+}
+
 void add_numbers(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
                  const Tree& tree, Plan& plan) {
   const int servers = tree.shards + tree.sub_masters;
   const int counted = tree.workers - strategy.backup_workers;
   plan.asynchronous = true;
   plan.workers = tree.workers * options.group_size;
+  plan.summed_gradients = options.group_size;
+  plan.no_arithmetic = no_arithmetic(options, strategy);
   plan.devices = setting.workers() + devices_of_servers(setting.platform, options.place, servers);
   plan.load_data = setting.sample_size.value > 0;
   plan.compute_slowdown = options.training.compute_slowdown;

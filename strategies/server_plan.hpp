@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "strategies/compression.hpp"
 #include "strategies/server_options.hpp"
@@ -23,6 +24,10 @@ struct ServerStrategy {
   double held_arrays = 0;           ///< of the model's size, that a worker's device holds beside the training
   double updates_a_step = 1;        ///< of a worker
   GradientCompression compression;  ///< of updates; parameters travel whole
+  /// What came, in `update` (synchronous: its sum, in `gradients`), to the parameters.
+  /// @param summed  gradients in it
+  std::function<void(Arrays&, const Slice& elements, int summed)> apply;
+  std::string no_arithmetic;                                             ///< as of the plan
   std::function<std::function<Program(Worker&)>(ServerClient)> program;  ///< of a worker
 };
 

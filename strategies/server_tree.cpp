@@ -35,12 +35,15 @@ Exchanged exchanged_of(const Setting& setting, const ServerOptions& options) {
   exchanged.size = options.exchanged.value_or(static_cast<double>(trainable_parameters(setting.model)) *
                                               options.training.element());
   exchanged.arrays = options.arrays.value_or(static_cast<int>(gradient_tensors(setting.model)));
+  if (!options.exchanged) exchanged.elements.end = trainable_parameters(setting.model);
   return exchanged;
 }
 
-Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int role) {
+Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, int role) {
   Shard shard{role, exchanged.size / options.shards, 1, {}};
   shard.update = exchanged.update_share * shard.size;
+  const std::int64_t all = exchanged.elements.size();
+  shard.elements = {part_begin(all, options.shards, index), part_begin(all, options.shards, index + 1)};
   if (options.by_array)
     shard.parts = static_cast<int>(std::ceil(static_cast<double>(exchanged.arrays) / options.shards));
   return shard;
@@ -65,12 +68,12 @@ Servers servers_of(const Tree& tree, const ServerOptions& options, const Exchang
   if (tree.sub_masters > 0) {
     if (rank % tree.ranks == 0)
       servers.shards.push_back(
-          share_of(exchanged, options, tree.first_sub_master() + worker % tree.sub_masters));
+          share_of(exchanged, options, 0, tree.first_sub_master() + worker % tree.sub_masters));
     return servers;
   }
   for (int shard = 0; shard < tree.shards; ++shard) {
     if (rank_for(tree, options, worker, shard) == rank)
-      servers.shards.push_back(share_of(exchanged, options, tree.first_shard() + shard));
+      servers.shards.push_back(share_of(exchanged, options, shard, tree.first_shard() + shard));
   }
   return servers;
 }

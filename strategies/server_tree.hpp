@@ -23,12 +23,13 @@ struct Exchanged {
   Bytes size;
   int arrays = 1;
   double update_share = 1;  ///< size of an update, as a share of that
+  Slice elements;           ///< of the model; none where another size is given
 };
 
 Exchanged exchanged_of(const Setting& setting, const ServerOptions& options);
 
-/// What one shard holds of them.
-Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int role);
+/// What shard `index` of them, which has this role, holds.
+Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, int role);
 
 /// Seconds in which a server goes through so many arrays of its share: by the trace's own update on a device,
 /// by the bandwidth of the host's memory on a host.

@@ -1,7 +1,10 @@
 #include "strategies/synchronous.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <vector>
+
+#include "strategies/arithmetic/downpour.hpp"
 
 namespace stepcast {
 namespace {
@@ -31,6 +34,17 @@ std::vector<Pending> start_sums(Worker& worker) {
     if (bucket.sum >= 0) sums.push_back(worker.start_collective(bucket.sum));
   }
   return sums;
+}
+
+/// A bucket's gradients go to the sum of those of earlier micro-batches, which goes back with the last.
+void accumulate_micro_batch(Arrays& arrays, const Bucket& bucket, bool last) {
+  if (bucket.elements.size() == 0) return;
+  const std::span<float> sum = arrays.of(Array::update, bucket.elements);
+  const std::span<float> gradient = arrays.of(Array::gradients, bucket.elements);
+  accumulate(gradient, sum);
+  if (!last) return;
+  std::ranges::copy(sum, gradient.begin());
+  std::ranges::fill(sum, 0.0F);
 }
 
 }  // namespace
@@ -71,7 +85,10 @@ Program synchronous(Worker& worker, const Synchronous& options) {
         } else {
           co_await worker.backward(bucket.layers);
         }
-        if (micro_batch + 1 < options.micro_batches || bucket.sum < 0) continue;
+        const bool last = micro_batch + 1 == options.micro_batches;
+        if (options.micro_batches > 1)
+          worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
+        if (!last || bucket.sum < 0) continue;
         if (!options.quantize.empty()) co_await worker.local(options.quantize[i]);
         if (options.host_synchronization.value > 0) co_await worker.pause(options.host_synchronization);
         if (options.overlap) sums.push_back(worker.start_collective(bucket.sum));

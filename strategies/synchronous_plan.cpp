@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "strategies/buckets.hpp"
 #include "strategies/communicator.hpp"
 #include "strategies/host_swap.hpp"
@@ -62,6 +64,19 @@ MemoryOptions memory_options(const Setting& setting, const Synchronous& run, con
   return memory;
 }
 
+bool has_dropout(const Model& model) {
+  return std::ranges::any_of(model.layers,
+                             [](const Layer& layer) { return layer.kind == LayerKind::dropout; });
+}
+
+std::string no_arithmetic(const Model& model, const TrainingOptions& training, const Synchronous& run) {
+  if (training.mixed) return "precision: mixed";
+  if (run.synchronized_batch_norm) return "synchronized_batch_norm";
+  if (run.recompute && has_dropout(model)) return "recompute (dropout would drop others the second time)";
+  if (run.compression.kind != Compression::none) return "compression";
+  return {};
+}
+
 }  // namespace
 
 Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Workload workload,
@@ -70,6 +85,7 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
   Plan plan;
   plan.endpoints = std::move(endpoints);
   plan.workers = plan.devices = workers;
+  plan.summed_gradients = workers * options.micro_batches;
   plan.communicators.push_back(communicator(platform, plan.endpoints, first_ranks(workers), workers));
   apply(communication, plan.communicators.back());
   add_gradient_sums(plan, workload, options);
@@ -117,6 +133,7 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   plan.trace_kind = source.trace_kind;
   plan.flags = source.flags;
   if (!run.compression.flag.empty()) plan.flags.push_back(run.compression.flag);
+  plan.no_arithmetic = no_arithmetic(setting.model, training, run);
   plan.compute_slowdown = training.compute_slowdown;
   plan.load_data = setting.sample_size.value > 0;
   plan.batch_per_worker = batch;

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <functional>
-
 #include "core/units.hpp"
+#include "strategies/arrays.hpp"
 #include "strategies/program.hpp"
 #include "strategies/workload.hpp"
 
@@ -10,15 +9,12 @@ namespace stepcast {
 
 constexpr int kAnyone = -1;
 
-/// The arrays of one worker, where a world has them.
-struct Arrays;
-
 /// Arithmetic on a worker's own arrays: the simulated world takes `duration`, a world with memory calls
 /// `run`.
 struct LocalWork {
   const char* name = "";
   Seconds duration;
-  std::function<void(Arrays&)> run;
+  Arithmetic run;
 };
 
 /// What a strategy sees of the world it runs in, simulated or real. It knows no clock, no SimGrid and no MPI.
@@ -37,11 +33,15 @@ class Worker : private Waiter {
   /// To a role of the plan: member i sends to its member i, or to its only one. Done when it has arrived.
   virtual Pending start_send(int role, const Message& message) = 0;
   /// The next message with this tag, in order of arrival, from one role or from anyone.
-  virtual Pending start_receive(int tag, int role = kAnyone) = 0;
+  /// @param into  where its elements go; none: where the sender had them
+  virtual Pending start_receive(int tag, int role = kAnyone, Array into = Array::none) = 0;
   /// Brings the next micro-batch from storage to the device.
   virtual Pending start_load(Bytes input) = 0;
   /// The device does nothing for so long: a host that waits for it, input work, an optimizer on the host.
   virtual Pending start_pause(Seconds duration) = 0;
+
+  /// Arithmetic whose time is counted nowhere: copies and sums beside what costs.
+  virtual void calculate(const Arithmetic& run) = 0;
 
   virtual void end_step() = 0;
   /// Books the time since the last mark of this program (or its start) under a name, and returns it [s].
@@ -58,7 +58,9 @@ class Worker : private Waiter {
   Finished local(const LocalWork& work) { return finished(start_local(work)); }
   Finished collective(int index) { return finished(start_collective(index)); }
   Finished send(int role, const Message& message) { return finished(start_send(role, message)); }
-  Finished receive(int tag, int role = kAnyone) { return finished(start_receive(tag, role)); }
+  Finished receive(int tag, int role = kAnyone, Array into = Array::none) {
+    return finished(start_receive(tag, role, into));
+  }
   Finished load(Bytes input) { return finished(start_load(input)); }
   Finished pause(Seconds duration) { return finished(start_pause(duration)); }
 

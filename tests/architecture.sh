@@ -20,7 +20,7 @@ includes() {
 find_owner() {
   case $1 in
     strategies/arithmetic/*) who=arithmetic ;;
-    core/* | models/* | platforms/* | strategies/* | campaigns/* | scenarios/* | report/* | sim/* | kernels/* | validate/* | commands/*) who=${1%%/*} ;;
+    core/* | data/* | models/* | platforms/* | strategies/* | campaigns/* | scenarios/* | report/* | sim/* | kernels/* | validate/* | commands/*) who=${1%%/*} ;;
     simgrid/* | simgrid.h | xbt/* | xbt.h | smpi/*) who=simgrid ;;
     *dnnl*) who=dnnl ;;
     mpi.h) who=mpi ;;
@@ -55,17 +55,18 @@ allow() {
 }
 
 allow core yaml-cpp random123
+allow data core
 allow models core
 allow platforms core models
 allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core
 allow campaigns core
-allow scenarios arithmetic core models platforms strategies campaigns
+allow scenarios arithmetic core data models platforms strategies campaigns
 allow report core nlohmann openssl
 allow sim arithmetic core models platforms strategies simgrid
 allow kernels arithmetic core models dnnl
-allow validate arithmetic core models platforms strategies scenarios kernels report mpi nlohmann cli
-allow commands arithmetic boost core models platforms strategies campaigns scenarios report sim kernels validate cli
+allow validate arithmetic core data models platforms strategies scenarios kernels report mpi nlohmann cli
+allow commands arithmetic boost core data models platforms strategies campaigns scenarios report sim kernels validate cli
 
 # g++ 12 frees a braced temporary of a co_await twice.
 while IFS= read -r line; do

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "kernels/network.hpp"
+#include "strategies/arithmetic/learning_rate.hpp"
+#include "strategies/arrays.hpp"
 #include "strategies/message.hpp"
 #include "strategies/workload.hpp"
 #include "validate/array_map.hpp"
@@ -23,13 +27,17 @@ class RankDevice {
  public:
   virtual ~RankDevice() = default;
 
+  /// Parameters, optimizer and arrays as they are before a run.
+  virtual void begin() = 0;
   virtual void compute(Work pass, LayerRange layers) = 0;
+  /// @return false: this device does no arithmetic
+  virtual bool calculate(const Arithmetic& run) = 0;
   /// Reads and writes so many arrays of the parameters' size in all, as averaging does.
   virtual void touch_arrays(double arrays, double seconds) = 0;
   virtual void pause(double seconds) = 0;
 
   /// The memory that a collective or a message means: the elements, or as many as the size says where there
-  /// are none.
+  /// are none. Any thread may ask.
   std::span<float> memory(const Buffer& buffer);
   const WorkTime& worked() const { return worked_; }
 
@@ -40,11 +48,21 @@ class RankDevice {
   WorkTime worked_;
 
  private:
+  std::mutex mutex_;
   std::map<Array, std::vector<float>> others_;  ///< arrays that no kernel knows, made when asked for
 };
 
+/// How a device learns; the defaults are for runs that are only timed.
+struct DeviceLearning {
+  LearningRate rate;
+  int summed = 1;            ///< gradients in one that its own optimizer takes (Plan::summed_gradients)
+  std::vector<Slice> owned;  ///< stored parameters that its own optimizer updates; empty: all
+  std::function<void()> next_batch;     ///< called before each mini-batch; empty: always the same data
+  std::function<void(Network&)> start;  ///< parameters to begin with; empty: as the network was made
+};
+
 /// Real kernels. The network outlives it.
-std::unique_ptr<RankDevice> kernel_device(Network& network);
+std::unique_ptr<RankDevice> kernel_device(Network& network, DeviceLearning learning = {});
 
 /// Sleeps for what the trace says; arrays of `elements`. For more ranks than cores.
 std::unique_ptr<RankDevice> sleeping_device(const Workload& workload, std::int64_t elements);

@@ -16,6 +16,7 @@
 #include "scenarios/data_files.hpp"
 #include "strategies/collectives/algorithms.hpp"
 #include "validate/gather.hpp"
+#include "validate/learning_runs.hpp"
 #include "validate/rank_calibrate.hpp"
 #include "validate/real_worker.hpp"
 #include "validate/repeats.hpp"
@@ -118,6 +119,9 @@ class RealRuns {
     for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
   }
 
+  /// What comes after the timed runs.
+  void learn() { learn_all({run_, thread_, mail_, completions_, runs_}, validation_, library_); }
+
   /// Repeats in turn over all points; those that were disturbed again, up to a limit.
   void all() {
     std::vector<int> kept(points_.size(), 0), made(points_.size(), 0);
@@ -145,22 +149,23 @@ class RealRuns {
       point->device =
           sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model));
     } else {
-      point->device = kernel_device(network_of(validation_.needs[index], experiment));
+      Network& network = network_of(validation_.needs[index], experiment);
+      DeviceLearning learning;
+      learning.summed = experiment.plan.summed_gradients;
+      learning.owned = scattered_parts(experiment.plan, run_.transport.rank(), ArrayMap(network));
+      point->device = kernel_device(network, std::move(learning));
     }
     points_.push_back(std::move(point));
   }
 
-  /// One network for all points that train it. Sums of gradients are over all workers, so each takes its
-  /// share.
+  /// One network for all points that train it.
   Network& network_of(const Need& need, const Experiment& experiment) {
     auto& network = networks_[need];
     if (network == nullptr) {
-      Optimizer optimizer{.learning_rate = 1e-3 / experiment.plan.workers};
       network = std::make_unique<Network>(
           *backend_, experiment.model,
           NetworkOptions{.batch = need.batch,
-                         .data_seed = static_cast<std::uint64_t>(1 + run_.transport.rank()),
-                         .optimizer = optimizer});
+                         .data_seed = static_cast<std::uint64_t>(1 + run_.transport.rank())});
     }
     return *network;
   }
@@ -233,7 +238,9 @@ void rank_validate(const RankRun& run, const ValidationOptions& options) {
   rank_calibrate(run, true);
   capture_traces(run, validation, options, library);
   wait_at_gate(run.control, run.state, 1);
-  RealRuns(run, validation, options, library).all();
+  RealRuns runs(run, validation, options, library);
+  runs.all();
+  runs.learn();
 }
 
 }  // namespace stepcast

@@ -9,6 +9,15 @@
 #include "validate/measured_links.hpp"
 
 namespace stepcast {
+namespace {
+
+/// -1: not among them.
+int place_of(const Communicator& communicator, int rank) {
+  const auto found = std::find(communicator.ranks.begin(), communicator.ranks.end(), rank);
+  return found == communicator.ranks.end() ? -1 : static_cast<int>(found - communicator.ranks.begin());
+}
+
+}  // namespace
 
 LinkTable link_table_of(const Platform& platform, const std::vector<int>& endpoints) {
   if (endpoints.size() < 2) return {{1e-6}, {1e9}, {{{INFINITY}, {0}, 1}}};
@@ -41,16 +50,27 @@ std::shared_ptr<const Schedule> RealCollectives::schedule(const Collective& coll
   return best;
 }
 
+int RealCollectives::place_in(const Communicator& communicator) const {
+  const int place = place_of(communicator, rank_);
+  if (place < 0) throw std::logic_error("a rank called a collective that it is not in");
+  return place;
+}
+
+Slice RealCollectives::part(int index, std::int64_t elements) const {
+  const Collective& collective = plan_.collectives.at(static_cast<std::size_t>(index));
+  if (!collective.by_group) return {0, elements};
+  const Communicator& one = plan_.communicators.at(static_cast<std::size_t>(collective.communicator));
+  const int part = (place_in(one) / one.size + 1) % one.groups();
+  return {part_begin(elements, one.groups(), part), part_begin(elements, one.groups(), part + 1)};
+}
+
 const std::vector<Round>& RealCollectives::rounds(int index, std::int64_t elements) {
   const auto [known, is_new] = known_.try_emplace({index, elements});
   if (!is_new) return known->second;
   const Collective& collective = plan_.collectives.at(static_cast<std::size_t>(index));
   const Communicator& communicator =
       plan_.communicators.at(static_cast<std::size_t>(collective.communicator));
-  const auto mine = std::find(communicator.ranks.begin(), communicator.ranks.end(), rank_);
-  if (mine == communicator.ranks.end())
-    throw std::logic_error("a rank called a collective that it is not in");
-  const int place = static_cast<int>(mine - communicator.ranks.begin());
+  const int place = place_in(communicator);
   const int first = place / communicator.size * communicator.size;
   if (communicator.size > 1) {
     known->second = rounds_of(*schedule(collective, communicator), place - first, elements);
@@ -59,6 +79,25 @@ const std::vector<Round>& RealCollectives::rounds(int index, std::int64_t elemen
     for (Move& move : round) move.peer = communicator.ranks[static_cast<std::size_t>(first + move.peer)];
   }
   return known->second;
+}
+
+std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& map) {
+  std::vector<Slice> parts;
+  for (const Collective& collective : plan.collectives) {
+    if (collective.kind != Collective::Kind::reduce_scatter || collective.buffer.array != Array::gradients)
+      continue;
+    const Communicator& one = plan.communicators.at(static_cast<std::size_t>(collective.communicator));
+    const auto schedule = schedule_of(collective, one.all_reduce, {one.size, one.ranks_per_node});
+    const Phase& last = schedule->phases.back();
+    const Slice buffer = map.stored(collective.buffer.elements);
+    const int place = place_of(one, rank);
+    for (const Edge& edge : *last.edges) {
+      if (place < 0 || edge.target != place % one.size) continue;
+      const Slice slice = slice_of(*schedule, last, edge, last.active - 1, buffer.size());
+      parts.push_back({buffer.begin + slice.begin, buffer.begin + slice.end});
+    }
+  }
+  return parts;
 }
 
 }  // namespace stepcast

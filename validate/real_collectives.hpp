@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "strategies/plan.hpp"
+#include "validate/array_map.hpp"
 #include "validate/link_table.hpp"
 #include "validate/play.hpp"
 
@@ -20,11 +21,17 @@ class RealCollectives {
   RealCollectives(const Plan& plan, const LinkTable& links, int rank)
       : plan_(plan), links_(links), rank_(rank) {}
 
+  /// What this rank works on of collective `index`, whose buffer has so many elements: all, or its group's
+  /// part.
+  Slice part(int index, std::int64_t elements) const;
+
   /// The rounds of collective `index` on a buffer of so many elements, peers as ranks of the run. Where the
   /// choice is automatic, the algorithm that takes least by the table.
   const std::vector<Round>& rounds(int index, std::int64_t elements);
 
  private:
+  /// Of this rank among the ranks of a communicator.
+  int place_in(const Communicator& communicator) const;
   std::shared_ptr<const Schedule> schedule(const Collective& collective,
                                            const Communicator& communicator) const;
 
@@ -33,5 +40,9 @@ class RealCollectives {
   int rank_;
   std::map<std::pair<int, std::int64_t>, std::vector<Round>> known_;
 };
+
+/// Parts of buffers of `gradients` that `rank` has the sums of after the plan's reduce-scatters, as they lie
+/// in memory.
+std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& map);
 
 }  // namespace stepcast

@@ -40,6 +40,7 @@ class RealWorker : public Worker {
   }
 
   Pending start_local(const LocalWork& work) override {
+    if (work.run && world_.plan.no_arithmetic.empty() && world_.device.calculate(work.run)) return done();
     const double unit = array_seconds(world_.plan);
     world_.device.touch_arrays(unit > 0 ? work.duration.value / unit : 0, work.duration.value);
     return done();
@@ -53,8 +54,7 @@ class RealWorker : public Worker {
   Pending start_load(Bytes) override { return done(); }
 
   Pending start_collective(int index) override {
-    const Collective& collective = world_.plan.collectives.at(static_cast<std::size_t>(index));
-    const std::span<float> memory = world_.device.memory(collective.buffer);
+    const std::span<float> memory = memory_of(index);
     const auto& rounds = world_.collectives.rounds(index, static_cast<std::int64_t>(memory.size()));
     auto operation = std::make_shared<Operation>();
     if (rounds.empty()) return done();
@@ -81,12 +81,18 @@ class RealWorker : public Worker {
     return operation;
   }
 
-  Pending start_receive(int tag, int role) override {
+  Pending start_receive(int tag, int role, Array into) override {
     auto operation = std::make_shared<Operation>();
-    world_.mail.receive(tag, role, operation, [this](const Buffer& buffer) {
-      return buffer.array == Array::none ? std::span<float>() : world_.device.memory(buffer);
+    world_.mail.receive(tag, role, operation, [this, into](Buffer buffer) {
+      if (buffer.array == Array::none) return std::span<float>();
+      if (into != Array::none) buffer.array = into;
+      return world_.device.memory(buffer);
     });
     return operation;
+  }
+
+  void calculate(const Arithmetic& run) override {
+    if (run && world_.plan.no_arithmetic.empty()) world_.device.calculate(run);
   }
 
   void end_step() override {
@@ -94,6 +100,7 @@ class RealWorker : public Worker {
     run_.compute_seconds.push_back(world_.device.worked().wall - computed_);
     computed_ = world_.device.worked().wall;
     world_.state.beat.fetch_add(1, std::memory_order_relaxed);
+    if (world_.step_ended) world_.step_ended(run_.step_ends.back() - run_.begin);
   }
 
   double mark(const char* phase) override {
@@ -113,6 +120,13 @@ class RealWorker : public Worker {
 
  private:
   void waited_for(const Operation&) override {}
+
+  std::span<float> memory_of(int index) {
+    const Collective& collective = world_.plan.collectives.at(static_cast<std::size_t>(index));
+    const std::span<float> memory = world_.device.memory(collective.buffer);
+    const Slice part = world_.collectives.part(index, static_cast<std::int64_t>(memory.size()));
+    return memory.subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.size()));
+  }
 
   static Pending done() {
     auto operation = std::make_shared<Operation>();
@@ -157,6 +171,7 @@ int training_ranks(const Plan& plan) {
 
 RealRun run_program(RealWorld& world, int run) {
   const int number = role_of(world.plan, world.transport.rank());
+  world.device.begin();
   world.mail.begin(run, world.completions);
   barrier(world.transport);
   if (number < 0) return {};
@@ -164,7 +179,7 @@ RealRun run_program(RealWorld& world, int run) {
   RealWorker worker(world, number);
   std::vector<Pending> overs;  // a server is over when all of these are
   for (int i = 0; !role.training && i < training_ranks(world.plan); ++i)
-    overs.push_back(worker.start_receive(kOver, kAnyone));
+    overs.push_back(worker.start_receive(kOver, kAnyone, Array::none));
   const WorkTime before = world.device.worked();
   Program program = role.program(worker);
   worker.begin();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,7 @@ struct RealWorld {
   RealCollectives& collectives;
   Completions& completions;
   RankState& state;
+  std::function<void(double seconds)> step_ended = {};  ///< of this rank's program, so long after its begin
 };
 
 /// What a rank did in one run of its program; dates of CLOCK_MONOTONIC, which all ranks of a machine share

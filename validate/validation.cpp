@@ -28,6 +28,19 @@ int servers_of(const Scenario& scenario, const Point& point) {
   return static_cast<int>(count("strategy.shards", 1) + count("strategy.sub_masters", 0));
 }
 
+/// Of one pass: a step's, or one of the micro-batches that it accumulates.
+std::int64_t samples_of_pass(const Scenario& scenario, const Point& point, const YamlNode& batch) {
+  const std::int64_t samples = YamlValue(batch, "batch_per_worker").integer(1, 1 << 20);
+  const YamlNode times = value_at(scenario, point, "strategy.accumulation");
+  if (times.kind != YamlNode::Kind::scalar) return samples;
+  const YamlValue micro_batches(times, "strategy.accumulation");
+  const std::int64_t count = micro_batches.integer(1, 1'000'000);
+  if (samples % count != 0)
+    micro_batches.refuse(
+        fmt::format("batch_per_worker {} cannot be cut into {} equal micro-batches", samples, count));
+  return samples / count;
+}
+
 Need need_of(const Scenario& scenario, const Point& point) {
   const YamlNode model = value_at(scenario, point, "model");
   if (model.kind != YamlNode::Kind::scalar)
@@ -39,7 +52,11 @@ Need need_of(const Scenario& scenario, const Point& point) {
   }
   const YamlNode kind = value_at(scenario, point, "strategy.kind");
   const bool local = kind.text == "model_averaging" || kind.text == "bmuf" || kind.text == "diloco";
-  return {model.text, YamlValue(batch, "batch_per_worker").integer(1, 1 << 20), !local};
+  return {model.text, samples_of_pass(scenario, point, batch), !local};
+}
+
+const Communicator& communicator_of(const Plan& plan, const Collective& collective) {
+  return plan.communicators.at(static_cast<std::size_t>(collective.communicator));
 }
 
 }  // namespace
@@ -103,9 +120,9 @@ std::string why_not_for_real(const Plan& plan, int ranks) {
   }
   for (const Collective& one : plan.collectives) {
     const double elements = static_cast<double>(one.buffer.elements.size());
-    if (elements > 0 && std::abs(one.buffer.size.value - 4 * elements) > 0.01 * 4 * elements) {
-      return "compressed gradients are simulated only";
-    }
+    const double sent = (one.by_group ? communicator_of(plan, one).groups() : 1) * one.buffer.size.value;
+    if (elements > 0 && std::abs(sent - 4 * elements) > 0.01 * 4 * elements)
+      return "gradients of another size than 4 bytes an element (compression, precision) are simulated only";
     if (one.buffer.array == Array::statistics || one.buffer.array == Array::activations) {
       return "exchanging activations or statistics is simulated only";
     }

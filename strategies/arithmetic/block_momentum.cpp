@@ -9,11 +9,7 @@ const std::vector<std::string>& block_form_names() {
   return names;
 }
 
-BlockState block_state(std::span<const float> initial_model) {
-  return {{initial_model.begin(), initial_model.end()}, std::vector<float>(initial_model.size())};
-}
-
-void filter_block_update(const BlockFilter& filter, std::span<const float> mean, BlockState& state,
+void filter_block_update(const BlockFilter& filter, std::span<const float> mean, const BlockState& state,
                          std::span<float> global) {
   if (mean.size() != global.size() || state.model.size() != mean.size() ||
       state.change.size() != mean.size()) {

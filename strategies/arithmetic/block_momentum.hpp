@@ -34,16 +34,14 @@ const std::vector<std::string>& block_form_names();  ///< in the order of BlockF
 
 /// What the master keeps from block to block: arrays of the model's length.
 struct BlockState {
-  std::vector<float> model;   ///< W, before the first block the initial model
-  std::vector<float> change;  ///< D, before the first block zeros
+  std::span<float> model;   ///< W, before the first block the initial model
+  std::span<float> change;  ///< D, before the first block zeros
 };
-
-BlockState block_state(std::span<const float> initial_model);
 
 /// @param mean    M, of this block
 /// @param global  W_g: in, what the block started from; out, what the next one starts from
 /// @throws std::invalid_argument if lengths differ
-void filter_block_update(const BlockFilter& filter, std::span<const float> mean, BlockState& state,
+void filter_block_update(const BlockFilter& filter, std::span<const float> mean, const BlockState& state,
                          std::span<float> global);
 
 }  // namespace stepcast

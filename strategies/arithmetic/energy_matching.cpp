@@ -6,12 +6,8 @@
 
 namespace stepcast {
 
-EnergyMatchingState energy_matching_state(std::span<const float> center) {
-  return {std::vector<float>(center.size()), {center.begin(), center.end()}};
-}
-
 void match_energy(const EnergyMatching& options, std::span<const float> gradient,
-                  std::span<const float> center, EnergyMatchingState& state, std::span<float> update) {
+                  std::span<const float> center, const EnergyMatchingState& state, std::span<float> update) {
   const std::size_t length = gradient.size();
   if (center.size() != length || update.size() != length || state.proxy.size() != length ||
       state.center.size() != length) {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 namespace stepcast {
 
@@ -30,17 +29,16 @@ struct EnergyMatching {
 
 /// What a worker keeps: arrays of the model's length.
 struct EnergyMatchingState {
-  std::vector<float> proxy;   ///< p; before the first update zeros
-  std::vector<float> center;  ///< c0, the center that was received last
+  std::span<float> proxy;  ///< p; before the first update zeros
+  std::span<float>
+      center;  ///< c0, the center that was received last; before the first the initial parameters
 };
-
-EnergyMatchingState energy_matching_state(std::span<const float> center);
 
 /// @param gradient  g, at the center received before
 /// @param center    c, received after the gradient was computed
 /// @param update    out: what is sent, to be added to the center
 /// @throws std::invalid_argument if lengths differ
 void match_energy(const EnergyMatching& options, std::span<const float> gradient,
-                  std::span<const float> center, EnergyMatchingState& state, std::span<float> update);
+                  std::span<const float> center, const EnergyMatchingState& state, std::span<float> update);
 
 }  // namespace stepcast

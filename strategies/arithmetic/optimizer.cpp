@@ -10,13 +10,13 @@ void sgd(const Optimizer& optimizer, const UpdateArrays& a) {
   const auto momentum = static_cast<float>(optimizer.momentum);
   if (momentum == 0) {
 #pragma omp parallel for simd schedule(static)
-    for (std::size_t i = 0; i < a.elements; ++i) a.value[i] -= rate * a.gradient[i];
+    for (std::size_t i = 0; i < a.elements; ++i) a.value[i] -= rate * (a.scale * a.gradient[i]);
     return;
   }
   float* velocity = a.state[0];
 #pragma omp parallel for simd schedule(static)
   for (std::size_t i = 0; i < a.elements; ++i) {
-    velocity[i] = momentum * velocity[i] + a.gradient[i];
+    velocity[i] = momentum * velocity[i] + a.scale * a.gradient[i];
     a.value[i] -= rate * velocity[i];
   }
 }
@@ -28,7 +28,7 @@ void scaled_by_root(const Optimizer& optimizer, const UpdateArrays& a, float kee
   float* squares = a.state[0];
 #pragma omp parallel for simd schedule(static)
   for (std::size_t i = 0; i < a.elements; ++i) {
-    const float g = a.gradient[i];
+    const float g = a.scale * a.gradient[i];
     squares[i] = keep * squares[i] + add * g * g;
     a.value[i] -= rate * g / (std::sqrt(squares[i]) + epsilon);
   }
@@ -45,7 +45,7 @@ void adam(const Optimizer& optimizer, const UpdateArrays& a) {
   float* second = a.state[1];
 #pragma omp parallel for simd schedule(static)
   for (std::size_t i = 0; i < a.elements; ++i) {
-    const float g = a.gradient[i];
+    const float g = a.scale * a.gradient[i];
     first[i] = m * first[i] + (1 - m) * g;
     second[i] = d * second[i] + (1 - d) * g * g;
     a.value[i] -= rate * first[i] / (std::sqrt(second[i] * square_scale) + epsilon);

@@ -36,6 +36,7 @@ struct UpdateArrays {
   float* state[2] = {nullptr, nullptr};  ///< the first `state_arrays` are used; zero before the first step
   std::size_t elements = 0;
   std::int64_t step = 1;  ///< from 1
+  float scale = 1;        ///< of the gradient: 1 / N where it is a sum of N
 };
 
 /// On the CPU, by OpenMP threads. Elements are independent, so any cut into pieces gives the same bits.

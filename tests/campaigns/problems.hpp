@@ -22,7 +22,7 @@ inline Space branin_space() {
 
 /// The largest value found by `evaluations` trials, `at_once` under way at a time.
 template <class Function>
-double best_found(Optimizer& optimizer, int evaluations, int at_once, Function&& function) {
+double best_found(OptionSearch& optimizer, int evaluations, int at_once, Function&& function) {
   double best = -1e300;
   for (int done = 0; done < evaluations;) {
     std::vector<Trial> trials;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "arithmetic/arrays.hpp"
+#include "strategies/arithmetic/optimizer.hpp"
 
 using namespace stepcast;
 using test::random_floats;
@@ -33,21 +34,38 @@ double after(const Optimizer& o, double parameter, const std::vector<double>& gr
   return parameter;
 }
 
+/// Parameters and what their optimizer keeps.
+struct Server {
+  Optimizer optimizer;
+  std::vector<float> parameters;
+  std::vector<std::vector<float>> states{2, std::vector<float>(parameters.size())};
+  std::int64_t pushes = 0;
+
+  void apply(const std::vector<float>& gradient, float scale = 1) {
+    UpdateArrays arrays{.value = parameters.data(),
+                        .gradient = gradient.data(),
+                        .state = {states[0].data(), states[1].data()},
+                        .elements = gradient.size(),
+                        .step = ++pushes,
+                        .scale = scale};
+    update_on_cpu(optimizer, arrays);
+  }
+};
+
 }  // namespace
 
-TEST_CASE("a server shard applies every push by its optimizer", "[strategies][arithmetic]") {
+TEST_CASE("a server applies every push by its optimizer", "[strategies][arithmetic]") {
   const Kind kind = GENERATE(Kind::sgd, Kind::adagrad, Kind::rmsprop, Kind::adam);
   const double momentum = GENERATE(0.0, 0.9);
   const Optimizer optimizer{.kind = kind, .learning_rate = 0.05, .momentum = momentum, .decay = 0.99};
   const std::vector<float> start = random_floats(17, 1);
-  ServerShard shard = server_shard(optimizer, start);
+  Server shard{optimizer, start};
   std::vector<std::vector<double>> gradients(17);
   for (std::uint32_t push = 0; push < 5; ++push) {
     const std::vector<float> gradient = random_floats(17, 10 + push);
-    apply_push(gradient, shard);
+    shard.apply(gradient);
     for (std::size_t i = 0; i < start.size(); ++i) gradients[i].push_back(gradient[i]);
   }
-  CHECK(shard.pushes == 5);
   // adagrad's and adam's first steps divide a gradient by itself: small ones lose digits
   for (std::size_t i = 0; i < start.size(); ++i) {
     CHECK(shard.parameters[i] == Approx(after(optimizer, start[i], gradients[i])).margin(1e-5));
@@ -57,15 +75,30 @@ TEST_CASE("a server shard applies every push by its optimizer", "[strategies][ar
 TEST_CASE("for plain SGD one push of a sum is as good as the pushes", "[strategies][arithmetic]") {
   const Optimizer sgd{.kind = Kind::sgd, .learning_rate = 0.25, .momentum = 0};
   const std::vector<float> start = random_floats(17, 1);
-  ServerShard one_by_one = server_shard(sgd, start), at_once = server_shard(sgd, start);
+  Server one_by_one{sgd, start}, at_once{sgd, start};
   std::vector<float> sum(17);
   for (std::uint32_t batch = 0; batch < 4; ++batch) {
     const std::vector<float> gradient = random_floats(17, 20 + batch);
-    apply_push(gradient, one_by_one);
+    one_by_one.apply(gradient);
     accumulate(gradient, sum);
   }
-  apply_push(sum, at_once);
+  at_once.apply(sum);
   for (std::size_t i = 0; i < start.size(); ++i) {
     CHECK(at_once.parameters[i] == Approx(one_by_one.parameters[i]).margin(1e-6));
   }
+}
+
+TEST_CASE("every optimizer takes the mean of a sum by its scale", "[strategies][arithmetic]") {
+  const Kind kind = GENERATE(Kind::sgd, Kind::adagrad, Kind::rmsprop, Kind::adam);
+  const Optimizer optimizer{.kind = kind, .learning_rate = 0.05};
+  const std::vector<float> start = random_floats(17, 1);
+  Server mean{optimizer, start}, sum{optimizer, start};
+  for (std::uint32_t push = 0; push < 3; ++push) {
+    const std::vector<float> gradient = random_floats(17, 30 + push);
+    std::vector<float> four(gradient);
+    for (float& one : four) one *= 4;
+    mean.apply(gradient);
+    sum.apply(four, 0.25F);  // both exact
+  }
+  CHECK(mean.parameters == sum.parameters);
 }

@@ -10,8 +10,8 @@ using test::random_floats;
 TEST_CASE("energy matching spends what the proxy's energy leaves", "[strategies][arithmetic]") {
   const EnergyMatching options{.learning_rate = 0.1, .momentum = 0.9, .kappa = 2};
   std::vector<float> center = random_floats(29, 1);
-  EnergyMatchingState state = energy_matching_state(center);
-  std::vector<float> update(29);
+  std::vector<float> velocity(29), seen(center), update(29);
+  const EnergyMatchingState state{velocity, seen};
   std::vector<double> proxy(29);
   int neither_cut = 0;
   for (std::uint32_t step = 0; step < 6; ++step) {
@@ -40,17 +40,16 @@ TEST_CASE("energy matching spends what the proxy's energy leaves", "[strategies]
 TEST_CASE("with kappa 1, no momentum and a center at rest, energy matching is SGD",
           "[strategies][arithmetic]") {
   const std::vector<float> center = random_floats(9, 1), gradient = random_floats(9, 2);
-  EnergyMatchingState state = energy_matching_state(center);
-  std::vector<float> update(9);
+  std::vector<float> velocity(9), seen(center), update(9);
+  const EnergyMatchingState state{velocity, seen};
   match_energy({.learning_rate = 0.5, .momentum = 0, .kappa = 1}, gradient, center, state, update);
   for (std::size_t i = 0; i < update.size(); ++i)
     CHECK(update[i] == Approx(-0.5 * gradient[i]).epsilon(1e-6));
 }
 
 TEST_CASE("a gradient of zero sends no update", "[strategies][arithmetic]") {
-  EnergyMatchingState state = energy_matching_state(std::vector<float>{1});
-  state.proxy = {3};
-  std::vector<float> update{7};
+  std::vector<float> velocity{3}, seen{1}, update{7};
+  const EnergyMatchingState state{velocity, seen};
   match_energy({}, std::vector<float>{0}, std::vector<float>{1}, state, update);
   CHECK(update[0] == 0);
 }

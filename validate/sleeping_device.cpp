@@ -1,0 +1,69 @@
+#include <sys/prctl.h>
+
+#include <algorithm>
+
+#include "kernels/stopwatch.hpp"
+#include "validate/rank_device.hpp"
+#include "validate/sleep_until.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Keeps a date up to which it is busy, so that late wake-ups do not add up.
+class SleepingDevice : public RankDevice {
+ public:
+  SleepingDevice(const Workload& workload, std::int64_t elements)
+      : workload_(workload),
+        parameters_(static_cast<std::size_t>(elements), 1.0f),
+        gradients_(static_cast<std::size_t>(elements), 1.0f) {
+    prctl(PR_SET_TIMERSLACK, 1000UL);  // wake within 1 us of the date instead of 50
+  }
+
+  void begin() override {}
+  bool calculate(const Arithmetic&) override { return false; }
+  void compute(Work pass, LayerRange layers) override {
+    double seconds = 0;
+    for (int i = layers.first; i < layers.last; ++i) {
+      const LayerSeconds& layer = workload_.median[static_cast<std::size_t>(i)];
+      seconds += pass == Work::forward    ? layer.forward
+                 : pass == Work::backward ? layer.backward
+                                          : layer.update;
+    }
+    pause(seconds);
+  }
+  void touch_arrays(double, double seconds) override { pause(seconds); }
+  void pause(double seconds) override {
+    const double started = now().wall;
+    // A wake-up that came late was within the work; anything longer was waiting for something else.
+    constexpr double kLate = 500e-6;
+    const double begin = started - busy_until_ < kLate ? busy_until_ : started;
+    busy_until_ = begin + seconds;
+    sleep_until(busy_until_);
+    worked_.wall += seconds;
+    worked_.cpu += seconds;
+  }
+
+ protected:
+  std::span<float> array(Array array) override {
+    if (array == Array::parameters) return parameters_;
+    if (array == Array::gradients) return gradients_;
+    return {};
+  }
+  Slice stored(const Slice& of_model) const override {
+    const auto all = static_cast<std::int64_t>(parameters_.size());
+    return {std::min(of_model.begin, all), std::min(of_model.end, all)};
+  }
+
+ private:
+  const Workload& workload_;
+  std::vector<float> parameters_, gradients_;
+  double busy_until_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<RankDevice> sleeping_device(const Workload& workload, std::int64_t elements) {
+  return std::make_unique<SleepingDevice>(workload, elements);
+}
+
+}  // namespace stepcast
