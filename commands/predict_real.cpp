@@ -44,7 +44,7 @@ Row row_of(const std::string& text, const std::string& point) {
 }
 
 std::string why_not(const Experiment& experiment, const ValidationOptions& options, int ranks) {
-  const std::string why = why_not_for_real(experiment.plan, ranks);
+  const std::string why = why_not_for_real(experiment.plan, ranks, options.sleep);
   if (!why.empty() || !experiment.learning) return why;
   if (options.sleep) return "learning: ranks that sleep learn nothing; leave --sleep out";
   return why_not_learned(experiment);

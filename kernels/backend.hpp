@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kernels/map_view.hpp"
 #include "kernels/tensor.hpp"
+#include "models/device_part.hpp"
 #include "models/layer.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 
@@ -18,9 +21,12 @@ enum class Pass { forward, backward_data, backward_weights, update };
 struct LayerSite {
   const Layer* layer = nullptr;
   std::int64_t batch = 1;
-  std::vector<Tensor*> inputs;  ///< outputs of earlier layers of the same backend; they outlive the kernel
-  std::uint64_t seed = 0;       ///< of dropout's masks
-  std::uint32_t index = 0;      ///< of the layer in its model, so that no two masks are the same
+  std::vector<Tensor*> inputs;    ///< outputs of earlier layers of the same backend; they outlive the kernel
+  std::uint64_t seed = 0;         ///< of dropout's masks
+  std::uint32_t index = 0;        ///< of the layer in its model, so that no two masks are the same
+  double loss_weight = 1;         ///< losses: factor on the mean and its gradient
+  const LayerCut* cut = nullptr;  ///< where windows cross the cut of a sample: its rows; else null
+  std::int64_t statistics_count = 0;  ///< batch norm over several ranks: elements a channel; 0: its own alone
 };
 
 /// One layer, built for fixed shapes, that computes on a backend.
@@ -55,6 +61,16 @@ class LayerKernel {
   /// False for `update`, which is the backend's, and where there is nothing to do.
   virtual bool has(Pass pass) const = 0;
   virtual void run(Pass pass) = 0;
+
+  /// Layers of a cut sample whose windows read rows of neighbours: what they exchange before a pass. Null for
+  /// others.
+  virtual const HaloMaps* halo(Pass) const { return nullptr; }
+  /// Batch norm over several ranks: two numbers a channel that are summed over them within a pass. Once
+  /// `couple` was called, `run` ends before the sum and `finish` does what comes after it; until then `run`
+  /// takes its own for all. Empty for other layers.
+  virtual std::span<float> statistics() { return {}; }
+  virtual void couple() {}
+  virtual void finish(Pass) {}
 
   /// Losses: what the output is compared with (class indices for softmax_cross_entropy); null for other
   /// layers.

@@ -142,7 +142,8 @@ Capture::Capture(Backend& backend, const Model& model, CaptureOptions options)
                                        NetworkOptions{.batch = options_.batch,
                                                       .seed = options_.seed,
                                                       .data_seed = options_.seed,
-                                                      .optimizer = options_.optimizer});
+                                                      .optimizer = options_.optimizer,
+                                                      .part = options_.part});
 }
 
 void Capture::report(double step_seconds) const {

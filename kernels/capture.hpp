@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/units.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/network.hpp"
 #include "kernels/step_timer.hpp"
 #include "models/model.hpp"
 #include "models/trace.hpp"
@@ -22,6 +22,7 @@ struct CaptureOptions {
   int warm_up = 3;         ///< steps before them that count for nothing
   std::uint64_t seed = 1;
   Optimizer optimizer{.learning_rate = 1e-3};
+  PartOptions part{};  ///< of the model
   double tolerance =
       0.02;  ///< between the sum over layers and a step without timers; outside, the trace is flagged
   double disturbance =

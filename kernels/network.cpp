@@ -1,6 +1,8 @@
 #include "kernels/network.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include "kernels/synthetic.hpp"
 
@@ -13,12 +15,6 @@ std::size_t aligned(std::size_t elements) {
   return (elements + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-Shape batched(std::int64_t batch, const Shape& sample) {
-  Shape shape{batch};
-  shape.insert(shape.end(), sample.begin(), sample.end());
-  return shape;
-}
-
 }  // namespace
 
 Network::Network(Backend& backend, const Model& model, const NetworkOptions& options)
@@ -27,46 +23,72 @@ Network::Network(Backend& backend, const Model& model, const NetworkOptions& opt
   make_kernels();
   bind_parameters();
   connect();
-  fill_parameters(*this, options_.seed);
+  if (options_.part.shares == nullptr) fill_parameters(*this, options_.seed);
   fill_with_synthetic_data(*this, options_.data_seed);
 }
 
 void Network::make_kernels() {
   for (std::size_t i = 0; i < model_.layers.size(); ++i) {
     const Layer& layer = model_.layers[i];
-    LayerSite site{.layer = &layer,
-                   .batch = options_.batch,
-                   .inputs = {},
-                   .seed = options_.data_seed,
-                   .index = static_cast<std::uint32_t>(i)};
     bool trains = std::any_of(layer.parameters.begin(), layer.parameters.end(),
                               [](const ParameterTensor& tensor) { return tensor.trainable; });
-    for (const int from : layer.inputs) {
-      site.inputs.push_back(from < 0 ? input_.get() : &kernels_.at(static_cast<std::size_t>(from))->output());
+    for (const int from : layer.inputs)
       trains = trains || (from >= 0 && trains_.at(static_cast<std::size_t>(from)));
-    }
-    kernels_.push_back(backend_.make_kernel(site));
     trains_.push_back(trains);
+    kernels_.emplace_back();
+    if (!here(i)) continue;
+    kernels_.back() = backend_.make_kernel(site_of(i));
   }
+}
+
+LayerSite Network::site_of(std::size_t i) {
+  const PartOptions& part = options_.part;
+  const Layer& layer = model_.layers[i];
+  const bool behind_border = part.border > 0 && i >= part.border;
+  LayerSite site{.layer = &layer,
+                 .batch = behind_border ? part.border_batch : options_.batch,
+                 .inputs = {},
+                 .seed = options_.data_seed,
+                 .index = static_cast<std::uint32_t>(i),
+                 .loss_weight = part.loss_weight};
+  for (const int from : layer.inputs) site.inputs.push_back(source(i, from));
+  if (part.device == nullptr) return site;
+  site.loss_weight *= part.device->share[i];
+  if (!part.device->cuts[i].empty()) site.cut = &part.device->cuts[i];
+  if (layer.kind == LayerKind::batch_norm && part.statistics_replicas > 0) {
+    double own = static_cast<double>(site.batch);
+    for (std::size_t k = 1; k < layer.input.size(); ++k) own *= static_cast<double>(layer.input[k]);
+    site.statistics_count = part.statistics_replicas * std::llround(own / part.device->share[i]);
+  }
+  return site;
 }
 
 void Network::bind_parameters() {
   std::size_t total = 0;
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
-    const std::vector<std::size_t> elements = kernels_[i]->stored_elements();
     ranges_.push_back({total, total});
+    if (!contains(i)) continue;
+    const std::vector<std::size_t> elements = kernels_[i]->stored_elements();
     for (std::size_t k = 0; k < elements.size(); ++k) {
       if (model_.layers[i].parameters[k].trainable) total += aligned(elements[k]);
     }
     ranges_.back().end = total;
   }
-  values_ = backend_.allocate(total);
-  gradients_ = backend_.allocate(total);
-  all_ = {values_.get(), gradients_.get(), total};
-  for (std::size_t s = 0; s < state_arrays(options_.optimizer); ++s)
-    states_.push_back(backend_.allocate(total));
+  if (const Network* other = options_.part.shares) {
+    std::tie(values_, gradients_, sums_) = std::tie(other->values_, other->gradients_, other->sums_);
+  } else {
+    const std::size_t room = std::max(total, kAlignment);
+    values_ = backend_.allocate(room);
+    gradients_ = backend_.allocate(room);
+    sums_ = options_.part.accumulate ? backend_.allocate(room) : gradients_;
+    for (std::size_t s = 0; s < state_arrays(options_.optimizer); ++s)
+      states_.push_back(backend_.allocate(room));
+  }
+  all_ = {values_.get(), sums_.get(), total};
   views_.resize(kernels_.size());
-  for (std::size_t i = 0; i < kernels_.size(); ++i) bind_layer(i);
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    if (contains(i)) bind_layer(i);
+  }
 }
 
 void Network::bind_layer(std::size_t layer) {
@@ -85,44 +107,31 @@ void Network::bind_layer(std::size_t layer) {
   }
 }
 
-void Network::connect() {
-  for (std::size_t i = kernels_.size(); i-- > 0;) {
-    if (!trains_[i]) continue;
-    std::vector<bool> wanted;
-    for (const int from : model_.layers[i].inputs) {
-      wanted.push_back(from >= 0 && trains_[static_cast<std::size_t>(from)]);
-    }
-    kernels_[i]->connect_backward(gradients_of(i), wanted);
-  }
-}
-
-std::vector<Tensor*> Network::gradients_of(std::size_t layer) {
-  std::vector<Tensor*> gradients;
-  for (std::size_t consumer = layer + 1; consumer < kernels_.size(); ++consumer) {
-    const std::vector<int>& inputs = model_.layers[consumer].inputs;
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      if (inputs[k] == static_cast<int>(layer)) gradients.push_back(kernels_[consumer]->input_gradient(k));
-    }
-  }
-  if (!gradients.empty() || kernels_[layer]->targets() != nullptr) return gradients;
-  outside_gradients_.push_back(backend_.make_tensor(kernels_[layer]->output().shape()));
-  fill_uniform(*outside_gradients_.back(), {.seed = options_.data_seed, .purpose = Purpose::data, .step = 1});
-  return {outside_gradients_.back().get()};
-}
-
 bool Network::has(std::size_t layer, Pass pass) const {
-  if (pass == Pass::update) return ranges_.at(layer).end > ranges_.at(layer).begin;
+  if (!contains(layer)) return false;
+  const bool trainable = ranges_.at(layer).end > ranges_.at(layer).begin;
+  if (pass == Pass::update) return trainable;
+  if (pass == Pass::backward_weights && trainable && options_.part.accumulate) return true;
   return kernels_.at(layer)->has(pass);
 }
 
 void Network::run(std::size_t layer, Pass pass) {
   if (pass == Pass::update) return update(layer);
   kernels_.at(layer)->run(pass);
+  if (pass == Pass::backward_weights && options_.part.accumulate) accumulate(layer);
+}
+
+/// Adds what the layer's backward pass wrote to the sums of this update.
+void Network::accumulate(std::size_t layer) {
+  const float* own = gradients_.get();
+  float* sum = sums_.get();
+  for (std::size_t i = ranges_.at(layer).begin; i < ranges_.at(layer).end; ++i) sum[i] += own[i];
 }
 
 void Network::update(std::size_t layer) {
   const Range range = ranges_.at(layer);
-  update(range.begin, range.end, gradients_.get() + range.begin);
+  update(range.begin, range.end, sums_.get() + range.begin);
+  if (options_.part.accumulate) std::fill(sums_.get() + range.begin, sums_.get() + range.end, 0.0f);
 }
 
 void Network::update(std::size_t begin, std::size_t end, const float* gradient) {
@@ -144,6 +153,7 @@ void Network::set_rate(double learning_rate, double gradient_scale) {
 void Network::reset() {
   fill_parameters(*this, options_.seed);
   for (const auto& state : states_) std::fill_n(state.get(), all_.elements, 0.0F);
+  if (options_.part.accumulate) std::fill_n(sums_.get(), all_.elements, 0.0F);
   step_ = 0;
 }
 
@@ -166,7 +176,7 @@ void Network::step(const Observer& observer, const std::function<void()>& before
 
 double Network::loss() const {
   double sum = 0;
-  for (const auto& kernel : kernels_) sum += kernel->loss();
+  for (const auto& kernel : kernels_) sum += kernel ? kernel->loss() : 0;
   return sum;
 }
 

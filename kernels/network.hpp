@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <limits>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -9,11 +11,30 @@
 
 namespace stepcast {
 
+class Network;
+
+/// Where a network is not the whole model: what it has of it, and on which edges other networks come in. The
+/// layer that reads across such an edge gets what another made (`received`), and the error signal of what it
+/// reads goes back (`add_error`); the layer that is read across gets its error signal from outside.
+struct PartOptions {
+  std::size_t first =
+      0;  ///< layers [first, last) of the model; edges that cross either end come from outside
+  std::size_t last = std::numeric_limits<std::size_t>::max();
+  std::size_t border = 0;         ///< so do edges from layers before this one to it and those after; 0: none
+  std::int64_t border_batch = 1;  ///< samples of the layers from the border on
+  const DevicePart* device = nullptr;  ///< whose model it is, of a cut sample; it outlives the network
+  int statistics_replicas = 0;  ///< of `device`: replicas over which batch norm counts; 0: none but this rank
+  bool accumulate = false;      ///< gradients of several batches add up until the update
+  double loss_weight = 1;       ///< factor on losses and their gradients: the share of a larger mini-batch
+  Network* shares = nullptr;    ///< same part; uses its parameters and gradients. It outlives this one
+};
+
 struct NetworkOptions {
   std::int64_t batch = 1;
   std::uint64_t seed = 1;       ///< of the initial parameters: the same on all workers
   std::uint64_t data_seed = 1;  ///< of synthetic data and dropout: each worker's own
   Optimizer optimizer{};
+  PartOptions part{};
 };
 
 /// One trainable array as it lies in memory, padding included. All ranks on equal processors have the same
@@ -29,7 +50,7 @@ struct ParameterView {
 /// All trainable arrays lie in one piece of memory in the model's order, their gradients in another, so that
 /// buckets over several layers are contiguous. Activations and their gradients have memory of their own (out
 /// of place). The output of a layer that nobody uses and that is no loss gets a constant random gradient, as
-/// from a loss outside.
+/// from a loss outside; so does one that is read outside of a part, until somebody writes another.
 class Network {
  public:
   /// @throws InputError if the backend cannot do a layer, std::bad_alloc
@@ -59,35 +80,49 @@ class Network {
   double loss() const;
   const Model& model() const { return model_; }
   Tensor& input() { return *input_; }
+  bool contains(std::size_t layer) const { return kernels_.at(layer) != nullptr; }
   LayerKernel& kernel(std::size_t layer) { return *kernels_.at(layer); }
   /// All trainable arrays of the network as one, with the few zeros that align them.
   const ParameterView& all_parameters() const { return all_; }
   /// Trainable arrays of a layer, in order.
   const std::vector<ParameterView>& parameters(std::size_t layer) const { return views_.at(layer); }
 
+  /// What comes in from layer `source` (-1: the model's input); null where nothing here reads it.
+  Tensor* received(int source);
+  /// Adds the error signal of what came in, summed over its readers here, to row-major values.
+  void add_error(int source, float* sum) const;
+  /// The error signal, from outside, of a layer's output; null where nobody outside reads it.
+  Tensor* outside_gradient(std::size_t layer);
+
  private:
   struct Range {
     std::size_t begin = 0, end = 0;  ///< in the arenas [elements]
   };
 
+  LayerSite site_of(std::size_t layer);
+  bool here(std::size_t layer) const { return layer >= options_.part.first && layer < options_.part.last; }
+  bool comes_in(std::size_t reader, int source) const;
+  Tensor* source(std::size_t reader, int from);
   void make_kernels();
   void bind_parameters();
   void bind_layer(std::size_t layer);
   void connect();
   std::vector<Tensor*> gradients_of(std::size_t layer);
+  void accumulate(std::size_t layer);
   void update(std::size_t layer);
 
   Backend& backend_;
   Model model_;
   NetworkOptions options_;
   std::unique_ptr<Tensor> input_;
-  std::vector<std::unique_ptr<LayerKernel>> kernels_;
-  std::vector<std::unique_ptr<Tensor>> outside_gradients_;
+  std::map<int, std::unique_ptr<Tensor>> received_;
+  std::vector<std::unique_ptr<LayerKernel>> kernels_;  ///< null outside of the part
+  std::map<std::size_t, std::unique_ptr<Tensor>> outside_gradients_;
   std::vector<bool> trains_;  ///< a layer with trainable arrays, or after one
   std::vector<std::vector<ParameterView>> views_;
   std::vector<Range> ranges_;  ///< of a layer's trainable arrays
   std::vector<std::shared_ptr<float>> running_statistics_;
-  std::shared_ptr<float> values_, gradients_;
+  std::shared_ptr<float> values_, gradients_, sums_;
   ParameterView all_;
   std::vector<std::shared_ptr<float>> states_;
   std::int64_t step_ = 0;

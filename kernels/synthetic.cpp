@@ -81,7 +81,7 @@ void fill_uniform(Tensor& tensor, RandomKey key) {
 void fill_parameters(Network& network, std::uint64_t seed) {
   const std::vector<Layer>& layers = network.model().layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    for (std::size_t k = 0; k < layers[i].parameters.size(); ++k) {
+    for (std::size_t k = 0; network.contains(i) && k < layers[i].parameters.size(); ++k) {
       const RandomKey key{.seed = seed,
                           .purpose = Purpose::data,
                           .worker = static_cast<std::uint32_t>(i),
@@ -95,7 +95,7 @@ void fill_with_synthetic_data(Network& network, std::uint64_t seed) {
   fill_input(network, {.seed = seed, .purpose = Purpose::data, .step = input_stream});
   const std::vector<Layer>& layers = network.model().layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    Tensor* targets = network.kernel(i).targets();
+    Tensor* targets = network.contains(i) ? network.kernel(i).targets() : nullptr;
     if (targets == nullptr) continue;
     const auto layer = static_cast<std::uint32_t>(i);
     fill_targets(*targets, layers[i],

@@ -1,10 +1,18 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "models/layer.hpp"
 
 namespace stepcast {
+
+/// {batch, sample...}
+inline Shape batched(std::int64_t batch, const Shape& sample) {
+  Shape shape{batch};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  return shape;
+}
 
 /// A batch of activations or gradients in the layout and memory that a backend chose; fp32.
 class Tensor {
@@ -17,6 +25,15 @@ class Tensor {
   virtual std::vector<float> read() const = 0;
   /// @throws std::invalid_argument if the length does not match the shape
   virtual void write(const std::vector<float>& values) = 0;
+  /// The same to and from memory that holds as many values.
+  virtual void copy_to(float* values) const = 0;
+  virtual void copy_from(const float* values) = 0;
+
+  std::size_t elements() const {
+    std::size_t product = 1;
+    for (const std::int64_t size : shape()) product *= static_cast<std::size_t>(size);
+    return product;
+  }
 };
 
 }  // namespace stepcast

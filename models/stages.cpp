@@ -46,6 +46,11 @@ std::set<int> crossing_layers(const Model& model, int cut) {
 
 }  // namespace
 
+std::vector<int> crossing_sources(const Model& model, int layer) {
+  const std::set<int> sources = crossing_layers(model, layer);
+  return {sources.begin(), sources.end()};
+}
+
 Stages balanced_stages(const std::vector<double>& seconds, int stages) {
   if (stages < 1 || seconds.size() < static_cast<std::size_t>(stages))
     throw std::invalid_argument("balanced_stages: fewer layers than stages");

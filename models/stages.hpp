@@ -14,6 +14,10 @@ using Stages = std::vector<int>;
 /// @throws std::invalid_argument if there are fewer layers than stages
 Stages balanced_stages(const std::vector<double>& seconds, int stages);
 
+/// Layers below a cut before layer `layer` whose outputs are read there or above (-1: the network's input),
+/// in order.
+std::vector<int> crossing_sources(const Model& model, int layer);
+
 /// Elements of one sample that cross a cut before layer `layer`: outputs of layers below that are read there
 /// or above, each once. Their error signals come back.
 double crossing_elements(const Model& model, int layer);

@@ -76,6 +76,9 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   workload.buckets = std::move(buckets);
 
   Plan plan = std::move(groups.plan);
+  plan.sharing = groups.sharing;
+  plan.sharing.micro_batch = groups.micro_batch;
+  plan.sharing.micro_batches = options.micro_batches;
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", 0, setting.workers(), 0, true,
                         [run = std::make_shared<const Sharded>(std::move(run))](Worker& worker) {

@@ -53,11 +53,15 @@ void add_halos(const Setting& setting, const SampleCut& cut, GroupPlan& groups) 
   Schedules schedules;
   for (std::size_t i = 0; i < model.layers.size() && cut.cuts(i); ++i) {
     LayerCalls& calls = groups.calls[i];
-    const auto add = [&](std::vector<HaloMessage> LayerHalo::*pass) {
-      return add_halo(cut.parts, received(devices, i, pass), schedules, setting.device, groups);
+    const auto add = [&](std::vector<HaloMessage> LayerHalo::*pass, Array array) {
+      const Call call = add_halo(cut.parts, received(devices, i, pass), schedules, setting.device, groups);
+      if (call.collective < 0) return call;
+      groups.plan.collectives.back().buffer.array = array;
+      groups.plan.collectives.back().layer = static_cast<int>(i);
+      return call;
     };
-    calls.forward_halo = add(&LayerHalo::forward);
-    calls.backward_halo = add(&LayerHalo::backward);
+    calls.forward_halo = add(&LayerHalo::forward, Array::activations);
+    calls.backward_halo = add(&LayerHalo::backward, Array::errors);
     const BorderShare border = border_share(model.layers[i], cut.parts);
     if (calls.forward_halo.collective >= 0) calls.forward_border = border.forward;
     if (calls.backward_halo.collective >= 0) calls.backward_border = border.backward;
@@ -75,6 +79,7 @@ void add_dealing(const Model& model, const SampleCut& cut, GroupPlan& groups) {
   LayerCalls& calls = groups.calls[cut.whole_from];
   const int forward = add_collective(groups.plan, Collective::Kind::all_to_all, groups.group, matrix);
   if (forward < 0) return;
+  groups.plan.collectives.back().layer = static_cast<int>(cut.whole_from);
   calls.before_forward.push_back({forward, "exchange"});
   if (!backward_data_needed(model)[cut.whole_from]) return;
   calls.after_backward.push_back({forward, "exchange"});
@@ -89,6 +94,9 @@ void add_statistics(const Model& model, Statistics over, GroupPlan& groups) {
     const Bytes size{2.0 * 4 * static_cast<double>(model.layers[i].output.front())};
     const int sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, size);
     if (sum < 0) continue;
+    Collective& statistics = groups.plan.collectives.back();
+    statistics.buffer.array = Array::statistics;
+    statistics.layer = static_cast<int>(i);
     groups.calls[i].after_forward.push_back({sum, "statistics"});
     groups.calls[i].after_backward.push_back({sum, "statistics"});
   }

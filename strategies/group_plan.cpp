@@ -118,16 +118,23 @@ void add_exchanges(LayerRange layers, GroupPlan& groups) {
 
 std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, int communicator, GroupPlan& groups) {
   std::vector<LayerGradients> gradients = gradient_arrays(groups.sharded.part);
+  bool all = true;  // of the layers' gradients: then buckets are slices of them
   for (int i = 0; i < static_cast<int>(gradients.size()); ++i) {
     const auto layer = static_cast<std::size_t>(i);
     const bool here = i >= layers.first && i < layers.last;
-    if (!here || groups.sharded.summed_in_group[layer] != summed_in_group) gradients[layer].clear();
+    const bool asked = groups.sharded.summed_in_group[layer] == summed_in_group;
+    all = all && (!here || asked || gradients[layer].empty());
+    if (!here || !asked) gradients[layer].clear();
   }
   std::vector<Bucket> buckets;
   for (Bucket bucket : gradient_buckets(gradients, groups.element, groups.options.bucket)) {
     if (bucket.gradient.value <= 0) continue;
     bucket.layers = {std::max(bucket.layers.first, layers.first), std::min(bucket.layers.last, layers.last)};
     bucket.sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, bucket.gradient);
+    if (bucket.sum >= 0) {
+      const Slice elements = all ? bucket.elements : Slice{};
+      groups.plan.collectives.back().buffer = {Array::gradients, elements, bucket.gradient};
+    }
     buckets.push_back(bucket);
   }
   return buckets;

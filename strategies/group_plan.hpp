@@ -39,6 +39,7 @@ struct GroupPlan {
   std::vector<LayerCalls> calls;    ///< of each layer
   double input_share = 1;           ///< of a replica's input that each device loads
   MemoryOptions memory;
+  NetworkSharing sharing{NetworkSharing::Form::other, {}, {}, 1, 1, 1, "layers shared in this way"};
   std::optional<YamlValue> cut_trace;  ///< name of a trace at the shapes of the part
 };
 

@@ -5,7 +5,7 @@
 
 namespace stepcast {
 
-/// Arrays that a worker (or server) has; all but the last two are as long as the model's parameters.
+/// Arrays that a worker (or server) has; all but the last three are as long as the model's parameters.
 enum class Array {
   none,
   gradients,
@@ -15,7 +15,8 @@ enum class Array {
   model,   ///< what arithmetic keeps: parameters of before
   change,  ///< what arithmetic keeps: how they move
   statistics,
-  activations
+  activations,
+  errors  ///< error signals of activations
 };
 
 /// A stretch of an array, which a collective or a message carries. The simulated world counts `size`, the

@@ -36,7 +36,8 @@ void send_on(Worker& worker, const PipelineChunk& chunk, Work pass, std::vector<
   if (role < 0) return;
   Message message;
   message.tag = forward ? activations_tag(chunk.chunk_of_next) : errors_tag(chunk.chunk_of_previous);
-  message.buffer = {Array::activations, {}, forward ? chunk.to_next : chunk.from_previous};
+  message.buffer = {
+      forward ? Array::activations : Array::errors, {}, forward ? chunk.to_next : chunk.from_previous};
   sent.push_back(worker.start_send(role, message));
 }
 

@@ -148,6 +148,20 @@ void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
   if (number > 0) add_channels(number - 1, number, plan);
 }
 
+NetworkSharing sharing_of(const PipelineOptions& options, const Stages& cuts, std::int64_t micro_batch) {
+  NetworkSharing sharing;
+  sharing.form = NetworkSharing::Form::stages;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) sharing.stages.push_back({cuts[i], cuts[i + 1]});
+  sharing.micro_batch = micro_batch;
+  sharing.micro_batches = options.group.micro_batches;
+  if (options.tensor > 1) sharing.simulated_only = "tensor parallelism";
+  if (options.chunks > 1) sharing.simulated_only = "several chunks of layers a stage";
+  if (options.zero > 0) sharing.simulated_only = "updates dealt out over the replicas of a stage";
+  if (options.recompute) sharing.simulated_only = "recomputation";
+  if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";
+  return sharing;
+}
+
 }  // namespace
 
 Plan read_pipeline(const YamlValue& value, const Setting& setting) {
@@ -183,6 +197,7 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size;
   const double work = mean_work(workload, options);
   Plan plan = std::move(groups.plan);
+  plan.sharing = sharing_of(options, cuts, groups.micro_batch);
   plan.workloads.push_back(std::move(workload));
   set_verdict(setting, groups, times, fullest, plan);
   plan.figures = [work, stages = options.stages](const Records&, double seconds) {

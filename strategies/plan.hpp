@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/cut.hpp"
 #include "models/memory.hpp"
 #include "strategies/collectives/choice.hpp"
 #include "strategies/message.hpp"
@@ -38,6 +39,7 @@ struct Collective {
   std::shared_ptr<const Schedule> schedule;  ///< kind exchange: of one group (halos, a flat master ...)
   bool by_group = false;  ///< every group has a part of the elements to itself: that which rank g of a ring
                           ///< ends a reduce-scatter with
+  int layer = -1;  ///< activations, errors, statistics: of the model's layer around whose passes it is called
 };
 
 /// Equal workers, or one server, that run one program.
@@ -48,6 +50,24 @@ struct Role {
   int workload = 0;      ///< of the plan's; -1: none
   bool training = true;  ///< its steps count, and noise acts on it; false: a server, which may wait for ever
   std::function<Program(Worker&)> program;
+};
+
+/// How ranks share a replica's network, where each has not all of it: what a world with kernels builds.
+struct NetworkSharing {
+  enum class Form {
+    none,       ///< every rank has the whole network
+    stages,     ///< role i has the layers `stages[i]`
+    positions,  ///< ranks of communicator 0's groups have parts of every sample: `cut`
+    other,      ///< of any other kind: no kernels
+  };
+
+  Form form = Form::none;
+  std::vector<LayerRange> stages;
+  SampleCut cut;
+  int statistics_over = 1;       ///< ranks over which batch norm counts
+  std::int64_t micro_batch = 1;  ///< samples of a replica at once
+  int micro_batches = 1;
+  std::string simulated_only;  ///< why kernels cannot do this, in words; empty where they can
 };
 
 /// Numbers that the programs recorded or marked, by name, in the order in which that happened.
@@ -73,7 +93,8 @@ struct Plan {
   bool asynchronous = false;    ///< workers take steps each at its own pace; every message is simulated
   double compute_slowdown = 1;  ///< of a worker's compute while a collective of its runs; >= 1
   bool load_data = false;       ///< input comes from the platform's storage
-  int devices = 1;              ///< that are paid for, servers' own ones included
+  NetworkSharing sharing;
+  int devices = 1;  ///< that are paid for, servers' own ones included
   int workers = 1;
   std::int64_t batch_per_worker = 1;  ///< samples a step of one replica
   double samples_a_step = 1;          ///< of all replicas together (asynchronous: if each takes one step)

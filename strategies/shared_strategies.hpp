@@ -10,6 +10,10 @@ namespace stepcast {
 /// `strategy: {kind: spatial}`: every sample's height and width over the devices of a group.
 Plan read_spatial(const YamlValue& value, const Setting& setting);
 
+/// What such a strategy cuts, known before its layer times are: for a replica of `batch` samples.
+/// @param workers  in all
+NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch);
+
 /// `strategy: {kind: filter_parallel}`: every layer's filters over the devices of a group.
 Plan read_filter_parallel(const YamlValue& value, const Setting& setting);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/kernel_problem.hpp"
 #include "strategies/group_plan.hpp"
 #include "strategies/shared_strategies.hpp"
 
@@ -41,15 +42,50 @@ std::string with_advice(std::string problem) {
   return problem;
 }
 
+YamlMap spatial_keys(const YamlValue& value) {
+  return value.map(joined_keys({group_keys(), {"split", "whole_from", "batch_norm", "cut_trace"}}));
+}
+
+Statistics read_statistics(const YamlMap& map) {
+  const auto named = map.maybe("batch_norm");
+  return named ? static_cast<Statistics>(named->one_of({"group", "local", "all"})) : Statistics::group;
+}
+
+SampleCut read_sample_cut(const YamlMap& map, const Model& model) {
+  return {read_split(map.at("split", "devices a sample, such as 4 or [2, 2]"), model),
+          read_whole_from(map, model)};
+}
+
+/// Why kernels cannot do this.
+std::string simulated_only(const GroupOptions& options) {
+  if (options.micro_batches > 1) return "accumulation over parts of a sample";
+  if (options.training.mixed) return "activations of 2 bytes";
+  return options.halo_overlap ? "kernels of border and interior apart (halo_overlap: false is run)" : "";
+}
+
 }  // namespace
 
+NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch) {
+  const YamlMap map = spatial_keys(value);
+  NetworkSharing sharing;
+  sharing.form = NetworkSharing::Form::positions;
+  sharing.cut = read_sample_cut(map, model);
+  const Statistics over = read_statistics(map);
+  if (over == Statistics::group) sharing.statistics_over = device_count(sharing.cut.parts);
+  if (over == Statistics::all) sharing.statistics_over = workers;
+  sharing.micro_batch = batch;
+  sharing.simulated_only = cut_problem(model, sharing.cut);
+  if (sharing.simulated_only.empty()) sharing.simulated_only = kernel_problem(model, sharing.cut, batch);
+  if (sharing.simulated_only.empty()) sharing.simulated_only = simulated_only(read_group_options(map));
+  return sharing;
+}
+
 Plan read_spatial(const YamlValue& value, const Setting& setting) {
-  const YamlMap map =
-      value.map(joined_keys({group_keys(), {"split", "whole_from", "batch_norm", "cut_trace"}}));
+  const YamlMap map = spatial_keys(value);
   const GroupOptions options = read_group_options(map);
-  const YamlValue split = map.at("split", "devices a sample, such as 4 or [2, 2]");
   const Model& model = setting.model;
-  const SampleCut cut{read_split(split, model), read_whole_from(map, model)};
+  const SampleCut cut = read_sample_cut(map, model);
+  const YamlValue split = map.at("split");
   const int ways = device_count(cut.parts);
   GroupPlan groups = begin_groups(setting, options, ways, split);
   refuse_if(with_advice(cut_problem(model, cut)), split);
@@ -64,10 +100,8 @@ Plan read_spatial(const YamlValue& value, const Setting& setting) {
   groups.memory.split = ways;
   if (ways > 1) add_halos(setting, cut, groups);
   add_dealing(model, cut, groups);
-  Statistics over = Statistics::group;
-  if (const auto named = map.maybe("batch_norm"))
-    over = static_cast<Statistics>(named->one_of({"group", "local", "all"}));
-  add_statistics(model, over, groups);
+  add_statistics(model, read_statistics(map), groups);
+  groups.sharing = spatial_sharing(value, model, setting.workers(), groups.micro_batch);
   return finish(setting, std::move(groups), model);
 }
 

@@ -9,6 +9,7 @@ ArrayMap::ArrayMap(const Network& network) {
   Start start;
   const auto& layers = network.model().layers;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (!network.contains(layer)) continue;
     auto view = network.parameters(layer).begin();
     for (const ParameterTensor& tensor : layers[layer].parameters) {
       if (!tensor.trainable) continue;

@@ -122,12 +122,6 @@ class KernelDevice : public RankDevice, private Arrays {
     if (network_.has(layer, pass)) network_.run(layer, pass);
   }
 
-  void book(const Instant& begin) {
-    const Instant end = now();
-    worked_.wall += end.wall - begin.wall;
-    worked_.cpu += end.cpu - begin.cpu;
-  }
-
   Network& network_;
   ArrayMap map_;
   DeviceLearning learning_;

@@ -4,6 +4,12 @@
 
 namespace stepcast {
 
+void RankDevice::book(const Instant& begin) {
+  const Instant end = now();
+  worked_.wall += end.wall - begin.wall;
+  worked_.cpu += end.cpu - begin.cpu;
+}
+
 std::span<float> RankDevice::memory(const Buffer& buffer) {
   const auto by_size = static_cast<std::size_t>(buffer.size.value / sizeof(float));
   const std::span<float> known = array(buffer.array);
@@ -13,10 +19,9 @@ std::span<float> RankDevice::memory(const Buffer& buffer) {
   }
   if (!known.empty() && by_size <= known.size()) return known.first(by_size);
   const std::lock_guard lock(mutex_);
-  std::vector<float>& other = others_[buffer.array];
-  const auto needed = std::max(by_size, static_cast<std::size_t>(buffer.elements.end));
-  if (other.size() < needed) other.resize(needed);
-  return std::span(other).first(by_size);
+  std::vector<float>& other = others_[{buffer.array, by_size}];
+  other.resize(by_size);
+  return other;
 }
 
 }  // namespace stepcast

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "kernels/network.hpp"
+#include "kernels/stopwatch.hpp"
 #include "strategies/arithmetic/learning_rate.hpp"
 #include "strategies/arrays.hpp"
-#include "strategies/message.hpp"
-#include "strategies/workload.hpp"
+#include "strategies/plan.hpp"
 #include "validate/array_map.hpp"
 
 namespace stepcast {
@@ -19,6 +19,14 @@ namespace stepcast {
 /// Times of both clocks that a device spent at work: where they differ, something else had the core.
 struct WorkTime {
   double wall = 0, cpu = 0;  ///< [s]; cpu: of all threads of the rank
+};
+
+/// What a collective works on, and what this rank does around it.
+struct CollectiveWork {
+  std::span<float> memory;
+  /// Around each phase of its schedule, on the thread that plays it; empty where there is nothing to do.
+  std::function<void(std::size_t phase)> before_phase, after_phase;
+  std::function<void()> waited;  ///< when the program has waited for it; may be empty
 };
 
 /// What computes for a worker of a real run, and its arrays. An abstract class because ranks that share
@@ -39,17 +47,31 @@ class RankDevice {
   /// The memory that a collective or a message means: the elements, or as many as the size says where there
   /// are none. Any thread may ask.
   std::span<float> memory(const Buffer& buffer);
+
+  /// What a message carries when it is sent, and where one goes that comes. `arrived` is called when the
+  /// program has waited for it.
+  virtual std::span<float> outgoing(const Buffer& buffer) { return memory(buffer); }
+  virtual std::span<float> incoming(const Buffer& buffer) { return memory(buffer); }
+  virtual void arrived(const Buffer&) {}
+
+  virtual CollectiveWork work_of(const Collective& collective) {
+    return {memory(collective.buffer), {}, {}, {}};
+  }
+
   const WorkTime& worked() const { return worked_; }
 
  protected:
   virtual std::span<float> array(Array array) = 0;
   virtual Slice stored(const Slice& of_model) const = 0;
+  /// Books the work since then.
+  void book(const Instant& begin);
 
   WorkTime worked_;
 
  private:
-  std::mutex mutex_;
-  std::map<Array, std::vector<float>> others_;  ///< arrays that no kernel knows, made when asked for
+  std::mutex mutex_;  ///< of others_
+  /// Arrays that no kernel knows, of each size that was asked for.
+  std::map<std::pair<Array, std::size_t>, std::vector<float>> others_;
 };
 
 /// How a device learns; the defaults are for runs that are only timed.

@@ -4,109 +4,28 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
-#include "core/error.hpp"
-#include "kernels/capture.hpp"
-#include "kernels/processor.hpp"
-#include "models/join_traces.hpp"
-#include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
-#include "scenarios/data_files.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "validate/cut_device.hpp"
 #include "validate/gather.hpp"
 #include "validate/learning_runs.hpp"
 #include "validate/rank_calibrate.hpp"
+#include "validate/rank_capture.hpp"
 #include "validate/real_worker.hpp"
 #include "validate/repeats.hpp"
+#include "validate/roles.hpp"
+#include "validate/stage_device.hpp"
 #include "validate/step_seconds.hpp"
 
 namespace stepcast {
 namespace {
 
-constexpr double kDisturbance = 0.05;  // of compute: wall against CPU time
-constexpr int kCaptureRounds = 6;      // over all networks
-constexpr int kCaptureSteps = 8;       // of each network in a round
-constexpr int kAttempts = 3;           // runs made at most, as a multiple of those wanted
-
-const Model& model_of(const Need& need, Library& library) {
-  const YamlNode name = command_line_name(need.model);
-  return library.model(YamlValue(name, "model"));
-}
-
-double greatest(Transport& transport, double own) {
-  double worst = own;
-  for (const auto& rank : gathered(transport, {own})) worst = std::max(worst, rank[0]);
-  return shared_value(transport, worst);
-}
-
-void sum_gradients(Transport& transport, Network& network) {
-  const ParameterView& all = network.all_parameters();
-  const auto schedule = ring_all_reduce({transport.ranks(), 1});
-  play(transport, rounds_of(schedule, transport.rank(), static_cast<std::int64_t>(all.elements)),
-       all.gradient);
-}
-
-std::filesystem::path own_trace_file(const RankRun& run, const Need& need, int rank) {
-  const auto file = trace_file(run.folder, need);
-  return run.folder / fmt::format("{}-rank{}.yaml", file.stem().string(), rank);
-}
-
-CaptureOptions capture_options(const RankRun& run, const Need& need, const ValidationOptions& options) {
-  CaptureOptions capturing;
-  capturing.name = trace_file(run.folder, need).stem().string();
-  capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
-  capturing.batch = need.batch;
-  capturing.steps = kCaptureRounds * kCaptureSteps;
-  capturing.disturbance = options.accept_disturbed ? 1e9 : kDisturbance;
-  capturing.attempts = 2 * kAttempts;
-  capturing.progress = [&run](double, Seconds) { run.state.beat.fetch_add(1); };
-  if (options.sleep) return capturing;
-  capturing.worst = [&run](double own) { return greatest(run.transport, own); };
-  if (need.exchanges)
-    capturing.exchange = [&run](Network& network) { sum_gradients(run.transport, network); };
-  return capturing;
-}
-
-/// All ranks at once, so that they share the machine as they will when they train, with the sum of gradients
-/// in each step that training has; where they sleep instead, one. A worker's step is any rank's: cores of a
-/// shared machine are not equally fast. Networks take turns, as points will: the
-/// speed of a shared machine changes within seconds.
-void capture_traces(const RankRun& run, const Validation& validation, const ValidationOptions& options,
-                    Library& library) {
-  const std::set<Need> needs(validation.needs.begin(), validation.needs.end());
-  const auto backend = make_onednn_backend();
-  std::map<Need, Capture> captures;
-  for (const Need& need : needs) {
-    if (options.sleep && run.transport.rank() != 0) continue;
-    captures.try_emplace(need, *backend, model_of(need, library), capture_options(run, need, options));
-  }
-  for (int round = 0; round < kCaptureRounds; ++round) {
-    for (const Need& need : needs) {
-      say(run.state, fmt::format("capturing {} with batch {}", need.model, need.batch).c_str());
-      barrier(run.transport);
-      if (const auto found = captures.find(need); found != captures.end())
-        found->second.measure(kCaptureSteps);
-    }
-  }
-  for (auto& [need, one] : captures)
-    write_atomically(own_trace_file(run, need, run.transport.rank()), to_yaml(one.trace()));
-  barrier(run.transport);
-  if (run.transport.rank() != 0) return;
-  for (const Need& need : needs) {
-    Trace all = library.trace(YamlValue(command_line_name(own_trace_file(run, need, 0).string()), "trace"));
-    for (int rank = 1; rank < run.transport.ranks() && !options.sleep; ++rank) {
-      join(all,
-           library.trace(YamlValue(command_line_name(own_trace_file(run, need, rank).string()), "trace")));
-    }
-    write_atomically(trace_file(run.folder, need), to_yaml(all));
-  }
-}
-
 /// A point of the validation, ready to run on this rank.
 struct RealPoint {
   Experiment experiment;
+  StageNetworks stage;
+  CutNetwork cut;
   std::unique_ptr<RankDevice> device;
   std::unique_ptr<RealCollectives> collectives;
 };
@@ -149,13 +68,33 @@ class RealRuns {
       point->device =
           sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model));
     } else {
-      Network& network = network_of(validation_.needs[index], experiment);
-      DeviceLearning learning;
-      learning.summed = experiment.plan.summed_gradients;
-      learning.owned = scattered_parts(experiment.plan, run_.transport.rank(), ArrayMap(network));
-      point->device = kernel_device(network, std::move(learning));
+      point->device = device_of(validation_.needs[index], *point);
     }
     points_.push_back(std::move(point));
+  }
+
+  /// Of this rank's part of the network, where the plan cuts it.
+  std::unique_ptr<RankDevice> device_of(const Need& need, RealPoint& point) {
+    const Experiment& experiment = point.experiment;
+    const NetworkSharing& sharing = experiment.plan.sharing;
+    const int rank = run_.transport.rank();
+    NetworkOptions options{.batch = need.batch, .data_seed = static_cast<std::uint64_t>(1 + rank)};
+    options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
+    const int role = role_of(experiment.plan, rank);
+    if (sharing.form == NetworkSharing::Form::stages && role >= 0) {
+      point.stage = stage_networks(*backend_, experiment.model, sharing, role, options);
+      return stage_device(point.stage, sharing, role);
+    }
+    if (sharing.form == NetworkSharing::Form::positions && role >= 0) {
+      const int place = rank % device_count(sharing.cut.parts);
+      point.cut = cut_network(*backend_, experiment.model, sharing, place, options);
+      return cut_device(point.cut, experiment.model, sharing, place);
+    }
+    Network& network = network_of(need, experiment);
+    DeviceLearning learning;
+    learning.summed = experiment.plan.summed_gradients;
+    learning.owned = scattered_parts(experiment.plan, rank, ArrayMap(network));
+    return kernel_device(network, std::move(learning));
   }
 
   /// One network for all points that train it.

@@ -64,7 +64,7 @@ Slice RealCollectives::part(int index, std::int64_t elements) const {
   return {part_begin(elements, one.groups(), part), part_begin(elements, one.groups(), part + 1)};
 }
 
-const std::vector<Round>& RealCollectives::rounds(int index, std::int64_t elements) {
+const std::vector<std::vector<Round>>& RealCollectives::phases(int index, std::int64_t elements) {
   const auto [known, is_new] = known_.try_emplace({index, elements});
   if (!is_new) return known->second;
   const Collective& collective = plan_.collectives.at(static_cast<std::size_t>(index));
@@ -72,11 +72,13 @@ const std::vector<Round>& RealCollectives::rounds(int index, std::int64_t elemen
       plan_.communicators.at(static_cast<std::size_t>(collective.communicator));
   const int place = place_in(communicator);
   const int first = place / communicator.size * communicator.size;
-  if (communicator.size > 1) {
-    known->second = rounds_of(*schedule(collective, communicator), place - first, elements);
-  }
-  for (Round& round : known->second) {
-    for (Move& move : round) move.peer = communicator.ranks[static_cast<std::size_t>(first + move.peer)];
+  if (communicator.size == 1) return known->second;
+  const auto whole = schedule(collective, communicator);
+  for (const Phase& phase : whole->phases) {
+    known->second.push_back(rounds_of({whole->ranks, whole->parts, {phase}}, place - first, elements));
+    for (Round& round : known->second.back()) {
+      for (Move& move : round) move.peer = communicator.ranks[static_cast<std::size_t>(first + move.peer)];
+    }
   }
   return known->second;
 }

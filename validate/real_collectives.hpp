@@ -25,9 +25,9 @@ class RealCollectives {
   /// part.
   Slice part(int index, std::int64_t elements) const;
 
-  /// The rounds of collective `index` on a buffer of so many elements, peers as ranks of the run. Where the
-  /// choice is automatic, the algorithm that takes least by the table.
-  const std::vector<Round>& rounds(int index, std::int64_t elements);
+  /// The rounds of each phase of collective `index` on a buffer of so many elements, peers as ranks of the
+  /// run; none in a group of one. Where the choice is automatic, the algorithm that takes least by the table.
+  const std::vector<std::vector<Round>>& phases(int index, std::int64_t elements);
 
  private:
   /// Of this rank among the ranks of a communicator.
@@ -38,7 +38,7 @@ class RealCollectives {
   const Plan& plan_;
   LinkTable links_;
   int rank_;
-  std::map<std::pair<int, std::int64_t>, std::vector<Round>> known_;
+  std::map<std::pair<int, std::int64_t>, std::vector<std::vector<Round>>> known_;
 };
 
 /// Parts of buffers of `gradients` that `rank` has the sums of after the plan's reduce-scatters, as they lie

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <stdexcept>
 
 #include "kernels/stopwatch.hpp"
+#include "validate/roles.hpp"
 
 namespace stepcast {
 namespace {
@@ -17,13 +19,10 @@ double array_seconds(const Plan& plan) {
   return update / 5;  // array_work: SGD with momentum reads three arrays and writes two
 }
 
-int role_of(const Plan& plan, int rank) {
-  for (std::size_t role = 0; role < plan.roles.size(); ++role) {
-    const int place = rank - plan.roles[role].first_rank;
-    if (place >= 0 && place < plan.roles[role].members) return static_cast<int>(role);
-  }
-  return -1;
-}
+/// With what is to be done when the program has waited for it.
+struct RealOperation : Operation {
+  std::function<void()> waited;
+};
 
 class RealWorker : public Worker {
  public:
@@ -54,13 +53,22 @@ class RealWorker : public Worker {
   Pending start_load(Bytes) override { return done(); }
 
   Pending start_collective(int index) override {
-    const std::span<float> memory = memory_of(index);
-    const auto& rounds = world_.collectives.rounds(index, static_cast<std::int64_t>(memory.size()));
-    auto operation = std::make_shared<Operation>();
-    if (rounds.empty()) return done();
-    world_.thread.submit([this, operation, memory, &rounds] {
+    const Collective& collective = world_.plan.collectives.at(static_cast<std::size_t>(index));
+    CollectiveWork work = world_.device.work_of(collective);
+    const Slice part = world_.collectives.part(index, static_cast<std::int64_t>(work.memory.size()));
+    work.memory =
+        work.memory.subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.size()));
+    const auto& phases = world_.collectives.phases(index, static_cast<std::int64_t>(work.memory.size()));
+    auto operation = std::make_shared<RealOperation>();
+    operation->waited = std::move(work.waited);
+    if (phases.empty()) return done();
+    world_.thread.submit([this, operation, work = std::move(work), &phases] {
       try {
-        play(world_.transport, rounds, memory.data());
+        for (std::size_t phase = 0; phase < phases.size(); ++phase) {
+          if (work.before_phase) work.before_phase(phase);
+          play(world_.transport, phases[phase], work.memory.data());
+          if (work.after_phase) work.after_phase(phase);
+        }
       } catch (...) {
         operation->error = std::current_exception();
       }
@@ -74,19 +82,22 @@ class RealWorker : public Worker {
     const int member = to.members == 1 ? 0 : world_.transport.rank() - plan_role_.first_rank;
     Message signed_message = message;
     signed_message.from = role_;
-    auto operation = std::make_shared<Operation>();
+    auto operation = std::make_shared<RealOperation>();
     const std::span<float> payload =
-        message.buffer.array == Array::none ? std::span<float>() : world_.device.memory(message.buffer);
+        message.buffer.array == Array::none ? std::span<float>() : world_.device.outgoing(message.buffer);
     world_.mail.send(to.first_rank + member, signed_message, payload, operation);
     return operation;
   }
 
   Pending start_receive(int tag, int role, Array into) override {
-    auto operation = std::make_shared<Operation>();
+    auto operation = std::make_shared<RealOperation>();
+    operation->waited = [this, received = operation.get()] {
+      world_.device.arrived(received->message.buffer);
+    };
     world_.mail.receive(tag, role, operation, [this, into](Buffer buffer) {
       if (buffer.array == Array::none) return std::span<float>();
       if (into != Array::none) buffer.array = into;
-      return world_.device.memory(buffer);
+      return world_.device.incoming(buffer);
     });
     return operation;
   }
@@ -119,17 +130,13 @@ class RealWorker : public Worker {
   RealRun take_run() { return std::move(run_); }
 
  private:
-  void waited_for(const Operation&) override {}
-
-  std::span<float> memory_of(int index) {
-    const Collective& collective = world_.plan.collectives.at(static_cast<std::size_t>(index));
-    const std::span<float> memory = world_.device.memory(collective.buffer);
-    const Slice part = world_.collectives.part(index, static_cast<std::int64_t>(memory.size()));
-    return memory.subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.size()));
+  void waited_for(const Operation& operation) override {
+    const auto& waited = static_cast<const RealOperation&>(operation).waited;
+    if (waited) waited();
   }
 
   static Pending done() {
-    auto operation = std::make_shared<Operation>();
+    auto operation = std::make_shared<RealOperation>();
     operation->done = true;
     return operation;
   }
@@ -159,12 +166,6 @@ void finish_collectives(RealWorld& world) {
   world.thread.submit([&world, last] { world.completions.post(last); });
   while (world.completions.next() != last) {
   }
-}
-
-int training_ranks(const Plan& plan) {
-  int ranks = 0;
-  for (const Role& role : plan.roles) ranks += role.training ? role.members : 0;
-  return ranks;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "strategies/shared_strategies.hpp"
 
 namespace stepcast {
 namespace {
@@ -31,9 +32,10 @@ int servers_of(const Scenario& scenario, const Point& point) {
 /// Of one pass: a step's, or one of the micro-batches that it accumulates.
 std::int64_t samples_of_pass(const Scenario& scenario, const Point& point, const YamlNode& batch) {
   const std::int64_t samples = YamlValue(batch, "batch_per_worker").integer(1, 1 << 20);
-  const YamlNode times = value_at(scenario, point, "strategy.accumulation");
+  YamlNode times = value_at(scenario, point, "strategy.accumulation");
+  if (times.kind != YamlNode::Kind::scalar) times = value_at(scenario, point, "strategy.micro_batches");
   if (times.kind != YamlNode::Kind::scalar) return samples;
-  const YamlValue micro_batches(times, "strategy.accumulation");
+  const YamlValue micro_batches(times, "strategy: micro-batches");
   const std::int64_t count = micro_batches.integer(1, 1'000'000);
   if (samples % count != 0)
     micro_batches.refuse(
@@ -50,13 +52,29 @@ Need need_of(const Scenario& scenario, const Point& point) {
     YamlValue(scenario.document, "")
         .refuse("validate needs batch_per_worker: it captures a trace of this batch");
   }
-  const YamlNode kind = value_at(scenario, point, "strategy.kind");
-  const bool local = kind.text == "model_averaging" || kind.text == "bmuf" || kind.text == "diloco";
-  return {model.text, samples_of_pass(scenario, point, batch), !local};
+  const std::string kind = value_at(scenario, point, "strategy.kind").text;
+  Need need{model.text, samples_of_pass(scenario, point, batch)};
+  need.exchanges = kind != "model_averaging" && kind != "bmuf" && kind != "diloco" && kind != "pipeline";
+  const YamlNode times = value_at(scenario, point, "strategy.micro_batches");
+  need.accumulates = times.kind == YamlNode::Kind::scalar &&
+                     YamlValue(times, "strategy.micro_batches").integer(1, 1'000'000) > 1;
+  return need;
 }
 
 const Communicator& communicator_of(const Plan& plan, const Collective& collective) {
   return plan.communicators.at(static_cast<std::size_t>(collective.communicator));
+}
+
+/// The keys that say how samples are cut, in words fit for a file's name.
+std::string cut_words(const Scenario& scenario, const Point& point) {
+  if (value_at(scenario, point, "strategy.kind").text != "spatial") return "";
+  std::string words = "cut";
+  for (const char* key : {"strategy.split", "strategy.whole_from", "strategy.batch_norm"}) {
+    const YamlNode value = value_at(scenario, point, key);
+    if (!value.text.empty()) words += "-" + value.text;
+    for (const YamlNode& item : value.items) words += "-" + item.text;
+  }
+  return words;
 }
 
 }  // namespace
@@ -64,7 +82,7 @@ const Communicator& communicator_of(const Plan& plan, const Collective& collecti
 Validation read_validation(const ValidationOptions& options, int ranks) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
-  Validation validation{read_scenario(options.scenario, settings), {}, {}};
+  Validation validation{read_scenario(options.scenario, settings), {}, {}, {}};
   Scenario& scenario = validation.scenario;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
     const YamlNode workers = value_at(scenario, scenario.points[i], "workers");
@@ -81,13 +99,21 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
     }
     validation.points.push_back(i);
     validation.needs.push_back(need_of(scenario, scenario.points[i]));
+    // Ranks that sleep have no kernels to time at the shapes of a part: there the rule for parts counts.
+    validation.cuts.push_back(options.sleep ? "" : cut_words(scenario, scenario.points[i]));
   }
   return validation;
 }
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Need& need) {
   const std::string name = std::filesystem::path(need.model).stem().string();
-  return folder / fmt::format("{}-b{}{}.yaml", name, need.batch, need.exchanges ? "" : "-local");
+  return folder / fmt::format("{}-b{}{}{}.yaml", name, need.batch, need.exchanges ? "" : "-local",
+                              need.accumulates ? "-sums" : "");
+}
+
+std::filesystem::path cut_trace_file(const std::filesystem::path& folder, const Need& need,
+                                     const std::string& cut) {
+  return folder / (trace_file(folder, need).stem().string() + "-" + cut + ".yaml");
 }
 
 std::filesystem::path platform_file(const std::filesystem::path& folder) {
@@ -103,15 +129,28 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
   values.insert(values.end(), own.begin(), own.end());
   values.push_back(parse_assignment("trace=" + trace_file(folder, validation.needs[index]).string()));
   values.push_back(parse_assignment("platform=" + platform_file(folder).string()));
+  if (const std::string& cut = validation.cuts[index]; !cut.empty()) {
+    const auto file = cut_trace_file(folder, validation.needs[index], cut);
+    if (std::filesystem::exists(file))  // else the plan will say why its part has none
+      values.push_back(parse_assignment("strategy.cut_trace=" + file.string()));
+  }
   values.insert(values.end(), more.begin(), more.end());
   return build_experiment(scenario.document, values, library);
 }
 
-std::string why_not_for_real(const Plan& plan, int ranks) {
+NetworkSharing cut_of(const Validation& validation, std::size_t index, const Model& model, int ranks) {
+  const Point& point = validation.scenario.points[validation.points[index]];
+  const YamlNode strategy = value_at(validation.scenario, point, "strategy");
+  return spatial_sharing(YamlValue(strategy, "strategy"), model, ranks, validation.needs[index].batch);
+}
+
+std::string why_not_for_real(const Plan& plan, int ranks, bool sleep) {
   if (static_cast<int>(plan.endpoints.size()) > ranks) {
     return fmt::format("it takes {} ranks, servers included; give --ranks {}", plan.endpoints.size(),
                        plan.endpoints.size());
   }
+  const NetworkSharing& sharing = plan.sharing;
+  if (!sleep && !sharing.simulated_only.empty()) return "simulated only: " + sharing.simulated_only;
   if (plan.workloads.size() != 1) return "its ranks compute different parts of the network";
   if (!plan.simulated_only.empty()) return plan.simulated_only;
   if (plan.load_data) return "data loading is simulated only";
@@ -123,7 +162,9 @@ std::string why_not_for_real(const Plan& plan, int ranks) {
     const double sent = (one.by_group ? communicator_of(plan, one).groups() : 1) * one.buffer.size.value;
     if (elements > 0 && std::abs(sent - 4 * elements) > 0.01 * 4 * elements)
       return "gradients of another size than 4 bytes an element (compression, precision) are simulated only";
-    if (one.buffer.array == Array::statistics || one.buffer.array == Array::activations) {
+    const bool between_layers =
+        one.buffer.array == Array::statistics || one.buffer.array == Array::activations;
+    if (between_layers && sharing.form == NetworkSharing::Form::none) {
       return "exchanging activations or statistics is simulated only";
     }
   }

@@ -19,11 +19,12 @@ struct ValidationOptions {
   bool accept_disturbed = false;      ///< on a machine that others use too
 };
 
-/// A network that some points train, with their batch.
+/// A network that some points train, with the samples that it works on at once.
 struct Need {
   std::string model;  ///< as the scenario names it
   std::int64_t batch = 1;
-  bool exchanges = true;  ///< arrays go to and fro in every step, and leave caches as they do
+  bool exchanges = true;     ///< arrays go to and fro in every step, and leave caches as they do
+  bool accumulates = false;  ///< gradients of micro-batches add up
 
   friend auto operator<=>(const Need&, const Need&) = default;
 };
@@ -32,6 +33,9 @@ struct Validation {
   Scenario scenario;
   std::vector<std::size_t> points;  ///< of the scenario
   std::vector<Need> needs;          ///< of each of them
+  /// Of each of them: words for the cut of its samples, whose part of the network has a trace of its own;
+  /// empty where there is none.
+  std::vector<std::string> cuts;
 };
 
 /// Reads the scenario. Points without `workers` get as many as there are ranks
@@ -40,6 +44,8 @@ struct Validation {
 Validation read_validation(const ValidationOptions& options, int ranks);
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Need& need);
+std::filesystem::path cut_trace_file(const std::filesystem::path& folder, const Need& need,
+                                     const std::string& cut);
 std::filesystem::path platform_file(const std::filesystem::path& folder);
 
 /// Point number `index` of the validation with what was measured in `folder` as its traces and platform.
@@ -47,7 +53,11 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
                                const std::filesystem::path& folder, const std::vector<Assignment>& more,
                                Library& library);
 
+/// What ranks share in a point whose samples are cut.
+NetworkSharing cut_of(const Validation& validation, std::size_t index, const Model& model, int ranks);
+
 /// What a real run cannot do of a plan, in words; empty where it can.
-std::string why_not_for_real(const Plan& plan, int ranks);
+/// @param sleep  ranks only wait as long as layers take: no kernels are needed
+std::string why_not_for_real(const Plan& plan, int ranks, bool sleep);
 
 }  // namespace stepcast

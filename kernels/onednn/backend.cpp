@@ -11,6 +11,15 @@ namespace {
 
 using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Library>, const LayerSite&);
 
+/// Of layers of a cut sample that need what other devices have; null for all others.
+MakeKernel group_maker(const LayerSite& site) {
+  const LayerKind kind = site.layer->kind;
+  if (kind == LayerKind::batch_norm && site.statistics_count > 0) return make_group_batch_norm;
+  if (site.cut == nullptr) return nullptr;
+  if (kind == LayerKind::convolution) return make_cut_convolution;
+  return kind == LayerKind::average_pool ? make_cut_pool : nullptr;
+}
+
 MakeKernel maker(LayerKind kind) {
   switch (kind) {
     case LayerKind::convolution:
@@ -71,7 +80,7 @@ class OnednnBackend final : public Backend {
 
   std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
     const Layer& layer = *site.layer;
-    const MakeKernel make = maker(layer.kind);
+    const MakeKernel in_group = group_maker(site), make = in_group ? in_group : maker(layer.kind);
     if (make == nullptr) {
       throw InputError(
           fmt::format("layer {}: oneDNN has no {} kernel here", layer.name, to_string(layer.kind)));

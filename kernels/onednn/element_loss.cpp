@@ -18,8 +18,9 @@ class ElementLoss final : public OnednnLayer {
         elements_(element_count(input().shape())),
         targets_(this->library(), layout_) {
     make_output(plain({1}));
-    forward_.emplace_back(
-        [this] { loss_ = (squared() ? squared_error() : cross_entropy()) / double_elements(); });
+    forward_.emplace_back([this] {
+      loss_ = this->site().loss_weight * (squared() ? squared_error() : cross_entropy()) / double_elements();
+    });
   }
 
   Tensor* targets() override { return &targets_; }
@@ -51,11 +52,15 @@ class ElementLoss final : public OnednnLayer {
     return sum;
   }
 
+  float weight() const {
+    return static_cast<float>(site().loss_weight);
+  }
+
   void connect() override {
     if (!wanted()) return;
     backward_data_.emplace_back([this, gradient = make_input_gradient(layout_).data()] {
       const float* t = targets_.data();
-      const float scale = (squared() ? 2.f : 1.f) / static_cast<float>(elements_);
+      const float scale = weight() * (squared() ? 2.f : 1.f) / static_cast<float>(elements_);
       const bool is_squared = squared();
 #pragma omp parallel for schedule(static)
       for (std::int64_t i = 0; i < elements_; ++i) {

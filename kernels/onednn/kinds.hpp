@@ -6,6 +6,9 @@ namespace stepcast::onednn {
 
 // One file a kind; `make_kernel` of the backend is the table.
 std::unique_ptr<LayerKernel> make_convolution(std::shared_ptr<Library> library, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_cut_convolution(std::shared_ptr<Library> library, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_cut_pool(std::shared_ptr<Library> library, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_group_batch_norm(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_dense(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_embedding(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_batch_norm(std::shared_ptr<Library> library, const LayerSite& site);

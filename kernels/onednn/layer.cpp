@@ -1,5 +1,7 @@
 #include "kernels/onednn/layer.hpp"
 
+#include "core/error.hpp"
+
 namespace stepcast::onednn {
 
 OnednnLayer::OnednnLayer(std::shared_ptr<Library> library, const LayerSite& site)
@@ -110,6 +112,12 @@ dnnl::memory OnednnLayer::output_gradient(Steps& steps, const Desc& desc) {
   const std::vector<float> scales(sources.size(), 1);
   call(steps, dnnl::sum(dnnl::sum::primitive_desc(desc, scales, sources, engine())), arguments);
   return joined_->memory();
+}
+
+dnnl::memory OnednnLayer::only_output_gradient() const {
+  if (output_gradients_.size() == 1) return output_gradients_[0]->memory();
+  throw InputError("layer " + layer_.name +
+                   ": several layers read an output whose error signal is exchanged");
 }
 
 std::shared_ptr<OnednnTensor> OnednnLayer::joined_gradient(Steps& steps) {

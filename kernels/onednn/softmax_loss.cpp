@@ -37,13 +37,15 @@ class SoftmaxLoss final : public OnednnLayer {
       const float p = probabilities_[row * classes_ + target(row)];
       sum -= std::log(std::max(p, FLT_MIN));  // a class that underflows counts as the smallest float
     }
-    return sum / static_cast<double>(rows_);
+    return site().loss_weight * sum / static_cast<double>(rows_);
   }
+
+  float weight() const { return static_cast<float>(site().loss_weight); }
 
   void connect() override {
     if (!wanted()) return;
     backward_data_.emplace_back([this, gradient = make_input_gradient(layout_).data()] {
-      const float scale = 1 / static_cast<float>(rows_);
+      const float scale = weight() / static_cast<float>(rows_);
 #pragma omp parallel for schedule(static)
       for (std::int64_t row = 0; row < rows_; ++row) {
         const float* p = probabilities_ + row * classes_;

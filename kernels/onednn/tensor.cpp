@@ -37,6 +37,17 @@ void OnednnTensor::write(const std::vector<float>& values) {
   write_as(*library_, memory_, plain(shape_), values);
 }
 
+void OnednnTensor::copy_to(float* values) const {
+  dnnl::memory source = memory_;  // a handle
+  dnnl::memory target(plain(shape_), library_->engine, values);
+  dnnl::reorder(source, target).execute(library_->stream, source, target);
+}
+
+void OnednnTensor::copy_from(const float* values) {
+  dnnl::memory source(plain(shape_), library_->engine, const_cast<float*>(values));  // read only
+  dnnl::reorder(source, memory_).execute(library_->stream, source, memory_);
+}
+
 Desc plain(const Shape& dims) {
   Shape strides(dims.size(), 1);
   for (std::size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];

@@ -26,6 +26,8 @@ class OnednnTensor final : public Tensor {
   const Shape& shape() const override { return shape_; }
   std::vector<float> read() const override;
   void write(const std::vector<float>& values) override;
+  void copy_to(float* values) const override;
+  void copy_from(const float* values) override;
 
   const dnnl::memory& memory() const { return memory_; }
   Desc desc() const { return memory_.get_desc(); }

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "kernels/map_view.hpp"
+#include "kernels/onednn/layer.hpp"
+#include "models/device_part.hpp"
+
+namespace stepcast::onednn {
+
+/// {batch, channels, rows...}
+Shape map_dims(std::int64_t batch, std::int64_t channels, const std::vector<Rows>& rows);
+
+/// The same layout for other dimensions. @throws InputError for a layout that maps do not have
+Desc like(const Desc& layout, const Shape& dims);
+
+/// @throws InputError for a layout whose blocks are not of channels
+MapView view_of(const dnnl::memory& memory, const std::vector<Rows>& rows);
+
+/// A layer whose windows cross the cut. Its own rows and those of neighbours come together in maps of their
+/// own, one for each direction; kernels read these, and pad only where the whole map ends.
+class CutLayer : public OnednnLayer {
+ public:
+  CutLayer(std::shared_ptr<Library> library, const LayerSite& site)
+      : OnednnLayer(std::move(library), site), cut_(*site.cut) {}
+
+  const HaloMaps* halo(Pass pass) const override;
+
+ protected:
+  std::vector<Rows> rows(Rows CutRows::*which) const;
+  Shape pads_before(Halo CutRows::*which) const;
+  Shape pads_after(Halo CutRows::*which) const;
+
+  /// Copies those rows that both memories hold.
+  void copy_rows(Steps& steps, const dnnl::memory& from, Rows CutRows::*from_rows, const dnnl::memory& to,
+                 Rows CutRows::*to_rows);
+  /// Puts what a pass reads together: own rows by a step, those of neighbours by who exchanges halos.
+  void gather_input(const dnnl::memory& read);
+  void gather_errors(const dnnl::memory& errors);
+
+ private:
+  LayerCut cut_;
+  HaloMaps halo_forward_, halo_backward_;
+};
+
+}  // namespace stepcast::onednn

@@ -1,0 +1,131 @@
+#include <catch2/catch.hpp>
+
+#include "planned_parts.hpp"
+#include "validate/stage_device.hpp"
+
+namespace stepcast {
+namespace {
+
+// The sum's second input passes by the middle stage.
+const std::string kNet = R"(
+name: test
+source: test
+input: [6]
+layers:
+  - {name: fc1, kind: dense, units: 12}
+  - {name: relu1, kind: relu}
+  - {name: fc2, kind: dense, units: 12}
+  - {name: relu2, kind: relu}
+  - {name: fc3, kind: dense, units: 12}
+  - {name: sum, kind: add, inputs: [fc3, relu1]}
+  - {name: fc4, kind: dense, units: 5}
+  - {name: loss, kind: mean_squared_error}
+)";
+constexpr std::int64_t kBatch = 8;  // of a replica
+constexpr int kSteps = 4;
+constexpr std::size_t kLoss = 7;
+
+Optimizer optimizer(double rate) {
+  return {.learning_rate = rate, .momentum = 0.9};
+}
+
+/// Samples from `first` on.
+void fill(Network& network, std::int64_t first) {
+  const auto write = [first](Tensor& tensor, float (*value)(std::int64_t, std::int64_t)) {
+    const auto row = static_cast<std::int64_t>(tensor.elements()) / tensor.shape().front();
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(tensor.elements()); ++i)
+      values.push_back(value(first + i / row, i % row));
+    tensor.write(values);
+  };
+  write(network.input(), input_value);
+  if (network.contains(kLoss)) write(*network.kernel(kLoss).targets(), target_value);
+}
+
+/// By layer and array; empty for layers that the network has not.
+std::vector<std::vector<std::vector<float>>> parameters_of(Network& network) {
+  std::vector<std::vector<std::vector<float>>> all(network.model().layers.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t k = 0; network.contains(i) && k < network.model().layers[i].parameters.size(); ++k)
+      all[i].push_back(network.kernel(i).read_parameter(k));
+  }
+  return all;
+}
+
+struct Alone {
+  std::vector<std::vector<std::vector<float>>> parameters;
+  double loss = 0;
+};
+
+/// The whole network on one rank with the whole mini-batch.
+Alone trained_alone(const Model& model, std::int64_t batch) {
+  set_kernel_threads(1);
+  const auto backend = make_onednn_backend();
+  Network network(*backend, model, {.batch = batch, .optimizer = optimizer(0.1)});
+  fill(network, 0);
+  for (int step = 0; step < kSteps; ++step) network.step();
+  return {parameters_of(network), network.loss()};
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[validate][training]") {
+  struct Case {
+    std::string options;
+    int stages, replicas;
+  };
+  const auto c =
+      GENERATE(Case{"stages: 1, micro_batches: 4", 1, 1},
+               Case{"stages: 2, cuts: [fc3], micro_batches: 1, schedule: naive", 2, 1},
+               Case{"stages: 2, cuts: [fc2], micro_batches: 4, schedule: naive", 2, 1},
+               Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: gpipe", 3, 1},
+               Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: 1f1b", 3, 1},
+               Case{"stages: 2, cuts: [sum], micro_batches: 2, schedule: 1f1b, bucket: tensor, "
+                    "all_reduce: ring",
+                    2, 2},
+               Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
+  CAPTURE(c.options);
+  const PlannedParts planned(c.stages * c.replicas, kNet, "{kind: pipeline, " + c.options + "}", kBatch,
+                             kSteps);
+  const NetworkSharing& sharing = planned.plan.sharing;
+  REQUIRE(sharing.simulated_only.empty());
+  const Alone alone = trained_alone(planned.model, kBatch * c.replicas);
+
+  std::vector<std::vector<std::vector<std::vector<float>>>> results(planned.plan.endpoints.size());
+  std::vector<double> loss(results.size());
+  run_parts(planned, [&](int rank, std::mutex& building, const auto& run) {
+    const int stage = rank / c.replicas, replica = rank % c.replicas;
+    const auto backend = make_onednn_backend();
+    std::unique_lock lock(building);
+    const StageNetworks networks =
+        stage_networks(*backend, planned.model, sharing, stage,
+                       {.batch = sharing.micro_batch, .optimizer = optimizer(0.1 / c.replicas)});
+    lock.unlock();
+    for (int i = 0; i < sharing.micro_batches; ++i) {
+      fill(*networks.of_micro_batch[static_cast<std::size_t>(i)], kBatch * replica + i * sharing.micro_batch);
+    }
+    const auto device = stage_device(networks, sharing, stage);
+    const RealRun ran = run(*device);
+    CHECK(ran.step_ends.size() == kSteps);
+    results[static_cast<std::size_t>(rank)] = parameters_of(networks.first());
+    for (const auto& one : networks.of_micro_batch) loss[static_cast<std::size_t>(rank)] += one->loss();
+  });
+
+  std::vector<int> seen(planned.model.layers.size(), 0);
+  double sum = 0;
+  for (std::size_t rank = 0; rank < results.size(); ++rank) {
+    sum += loss[rank];
+    for (std::size_t layer = 0; layer < results[rank].size(); ++layer) {
+      seen[layer] += results[rank][layer].empty() ? 0 : 1;
+      for (std::size_t k = 0; k < results[rank][layer].size(); ++k) {
+        const auto &own = results[rank][layer][k], &expected = alone.parameters[layer][k];
+        REQUIRE(own.size() == expected.size());
+        for (std::size_t i = 0; i < own.size(); ++i) CHECK(own[i] == Approx(expected[i]).margin(2e-6));
+      }
+    }
+  }
+  for (const std::size_t layer : {0u, 2u, 4u, 6u}) CHECK(seen[layer] == c.replicas);
+  CHECK(sum / c.replicas == Approx(alone.loss).epsilon(1e-5));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,132 @@
+#include "validate/rank_capture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "kernels/capture.hpp"
+#include "models/join_traces.hpp"
+#include "models/trace_text.hpp"
+#include "report/atomic_file.hpp"
+#include "scenarios/data_files.hpp"
+#include "strategies/collectives/algorithms.hpp"
+#include "validate/cut_device.hpp"
+#include "validate/gather.hpp"
+#include "validate/play.hpp"
+#include "validate/repeats.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr int kCaptureRounds = 6;  // over all networks
+constexpr int kCaptureSteps = 8;   // of each network in a round
+
+const Model& model_of(const Need& need, Library& library) {
+  const YamlNode name = command_line_name(need.model);
+  return library.model(YamlValue(name, "model"));
+}
+
+double greatest(Transport& transport, double own) {
+  double worst = own;
+  for (const auto& rank : gathered(transport, {own})) worst = std::max(worst, rank[0]);
+  return shared_value(transport, worst);
+}
+
+void sum_gradients(Transport& transport, Network& network) {
+  const ParameterView& all = network.all_parameters();
+  const auto schedule = ring_all_reduce({transport.ranks(), 1});
+  play(transport, rounds_of(schedule, transport.rank(), static_cast<std::int64_t>(all.elements)),
+       all.gradient);
+}
+
+std::filesystem::path own_trace_file(const RankRun& run, const Need& need, int rank) {
+  const auto file = trace_file(run.folder, need);
+  return run.folder / fmt::format("{}-rank{}.yaml", file.stem().string(), rank);
+}
+
+CaptureOptions capture_options(const RankRun& run, const Need& need, const ValidationOptions& options) {
+  CaptureOptions capturing;
+  capturing.name = trace_file(run.folder, need).stem().string();
+  capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
+  capturing.batch = need.batch;
+  capturing.part.accumulate = need.accumulates;
+  capturing.steps = kCaptureRounds * kCaptureSteps;
+  capturing.disturbance = options.accept_disturbed ? 1e9 : kDisturbance;
+  capturing.attempts = 2 * kAttempts;
+  capturing.progress = [&run](double, Seconds) { run.state.beat.fetch_add(1); };
+  if (options.sleep) return capturing;
+  capturing.worst = [&run](double own) { return greatest(run.transport, own); };
+  if (need.exchanges)
+    capturing.exchange = [&run](Network& network) { sum_gradients(run.transport, network); };
+  return capturing;
+}
+
+/// Parts of networks whose samples are cut, at the shapes of the part: each rank its own, with all that it
+/// copies between its rows and those of neighbours; that of the first place, the largest, is written.
+void capture_parts(const RankRun& run, const Validation& validation, const ValidationOptions& options,
+                   Library& library) {
+  const auto backend = make_onednn_backend();
+  std::set<std::filesystem::path> done;
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    if (validation.cuts[i].empty()) continue;
+    const Need& need = validation.needs[i];
+    const auto file = cut_trace_file(run.folder, need, validation.cuts[i]);
+    const Model& model = model_of(need, library);
+    const NetworkSharing sharing = cut_of(validation, i, model, run.cluster.ranks);
+    if (!sharing.simulated_only.empty() || !done.insert(file).second) continue;
+    say(run.state, fmt::format("capturing a part of {} with batch {}", need.model, need.batch).c_str());
+    barrier(run.transport);
+    const DevicePart part =
+        device_part(model, sharing.cut, run.transport.rank() % device_count(sharing.cut.parts));
+    const NetworkOptions network = cut_options(part, model, sharing, {});
+    CaptureOptions capturing = capture_options(run, need, options);
+    capturing.name = file.stem().string();
+    capturing.batch = network.batch;
+    capturing.part = network.part;
+    Trace trace = capture(*backend, part.model, capturing);
+    trace.batch = need.batch;
+    if (run.transport.rank() == 0) write_atomically(file, to_yaml(trace));
+  }
+}
+
+}  // namespace
+
+/// All ranks at once, so that they share the machine as they will when they train, with the sum of gradients
+/// in each step that training has; where they sleep instead, one. A worker's step is any rank's: cores of a
+/// shared machine are not equally fast. Networks take turns, as points will: the
+/// speed of a shared machine changes within seconds.
+void capture_traces(const RankRun& run, const Validation& validation, const ValidationOptions& options,
+                    Library& library) {
+  const std::set<Need> needs(validation.needs.begin(), validation.needs.end());
+  const auto backend = make_onednn_backend();
+  std::map<Need, Capture> captures;
+  for (const Need& need : needs) {
+    if (options.sleep && run.transport.rank() != 0) continue;
+    captures.try_emplace(need, *backend, model_of(need, library), capture_options(run, need, options));
+  }
+  for (int round = 0; round < kCaptureRounds; ++round) {
+    for (const Need& need : needs) {
+      say(run.state, fmt::format("capturing {} with batch {}", need.model, need.batch).c_str());
+      barrier(run.transport);
+      if (const auto found = captures.find(need); found != captures.end())
+        found->second.measure(kCaptureSteps);
+    }
+  }
+  for (auto& [need, one] : captures)
+    write_atomically(own_trace_file(run, need, run.transport.rank()), to_yaml(one.trace()));
+  capture_parts(run, validation, options, library);
+  barrier(run.transport);
+  if (run.transport.rank() != 0) return;
+  for (const Need& need : needs) {
+    Trace all = library.trace(YamlValue(command_line_name(own_trace_file(run, need, 0).string()), "trace"));
+    for (int rank = 1; rank < run.transport.ranks() && !options.sleep; ++rank) {
+      join(all,
+           library.trace(YamlValue(command_line_name(own_trace_file(run, need, rank).string()), "trace")));
+    }
+    write_atomically(trace_file(run.folder, need), to_yaml(all));
+  }
+}
+
+}  // namespace stepcast
