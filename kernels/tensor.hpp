@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -26,8 +27,11 @@ class Tensor {
   /// @throws std::invalid_argument if the length does not match the shape
   virtual void write(const std::vector<float>& values) = 0;
   /// The same to and from memory that holds as many values.
-  virtual void copy_to(float* values) const = 0;
-  virtual void copy_from(const float* values) = 0;
+  virtual void copy_to(float* values) const {
+    const std::vector<float> all = read();
+    std::copy(all.begin(), all.end(), values);
+  }
+  virtual void copy_from(const float* values) { write({values, values + elements()}); }
 
   std::size_t elements() const {
     std::size_t product = 1;
