@@ -44,7 +44,7 @@ BENCHMARK(events)->Arg(1000)->Arg(100000);
 /// Flows that all meet, by FairLinks.
 void shared_flows(benchmark::State& state) {
   const auto count = static_cast<int>(state.range(0));
-  FairLinks links(engine(), std::vector<BytesPerSecond>(kLinks, {1e9}));
+  FairLinks links(engine(), kLinks, [](int) { return BytesPerSecond{1e9}; });
   for (auto _ : state) {
     for (int i = 0; i < count; ++i) links.start_flow({i % 512, 512 + i % 16}, {1e6}, [] {});
     engine().run();

@@ -40,7 +40,7 @@ RunSize estimated(const Experiment& largest, std::size_t points, int simulations
   const bool detailed = largest.form == Form::message || largest.form == Form::fluid ||
                         largest.plan.asynchronous || communicators.size() > 1 ||
                         (!communicators.empty() && communicators.front().streams > 1);
-  const double links = static_cast<double>(largest.bandwidths.size());
+  const double links = largest.bandwidths.size();
   size.process_memory = {kProcessBytes + kBytesAWorker * largest.plan.workers +
                          links * (kBytesALink + (detailed ? kBytesADetailedLink : 0))};
   return size;

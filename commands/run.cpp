@@ -12,6 +12,7 @@
 #include "commands/commands.hpp"
 #include "commands/limits.hpp"
 #include "commands/outputs.hpp"
+#include "commands/time_limit.hpp"
 #include "commands/timeline.hpp"
 #include "commands/version.hpp"
 #include "core/error.hpp"
@@ -142,6 +143,7 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
   const int draws = scenario.assumptions.empty() ? 1 : options.draws;
   const RunSize size = estimated(largest, points.size(), options.results_only ? draws : draws + 3);
   check_limits(size, options);
+  check_time(largest, options);
   if (options.dry_run) {
     fmt::print("{}\n", to_string(size, scenario.name));
     return {};
@@ -217,6 +219,10 @@ void add_run(CLI::App& app) {
       ->add_option("--memory-limit", options->memory_limit,
                    "refuse runs that need more, such as \"8 GiB\" (default: 80 % of the machine's)")
       ->type_name("SIZE");
+  command
+      ->add_option("--time-limit", options->time_limit,
+                   "refuse a run of which one simulation would take longer, such as \"2 h\" (default: 1 h)")
+      ->type_name("TIME");
   command
       ->add_option("--timeline", options->timeline, "write timeline.json of this point for ui.perfetto.dev")
       ->type_name("POINT");

@@ -2,27 +2,9 @@
 
 #include "commands/training_columns.hpp"
 #include "report/statistics.hpp"
-#include "sim/simulate.hpp"
 
 namespace stepcast {
 namespace {
-
-Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
-  Simulation simulation;
-  simulation.platform = &experiment.platform;
-  simulation.bandwidths = experiment.bandwidths;
-  simulation.plan = &experiment.plan;
-  simulation.noise = experiment.noise;
-  simulation.seed = experiment.seed;
-  simulation.form = experiment.form;
-  simulation.fold = experiment.fold;
-  if (doubled == Doubled::compute) simulation.compute_factor = 0.5;
-  if (doubled == Doubled::latency) simulation.latency_factor = 0.5;
-  if (doubled == Doubled::bandwidth) {
-    for (BytesPerSecond& bandwidth : simulation.bandwidths) bandwidth = 2 * bandwidth;
-  }
-  return simulation;
-}
 
 /// Column of all steps but the first, which waits for the first batch, where there are others.
 std::vector<double> column(const std::vector<StepSeconds>& steps, double StepSeconds::*field) {
@@ -62,6 +44,21 @@ void set_totals(Row& row, const Experiment& experiment) {
 }
 
 }  // namespace
+
+Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
+  Simulation simulation;
+  simulation.platform = &experiment.platform;
+  simulation.bandwidths = experiment.bandwidths;
+  simulation.plan = &experiment.plan;
+  simulation.noise = experiment.noise;
+  simulation.seed = experiment.seed;
+  simulation.form = experiment.form;
+  simulation.fold = experiment.fold;
+  if (doubled == Doubled::compute) simulation.compute_factor = 0.5;
+  if (doubled == Doubled::latency) simulation.latency_factor = 0.5;
+  if (doubled == Doubled::bandwidth) simulation.bandwidths.multiply_all(2);
+  return simulation;
+}
 
 const char* to_string(Doubled resource) {
   switch (resource) {

@@ -89,8 +89,12 @@ Seconds Topology::route_latency(int from, int to) const {
   std::vector<int> links;
   links.reserve(16);
   route(from, to, links);
+  return latency_of(links);
+}
+
+Seconds Topology::latency_of(const std::vector<int>& route) const {
   Seconds sum;
-  for (const int id : links) sum += link(id).latency;
+  for (const int id : route) sum += link(id).latency;
   return sum;
 }
 

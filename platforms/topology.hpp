@@ -32,6 +32,7 @@ class Topology {
   /// Appends the directed links from one endpoint to another; none if they are equal. Always the same for the
   /// same pair. @throws std::invalid_argument for the storage endpoint of a platform without storage
   void route(int from, int to, std::vector<int>& links) const;
+  Seconds latency_of(const std::vector<int>& route) const;
   Seconds route_latency(int from, int to) const;
 
   /// The two vertices that a link joins, for tests and printing. Vertices: insides of nodes, fabric, storage.

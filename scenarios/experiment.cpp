@@ -67,13 +67,12 @@ void read_data(const YamlValue& value, const Platform& platform, Setting& settin
   if (const auto ahead = map.maybe("prefetch")) setting.prefetch = static_cast<int>(ahead->integer(0, 1000));
 }
 
-int read_simulation(const YamlValue& value, Experiment& experiment) {
+void read_simulation(const YamlValue& value, Experiment& experiment) {
   const YamlMap map = value.map({"steps", "seed", "form", "fold"});
   if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
   if (const auto form = map.maybe("form")) experiment.form = static_cast<Form>(form->one_of(form_names()));
   if (const auto fold = map.maybe("fold")) experiment.fold = fold->boolean();
-  const auto steps = map.maybe("steps");
-  return steps ? static_cast<int>(steps->integer(1, 100'000)) : 1;
+  if (const auto steps = map.maybe("steps")) experiment.steps = static_cast<int>(steps->integer(1, 100'000));
 }
 
 void read_epoch(const YamlValue& value, Experiment& experiment) {
@@ -90,19 +89,17 @@ std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment
 }
 
 void read_links(const YamlMap& map, Experiment& experiment) {
-  const Topology topology(experiment.platform);
-  for (int link = 0; link < topology.link_count(); ++link)
-    experiment.bandwidths.push_back(topology.link(link).bandwidth);
+  experiment.bandwidths = LinkBandwidths(experiment.platform);
   if (const auto background = map.maybe("background"))
     read_background(*background, experiment.platform, experiment.bandwidths);
 }
 
-Plan read_plan(const YamlMap& map, Experiment& experiment, int steps, Library& library) {
+Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library) {
   const YamlValue trace = map.at("trace", "names in models/traces/, or derived");
   const YamlValue options = map.at("strategy", "a mapping with kind");
   const std::size_t kind = options.any_map().at("kind", "a strategy").one_of(strategy_names());
   Setting setting{experiment.model, experiment.device, experiment.platform, read_placement(map, experiment)};
-  setting.steps = steps;
+  setting.steps = experiment.steps;
   setting.epoch_samples = experiment.epoch_samples;
   const auto passes = map.maybe("passes");
   setting.times = read_times(trace, experiment.model, experiment.device, library,
@@ -149,10 +146,9 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   experiment.platform = platform_of(map.at("platform", "a name in platforms/"), library);
   experiment.device = library.device(experiment.platform.device_name);
   if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
-  int steps = 1;
-  if (const auto simulation = map.maybe("simulation")) steps = read_simulation(*simulation, experiment);
+  if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
-  experiment.plan = read_plan(map, experiment, steps, library);
+  experiment.plan = read_plan(map, experiment, library);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   read_links(map, experiment);
   read_training(map, experiment);

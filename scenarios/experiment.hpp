@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "platforms/platform.hpp"
+#include "platforms/link_bandwidths.hpp"
 #include "scenarios/library.hpp"
 #include "scenarios/read_campaign.hpp"
 #include "scenarios/read_faults.hpp"
@@ -20,13 +20,14 @@ struct Experiment {
   Model model;
   Device device;
   Platform platform;
-  std::vector<BytesPerSecond> bandwidths;  ///< of every link, after background traffic
-  std::string strategy;                    ///< kind
+  LinkBandwidths bandwidths;  ///< after background traffic
+  std::string strategy;       ///< kind
   Plan plan;
   Noise noise;
   Form form = Form::automatic;
   bool fold = true;
   std::uint64_t seed = 1;
+  int steps = 1;
   double epoch_samples = 0;  ///< 0: not given
   double epochs = 0;         ///< 0: not given
   std::optional<FaultOptions> faults;

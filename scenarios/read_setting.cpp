@@ -105,8 +105,7 @@ MemoryOptions read_memory(const YamlValue& value) {
   return memory;
 }
 
-void read_background(const YamlValue& value, const Platform& platform,
-                     std::vector<BytesPerSecond>& bandwidths) {
+void read_background(const YamlValue& value, const Platform& platform, LinkBandwidths& bandwidths) {
   const Topology topology(platform);
   for (const YamlValue& item : value.list()) {
     const YamlMap map = item.map({"links", "share"});
@@ -115,8 +114,7 @@ void read_background(const YamlValue& value, const Platform& platform,
     bool any = false;
     for (int link = 0; link < topology.link_count(); ++link) {
       if (fnmatch(pattern.c_str(), topology.link_name(link).c_str(), 0) != 0) continue;
-      auto& bandwidth = bandwidths[static_cast<std::size_t>(link)];
-      bandwidth = (1 - share) * bandwidth;
+      bandwidths.multiply(link, 1 - share);
       any = true;
     }
     if (!any)

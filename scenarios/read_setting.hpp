@@ -1,5 +1,6 @@
 #pragma once
 
+#include "platforms/link_bandwidths.hpp"
 #include "scenarios/library.hpp"
 #include "scenarios/read_passes.hpp"
 #include "strategies/strategy.hpp"
@@ -30,7 +31,6 @@ std::int64_t trace_batch(const YamlValue& trace, Library& library);
 MemoryOptions read_memory(const YamlValue& value);
 
 /// `background:`: shares of links that other traffic takes.
-void read_background(const YamlValue& value, const Platform& platform,
-                     std::vector<BytesPerSecond>& bandwidths);
+void read_background(const YamlValue& value, const Platform& platform, LinkBandwidths& bandwidths);
 
 }  // namespace stepcast

@@ -26,6 +26,7 @@ class Collectives {
   Collectives(const Simulation& simulation, const Topology& topology);
 
   SimNetwork& network() { return *network_; }
+  std::int64_t routes() const { return planner_->routes() + network_->routes(); }
   /// Whether all groups of a communicator play a collective as one.
   bool joint(int communicator) const { return joint_[static_cast<std::size_t>(communicator)]; }
   int pattern(int collective, int group) const;  ///< group 0 where joint; -1: nothing to do
@@ -33,6 +34,7 @@ class Collectives {
   int channel_pattern(int from, int to) const;   ///< -1: send each message over its own route
   int segments() const { return segments_; }
   bool shares_links() const { return shares_links_; }  ///< single messages go over FairLinks
+  double messages_a_step() const;                      ///< if every message were played
   std::string form_name() const { return form_name_; }
   std::string algorithm_names() const;
   const Placement& placement() const { return placement_; }
@@ -50,7 +52,6 @@ class Collectives {
   Placement ranks_of(const Communicator& communicator, int first_group, int groups) const;
   bool several_at_once() const;
   bool cheap_form_is_close(bool several) const;
-  double messages_a_step() const;
   Form resolve_form();
   void add_patterns();
   void add_loads();

@@ -31,7 +31,7 @@ void ComputeClock::fire(std::uint64_t generation) {
   armed_work_ = -1;
   // The date that was asked for is reached, whatever rounding makes of work_now().
   while (!waits_.empty() && waits_.top().work <= due) {
-    const Engine::Callback callback = std::move(const_cast<Wait&>(waits_.top()).callback);
+    Engine::Callback callback = std::move(const_cast<Wait&>(waits_.top()).callback);
     waits_.pop();
     callback();
   }

@@ -1,9 +1,11 @@
 #include "sim/engine.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
+#include <stdexcept>
 #include <string>
 
 namespace stepcast {
@@ -13,6 +15,8 @@ namespace sg4 = simgrid::s4u;
 
 /// SimGrid takes whole bytes; closed forms to 1e-9 need finer ones. Bandwidths are scaled likewise.
 constexpr double kUnitsPerByte = 1024;
+
+constexpr int kPlaceBits = 24;  // of an event's order, for the place of its callback
 
 /// The one zone of every platform: it hands SimGrid the links that the next flow asked for. Which links those
 /// are is worked out by platforms/ (any topology, any routing); nothing is stored a pair of hosts.
@@ -53,6 +57,19 @@ struct Engine::SimGrid {
     sg4::CommPtr comm;
   };
 
+  explicit SimGrid(const std::vector<BytesPerSecond>& bandwidths) {
+    auto* face = zone->get_iface();
+    source = face->create_host("source", 1.0)->seal();
+    target = face->create_host("target", 1.0)->seal();
+    links.reserve(bandwidths.size());
+    for (std::size_t i = 0; i < bandwidths.size(); ++i) {
+      auto* link = face->create_link(std::to_string(i), bandwidths[i].value * kUnitsPerByte);
+      link->set_latency(0)->seal();
+      links.push_back(link->get_impl());
+    }
+    zone->seal();
+  }
+
   std::vector<char*> argv = arguments();
   int argc = static_cast<int>(argv.size());
   sg4::Engine engine{&argc, argv.data()};
@@ -64,81 +81,108 @@ struct Engine::SimGrid {
       finished;  // SimGrid still uses a comm after its callback; released when time goes on
 };
 
-Engine::Engine(const std::vector<BytesPerSecond>& links) : simgrid_(std::make_unique<SimGrid>()) {
-  auto* zone = simgrid_->zone->get_iface();
-  simgrid_->source = zone->create_host("source", 1.0)->seal();
-  simgrid_->target = zone->create_host("target", 1.0)->seal();
-  simgrid_->links.reserve(links.size());
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    auto* link = zone->create_link(std::to_string(i), links[i].value * kUnitsPerByte);
-    link->set_latency(0)->seal();
-    simgrid_->links.push_back(link->get_impl());
-  }
-  zone->seal();
-  sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) {
-    auto* flow = static_cast<SimGrid::Flow*>(static_cast<const sg4::Comm&>(activity).get_data<void>());
-    simgrid_->finished.push_back(std::move(flow->comm));
-    const Callback done = std::move(flow->done);
-    delete flow;
-    call(done);
-  });
-  sg4::Engine::on_time_advance_cb([this](double) { simgrid_->finished.clear(); });
-}
+Engine::Engine(std::vector<BytesPerSecond> links) : links_(std::move(links)) {}
 
 Engine::~Engine() = default;
 
-double Engine::now() const {
-  return sg4::Engine::get_clock();
+Engine::SimGrid& Engine::simgrid() {
+  if (simgrid_) return *simgrid_;
+  simgrid_ = std::make_unique<SimGrid>(links_);
+  sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) {
+    auto* flow = static_cast<SimGrid::Flow*>(static_cast<const sg4::Comm&>(activity).get_data<void>());
+    simgrid_->finished.push_back(std::move(flow->comm));
+    Callback done = std::move(flow->done);
+    delete flow;
+    --under_way_;
+    now_ = std::max(now_, sg4::Engine::get_clock());
+    call(done);
+  });
+  sg4::Engine::on_time_advance_cb([this](double) { simgrid_->finished.clear(); });
+  return *simgrid_;
 }
 
 void Engine::at(double date, Callback callback) {
-  std::size_t place = callbacks_.size();
+  std::uint64_t place = callbacks_.size();
   if (free_.empty()) {
+    if (place >> kPlaceBits != 0) throw std::length_error("more events at once than an engine holds");
     callbacks_.push_back(std::move(callback));
   } else {
     place = free_.back();
     free_.pop_back();
     callbacks_[place] = std::move(callback);
   }
-  queue_.push({std::max(date, now()), sequence_++, place});
+  queue_.push({std::max(date, now_), sequence_++ << kPlaceBits | place});
   arm();
 }
 
 void Engine::start_flow(const std::vector<int>& links, Bytes size, Callback done) {
   const double units = std::round(size.value * kUnitsPerByte);
   ++flows_;
-  if (links.empty() || units < 1) return at(now(), std::move(done));
-  auto& route = simgrid_->zone->next_route;
+  if (links.empty() || units < 1) return at(now_, std::move(done));
+  const bool caught_up = simgrid_ && sg4::Engine::get_clock() >= now_;
+  if (caught_up) return start_now(links, units, std::move(done));
+  waiting_.push_back({links, units, std::move(done)});
+  if (!playing_) arm();
+}
+
+void Engine::start_now(const std::vector<int>& links, double units, Callback done) {
+  SimGrid& by = simgrid();
+  auto& route = by.zone->next_route;
   route.clear();
-  for (const int link : links) route.push_back(simgrid_->links[static_cast<std::size_t>(link)]);
-  auto* flow = new SimGrid::Flow{std::move(done), sg4::Comm::sendto_init(simgrid_->source, simgrid_->target)};
+  for (const int link : links) route.push_back(by.links[static_cast<std::size_t>(link)]);
+  auto* flow = new SimGrid::Flow{std::move(done), sg4::Comm::sendto_init(by.source, by.target)};
   flow->comm->set_payload_size(static_cast<std::uint64_t>(units));
   flow->comm->set_data(static_cast<void*>(flow));
+  ++under_way_;
   flow->comm->vetoable_start();
 }
 
+void Engine::start_waiting() {
+  std::vector<Waiting> flows;
+  flows.swap(waiting_);
+  for (Waiting& flow : flows) start_now(flow.links, flow.units, std::move(flow.done));
+}
+
+/// Sets a SimGrid timer for what comes next, where SimGrid's clock is what goes on.
 void Engine::arm() {
-  if (firing_ || queue_.empty() || (!armed_.empty() && armed_.back() <= queue_.top().date)) return;
-  armed_.push_back(queue_.top().date);
-  simgrid::kernel::timer::Timer::set(armed_.back(), [this] { fire(); });
+  if (playing_ || !simgrid_) return;
+  if (waiting_.empty() && queue_.empty()) return;
+  const double date = waiting_.empty() ? queue_.top().date : now_;
+  if (!armed_.empty() && armed_.back() <= date) return;
+  armed_.push_back(date);
+  simgrid::kernel::timer::Timer::set(date, [this] { fire(); });
 }
 
 void Engine::fire() {
   armed_.pop_back();  // timers fire by date, so this one's
-  firing_ = true;
-  while (!queue_.empty() && queue_.top().date <= now()) {
-    const std::size_t place = queue_.top().callback;
+  const double clock = sg4::Engine::get_clock();
+  if (clock >= now_) {
+    now_ = clock;
+    start_waiting();
+  }
+  play_events();
+  arm();
+}
+
+/// Plays what is due; what comes later too, as long as no flow needs SimGrid's clock.
+void Engine::play_events() {
+  playing_ = true;
+  while (!queue_.empty()) {
+    if (queue_.top().date > now_) {
+      if (under_way_ > 0 || !waiting_.empty()) break;
+      now_ = queue_.top().date;
+    }
+    const auto place = queue_.top().order & ((std::uint64_t{1} << kPlaceBits) - 1);
     queue_.pop();
-    const Callback callback = std::move(callbacks_[place]);
+    Callback callback = std::move(callbacks_[place]);
     free_.push_back(place);
     ++events_;
     call(callback);
   }
-  firing_ = false;
-  arm();
+  playing_ = false;
 }
 
-void Engine::call(const Callback& callback) {
+void Engine::call(Callback& callback) {
   if (error_) return;  // drain: SimGrid must not see an exception
   try {
     callback();
@@ -148,7 +192,12 @@ void Engine::call(const Callback& callback) {
 }
 
 void Engine::run() {
-  simgrid_->engine.run();
+  play_events();
+  while (!waiting_.empty() || under_way_ > 0) {
+    simgrid();
+    arm();
+    simgrid_->engine.run();
+  }
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 

@@ -1,28 +1,30 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <exception>
 #include <memory>
-#include <queue>
 #include <vector>
 
+#include "core/callback.hpp"
 #include "core/units.hpp"
+#include "sim/event_heap.hpp"
 
 namespace stepcast {
 
-/// The simulated clock and the links, on SimGrid: own event queue ordered by (date, sequence), and flows that
-/// share links max-min fairly. One engine a process: SimGrid 3.32 keeps its clock and configuration from one
-/// to the next.
+/// The simulated clock and the links: own event queue ordered by (date, sequence), and flows that share links
+/// max-min fairly by SimGrid. While no flow is under way the clock goes from event to event by itself;
+/// SimGrid, whose clock takes ten times as long an event, catches up when the next flow starts. One engine a
+/// process: SimGrid 3.32 keeps its clock and configuration from one to the next.
 class Engine {
  public:
-  using Callback = std::function<void()>;
+  using Callback = stepcast::Callback;
 
-  explicit Engine(const std::vector<BytesPerSecond>& links);
+  explicit Engine(std::vector<BytesPerSecond> links);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  double now() const;  ///< [s] since the start
+  double now() const { return now_; }  ///< [s] since the start
 
   /// Calls `callback` at `date` (now, if it is past); calls of equal date come in the order in which they
   /// were asked for.
@@ -40,28 +42,32 @@ class Engine {
 
  private:
   struct SimGrid;
-  /// Small, so that the heap moves little; the callback lies in `callbacks_`.
-  struct Event {
-    double date;
-    std::uint64_t sequence;
-    std::size_t callback;
-    bool operator>(const Event& other) const {
-      return date != other.date ? date > other.date : sequence > other.sequence;
-    }
+  struct Waiting {
+    std::vector<int> links;
+    double units;
+    Callback done;
   };
 
+  SimGrid& simgrid();
+  void play_events();
+  void start_waiting();
+  void start_now(const std::vector<int>& links, double units, Callback done);
   void arm();
   void fire();
-  void call(const Callback& callback);
+  void call(Callback& callback);
 
-  std::unique_ptr<SimGrid> simgrid_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
+  std::vector<BytesPerSecond> links_;
+  std::unique_ptr<SimGrid> simgrid_;  ///< made when the first flow starts
+  double now_ = 0;
+  EventHeap queue_;  ///< order: sequence number, then place in callbacks_
   std::vector<Callback> callbacks_;
-  std::vector<std::size_t> free_;  ///< places in callbacks_
+  std::vector<std::uint64_t> free_;  ///< places in callbacks_
   /// Dates of the SimGrid timers that are set, latest first. A timer is never removed (SimGrid 3.32 crashes
   /// on one that fired) and never set twice for a date.
   std::vector<double> armed_;
-  bool firing_ = false;
+  std::vector<Waiting> waiting_;  ///< flows that start when SimGrid's clock has caught up
+  std::int64_t under_way_ = 0;    ///< flows in SimGrid
+  bool playing_ = false;
   std::uint64_t sequence_ = 0;
   std::int64_t events_ = 0, flows_ = 0;
   std::exception_ptr error_;

@@ -10,35 +10,44 @@ constexpr std::size_t kQuarter = 4;
 
 }  // namespace
 
-FairLinks::FairLinks(Engine& engine, const std::vector<BytesPerSecond>& bandwidths) : engine_(engine) {
-  queues_.resize(bandwidths.size());
-  for (std::size_t i = 0; i < bandwidths.size(); ++i) queues_[i].bandwidth = bandwidths[i].value;
+FairLinks::FairLinks(Engine& engine, int links, std::function<BytesPerSecond(int link)> bandwidth)
+    : engine_(engine), bandwidth_(std::move(bandwidth)), numbers_(static_cast<std::size_t>(links)) {}
+
+int FairLinks::queue_of(int link) {
+  int& number = numbers_[static_cast<std::size_t>(link)];
+  if (number == 0) {
+    queues_.emplace_back();
+    queues_.back().bandwidth = bandwidth_(link).value;
+    number = static_cast<int>(queues_.size());
+  }
+  return number - 1;
 }
 
 void FairLinks::settle(Queue& queue) {
   const double now = engine_.now();
-  if (!queue.places.empty()) queue.served += (now - queue.since) * queue.share();
+  if (!queue.places.empty() && !queue.flows.empty()) queue.served += (now - queue.since) * queue.share;
   queue.since = now;
 }
 
-std::size_t FairLinks::free_flow() {
+std::uint32_t FairLinks::free_flow() {
   if (free_.empty()) {
     pool_.emplace_back();
-    return pool_.size() - 1;
+    done_.emplace_back();
+    return static_cast<std::uint32_t>(pool_.size() - 1);
   }
-  const std::size_t flow = free_.back();
+  const std::uint32_t flow = free_.back();
   free_.pop_back();
   return flow;
 }
 
 int FairLinks::narrowest(const Flow& flow) const {
-  int found = flow.hops.front().link;
+  int found = flow.hops.front().queue;
   double least = 1e300;
   for (const Hop& hop : flow.hops) {
-    const double share = queues_[static_cast<std::size_t>(hop.link)].share();
+    const double share = queues_[static_cast<std::size_t>(hop.queue)].share;
     if (share >= least) continue;
     least = share;
-    found = hop.link;
+    found = hop.queue;
   }
   return found;
 }
@@ -46,39 +55,41 @@ int FairLinks::narrowest(const Flow& flow) const {
 void FairLinks::start_flow(const std::vector<int>& links, Bytes size, Engine::Callback done) {
   ++flows_;
   if (links.empty() || size.value <= 0) return engine_.at(engine_.now(), std::move(done));
-  const std::size_t number = free_flow();
+  const std::uint32_t number = free_flow();
+  done_[number] = std::move(done);
   Flow& flow = pool_[number];
-  flow.done = std::move(done);
   flow.hops.clear();
   for (const int link : links) {
-    Queue& crossed = queue(link);
-    settle(crossed);
-    flow.hops.push_back({link, crossed.flows.size()});
-    crossed.flows.push_back(number);
+    const int crossed = queue_of(link);
+    Queue& joined = queue(crossed);
+    settle(joined);
+    flow.hops.push_back({crossed, static_cast<std::uint32_t>(joined.flows.size())});
+    joined.flows.push_back(number);
+    joined.resized();
   }
   line_up(number, narrowest(flow), size.value);
-  for (const int link : links) reconsider(link);
+  for (const Hop& hop : flow.hops) reconsider(hop.queue);
 }
 
-/// Puts a flow with so many bytes to go into the queue of a link that was settled.
-void FairLinks::line_up(std::size_t number, int link, double bytes) {
-  Queue& joined = queue(link);
+/// Puts a flow with so many bytes to go into a queue that was settled.
+void FairLinks::line_up(std::uint32_t number, int at, double bytes) {
+  Queue& joined = queue(at);
   Flow& flow = pool_[number];
-  flow.queue = link;
+  flow.queue = at;
   flow.sequence = sequence_++;
   flow.finish = joined.served + bytes;
   joined.places.push_back({flow.finish, flow.sequence, number});
   std::push_heap(joined.places.begin(), joined.places.end(), std::greater<>());
-  arm(link);
+  arm(at);
 }
 
 /// Lets the flows of a link look for their least share, if there are a quarter more or fewer than last time.
-void FairLinks::reconsider(int link) {
-  Queue& changed = queue(link);
+void FairLinks::reconsider(int at) {
+  Queue& changed = queue(at);
   const std::size_t count = changed.flows.size(), before = changed.considered;
   if (std::max(count, before) - std::min(count, before) <= std::min(count, before) / kQuarter) return;
   changed.considered = count;
-  for (const std::size_t number : changed.flows) {
+  for (const std::uint32_t number : changed.flows) {
     const int better = narrowest(pool_[number]);
     const int held = pool_[number].queue;
     if (better == held) continue;
@@ -90,31 +101,31 @@ void FairLinks::reconsider(int link) {
 
 /// Sets a look at the date when the first of the link's flows will be done, if no earlier one is set: an
 /// arrival only moves that date away, and the look then sets the next.
-void FairLinks::arm(int link) {
-  Queue& armed = queue(link);
+void FairLinks::arm(int at) {
+  Queue& armed = queue(at);
   while (!armed.places.empty() && is_stale(armed.places.front())) {
     std::pop_heap(armed.places.begin(), armed.places.end(), std::greater<>());
     armed.places.pop_back();
   }
   if (armed.places.empty()) return;
   const double left = armed.places.front().finish - armed.served;
-  const double date = engine_.now() + std::max(0.0, left) / armed.share();
+  const double date = engine_.now() + std::max(0.0, left) / armed.share;
   if (date >= armed.armed) return;
   armed.armed = date;
-  engine_.at(date, [this, link, generation = ++armed.generation] { look(link, generation); });
+  engine_.at(date, [this, at, generation = ++armed.generation] { look(at, generation); });
 }
 
-void FairLinks::look(int link, std::uint64_t generation) {
-  if (generation != queue(link).generation) return;
-  queue(link).armed = 1e300;
-  settle(queue(link));
+void FairLinks::look(int at, std::uint32_t generation) {
+  if (generation != queue(at).generation) return;
+  queue(at).armed = 1e300;
+  settle(queue(at));
   for (;;) {
-    auto& places = queue(link).places;
+    auto& places = queue(at).places;
     if (places.empty()) break;
     const Place first = places.front();
     if (!is_stale(first)) {
-      const double left = first.finish - queue(link).served;
-      const bool later = engine_.now() + left / queue(link).share() > engine_.now();
+      const double left = first.finish - queue(at).served;
+      const bool later = engine_.now() + left / queue(at).share > engine_.now();
       if (later && left > kRounding * first.finish) break;
       leave(first.flow);
       continue;
@@ -122,30 +133,28 @@ void FairLinks::look(int link, std::uint64_t generation) {
     std::pop_heap(places.begin(), places.end(), std::greater<>());
     places.pop_back();
   }
-  arm(link);
+  arm(at);
 }
 
-void FairLinks::leave(std::size_t number) {
+void FairLinks::leave(std::uint32_t number) {
   pool_[number].sequence = sequence_++;  // its place is stale
   for (const Hop& hop : pool_[number].hops) {
-    Queue& left = queue(hop.link);
+    Queue& left = queue(hop.queue);
     settle(left);
-    const std::size_t last = left.flows.back();
+    const std::uint32_t last = left.flows.back();
     left.flows[hop.slot] = last;
     for (Hop& other : pool_[last].hops) {
-      if (other.link == hop.link) other.slot = hop.slot;
+      if (other.queue == hop.queue) other.slot = hop.slot;
     }
     left.flows.pop_back();
+    left.resized();
   }
-  std::vector<Hop> hops;
-  hops.swap(pool_[number].hops);
-  for (const Hop& hop : hops) {
-    if (queue(hop.link).flows.empty()) continue;
-    reconsider(hop.link);
-    arm(hop.link);
+  for (const Hop& hop : pool_[number].hops) {
+    if (queue(hop.queue).flows.empty()) continue;
+    reconsider(hop.queue);
+    arm(hop.queue);
   }
-  hops.swap(pool_[number].hops);  // keeps its memory
-  const Engine::Callback done = std::move(pool_[number].done);
+  Engine::Callback done = std::move(done_[number]);
   free_.push_back(number);
   done();
 }

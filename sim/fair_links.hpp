@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "core/zeroed_array.hpp"
 #include "sim/engine.hpp"
 
 namespace stepcast {
@@ -17,7 +19,7 @@ namespace stepcast {
 /// off that is: docs/simulation.md.
 class FairLinks {
  public:
-  FairLinks(Engine& engine, const std::vector<BytesPerSecond>& bandwidths);
+  FairLinks(Engine& engine, int links, std::function<BytesPerSecond(int link)> bandwidth);
 
   /// Moves `size` over all of `links` at once, then calls `done`. Latency is not counted.
   void start_flow(const std::vector<int>& links, Bytes size, Engine::Callback done);
@@ -26,51 +28,56 @@ class FairLinks {
 
  private:
   struct Hop {
-    int link;
-    std::size_t slot;  ///< of the flow among those that cross the link
+    int queue;
+    std::uint32_t slot;  ///< of the flow among those that cross the link
   };
+  /// What happens when a flow is done lies in `done_`, so that what is looked at often lies close together.
   struct Flow {
-    std::vector<Hop> hops;
-    int queue = 0;               ///< link that holds it up
+    std::vector<Hop> hops;       ///< keeps its memory for the next flow
     double finish = 0;           ///< bytes served there to each flow when this one is done
     std::uint64_t sequence = 0;  ///< of its place there
-    Engine::Callback done;
+    int queue = 0;               ///< that holds it up
   };
   struct Place {
     double finish;
     std::uint64_t sequence;  ///< stale where the flow has another by now
-    std::size_t flow;
+    std::uint32_t flow;
     bool operator>(const Place& other) const {
       return finish != other.finish ? finish > other.finish : sequence > other.sequence;
     }
   };
+  /// A link that flows have crossed.
   struct Queue {
-    double bandwidth = 0;
-    std::vector<std::size_t> flows;  ///< that cross the link
-    std::size_t considered = 0;      ///< how many there were when they last looked for their least share
-    double served = 0, since = 0;    ///< bytes served to each, up to a date
-    std::vector<Place> places;       ///< heap of the flows queued here
-    double armed = 1e300;            ///< date of the next look
-    std::uint64_t generation = 0;
+    double bandwidth = 0, share = 0;
+    double served = 0, since = 0;      ///< bytes served to each, up to a date
+    std::vector<std::uint32_t> flows;  ///< that cross the link
+    std::vector<Place> places;         ///< heap of the flows queued here
+    std::size_t considered = 0;        ///< flows when they last looked for their least share
+    double armed = 1e300;              ///< date of the next look
+    std::uint32_t generation = 0;
 
-    double share() const { return bandwidth / static_cast<double>(flows.size()); }
+    void resized() { share = bandwidth / static_cast<double>(flows.size()); }
   };
 
-  Queue& queue(int link) { return queues_[static_cast<std::size_t>(link)]; }
+  Queue& queue(int number) { return queues_[static_cast<std::size_t>(number)]; }
+  int queue_of(int link);
   void settle(Queue& queue);
   int narrowest(const Flow& flow) const;
-  void line_up(std::size_t flow, int link, double bytes);
-  void reconsider(int link);
-  void arm(int link);
-  void look(int link, std::uint64_t generation);
-  void leave(std::size_t flow);
+  void line_up(std::uint32_t flow, int queue, double bytes);
+  void reconsider(int queue);
+  void arm(int queue);
+  void look(int queue, std::uint32_t generation);
+  void leave(std::uint32_t flow);
   bool is_stale(const Place& place) const { return pool_[place.flow].sequence != place.sequence; }
-  std::size_t free_flow();
+  std::uint32_t free_flow();
 
   Engine& engine_;
+  std::function<BytesPerSecond(int link)> bandwidth_;
+  ZeroedArray<int> numbers_;  ///< of each link its place in queues_ plus one; 0: none yet
   std::vector<Queue> queues_;
   std::vector<Flow> pool_;
-  std::vector<std::size_t> free_;
+  std::vector<Engine::Callback> done_;  ///< of each flow
+  std::vector<std::uint32_t> free_;
   std::uint64_t sequence_ = 0;
   std::int64_t flows_ = 0;
 };

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <unordered_map>
+
+#include "core/zeroed_array.hpp"
 
 namespace stepcast {
 namespace {
@@ -24,37 +27,51 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 }
 
 using Patterns = std::vector<const std::vector<LinkWeight>*>;
+using BandwidthOf = std::function<BytesPerSecond(int link)>;
+
+std::size_t links_in(const Patterns& patterns) {
+  int links = 0;
+  for (const auto* pattern : patterns) {
+    for (const LinkWeight& use : *pattern) links = std::max(links, use.link + 1);
+  }
+  return static_cast<std::size_t>(links);
+}
 
 /// Hash of all loads of each link; 0 for a link that nothing uses.
-std::vector<std::uint64_t> signatures(const Patterns& patterns,
-                                      const std::vector<BytesPerSecond>& bandwidths) {
-  std::vector<std::uint64_t> hashes(bandwidths.size(), 0);
+ZeroedArray<std::uint64_t> signatures(const Patterns& patterns, const BandwidthOf& bandwidth) {
+  ZeroedArray<std::uint64_t> hashes(links_in(patterns));
   for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
     for (const LinkWeight& use : *patterns[pattern]) {
-      const auto link = static_cast<std::size_t>(use.link);
-      const double load = use.weight / bandwidths[link].value;
-      hashes[link] = mixed(mixed(hashes[link], pattern + 1), std::bit_cast<std::uint64_t>(load));
+      std::uint64_t& hash = hashes[static_cast<std::size_t>(use.link)];
+      const double load = use.weight / bandwidth(use.link).value;
+      hash = mixed(mixed(hash, pattern + 1), std::bit_cast<std::uint64_t>(load));
     }
   }
   return hashes;
 }
 
-std::vector<Class> classes_of(const Patterns& patterns, const std::vector<BytesPerSecond>& bandwidths) {
-  const auto hashes = signatures(patterns, bandwidths);
-  std::map<std::uint64_t, std::size_t> by_hash;
-  std::vector<Class> classes;
-  for (std::size_t link = 0; link < hashes.size(); ++link) {
-    if (hashes[link] == 0 || !by_hash.try_emplace(hashes[link], classes.size()).second) continue;
-    classes.push_back({static_cast<int>(link), std::vector<double>(patterns.size(), 0)});
-  }
-  for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
-    for (const LinkWeight& use : *patterns[pattern]) {
-      const auto link = static_cast<std::size_t>(use.link);
-      Class& owner = classes[by_hash[hashes[link]]];
-      if (owner.link == use.link) owner.loads[pattern] = use.weight / bandwidths[link].value;
+/// One class for all links of a hash, in the order of the first link of each.
+std::vector<Class> classes_of(const Patterns& patterns, const BandwidthOf& bandwidth) {
+  auto hashes = signatures(patterns, bandwidth);
+  const auto hash_of = [&](const LinkWeight& use) { return hashes[static_cast<std::size_t>(use.link)]; };
+  std::unordered_map<std::uint64_t, int> first;
+  for (const auto* pattern : patterns) {
+    for (const LinkWeight& use : *pattern) {
+      int& link = first.try_emplace(hash_of(use), use.link).first->second;
+      link = std::min(link, use.link);
     }
   }
-  return classes;
+  std::map<int, Class> classes;
+  for (const auto& [hash, link] : first) classes[link] = {link, std::vector<double>(patterns.size(), 0)};
+  for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
+    for (const LinkWeight& use : *patterns[pattern]) {
+      if (first[hash_of(use)] != use.link) continue;
+      classes[use.link].loads[pattern] = use.weight / bandwidth(use.link).value;
+    }
+  }
+  std::vector<Class> list;
+  for (auto& [link, one] : classes) list.push_back(std::move(one));
+  return list;
 }
 
 bool dominates(const Class& a, const Class& b) {
@@ -95,10 +112,10 @@ double multiplier(const std::vector<double>& ratios) {
 
 }  // namespace
 
-LinkClasses merge_links(const Patterns& patterns, const std::vector<BytesPerSecond>& bandwidths) {
+LinkClasses merge_links(const Patterns& patterns, const BandwidthOf& bandwidth) {
   LinkClasses merged;
   merged.patterns.resize(patterns.size());
-  for (const Class& one : binding(classes_of(patterns, bandwidths))) {
+  for (const Class& one : binding(classes_of(patterns, bandwidth))) {
     double least = INFINITY;
     for (const double load : one.loads) {
       if (load > 0) least = std::min(least, load);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/units.hpp"
@@ -15,8 +16,8 @@ struct LinkClasses {
 
 /// Merges links that every pattern loads alike, and leaves out links that can never be the first to saturate:
 /// max-min sharing among flows of these patterns stays what it was (weights are rounded to 0.2 % where they
-/// are no small ratios). `patterns[i]` is the usage of pattern i; `bandwidths` are those of all links.
+/// are no small ratios). `patterns[i]` is the usage of pattern i.
 LinkClasses merge_links(const std::vector<const std::vector<LinkWeight>*>& patterns,
-                        const std::vector<BytesPerSecond>& bandwidths);
+                        const std::function<BytesPerSecond(int link)>& bandwidth);
 
 }  // namespace stepcast

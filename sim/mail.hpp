@@ -7,6 +7,7 @@
 #include "sim/collective_queue.hpp"
 #include "sim/collectives.hpp"
 #include "sim/fair_links.hpp"
+#include "sim/lone_nodes.hpp"
 
 namespace stepcast {
 
@@ -27,6 +28,8 @@ class Mail {
                ComputeClock& clock);
 
   double busy_seconds() const { return busy_seconds_; }  ///< sum of the durations of all messages
+  /// Messages that went over FairLinks.
+  std::int64_t shared_flows() const { return shared_ ? shared_->links.flows() : 0; }
 
  private:
   struct Letter {
@@ -43,14 +46,35 @@ class Mail {
     std::deque<Wish> wishes;
   };
 
-  void carry(Address from, Address to, const Message& message, Engine::Callback arrived);
+  /// A message under way, or the memory of one for the next.
+  struct Flight {
+    Message message;
+    std::size_t to_program = 0;
+    std::shared_ptr<SimOperation> operation;
+    ComputeClock* clock = nullptr;
+    double started = 0;
+    Bytes size;              ///< with what the network adds
+    std::vector<int> links;  ///< to go over when the latency has passed
+  };
+
+  std::size_t free_flight();
+  void carry(Address from, Address to, std::size_t flight);
+  void transfer(std::size_t flight);
+  void arrive(std::size_t flight);
   void deliver(std::size_t program, Letter letter);
   static void hand_over(const Wish& wish, Letter letter);
 
   Collectives& traffic_;
   const Simulation& simulation_;
-  std::optional<FairLinks> shared_;  ///< where SimGrid's own sharing would take too long
-  std::vector<Box> boxes_;           ///< of each program
+  /// Where SimGrid's own sharing would take too long.
+  struct Shared {
+    FairLinks links;
+    LoneNodes nodes;
+  };
+  std::optional<Shared> shared_;
+  std::deque<Flight> flights_;
+  std::vector<std::size_t> free_;  ///< places in flights_
+  std::vector<Box> boxes_;         ///< of each program
   double busy_seconds_ = 0;
 };
 

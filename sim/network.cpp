@@ -1,5 +1,7 @@
 #include "sim/network.hpp"
 
+#include <set>
+
 #include "sim/play.hpp"
 
 namespace stepcast {
@@ -7,6 +9,11 @@ namespace stepcast {
 int SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
   Pattern pattern{std::move(schedule), std::move(placement), {}};
   pattern.phases = usage_of(*pattern.schedule, pattern.placement);
+  find_slowest(pattern.phases, bandwidths_);
+  std::set<const void*> known;
+  for (const Phase& phase : pattern.schedule->phases) {
+    if (known.insert(phase.edges.get()).second) routes_ += static_cast<std::int64_t>(phase.edges->size());
+  }
   return add(std::move(pattern));
 }
 
@@ -16,7 +23,7 @@ int SimNetwork::add(Pattern pattern) {
 }
 
 double SimNetwork::uncontended(int index, Bytes buffer) const {
-  return uncontended_seconds(pattern(index).phases, pattern(index).placement, bandwidths_, buffer);
+  return uncontended_seconds(pattern(index).phases, pattern(index).placement, buffer);
 }
 
 double SimNetwork::latency(int index, Bytes buffer) const {
@@ -29,7 +36,7 @@ double SimNetwork::latency(int index, Bytes buffer) const {
 
 void SimNetwork::start() {
   if (form_ != Form::coupled) {
-    engine_ = std::make_unique<Engine>(bandwidths_);
+    engine_ = std::make_unique<Engine>(bandwidths_.all());
     return;
   }
   std::vector<const std::vector<LinkWeight>*> uses;
@@ -37,7 +44,7 @@ void SimNetwork::start() {
     first_phase_.push_back(uses.size());
     for (const PhaseUsage& phase : pattern.phases) uses.push_back(&phase.links);
   }
-  LinkClasses merged = merge_links(uses, bandwidths_);
+  LinkClasses merged = merge_links(uses, [this](int link) { return bandwidths_[link]; });
   class_links_ = std::move(merged.patterns);
   engine_ = std::make_unique<Engine>(merged.bandwidths);
 }

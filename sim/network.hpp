@@ -23,9 +23,7 @@ struct Pattern {
 /// form needs them apart.
 class SimNetwork {
  public:
-  /// `bandwidths`: of all links of the topology, after background traffic and overrides.
-  SimNetwork(std::vector<BytesPerSecond> bandwidths, Form form)
-      : bandwidths_(std::move(bandwidths)), form_(form) {}
+  SimNetwork(LinkBandwidths bandwidths, Form form) : bandwidths_(std::move(bandwidths)), form_(form) {}
 
   int add(std::shared_ptr<const Schedule> schedule, Placement placement);  ///< returns the pattern's number
   int add(Pattern pattern);                             ///< one whose links another network has worked out
@@ -36,6 +34,7 @@ class SimNetwork {
   void start();  ///< builds the engine
   Engine& engine() { return *engine_; }
   Form form() const { return form_; }
+  std::int64_t routes() const { return routes_; }  ///< worked out so far
 
   /// Plays a pattern from now on and calls `done` when every rank has finished. `segments` cuts a phase so
   /// that its latencies lie between its transfers (forms fluid and coupled).
@@ -47,12 +46,13 @@ class SimNetwork {
   const std::vector<int>& phase_links(int pattern, std::size_t phase) const;
 
  private:
-  std::vector<BytesPerSecond> bandwidths_;
+  LinkBandwidths bandwidths_;
   Form form_;
   std::vector<Pattern> patterns_;
   std::vector<std::vector<int>> class_links_;  ///< of each phase of each pattern, in order
   std::vector<std::size_t> first_phase_;       ///< of each pattern in class_links_
   std::unique_ptr<Engine> engine_;
+  std::int64_t routes_ = 0;
 };
 
 }  // namespace stepcast

@@ -48,7 +48,7 @@ SimWorker::SimWorker(SimWorld& world, StepBook& book, int role, int first, int m
       role_(world.simulation.plan->roles[static_cast<std::size_t>(role)]),
       first_(first),
       count_(members),
-      number_(world.programs.at({role, first})),
+      number_(world.program(role, first)),
       clock_(world.traffic.network().engine(), world.simulation.plan->compute_slowdown),
       loads_(world.traffic.network(), load_options(world, role, first, members)) {
   const bool alike = all_alike(world.simulation.noise) || !role_.training;
@@ -137,6 +137,9 @@ Pending SimWorker::busy_for(double seconds, bool factor, const char* what) {
 }
 
 Pending SimWorker::start_compute(Work pass, LayerRange layers) {
+  const bool by_layer = world_.simulation.noise.jitter == Noise::Jitter::layers;
+  world_.clock_moves +=
+      static_cast<std::int64_t>(members_.size()) * (by_layer ? layers.last - layers.first : 1);
   const ComputeTimes& times = world_.times[static_cast<std::size_t>(role_.workload)];
   for (Member& member : members_) {
     const double seconds = world_.simulation.compute_factor * times.seconds(pass, layers, member.draw);
@@ -173,8 +176,8 @@ Pending SimWorker::start_send(int role, const Message& message) {
   operation->lags = lags();
   const bool alone = world_.simulation.plan->roles[static_cast<std::size_t>(role)].members == 1;
   const int member = alone || world_.simulation.fold ? 0 : first_;
-  world_.mail.send({role_number_, first_}, {role, member}, world_.programs.at({role, member}), message,
-                   operation, clock_);
+  world_.mail.send({role_number_, first_}, {role, member}, world_.program(role, member), message, operation,
+                   clock_);
   return operation;
 }
 
@@ -218,13 +221,13 @@ void SimWorker::end_step() {
 
 double SimWorker::mark(const char* phase) {
   const double now = world_.traffic.network().engine().now(), seconds = now - marked_;
-  world_.records[phase].push_back(seconds);
+  world_.list(phase).push_back(seconds);
   marked_ = now;
   return seconds;
 }
 
 void SimWorker::record(const char* what, double value) {
-  world_.records[what].push_back(value);
+  world_.list(what).push_back(value);
 }
 
 }  // namespace stepcast

@@ -21,9 +21,22 @@ struct SimWorld {
   std::vector<ComputeTimes> times;                                         ///< of each workload
   std::map<std::pair<int, int>, std::unique_ptr<CollectiveQueue>> queues;  ///< by communicator and group
   std::vector<std::vector<int>> position;  ///< [communicator][rank]: place in its ranks; -1: not in it
-  std::map<std::pair<int, int>, std::size_t> programs;  ///< by role and member (0 where folded)
+  std::vector<std::size_t> programs;  ///< of each role the first; one a member, or one in all where folded
   Records records;
+  std::int64_t clock_moves = 0;
   Timeline* timeline = nullptr;
+
+  std::size_t program(int role, int member) const {
+    return programs[static_cast<std::size_t>(role)] + static_cast<std::size_t>(simulation.fold ? 0 : member);
+  }
+  /// The list of a name. The same text mostly comes from the same place, which is found without comparing it.
+  std::vector<double>& list(const char* name) {
+    for (const auto& [known, values] : lists) {
+      if (known == name) return *values;
+    }
+    return *lists.emplace_back(name, &records[name]).second;
+  }
+  std::vector<std::pair<const char*, std::vector<double>*>> lists;
 };
 
 /// A worker of the simulated world, standing for one or more equal workers ("members") with a clock each.

@@ -117,9 +117,11 @@ SimulationResult simulate(const Simulation& simulation) {
 
   const std::vector<Part> parts = parts_of(simulation);
   Mail mail(traffic, simulation, parts.size());
-  SimWorld world{simulation, traffic, mail, {}, {}, {}, {}, {}, nullptr};
+  SimWorld world{simulation, traffic, mail, {}, {}, {}, {}, {}, 0, nullptr, {}};
   for (const Workload& workload : plan.workloads) world.times.emplace_back(workload);
-  for (std::size_t i = 0; i < parts.size(); ++i) world.programs[{parts[i].role, parts[i].first}] = i;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].first == 0) world.programs.push_back(i);
+  }
   add_queues(world);
 
   const int training = training_members(plan);
@@ -144,7 +146,9 @@ SimulationResult simulate(const Simulation& simulation) {
   result.form = traffic.form_name();
   result.algorithms = traffic.algorithm_names();
   result.events = engine.events();
-  result.flows = engine.flows();
+  result.flows = engine.flows() + mail.shared_flows();
+  result.routes = traffic.routes();
+  result.clock_moves = world.clock_moves;
   return result;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/timeline.hpp"
-#include "platforms/platform.hpp"
+#include "platforms/link_bandwidths.hpp"
 #include "strategies/conditions.hpp"
 #include "strategies/plan.hpp"
 
@@ -14,7 +14,7 @@ namespace stepcast {
 /// Everything a simulation needs. Plain data; it refers to platform and plan, which outlive it.
 struct Simulation {
   const Platform* platform = nullptr;
-  std::vector<BytesPerSecond> bandwidths;  ///< of every link of the platform's topology
+  LinkBandwidths bandwidths;
   const Plan* plan = nullptr;
   double latency_factor = 1;  ///< on every latency and message overhead of the network
   double compute_factor = 1;  ///< on all compute and arithmetic, not on pauses
@@ -43,6 +43,8 @@ struct SimulationResult {
   std::string form;        ///< that ran
   std::string algorithms;  ///< of the all-reduces, such as "ring" or "double_tree, ring"
   std::int64_t events = 0, flows = 0;
+  std::int64_t routes = 0;       ///< worked out before the run, edge by edge of all schedules looked at
+  std::int64_t clock_moves = 0;  ///< of workers, layer by layer where every layer has a jitter of its own
   Timeline timeline;
 };
 

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <map>
 
+#include "core/zeroed_array.hpp"
+
 namespace stepcast {
 namespace {
 
 /// Adds up weights link by link; dense, so that a million routes cost no map.
 class LinkSums {
  public:
-  explicit LinkSums(int links) : sums_(static_cast<std::size_t>(links), 0) {}
+  explicit LinkSums(int links) : sums_(static_cast<std::size_t>(links)) {}
 
   void add(int link, double weight) {
     double& sum = sums_[static_cast<std::size_t>(link)];
@@ -31,7 +33,7 @@ class LinkSums {
   }
 
  private:
-  std::vector<double> sums_;
+  ZeroedArray<double> sums_;
   std::vector<int> touched_;
 };
 
@@ -105,16 +107,18 @@ double fixed_seconds(const PhaseUsage& usage, const RoundCost& cost) {
   return usage.rounds * cost.latency + (usage.rounds - usage.active) * cost.bytes * usage.alone;
 }
 
-double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement,
-                           const std::vector<BytesPerSecond>& bandwidths, Bytes buffer) {
+void find_slowest(std::vector<PhaseUsage>& usage, const LinkBandwidths& bandwidths) {
+  for (PhaseUsage& phase : usage) {
+    for (const LinkWeight& link : phase.links)
+      phase.slowest = std::max(phase.slowest, link.weight / bandwidths[link.link].value);
+  }
+}
+
+double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement, Bytes buffer) {
   double seconds = 0;
   for (const PhaseUsage& phase : usage) {
     const RoundCost cost = round_cost(phase, placement, buffer);
-    double slowest = 0;  // seconds a byte of the largest edge
-    for (const LinkWeight& link : phase.links) {
-      slowest = std::max(slowest, link.weight / bandwidths[static_cast<std::size_t>(link.link)].value);
-    }
-    seconds += fixed_seconds(phase, cost) + phase.active * cost.bytes * slowest;
+    seconds += fixed_seconds(phase, cost) + phase.active * cost.bytes * phase.slowest;
   }
   return seconds;
 }

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/units.hpp"
-#include "platforms/topology.hpp"
+#include "platforms/link_bandwidths.hpp"
 #include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
@@ -29,12 +29,14 @@ struct PhaseUsage {
   int rounds = 1;
   int active = 1;              ///< rounds in which an edge sends; fewer than `rounds` in a pipeline
   double alone = 0;            ///< slowest edge with the network to itself [s a byte of the largest edge]
+  double slowest = 0;          ///< most loaded link with all edges at once, by `find_slowest` [the same]
   double local_latency = 0;    ///< largest among edges inside nodes [s]
   double network_latency = 0;  ///< largest among edges between nodes [s]
   bool has_local = false, has_network = false;
 };
 
 std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& placement);
+void find_slowest(std::vector<PhaseUsage>& usage, const LinkBandwidths& bandwidths);
 
 /// Fixed time of a round and the bytes to move, message costs included, for a buffer of `buffer` bytes.
 struct RoundCost {
@@ -48,8 +50,7 @@ double fixed_seconds(const PhaseUsage& usage, const RoundCost& cost);
 
 RoundCost round_cost(const PhaseUsage& usage, const Placement& placement, Bytes buffer);
 
-/// Seconds that the schedule takes alone on the network, rounds in lock step.
-double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement,
-                           const std::vector<BytesPerSecond>& bandwidths, Bytes buffer);
+/// Seconds that the schedule takes alone on the network, rounds in lock step, after `find_slowest`.
+double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement, Bytes buffer);
 
 }  // namespace stepcast

@@ -1,8 +1,13 @@
 #include "commands/limits.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
+#include "commands/time_limit.hpp"
 #include "core/error.hpp"
+#include "scenarios/scenario.hpp"
+#include "tests/sim/small_cluster.hpp"
 
 using namespace stepcast;
 
@@ -50,6 +55,43 @@ TEST_CASE("processes that need more memory together than the limit are refused",
   }
 }
 
+TEST_CASE("a run may take 80 % of the machine's memory where nothing else is said", "[commands]") {
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  RunOptions options;
+  options.processes = 1;
+  CHECK_NOTHROW(check_limits(size_of(0.79 * memory), options));
+  CHECK_THROWS_AS(check_limits(size_of(0.81 * memory), options), LimitError);
+}
+
+TEST_CASE("a form that plays every message is refused where it would take hours", "[commands]") {
+  const auto step_of = [](int workers, const char* form) {
+    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases/s.yaml";
+    const Scenario scenario = read_scenario(file, {});
+    Library library;
+    return build_experiment(scenario.document,
+                            {parse_assignment("workers=" + std::to_string(workers)),
+                             parse_assignment("simulation.form=" + std::string(form))},
+                            library);
+  };
+  RunOptions options;
+  CHECK(detailed_messages(step_of(16, "automatic")) == 0);
+  const Experiment small = step_of(16, "message");
+  const auto buckets = static_cast<double>(small.plan.collectives.size());
+  CHECK(detailed_messages(small) == buckets * 2 * 16 * 15);  // a ring's
+  CHECK_NOTHROW(check_time(small, options));
+  CHECK_NOTHROW(check_time(step_of(16384, "automatic"), options));
+  const Experiment large = step_of(16384, "message");
+  CHECK_THROWS_AS(check_time(large, options), LimitError);
+  options.time_limit = "100000 h";
+  CHECK_NOTHROW(check_time(large, options));
+  for (const char* text : {"1", "-1 h", "0 s", "4 MB", "long"}) {
+    options.time_limit = text;
+    CHECK_THROWS_WITH(check_time(small, options),
+                      std::string("--time-limit: expected a time such as \"2 h\", got \"") + text + "\"");
+  }
+}
+
 TEST_CASE("a run has its points in every simulation that is asked for", "[commands]") {
   Experiment experiment;
   experiment.plan.workers = 7;
@@ -58,7 +100,7 @@ TEST_CASE("a run has its points in every simulation that is asked for", "[comman
   CHECK(size.points == 10);
   CHECK(size.workers == 7);
   Experiment larger = experiment;
-  larger.bandwidths.resize(1000);
+  larger.bandwidths = LinkBandwidths(switch_platform(100));
   CHECK(estimated(larger, 10, 64).process_memory > size.process_memory);
   const Bytes coupled = estimated(larger, 10, 64).process_memory;
   larger.form = Form::message;

@@ -142,7 +142,7 @@ TEST_CASE("background traffic takes its share of the links that match, and of no
   const Experiment loaded = quick({"workers=2", "background=[{links: 'node 0 *', share: 0.25}]"});
   REQUIRE(loaded.bandwidths.size() == plain.bandwidths.size());
   std::size_t slower = 0;
-  for (std::size_t i = 0; i < plain.bandwidths.size(); ++i) {
+  for (int i = 0; i < plain.bandwidths.size(); ++i) {
     const double ratio = loaded.bandwidths[i] / plain.bandwidths[i];
     if (ratio != 1) CHECK(ratio == Approx(0.75));
     slower += ratio != 1;

@@ -61,9 +61,7 @@ std::vector<double> durations(int taper, const std::vector<Ring>& rings, Form fo
   return numbers_from_child(rings.size(), [&] {
     const Platform platform = cluster(taper);
     const Topology topology(platform);
-    std::vector<BytesPerSecond> bandwidths;
-    for (int i = 0; i < topology.link_count(); ++i) bandwidths.push_back(topology.link(i).bandwidth);
-    SimNetwork network(bandwidths, form);
+    SimNetwork network(LinkBandwidths(platform), form);
     std::vector<int> patterns;
     for (const Ring& ring : rings) {
       auto schedule =

@@ -23,7 +23,8 @@ std::vector<double> ends(const std::vector<double>& bandwidths, const std::vecto
     std::vector<BytesPerSecond> links;
     for (const double bandwidth : bandwidths) links.push_back({bandwidth});
     Engine engine(links);
-    FairLinks shared(engine, links);
+    FairLinks shared(engine, static_cast<int>(links.size()),
+                     [&](int link) { return links[static_cast<std::size_t>(link)]; });
     std::vector<double> done(flows.size());
     for (std::size_t i = 0; i < flows.size(); ++i) {
       engine.at(flows[i].start, [&, i] {
@@ -44,6 +45,15 @@ TEST_CASE("flows over one link share it evenly as they come and go", "[sim]") {
   const auto done = ends({100, 1000}, {{{0, 1}, 200, 0}, {{0}, 200, 1}}, true);
   CHECK(done[0] == Approx(3).epsilon(1e-12));
   CHECK(done[1] == Approx(4).epsilon(1e-12));
+}
+
+TEST_CASE("a link whose last flow was held up elsewhere serves the next flow at its own pace", "[sim]") {
+  // The first flow crosses both links. Ten flows at once make the second link the narrower one; two of them
+  // leave soon, so that it ends before the first link expected it to. Then the first link stands empty.
+  std::vector<Sent> flows{{{0, 1}, 1000, 0}};
+  for (int i = 0; i < 10; ++i) flows.push_back({{1}, i < 2 ? 45.0 : 5000.0, 1});
+  flows.push_back({{0}, 100, 50});
+  CHECK(ends({100, 1000}, flows, true).back() == Approx(51).epsilon(1e-12));
 }
 
 TEST_CASE("many flows of one bottleneck end when SimGrid's do", "[sim]") {

@@ -44,11 +44,9 @@ struct PlannedRun {
     };
     const YamlValue options(strategy_text, "strategy");
     plan = strategies().at(options.any_map().at("kind").one_of(strategy_names())).plan(options, setting);
-    const Topology topology(platform);
     simulation.platform = &platform;
     simulation.plan = &plan;
-    for (int i = 0; i < topology.link_count(); ++i)
-      simulation.bandwidths.push_back(topology.link(i).bandwidth);
+    simulation.bandwidths = LinkBandwidths(platform);
   }
   PlannedRun(const PlannedRun&) = delete;
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "platforms/topology.hpp"
 #include "sim/simulate.hpp"
 #include "strategies/communicator.hpp"
 #include "strategies/strategy.hpp"
@@ -73,11 +72,9 @@ struct ServerRun {
     const Model model = one_array_model();
     const Device device;
     const Plan planned = plan(platform, model, device);
-    const Topology topology(platform);
     Simulation simulation;
     simulation.platform = &platform;
-    for (int i = 0; i < topology.link_count(); ++i)
-      simulation.bandwidths.push_back(topology.link(i).bandwidth);
+    simulation.bandwidths = LinkBandwidths(platform);
     simulation.plan = &planned;
     simulation.noise = noise;
     return simulate(simulation);

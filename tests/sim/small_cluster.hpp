@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/yaml.hpp"
-#include "platforms/topology.hpp"
 #include "sim/simulate.hpp"
 #include "strategies/buckets.hpp"
 #include "strategies/communicator.hpp"
@@ -62,10 +61,8 @@ struct Run {
 
   Run(Platform cluster, int workers, Workload work)
       : platform(std::move(cluster)), workload(std::move(work)), endpoints(first_ranks(workers)) {
-    const Topology topology(platform);
     simulation.platform = &platform;
-    for (int i = 0; i < topology.link_count(); ++i)
-      simulation.bandwidths.push_back(topology.link(i).bandwidth);
+    simulation.bandwidths = LinkBandwidths(platform);
   }
   Run(const Run&) = delete;
 

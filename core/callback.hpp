@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace stepcast {
+
+/// A call to make later. As std::function<void()>, but moved only, and with room for what most calls capture,
+/// so that an event of the simulation allocates nothing.
+class Callback {
+ public:
+  Callback() = default;
+
+  template <class Function, class = std::enable_if_t<!std::is_same_v<std::decay_t<Function>, Callback>>>
+  Callback(Function&& function) {
+    using Held = std::decay_t<Function>;
+    if constexpr (sizeof(Held) <= kRoom && alignof(Held) <= alignof(void*)) {
+      new (room_) Held(std::forward<Function>(function));
+      table_ = &kInside<Held>;
+    } else {
+      new (room_) Held*(new Held(std::forward<Function>(function)));
+      table_ = &kOutside<Held>;
+    }
+  }
+
+  Callback(Callback&& other) noexcept { take(other); }
+  Callback& operator=(Callback&& other) noexcept {
+    if (this == &other) return *this;
+    clear();
+    take(other);
+    return *this;
+  }
+  ~Callback() { clear(); }
+
+  void operator()() { table_->call(room_); }
+  explicit operator bool() const { return table_ != nullptr; }
+
+ private:
+  static constexpr std::size_t kRoom = 48;
+
+  struct Table {
+    void (*call)(void* held);
+    void (*move)(void* from, void* to);  ///< leaves nothing at `from`
+    void (*destroy)(void* held);
+  };
+
+  template <class Held>
+  static constexpr Table kInside{[](void* held) { (*static_cast<Held*>(held))(); },
+                                 [](void* from, void* to) {
+                                   new (to) Held(std::move(*static_cast<Held*>(from)));
+                                   static_cast<Held*>(from)->~Held();
+                                 },
+                                 [](void* held) { static_cast<Held*>(held)->~Held(); }};
+  template <class Held>
+  static constexpr Table kOutside{[](void* held) { (**static_cast<Held**>(held))(); },
+                                  [](void* from, void* to) { new (to) Held*(*static_cast<Held**>(from)); },
+                                  [](void* held) { delete *static_cast<Held**>(held); }};
+
+  void take(Callback& other) {
+    table_ = std::exchange(other.table_, nullptr);
+    if (table_ != nullptr) table_->move(other.room_, room_);
+  }
+  void clear() {
+    if (table_ != nullptr) std::exchange(table_, nullptr)->destroy(room_);
+  }
+
+  const Table* table_ = nullptr;
+  alignas(void*) std::byte room_[kRoom];
+};
+
+}  // namespace stepcast

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+namespace stepcast {
+
+/// `count` zeros that take memory only where they are written: the system hands out pages of zeros when they
+/// are touched. For tables over all links of a cluster of which a run uses few.
+template <class Number>
+class ZeroedArray {
+  static_assert(std::is_arithmetic_v<Number>);
+
+ public:
+  explicit ZeroedArray(std::size_t count)
+      : numbers_(static_cast<Number*>(std::calloc(count > 0 ? count : 1, sizeof(Number)))) {
+    if (!numbers_) throw std::bad_alloc();
+  }
+
+  Number& operator[](std::size_t index) { return numbers_.get()[index]; }
+
+ private:
+  struct Free {
+    void operator()(Number* numbers) const { std::free(numbers); }
+  };
+  std::unique_ptr<Number, Free> numbers_;
+};
+
+}  // namespace stepcast
