@@ -13,9 +13,13 @@ namespace {
 
 constexpr Seconds kDefaultLimit{3600};
 
-/// Measured on case S of bench/ with `form: message` (docs/performance.md): a message costs a fixed time and
-/// some for every other one that is under way.
-constexpr double kSecondsAMessage = 20e-6, kSecondsAMessageAndOther = 0.2e-6;
+/// Of a message, and for every other one that is under way. Measured (docs/performance.md): rings of 64 to
+/// 1,024 workers on one switch, where messages hardly meet; and case P of bench/ with 64 to 256 workers,
+/// where all meet at the servers and every arrival and departure shares anew.
+struct Cost {
+  double message, other;  ///< [s]
+};
+constexpr Cost kOfCollectives{3e-6, 10e-9}, kOfServers{20e-6, 50e-9};
 
 /// Members of training roles, and of the others (servers).
 std::pair<double, double> trainers_and_servers(const Plan& plan) {
@@ -36,7 +40,7 @@ Seconds limit_of(const std::string& text) {
 }  // namespace
 
 double detailed_messages(const Experiment& experiment) {
-  if (experiment.form != Form::message && experiment.form != Form::fluid) return 0;
+  if (experiment.form != Form::message) return 0;
   const Plan& plan = experiment.plan;
   if (plan.asynchronous) {
     const auto [trainers, servers] = trainers_and_servers(plan);
@@ -50,8 +54,10 @@ double detailed_messages(const Experiment& experiment) {
 Seconds detailed_time(const Experiment& experiment) {
   const double messages = detailed_messages(experiment);
   const auto [trainers, servers] = trainers_and_servers(experiment.plan);
-  const double at_once = experiment.plan.asynchronous ? trainers * servers : trainers;
-  return {messages * (kSecondsAMessage + kSecondsAMessageAndOther * at_once)};
+  const bool asynchronous = experiment.plan.asynchronous;
+  const double at_once = asynchronous ? trainers * servers : trainers;
+  const Cost& cost = asynchronous ? kOfServers : kOfCollectives;
+  return {messages * (cost.message + cost.other * at_once)};
 }
 
 void check_time(const Experiment& largest, const RunOptions& options) {

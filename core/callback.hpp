@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -42,32 +43,55 @@ class Callback {
 
   struct Table {
     void (*call)(void* held);
-    void (*move)(void* from, void* to);  ///< leaves nothing at `from`
-    void (*destroy)(void* held);
+    void (*move)(void* from, void* to);  ///< leaves nothing at `from`; null: the bytes are all
+    void (*destroy)(void* held);         ///< null: nothing to do
   };
 
   template <class Held>
-  static constexpr Table kInside{[](void* held) { (*static_cast<Held*>(held))(); },
-                                 [](void* from, void* to) {
-                                   new (to) Held(std::move(*static_cast<Held*>(from)));
-                                   static_cast<Held*>(from)->~Held();
-                                 },
-                                 [](void* held) { static_cast<Held*>(held)->~Held(); }};
+  static void call_inside(void* held) {
+    (*static_cast<Held*>(held))();
+  }
   template <class Held>
-  static constexpr Table kOutside{[](void* held) { (**static_cast<Held**>(held))(); },
-                                  [](void* from, void* to) { new (to) Held*(*static_cast<Held**>(from)); },
-                                  [](void* held) { delete *static_cast<Held**>(held); }};
+  static void move_inside(void* from, void* to) {
+    new (to) Held(std::move(*static_cast<Held*>(from)));
+    static_cast<Held*>(from)->~Held();
+  }
+  template <class Held>
+  static void destroy_inside(void* held) {
+    static_cast<Held*>(held)->~Held();
+  }
+  template <class Held>
+  static void call_outside(void* held) {
+    (**static_cast<Held**>(held))();
+  }
+  template <class Held>
+  static void destroy_outside(void* held) {
+    delete *static_cast<Held**>(held);
+  }
+
+  template <class Held>
+  static constexpr Table kInside{call_inside<Held>,
+                                 std::is_trivially_copyable_v<Held> ? nullptr : move_inside<Held>,
+                                 std::is_trivially_destructible_v<Held> ? nullptr : destroy_inside<Held>};
+  template <class Held>
+  static constexpr Table kOutside{call_outside<Held>, nullptr, destroy_outside<Held>};
 
   void take(Callback& other) {
     table_ = std::exchange(other.table_, nullptr);
-    if (table_ != nullptr) table_->move(other.room_, room_);
+    if (table_ == nullptr) return;
+    if (table_->move == nullptr) {
+      std::memcpy(room_, other.room_, kRoom);
+    } else {
+      table_->move(other.room_, room_);
+    }
   }
   void clear() {
-    if (table_ != nullptr) std::exchange(table_, nullptr)->destroy(room_);
+    const Table* table = std::exchange(table_, nullptr);
+    if (table != nullptr && table->destroy != nullptr) table->destroy(room_);
   }
 
   const Table* table_ = nullptr;
-  alignas(void*) std::byte room_[kRoom];
+  alignas(void*) std::byte room_[kRoom]{};
 };
 
 }  // namespace stepcast

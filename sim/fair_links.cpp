@@ -41,7 +41,7 @@ std::uint32_t FairLinks::free_flow() {
 }
 
 int FairLinks::narrowest(const Flow& flow) const {
-  int found = flow.hops.front().queue;
+  int found = flow.hops.begin()->queue;
   double least = 1e300;
   for (const Hop& hop : flow.hops) {
     const double share = queues_[static_cast<std::size_t>(hop.queue)].share;
@@ -53,22 +53,39 @@ int FairLinks::narrowest(const Flow& flow) const {
 }
 
 void FairLinks::start_flow(const std::vector<int>& links, Bytes size, Engine::Callback done) {
-  ++flows_;
-  if (links.empty() || size.value <= 0) return engine_.at(engine_.now(), std::move(done));
+  start_flow(prepare_flow(links, size, std::move(done)));
+}
+
+std::uint32_t FairLinks::prepare_flow(const std::vector<int>& links, Bytes size, Engine::Callback done) {
   const std::uint32_t number = free_flow();
   done_[number] = std::move(done);
   Flow& flow = pool_[number];
-  flow.hops.clear();
-  for (const int link : links) {
-    const int crossed = queue_of(link);
-    Queue& joined = queue(crossed);
+  flow.finish = size.value;
+  flow.hops.assign(links.size());
+  Hop* hop = flow.hops.begin();
+  for (const int link : links) (hop++)->queue = queue_of(link);
+  return number;
+}
+
+void FairLinks::start_flow(std::uint32_t number) {
+  ++flows_;
+  Flow& flow = pool_[number];
+  if (flow.finish <= 0 || flow.hops.begin() == flow.hops.end()) return end(number);
+  for (Hop& hop : flow.hops) {
+    Queue& joined = queue(hop.queue);
     settle(joined);
-    flow.hops.push_back({crossed, static_cast<std::uint32_t>(joined.flows.size())});
+    hop.slot = static_cast<std::uint32_t>(joined.flows.size());
     joined.flows.push_back(number);
     joined.resized();
   }
-  line_up(number, narrowest(flow), size.value);
+  line_up(number, narrowest(flow), flow.finish);
   for (const Hop& hop : flow.hops) reconsider(hop.queue);
+}
+
+/// A flow of nothing ends by an event of its own, never inside the call that started it.
+void FairLinks::end(std::uint32_t number) {
+  engine_.at(engine_.now(), std::move(done_[number]));
+  free_.push_back(number);
 }
 
 /// Puts a flow with so many bytes to go into a queue that was settled.

@@ -24,6 +24,10 @@ class FairLinks {
   /// Moves `size` over all of `links` at once, then calls `done`. Latency is not counted.
   void start_flow(const std::vector<int>& links, Bytes size, Engine::Callback done);
 
+  /// The same in two steps, so that what is known before the latency need not be kept elsewhere.
+  std::uint32_t prepare_flow(const std::vector<int>& links, Bytes size, Engine::Callback done);
+  void start_flow(std::uint32_t prepared);
+
   std::int64_t flows() const { return flows_; }  ///< started so far
 
  private:
@@ -31,9 +35,28 @@ class FairLinks {
     int queue;
     std::uint32_t slot;  ///< of the flow among those that cross the link
   };
+  /// A few lie in the flow itself.
+  class Hops {
+   public:
+    void assign(std::size_t count) {
+      count_ = count;
+      far_.resize(count > kNear ? count : 0);
+    }
+    Hop* begin() { return count_ > kNear ? far_.data() : near_; }
+    Hop* end() { return begin() + count_; }
+    const Hop* begin() const { return count_ > kNear ? far_.data() : near_; }
+    const Hop* end() const { return begin() + count_; }
+
+   private:
+    static constexpr std::size_t kNear = 3;
+    Hop near_[kNear]{};
+    std::size_t count_ = 0;
+    std::vector<Hop> far_;
+  };
+
   /// What happens when a flow is done lies in `done_`, so that what is looked at often lies close together.
   struct Flow {
-    std::vector<Hop> hops;       ///< keeps its memory for the next flow
+    Hops hops;
     double finish = 0;           ///< bytes served there to each flow when this one is done
     std::uint64_t sequence = 0;  ///< of its place there
     int queue = 0;               ///< that holds it up
@@ -68,6 +91,7 @@ class FairLinks {
   void arm(int queue);
   void look(int queue, std::uint32_t generation);
   void leave(std::uint32_t flow);
+  void end(std::uint32_t flow);
   bool is_stale(const Place& place) const { return pool_[place.flow].sequence != place.sequence; }
   std::uint32_t free_flow();
 

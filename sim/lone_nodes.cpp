@@ -26,7 +26,9 @@ void LoneNodes::shorten(int from, int to, std::vector<int>& route) const {
   const int out = platform_.node_of(from), in = platform_.node_of(to);
   if (out == in) return;
   const auto inside = [this](int node) {
-    return [this, node](int link) { return link / links_per_node_ == node; };
+    return [first = node * links_per_node_, last = (node + 1) * links_per_node_](int link) {
+      return link >= first && link < last;
+    };
   };
   const auto arrival = std::find_if(route.begin(), route.end(), inside(in));
   shorten_in(in, static_cast<std::size_t>(arrival - route.begin()), route.size(), route);

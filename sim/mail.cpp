@@ -20,37 +20,19 @@ Mail::Mail(Collectives& traffic, const Simulation& simulation, std::size_t progr
       {*simulation.platform, bandwidths, simulation.plan->endpoints}});
 }
 
-std::size_t Mail::free_flight() {
-  if (free_.empty()) {
-    flights_.emplace_back();
-    return flights_.size() - 1;
-  }
-  const std::size_t flight = free_.back();
-  free_.pop_back();
-  return flight;
-}
-
 void Mail::send(Address from, Address to, std::size_t to_program, const Message& message,
                 std::shared_ptr<SimOperation> operation, ComputeClock& clock) {
-  const std::size_t number = free_flight();
-  Flight& flight = flights_[number];
-  flight.message = message;
-  flight.message.from = from.role;
-  flight.to_program = to_program;
-  flight.operation = std::move(operation);
-  flight.clock = &clock;
-  flight.started = traffic_.network().engine().now();
-  carry(from, to, number);
+  operation->message = message;
+  operation->message.from = from.role;
+  const double started = traffic_.network().engine().now();
+  carry(from, to, message, [this, operation = std::move(operation), clock = &clock, started, to_program] {
+    arrive(operation, *clock, started, to_program);
+  });
 }
 
-void Mail::carry(Address from, Address to, std::size_t number) {
-  Flight& flight = flights_[number];
-  const Message& message = flight.message;
+void Mail::carry(Address from, Address to, const Message& message, Engine::Callback arrived) {
   const int pattern = traffic_.channel_pattern(from.role, to.role);
-  if (pattern >= 0) {
-    const auto arrived = [this, number] { arrive(number); };
-    return traffic_.network().play(pattern, message.buffer.size, 1, arrived);
-  }
+  if (pattern >= 0) return traffic_.network().play(pattern, message.buffer.size, 1, std::move(arrived));
   const auto endpoint = [&](Address address) {
     const int first = simulation_.plan->roles[static_cast<std::size_t>(address.role)].first_rank;
     return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
@@ -61,33 +43,29 @@ void Mail::carry(Address from, Address to, std::size_t number) {
   const bool local = platform.node_of(source) == platform.node_of(target);
   const MessageCost& cost = message_cost(local ? platform.local_message_costs : platform.message_costs,
                                          message.buffer.size / message.parts);
-  flight.size = message.buffer.size / cost.bandwidth_factor;
-  flight.links.clear();
-  topology.route(source, target, flight.links);
-  const double latency = message.parts * simulation_.latency_factor *
-                         (topology.latency_of(flight.links).value + cost.overhead.value);
-  if (shared_) shared_->nodes.shorten(source, target, flight.links);
+  const Bytes size = message.buffer.size / cost.bandwidth_factor;
+  route_.clear();
+  topology.route(source, target, route_);
+  const double latency =
+      message.parts * simulation_.latency_factor * (topology.latency_of(route_).value + cost.overhead.value);
   Engine& engine = traffic_.network().engine();
-  engine.at(engine.now() + latency, [this, number] { transfer(number); });
+  const double date = engine.now() + latency;
+  if (size.value <= 0) return engine.at(date, std::move(arrived));
+  if (shared_) {
+    shared_->nodes.shorten(source, target, route_);
+    const std::uint32_t flow = shared_->links.prepare_flow(route_, size, std::move(arrived));
+    return engine.at(date, [this, flow] { shared_->links.start_flow(flow); });
+  }
+  engine.at(date, [&engine, links = route_, size, arrived = std::move(arrived)]() mutable {
+    engine.start_flow(links, size, std::move(arrived));
+  });
 }
 
-void Mail::transfer(std::size_t number) {
-  const Flight& flight = flights_[number];
-  if (flight.size.value <= 0) return arrive(number);
-  const auto arrived = [this, number] { arrive(number); };
-  if (shared_) return shared_->links.start_flow(flight.links, flight.size, arrived);
-  traffic_.network().engine().start_flow(flight.links, flight.size, arrived);
-}
-
-void Mail::arrive(std::size_t number) {
-  Flight& flight = flights_[number];
-  const auto operation = std::move(flight.operation);
-  busy_seconds_ += traffic_.network().engine().now() - flight.started;
-  operation->end = flight.clock->work_now();
-  Letter letter{flight.message, operation->lags};
-  const std::size_t program = flight.to_program;
-  free_.push_back(number);
-  deliver(program, std::move(letter));
+void Mail::arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,
+                  std::size_t program) {
+  busy_seconds_ += traffic_.network().engine().now() - started;
+  operation->end = clock.work_now();
+  deliver(program, {operation->message, operation->lags});
   operation->complete();
 }
 

@@ -46,21 +46,9 @@ class Mail {
     std::deque<Wish> wishes;
   };
 
-  /// A message under way, or the memory of one for the next.
-  struct Flight {
-    Message message;
-    std::size_t to_program = 0;
-    std::shared_ptr<SimOperation> operation;
-    ComputeClock* clock = nullptr;
-    double started = 0;
-    Bytes size;              ///< with what the network adds
-    std::vector<int> links;  ///< to go over when the latency has passed
-  };
-
-  std::size_t free_flight();
-  void carry(Address from, Address to, std::size_t flight);
-  void transfer(std::size_t flight);
-  void arrive(std::size_t flight);
+  void carry(Address from, Address to, const Message& message, Engine::Callback arrived);
+  void arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,
+              std::size_t program);
   void deliver(std::size_t program, Letter letter);
   static void hand_over(const Wish& wish, Letter letter);
 
@@ -72,9 +60,8 @@ class Mail {
     LoneNodes nodes;
   };
   std::optional<Shared> shared_;
-  std::deque<Flight> flights_;
-  std::vector<std::size_t> free_;  ///< places in flights_
-  std::vector<Box> boxes_;         ///< of each program
+  std::vector<int> route_;  ///< of the message being sent
+  std::vector<Box> boxes_;  ///< of each program
   double busy_seconds_ = 0;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/free_lists.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -25,7 +27,7 @@ const char* name_of(Work pass) {
 }
 
 std::shared_ptr<SimOperation> new_operation(SimOperation::Kind kind) {
-  auto operation = std::make_shared<SimOperation>();
+  auto operation = std::allocate_shared<SimOperation>(PoolAllocator<SimOperation>());
   operation->kind = kind;
   return operation;
 }

@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "core/free_lists.hpp"
+
 namespace stepcast {
 
 /// A part of a program that several programs share and await: `exchange(worker, ...)`. It runs at once, up to
@@ -23,6 +25,9 @@ class Part {
       }
       void await_resume() const noexcept {}
     };
+
+    static void* operator new(std::size_t bytes) { return FreeLists::take(bytes); }
+    static void operator delete(void* frame, std::size_t bytes) { FreeLists::give(frame, bytes); }
 
     Part get_return_object() { return Part(std::coroutine_handle<promise_type>::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace stepcast {
+
+/// Memory for small things that come and go by the million (operations, frames of coroutines): what is given
+/// back is handed out next, so that it is still in the cache, and all of it lies in few large pages. Never
+/// returned to the system. Each thread has its own; under AddressSanitizer it is plain new and delete.
+class FreeLists {
+ public:
+  static void* take(std::size_t bytes) {
+    const std::size_t size = rounded(bytes);
+    if (size > kLargest) return ::operator new(bytes);
+    Free*& list = lists().free_[size / kGrain];
+    if (list == nullptr) return lists().carve(size);
+    Free* first = list;
+    list = first->next;
+    return first;
+  }
+
+  static void give(void* held, std::size_t bytes) noexcept {
+    const std::size_t size = rounded(bytes);
+    if (size > kLargest) return ::operator delete(held);
+    Free*& list = lists().free_[size / kGrain];
+    list = new (held) Free{list};
+  }
+
+ private:
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr std::size_t kLargest = 0;
+#else
+  static constexpr std::size_t kLargest = 1024;
+#endif
+  static constexpr std::size_t kGrain = 64;              // a cache line
+  static constexpr std::size_t kSmallBlock = 64 << 10;   // the first one
+  static constexpr std::size_t kLargeBlock = 2U << 20U;  // a large page
+
+  struct Free {
+    Free* next;
+  };
+
+  static constexpr std::size_t rounded(std::size_t bytes) {
+    return (bytes + kGrain - 1) / kGrain * kGrain;
+  }
+
+  static FreeLists& lists() {
+    static thread_local FreeLists all;
+    return all;
+  }
+
+  void* carve(std::size_t size) {
+    if (left_ < size) {
+      const bool first = block_ == nullptr;
+      left_ = first ? kSmallBlock : kLargeBlock;
+      block_ = static_cast<std::byte*>(std::aligned_alloc(left_, left_));
+      if (block_ == nullptr) throw std::bad_alloc();
+      if (!first) madvise(block_, left_, MADV_HUGEPAGE);  // advice only: it may be refused
+    }
+    void* carved = block_;
+    block_ += size;
+    left_ -= size;
+    return carved;
+  }
+
+  std::array<Free*, 1024 / kGrain + 1> free_{};
+  std::byte* block_ = nullptr;
+  std::size_t left_ = 0;
+};
+
+/// For std::allocate_shared.
+template <class T>
+struct PoolAllocator {
+  using value_type = T;
+
+  PoolAllocator() = default;
+  template <class Other>
+  PoolAllocator(const PoolAllocator<Other>&) {}
+
+  T* allocate(std::size_t count) { return static_cast<T*>(FreeLists::take(count * sizeof(T))); }
+  void deallocate(T* held, std::size_t count) { FreeLists::give(held, count * sizeof(T)); }
+
+  template <class Other>
+  bool operator==(const PoolAllocator<Other>&) const {
+    return true;
+  }
+};
+
+}  // namespace stepcast
