@@ -101,7 +101,7 @@ Engine::SimGrid& Engine::simgrid() {
   return *simgrid_;
 }
 
-void Engine::at(double date, Callback callback) {
+Engine::Event Engine::event_at(double date, Callback callback) {
   std::uint64_t place = callbacks_.size();
   if (free_.empty()) {
     if (place >> kPlaceBits != 0) throw std::length_error("more events at once than an engine holds");
@@ -111,7 +111,16 @@ void Engine::at(double date, Callback callback) {
     free_.pop_back();
     callbacks_[place] = std::move(callback);
   }
-  queue_.push({std::max(date, now_), sequence_++ << kPlaceBits | place});
+  return {std::max(date, now_), sequence_++ << kPlaceBits | place};
+}
+
+void Engine::at(double date, Callback callback) {
+  queue_.push(event_at(date, std::move(callback)));
+  arm();
+}
+
+void Engine::at_rising(double date, Callback callback) {
+  queue_.push_rising(event_at(date, std::move(callback)));
   arm();
 }
 

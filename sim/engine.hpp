@@ -7,7 +7,7 @@
 
 #include "core/callback.hpp"
 #include "core/units.hpp"
-#include "sim/event_heap.hpp"
+#include "sim/rising_queue.hpp"
 
 namespace stepcast {
 
@@ -29,6 +29,8 @@ class Engine {
   /// Calls `callback` at `date` (now, if it is past); calls of equal date come in the order in which they
   /// were asked for.
   void at(double date, Callback callback);
+  /// The same, cheaper where calls of this kind are asked for in the order of their dates, as latencies are.
+  void at_rising(double date, Callback callback);
 
   /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
   /// `done`. Latency is not counted: wait for it with `at`.
@@ -48,6 +50,17 @@ class Engine {
     Callback done;
   };
 
+  /// Something to happen. `order`: sequence number, then place in callbacks_; of equal dates the smaller
+  /// first.
+  struct Event {
+    double date;
+    std::uint64_t order;
+    bool before(const Event& other) const {
+      return date != other.date ? date < other.date : order < other.order;
+    }
+  };
+
+  Event event_at(double date, Callback callback);
   SimGrid& simgrid();
   void play_events();
   void start_waiting();
@@ -59,7 +72,7 @@ class Engine {
   std::vector<BytesPerSecond> links_;
   std::unique_ptr<SimGrid> simgrid_;  ///< made when the first flow starts
   double now_ = 0;
-  EventHeap queue_;  ///< order: sequence number, then place in callbacks_
+  RisingQueue<Event> queue_;
   std::vector<Callback> callbacks_;
   std::vector<std::uint64_t> free_;  ///< places in callbacks_
   /// Dates of the SimGrid timers that are set, latest first. A timer is never removed (SimGrid 3.32 crashes

@@ -95,8 +95,7 @@ void FairLinks::line_up(std::uint32_t number, int at, double bytes) {
   flow.queue = at;
   flow.sequence = sequence_++;
   flow.finish = joined.served + bytes;
-  joined.places.push_back({flow.finish, flow.sequence, number});
-  std::push_heap(joined.places.begin(), joined.places.end(), std::greater<>());
+  joined.places.push_rising({flow.finish, flow.sequence, number});
   arm(at);
 }
 
@@ -120,12 +119,9 @@ void FairLinks::reconsider(int at) {
 /// arrival only moves that date away, and the look then sets the next.
 void FairLinks::arm(int at) {
   Queue& armed = queue(at);
-  while (!armed.places.empty() && is_stale(armed.places.front())) {
-    std::pop_heap(armed.places.begin(), armed.places.end(), std::greater<>());
-    armed.places.pop_back();
-  }
+  while (!armed.places.empty() && is_stale(armed.places.top())) armed.places.pop();
   if (armed.places.empty()) return;
-  const double left = armed.places.front().finish - armed.served;
+  const double left = armed.places.top().finish - armed.served;
   const double date = engine_.now() + std::max(0.0, left) / armed.share;
   if (date >= armed.armed) return;
   armed.armed = date;
@@ -139,7 +135,7 @@ void FairLinks::look(int at, std::uint32_t generation) {
   for (;;) {
     auto& places = queue(at).places;
     if (places.empty()) break;
-    const Place first = places.front();
+    const Place first = places.top();
     if (!is_stale(first)) {
       const double left = first.finish - queue(at).served;
       const bool later = engine_.now() + left / queue(at).share > engine_.now();
@@ -147,8 +143,7 @@ void FairLinks::look(int at, std::uint32_t generation) {
       leave(first.flow);
       continue;
     }
-    std::pop_heap(places.begin(), places.end(), std::greater<>());
-    places.pop_back();
+    places.pop();
   }
   arm(at);
 }

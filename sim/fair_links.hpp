@@ -6,6 +6,7 @@
 
 #include "core/zeroed_array.hpp"
 #include "sim/engine.hpp"
+#include "sim/rising_queue.hpp"
 
 namespace stepcast {
 
@@ -65,8 +66,8 @@ class FairLinks {
     double finish;
     std::uint64_t sequence;  ///< stale where the flow has another by now
     std::uint32_t flow;
-    bool operator>(const Place& other) const {
-      return finish != other.finish ? finish > other.finish : sequence > other.sequence;
+    bool before(const Place& other) const {
+      return finish != other.finish ? finish < other.finish : sequence < other.sequence;
     }
   };
   /// A link that flows have crossed.
@@ -74,7 +75,7 @@ class FairLinks {
     double bandwidth = 0, share = 0;
     double served = 0, since = 0;      ///< bytes served to each, up to a date
     std::vector<std::uint32_t> flows;  ///< that cross the link
-    std::vector<Place> places;         ///< heap of the flows queued here
+    RisingQueue<Place> places;         ///< flows queued here
     std::size_t considered = 0;        ///< flows when they last looked for their least share
     double armed = 1e300;              ///< date of the next look
     std::uint32_t generation = 0;

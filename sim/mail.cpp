@@ -54,7 +54,7 @@ void Mail::carry(Address from, Address to, const Message& message, Engine::Callb
   if (shared_) {
     shared_->nodes.shorten(source, target, route_);
     const std::uint32_t flow = shared_->links.prepare_flow(route_, size, std::move(arrived));
-    return engine.at(date, [this, flow] { shared_->links.start_flow(flow); });
+    return engine.at_rising(date, [this, flow] { shared_->links.start_flow(flow); });
   }
   engine.at(date, [&engine, links = route_, size, arrived = std::move(arrived)]() mutable {
     engine.start_flow(links, size, std::move(arrived));
