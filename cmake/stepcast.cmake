@@ -1,8 +1,11 @@
 # Warnings and floating-point rules that every target shares.
 function(stepcast_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow $<$<BOOL:${STEPCAST_WERROR}>:-Werror>
-    -ffp-contract=off  # the same bits from gcc and clang
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # g++ 12 warns of std::string's own code (GCC bug 105651)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow>
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${STEPCAST_WERROR}>>:-Werror>
+    $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>  # the same bits from gcc and clang
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>  # g++ 12 warns of std::string's own code (GCC bug 105651)
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra,-Wno-restrict>
+    $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${STEPCAST_WERROR}>>:-Werror=all-warnings>)
 endfunction()
 
 # stepcast_library(core SOURCES a.cpp PUBLIC ... PRIVATE ...): one static library a folder.

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "commands/commands.hpp"
+#include "commands/gpu_program.hpp"
 #include "core/error.hpp"
 #include "kernels/backend.hpp"
 #include "models/table.hpp"
@@ -18,7 +19,8 @@ namespace stepcast {
 namespace {
 
 struct Options {
-  std::string model, device = "cpu", output;
+  std::string model, device = "cpu", output, precision = "f32", layout = "nchw";
+  bool steps_given = false;
   CaptureOptions capture;
 };
 
@@ -29,10 +31,24 @@ std::string command_of(const Options& options) {
       options.capture.warm_up);
 }
 
+/// The same command line for stepcast-gpu; its steps have defaults of their own.
+std::vector<std::string> gpu_arguments(const Options& options) {
+  std::vector<std::string> arguments{
+      "capture",     "--model",      options.model, "--batch",         std::to_string(options.capture.batch),
+      "--device",    options.device, "--precision", options.precision, "--layout",
+      options.layout};
+  if (options.steps_given) {
+    arguments.insert(arguments.end(), {"--steps", std::to_string(options.capture.steps), "--warm-up",
+                                       std::to_string(options.capture.warm_up)});
+  }
+  if (!options.output.empty()) arguments.insert(arguments.end(), {"-o", options.output});
+  return arguments;
+}
+
 void capture_to_file(Options& options) {
-  if (options.device != "cpu") {
-    throw InputError(
-        fmt::format("--device {}: only cpu is built in; GPU capture is not there yet", options.device));
+  if (options.device != "cpu") run_gpu_capture(gpu_arguments(options));
+  if (options.precision != "f32" || options.layout != "nchw") {
+    throw InputError("--precision and --layout: for --device cuda:NUMBER; on the CPU everything is f32");
   }
   Library library;
   const YamlNode name = command_line_name(options.model);
@@ -63,7 +79,11 @@ void add_capture(CLI::App& app) {
   command->add_option("--batch", options->capture.batch, "samples a step")
       ->required()
       ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--device", options->device, "cpu")->capture_default_str();
+  command->add_option("--device", options->device, "cpu, or cuda:NUMBER where stepcast-gpu was built")
+      ->capture_default_str();
+  command->add_option("--precision", options->precision, "on a GPU: f32, tf32, f16 or bf16")
+      ->capture_default_str();
+  command->add_option("--layout", options->layout, "on a GPU: nchw or nhwc")->capture_default_str();
   command->add_option("--threads", options->capture.threads, "threads that the kernels use")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
@@ -76,7 +96,10 @@ void add_capture(CLI::App& app) {
   command->add_option("-o,--output", options->output, "trace file (default MODEL-bBATCH-cpu.yaml)")
       ->type_name("FILE");
   command->footer("Example: stepcast capture --model small-cnn --batch 32 -o small-cnn-b32-cpu.yaml");
-  command->callback([options] { capture_to_file(*options); });
+  command->callback([options, command] {
+    options->steps_given = command->count("--steps") + command->count("--warm-up") > 0;
+    capture_to_file(*options);
+  });
 }
 
 }  // namespace stepcast

@@ -77,6 +77,9 @@ class LayerKernel {
   virtual Tensor* targets() = 0;
   /// Losses: mean of the last forward pass.
   virtual double loss() const = 0;
+
+  /// What the library chose for this layer, in words; empty where there is nothing to choose.
+  virtual std::string notes() const { return {}; }
 };
 
 /// A library with its device. An abstract class because oneDNN and cuDNN serve the same network at run time.

@@ -1,18 +1,14 @@
 #include "kernels/capture.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 
 #include "core/error.hpp"
-#include "kernels/bootstrap.hpp"
+#include "kernels/capture_flags.hpp"
 #include "kernels/processor.hpp"
 #include "kernels/step_timer.hpp"
 #include "models/memory.hpp"
-#include "models/trace_times.hpp"
 
 namespace stepcast {
 namespace {
@@ -59,35 +55,7 @@ void flag_difference(const StepPairs& measured, const CaptureOptions& options, T
     inside.push_back(sum_over_passes(pair.inside).wall);
     outside.push_back(pair.outside.total.wall);
   }
-  const Interval ratio = median_of_ratios(inside, outside, options.seed);
-  if (ratio.low >= 1 - options.tolerance && ratio.high <= 1 + options.tolerance) return;
-  trace.flags.push_back(
-      fmt::format("the sum over layers differs from steps without timers inside by {:+.1f} % (95 % interval "
-                  "{:+.1f} to {:+.1f} %)",
-                  100 * (ratio.middle - 1), 100 * (ratio.low - 1), 100 * (ratio.high - 1)));
-}
-
-/// What the simulator starts from is the sum of medians, which scattered samples can move away from the step.
-void flag_medians(const CaptureOptions& options, Trace& trace) {
-  const double ratio = step_time(trace) / median(trace.step_seconds);
-  if (std::abs(ratio - 1) <= options.tolerance) return;
-  trace.flags.push_back(fmt::format(
-      "the sum of the layers' medians differs from the median step without timers inside by {:+.1f} %",
-      100 * (ratio - 1)));
-}
-
-PassSamples& samples_of(LayerTrace& layer, Pass pass) {
-  switch (pass) {
-    case Pass::forward:
-      return layer.forward;
-    case Pass::backward_data:
-      return layer.backward_data;
-    case Pass::backward_weights:
-      return layer.backward_weights;
-    case Pass::update:
-      break;
-  }
-  return layer.update;
+  flag_difference(inside, outside, options, trace);
 }
 
 void add_samples(const Network& network, const StepPairs& measured, Trace& trace) {
@@ -114,7 +82,6 @@ void check_memory(const Model& model, const CaptureOptions& options) {
 }
 
 Trace described(const Backend& backend, const Model& model, const CaptureOptions& options) {
-  const auto today = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
   Trace trace;
   trace.name = options.name;
   trace.kind = Trace::Kind::captured;
@@ -124,7 +91,7 @@ Trace described(const Backend& backend, const Model& model, const CaptureOptions
   trace.device = fmt::format("{} ({} used)", backend.device(), options.threads);
   trace.library = backend.library();
   trace.threads = options.threads;
-  trace.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(today));
+  trace.date = today();
   trace.command = options.command;
   trace.source =
       "stepcast capture: whole training steps on synthetic data, the clocks read between the passes "

@@ -14,12 +14,12 @@
 namespace stepcast {
 
 struct CaptureOptions {
-  std::string name;        ///< of the trace
-  std::string command;     ///< that makes it again, for the file
-  std::int64_t batch = 1;  ///< samples a step
-  int threads = 1;         ///< that the kernels use
-  int steps = 20;          ///< timed steps kept, and as many without timers inside
-  int warm_up = 3;         ///< steps before them that count for nothing
+  std::string name = {};     ///< of the trace
+  std::string command = {};  ///< that makes it again, for the file
+  std::int64_t batch = 1;    ///< samples a step
+  int threads = 1;           ///< that the kernels use
+  int steps = 20;            ///< timed steps kept, and as many without timers inside
+  int warm_up = 3;           ///< steps before them that count for nothing
   std::uint64_t seed = 1;
   Optimizer optimizer{.learning_rate = 1e-3};
   PartOptions part{};  ///< of the model
@@ -33,7 +33,7 @@ struct CaptureOptions {
   /// The greatest of all ranks' figures, so that all drop the same steps.
   std::function<double(double)> worst = [](double own) { return own; };
   /// Called after each step with the share done and the time left; what it throws ends the capture.
-  std::function<void(double share, Seconds left)> progress;
+  std::function<void(double share, Seconds left)> progress = {};
 };
 
 /// Two steps in a row.

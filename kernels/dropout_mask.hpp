@@ -14,8 +14,9 @@ inline std::uint32_t dropout_key(std::uint64_t seed, std::uint32_t layer, std::u
 
 /// 32 random bits for element `index` (its position in memory), a pure function of both, so that the backward
 /// pass draws the mask again instead of storing it. MurmurHash3's finalizer, because it vectorizes and Philox
-/// costs more than the rest of the layer. Source: A. Appleby, MurmurHash3 (public domain), fmix32.
-inline std::uint32_t dropout_bits(std::uint32_t key, std::uint32_t index) {
+/// costs more than the rest of the layer; constexpr, so that GPU code may call it. Source: A. Appleby,
+/// MurmurHash3 (public domain), fmix32.
+constexpr std::uint32_t dropout_bits(std::uint32_t key, std::uint32_t index) {
   std::uint32_t h = key ^ (index * 0x9e3779b9u);
   h ^= h >> 16;
   h *= 0x85ebca6bu;

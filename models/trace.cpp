@@ -33,13 +33,19 @@ PassSamples read_pass(const YamlMap& layer, std::string_view key) {
   return pass;
 }
 
+std::string optional_text(const YamlMap& yaml, std::string_view key) {
+  const auto value = yaml.maybe(key);
+  return value ? value->text() : std::string();
+}
+
 LayerTrace read_layer_trace(const YamlValue& value) {
-  const YamlMap yaml = value.map({"name", "forward", "backward_data", "backward_weights", "update"});
+  const YamlMap yaml = value.map({"name", "forward", "backward_data", "backward_weights", "update", "notes"});
   return {.name = yaml.at("name", "the layer's name").text(),
           .forward = read_pass(yaml, "forward"),
           .backward_data = read_pass(yaml, "backward_data"),
           .backward_weights = read_pass(yaml, "backward_weights"),
-          .update = read_pass(yaml, "update")};
+          .update = read_pass(yaml, "update"),
+          .notes = optional_text(yaml, "notes")};
 }
 
 /// Entry i of every pass belongs to timed step i, so all passes have as many.
@@ -51,11 +57,6 @@ void check_counts(const YamlValue& value, const LayerTrace& layer, std::size_t& 
     value.refuse(fmt::format("expected {} samples in every pass, as in the passes above, got {}", samples,
                              pass->seconds.size()));
   }
-}
-
-std::string optional_text(const YamlMap& yaml, std::string_view key) {
-  const auto value = yaml.maybe(key);
-  return value ? value->text() : std::string();
 }
 
 void read_origin(const YamlMap& yaml, Trace& trace) {
@@ -76,18 +77,22 @@ void read_origin(const YamlMap& yaml, Trace& trace) {
   if (const auto flags = yaml.maybe("flags")) {
     for (const YamlValue& flag : flags->list()) trace.flags.push_back(flag.text());
   }
+  if (const auto notes = yaml.maybe("notes")) {
+    for (const YamlValue& note : notes->list()) trace.notes.push_back(note.text());
+  }
 }
 
 }  // namespace
 
 Trace read_trace(const YamlValue& value) {
-  const YamlMap yaml =
-      value.map({"name", "kind", "model", "batch", "precision", "device", "library", "threads", "date",
-                 "command", "source", "flags", "step_seconds", "step_cpu_seconds", "layers"});
+  const YamlMap yaml = value.map({"name", "kind", "model", "batch", "precision", "device", "library",
+                                  "threads", "date", "command", "source", "flags", "notes", "step_seconds",
+                                  "step_cpu_seconds", "graph_step_seconds", "layers"});
   Trace trace;
   read_origin(yaml, trace);
   trace.step_seconds = read_times(yaml, "step_seconds");
   trace.step_cpu_seconds = read_times(yaml, "step_cpu_seconds");
+  trace.graph_step_seconds = read_times(yaml, "graph_step_seconds");
   const YamlValue layers = yaml.at("layers", "a list of layers");
   std::size_t samples = 0;
   for (const YamlValue& layer : layers.list()) {

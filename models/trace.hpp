@@ -17,6 +17,7 @@ struct PassSamples {
 struct LayerTrace {
   std::string name;  ///< as in the model
   PassSamples forward, backward_data, backward_weights, update;
+  std::string notes = {};  ///< what the library chose: algorithms and their workspace
 };
 
 /// Seconds of every layer and pass of whole training steps of one model, batch and device.
@@ -38,8 +39,10 @@ struct Trace {
   std::vector<std::string> flags;     ///< reasons to doubt it; printed with every result that used it
   std::vector<double>
       step_seconds;  ///< wall of steps without timers inside, interleaved with the timed ones [s]
-  std::vector<double> step_cpu_seconds;  ///< the same [s]
-  std::vector<LayerTrace> layers;        ///< in the model's order
+  std::vector<double> step_cpu_seconds;    ///< the same [s]
+  std::vector<double> graph_step_seconds;  ///< GPU: steps replayed as one CUDA graph [s]
+  std::vector<std::string> notes;          ///< what else was seen: clocks, temperature, workspace
+  std::vector<LayerTrace> layers;          ///< in the model's order
 };
 
 /// Reads a trace; throws InputError.

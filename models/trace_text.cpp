@@ -11,10 +11,10 @@ std::string text_line(const char* key, const std::string& text) {
   return text.empty() ? "" : fmt::format("{}: {}\n", key, quoted(text));
 }
 
-std::string flags_line(const std::vector<std::string>& flags) {
-  if (flags.empty()) return "";
-  std::string result = "flags:\n";
-  for (const std::string& flag : flags) result += fmt::format("  - {}\n", quoted(flag));
+std::string lines(const char* key, const std::vector<std::string>& texts) {
+  if (texts.empty()) return "";
+  std::string result = fmt::format("{}:\n", key);
+  for (const std::string& text : texts) result += fmt::format("  - {}\n", quoted(text));
   return result;
 }
 
@@ -32,7 +32,8 @@ std::string pass_line(const char* key, const PassSamples& pass) {
 std::string layer_lines(const LayerTrace& layer) {
   return fmt::format("  - name: {}\n", quoted(layer.name)) + pass_line("forward", layer.forward) +
          pass_line("backward_data", layer.backward_data) +
-         pass_line("backward_weights", layer.backward_weights) + pass_line("update", layer.update);
+         pass_line("backward_weights", layer.backward_weights) + pass_line("update", layer.update) +
+         (layer.notes.empty() ? "" : fmt::format("    notes: {}\n", quoted(layer.notes)));
 }
 
 }  // namespace
@@ -44,9 +45,11 @@ std::string to_yaml(const Trace& trace) {
   result += text_line("precision", trace.precision) + text_line("device", trace.device);
   result += text_line("library", trace.library) + fmt::format("threads: {}\n", trace.threads);
   result += text_line("date", trace.date) + text_line("command", trace.command);
-  result += text_line("source", trace.source) + flags_line(trace.flags);
+  result += text_line("source", trace.source) + lines("flags", trace.flags);
+  result += lines("notes", trace.notes);
   result += step_line("step_seconds", trace.step_seconds);
   result += step_line("step_cpu_seconds", trace.step_cpu_seconds);
+  result += step_line("graph_step_seconds", trace.graph_step_seconds);
   result += "layers:\n";
   for (const LayerTrace& layer : trace.layers) result += layer_lines(layer);
   return result;

@@ -12,7 +12,7 @@ breach() {
 
 # Every #include of a folder as FILE:LINE:PATH.
 includes() {
-  grep -rnE --include='*.hpp' --include='*.cpp' '^[[:space:]]*#[[:space:]]*include' "$@" |
+  grep -rnE --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' '^[[:space:]]*#[[:space:]]*include' "$@" |
     sed -E 's/^([^:]*:[0-9]+):[^<"]*[<"]([^>"]*)[>"].*/\1:\2/'
 }
 
@@ -20,9 +20,11 @@ includes() {
 find_owner() {
   case $1 in
     strategies/arithmetic/*) who=arithmetic ;;
-    core/* | data/* | models/* | platforms/* | strategies/* | campaigns/* | scenarios/* | report/* | sim/* | kernels/* | validate/* | commands/*) who=${1%%/*} ;;
+    core/* | data/* | models/* | platforms/* | strategies/* | campaigns/* | scenarios/* | report/* | sim/* | kernels/* | gpu/* | validate/* | commands/*) who=${1%%/*} ;;
     simgrid/* | simgrid.h | xbt/* | xbt.h | smpi/*) who=simgrid ;;
     *dnnl*) who=dnnl ;;
+    cuda*.h | cublas*.h | cudnn*.h | nccl.h) who=cuda ;;
+    cases.hpp) who=cases ;;
     mpi.h) who=mpi ;;
     yaml-cpp/*) who=yaml-cpp ;;
     Random123/*) who=random123 ;;
@@ -64,7 +66,8 @@ allow campaigns core
 allow scenarios arithmetic core data models platforms strategies campaigns
 allow report core nlohmann openssl
 allow sim arithmetic core models platforms strategies simgrid
-allow kernels arithmetic core models dnnl
+allow kernels arithmetic core models dnnl cuda
+allow gpu arithmetic core models kernels report scenarios cli cases
 allow validate arithmetic core data models platforms strategies scenarios kernels report mpi nlohmann cli
 allow commands arithmetic boost core data models platforms strategies campaigns scenarios report sim kernels validate cli
 

@@ -1,0 +1,30 @@
+#include "commands/gpu_program.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "core/error.hpp"
+
+namespace stepcast {
+
+void run_gpu_capture(const std::vector<std::string>& arguments) {
+  const std::string missing = STEPCAST_GPU_MISSING;
+  if (!missing.empty()) {
+    throw InputError(
+        fmt::format("--device: this build has no GPU part: missing when it was configured: {}", missing));
+  }
+  const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "stepcast-gpu";
+  std::vector<std::string> words{program.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(pointers[0], pointers.data());
+  throw InputError(fmt::format("--device: cannot start {}: {}", program.string(), std::strerror(errno)));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "gpu/commands.hpp"
+#include "gpu/devices.hpp"
+#include "gpu/models.hpp"
+#include "kernels/gpu_capture.hpp"
+#include "kernels/stopwatch.hpp"
+#include "models/memory.hpp"
+#include "models/trace_text.hpp"
+#include "models/trace_times.hpp"
+#include "report/atomic_file.hpp"
+
+namespace stepcast {
+namespace {
+
+struct Options {
+  std::filesystem::path folder = "traces";
+  std::vector<std::string> models;
+  std::vector<std::int64_t> batches{16, 32, 64};
+  double seconds = 480;
+  DeviceOptions device;
+  CaptureOptions capture{.steps = 12, .warm_up = 5};
+};
+
+/// What became of one model and batch.
+struct Outcome {
+  int written = 0, there = 0, failed = 0, late = 0;
+};
+
+void capture_one(Options& options, const Model& model, std::int64_t batch, Outcome& outcome) {
+  const std::string name = trace_name(model.name, batch, options.device.precision, options.device.layout);
+  const std::filesystem::path file = options.folder / (name + ".yaml");
+  if (std::filesystem::exists(file)) {
+    ++outcome.there;
+    return;
+  }
+  options.capture.name = name;
+  options.capture.batch = batch;
+  options.capture.command =
+      fmt::format("stepcast-gpu capture --model {} --batch {}{} --steps {} --warm-up {}", model.name, batch,
+                  options.device.text(), options.capture.steps, options.capture.warm_up);
+  try {
+    const Trace trace = capture_on_gpu(options.device.read(), model, options.capture);
+    write_atomically(file, to_yaml(trace));
+    fmt::print("{}: {:.4g} ms a step\n", name, 1e3 * median(trace.step_seconds).value);
+    ++outcome.written;
+  } catch (const LimitError& error) {
+    fmt::print("{}: left out: {}\n", name, error.what());
+  } catch (const std::exception& error) {
+    fmt::print("{}: failed: {}\n", name, error.what());
+    ++outcome.failed;
+  }
+  std::fflush(stdout);
+}
+
+/// What does not fit is tried no further; each file is there as a whole or not at all, so a second call goes
+/// on.
+void capture_all(Options& options) {
+  const GpuOptions gpu = options.device.read();
+  free_gpu_memory(gpu.device);
+  check_writable(options.folder);
+  std::vector<std::string> left_out;
+  if (options.models.empty()) options.models = models_for_gpu(left_out);
+  for (const std::string& line : left_out) fmt::print("{}\n", line);
+  Outcome outcome;
+  const double begin = now().wall;
+  for (const std::string& name : options.models) {
+    const Model model = model_of(name);
+    for (const std::int64_t batch : options.batches) {
+      if (now().wall - begin > options.seconds) {
+        ++outcome.late;
+        continue;
+      }
+      capture_one(options, model, batch, outcome);
+    }
+  }
+  fmt::print("written: {}, already there: {}, failed: {}, out of time: {}, in {:.0f} s\n", outcome.written,
+             outcome.there, outcome.failed, outcome.late, now().wall - begin);
+  if (outcome.failed > 0) throw std::runtime_error("capture-all: some captures failed (above)");
+}
+
+}  // namespace
+
+void add_gpu_capture_all(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "capture-all", "Capture every model at several batch sizes, going on where it was interrupted");
+  auto options = std::make_shared<Options>();
+  command->add_option("-o,--output", options->folder, "folder of the traces")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--models", options->models, "these only (default: all in models/)")->delimiter(',');
+  command->add_option("--batches", options->batches, "samples a step")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "start nothing after so long")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  add_device_options(*command, options->device);
+  command->footer("Example: stepcast-gpu capture-all --precision bf16 --layout nhwc -o traces");
+  command->callback([options] { capture_all(*options); });
+}
+
+}  // namespace stepcast

@@ -1,0 +1,121 @@
+#include <cmath>
+
+#include "kernels/cudnn/kinds.hpp"
+#include "kernels/cudnn/rows.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+/// softmax(Q K^T / sqrt(d)) V for every sample and head, with products by cuBLAS over lists of matrices; the
+/// probabilities of the forward pass are kept.
+class Attention final : public CudnnLayer {
+ public:
+  Attention(std::shared_ptr<Device> device, const LayerSite& site)
+      : CudnnLayer(std::move(device), site),
+        tokens_(layer().input.front()),
+        width_(layer().output.back()),
+        size_(width_ / layer().heads),
+        blocks_(batch() * layer().heads),
+        source_(arranged(forward_, input(), Order::row_major)),
+        scores_(scratch({blocks_ * tokens_, tokens_})),
+        probabilities_(scratch({blocks_ * tokens_, tokens_})) {
+    make_output(batched(layer().output));
+    const List s = squares(scores_), p = squares(probabilities_), y = heads(result(), 0, width_);
+    multiply(forward_, {part(source_, 1), true}, {part(source_, 0), false}, s, {tokens_, tokens_, size_},
+             scale());
+    forward_.emplace_back(
+        [this] { softmax_rows(rows(), layer().causal, scores_.data(), probabilities_.data(), stream()); });
+    multiply(forward_, {part(source_, 2), false}, {p, false}, y, {size_, tokens_, tokens_}, 1);
+  }
+
+ private:
+  /// One matrix a block of a sample and head: its start on the device, and the distance of its rows, which
+  /// are columns to cuBLAS.
+  struct List {
+    std::shared_ptr<void> pointers;
+    int stride = 0;
+  };
+  struct Operand {
+    List list;
+    bool transposed = false;
+  };
+  struct Sizes {
+    std::int64_t m, n, k;
+  };
+
+  float scale() const { return 1 / std::sqrt(static_cast<float>(size_)); }
+  Rows rows() const { return {blocks_ * tokens_, tokens_, element()}; }
+
+  List listed(const CudnnTensor& tensor, std::int64_t stride,
+              const std::function<std::int64_t(std::int64_t)>& begin) const {
+    std::vector<void*> starts;
+    for (std::int64_t b = 0; b < blocks_; ++b) {
+      starts.push_back(static_cast<char*>(tensor.data()) +
+                       static_cast<std::size_t>(begin(b)) * bytes_of(element()));
+    }
+    const std::size_t bytes = starts.size() * sizeof(void*);
+    List list{allocate_bytes(bytes, stream()), static_cast<int>(stride)};
+    check(cudaMemcpyAsync(list.pointers.get(), starts.data(), bytes, cudaMemcpyHostToDevice, stream()),
+          "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    return list;
+  }
+  /// Each head's columns, from `first` on, of rows of `stride`.
+  List heads(const CudnnTensor& tensor, std::int64_t first, std::int64_t stride) const {
+    return listed(tensor, stride, [=, this](std::int64_t b) {
+      return b / layer().heads * tokens_ * stride + first + b % layer().heads * size_;
+    });
+  }
+  /// Queries (0), keys (1) or values (2).
+  List part(const CudnnTensor& tensor, std::int64_t which) const {
+    return heads(tensor, which * width_, 3 * width_);
+  }
+  List squares(const CudnnTensor& tensor) const {
+    return listed(tensor, tokens_, [this](std::int64_t b) { return b * tokens_ * tokens_; });
+  }
+
+  /// c = factor a b, column-major as cuBLAS sees it.
+  void multiply(Steps& steps, const Operand& a, const Operand& b, const List& c, const Sizes& s,
+                float factor) {
+    steps.emplace_back([=, this] {
+      const float zero = 0;
+      const auto operation = [](const Operand& one) { return one.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+      const auto list = [](const List& one) { return static_cast<void* const*>(one.pointers.get()); };
+      const auto type = device()->cuda_type();
+      check(cublasGemmBatchedEx(device()->blas.get(), operation(a), operation(b), static_cast<int>(s.m),
+                                static_cast<int>(s.n), static_cast<int>(s.k), &factor, list(a.list), type,
+                                a.list.stride, list(b.list), type, b.list.stride, &zero, list(c), type,
+                                c.stride, static_cast<int>(blocks_), device()->cublas_compute(),
+                                CUBLAS_GEMM_DEFAULT),
+            "cublasGemmBatchedEx");
+    });
+  }
+
+  /// The scores, no longer needed, take the gradient of the probabilities and then their own.
+  void connect() override {
+    if (!wanted()) return;
+    const CudnnTensor dy = output_gradient(backward_data_, Order::row_major);
+    const CudnnTensor dx = make_input_gradient(input().shape(), Order::row_major);
+    dy_ = dy;
+    const List s = squares(scores_), p = squares(probabilities_), d = heads(dy, 0, width_);
+    multiply(backward_data_, {part(source_, 2), true}, {d, false}, s, {tokens_, tokens_, size_}, 1);
+    multiply(backward_data_, {d, false}, {p, true}, part(dx, 2), {size_, tokens_, tokens_}, 1);
+    backward_data_.emplace_back(
+        [this] { softmax_rows_backward(rows(), scale(), probabilities_.data(), scores_.data(), stream()); });
+    multiply(backward_data_, {part(source_, 1), false}, {s, false}, part(dx, 0), {size_, tokens_, tokens_},
+             1);
+    multiply(backward_data_, {part(source_, 0), false}, {s, true}, part(dx, 1), {size_, tokens_, tokens_}, 1);
+  }
+
+  std::int64_t tokens_, width_, size_, blocks_;
+  CudnnTensor source_, scores_, probabilities_;
+  CudnnTensor dy_;  ///< kept, as the lists point into it
+};
+
+}  // namespace
+
+std::unique_ptr<LayerKernel> make_attention(std::shared_ptr<Device> device, const LayerSite& site) {
+  return std::make_unique<Attention>(std::move(device), site);
+}
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,122 @@
+#include "kernels/cudnn/backend.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "kernels/cudnn/kinds.hpp"
+#include "kernels/cudnn/updates.hpp"
+
+namespace stepcast {
+namespace cudnn {
+namespace {
+
+using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Device>, const LayerSite&);
+
+MakeKernel maker(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::convolution:
+      return make_convolution;
+    case LayerKind::dense:
+      return make_dense;
+    case LayerKind::embedding:
+      return make_embedding;
+    case LayerKind::batch_norm:
+      return make_batch_norm;
+    case LayerKind::layer_norm:
+      return make_layer_norm;
+    case LayerKind::relu:
+    case LayerKind::leaky_relu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh:
+    case LayerKind::elu:
+    case LayerKind::gelu:
+      return make_activation;
+    case LayerKind::max_pool:
+    case LayerKind::average_pool:
+      return make_pool;
+    case LayerKind::add:
+      return make_add;
+    case LayerKind::up_sample:
+      return make_up_sample;
+    case LayerKind::reshape:
+      return make_reshape;
+    case LayerKind::dropout:
+      return make_dropout;
+    case LayerKind::lstm:
+    case LayerKind::gru:
+      return make_recurrent;
+    case LayerKind::attention:
+      return make_attention;
+    case LayerKind::softmax_cross_entropy:
+      return make_softmax_loss;
+    case LayerKind::sigmoid_cross_entropy:
+    case LayerKind::mean_squared_error:
+      return make_element_loss;
+    case LayerKind::locally_connected:
+      break;
+  }
+  return nullptr;
+}
+
+class CudnnBackend final : public Backend {
+ public:
+  explicit CudnnBackend(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  std::string library() const override {
+    const std::size_t version = cudnnGetVersion();
+    return fmt::format("cuDNN {}.{}.{}, CUDA {}.{}", version / 10000, version / 100 % 100, version % 100,
+                       CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
+  }
+
+  std::string device() const override { return device_->properties.name; }
+
+  /// fp32, whatever the precision: what a layer reads in another way, it converts, as PyTorch's autocast
+  /// does.
+  std::unique_ptr<Tensor> make_tensor(const Shape& shape) override {
+    const bool nhwc = shape.size() == 4 && device_->options.layout == ImageLayout::nhwc;
+    return std::make_unique<CudnnTensor>(device_, shape, Element::f32,
+                                         nhwc ? Order::channels_last : Order::row_major);
+  }
+
+  std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
+    const Layer& layer = *site.layer;
+    const MakeKernel make = maker(layer.kind);
+    if (make == nullptr) {
+      throw InputError(
+          fmt::format("layer {}: cuDNN has no {} kernel here", layer.name, to_string(layer.kind)));
+    }
+    try {
+      return make(device_, site);
+    } catch (const GpuError& error) {
+      throw InputError(fmt::format("layer {}: {}", layer.name, error.what()));
+    }
+  }
+
+  std::shared_ptr<float> allocate(std::size_t elements) override {
+    const auto memory = allocate_bytes(elements * sizeof(float), device_->stream.get());
+    return {memory, static_cast<float*>(memory.get())};
+  }
+
+  void update(const Optimizer& optimizer, const UpdateArrays& arrays) override {
+    cudnn::update(optimizer, arrays, device_->stream.get());
+  }
+
+  void finish() override { check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize"); }
+
+ private:
+  std::shared_ptr<Device> device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(std::shared_ptr<Device> device) {
+  return std::make_unique<CudnnBackend>(std::move(device));
+}
+
+}  // namespace cudnn
+
+std::unique_ptr<Backend> make_cudnn_backend(const GpuOptions& options) {
+  return cudnn::make_backend(std::make_shared<cudnn::Device>(options));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "core/error.hpp"
+#include "kernels/capture_flags.hpp"
+#include "kernels/cudnn/backend.hpp"
+#include "kernels/cudnn/network_events.hpp"
+#include "kernels/gpu_capture.hpp"
+#include "kernels/gpu_state.hpp"
+#include "kernels/step_timer.hpp"
+#include "models/memory.hpp"
+
+namespace stepcast {
+namespace cudnn {
+namespace {
+
+std::string pci_bus(int device) {
+  std::array<char, 32> name{};
+  check(cudaDeviceGetPCIBusId(name.data(), static_cast<int>(name.size()), device), "cudaDeviceGetPCIBusId");
+  return name.data();
+}
+
+void check_memory(const GpuOptions& gpu, const Model& model, const CaptureOptions& options) {
+  const Bytes needed = training_memory(model, {.batch = options.batch, .workspace = {}}).total();
+  const Bytes there = free_gpu_memory(gpu.device);
+  const double share = gpu.precision == GpuPrecision::f32 || gpu.precision == GpuPrecision::tf32 ? 1 : 0.5;
+  if (share * needed.value <= there.value) return;
+  throw LimitError(
+      fmt::format("capture: {} with batch {} needs {:.3g} GB, {:.3g} GB of the GPU are free; take "
+                  "a smaller batch",
+                  model.name, options.batch, share * needed.value / 1e9, there.value / 1e9));
+}
+
+NetworkOptions network_options(const CaptureOptions& options) {
+  return {.batch = options.batch,
+          .seed = options.seed,
+          .data_seed = options.seed,
+          .optimizer = options.optimizer};
+}
+
+struct PairOfSteps {
+  std::vector<double> passes;
+  double outside = 0;
+};
+
+/// Which of the two comes first alternates, so that a drift of the clocks pulls the ratio both ways.
+std::vector<PairOfSteps> measure(StepEvents& events, const CaptureOptions& options) {
+  std::vector<PairOfSteps> pairs;
+  for (int i = 0; i < options.warm_up; ++i) events.time_outside();
+  const double cost = events.cost_of_event();
+  for (int i = 0; i < options.steps; ++i) {
+    PairOfSteps pair;
+    if (i % 2 == 0) pair.passes = events.time_inside();
+    pair.outside = events.time_outside();
+    if (i % 2 == 1) pair.passes = events.time_inside();
+    for (double& seconds : pair.passes) seconds = std::max(0.0, seconds - cost);
+    pairs.push_back(pair);
+    const double share = (i + 1.0) / options.steps;
+    if (options.progress) options.progress(share, {2 * pair.outside * (options.steps - i - 1)});
+  }
+  return pairs;
+}
+
+void add_samples(const Network& network, const std::vector<PairOfSteps>& pairs, Trace& trace) {
+  for (const Layer& layer : network.model().layers) trace.layers.emplace_back().name = layer.name;
+  const std::vector<PassOfLayer> passes = passes_in_order(network);
+  for (const PairOfSteps& pair : pairs) {
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      samples_of(trace.layers[passes[i].layer], passes[i].pass).seconds.push_back(pair.passes[i]);
+    }
+    trace.step_seconds.push_back(pair.outside);
+  }
+}
+
+void flag(const std::vector<PairOfSteps>& pairs, const CaptureOptions& options, Trace& trace) {
+  std::vector<double> inside, outside;
+  for (const PairOfSteps& pair : pairs) {
+    inside.push_back(std::accumulate(pair.passes.begin(), pair.passes.end(), 0.0));
+    outside.push_back(pair.outside);
+  }
+  flag_difference(inside, outside, options, trace);
+  flag_medians(options, trace);
+}
+
+void add_graph(const std::shared_ptr<Device>& device, Network& network, const CaptureOptions& options,
+               Trace& trace) {
+  try {
+    StepGraph graph(device, network);
+    graph.time();
+    for (int i = 0; i < options.steps; ++i) trace.graph_step_seconds.push_back(graph.time());
+  } catch (const GpuError& error) {
+    trace.notes.push_back(fmt::format("no CUDA graph of the step: {}", error.what()));
+  }
+}
+
+Trace described(const Backend& backend, const GpuOptions& gpu, const Model& model,
+                const CaptureOptions& options) {
+  Trace trace;
+  trace.name = options.name;
+  trace.kind = Trace::Kind::captured;
+  trace.model = model.name;
+  trace.batch = options.batch;
+  trace.precision = to_string(gpu.precision);
+  trace.device = backend.device();
+  trace.library = backend.library();
+  trace.date = today();
+  trace.command = options.command;
+  trace.source =
+      "stepcast-gpu capture: whole training steps on synthetic data on one stream, CUDA events between the "
+      "passes";
+  return trace;
+}
+
+void add_notes(const Device& device, Network& network, const std::string& before, Trace& trace) {
+  trace.notes.push_back("before: " + before);
+  trace.notes.push_back("after: " + gpu_state(pci_bus(device.options.device)));
+  trace.notes.push_back(fmt::format("layout {}, workspace at most {} MiB, of which {:.1f} MiB were used",
+                                    device.options.layout == ImageLayout::nhwc ? "NHWC" : "NCHW",
+                                    device.workspace.bytes >> 20,
+                                    static_cast<double>(device.workspace.most_used) / (1 << 20)));
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) trace.layers[i].notes = network.kernel(i).notes();
+}
+
+}  // namespace
+}  // namespace cudnn
+
+Bytes free_gpu_memory(int device) {
+  cudnn::require_device(device);
+  std::size_t free = 0, all = 0;
+  cudnn::check(cudaSetDevice(device), "cudaSetDevice");
+  cudnn::check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+  return {static_cast<double>(free)};
+}
+
+Trace capture_on_gpu(const GpuOptions& gpu, const Model& model, const CaptureOptions& options) {
+  const auto device = std::make_shared<cudnn::Device>(gpu);
+  cudnn::check_memory(gpu, model, options);
+  const auto backend = cudnn::make_backend(device);
+  Network network(*backend, model, cudnn::network_options(options));
+  cudnn::StepEvents events(device, network);
+  const std::string before = gpu_state(cudnn::pci_bus(gpu.device));
+  const std::vector<cudnn::PairOfSteps> pairs = cudnn::measure(events, options);
+  Trace trace = cudnn::described(*backend, gpu, model, options);
+  cudnn::add_samples(network, pairs, trace);
+  cudnn::flag(pairs, options, trace);
+  cudnn::add_graph(device, network, options, trace);
+  cudnn::add_notes(*device, network, before, trace);
+  return trace;
+}
+
+std::vector<double> time_steps_on_gpu(const GpuOptions& gpu, const Model& model,
+                                      const CaptureOptions& options) {
+  const auto device = std::make_shared<cudnn::Device>(gpu);
+  cudnn::check_memory(gpu, model, options);
+  const auto backend = cudnn::make_backend(device);
+  Network network(*backend, model, cudnn::network_options(options));
+  cudnn::StepEvents events(device, network);
+  for (int i = 0; i < options.warm_up; ++i) events.time_outside();
+  std::vector<double> seconds;
+  for (int i = 0; i < options.steps; ++i) seconds.push_back(events.time_outside());
+  return seconds;
+}
+
+}  // namespace stepcast

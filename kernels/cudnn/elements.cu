@@ -1,0 +1,176 @@
+#include "kernels/cudnn/device_code.cuh"
+#include "kernels/cudnn/elements.hpp"
+#include "kernels/dropout_mask.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+/// 16 bytes, the most that one load of a thread brings.
+template <class T>
+struct alignas(16) Pack {
+  T v[16 / sizeof(T)];
+};
+
+template <class T, int K>
+struct Inputs {
+  const T* at[K];
+};
+
+/// out[i] = f({in[0][i], ...}, i). Arrays are aligned to 16 bytes.
+template <class T, int K, class F>
+__global__ void map_elements(F f, std::int64_t n, Inputs<T, K> in, T* out) {
+  constexpr int kPack = 16 / sizeof(T);
+  const std::int64_t packs = n / kPack;
+  for (std::int64_t i = first_index(); i < packs; i += index_step()) {
+    Pack<T> loaded[K], result;
+    for (int k = 0; k < K; ++k) loaded[k] = reinterpret_cast<const Pack<T>*>(in.at[k])[i];
+    for (int j = 0; j < kPack; ++j) {
+      float values[K];
+      for (int k = 0; k < K; ++k) values[k] = to_float(loaded[k].v[j]);
+      result.v[j] = from_float<T>(f(values, i * kPack + j));
+    }
+    reinterpret_cast<Pack<T>*>(out)[i] = result;
+  }
+  for (std::int64_t i = packs * kPack + first_index(); i < n; i += index_step()) {
+    float values[K];
+    for (int k = 0; k < K; ++k) values[k] = to_float(in.at[k][i]);
+    out[i] = from_float<T>(f(values, i));
+  }
+}
+
+template <int K, class F>
+void map(const F& f, const void* const (&in)[K], void* out, Element element, std::int64_t n,
+         cudaStream_t stream) {
+  if (n == 0) return;
+  with_type(element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    Inputs<T, K> inputs{};
+    for (int k = 0; k < K; ++k) inputs.at[k] = static_cast<const T*>(in[k]);
+    const auto blocks = blocks_for(n * static_cast<std::int64_t>(sizeof(T)) / 16 + 1);
+    map_elements<T, K, F><<<blocks, kThreads, 0, stream>>>(f, n, inputs, static_cast<T*>(out));
+  });
+  check_launch("map_elements");
+}
+
+__device__ float sigmoid(float x) {
+  return 1.f / (1.f + expf(-x));
+}
+
+struct Forward {
+  Activation a;
+  __device__ float operator()(const float* v, std::int64_t) const {
+    const float x = v[0];
+    switch (a.kind) {
+      case LayerKind::sigmoid:
+        return sigmoid(x);
+      case LayerKind::tanh:
+        return tanhf(x);
+      case LayerKind::elu:
+        return x > 0 ? x : a.alpha * expm1f(x);
+      case LayerKind::gelu:
+        return x * normcdff(x);
+      default:
+        return x > 0 ? x : a.alpha * x;
+    }
+  }
+};
+
+/// v: x, dy.
+struct Backward {
+  Activation a;
+  __device__ float operator()(const float* v, std::int64_t) const {
+    const float x = v[0];
+    switch (a.kind) {
+      case LayerKind::sigmoid:
+        return v[1] * sigmoid(x) * (1.f - sigmoid(x));
+      case LayerKind::tanh:
+        return v[1] * (1.f - tanhf(x) * tanhf(x));
+      case LayerKind::elu:
+        return v[1] * (x > 0 ? 1.f : a.alpha * expf(x));
+      case LayerKind::gelu:
+        return v[1] * (normcdff(x) + x * 0.3989422804f * expf(-x * x / 2));  // density of the standard normal
+      default:
+        return v[1] * (x > 0 ? 1.f : a.alpha);
+    }
+  }
+};
+
+struct Sum {
+  __device__ float operator()(const float* v, std::int64_t) const { return v[0] + v[1]; }
+};
+
+struct Drop {
+  DropoutMask mask;
+  __device__ float operator()(const float* v, std::int64_t i) const {
+    return dropout_bits(mask.key, static_cast<std::uint32_t>(i)) < mask.threshold ? 0.f : v[0] * mask.scale;
+  }
+};
+
+template <class T>
+__global__ void element_loss_sum(bool squared, std::int64_t n, const T* x, const float* t, double* loss) {
+  float sum = 0;
+  for (std::int64_t i = first_index(); i < n; i += index_step()) {
+    const float value = to_float(x[i]), difference = value - t[i];
+    sum += squared ? difference * difference : fmaxf(value, 0.f) - value * t[i] + log1pf(expf(-fabsf(value)));
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) atomicAdd(loss, static_cast<double>(sum) / static_cast<double>(n));
+}
+
+template <class T>
+__global__ void element_loss_slope(bool squared, std::int64_t n, const T* x, const float* t, T* dx) {
+  const float scale = (squared ? 2.f : 1.f) / static_cast<float>(n);
+  for (std::int64_t i = first_index(); i < n; i += index_step()) {
+    const float value = to_float(x[i]);
+    dx[i] = from_float<T>(scale * ((squared ? value : sigmoid(value)) - t[i]));
+  }
+}
+
+}  // namespace
+
+void activation_forward(const Activation& activation, const void* x, void* y, Element element,
+                        std::int64_t elements, cudaStream_t stream) {
+  map<1>(Forward{activation}, {x}, y, element, elements, stream);
+}
+
+void activation_backward(const Activation& activation, const void* x, const void* dy, void* dx,
+                         Element element, std::int64_t elements, cudaStream_t stream) {
+  map<2>(Backward{activation}, {x, dy}, dx, element, elements, stream);
+}
+
+void sum(const std::vector<const void*>& terms, void* y, Element element, std::int64_t elements,
+         cudaStream_t stream) {
+  const void* so_far = terms.at(0);
+  for (std::size_t k = 1; k < terms.size(); ++k) {
+    map<2>(Sum{}, {so_far, terms[k]}, y, element, elements, stream);
+    so_far = y;
+  }
+}
+
+void dropout(const DropoutMask& mask, const void* from, void* to, Element element, std::int64_t elements,
+             cudaStream_t stream) {
+  map<1>(Drop{mask}, {from}, to, element, elements, stream);
+}
+
+void element_loss_forward(bool squared, const void* x, const float* targets, double* loss, Element element,
+                          std::int64_t elements, cudaStream_t stream) {
+  check(cudaMemsetAsync(loss, 0, sizeof(double), stream), "cudaMemsetAsync");
+  with_type(element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    element_loss_sum<<<blocks_for(elements), kThreads, 0, stream>>>(squared, elements,
+                                                                    static_cast<const T*>(x), targets, loss);
+  });
+  check_launch("element_loss_sum");
+}
+
+void element_loss_backward(bool squared, const void* x, const float* targets, void* dx, Element element,
+                           std::int64_t elements, cudaStream_t stream) {
+  with_type(element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    element_loss_slope<<<blocks_for(elements), kThreads, 0, stream>>>(
+        squared, elements, static_cast<const T*>(x), targets, static_cast<T*>(dx));
+  });
+  check_launch("element_loss_slope");
+}
+
+}  // namespace stepcast::cudnn

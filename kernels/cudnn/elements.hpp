@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cudnn/element.hpp"
+#include "models/layer.hpp"
+
+/// Kernels that work element by element (elements.cu). All are started on a stream and return at once.
+namespace stepcast::cudnn {
+
+/// relu, leaky_relu, sigmoid, tanh, elu, gelu; alpha is the slope or elu's alpha.
+struct Activation {
+  LayerKind kind{};
+  float alpha = 0;
+};
+void activation_forward(const Activation& activation, const void* x, void* y, Element element,
+                        std::int64_t elements, cudaStream_t stream);
+void activation_backward(const Activation& activation, const void* x, const void* dy, void* dx,
+                         Element element, std::int64_t elements, cudaStream_t stream);
+
+/// y = sum of two or more.
+void sum(const std::vector<const void*>& terms, void* y, Element element, std::int64_t elements,
+         cudaStream_t stream);
+
+/// As kernels/dropout_mask.hpp draws it.
+struct DropoutMask {
+  std::uint32_t key = 0, threshold = 0;
+  float scale = 1;  ///< of what is kept
+};
+void dropout(const DropoutMask& mask, const void* from, void* to, Element element, std::int64_t elements,
+             cudaStream_t stream);
+
+/// mean_squared_error or sigmoid_cross_entropy: mean over all elements into `loss`.
+void element_loss_forward(bool squared, const void* x, const float* targets, double* loss, Element element,
+                          std::int64_t elements, cudaStream_t stream);
+void element_loss_backward(bool squared, const void* x, const float* targets, void* dx, Element element,
+                           std::int64_t elements, cudaStream_t stream);
+
+}  // namespace stepcast::cudnn

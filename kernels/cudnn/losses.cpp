@@ -1,0 +1,104 @@
+#include "kernels/cudnn/elements.hpp"
+#include "kernels/cudnn/kinds.hpp"
+#include "kernels/cudnn/rows.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+/// The mean that a loss leaves on the device; read when somebody asks.
+class LossLayer : public CudnnLayer {
+ public:
+  LossLayer(std::shared_ptr<Device> device, const LayerSite& site, const Shape& target_shape)
+      : CudnnLayer(std::move(device), site),
+        source_(arranged(forward_, input(), Order::row_major)),
+        targets_(this->device(), target_shape, Element::f32),
+        loss_(allocate_bytes(sizeof(double), stream())) {}
+
+  Tensor* targets() override { return &targets_; }
+
+  double loss() const override {
+    double value = 0;
+    check(cudaMemcpyAsync(&value, loss_.get(), sizeof(value), cudaMemcpyDeviceToHost, stream()),
+          "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    return value;
+  }
+
+ protected:
+  const float* target_values() const { return static_cast<const float*>(targets_.data()); }
+  double* loss_value() const { return static_cast<double*>(loss_.get()); }
+
+  CudnnTensor source_, targets_;
+
+ private:
+  std::shared_ptr<void> loss_;
+};
+
+Shape rows_of(const LayerSite& site) {
+  Shape shape = site.inputs.at(0)->shape();
+  shape.back() = 1;
+  return shape;
+}
+
+/// Softmax over the last dimension, then the mean over all rows of -log p[class]. Targets are class indices.
+class SoftmaxLoss final : public LossLayer {
+ public:
+  SoftmaxLoss(std::shared_ptr<Device> device, const LayerSite& site)
+      : LossLayer(std::move(device), site, rows_of(site)) {
+    make_output(source_.shape());
+    forward_.emplace_back([this, p = result().data()] {
+      softmax_loss_forward(rows(), source_.data(), target_values(), p, loss_value(), stream());
+    });
+  }
+
+ private:
+  Rows rows() const {
+    return {static_cast<std::int64_t>(targets_.elements()), source_.shape().back(), element()};
+  }
+
+  void connect() override {
+    if (!wanted()) return;
+    const CudnnTensor dx = make_input_gradient(source_.shape(), Order::row_major);
+    backward_data_.emplace_back([this, dx, p = result().data()] {
+      softmax_loss_backward(rows(), p, target_values(), dx.data(), stream());
+    });
+  }
+};
+
+/// mean_squared_error and sigmoid_cross_entropy.
+class ElementLoss final : public LossLayer {
+ public:
+  ElementLoss(std::shared_ptr<Device> device, const LayerSite& site)
+      : LossLayer(std::move(device), site, site.inputs.at(0)->shape()) {
+    make_output({1});
+    forward_.emplace_back([this] {
+      element_loss_forward(squared(), source_.data(), target_values(), loss_value(), element(), count(),
+                           stream());
+    });
+  }
+
+ private:
+  bool squared() const { return layer().kind == LayerKind::mean_squared_error; }
+  std::int64_t count() const { return static_cast<std::int64_t>(source_.elements()); }
+
+  void connect() override {
+    if (!wanted()) return;
+    const CudnnTensor dx = make_input_gradient(source_.shape(), Order::row_major);
+    backward_data_.emplace_back([this, dx] {
+      element_loss_backward(squared(), source_.data(), target_values(), dx.data(), element(), count(),
+                            stream());
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<LayerKernel> make_softmax_loss(std::shared_ptr<Device> device, const LayerSite& site) {
+  return std::make_unique<SoftmaxLoss>(std::move(device), site);
+}
+
+std::unique_ptr<LayerKernel> make_element_loss(std::shared_ptr<Device> device, const LayerSite& site) {
+  return std::make_unique<ElementLoss>(std::move(device), site);
+}
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,88 @@
+#include "kernels/cudnn/matrix_product.hpp"
+
+#include <algorithm>
+
+namespace stepcast::cudnn {
+namespace {
+
+constexpr float kOne = 1, kZero = 0;
+/// Parameters start at multiples of 64 bytes; the heuristic assumes 256 unless told.
+constexpr std::uint32_t kAlignment = 16;
+
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+/// cuBLASLt's matrices are column-major, so it sees the transposed of a row-major one: {columns, rows}.
+MatrixLayout layout_of(const Matrix& m) {
+  return make_owned<MatrixLayout>(
+      [&](cublasLtMatrixLayout_t* made) {
+        return cublasLtMatrixLayoutCreate(made, m.type, static_cast<std::uint64_t>(m.columns),
+                                          static_cast<std::uint64_t>(m.rows), m.columns);
+      },
+      "cublasLtMatrixLayoutCreate");
+}
+
+template <class Value>
+void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t which, const Value& value) {
+  check(cublasLtMatmulDescSetAttribute(desc, which, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute");
+}
+
+template <class Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t which,
+         const Value& value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, which, &value, sizeof(value)),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+Preference preference_within(std::uint64_t workspace) {
+  auto preference = make_owned<Preference>(cublasLtMatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate");
+  set(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
+  for (const auto which :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(preference.get(), which, kAlignment);
+  }
+  return preference;
+}
+
+cublasOperation_t operation(Transpose transpose) {
+  return transpose == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+}  // namespace
+
+// c = a b of row-major matrices is c^T = b^T a^T of column-major ones: b comes first.
+MatrixProduct::MatrixProduct(std::shared_ptr<Device> device, const ProductShape& shape)
+    : device_(std::move(device)),
+      product_(make_owned<MatmulDesc>(
+          [&](cublasLtMatmulDesc_t* made) {
+            return cublasLtMatmulDescCreate(made, device_->cublas_compute(), CUDA_R_32F);
+          },
+          "cublasLtMatmulDescCreate")),
+      first_(layout_of(shape.b)),
+      second_(layout_of(shape.a)),
+      result_(layout_of(shape.c)) {
+  set(product_.get(), CUBLASLT_MATMUL_DESC_TRANSA, operation(shape.b_transposed));
+  set(product_.get(), CUBLASLT_MATMUL_DESC_TRANSB, operation(shape.a_transposed));
+  if (shape.bias) {
+    set(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set<const void*>(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, device_->workspace.data());  // any
+  }
+  const std::size_t workspace = std::min<std::size_t>(device_->workspace.bytes, std::size_t{64} << 20);
+  const Preference preference = preference_within(workspace);
+  int found = 0;
+  check(cublasLtMatmulAlgoGetHeuristic(device_->lt.get(), product_.get(), first_.get(), second_.get(),
+                                       result_.get(), result_.get(), preference.get(), 1, &chosen_, &found),
+        "cublasLtMatmulAlgoGetHeuristic");
+  if (found == 0) throw GpuError("cublasLtMatmulAlgoGetHeuristic: no algorithm for this product");
+  device_->workspace.use(chosen_.workspaceSize);
+}
+
+void MatrixProduct::run(const void* a, const void* b, void* c, const void* bias) const {
+  if (bias != nullptr) set(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  check(cublasLtMatmul(device_->lt.get(), product_.get(), &kOne, b, first_.get(), a, second_.get(), &kZero, c,
+                       result_.get(), c, result_.get(), &chosen_.algo, device_->workspace.data(),
+                       chosen_.workspaceSize, device_->stream.get()),
+        "cublasLtMatmul");
+}
+
+}  // namespace stepcast::cudnn

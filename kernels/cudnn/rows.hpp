@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cudnn/element.hpp"
+
+/// Kernels over rows of a matrix (rows.cu): the last dimension is contiguous. Started on a stream.
+namespace stepcast::cudnn {
+
+struct Rows {
+  std::int64_t count = 0, length = 0;
+  Element element = Element::f32;
+};
+
+/// p = softmax of each row; `loss` the mean over all rows of -log p[target].
+void softmax_loss_forward(const Rows& rows, const void* x, const float* targets, void* p, double* loss,
+                          cudaStream_t stream);
+/// dx = (p - [class is the target]) / rows.
+void softmax_loss_backward(const Rows& rows, const void* p, const float* targets, void* dx,
+                           cudaStream_t stream);
+
+/// Softmax of each row in place of the scores; causal: row r sees only its first r % length + 1 entries.
+void softmax_rows(const Rows& rows, bool causal, const void* scores, void* p, cudaStream_t stream);
+/// In place: the gradient of p becomes scale x that of the scores.
+void softmax_rows_backward(const Rows& rows, float scale, const void* p, void* gradient, cudaStream_t stream);
+
+/// y = scale (x - mean) / deviation + shift; `mean` and `inverse` (of the deviation) keep a number a row.
+void layer_norm_forward(const Rows& rows, const void* x, const float* scale, const float* shift, void* y,
+                        float* mean, float* inverse, cudaStream_t stream);
+void layer_norm_backward(const Rows& rows, const void* x, const void* dy, const float* scale,
+                         const float* mean, const float* inverse, void* dx, cudaStream_t stream);
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,107 @@
+#include <catch2/catch.hpp>
+
+#include "cases.hpp"
+#include "gpu_or_skip.hpp"
+#include "kernels/cudnn/device.hpp"
+#include "kernels/cudnn/tensor.hpp"
+#include "kernels/cudnn/updates.hpp"
+#include "strategies/arithmetic/half.hpp"
+#include "strategies/arithmetic/one_bit.hpp"
+
+using namespace stepcast;
+using namespace stepcast::test;
+
+namespace {
+
+/// Arrays on the device, uploaded and read back.
+struct OnDevice {
+  std::shared_ptr<cudnn::Device> device = std::make_shared<cudnn::Device>(GpuOptions{});
+  std::vector<std::shared_ptr<void>> memory;
+
+  float* upload(const std::vector<float>& values) {
+    memory.push_back(cudnn::allocate_bytes(values.size() * sizeof(float), device->stream.get()));
+    cudnn::upload(values, static_cast<float*>(memory.back().get()), device->stream.get());
+    return static_cast<float*>(memory.back().get());
+  }
+  std::vector<float> download(const float* from, std::size_t elements) {
+    return cudnn::download(from, elements, device->stream.get());
+  }
+};
+
+void check_near(const std::vector<float>& found, const std::vector<float>& expected, double margin) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(margin));
+}
+
+}  // namespace
+
+TEST_CASE("every optimizer's kernel follows the CPU's over several steps", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  const auto kind = GENERATE(Optimizer::Kind::sgd, Optimizer::Kind::adagrad, Optimizer::Kind::rmsprop,
+                             Optimizer::Kind::adam);
+  const Optimizer optimizer{
+      .kind = kind, .learning_rate = 0.05, .momentum = GENERATE(0.0, 0.9), .decay = 0.99};
+  OnDevice gpu;
+  std::vector<float> value = as_floats(uniform_array(1037, 1)), first(1037), second(1037);
+  float* device_value = gpu.upload(value);
+  float *device_first = gpu.upload(first), *device_second = gpu.upload(second);
+  for (std::uint32_t step = 1; step <= 5; ++step) {
+    const std::vector<float> gradient = as_floats(uniform_array(1037, 10 + step));
+    update_on_cpu(optimizer, {value.data(), gradient.data(), {first.data(), second.data()}, 1037, step});
+    cudnn::update(optimizer, {device_value, gpu.upload(gradient), {device_first, device_second}, 1037, step},
+                  gpu.device->stream.get());
+  }
+  check_near(gpu.download(device_value, 1037), value, 1e-5);
+}
+
+TEST_CASE("one-bit and fp16 compression send and owe what the CPU's do", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  constexpr std::size_t kElements = 1000,
+                        kRows = 300;  // the last column is shorter, no column fills its words
+  const std::vector<float> gradient = as_floats(uniform_array(kElements, 1));
+  std::vector<float> owed = as_floats(uniform_array(kElements, 2)), restored(kElements);
+  OnDevice gpu;
+  float *device_gradient = gpu.upload(gradient), *device_owed = gpu.upload(owed),
+        *back = gpu.upload(restored);
+  const std::vector<float> words(4 * 10), columns(4);
+  const cudnn::OneBitArrays sent{reinterpret_cast<std::uint32_t*>(gpu.upload(words)), gpu.upload(columns),
+                                 gpu.upload(columns)};
+  const cudaStream_t stream = gpu.device->stream.get();
+
+  OneBitGradient bits;
+  quantize_one_bit(gradient, kRows, owed, bits);
+  restore_one_bit(bits, restored);
+  cudnn::quantize_one_bit(device_gradient, kElements, kRows, device_owed, sent, stream);
+  cudnn::restore_one_bit(sent, kElements, kRows, back, stream);
+  check_near(gpu.download(back, kElements), restored, 1e-6);
+  check_near(gpu.download(device_owed, kElements), owed, 1e-6);
+
+  std::vector<std::uint16_t> halves(kElements);
+  to_halves_with_feedback(gradient, owed, halves);
+  from_halves(halves, restored);
+  auto* device_halves = reinterpret_cast<std::uint16_t*>(gpu.upload(std::vector<float>(kElements / 2)));
+  cudnn::to_halves_with_feedback(device_gradient, device_owed, device_halves, kElements, stream);
+  cudnn::from_halves(device_halves, back, kElements, stream);
+  check_near(gpu.download(back, kElements), restored,
+             2e-3);  // one unit of fp16 where the sums differ in a bit
+}
+
+TEST_CASE("a box of elements is packed and unpacked as a halo is", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  OnDevice gpu;
+  std::vector<float> image(2 * 5 * 7);
+  for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i);
+  const float* from = gpu.upload(image);
+  float* packed = gpu.upload(std::vector<float>(2 * 2 * 7));
+  // Rows 3 and 4 of both planes.
+  const cudnn::Move rows{.size = {1, 1, 2, 2, 7},
+                         .from_stride = {0, 0, 35, 7, 1},
+                         .to_stride = {0, 0, 14, 7, 1},
+                         .from_offset = 21};
+  cudnn::move_elements(rows, from, packed, gpu.device->stream.get());
+  const std::vector<float> found = gpu.download(packed, 28);
+  CHECK(found.front() == 21);
+  CHECK(found.at(13) == 34);
+  CHECK(found.at(14) == 56);
+  CHECK(found.back() == 69);
+}

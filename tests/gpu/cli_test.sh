@@ -1,0 +1,55 @@
+#!/bin/bash
+# stepcast-gpu from outside, on a machine with or without a GPU: exit codes and one-line errors.
+# Usage: tests/gpu/cli_test.sh STEPCAST_GPU
+set -u
+program=$(realpath "$1")
+source_folder=$(realpath "$(dirname "$0")/../..")
+export STEPCAST_DATA=$source_folder
+export CUDA_VISIBLE_DEVICES=  # hides a GPU that is there
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+
+failures=0
+fail() {
+  echo "FAILED: $1"
+  head -c 1000 out err
+  failures=$((failures + 1))
+}
+
+# refuses CODE TEXT ARGUMENTS...: nothing on stdout, one line with the text on stderr, within a second of CPU time.
+refuses() {
+  local expected=$1 text=$2 code spent
+  shift 2
+  TIMEFORMAT='%U %S'
+  spent=$({ time timeout 20 "$program" "$@" >out 2>err </dev/null; } 2>&1; echo $? >code)
+  code=$(cat code)
+  [ "$code" -eq "$expected" ] || fail "exit code $code, not $expected: stepcast-gpu $*"
+  [ -s out ] && fail "output beside an error: stepcast-gpu $*"
+  [ "$(wc -l <err)" -eq 1 ] || fail "not one line: stepcast-gpu $*"
+  grep -qF -- "$text" err || fail "no \"$text\": stepcast-gpu $*"
+  awk -v spent="$spent" 'BEGIN { split(spent, t, " "); exit t[1] + t[2] >= 1 }' || fail "took $spent s: stepcast-gpu $*"
+}
+
+# Every command that needs a GPU says that there is none.
+for command in "capture --model small-cnn --batch 8" "capture-all" "check" "probe" "validate"; do
+  refuses 2 "--device cuda:0: " $command
+done
+ls | grep -vE '^(out|err|code)$' && fail "files were left behind"
+
+# The user's mistakes.
+refuses 2 "--device: expected cuda:NUMBER, got \"gpu\"" capture --model small-cnn --batch 8 --device gpu
+refuses 2 "--batch" capture --model small-cnn
+refuses 2 "--batch" capture --model small-cnn --batch 0
+refuses 2 "--precision" capture --model small-cnn --batch 8 --precision f8
+refuses 2 "--layout" capture --model small-cnn --batch 8 --layout nwhc
+refuses 2 "--workspace" capture --model small-cnn --batch 8 --workspace 1
+refuses 2 "--precisions" check --precisions f32,f8
+refuses 2 "subcommand" --nothing
+refuses 2 "none: cannot read" predict --traces none --model small-cnn --batch 8
+refuses 2 "no capture of small-cnn" predict --traces . --model small-cnn --batch 8
+
+"$program" --help >out 2>err || fail "--help"
+"$program" --version >out 2>err && grep -q '^stepcast-gpu 0\.' out || fail "--version"
+
+[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }

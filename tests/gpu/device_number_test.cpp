@@ -1,0 +1,25 @@
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "kernels/gpu.hpp"
+#include "kernels/gpu_capture.hpp"
+
+using namespace stepcast;
+
+TEST_CASE("a device is cuda: and a number", "[gpu][errors]") {
+  CHECK(device_number("cuda:0") == 0);
+  CHECK(device_number("cuda:17") == 17);
+  for (const std::string text :
+       {"", "cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "gpu:0", "cuda:99999"}) {
+    CHECK_THROWS_WITH(device_number(text), "--device: expected cuda:NUMBER, got \"" + text + "\"");
+  }
+}
+
+TEST_CASE("a device that is not there is refused in one line that names it", "[gpu][errors]") {
+  GpuOptions options;
+  options.device = 9999;  // on no machine
+  CHECK_THROWS_AS(make_cudnn_backend(options), InputError);
+  CHECK_THROWS_WITH(make_cudnn_backend(options), Catch::StartsWith("--device cuda:9999: "));
+  CHECK_THROWS_WITH(free_gpu_memory(9999),
+                    Catch::StartsWith("--device cuda:9999: ") && !Catch::Contains("\n"));
+}

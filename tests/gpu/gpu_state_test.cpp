@@ -1,0 +1,18 @@
+#include "kernels/gpu_state.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace stepcast;
+
+TEST_CASE("a program's output arrives whole, its arguments as they are", "[gpu]") {
+  const ProgramOutput plain = output_of({"printf", "%s|", "a b", "$HOME", "*"});
+  CHECK(plain.ran);
+  CHECK(plain.text == "a b|$HOME|*|");
+  const ProgramOutput large = output_of({"head", "-c", "100000", "/dev/zero"});
+  CHECK(large.text.size() == 100000);
+}
+
+TEST_CASE("a program that fails or is not there has not run", "[gpu][errors]") {
+  CHECK_FALSE(output_of({"false"}).ran);
+  CHECK_FALSE(output_of({"no-such-program-anywhere"}).ran);
+}

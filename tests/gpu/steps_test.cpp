@@ -1,0 +1,45 @@
+#include <catch2/catch.hpp>
+
+#include "gpu_or_skip.hpp"
+#include "kernels/network.hpp"
+#include "models/trace_times.hpp"
+#include "networks.hpp"
+
+using namespace stepcast;
+using namespace stepcast::test;
+
+TEST_CASE("training on a separable task brings the loss near zero at every precision", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  const auto precision =
+      GENERATE(GpuPrecision::f32, GpuPrecision::tf32, GpuPrecision::f16, GpuPrecision::bf16);
+  const auto backend = make_cudnn_backend({.precision = precision});
+  Network network(*backend, two_layer_model(4), {.batch = 64, .optimizer = {.learning_rate = 0.1}});
+  const std::vector<float> x = network.input().read();
+  std::vector<float> side;  // of a plane
+  for (std::size_t i = 0; i < x.size(); i += 4) side.push_back(x[i] + x[i + 1] - x[i + 2] > 0 ? 1.f : 0.f);
+  network.kernel(3).targets()->write(side);
+  network.step();
+  const double first = network.loss();
+  for (int i = 0; i < 300; ++i) network.step();
+  CHECK(first > 0.3);
+  CHECK(network.loss() < 0.1);
+}
+
+TEST_CASE("a capture on a GPU has every pass, untouched steps and steps as a graph", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  CaptureOptions options;
+  options.name = "residual-b4-f32-nchw-gpu";
+  options.batch = 4;
+  options.steps = 5;
+  const Trace trace = capture_on_gpu({}, residual_model(), options);
+  REQUIRE(trace.layers.size() == 9);
+  for (const std::size_t convolution : {0, 2}) {
+    CHECK(trace.layers[convolution].forward.seconds.size() == 5);
+    CHECK(trace.layers[convolution].backward_weights.seconds.size() == 5);
+    CHECK_THAT(trace.layers[convolution].notes, Catch::Contains("forward ") && Catch::Contains(" MiB"));
+  }
+  CHECK(trace.layers[0].backward_data.seconds.empty());  // its input is the network's
+  CHECK(trace.step_seconds.size() == 5);
+  CHECK(trace.graph_step_seconds.size() == 5);
+  CHECK(step_time(trace).value > 0);
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Takes apart the few Debian packages that stepcast-gpu is built from into a folder, for a GPU machine that cannot install
+# them: carry the folder there and set CMAKE_PREFIX_PATH=FOLDER/usr. Run it on a Debian 12 of the same processor kind.
+#   tools/gpu-packages.sh FOLDER
+set -euo pipefail
+(($# == 1)) || { echo "gpu-packages: expected one argument, the folder to write to" >&2; exit 2; }
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+apt-get download -qq libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 libcli11-dev librandom123-dev catch2
+for package in *.deb; do dpkg -x "$package" "$folder"; done
+echo "$folder: $(du -sh "$folder" | cut -f1); on the GPU machine: CMAKE_PREFIX_PATH=$folder/usr"

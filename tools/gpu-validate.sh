@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one go, in under 9 minutes on one H100: builds stepcast-gpu, runs the GPU tests, measures
+# the device, captures all models, forecasts steps at batch sizes that were not captured, runs them, compares, and sets
+# ResNet-50's throughput beside PyTorch's where python3 has torch and torchvision.
+#   tools/gpu-validate.sh OUT_DIR
+# Stages that are done are not done again: call it again to go on. A stage that fails does not stop the others; the log of
+# each is OUT_DIR/logs/STAGE.log, and the last line says how many failed. Exit codes: 0 all well, 2 no GPU or bad usage, 1.
+# Environment: SECONDS_IN_ALL (540), BATCHES (16,32,64), NEW_BATCHES (24,48), STEPCAST_GPU (a program that is built already),
+# CMAKE_PREFIX_PATH, CUDNN_ROOT, NCCL_ROOT (libraries in other places: tools/gpu-packages.sh, PyTorch's own).
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+complain() {
+  echo "gpu-validate: $1" >&2
+  exit 2
+}
+
+(($# >= 1)) || complain "expected one argument, the folder to write to"
+if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null && ! nvidia-smi -L >/dev/null 2>&1; then
+  complain "there is no GPU here: no /dev/nvidia0, and nvidia-smi lists none"
+fi
+
+out=$1
+mkdir -p "$out"/{logs,done,traces,validation}
+out=$(cd "$out" && pwd)
+export STEPCAST_DATA=$root
+budget=${SECONDS_IN_ALL:-540}
+batches=${BATCHES:-16,32,64}
+new_batches=${NEW_BATCHES:-24,48}
+program=${STEPCAST_GPU:-$root/build/gpu/stepcast-gpu}
+throughput_batch=64
+failed=()
+SECONDS=0
+
+# stage NAME LIMIT COMMAND...: runs it once, for at most LIMIT seconds and what is left of all.
+stage() {
+  local name=$1 limit=$2 left=$((budget - SECONDS)) code=0
+  shift 2
+  [[ -e $out/done/$name ]] && { echo "$name: done before"; return; }
+  if ((left < 5)); then
+    echo "$name: out of time; call again to go on"
+    failed+=("$name")
+    return
+  fi
+  ((limit < left)) || limit=$left
+  local begin=$SECONDS
+  timeout "$limit" bash "$root/tools/gpu-validate.sh" "$out" "$@" >"$out/logs/$name.log" 2>&1 || code=$?
+  if ((code == 0)); then
+    touch "$out/done/$name"
+    echo "$name: done in $((SECONDS - begin)) s"
+  else
+    failed+=("$name")
+    echo "$name: FAILED with $code after $((SECONDS - begin)) s: $(tail -n 1 "$out/logs/$name.log")"
+  fi
+}
+
+build() {
+  [[ -n ${STEPCAST_GPU:-} ]] && return
+  local more=()
+  [[ -n ${CUDNN_ROOT:-} ]] && more+=("-DCUDNN_ROOT=$CUDNN_ROOT")
+  [[ -n ${NCCL_ROOT:-} ]] && more+=("-DNCCL_ROOT=$NCCL_ROOT")
+  cd "$root"
+  cmake --preset gpu -DSTEPCAST_CUDA_ARCHITECTURES=native "${more[@]}"
+  cmake --build --preset gpu
+}
+
+run_tests() {
+  cd "$root"
+  [[ -e build/gpu/tests/gpu/gpu_device_tests ]] || { echo "no tests were built (Catch2 is missing)"; return 1; }
+  ctest --test-dir build/gpu -L gpu --output-on-failure | tee "$out/tests.txt"
+  ! grep -q Skipped "$out/tests.txt"
+}
+
+# PRECISION and LAYOUT that go together: plain fp32 as most run it, tensor cores with channels innermost.
+pairs=("f32 nchw" "tf32 nhwc" "bf16 nhwc")
+
+capture() {  # PRECISION LAYOUT SECONDS
+  "$program" capture-all --precision "$1" --layout "$2" --batches "$batches" --seconds "$3" -o "$out/traces"
+}
+
+validate() {  # PRECISION LAYOUT SECONDS
+  "$program" validate --precision "$1" --layout "$2" --traces "$out/traces" --batches "$new_batches" --seconds "$3" \
+    -o "$out/validation"
+}
+
+# Median of the steps without events inside, of a trace.
+median_step() {
+  sed -n 's/^step_seconds: \[\(.*\)\]$/\1/p' "$1" | tr -d ' ' | tr ',' '\n' | sort -g | awk '{ v[NR] = $1 } END {
+    if (NR == 0) exit 1; print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+
+compare_with_torch() {
+  python3 "$root/tools/gpu-resnet50.py" --batch "$throughput_batch" >"$out/torch.csv"
+  {
+    echo "precision,layout,batch,stepcast_images_per_second,torch_images_per_second,ratio"
+    tail -n +2 "$out/torch.csv" | while IFS=, read -r precision layout batch _ rate; do
+      trace=$out/traces/resnet50-b$batch-$precision-$layout-gpu.yaml
+      [[ -e $trace ]] || { echo "no $trace" >&2; continue; }
+      awk -v p="$precision" -v l="$layout" -v b="$batch" -v s="$(median_step "$trace")" -v r="$rate" \
+        'BEGIN { printf "%s,%s,%d,%.1f,%.1f,%.3f\n", p, l, b, b / s, r, b / s / r }'
+    done
+  } >"$out/throughput.csv"
+  cat "$out/throughput.csv"
+  awk -F, 'NR > 1 && $6 < 0.9 { print "below 0.9 of PyTorch: " $0; bad = 1 } END { exit NR < 2 || bad }' "$out/throughput.csv"
+}
+
+plot() {
+  cat "$out"/validation/measured-*.csv | awk -F, '$1 != "model"' >"$out/validation/points.csv"
+  gnuplot <<END
+set terminal svg size 640,640
+set output "$out/validation/scatter.svg"
+set datafile separator ","
+set logscale xy
+set xlabel "measured step [ms]"
+set ylabel "predicted step [ms]"
+set key left
+plot x title "equal", "$out/validation/points.csv" using (1e3*\$6):(1e3*\$5) with points pt 7 title "model and batch"
+END
+}
+
+summarize() {
+  {
+    date -u +%F
+    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || true
+    echo "traces: $(find "$out/traces" -name '*.yaml' | wc -l), of them with flags: $(grep -l '^flags:' "$out"/traces/*.yaml 2>/dev/null | wc -l)"
+    awk -F, 'FNR > 1 { e = $7 < 0 ? -$7 : $7; n++; if (e > 0.03) far++; if (e > worst) worst = e }
+      END { printf "points: %d, outside 3 %%: %d, worst: %.1f %%\n", n, far, 100 * worst }' "$out"/validation/measured-*.csv || true
+    cat "$out/throughput.csv" 2>/dev/null || echo "no comparison with PyTorch"
+  } | tee "$out/summary.txt"
+}
+
+# With more arguments: one stage, in a process of its own that a limit of time can end.
+if (($# > 1)); then
+  set -x
+  "${@:2}"
+  exit
+fi
+
+stage build 240 build
+stage tests 120 run_tests
+stage check 60 "$program" check
+stage probe 60 "$program" probe --precision tf32 --layout nhwc -o "$out/gpu-probes.yaml"
+for pair in "${pairs[@]}"; do
+  stage "capture-${pair% *}" 100 capture $pair 80
+done
+for pair in "${pairs[@]}"; do
+  stage "validate-${pair% *}" 70 validate $pair 60
+done
+if python3 -c 'import torch, torchvision' 2>/dev/null; then
+  stage torch 90 compare_with_torch
+else
+  echo "torch: python3 has no torch and torchvision here; nothing to compare with"
+fi
+if command -v gnuplot >/dev/null; then stage plot 20 plot; else echo "plot: gnuplot is not there"; fi
+summarize
+if ((${#failed[@]} > 0)); then
+  echo "${#failed[@]} stages failed: ${failed[*]}"
+  exit 1
+fi
