@@ -46,7 +46,7 @@ std::vector<std::string> gpu_arguments(const Options& options) {
 }
 
 void capture_to_file(Options& options) {
-  if (options.device != "cpu") run_gpu_capture(gpu_arguments(options));
+  if (options.device != "cpu") run_gpu_program(options.device, gpu_arguments(options));
   if (options.precision != "f32" || options.layout != "nchw") {
     throw InputError("--precision and --layout: for --device cuda:NUMBER; on the CPU everything is f32");
   }

@@ -11,11 +11,10 @@
 
 namespace stepcast {
 
-void run_gpu_capture(const std::vector<std::string>& arguments) {
+void run_gpu_program(const std::string& device, const std::vector<std::string>& arguments) {
   const std::string missing = STEPCAST_GPU_MISSING;
   if (!missing.empty()) {
-    throw InputError(
-        fmt::format("--device: this build has no GPU part: missing when it was configured: {}", missing));
+    throw InputError(fmt::format("--device {}: this build has no GPU part: {}", device, missing));
   }
   const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "stepcast-gpu";
   std::vector<std::string> words{program.string()};
@@ -24,7 +23,8 @@ void run_gpu_capture(const std::vector<std::string>& arguments) {
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   execv(pointers[0], pointers.data());
-  throw InputError(fmt::format("--device: cannot start {}: {}", program.string(), std::strerror(errno)));
+  throw InputError(
+      fmt::format("--device {}: cannot start {}: {}", device, program.string(), std::strerror(errno)));
 }
 
 }  // namespace stepcast

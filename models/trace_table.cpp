@@ -66,6 +66,10 @@ std::string totals(const Trace& trace, std::size_t width) {
     text += fmt::format("untimed steps    {:.6g} ms, {} of them; the layers sum to {:+.2f} % of that\n",
                         whole * 1e3, trace.step_seconds.size(), 100 * (step / whole - 1));
   }
+  if (!trace.graph_step_seconds.empty()) {
+    text += fmt::format("as a CUDA graph  {:.6g} ms, {} of them\n",
+                        median(trace.graph_step_seconds).value * 1e3, trace.graph_step_seconds.size());
+  }
   return text;
 }
 
@@ -88,6 +92,7 @@ std::string trace_table(const Trace& trace, const Model* model) {
   }
   text += totals(trace, width);
   for (const std::string& flag : trace.flags) text += fmt::format("flag             {}\n", flag);
+  for (const std::string& note : trace.notes) text += fmt::format("note             {}\n", note);
   return text;
 }
 

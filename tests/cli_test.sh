@@ -76,6 +76,8 @@ done
 prints "stepcast 0." --version
 
 # The user's mistakes.
+refuses 2 "--precision and --layout: for --device cuda:NUMBER" capture --model small-cnn --batch 8 --precision bf16
+CUDA_VISIBLE_DEVICES='' refuses 2 "--device" capture --model small-cnn --batch 8 --device cuda:0  # no GPU, or no such build
 refuses 2 'no command "rnu"; did you mean "run"?' rnu
 refuses 2 'no command "mdoel"; did you mean "model"?' show mdoel
 refuses 2 'A subcommand is required'

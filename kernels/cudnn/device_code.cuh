@@ -72,6 +72,13 @@ __device__ inline std::int64_t index_step() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
+/// Takes the last coordinate off a linear index.
+__device__ inline std::int64_t take(std::int64_t& index, std::int64_t size) {
+  const std::int64_t rest = index / size, coordinate = index - rest * size;
+  index = rest;
+  return coordinate;
+}
+
 /// After every launch: whether it could be started.
 inline void check_launch(const char* kernel) {
   check(cudaGetLastError(), kernel);
