@@ -29,7 +29,7 @@ struct CaptureOptions {
       0.03;          ///< a step whose wall and CPU time per thread differ by more is dropped and made again
   int attempts = 4;  ///< steps made at most, as a multiple of `steps`
   /// Ranks that capture together: what they exchange in each step, so that it leaves caches as training will.
-  Exchange exchange;
+  Exchange exchange = {};
   /// The greatest of all ranks' figures, so that all drop the same steps.
   std::function<double(double)> worst = [](double own) { return own; };
   /// Called after each step with the share done and the time left; what it throws ends the capture.
