@@ -2,18 +2,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <map>
 
 #include "commands/commands.hpp"
 #include "commands/predict_real.hpp"
 #include "commands/signals.hpp"
+#include "commands/validation_plots.hpp"
 #include "core/error.hpp"
 #include "kernels/processor.hpp"
 #include "report/atomic_file.hpp"
 #include "report/csv.hpp"
 #include "report/human.hpp"
 #include "report/json_lines.hpp"
-#include "report/plot_scatter.hpp"
 #include "report/sha256.hpp"
 #include "report/table.hpp"
 #include "validate/cluster_guard.hpp"
@@ -71,21 +70,6 @@ void freeze(const Results& predicted, const std::filesystem::path& folder) {
   std::fflush(stdout);
 }
 
-void plot(const std::vector<Outcome>& outcomes, const std::string& name,
-          const std::filesystem::path& folder) {
-  ScatterPlot plot;
-  plot.title = name + ": predicted against measured";
-  std::map<std::string, ScatterSeries> series;
-  for (const Outcome& one : outcomes) {
-    series[one.strategy].name = one.strategy;
-    series[one.strategy].points.emplace_back(1e3 * one.measured, 1e3 * one.predicted);
-  }
-  for (auto& [strategy, own] : series) plot.series.push_back(std::move(own));
-  const auto script = scatter_script(plot);
-  if (!script) return;
-  if (const auto complaint = draw_plot(folder, "scatter", *script)) fmt::print("{}\n", *complaint);
-}
-
 /// What was learned, if anything was.
 void report_learning(const Results& predicted, const std::filesystem::path& folder) {
   const auto file = folder / "learning.jsonl";
@@ -111,7 +95,7 @@ void report(const Options& options, const Validation& validation, const Results&
   for (const std::string& line : summary_lines(outcomes)) fmt::print("{}\n", line);
   if (options.validation.accept_disturbed)
     fmt::print("the machine was not quiet: disturbed runs count (--accept-disturbed)\n");
-  plot(outcomes, validation.scenario.name, folder);
+  plot_validation(outcomes, validation.scenario.name, folder);
   report_learning(predicted, folder);
   fmt::print("written: {}\n", folder.string());
 }

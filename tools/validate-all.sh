@@ -19,7 +19,7 @@ run() {
   shift 2
   echo "== $name: $scenario $*"
   "$stepcast" validate "$root/scenarios/validate/$scenario.yaml" -o "$work/$name" --repeats "$repeats" "${more[@]}" "$@"
-  for file in measured.csv samples.csv predicted.csv predicted.sha256 scatter.svg; do
+  for file in measured.csv samples.csv predicted.csv predicted.sha256 scatter.svg breakdown.svg; do
     if [[ -e $work/$name/$file ]]; then cp "$work/$name/$file" "$data/$name-$file"; fi
   done
 }

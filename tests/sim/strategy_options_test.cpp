@@ -103,8 +103,8 @@ TEST_CASE("bad options of elastic averaging and energy matching are refused with
           "[sim][errors]") {
   refused(kDense, "kind: elastic_averaging, server: colocated",
           {{"period", "-4", integer("1 to 1000000", "-4")},
-           {"elastic_force", "1.5", number("1e-09 to 1", "1.5")},
-           {"elastic_force", "0", number("1e-09 to 1", "0")},
+           {"elastic_force", "1.5", number("0 to 1", "1.5")},
+           {"elastic_force", "-1", number("0 to 1", "-1")},
            {"local_arrays", "-1", number("0 to 1000", "-1")}});
   refused(kDense, "kind: gradient_energy_matching, server: colocated",
           {{"period", "0", integer("1 to 1000000", "0")},
