@@ -81,28 +81,15 @@ rows() {
 }
 
 table=$(mktemp)
-new=$(mktemp)
-trap 'rm -f "$table" "$new"' EXIT
+short=$(mktemp)
+trap 'rm -f "$table" "$short"' EXIT
 {
   echo "| scenario | point | column | kind | forecast: median (5 % to 95 %) | published | inside | error | error of ideal scaling |"
   echo "|---|---|---|---|---|---|---|---|---|"
   rows "${files[@]}"
 } >"$table"
 
-# Puts a file into the marked block of a document.
-fill() {  # DOCUMENT TABLE
-  awk -v table="$2" '
-    /^<!-- table: published -->$/ { print; while ((getline line < table) > 0) print line; skip = 1; ++found; next }
-    /^<!-- \/table -->$/ { skip = 0 }
-    !skip { print }
-    END { if (found != 1 || skip) { print "readme-table: " FILENAME " lacks the marked block" > "/dev/stderr"; exit 1 } }
-  ' "$1" >"$new"
-  cat "$new" >"$1"
-}
-
-fill docs/forecasts.md "$table"
-short=$(mktemp)
+tools/fill-table.sh docs/forecasts.md published "$table"
 awk 'NR <= 2 || /\| predicted \|/ || !/^\|/' "$table" >"$short"
-fill README.md "$short"
-rm "$short"
+tools/fill-table.sh README.md published "$short"
 echo "docs/forecasts.md: $(($(wc -l <"$table") - 4)) rows from ${#files[@]} files; README.md: those that are predicted"

@@ -34,18 +34,11 @@ rows() {
 }
 
 table=$(mktemp)
-new=$(mktemp)
-trap 'rm -f "$table" "$new"' EXIT
+trap 'rm -f "$table"' EXIT
 {
   echo "| run | strategy | points | mean error, absolute | mean error | largest | half the 95 % interval of the measurement, mean |"
   echo "|---|---|---|---|---|---|---|"
   rows "${files[@]}"
 } >"$table"
-awk -v table="$table" '
-  /^<!-- table: measured -->$/ { print; while ((getline line < table) > 0) print line; skip = 1; ++found; next }
-  /^<!-- \/table -->$/ { skip = 0 }
-  !skip { print }
-  END { if (found != 1 || skip) { print "validation-table: docs/validation.md lacks the marked block" > "/dev/stderr"; exit 1 } }
-' docs/validation.md >"$new"
-cat "$new" >docs/validation.md
+tools/fill-table.sh docs/validation.md measured "$table"
 echo "docs/validation.md: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
