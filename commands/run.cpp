@@ -12,6 +12,7 @@
 #include "commands/commands.hpp"
 #include "commands/limits.hpp"
 #include "commands/outputs.hpp"
+#include "commands/time_estimate.hpp"
 #include "commands/time_limit.hpp"
 #include "commands/timeline.hpp"
 #include "commands/version.hpp"
@@ -145,7 +146,8 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
   check_limits(size, options);
   check_time(largest, options);
   if (options.dry_run) {
-    fmt::print("{}\n", to_string(size, scenario.name));
+    const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
+    fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
     return {};
   }
   const auto folder = folder_of(scenario, options);

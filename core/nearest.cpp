@@ -34,6 +34,10 @@ std::string nearest_word(std::string_view text, const std::vector<std::string>& 
       best = word;
     }
   }
+  if (best.empty() && text.size() > 2) {
+    const auto begun = std::ranges::find_if(words, [&](const auto& word) { return word.starts_with(text); });
+    if (begun != words.end()) best = *begun;
+  }
   return best;
 }
 

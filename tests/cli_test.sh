@@ -123,6 +123,9 @@ refuses 2 'tiny.yaml/results: cannot write here' run tiny.yaml -o tiny.yaml/resu
 
 # Nothing that failed so far, and no dry run, leaves anything behind.
 prints '2 points, 8 simulations' run tiny.yaml --dry-run -o dry
+prints 'of processor time, ' run tiny.yaml --dry-run -o dry
+grep -qE ', some [0-9.]+ (ms|s) of processor time, [0-9.]+ (ms|s) with 3 processes$' \
+  <("$stepcast" run tiny.yaml --dry-run -j 3) || fail "--dry-run says no time"
 left=$(ls | grep -vxE 'out|err|tiny.yaml|typo.yaml')
 [ -z "$left" ] || fail "left behind: $left"
 
