@@ -5,6 +5,8 @@
 #include <set>
 
 #include "strategies/communicator.hpp"
+#include "tests/platforms/routes.hpp"
+#include "tests/platforms/shapes.hpp"
 
 using namespace stepcast;
 
@@ -19,6 +21,16 @@ Platform small() {
 }
 
 using Devices = std::vector<int>;
+
+/// Cables of the fabric between neighbours of a ring over all devices, in the mean.
+double mean_hops(const Platform& platform, PlacementRule rule) {
+  const Topology topology(platform);
+  const Devices ring = place_workers(platform, platform.devices(), rule, 3);
+  double hops = 0;
+  for (std::size_t i = 0; i < ring.size(); ++i)
+    hops += static_cast<double>(route_between(topology, ring[i], ring[(i + 1) % ring.size()]).size()) - 4;
+  return hops / static_cast<double>(ring.size());  // beside device and NIC at both ends
+}
 
 }  // namespace
 
@@ -65,4 +77,29 @@ TEST_CASE("random placement is decided by the seed and keeps the ranks of a node
     CHECK(std::set<int>(nodes.begin(), nodes.end()).size() == nodes.size());
   }
   CHECK(placements.size() >= 18);
+}
+
+TEST_CASE("on a torus neighbours are one hop apart packed, and a quarter of each ring apart at random",
+          "[scenarios]") {
+  const Link cable{{4e9}, {1e-7}};
+  const Platform platform = platform_of(16 * 16 * 8, TorusShape{{16, 16, 8}, {cable, cable, cable}, 1});
+  // Along x; one step of y at the end of each row, one of z at the end of each plane.
+  const double turns = 2048 + 128 + 8;
+  CHECK(mean_hops(platform, PlacementRule::packed) == Approx(turns / 2048));
+  CHECK(mean_hops(platform, PlacementRule::spread) == Approx(turns / 2048));  // one device a node
+  CHECK(mean_hops(platform, PlacementRule::random) == Approx(4 + 4 + 2).epsilon(0.02));
+}
+
+TEST_CASE("on a dragonfly packed neighbours share a router, random ones cross a global cable",
+          "[scenarios]") {
+  DragonflyShape shape;
+  shape.groups = 8;
+  shape.cables_per_group_pair = 4;
+  shape.chassis_cable = shape.group_cable = shape.global_cable = {{4e9}, {1e-7}};
+  const Platform platform = platform_of(8 * 6 * 16 * 4, shape);
+  CHECK(mean_hops(platform, PlacementRule::packed) < 0.35);  // three of four stay at their router
+  // A global cable for 7 of 8, and at most two hops in each of the two groups.
+  const double random = mean_hops(platform, PlacementRule::random);
+  CHECK(random > 7.0 / 8 * (1 + 2));
+  CHECK(random < 5);
 }
