@@ -1,5 +1,6 @@
 #include "strategies/block.hpp"
 
+#include <cmath>
 #include <deque>
 
 #include "strategies/block_balance.hpp"
@@ -34,6 +35,13 @@ std::deque<Pending> first_splits(Worker& worker, const BlockTraining& options) {
 }
 
 }  // namespace
+
+int validations_after(const BlockTraining& options, int block) {
+  if (options.validation_every == 0) return 1;
+  const double before = std::floor(block * options.block_samples / options.validation_every);
+  return static_cast<int>(std::floor((block + 1) * options.block_samples / options.validation_every) -
+                          before);
+}
 
 Program block_training(Worker& worker, const BlockTraining& options, int role) {
   const Workload& workload = worker.workload();
@@ -76,12 +84,15 @@ Program block_training(Worker& worker, const BlockTraining& options, int role) {
 
     if (several) {
       co_await worker.pause(options.aggregation_overhead);
+      if (options.quantize.duration.value > 0) co_await worker.local(options.quantize);
       for (const int part : options.gather) co_await worker.collective(part);
+      if (options.restore.duration.value > 0) co_await worker.local(options.restore);
       co_await worker.local(options.filter_work);
       for (const int part : options.spread) co_await worker.collective(part);
     }
     worker.mark("aggregate");
-    co_await worker.local(options.validation_work);
+    for (int due = validations_after(options, block); due > 0; --due)
+      co_await worker.local(options.validation_work);
     worker.mark("validate");
     worker.end_step();
   }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "strategies/arithmetic/block_momentum.hpp"
+#include "strategies/compression.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/training_options.hpp"
 #include "strategies/worker.hpp"
@@ -30,12 +31,15 @@ struct BlockTraining {
   bool balanced = false;         ///< the master deals mini-batches out by the speed of the block before
 
   // Filled in by the plan.
-  Bytes split;                ///< read from storage for a block
-  std::vector<int> gather;    ///< collectives before the filter, one after the other
-  std::vector<int> spread;    ///< and after it
-  LocalWork filter_work;      ///< of the master, or of everyone
-  LocalWork validation_work;  ///< of a replica: its share of the validation, spread evenly over blocks
-  Seconds split_seconds;      ///< of the layers alone, without noise
+  Bytes split;                  ///< read from storage for a block
+  std::vector<int> gather;      ///< collectives before the filter, one after the other
+  std::vector<int> spread;      ///< and after it
+  LocalWork filter_work;        ///< of the master, or of everyone
+  LocalWork quantize, restore;  ///< of an update that is compressed: before and after `gather`
+  LocalWork validation_work;    ///< of a replica: its share of a validation, or of what a block pays of it
+  double block_samples = 0;     ///< of all replicas together
+  double validation_every = 0;  ///< samples trained between two validations; 0: every block pays its share
+  Seconds split_seconds;        ///< of the layers alone, without noise
   int replicas = 1;
 };
 
@@ -43,6 +47,9 @@ struct BlockTraining {
 /// which is also kept as the `center` that the next block starts from.
 Arithmetic average_arithmetic(int replicas);
 Arithmetic filter_arithmetic(const BlockFilter& filter, int replicas);
+
+/// Validations that fall due by the end of a block (from 0), having not been due before it.
+int validations_after(const BlockTraining& options, int block);
 
 /// Source: K. Chen, Q. Huo, "Scalable training of deep learning machines by incremental block training with
 /// intra-block parallel optimization and blockwise model-update filtering", ICASSP 2016; A. Douillard et al.,
@@ -53,6 +60,7 @@ Program block_training(Worker& worker, const BlockTraining& options, int role);
 struct BlockValidation {
   double samples = 0, every = 0;  ///< of the validation set; of training between two validations
   double compute_factor = 1;      ///< on the layers' forward times
+  bool spread = true;  ///< every block pays its share; false: whole, after the block that reaches it
 };
 
 /// What block_plan makes a plan of, beside the workload (whose buckets are those of the sums inside a
@@ -63,14 +71,18 @@ struct BlockSetup {
   Aggregation aggregation{};
   CommunicationOptions communication;  ///< of sums inside a replica, and of Aggregation::all_reduce
   int workers_per_replica = 1;
-  Bytes parameters;       ///< of the model
-  Seconds array_seconds;  ///< the filter's time for an array of all parameters, read or written
+  GradientCompression compression;  ///< of blocks' updates
+  Bytes parameters;                 ///< of the model
+  Seconds array_seconds;            ///< the filter's time for an array of all parameters, read or written
   BlockValidation validation;
   double batch = 1;          ///< samples a mini-batch of one worker
   double epoch_samples = 0;  ///< of a sweep; 0: not given
 };
 
 /// @throws std::invalid_argument if workers_per_replica does not divide the workers
+/// The options' times, from the layers'.
+void add_block_work(const Workload& workload, BlockSetup& setup);
+
 Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload workload, BlockSetup setup);
 
 /// `strategy: {kind: model_averaging}`, `bmuf` and `diloco`

@@ -13,11 +13,12 @@ const std::vector<std::string> kBlockKeys{"mini_batches",     "aggregation", "ag
                                           "load_balancing",   "bucket",      "workers_per_replica"};
 
 BlockValidation read_validation(const YamlValue& value) {
-  const YamlMap map = value.map({"samples", "every", "compute_factor"});
+  const YamlMap map = value.map({"samples", "every", "compute_factor", "spread"});
   BlockValidation validation;
   validation.samples = map.at("samples", "a number of samples >= 1").number(1);
   validation.every = map.at("every", "a number of samples >= 1").number(1);
   if (const auto factor = map.maybe("compute_factor")) validation.compute_factor = factor->number(1e-6, 1e6);
+  if (const auto spread = map.maybe("spread")) validation.spread = spread->boolean();
   return validation;
 }
 
@@ -54,6 +55,15 @@ void read_training(const YamlMap& map, BlockSetup& setup) {
   if (const auto validation = map.maybe("validation")) setup.validation = read_validation(*validation);
 }
 
+/// Arrays of all parameters that the fullest device keeps beside training: W and D of the filter (W alone,
+/// where updates are compressed and only averaged), and what is owed to the next block.
+double held_arrays(const BlockSetup& setup) {
+  const Compression kind = setup.compression.kind;
+  const int filter = setup.filters ? 2 : kind == Compression::none ? 0 : 1;
+  const int owed = kind == Compression::one_bit || kind == Compression::top_k ? 1 : 0;
+  return static_cast<double>(filter + owed) / setup.workers_per_replica;
+}
+
 Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<BlockFilter>& filter) {
   const TrainingOptions common = read_training_options(map);
   BlockSetup setup;
@@ -65,6 +75,13 @@ Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<
   setup.training.prefetch = setting.prefetch;
   setup.training.step_overhead = common.step_overhead;
   setup.communication = read_communication(map);
+  setup.compression = read_compression_options(map, setting);
+  const bool compressed = setup.compression.kind != Compression::none;
+  if (compressed && setup.aggregation != Aggregation::all_reduce)
+    map.at("compression")
+        .refuse(
+            "on its way through a master an update would be restored and quantized again at every hop; "
+            "choose aggregation: all_reduce");
   setup.parameters = {parameter_bytes(setting.model)};
   setup.epoch_samples = setting.epoch_samples;
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), 1);
@@ -80,10 +97,14 @@ Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<
   if (const auto rate = map.maybe("filter_bandwidth"))
     setup.array_seconds = setup.parameters / rate->bytes_per_second();
 
+  const double held = held_arrays(setup);
+  const std::string doubt = setup.compression.flag;
   Plan plan = block_plan(setting.platform, setting.devices, std::move(workload), std::move(setup));
   plan.trace_kind = source.trace_kind;
   plan.flags = source.flags;
+  if (!doubt.empty()) plan.flags.push_back(doubt);
   if (common.mixed) plan.no_arithmetic = "precision: mixed";
+  if (compressed) plan.simulated_only = "compressed updates are simulated only";
   plan.compute_slowdown = common.compute_slowdown;
   plan.load_data = setting.sample_size.value > 0;
   plan.batch_per_worker = batch;
@@ -91,12 +112,15 @@ Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<
   memory.batch = batch;
   if (common.mixed) memory.precision = MemoryOptions::Precision::mixed;
   plan.memory = training_memory(setting.model, memory);
+  plan.memory.gradients =
+      plan.memory.gradients + held * 4 * static_cast<double>(trainable_parameters(setting.model)) * Bytes{1};
   plan.fits = fits(plan.memory, setting.device);
+  plan.why_not = why_not(plan.memory, setting.device);
   return plan;
 }
 
 YamlMap block_map(const YamlValue& value, const std::vector<std::string>& own) {
-  return value.map(joined_keys({training_keys(), communication_keys(), kBlockKeys, own}));
+  return value.map(joined_keys({training_keys(), communication_keys(), compression_keys(), kBlockKeys, own}));
 }
 
 double read_momentum(const YamlValue& value) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 #include "strategies/block.hpp"
@@ -45,6 +44,7 @@ void add_aggregation(Plan& plan, const Platform& platform, BlockSetup& setup) {
   apply(setup.communication, plan.communicators.back());
   const Slice whole{0, static_cast<std::int64_t>(setup.parameters.value / 4)};
   const Buffer share{Array::parameters, whole, (1.0 / inside) * setup.parameters};
+  const Slice part{0, whole.size() / inside};
   const Group group{replicas, plan.communicators.back().ranks_per_node};
   using Kind = Collective::Kind;
   if (setup.aggregation == Aggregation::tree) {
@@ -55,42 +55,19 @@ void add_aggregation(Plan& plan, const Platform& platform, BlockSetup& setup) {
         add(plan, Kind::exchange, 1, share, std::make_shared<const Schedule>(flat_reduce(group)))};
     setup.training.spread = {
         add(plan, Kind::exchange, 1, share, std::make_shared<const Schedule>(flat_broadcast(group)))};
-  } else {
+  } else if (setup.compression.kind == Compression::none) {
     setup.training.gather = {add(plan, Kind::all_reduce, 1, share)};
+  } else {
+    const Collective sum = compressed_sum(setup.compression, part, replicas);
+    setup.training.gather = {add(plan, sum.kind, 1, {Array::parameters, part, sum.buffer.size})};
+    const CompressionSeconds codec = compression_seconds(setup.compression, part.size(), replicas);
+    setup.training.quantize = {"quantize", codec.quantize, nullptr};
+    setup.training.restore = {"restore", codec.restore, nullptr};
   }
   for (Collective& one : plan.collectives) one.by_group = inside > 1 && one.communicator == 1;
   if (inside > 1)
     setup.training.spread.push_back(
         add(plan, Kind::all_gather, 0, {Array::parameters, whole, setup.parameters}));
-}
-
-/// Arrays that the filter reads and writes (block_momentum.hpp); plain averaging is done by the sum.
-double filter_arrays(const BlockFilter& filter) {
-  if (filter.momentum == 0 && filter.learning_rate == 1) return 0;
-  return filter.form == BlockFilter::Form::nesterov ? 7 : 5;  // mean, D, W, D, W; and W_g twice
-}
-
-double sum_of(const Workload& workload, double LayerSeconds::*pass) {
-  double seconds = 0;
-  for (const LayerSeconds& layer : workload.median) seconds += layer.*pass;
-  return seconds;
-}
-
-void add_work(const Workload& workload, BlockSetup& setup) {
-  BlockTraining& training = setup.training;
-  const double forward = sum_of(workload, &LayerSeconds::forward);
-  training.split_seconds = {training.mini_batches * (forward + sum_of(workload, &LayerSeconds::backward) +
-                                                     sum_of(workload, &LayerSeconds::update))};
-  training.split = static_cast<double>(training.mini_batches) * workload.input;
-  const double inside = setup.workers_per_replica;
-  training.filter_work = {"filter", (filter_arrays(training.filter) / inside) * setup.array_seconds,
-                          setup.filters ? filter_arithmetic(training.filter, training.replicas)
-                                        : average_arithmetic(training.replicas)};
-  const BlockValidation& validation = setup.validation;
-  if (validation.every > 0) {  // samples of a block / samples between validations x the worker's mini-batches
-    const double batches = training.mini_batches * validation.samples / validation.every;
-    training.validation_work = {"validate", {batches * validation.compute_factor * forward}, nullptr};
-  }
 }
 
 /// One role for all; where the master balances the load, one each, since counts differ.
@@ -141,8 +118,9 @@ Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload w
   plan.summed_gradients = setup.workers_per_replica;
   add_inside(plan, platform, workload, setup);
   if (setup.training.replicas > 1) add_aggregation(plan, platform, setup);
-  add_work(workload, setup);
   plan.samples_a_step = setup.batch * setup.training.mini_batches * workers;
+  setup.training.block_samples = plan.samples_a_step;
+  add_block_work(workload, setup);
   plan.workloads.push_back(std::move(workload));
   add_roles(plan, setup);
   plan.figures = block_figures(setup, plan.samples_a_step);

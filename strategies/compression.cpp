@@ -8,7 +8,7 @@
 namespace stepcast {
 
 const std::vector<std::string>& compression_keys() {
-  static const std::vector<std::string> keys{"compression", "density", "compression_factor"};
+  static const std::vector<std::string> keys{"density", "compression_factor"};
   return keys;
 }
 
@@ -21,12 +21,21 @@ GradientCompression read_compression_options(const YamlMap& map, const Setting& 
     if (compression.kind != Compression::top_k) density->refuse("density belongs to compression: top_k");
   }
   if (const auto value = map.maybe("compression_factor")) compression.factor = value->number(0, 1e6);
-  if (compression.kind == Compression::none || !setting.compression) return compression;
+  if (compression.kind == Compression::none) return compression;
+  if (const auto precision = map.maybe("precision"); precision && precision->text() == "mixed")
+    map.at("compression")
+        .refuse("gradients of mixed precision are not compressed further; leave precision at f32");
+  if (!setting.compression) return compression;
   const CompressionTimes times = setting.compression(compression.kind);
   compression.cost = {compression.factor * times.cost.quantize, compression.factor * times.cost.restore};
   compression.rows = times.rows;
   compression.flag = times.flag;
   return compression;
+}
+
+void refuse_compression(const YamlMap& map, const char* why) {
+  const auto kind = map.maybe("compression");
+  if (kind && kind->one_of(compression_names()) != 0) kind->refuse(why);
 }
 
 Bytes wire_bytes(const GradientCompression& compression, std::int64_t elements) {

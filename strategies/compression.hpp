@@ -20,9 +20,12 @@ struct GradientCompression {
   std::string flag;       ///< a doubt about the times
 };
 
+/// Beside `compression`, which every strategy knows.
 const std::vector<std::string>& compression_keys();
-/// @throws InputError for a density without top_k
+/// @throws InputError for a density without top_k, and for gradients that are of 2 bytes already
 GradientCompression read_compression_options(const YamlMap& map, const Setting& setting);
+/// Of strategies that compress nothing. @throws InputError for any other `compression` than `none`
+void refuse_compression(const YamlMap& map, const char* why);
 
 /// Bytes on the wire of `elements` gradients that one worker sends.
 Bytes wire_bytes(const GradientCompression& compression, std::int64_t elements);

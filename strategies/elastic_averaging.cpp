@@ -5,6 +5,7 @@
 #include "strategies/arithmetic/downpour.hpp"
 #include "strategies/arithmetic/elastic.hpp"
 #include "strategies/arithmetic/energy_matching.hpp"
+#include "strategies/compression.hpp"
 #include "strategies/server_plan.hpp"
 
 namespace stepcast {
@@ -112,6 +113,7 @@ Program gradient_energy_matching(Worker& worker, const GradientEnergyMatching& o
 Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   const YamlMap map = value.map(joined_keys({server_keys(), {"period", "elastic_force", "local_arrays"}}));
   const ServerOptions servers = read_server_options(map, kPullArrays);
+  refuse_compression(map, "parameters travel, and what is owed of a gradient cannot be paid with them");
   ElasticAveraging run;
   run.steps = setting.steps;
   run.period = read_period(map);
@@ -133,6 +135,7 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
 Plan read_gradient_energy_matching(const YamlValue& value, const Setting& setting) {
   const YamlMap map = value.map(joined_keys({server_keys(), {"period", "local_arrays"}}));
   const ServerOptions servers = read_server_options(map, kPullArrays);  // w -= update
+  refuse_compression(map, "each update depends on what the center did meanwhile, so none can be paid later");
   if (servers.sub_masters > 0)
     servers.sub_masters_at->refuse("NNLO's sub-masters do not pass on such updates");
   GradientEnergyMatching run;

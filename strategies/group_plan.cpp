@@ -6,6 +6,7 @@
 
 #include "strategies/buckets.hpp"
 #include "strategies/communicator.hpp"
+#include "strategies/compression.hpp"
 
 namespace stepcast {
 namespace {
@@ -56,6 +57,7 @@ const std::vector<std::string>& group_keys() {
 GroupOptions read_group_options(const YamlMap& map) {
   GroupOptions options;
   options.training = read_training_options(map);
+  refuse_compression(map, "gradients of networks that devices share are not compressed");
   options.communication = read_communication(map);
   if (const auto bucket = map.maybe("bucket")) options.bucket = read_bucket(*bucket);
   if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();

@@ -48,15 +48,6 @@ int read_backup_workers(const YamlMap& map, const Setting& setting, const Server
   return backup;
 }
 
-GradientCompression read_compression(const YamlMap& map, const Setting& setting,
-                                     const ServerOptions& servers) {
-  const GradientCompression compression = read_compression_options(map, setting);
-  if (servers.training.mixed && compression.kind != Compression::none)
-    map.at("compression")
-        .refuse("gradients of mixed precision are not compressed further; leave precision at f32");
-  return compression;
-}
-
 ParameterServer read_run(const YamlMap& map, const Setting& setting) {
   ParameterServer run;
   run.steps = setting.steps;
@@ -81,7 +72,7 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   strategy.backup_workers = read_backup_workers(map, setting, servers, strategy.rules.mode);
   strategy.updates_a_step = 1.0 / run.n_push;
   strategy.held_arrays = run.n_push > 1 || run.overlap ? 1 : 0;  // accrued gradients
-  strategy.compression = read_compression(map, setting, servers);
+  strategy.compression = read_compression_options(map, setting);
   if (strategy.compression.kind == Compression::one_bit || strategy.compression.kind == Compression::top_k)
     ++strategy.held_arrays;  // what is owed to the next update
   run.rounds = strategy.rules.mode == Mode::synchronous;

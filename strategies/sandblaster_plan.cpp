@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "strategies/compression.hpp"
 #include "strategies/sandblaster.hpp"
 #include "strategies/server_places.hpp"
 #include "strategies/server_tree.hpp"
@@ -69,6 +70,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
                                              {"shards", "server", "messages", "exchanged", "arrays", "tasks",
                                               "send_every", "backup_tasks", "history"}}));
   const ServerOptions options = read_server_options(map, kVectorArrays);
+  refuse_compression(map, "the history of L-BFGS asks for whole gradients");
   check_shards(setting, options);
   const Exchanged exchanged = exchanged_of(setting, options);
   Sandblaster run = read_run(map, setting);

@@ -48,9 +48,6 @@ Synchronous read_options(const YamlMap& map, const Setting& setting, const Train
   if (const auto sync = map.maybe("synchronized_batch_norm")) run.synchronized_batch_norm = sync->boolean();
   if (const auto again = map.maybe("recompute")) run.recompute = again->boolean();
   run.compression = read_compression_options(map, setting);
-  if (training.mixed && run.compression.kind != Compression::none)
-    map.at("compression")
-        .refuse("gradients of mixed precision are not compressed further; leave precision at f32");
   if (const auto wait = map.maybe("host_synchronization")) run.host_synchronization = wait->seconds();
   return run;
 }

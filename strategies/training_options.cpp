@@ -35,8 +35,8 @@ void scale(std::vector<LayerSeconds>& layers, double factor) {
 }  // namespace
 
 const std::vector<std::string>& training_keys() {
-  static const std::vector<std::string> keys{"kind",    "compute_factor", "step_overhead",   "precision",
-                                             "threads", "serial_share",   "compute_slowdown"};
+  static const std::vector<std::string> keys{"kind",    "compute_factor", "step_overhead",    "precision",
+                                             "threads", "serial_share",   "compute_slowdown", "compression"};
   return keys;
 }
 

@@ -9,7 +9,7 @@
 
 namespace stepcast {
 
-/// Keys of `strategy:` that every strategy knows.
+/// Keys of `strategy:` that every strategy knows; `compression` (compression.hpp) apart.
 struct TrainingOptions {
   double compute_factor = 1;  ///< on all layer times
   Seconds step_overhead;      ///< work of a step outside the layers, such as input

@@ -3,6 +3,7 @@
 #include "models/cost.hpp"
 #include "strategies/buckets.hpp"
 #include "strategies/communicator.hpp"
+#include "strategies/compression.hpp"
 #include "strategies/zero.hpp"
 
 namespace stepcast {
@@ -46,6 +47,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   const YamlMap map = value.map(
       joined_keys({training_keys(), communication_keys(), {"stage", "bucket", "overlap", "accumulation"}}));
   const TrainingOptions training = read_training_options(map);
+  refuse_compression(map, "gradients that are dealt out by reduce-scatter are not compressed");
   Zero run = read_options(map, setting, training);
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), run.micro_batches);
   const std::int64_t micro_batch = batch / run.micro_batches;

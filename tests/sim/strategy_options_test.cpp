@@ -72,6 +72,32 @@ TEST_CASE("bad options of synchronous training are refused with place and reason
   refused(kDense, "kind: synchronous, compression: top_k", {{"density", "0", number("1e-09 to 1", "0")}});
 }
 
+TEST_CASE("strategies that compress nothing say why, and take none", "[sim][errors]") {
+  const Bad whole{"compression", "fp16", "gradients of networks that devices share are not compressed"};
+  refused(kMaps, "kind: spatial, split: 2", {whole});
+  refused(kDense, "kind: filter_parallel, ways: 2", {whole});
+  refused(kDense, "kind: model_parallel, machines: 2", {whole});
+  refused(kDense, "kind: pipeline, stages: 2", {whole});
+  refused(kBlocks, "kind: tensor, ways: 2", {whole});
+  refused(kBlocks, "kind: mixture_of_experts, ways: 2, experts: 4", {whole});
+  refused(kDense, "kind: zero, stage: 1",
+          {{"compression", "one_bit", "gradients that are dealt out by reduce-scatter are not compressed"}});
+  refused(kDense, "kind: elastic_averaging, server: colocated",
+          {{"compression", "top_k",
+            "parameters travel, and what is owed of a gradient cannot be paid with them"}});
+  refused(kDense, "kind: gradient_energy_matching, server: colocated",
+          {{"compression", "fp16",
+            "each update depends on what the center did meanwhile, so none can be paid later"}});
+  refused(kDense, "kind: sandblaster, server: colocated, tasks: 8",
+          {{"compression", "fp16", "the history of L-BFGS asks for whole gradients"}});
+  refused(
+      kDense, "kind: model_averaging, mini_batches: 4",
+      {{"compression", "fp16",
+        "on its way through a master an update would be restored and quantized again at every hop; choose "
+        "aggregation: all_reduce"}});
+  CHECK_NOTHROW(PlannedRun(4, kDense, "{kind: zero, stage: 1, compression: none}"));
+}
+
 TEST_CASE("bad options of servers are refused with place and reason", "[sim][errors]") {
   refused(kDense, "kind: parameter_server, server: colocated",
           {{"shards", "0", integer("1 to 100000", "0")},
