@@ -47,11 +47,12 @@ std::vector<double> figures(const Published& published, const Simulations& all, 
 std::optional<double> ideal(const Published& published, const Simulations& all, std::size_t point,
                             std::size_t over) {
   const Row& row = all.rows.front()[point];
-  const double efficiency = row.number("efficiency").value_or(1);
   if (!published.over.empty()) {
     if (published.column != "samples_per_second") return std::nullopt;
     return *row.number("workers") / *all.rows.front()[over].number("workers");
   }
+  if (!row.number("efficiency")) return std::nullopt;  // a series of its own
+  const double efficiency = *row.number("efficiency");
   const auto value = quantile(over_draws(all, point, published.column), 0.5);
   if (published.column == "step_seconds" || published.column == "epoch_seconds" ||
       published.column == "training_hours" || published.column == "sweep_minutes") {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "report/statistics.hpp"
 #include "scenarios/sweep.hpp"
@@ -24,23 +26,51 @@ const std::vector<std::string> kIntervals{"step_seconds",
                                           "makespan_hours",
                                           "device_utilization"};
 
-/// The swept keys other than workers, which tell one series of points from another.
-std::string series_of(const Point& point) {
-  std::vector<Assignment> others;
+/// Where a point belongs for scaling.
+struct Series {
+  std::size_t base = 0;    ///< its point of the fewest workers
+  std::size_t points = 0;  ///< in all
+};
+
+std::string value_at(const Point& point, const std::string& key) {
   for (const Assignment& one : point.values) {
-    if (one.path != "workers") others.push_back(one);
+    if (one.path == key) return point_name({one});
   }
-  return point_name(others);
+  return "";
 }
 
-std::size_t base_of(const Scenario& scenario, const std::vector<std::size_t>& points, std::size_t point,
-                    const std::vector<Row>& rows) {
-  std::size_t base = point;
-  for (const std::size_t other : points) {
-    if (series_of(scenario.points[other]) != series_of(scenario.points[point])) continue;
-    if (rows[other].number("workers") < rows[base].number("workers")) base = other;
+/// Of each point: its values of the swept keys that vary at equal numbers of workers. Keys that only follow
+/// the workers, such as the machines of one replica, tell no series apart.
+std::map<std::size_t, std::string> series_names(const Scenario& scenario,
+                                                const std::vector<std::size_t>& points,
+                                                const std::vector<Row>& rows) {
+  std::map<std::size_t, std::string> names;
+  for (const std::string& key : scenario.sweep_keys) {
+    if (key == "workers") continue;
+    std::map<double, std::set<std::string>> values;
+    for (const std::size_t point : points)
+      values[*rows[point].number("workers")].insert(value_at(scenario.points[point], key));
+    const bool varies = std::ranges::any_of(values, [](const auto& one) { return one.second.size() > 1; });
+    for (const std::size_t point : points) {
+      std::string& name = names[point];
+      if (varies) name += value_at(scenario.points[point], key) + "\n";
+    }
   }
-  return base;
+  return names;
+}
+
+std::map<std::size_t, Series> series_of(const Scenario& scenario, const std::vector<std::size_t>& points,
+                                        const std::vector<Row>& rows) {
+  auto names = series_names(scenario, points, rows);
+  std::map<std::string, Series> by_name;
+  for (const std::size_t point : points) {
+    Series& series = by_name.try_emplace(names[point], Series{point, 0}).first->second;
+    ++series.points;
+    if (rows[point].number("workers") < rows[series.base].number("workers")) series.base = point;
+  }
+  std::map<std::size_t, Series> all;
+  for (const std::size_t point : points) all[point] = by_name[names[point]];
+  return all;
 }
 
 /// Median over the draws where the column is a number, else the first draw's cell.
@@ -70,10 +100,13 @@ std::vector<double> over_draws(const Simulations& all, std::size_t point, const 
 }
 
 void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& points, Simulations& all) {
+  const auto series = series_of(scenario, points, all.rows.front());
   for (auto& rows : all.rows) {
     for (const std::size_t point : points) {
-      const Row& base = rows[base_of(scenario, points, point, rows)];
+      const Series& mine = series.at(point);
+      const Row& base = rows[mine.base];
       Row& row = rows[point];
+      if (mine.points == 1 && *row.number("workers") > 1) continue;  // nothing to scale from
       const double workers = *row.number("workers") / *base.number("workers");
       const double speedup = *row.number("samples_per_second") / *base.number("samples_per_second");
       row.set("speedup", speedup * *base.number("workers"));

@@ -50,7 +50,7 @@ std::string curves(const std::vector<ScalingSeries>& all, int column, char band,
                                                 : "using 1:2:3 with filledcurves";
     const auto interval = fmt::format("{} lc rgb '{}' fs transparent solid 0.18 noborder", how, colour);
     const bool bands = std::any_of(all[i].points.begin(), all[i].points.end(), [&](const auto& p) {
-      return has_interval(band == 'b' ? p.throughput : *p.efficiency);
+      return band == 'b' ? has_interval(p.throughput) : p.efficiency && has_interval(*p.efficiency);
     });
     if (bands) out += fmt::format(", \\\n  ${}{} {} notitle", band, i, interval);
     if (!all[i].points.empty()) {
@@ -76,7 +76,7 @@ std::vector<LegendEntry> entries_of(const std::vector<ScalingSeries>& all) {
     entries.push_back({series_line(i), series_points(i), name.empty() ? "forecast" : name});
     published = published || !all[i].published.empty();
     for (const auto& p : all[i].points)
-      band = band || has_interval(p.throughput) || has_interval(*p.efficiency);
+      band = band || has_interval(p.throughput) || (p.efficiency && has_interval(*p.efficiency));
   }
   if (band) entries.push_back({"lc rgb '#D2D2D2' lw 9", "", "5 % to 95 %"});
   if (published) entries.push_back({"", std::string(kPublishedStyle) + " lc rgb '#000000'", "published"});
@@ -85,7 +85,7 @@ std::vector<LegendEntry> entries_of(const std::vector<ScalingSeries>& all) {
 }
 
 Axis efficiency_axis(const ScalingExtent& extent) {
-  const double least = 100 * extent.least;
+  const double least = 100 * std::min(extent.least, 1.0);
   return linear_axis(least < 50 ? 0 : least - 5, std::max(100.0, 100 * extent.most) + 2, 6);
 }
 

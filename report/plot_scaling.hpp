@@ -18,7 +18,8 @@ struct PlottedValue {
 struct ScalingPoint {
   double workers = 1;
   PlottedValue throughput = {};
-  std::optional<PlottedValue> efficiency = {};  ///< a fraction; nothing: against the series' smallest point
+  std::optional<PlottedValue> efficiency =
+      {};  ///< a fraction; nothing: against the series' smallest point, if there are two
 };
 
 /// What someone else measured.

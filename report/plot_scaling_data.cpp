@@ -15,6 +15,7 @@ ScalingSeries cleaned(ScalingSeries series) {
   std::stable_sort(points.begin(), points.end(),
                    [](const auto& a, const auto& b) { return a.workers < b.workers; });
   if (points.empty()) return series;
+  if (points.size() == 1 && points.front().workers > 1) return series;  // nothing to scale from
   const double base = points.front().throughput.value / points.front().workers;
   for (ScalingPoint& point : points) {
     if (point.efficiency) continue;
@@ -49,7 +50,7 @@ ScalingExtents extents_of(const std::vector<ScalingSeries>& all) {
     for (const auto& point : series.points) {
       extents.workers.add(point.workers);
       extents.throughput.add(point.throughput);
-      extents.efficiency.add(*point.efficiency);
+      if (point.efficiency) extents.efficiency.add(*point.efficiency);
     }
     for (const auto& point : series.published) {
       extents.workers.add(point.workers);
@@ -65,14 +66,13 @@ std::string scaling_data(const std::vector<ScalingSeries>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::string line, band, efficiency, published, share;
     for (const auto& p : all[i].points) {
-      const PlottedValue& e = *p.efficiency;
       line += fmt::format("{} {} {}\n", shortest(p.workers), shortest(p.throughput.value),
-                          shortest(100 * e.value));
+                          p.efficiency ? shortest(100 * p.efficiency->value) : "NaN");
       if (has_interval(p.throughput)) {
         band += interval_row(p.workers, p.throughput, 1);
       }
-      if (has_interval(e)) {
-        efficiency += interval_row(p.workers, e, 100);
+      if (p.efficiency && has_interval(*p.efficiency)) {
+        efficiency += interval_row(p.workers, *p.efficiency, 100);
       }
     }
     for (const auto& p : all[i].published) {

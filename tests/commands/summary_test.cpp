@@ -48,6 +48,27 @@ TEST_CASE("the base of a series has its workers as speed-up and efficiency 1", "
   CHECK(all.rows[0][3].number("efficiency") == 1);
 }
 
+TEST_CASE("a key that only follows the workers tells no series apart", "[commands]") {
+  Scenario scenario;
+  scenario.sweep_keys = {"machines", "workers"};
+  for (const char* n : {"1", "8"})
+    scenario.points.push_back({n, {value_of("machines", n), value_of("workers", n)}});
+  Simulations all;
+  all.rows = {{row_of(1, 10, 1), row_of(8, 22, 1)}};
+  add_scaling(scenario, {0, 1}, all);
+  CHECK(all.rows[0][1].number("speedup") == 2.2);
+  CHECK(all.rows[0][1].number("efficiency") == 2.2 / 8);
+}
+
+TEST_CASE("several workers alone in their series have nothing to scale from", "[commands]") {
+  Simulations all;
+  all.rows = {{row_of(8, 100, 1), row_of(8, 50, 1), row_of(16, 150, 1), row_of(16, 100, 1)}};
+  add_scaling(two_series(), {0, 1, 2}, all);
+  CHECK_FALSE(all.rows[0][1].number("speedup"));
+  CHECK_FALSE(all.rows[0][1].number("efficiency"));
+  CHECK(all.rows[0][2].number("speedup") == 12);
+}
+
 TEST_CASE("scaling is worked out draw by draw, among the points that were simulated", "[commands]") {
   Simulations all;
   all.rows = {{row_of(8, 100, 1), {}, row_of(16, 150, 1), {}},
