@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <fstream>
 #include <iostream>
 #include <set>
 #include <thread>
@@ -26,6 +27,14 @@
 namespace stepcast {
 namespace {
 
+/// The command line, one entry an argument.
+std::vector<std::string> own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
 /// Points of this shard.
 std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOptions& options) {
   std::vector<std::size_t> points;
@@ -43,11 +52,11 @@ std::filesystem::path folder_of(const Scenario& scenario, const RunOptions& opti
   return options.scenarios.size() > 1 ? options.output / name : std::filesystem::path(options.output);
 }
 
-Manifest manifest_of(const Scenario& scenario, const Library& library, const RunOptions& options) {
+Manifest manifest_of(const Scenario& scenario, const Library& library) {
   Manifest manifest;
   manifest.version = kVersion;
   manifest.scenario = scenario.name;
-  manifest.command = options.command;
+  manifest.command = own_command();
   manifest.sweep = scenario.sweep_keys;
   manifest.inputs.push_back(hashed("scenario", scenario.file));
   for (const auto& [role, path] : library.files()) manifest.inputs.push_back(hashed(role, path));
@@ -152,7 +161,7 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
   }
   const auto folder = folder_of(scenario, options);
   check_writable(folder);
-  Manifest manifest = manifest_of(scenario, library, options);
+  Manifest manifest = manifest_of(scenario, library);
   manifest.seed = largest.seed;
 
   Progress progress(std::cerr, progress_style(), static_cast<std::size_t>(size.simulations));

@@ -17,8 +17,7 @@ struct RunOptions {
   std::string time_limit;    ///< of one simulation, with its unit; empty: 1 h
   std::string timeline;      ///< name of a point
   bool resume = false, dry_run = false;
-  bool results_only = false;         ///< no plots, and no search for what would help most
-  std::vector<std::string> command;  ///< for the manifest
+  bool results_only = false;  ///< no plots, and no search for what would help most
 };
 
 /// Simulates scenarios, writes their results and prints tables.

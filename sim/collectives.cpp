@@ -103,8 +103,19 @@ bool Collectives::several_at_once() const {
   return false;
 }
 
+/// Rings of different lengths go at different speeds, and do not share a link as their coupled flows would.
+bool Collectives::unequal_groups() const {
+  std::set<int> sizes;
+  for (const Collective& collective : simulation_.plan->collectives) {
+    const int size = simulation_.plan->communicators[static_cast<std::size_t>(collective.communicator)].size;
+    if (size > 1) sizes.insert(size);
+  }
+  return sizes.size() > 1;
+}
+
 /// Whether the cheap form is known to be within 1 % of every message for all collectives of the run.
 bool Collectives::cheap_form_is_close(bool several) const {
+  if (several && unequal_groups()) return false;
   for (const Chosen& chosen : chosen_) {
     if (chosen.schedule == nullptr) continue;
     for (const Phase& phase : chosen.schedule->phases) {

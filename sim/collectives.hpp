@@ -51,6 +51,7 @@ class Collectives {
   Chosen candidate(const Collective& collective, const AllReduceChoice& choice);
   Placement ranks_of(const Communicator& communicator, int first_group, int groups) const;
   bool several_at_once() const;
+  bool unequal_groups() const;
   bool cheap_form_is_close(bool several) const;
   Form resolve_form();
   void add_patterns();

@@ -160,6 +160,8 @@ for file in results.csv results.jsonl manifest.json timeline.json; do
   [ -s "full/$file" ] || fail "no full/$file"
 done
 [ "$(wc -l <full/results.csv)" -eq 3 ] || fail "results.csv has not a header and two points"
+tr -d '\n ' <full/manifest.json | grep -qF '"run","tiny.yaml","-j","2","-o","full","--timeline","workers=2"' ||
+  fail "manifest.json does not say the command"
 grep -q '"traceEvents"' full/timeline.json || fail "timeline.json has no traceEvents"
 for pair in '{}' '[]'; do  # no text in it holds a bracket, so a file cut short is out of balance
   opened=$(tr -cd "${pair:0:1}" <full/timeline.json | wc -c)
