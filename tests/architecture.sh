@@ -59,7 +59,7 @@ allow() {
 allow core yaml-cpp random123
 allow data core
 allow models core
-allow platforms core models
+allow platforms core
 allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core
 allow campaigns core
