@@ -57,6 +57,8 @@ TEST_CASE("keys of the sweep name the series before other columns do", "[report]
   }
   CHECK(series_columns(results, {"batch"}) == std::vector<std::string>{"batch"});
   CHECK(series_name(results, results.rows[1], {"batch"}) == "batch=64");
+  CHECK(series_name(results, results.rows[1], {"nothing", "batch"}) ==
+        "batch=64");  // what is empty is left out
 }
 
 TEST_CASE("published figures become marks by the definition of their column", "[report][plot]") {
