@@ -46,9 +46,10 @@ int main(int argc, char** argv) {
   app.footer(
       "Start with: stepcast run scenarios/quickstart.yaml\n"
       "Exit codes: 0 done, 1 internal fault, 2 bad input, 3 over a limit, 4 interrupted or a rank lost");
-  for (const auto add : {stepcast::add_run, stepcast::add_search, stepcast::add_show, stepcast::add_capture,
-                         stepcast::add_capture_compression, stepcast::add_calibrate, stepcast::add_validate,
-                         stepcast::add_derive, stepcast::add_compare, stepcast::add_plot}) {
+  for (const auto add :
+       {stepcast::add_run, stepcast::add_learn, stepcast::add_search, stepcast::add_show,
+        stepcast::add_capture, stepcast::add_capture_compression, stepcast::add_calibrate,
+        stepcast::add_validate, stepcast::add_derive, stepcast::add_compare, stepcast::add_plot}) {
     add(app);
   }
   try {

@@ -9,6 +9,7 @@ namespace stepcast {
 /// One function a subcommand: adds its options to the command line; what it does when chosen is its callback.
 /// Exit codes are those of main.cpp.
 void add_run(CLI::App& app);
+void add_learn(CLI::App& app);
 void add_search(CLI::App& app);
 void add_show(CLI::App& app);
 void add_capture(CLI::App& app);

@@ -52,13 +52,15 @@ std::string to_string(const RunSize& size, const std::string& scenario) {
 }
 
 void check_limits(const RunSize& size, const RunOptions& options) {
-  const Bytes limit = limit_of(options.memory_limit);
-  const Bytes needed = static_cast<double>(options.processes) * size.process_memory;
+  check_process_memory(size.process_memory, options.processes, options.memory_limit);
+}
+
+void check_process_memory(Bytes each, int processes, const std::string& limit_text) {
+  const Bytes limit = limit_of(limit_text), needed = static_cast<double>(processes) * each;
   if (needed <= limit) return;
-  throw LimitError(
-      fmt::format("{} processes of about {} need {}, over the limit of {}: use -j {} or raise --memory-limit",
-                  options.processes, human(size.process_memory), human(needed), human(limit),
-                  std::max(1, static_cast<int>(limit / size.process_memory))));
+  throw LimitError(fmt::format(
+      "{} processes of about {} need {}, over the limit of {}: use -j {} or raise --memory-limit", processes,
+      human(each), human(needed), human(limit), std::max(1, static_cast<int>(limit / each))));
 }
 
 void read_shard(RunOptions& options) {

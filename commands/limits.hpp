@@ -22,6 +22,9 @@ std::string to_string(const RunSize& size, const std::string& scenario);
 /// Throws LimitError where the processes together would need more than the limit.
 void check_limits(const RunSize& size, const RunOptions& options);
 
+/// The same for processes that take so much each. @param limit  with its unit; empty: the default
+void check_process_memory(Bytes each, int processes, const std::string& limit);
+
 /// Reads `shard_text` into shard and shards. Throws InputError.
 void read_shard(RunOptions& options);
 

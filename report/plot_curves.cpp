@@ -66,7 +66,9 @@ std::optional<PlotScript> curve_script(const CurvePlot& given) {
     if (curve.forecast.size() > 1)
       lines += fmt::format(", \\\n  $d{} using 1:2 with lines {} notitle", i, dashed(i));
   }
-  entries.push_back({"lc rgb '#606060' lw 1.6 dt (6,5)", "", "at forecast times"});
+  const bool forecasts =
+      std::ranges::any_of(plot.curves, [](const Curve& one) { return one.forecast.size() > 1; });
+  if (forecasts) entries.push_back({"lc rgb '#606060' lw 1.6 dt (6,5)", "", "at forecast times"});
 
   const Legend legend = laid_out(entries, kWidth);
   const int bottom = legend.height + kFoot, height = bottom + kPanelHeight + kTitle;
@@ -77,8 +79,8 @@ std::optional<PlotScript> curve_script(const CurvePlot& given) {
   if (logarithmic) body += "set logscale y\n";
   body += axis_commands(
       'y', logarithmic ? decimal_log_axis(extent.least, extent.most) : linear_axis(0, 1.05 * extent.most, 6));
-  body +=
-      fmt::format("set xlabel 'seconds'\nset ylabel {}\nplot NaN notitle", gnuplot_text(plot.quantity, 60));
+  body += fmt::format("set xlabel {}\nset ylabel {}\nplot NaN notitle", gnuplot_text(plot.time, 60),
+                      gnuplot_text(plot.quantity, 60));
   body += lines + "\n" + legend_commands(legend, height) + "unset multiplot\n";
   return PlotScript{legend.width, height, data + legend_data(legend), body};
 }

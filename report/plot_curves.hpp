@@ -19,6 +19,7 @@ struct Curve {
 struct CurvePlot {
   std::string title = {};
   std::string quantity = "loss";
+  std::string time = "seconds";
   std::vector<Curve> curves = {};
 };
 

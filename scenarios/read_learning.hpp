@@ -10,7 +10,8 @@
 
 namespace stepcast {
 
-/// What `stepcast validate` teaches the networks of a scenario for real. Forecasts do not depend on it.
+/// What `stepcast learn` and `validate` teach the networks of a scenario. Forecasts of `run` do not depend on
+/// it.
 struct LearningOptions {
   int mini_batches = 1;     ///< of each worker
   int evaluate_every = 10;  ///< mini-batches of a worker between evaluations on held-out data

@@ -2,12 +2,14 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/timeline.hpp"
 #include "sim/compute_clock.hpp"
 #include "sim/network.hpp"
+#include "strategies/message.hpp"
 #include "strategies/program.hpp"
 
 namespace stepcast {
@@ -17,6 +19,8 @@ struct SimOperation : Operation {
   enum class Kind { compute, communication, load };
   Kind kind{};
   std::vector<double> lags;  ///< of each member: so much earlier than `end` it was done for that one [s]
+  std::shared_ptr<const std::vector<float>> values;  ///< of a message, in a simulation that learns
+  std::optional<Array> into;                         ///< where they go, of one that is received
 };
 
 /// The collectives (or loads) of one group of workers: the n-th call of every worker is the same one. It

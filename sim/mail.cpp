@@ -65,13 +65,14 @@ void Mail::arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& 
                   std::size_t program) {
   busy_seconds_ += traffic_.network().engine().now() - started;
   operation->end = clock.work_now();
-  deliver(program, {operation->message, operation->lags});
+  deliver(program, {operation->message, operation->lags, operation->values});
   operation->complete();
 }
 
 void Mail::hand_over(const Wish& wish, Letter letter) {
   wish.operation->message = letter.message;
   wish.operation->lags = std::move(letter.lags);
+  wish.operation->values = std::move(letter.values);
   wish.operation->end = wish.clock->work_now();
   wish.operation->complete();
 }

@@ -35,6 +35,7 @@ class Mail {
   struct Letter {
     Message message;
     std::vector<double> lags;
+    std::shared_ptr<const std::vector<float>> values;
   };
   struct Wish {
     int tag, role;

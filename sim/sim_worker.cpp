@@ -50,6 +50,9 @@ SimWorker::SimWorker(SimWorld& world, StepBook& book, int role, int first, int m
       role_(world.simulation.plan->roles[static_cast<std::size_t>(role)]),
       first_(first),
       count_(members),
+      memory_(world.simulation.memories.empty()
+                  ? nullptr
+                  : world.simulation.memories[static_cast<std::size_t>(rank(0))]),
       number_(world.program(role, first)),
       clock_(world.traffic.network().engine(), world.simulation.plan->compute_slowdown),
       loads_(world.traffic.network(), load_options(world, role, first, members)) {
@@ -148,10 +151,16 @@ Pending SimWorker::start_compute(Work pass, LayerRange layers) {
     member.clock += seconds;
     member.work += seconds;
   }
+  if (memory_ != nullptr) memory_->compute(pass, layers);
   return busy_until(latest(), name_of(pass));
 }
 
+void SimWorker::calculate(const Arithmetic& run) {
+  if (memory_ != nullptr && run) memory_->calculate(run);
+}
+
 Pending SimWorker::start_local(const LocalWork& work) {
+  calculate(work.run);
   return busy_for(work.duration.value, true, work.name);
 }
 
@@ -168,8 +177,11 @@ Pending SimWorker::start_collective(int index) {
   const bool joint = world_.traffic.joint(number);
   auto operation = new_operation(SimOperation::Kind::communication);
   if (joint) operation->lags = group_lags(number);
+  const std::size_t call = calls_[number]++;
+  if (memory_ != nullptr)
+    world_.collective_values.join(index, call, place, memory_->memory(collective.buffer));
   world_.queues.at({number, joint ? 0 : place / communicator.size})
-      ->join(calls_[number]++, count_, index, collective.buffer.size, operation, clock_);
+      ->join(call, count_, index, collective.buffer.size, operation, clock_);
   return operation;
 }
 
@@ -178,13 +190,18 @@ Pending SimWorker::start_send(int role, const Message& message) {
   operation->lags = lags();
   const bool alone = world_.simulation.plan->roles[static_cast<std::size_t>(role)].members == 1;
   const int member = alone || world_.simulation.fold ? 0 : first_;
+  if (memory_ != nullptr && message.buffer.array != Array::none) {
+    const std::span<float> sent = memory_->memory(message.buffer);
+    operation->values = std::make_shared<const std::vector<float>>(sent.begin(), sent.end());
+  }
   world_.mail.send({role_number_, first_}, {role, member}, world_.program(role, member), message, operation,
                    clock_);
   return operation;
 }
 
-Pending SimWorker::start_receive(int tag, int role, Array) {
+Pending SimWorker::start_receive(int tag, int role, Array into) {
   auto operation = new_operation(SimOperation::Kind::communication);
+  operation->into = into;
   world_.mail.receive(number_, tag, role, operation, clock_);
   return operation;
 }
@@ -195,8 +212,15 @@ Pending SimWorker::start_load(Bytes input) {
   return operation;
 }
 
+void SimWorker::take_values(const SimOperation& received) {
+  Buffer buffer = received.message.buffer;
+  if (*received.into != Array::none) buffer.array = *received.into;
+  std::ranges::copy(*received.values, memory_->memory(buffer).begin());
+}
+
 void SimWorker::waited_for(const Operation& operation) {
   const auto& done = static_cast<const SimOperation&>(operation);
+  if (done.into && done.values) take_values(done);
   if (done.kind == SimOperation::Kind::compute) return;  // the clocks already stand where it ends
   if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - latest());
   const bool apart = done.lags.size() == members_.size();
@@ -217,6 +241,7 @@ void SimWorker::end_step() {
   }
   loading_ = 0;
   if (role_.training) book_.add(number_, step_, share);
+  if (memory_ != nullptr) memory_->step_ended(world_.traffic.network().engine().now());
   ++step_;
   draw_step();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/collective_queue.hpp"
+#include "sim/collective_values.hpp"
 #include "sim/compute_times.hpp"
 #include "sim/mail.hpp"
 #include "sim/noise.hpp"
@@ -22,6 +23,7 @@ struct SimWorld {
   std::map<std::pair<int, int>, std::unique_ptr<CollectiveQueue>> queues;  ///< by communicator and group
   std::vector<std::vector<int>> position;  ///< [communicator][rank]: place in its ranks; -1: not in it
   std::vector<std::size_t> programs;  ///< of each role the first; one a member, or one in all where folded
+  CollectiveValues collective_values;
   Records records;
   std::int64_t clock_moves = 0;
   Timeline* timeline = nullptr;
@@ -51,7 +53,7 @@ class SimWorker : public Worker {
   Pending start_collective(int index) override;
   Pending start_send(int role, const Message& message) override;
   Pending start_receive(int tag, int role, Array into) override;
-  void calculate(const Arithmetic&) override {}  // no memory, and no time
+  void calculate(const Arithmetic& run) override;
   Pending start_load(Bytes input) override;
   Pending start_pause(Seconds duration) override;
   void end_step() override;
@@ -73,6 +75,7 @@ class SimWorker : public Worker {
   };
 
   void waited_for(const Operation& operation) override;
+  void take_values(const SimOperation& received);
   void draw_step();
   double latest() const;
   std::vector<double> lags() const;
@@ -86,7 +89,8 @@ class SimWorker : public Worker {
   int role_number_;
   const Role& role_;
   int first_, count_;
-  std::size_t number_;  ///< of the program
+  WorkerMemory* memory_;  ///< none: no values
+  std::size_t number_;    ///< of the program
   ComputeClock clock_;
   CollectiveQueue loads_;
   std::vector<Member> members_;

@@ -117,7 +117,7 @@ SimulationResult simulate(const Simulation& simulation) {
 
   const std::vector<Part> parts = parts_of(simulation);
   Mail mail(traffic, simulation, parts.size());
-  SimWorld world{simulation, traffic, mail, {}, {}, {}, {}, {}, 0, nullptr, {}};
+  SimWorld world{simulation, traffic, mail, {}, {}, {}, {}, CollectiveValues(plan), {}, 0, nullptr, {}};
   for (const Workload& workload : plan.workloads) world.times.emplace_back(workload);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].first == 0) world.programs.push_back(i);

@@ -6,6 +6,7 @@
 
 #include "core/timeline.hpp"
 #include "platforms/link_bandwidths.hpp"
+#include "sim/worker_memory.hpp"
 #include "strategies/conditions.hpp"
 #include "strategies/plan.hpp"
 
@@ -23,6 +24,7 @@ struct Simulation {
   Form form = Form::automatic;
   bool fold = true;  ///< equal workers share one program; off: a program each (the oracle)
   bool timeline = false;
+  WorkerMemories memories;  ///< not empty: it learns, unfolded
 };
 
 /// Where the time of one step went. seconds = compute + straggler + loading + exposed.

@@ -29,6 +29,33 @@ std::vector<std::vector<const Row*>> by_point(const Results& learning) {
   return points;
 }
 
+std::vector<std::string> parts_of(const std::string& point) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < point.size();) {
+    const std::size_t end = std::min(point.find(", ", begin), point.size());
+    parts.push_back(point.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return parts;
+}
+
+/// Each point's name without what all of them share; all of it where nothing else is left.
+std::vector<std::string> short_names(const std::vector<std::vector<const Row*>>& points) {
+  std::map<std::string, std::size_t> used;
+  for (const auto& rows : points) {
+    for (const std::string& part : parts_of(rows.front()->text("point"))) ++used[part];
+  }
+  std::vector<std::string> names;
+  for (const auto& rows : points) {
+    std::string& name = names.emplace_back();
+    for (const std::string& part : parts_of(rows.front()->text("point"))) {
+      if (used[part] < points.size()) name += (name.empty() ? "" : ", ") + part;
+    }
+    if (name.empty()) name = rows.front()->text("point");
+  }
+  return names;
+}
+
 }  // namespace
 
 Results with_forecast(const Results& learning, const Results& predicted) {
@@ -43,12 +70,32 @@ Results with_forecast(const Results& learning, const Results& predicted) {
   return joined;
 }
 
+std::vector<Learned> what_was_learned(const Results& learning) {
+  const auto points = by_point(learning);
+  const auto loss = [](const Row* row) { return number(*row, "loss"); };
+  double common = 0;
+  for (const auto& rows : points) common = std::max(common, loss(*std::ranges::min_element(rows, {}, loss)));
+  const auto names = short_names(points);
+  std::vector<Learned> all;
+  for (const auto& rows : points) {
+    const Row& last = *rows.back();
+    const auto there = std::ranges::find_if(rows, [&](const Row* row) { return loss(row) <= common; });
+    all.push_back({names[all.size()], static_cast<std::int64_t>(number(last, "step")),
+                   number(last, "seconds"), loss(&last), last.number("accuracy"), common,
+                   number(**there, "seconds")});
+  }
+  return all;
+}
+
 CurvePlot loss_curves(const Results& learning) {
   CurvePlot plot;
   plot.title = learning.scenario + ": loss on held-out data";
-  for (const auto& rows : by_point(learning)) {
+  const auto points = by_point(learning);
+  const auto names = short_names(points);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto& rows = points[i];
     Curve& curve = plot.curves.emplace_back();
-    curve.name = rows.front()->text("point");
+    curve.name = names[i];
     for (const Row* row : rows) {
       curve.measured.emplace_back(number(*row, "seconds"), number(*row, "loss"));
       if (const auto seconds = row->number("predicted_seconds"))

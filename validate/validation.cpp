@@ -10,11 +10,20 @@
 namespace stepcast {
 namespace {
 
-/// The value of a point, else of the file, of a key at the top.
+/// Whether setting `path` can change what stands at `key`: one holds the other.
+bool touches(const std::string& path, const std::string& key) {
+  const std::string a = path + ".", b = key + ".";
+  return a.starts_with(b) || b.starts_with(a);
+}
+
+/// The value of a point, else of the file, of a key.
 YamlNode value_at(const Scenario& scenario, const Point& point, const std::string& key) {
   YamlNode document = scenario.document;
-  for (const Assignment& one : scenario.settings) assign(document, one);
-  for (const Assignment& one : point.values) assign(document, one);
+  for (const auto* values : {&scenario.settings, &point.values}) {
+    for (const Assignment& one : *values) {
+      if (touches(one.path, key)) assign(document, one);
+    }
+  }
   const YamlNode* found = find_path(document, key);
   return found == nullptr ? YamlNode() : *found;
 }
@@ -29,31 +38,12 @@ int servers_of(const Scenario& scenario, const Point& point) {
   return static_cast<int>(count("strategy.shards", 1) + count("strategy.sub_masters", 0));
 }
 
-/// Of one pass: a step's, or one of the micro-batches that it accumulates.
-std::int64_t samples_of_pass(const Scenario& scenario, const Point& point, const YamlNode& batch) {
-  const std::int64_t samples = YamlValue(batch, "batch_per_worker").integer(1, 1 << 20);
-  YamlNode times = value_at(scenario, point, "strategy.accumulation");
-  if (times.kind != YamlNode::Kind::scalar) times = value_at(scenario, point, "strategy.micro_batches");
-  if (times.kind != YamlNode::Kind::scalar) return samples;
-  const YamlValue micro_batches(times, "strategy: micro-batches");
-  const std::int64_t count = micro_batches.integer(1, 1'000'000);
-  if (samples % count != 0)
-    micro_batches.refuse(
-        fmt::format("batch_per_worker {} cannot be cut into {} equal micro-batches", samples, count));
-  return samples / count;
-}
-
 Need need_of(const Scenario& scenario, const Point& point) {
   const YamlNode model = value_at(scenario, point, "model");
   if (model.kind != YamlNode::Kind::scalar)
     YamlValue(scenario.document, "").refuse("validate needs model: a name or a file");
-  const YamlNode batch = value_at(scenario, point, "batch_per_worker");
-  if (batch.kind != YamlNode::Kind::scalar) {
-    YamlValue(scenario.document, "")
-        .refuse("validate needs batch_per_worker: it captures a trace of this batch");
-  }
   const std::string kind = value_at(scenario, point, "strategy.kind").text;
-  Need need{model.text, samples_of_pass(scenario, point, batch)};
+  Need need{model.text, samples_of_pass(scenario, point)};
   need.exchanges = kind != "model_averaging" && kind != "bmuf" && kind != "diloco" && kind != "pipeline";
   const YamlNode times = value_at(scenario, point, "strategy.micro_batches");
   need.accumulates = times.kind == YamlNode::Kind::scalar &&
@@ -78,6 +68,22 @@ std::string cut_words(const Scenario& scenario, const Point& point) {
 }
 
 }  // namespace
+
+std::int64_t samples_of_pass(const Scenario& scenario, const Point& point) {
+  const YamlNode batch = value_at(scenario, point, "batch_per_worker");
+  if (batch.kind != YamlNode::Kind::scalar)
+    YamlValue(scenario.document, "").refuse("this command needs batch_per_worker: what its kernels work on");
+  const std::int64_t samples = YamlValue(batch, "batch_per_worker").integer(1, 1 << 20);
+  YamlNode times = value_at(scenario, point, "strategy.accumulation");
+  if (times.kind != YamlNode::Kind::scalar) times = value_at(scenario, point, "strategy.micro_batches");
+  if (times.kind != YamlNode::Kind::scalar) return samples;
+  const YamlValue micro_batches(times, "strategy: micro-batches");
+  const std::int64_t count = micro_batches.integer(1, 1'000'000);
+  if (samples % count != 0)
+    micro_batches.refuse(
+        fmt::format("batch_per_worker {} cannot be cut into {} equal micro-batches", samples, count));
+  return samples / count;
+}
 
 Validation read_validation(const ValidationOptions& options, int ranks) {
   std::vector<Assignment> settings;

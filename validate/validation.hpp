@@ -43,6 +43,10 @@ struct Validation {
 /// @throws InputError for what cannot be run for real
 Validation read_validation(const ValidationOptions& options, int ranks);
 
+/// Samples of one pass of a point's workers: a step's, or those of one of the micro-batches that it sums.
+/// @throws InputError where it has no batch_per_worker
+std::int64_t samples_of_pass(const Scenario& scenario, const Point& point);
+
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Need& need);
 std::filesystem::path cut_trace_file(const std::filesystem::path& folder, const Need& need,
                                      const std::string& cut);

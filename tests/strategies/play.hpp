@@ -2,30 +2,14 @@
 
 #include <vector>
 
-#include "strategies/collectives/schedule.hpp"
+#include "strategies/collectives/play_values.hpp"
 
 namespace stepcast {
 
 using Buffers = std::vector<std::vector<double>>;  // one a rank
 
-/// Plays a schedule on plain vectors, round by round; what is sent in a round was there before it.
 inline void play(const Schedule& schedule, Buffers& buffers) {
-  const auto elements = static_cast<std::int64_t>(buffers.front().size());
-  for (const Phase& phase : schedule.phases) {
-    for (int round = 0; round < phase.rounds; ++round) {
-      const Buffers before = buffers;
-      for (const Edge& edge : *phase.edges) {
-        const int k = round - edge.delay;
-        if (k < 0 || k >= phase.active) continue;
-        const Slice slice = slice_of(schedule, phase, edge, k, elements);
-        for (auto i = static_cast<std::size_t>(slice.begin); i < static_cast<std::size_t>(slice.end); ++i) {
-          const double value = before[static_cast<std::size_t>(edge.source)][i];
-          double& target = buffers[static_cast<std::size_t>(edge.target)][i];
-          target = phase.arrival == Arrival::add ? target + value : value;
-        }
-      }
-    }
-  }
+  play_values<double>(schedule, {buffers.begin(), buffers.end()});
 }
 
 /// Rank r starts with r + 1 + element / 1000 in every element.

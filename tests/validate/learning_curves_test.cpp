@@ -51,6 +51,24 @@ TEST_CASE("a measured loss is put at the time that was forecast for its step", "
         "a: loss 2.5 to 0.5, accuracy 90.0 % after 40 mini-batches of a worker in 900 ms (forecast 800 ms)");
 }
 
+TEST_CASE("points are compared by when they reach the lowest loss that all of them reach",
+          "[validate][learning]") {
+  const auto all = what_was_learned({"s",
+                                     {learned("kind=a, net=slow, workers=1", 0, 1, 0, 2.5, 0.1),
+                                      learned("kind=a, net=slow, workers=1", 10, 1, 4, 0.5, 0.8),
+                                      learned("kind=a, net=slow, workers=1", 20, 1, 8, 0.75, 0.7),
+                                      learned("kind=b, net=slow, workers=8", 0, 1, 0, 2.5, 0.1),
+                                      learned("kind=b, net=slow, workers=8", 10, 1, 1, 0.6, 0.8),
+                                      learned("kind=b, net=slow, workers=8", 20, 1, 2, 0.2, 0.9)}});
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].point == "kind=a, workers=1");
+  CHECK(all[0].common_loss == 0.5);
+  CHECK(all[0].seconds_to_common_loss == 4);
+  CHECK(all[1].seconds_to_common_loss == 2);
+  CHECK(all[0].loss == 0.75);  // at the end, not the best
+  CHECK(*all[1].accuracy == 0.9);
+}
+
 TEST_CASE("a curve of one point is not drawn", "[validate][learning]") {
   CHECK(!curve_script(loss_curves({"s", {learned("a", 0, 1, 0, 2.5, 0.1)}})));
 }

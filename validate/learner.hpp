@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "data/batches.hpp"
+#include "report/results.hpp"
+#include "scenarios/experiment.hpp"
+#include "validate/checkpoint.hpp"
+#include "validate/rank_device.hpp"
+#include "validate/sample_form.hpp"
+
+namespace stepcast {
+
+/// Mini-batches of a worker in what its program calls a step: those of a block.
+std::int64_t mini_batches_a_step(const Plan& plan);
+
+/// The network of one rank of an experiment with `learning`, its data, and what its parameters were now and
+/// then.
+class Learner {
+ public:
+  struct Options {
+    int rank = 0;
+    std::int64_t batch = 1;  ///< samples of a pass
+    std::shared_ptr<const TrainAndTest> data;
+    std::function<void()> beat;  ///< called while it reads and scores
+  };
+
+  /// The experiment outlives it.
+  Learner(const Experiment& experiment, Options options);
+
+  DeviceLearning learning();
+  Network& network() { return network_; }
+
+  /// The rank's program ended a step. A snapshot is kept every so many mini-batches.
+  void step_ended(double seconds);
+  /// A row for each snapshot: what its parameters know of held-out data.
+  std::vector<Row> rows();
+  /// After `rows`: the parameters at the end.
+  const Parameters& last() const { return last_; }
+
+ private:
+  struct Snapshot {
+    std::int64_t mini_batches = 0;  ///< of this worker
+    double seconds = 0;
+    std::vector<float> values;  ///< of all parameters, as they lie in memory
+  };
+
+  void take_snapshot(double seconds);
+
+  const Experiment& experiment_;
+  Options options_;
+  LearningTask task_;
+  std::unique_ptr<Backend> backend_;
+  Network network_;
+  Batches batches_;
+  std::int64_t done_ = 0;  ///< mini-batches
+  Parameters start_, last_;
+  std::vector<Snapshot> snapshots_;
+};
+
+/// What an experiment with `learning` learns from.
+std::shared_ptr<const TrainAndTest> learning_data(const Experiment& experiment);
+
+}  // namespace stepcast
