@@ -1,5 +1,7 @@
 #include "validate/real_mail.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -8,45 +10,16 @@
 namespace stepcast {
 namespace {
 
-/// What goes before the payload, as floats.
-struct Header {
-  std::int64_t begin, end, floats;
-  double size, value;
-  std::int32_t from, tag, parts, array, run, unused;
-};
-static_assert(sizeof(Header) % sizeof(float) == 0);
 /// Tag of a letter that says that the oldest unconfirmed one has arrived.
 constexpr int kArrived = -2000;
-constexpr std::int64_t kHeader = sizeof(Header) / sizeof(float);
-
-Header header_of(const Message& message, int run, std::size_t floats) {
-  return {message.buffer.elements.begin,
-          message.buffer.elements.end,
-          static_cast<std::int64_t>(floats),
-          message.buffer.size.value,
-          message.value,
-          message.from,
-          message.tag,
-          message.parts,
-          static_cast<std::int32_t>(message.buffer.array),
-          run,
-          0};
-}
-
-Message message_of(const Header& header) {
-  Message message;
-  message.from = header.from;
-  message.tag = header.tag;
-  message.buffer = {static_cast<Array>(header.array), {header.begin, header.end}, {header.size}};
-  message.parts = header.parts;
-  message.value = header.value;
-  return message;
-}
+constexpr std::int64_t kCopied = 65536;  // floats that are copied before they may leave
+constexpr std::size_t kSpare = 16;       // payloads whose memory is kept
 
 }  // namespace
 
-RealMail::RealMail(Transport& transport)
+RealMail::RealMail(Transport& transport, std::atomic<std::uint64_t>* beat)
     : transport_(transport),
+      beat_(beat),
       outgoing_(static_cast<std::size_t>(transport.ranks())),
       unconfirmed_(static_cast<std::size_t>(transport.ranks())),
       incoming_(static_cast<std::size_t>(transport.ranks())),
@@ -58,6 +31,17 @@ RealMail::~RealMail() {
   thread_.join();
 }
 
+/// Memory that the system has given before, where there is enough of it.
+std::vector<float> RealMail::room_for(std::int64_t floats) {
+  const auto count = static_cast<std::size_t>(floats);
+  const auto found =
+      std::find_if(spare_.begin(), spare_.end(), [&](const auto& one) { return one.size() >= count; });
+  if (found == spare_.end()) return std::vector<float>(count);
+  std::vector<float> room = std::move(*found);
+  spare_.erase(found);
+  return room;
+}
+
 void RealMail::begin(int run, Completions& completions) {
   const std::lock_guard lock(mutex_);
   run_ = run;
@@ -66,23 +50,34 @@ void RealMail::begin(int run, Completions& completions) {
       std::remove_if(letters_.begin(), letters_.end(), [&](const Letter& one) { return one.run < run; }),
       letters_.end());
   wishes_.clear();
+  for (Letter& letter : incoming_) {  // nobody waits for the rest of these
+    if (!letter.wished || letter.run >= run || !letter.payload.empty()) continue;
+    letter.payload = room_for(letter.floats);
+    letter.into = letter.payload.data();
+  }
 }
 
 void RealMail::send(int rank, const Message& message, std::span<const float> payload, Pending operation) {
-  Letter letter{message, run_, {}, 0, std::move(operation)};
-  const Header header = header_of(message, run_, payload.size());
-  letter.payload.resize(static_cast<std::size_t>(kHeader) + payload.size());
-  std::memcpy(letter.payload.data(), &header, sizeof header);
-  std::copy(payload.begin(), payload.end(), letter.payload.begin() + kHeader);
-  {
-    const std::lock_guard lock(mutex_);
-    if (broken_) return fail(letter.operation);
-    outgoing_[static_cast<std::size_t>(rank)].push_back(std::move(letter));
-  }
+  std::unique_lock lock(mutex_);
+  if (broken_) return fail(operation);
+  Letter letter = letter_of(message, run_, static_cast<std::int64_t>(payload.size()));
+  letter.payload = room_for(letter.floats);
+  letter.operation = std::move(operation);
+  float* const to = letter.payload.data();
+  const auto copied = letter.copied;  // the letter is gone when all of it has left
+  outgoing_[static_cast<std::size_t>(rank)].push_back(std::move(letter));
+  lock.unlock();
   transport_.wake();
+  const auto all = static_cast<std::int64_t>(payload.size());
+  for (std::int64_t done = 0; done < all;) {
+    const std::int64_t piece = std::min(kCopied, all - done);
+    std::copy_n(payload.data() + done, piece, to + done);
+    copied->store(done += piece);
+    transport_.wake();
+  }
 }
 
-void RealMail::receive(int tag, int role, Pending operation, Target target) {
+void RealMail::receive(int tag, int role, Pending operation, MailTarget target) {
   const std::lock_guard lock(mutex_);
   if (broken_) return fail(operation);
   const Wish wish{tag, role, std::move(operation), std::move(target)};
@@ -100,7 +95,9 @@ void RealMail::receive(int tag, int role, Pending operation, Target target) {
 
 void RealMail::hand_over(const Wish& wish, Letter& letter) {
   const std::span<float> target = wish.target(letter.message.buffer);
-  std::copy_n(letter.payload.begin(), std::min(target.size(), letter.payload.size()), target.begin());
+  std::copy_n(letter.payload.begin(), std::min(target.size(), static_cast<std::size_t>(letter.floats)),
+              target.begin());
+  if (spare_.size() < kSpare) spare_.push_back(std::move(letter.payload));
   wish.operation->message = letter.message;
   completions_->post(wish.operation);
 }
@@ -109,6 +106,11 @@ void RealMail::hand_over(const Wish& wish, Letter& letter) {
 void RealMail::deliver(Letter letter) {
   const std::lock_guard lock(mutex_);
   if (letter.run < run_) return;
+  if (letter.wished) {
+    letter.wish.operation->message = letter.message;
+    completions_->post(letter.wish.operation);
+    return;
+  }
   const auto wish = std::find_if(wishes_.begin(), wishes_.end(), [&](const Wish& one) {
     return letter.run == run_ && one.tag == letter.message.tag &&
            (one.role == kAnyone || one.role == letter.message.from);
@@ -122,31 +124,52 @@ void RealMail::deliver(Letter letter) {
 }
 
 bool RealMail::send_more(int peer, Letter& letter) {
-  const auto all = static_cast<std::int64_t>(letter.payload.size());
-  const std::int64_t sent =
-      transport_.send_some(peer, letter.payload.data() + letter.moved, all - letter.moved);
+  if (!letter.ready()) return false;
+  const bool opened = letter.opened();
+  const float* from =
+      opened ? letter.payload.data() + letter.moved - kLetterHeader : letter.header.data() + letter.moved;
+  const std::int64_t until = kLetterHeader + (opened ? letter.copied->load() : 0);
+  const std::int64_t sent = transport_.send_some(peer, from, until - letter.moved);
   letter.moved += sent;
   return sent > 0;
 }
 
+/// Its header has come: the rest goes to who waits for it, else into memory of its own.
+void RealMail::open(Letter& letter) {
+  read_header(letter);
+  if (letter.message.tag == kArrived || letter.floats == 0) return;
+  const std::lock_guard lock(mutex_);
+  const auto wish = std::find_if(wishes_.begin(), wishes_.end(), [&](const Wish& one) {
+    return letter.run == run_ && one.tag == letter.message.tag &&
+           (one.role == kAnyone || one.role == letter.message.from);
+  });
+  if (wish != wishes_.end()) {
+    const std::span<float> target = wish->target(letter.message.buffer);
+    letter.wished = static_cast<std::int64_t>(target.size()) >= letter.floats;
+    if (letter.wished) {
+      letter.into = target.data();
+      letter.wish = std::move(*wish);
+      wishes_.erase(wish);
+      return;
+    }
+  }
+  letter.payload = room_for(letter.floats);
+  letter.into = letter.payload.data();
+}
+
 bool RealMail::receive_more(int peer) {
   Letter& letter = incoming_[static_cast<std::size_t>(peer)];
-  if (letter.payload.empty()) letter.payload.resize(static_cast<std::size_t>(kHeader));
-  const std::int64_t wanted = static_cast<std::int64_t>(letter.payload.size()) - letter.moved;
-  const std::int64_t got =
-      transport_.receive_some(peer, letter.payload.data() + letter.moved, wanted, Arrival::replace);
+  const bool opened = letter.opened();
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (letter.wished) lock.lock();  // `begin` takes the memory away
+  float* const into =
+      opened ? letter.into + letter.moved - kLetterHeader : letter.header.data() + letter.moved;
+  const std::int64_t wanted = kLetterHeader + (opened ? letter.floats : 0) - letter.moved;
+  const std::int64_t got = transport_.receive_some(peer, into, wanted, Arrival::replace);
+  if (lock) lock.unlock();
   letter.moved += got;
-  if (letter.moved < static_cast<std::int64_t>(letter.payload.size())) return got > 0;
-  Header header;
-  std::memcpy(&header, letter.payload.data(), sizeof header);
-  const auto all = static_cast<std::size_t>(kHeader + header.floats);
-  if (letter.payload.size() < all) {
-    letter.payload.resize(all);
-    return true;
-  }
-  letter.message = message_of(header);
-  letter.run = header.run;
-  letter.payload.erase(letter.payload.begin(), letter.payload.begin() + kHeader);
+  if (!opened && letter.opened()) open(letter);
+  if (!letter.complete()) return got > 0;
   if (letter.message.tag == kArrived) {
     letter = {};
     confirmed(peer);
@@ -160,16 +183,12 @@ bool RealMail::receive_more(int peer) {
 
 /// Before all letters but the one that is on its way.
 void RealMail::confirm(int peer, int run) {
-  Letter letter;
-  letter.message.tag = kArrived;
-  letter.run = run;
-  const Header header = header_of(letter.message, run, 0);
-  letter.payload.resize(static_cast<std::size_t>(kHeader));
-  std::memcpy(letter.payload.data(), &header, sizeof header);
+  Message arrived;
+  arrived.tag = kArrived;
   const std::lock_guard lock(mutex_);
   std::deque<Letter>& queue = outgoing_[static_cast<std::size_t>(peer)];
   const bool begun = !queue.empty() && queue.front().moved > 0;
-  queue.insert(queue.begin() + (begun ? 1 : 0), std::move(letter));
+  queue.insert(queue.begin() + (begun ? 1 : 0), letter_of(arrived, run, 0));
 }
 
 void RealMail::confirmed(int peer) {
@@ -182,12 +201,15 @@ void RealMail::confirmed(int peer) {
 
 /// A connection that breaks ends all mail; who waits for some is told.
 void RealMail::run() {
+  pthread_setname_np(pthread_self(), "messages");
+  transport_.count_waits(beat_);
   try {
     carry();
   } catch (...) {
     const std::lock_guard lock(mutex_);
     broken_ = std::current_exception();
     for (const Wish& wish : wishes_) fail(wish.operation);
+    for (const Letter& letter : incoming_) fail(letter.wish.operation);
     for (const auto& queue : outgoing_) {
       for (const Letter& letter : queue) fail(letter.operation);
     }
@@ -196,6 +218,7 @@ void RealMail::run() {
     }
     wishes_.clear();
   }
+  if (beat_ != nullptr) beat_->store(0);
 }
 
 void RealMail::fail(const Pending& operation) {
@@ -220,15 +243,16 @@ void RealMail::carry() {
         lock.unlock();
         moved = send_more(peer, letter) || moved;
         lock.lock();
-        if (letter.moved == static_cast<std::int64_t>(letter.payload.size())) {
+        if (letter.complete()) {
           if (letter.message.tag != kArrived) {
-            letter.payload.clear();
+            if (spare_.size() < kSpare) spare_.push_back(std::move(letter.payload));
+            letter.payload = {};
             unconfirmed_[static_cast<std::size_t>(peer)].push_back(std::move(letter));
           }
           queue.pop_front();
           moved = true;
         }
-        if (!queue.empty()) sending_to.push_back(peer);
+        if (!queue.empty() && queue.front().ready()) sending_to.push_back(peer);
       }
       lock.unlock();
       moved = receive_more(peer) || moved;

@@ -10,16 +10,18 @@
 #include <vector>
 
 #include "validate/completions.hpp"
+#include "validate/letter.hpp"
 #include "validate/transport.hpp"
 
 namespace stepcast {
 
 /// Messages between the programs of a real run: a thread of its own carries them over a transport of its own,
-/// beside collectives. What is sent is copied first, so that the sender may go on computing; what has come
-/// waits until somebody asks for it.
+/// beside collectives. What is sent is copied, so that the sender may go on computing, and leaves while it is
+/// being copied; what comes goes straight to who waits for it, else it is kept until somebody asks.
 class RealMail {
  public:
-  explicit RealMail(Transport& transport);
+  /// @param beat  counted up at least once a second, 0 when it carries no more; may be null
+  explicit RealMail(Transport& transport, std::atomic<std::uint64_t>* beat = nullptr);
   RealMail(const RealMail&) = delete;
   ~RealMail();
 
@@ -29,27 +31,14 @@ class RealMail {
   /// Posts `operation` when all has arrived.
   void send(int rank, const Message& message, std::span<const float> payload, Pending operation);
 
-  /// Where the payload of a message goes.
-  using Target = std::function<std::span<float>(const Buffer&)>;
   /// Posts `operation`, with the message, when one of this tag has come from the role (kAnyone: from any).
-  void receive(int tag, int role, Pending operation, Target target);
+  void receive(int tag, int role, Pending operation, MailTarget target);
 
  private:
-  struct Letter {
-    Message message;
-    int run = 0;
-    std::vector<float> payload;
-    std::int64_t moved = 0;  ///< floats of header and payload that have been sent or have come
-    Pending operation;
-  };
-  struct Wish {
-    int tag, role;
-    Pending operation;
-    Target target;
-  };
-
+  std::vector<float> room_for(std::int64_t floats);
   void run();
   void carry();
+  void open(Letter& letter);
   void fail(const Pending& operation);
   bool send_more(int peer, Letter& letter);
   bool receive_more(int peer);
@@ -59,12 +48,14 @@ class RealMail {
   void hand_over(const Wish& wish, Letter& letter);
 
   Transport& transport_;
+  std::atomic<std::uint64_t>* beat_;
   std::mutex mutex_;  ///< of all below
   std::vector<std::deque<Letter>> outgoing_;
   std::vector<std::deque<Letter>> unconfirmed_;  ///< sent, in order, without their payload
   std::vector<Letter> incoming_;
   std::deque<Letter> letters_;
   std::deque<Wish> wishes_;
+  std::vector<std::vector<float>> spare_;  ///< memory of payloads, which the system gives slowly
   Completions* completions_ = nullptr;
   int run_ = 0;
   std::atomic<bool> closing_ = false;
