@@ -56,7 +56,8 @@ std::string outcome_of(const Task& task) {
 
 class Pool {
  public:
-  Pool(const std::vector<Task>& tasks, std::size_t processes) : tasks_(tasks), processes_(processes) {}
+  Pool(const std::vector<Task>& tasks, std::size_t processes, const std::function<void()>& meanwhile)
+      : tasks_(tasks), processes_(processes), meanwhile_(meanwhile) {}
   Pool(const Pool&) = delete;
   ~Pool() {
     for (const Child& child : children_) {
@@ -95,7 +96,8 @@ class Pool {
   void wait() {
     std::vector<pollfd> waits;
     for (const Child& child : children_) waits.push_back({child.output, POLLIN, 0});
-    const int ready = poll(waits.data(), waits.size(), -1);
+    const int ready = poll(waits.data(), waits.size(), meanwhile_ ? 200 : -1);
+    if (meanwhile_) meanwhile_();
     if (SignalGuard::interrupted()) throw Interrupted("interrupted");
     if (ready < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
     for (std::size_t i = 0; ready > 0 && i < waits.size(); ++i) {
@@ -129,15 +131,17 @@ class Pool {
 
   const std::vector<Task>& tasks_;
   std::size_t processes_, next_ = 0;
+  const std::function<void()>& meanwhile_;
   std::vector<Child> children_;
 };
 
 }  // namespace
 
 void run_tasks(const std::vector<Task>& tasks, int processes,
-               const std::function<void(std::size_t task, const std::string& text)>& done) {
+               const std::function<void(std::size_t task, const std::string& text)>& done,
+               const std::function<void()>& meanwhile) {
   const SignalGuard guard;
-  Pool(tasks, static_cast<std::size_t>(processes)).run(done);
+  Pool(tasks, static_cast<std::size_t>(processes), meanwhile).run(done);
 }
 
 }  // namespace stepcast

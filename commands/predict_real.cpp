@@ -53,7 +53,7 @@ std::string why_not(const Experiment& experiment, const ValidationOptions& optio
 }  // namespace
 
 Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
-                     const std::filesystem::path& folder) {
+                     const std::filesystem::path& folder, const std::function<void()>& meanwhile) {
   const Results links = measured_links(folder);
   write_platform(links, cluster, folder);
   // Ranks that sleep leave the cores to communication.
@@ -77,9 +77,12 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
     });
   }
   Results predicted{validation.scenario.name, std::vector<Row>(tasks.size())};
-  run_tasks(tasks, 2, [&](std::size_t i, const std::string& text) {
-    predicted.rows[i] = row_of(text, validation.scenario.points[validation.points[i]].name);
-  });
+  run_tasks(
+      tasks, 2,
+      [&](std::size_t i, const std::string& text) {
+        predicted.rows[i] = row_of(text, validation.scenario.points[validation.points[i]].name);
+      },
+      meanwhile);
   return predicted;
 }
 

@@ -2,6 +2,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <utility>
 
 #include "commands/commands.hpp"
 #include "commands/predict_real.hpp"
@@ -100,6 +103,20 @@ void report(const Options& options, const Validation& validation, const Results&
   fmt::print("written: {}\n", folder.string());
 }
 
+/// Of runs that were measured before a rank was lost.
+std::string what_is_kept(const std::filesystem::path& folder) {
+  const auto file = folder / "samples.jsonl";
+  if (!std::filesystem::exists(file)) return "; nothing was measured yet";
+  const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
+  return fmt::format("; {} runs measured so far: {}", samples.rows.size(), file.string());
+}
+
+/// Whole seconds since `since`, which becomes now.
+long lap(std::chrono::steady_clock::time_point& since) {
+  const auto now = std::chrono::steady_clock::now();
+  return std::lround(std::chrono::duration<double>(now - std::exchange(since, now)).count());
+}
+
 void validate(Options& options) {
   const Cluster cluster = read_cluster(options.cluster, options.ranks);
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -130,12 +147,22 @@ void validate(Options& options) {
     if (doing == last || doing.empty() || isatty(2) == 0) return;
     fmt::print(stderr, "\rvalidate: {:90.90}", last = doing);
   };
-  job.before_stage = [&] {
-    predicted = predict_real(validation, options.validation, cluster, folder);
+  auto since = std::chrono::steady_clock::now();
+  long measuring = 0, forecasting = 0;
+  job.before_stage = [&](const std::function<void()>& meanwhile) {
+    measuring = lap(since);
+    predicted = predict_real(validation, options.validation, cluster, folder, meanwhile);
     freeze(predicted, folder);
+    forecasting = lap(since);
   };
-  run_ranks(job);
+  try {
+    run_ranks(job);
+  } catch (const RankLost& lost) {
+    throw RankLost(lost.what() + what_is_kept(folder));
+  }
   if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
+  fmt::print("it took {} s to measure links and traces, {} s to forecast, {} s to run\n", measuring,
+             forecasting, lap(since));
   report(options, validation, predicted, folder);
 }
 

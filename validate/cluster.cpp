@@ -1,6 +1,7 @@
 #include "validate/cluster.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <sstream>
@@ -65,6 +66,13 @@ Cluster read_cluster(const std::string& text, int ranks) {
   while (std::getline(parts, part, ',')) read_option(part, cluster);
   check(cluster);
   return cluster;
+}
+
+std::string host_of(const Cluster& cluster, int rank) {
+  if (cluster.kind == Cluster::Kind::netcluster) return fmt::format("10.87.0.{}", rank + 1);
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
 }
 
 std::string rate_text(double bits_per_second) {

@@ -1,8 +1,13 @@
 #include "validate/communication_thread.hpp"
 
+#include <pthread.h>
+
+#include <chrono>
+
 namespace stepcast {
 
-CommunicationThread::CommunicationThread() : thread_([this] { run(); }) {}
+CommunicationThread::CommunicationThread(std::atomic<std::uint64_t>* beat)
+    : beat_(beat), thread_([this] { run(); }) {}
 
 CommunicationThread::~CommunicationThread() {
   {
@@ -22,16 +27,20 @@ void CommunicationThread::submit(std::function<void()> work) {
 }
 
 void CommunicationThread::run() {
+  using namespace std::chrono_literals;
+  pthread_setname_np(pthread_self(), "collectives");
   std::unique_lock lock(mutex_);
   while (true) {
-    there_is_work_.wait(lock, [this] { return closing_ || !work_.empty(); });
-    if (work_.empty()) return;
+    if (beat_ != nullptr) beat_->fetch_add(1, std::memory_order_relaxed);
+    if (!there_is_work_.wait_for(lock, 1s, [this] { return closing_ || !work_.empty(); })) continue;
+    if (work_.empty()) break;
     const std::function<void()> next = std::move(work_.front());
     work_.pop_front();
     lock.unlock();
     next();
     lock.lock();
   }
+  if (beat_ != nullptr) beat_->store(0);
 }
 
 }  // namespace stepcast

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -12,7 +14,8 @@ namespace stepcast {
 /// with compute, as MPI alone progresses nothing.
 class CommunicationThread {
  public:
-  CommunicationThread();
+  /// @param beat  counted up at least once a second while there is nothing to do, 0 at its end; may be null
+  explicit CommunicationThread(std::atomic<std::uint64_t>* beat = nullptr);
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
   ~CommunicationThread();  ///< finishes what was given
@@ -22,6 +25,7 @@ class CommunicationThread {
  private:
   void run();
 
+  std::atomic<std::uint64_t>* beat_;
   std::mutex mutex_;
   std::condition_variable there_is_work_;
   std::deque<std::function<void()>> work_;

@@ -9,11 +9,14 @@ namespace stepcast {
 
 /// What a rank last said of itself, for the process that watches.
 struct RankState {
-  std::atomic<int> process;            ///< its id; 0: not there yet
-  std::atomic<std::uint64_t> beat;     ///< grows with all that the rank does
-  std::atomic<std::uint32_t> waiting;  ///< for this stage to be let in
-  std::atomic<int> finished;           ///< it came to its end
-  char host[64];
+  std::atomic<int> process;  ///< its id; 0: not there yet
+  /// Signs of life of its threads: each grows while the thread works or waits as it should.
+  std::atomic<std::uint64_t> beat;              ///< of its program
+  std::atomic<std::uint64_t> collectives_beat;  ///< of what plays collectives; 0: there is no such thread
+  std::atomic<std::uint64_t> messages_beat;     ///< of what carries messages; 0: there is no such thread
+  std::atomic<std::uint32_t> waiting;           ///< for this stage to be let in
+  std::atomic<int> finished;                    ///< it came to its end
+  char host[64];                                ///< written by the process that watches
   char doing[128];  ///< in words, such as "step 3 of workers=2"; written by the rank only
 };
 

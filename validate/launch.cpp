@@ -23,16 +23,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The file that ranks map; unlinked when it goes.
+/// The file that ranks map; unlinked when all have it, or when it goes.
 class ControlFile {
  public:
   ControlFile() : path_(fmt::format("/dev/shm/stepcast-{}", getpid())) {}
   ControlFile(const ControlFile&) = delete;
-  ~ControlFile() { unlink(path_.c_str()); }
+  ~ControlFile() { forget(); }
+  void forget() {
+    if (!forgotten_) unlink(path_.c_str());
+    forgotten_ = true;
+  }
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
+  bool forgotten_ = false;
 };
 
 /// mpirun as a child in a process group of its own; goes with its parent.
@@ -75,7 +80,7 @@ class Ranks {
       if (process > 0 && control_.rank(rank).finished.load() == 0) kill(process, SIGKILL);
     }
     kill(starter_, SIGTERM);
-    for (int turn = 0; turn < 60 && !ended(); ++turn) std::this_thread::sleep_for(50ms);
+    give_time(3s);
     if (ended_) return;
     kill(-starter_, SIGKILL);
     waitpid(starter_, nullptr, 0);
@@ -85,7 +90,11 @@ class Ranks {
     ended_ = ended_ || waitpid(starter_, &status_, WNOHANG) == starter_;
     return ended_;
   }
-  bool well() const { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
+  /// Waits for the end, so long at most.
+  void give_time(std::chrono::milliseconds time) {
+    const auto until = std::chrono::steady_clock::now() + time;
+    while (!ended() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(20ms);
+  }
 
  private:
   const Control& control_;
@@ -115,44 +124,94 @@ std::string last_words(const RankJob& job) {
   return fmt::format("the ranks could not be run: {} ({})", last, (job.folder / "ranks.log").string());
 }
 
-bool all_wait(const Control& control) {
+/// The rank that mpirun saw end before it ended the others; -1: it names none.
+int first_ended(const RankJob& job) {
+  const std::string before = "process rank ";
+  std::string line;
+  std::ifstream log(job.folder / "ranks.log");
+  while (std::getline(log, line)) {
+    const auto at = line.find(before);
+    if (at == std::string::npos) continue;
+    const int rank = std::atoi(line.c_str() + at + before.size());
+    if (rank >= 0 && rank < job.cluster.ranks) return rank;
+  }
+  return -1;
+}
+
+/// Of all ranks: how far they are.
+bool all(const Control& control, bool (*holds)(const RankState&)) {
   for (int rank = 0; rank < control.ranks(); ++rank) {
-    if (control.rank(rank).waiting.load() == 0) return false;
+    if (!holds(control.rank(rank))) return false;
   }
   return true;
 }
 
+void name_hosts(const Control& control, const Cluster& cluster) {
+  for (int rank = 0; rank < cluster.ranks; ++rank) {
+    const std::string host = host_of(cluster, rank);
+    host.copy(control.rank(rank).host, sizeof RankState::host - 1);
+  }
+}
+
+/// One launch of the ranks, from their start to their end.
+class Launch {
+ public:
+  explicit Launch(const RankJob& job)
+      : job_(job),
+        control_(Control::create(file_.path(), job.cluster.ranks)),
+        ranks_(*control_, started(rank_command(job, file_.path()), job.folder / "ranks.log")),
+        watch_(*control_, job.heartbeat) {
+    name_hosts(*control_, job.cluster);
+  }
+
+  void run() {
+    bool predicted = !job_.before_stage;
+    while (!ranks_.ended() && !watch_.all_finished()) {
+      std::this_thread::sleep_for(20ms);
+      look();
+      if (job_.progress) job_.progress(control_->rank(0).doing);
+      if (all(*control_, [](const RankState& rank) { return rank.process.load() > 0; })) file_.forget();
+      if (predicted || !all(*control_, [](const RankState& rank) { return rank.waiting.load() > 0; }))
+        continue;
+      job_.before_stage([this] { look(); });
+      predicted = true;
+      open_gate(*control_, 1);
+    }
+    ranks_.give_time(5s);  // what they measured is written; how MPI ends them matters no more
+    if (watch_.all_finished()) return;
+    throw_complaint(job_);
+    if (const int first = first_ended(job_); first >= 0)
+      throw RankLost(named(*control_, {first, true, "died"}));
+    throw std::runtime_error(last_words(job_));
+  }
+
+ private:
+  void look() {
+    if (job_.interrupted && job_.interrupted()) throw Interrupted("interrupted");
+    const auto lost = watch_.look();
+    if (!lost) return;
+    if (!lost->died) throw RankLost(named(*control_, *lost));
+    // mpirun ends all others at once: it alone knows who went first, and a rank that throws says why.
+    ranks_.give_time(5s);
+    throw_complaint(job_);
+    const int first = first_ended(job_);
+    throw RankLost(named(*control_, {first < 0 ? lost->rank : first, true, lost->how}));
+  }
+
+  const RankJob& job_;
+  ControlFile file_;
+  std::unique_ptr<Control> control_;
+  Ranks ranks_;
+  Watch watch_;
+};
+
 }  // namespace
 
 void run_ranks(const RankJob& job) {
-  const ControlFile file;
-  const std::vector<std::string> command = rank_command(job, file.path());
   for (int rank = 0; rank < job.cluster.ranks; ++rank) {
     std::filesystem::remove(job.folder / fmt::format("rank-{}.error", rank));
   }
-  const auto control = Control::create(file.path(), job.cluster.ranks);
-  Ranks ranks(*control, started(command, job.folder / "ranks.log"));
-  Watch watch(*control, job.heartbeat);
-  bool predicted = !job.before_stage;
-  while (!ranks.ended()) {
-    std::this_thread::sleep_for(20ms);
-    if (job.interrupted && job.interrupted()) throw Interrupted("interrupted");
-    const std::string lost = watch.look();
-    if (!lost.empty()) {
-      std::this_thread::sleep_for(200ms);  // a rank that throws says why before it goes
-      throw_complaint(job);
-      throw RankLost(lost);
-    }
-    if (job.progress) job.progress(control->rank(0).doing);
-    if (predicted || !all_wait(*control)) continue;
-    job.before_stage();
-    predicted = true;
-    watch.forgive();
-    open_gate(*control, 1);
-  }
-  if (watch.all_finished() && ranks.well()) return;
-  throw_complaint(job);
-  throw std::runtime_error(last_words(job));
+  Launch(job).run();
 }
 
 }  // namespace stepcast

@@ -16,8 +16,9 @@ struct RankJob {
   std::vector<std::string> arguments;  ///< of stepcast-rank, beside those that say where it runs
   double heartbeat = 30;               ///< a rank that does nothing for so long hangs [s]
   std::function<bool()> interrupted;   ///< asked often; may be empty
-  /// Called when all ranks wait for stage 1; they go on when it returns. May be empty.
-  std::function<void()> before_stage;
+  /// Called when all ranks wait for stage 1; they go on when it returns, and are watched whenever it calls
+  /// `meanwhile`. May be empty.
+  std::function<void(const std::function<void()>& meanwhile)> before_stage;
   std::function<void(const std::string&)> progress;  ///< told what rank 0 does; may be empty
 };
 

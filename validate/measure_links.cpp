@@ -54,7 +54,7 @@ class Measurement {
 
   void against_size(const std::string& what, const std::string& algorithm, std::int64_t smallest,
                     const std::function<void(std::int64_t)>& once) {
-    if (options_.say) options_.say(what + " " + algorithm);
+    if (options_.say) options_.say(algorithm.empty() ? what : what + " " + algorithm);
     for (std::int64_t bytes = smallest; static_cast<double>(bytes) <= options_.most_bytes; bytes *= 2) {
       buffer(bytes / 4);
       const Repeats repeats = repeated(

@@ -12,7 +12,6 @@
 namespace stepcast {
 
 void rank_calibrate(const RankRun& run, bool quick) {
-  run.transport.count_waits(&run.state.beat);
   LinkMeasurement options;
   options.all_algorithms = !quick;
   if (run.cluster.kind == Cluster::Kind::netcluster)
@@ -32,7 +31,6 @@ void rank_calibrate(const RankRun& run, bool quick) {
   Network network(*backend, library.model(YamlValue(name, "model")), {.batch = 32});
   const std::vector<Row> sharing = measure_sharing(run.transport, network, 0.5);
   rows.insert(rows.end(), sharing.begin(), sharing.end());
-  run.transport.count_waits(nullptr);
   if (run.transport.rank() == 0)
     write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));
 }

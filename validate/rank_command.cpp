@@ -25,7 +25,7 @@ std::filesystem::path rank_program() {
 void add_hosts(const Cluster& cluster, std::vector<std::string>& command) {
   std::string hosts;
   for (int rank = 0; rank < cluster.ranks; ++rank) {
-    hosts += fmt::format("{}10.87.0.{}", rank == 0 ? "" : ",", rank + 1);
+    hosts += (rank == 0 ? "" : ",") + host_of(cluster, rank);
   }
   const auto agent = data_folder() / "tools" / "netcluster";
   for (const std::string& word :

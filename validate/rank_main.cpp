@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstring>
+#include <chrono>
+#include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "core/error.hpp"
 #include "kernels/processor.hpp"
@@ -42,47 +44,53 @@ bool bind_to_core(int rank, int ranks) {
 
 /// Ranks tell each other where they listen; after this MPI carries nothing that is measured.
 std::unique_ptr<Transport> connected(const Cluster& cluster, int rank) {
-  const std::string address =
-      cluster.kind == Cluster::Kind::netcluster ? fmt::format("10.87.0.{}", rank + 1) : "127.0.0.1";
-  const Listener listener(address);
+  const auto address = [&](int peer) {
+    return cluster.kind == Cluster::Kind::netcluster ? host_of(cluster, peer) : "127.0.0.1";
+  };
+  const Listener listener(address(rank));
   int port = listener.endpoint().port;
   std::vector<int> ports(static_cast<std::size_t>(cluster.ranks));
   MPI_Allgather(&port, 1, MPI_INT, ports.data(), 1, MPI_INT, MPI_COMM_WORLD);
   std::vector<Endpoint> endpoints;
-  for (int peer = 0; peer < cluster.ranks; ++peer) {
-    const bool nodes = cluster.kind == Cluster::Kind::netcluster;
-    endpoints.push_back(
-        {nodes ? fmt::format("10.87.0.{}", peer + 1) : "127.0.0.1", ports[static_cast<std::size_t>(peer)]});
-  }
-  return connect_sockets(listener, rank, endpoints);
+  for (int peer = 0; peer < cluster.ranks; ++peer)
+    endpoints.push_back({address(peer), ports[static_cast<std::size_t>(peer)]});
+  return connect_sockets(listener, rank, endpoints, cluster.window());
 }
 
-void run(const Options& options, int rank, int ranks) {
+/// Open MPI tells ranks who they are before MPI_Init, where much can happen; -1: it is not Open MPI.
+int number_from(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? -1 : std::atoi(text);
+}
+
+/// Tells the process that watches whom to watch.
+std::unique_ptr<Control> introduced(const Options& options, int rank, int ranks) {
+  auto control = Control::open(options.control, ranks);
+  say(control->rank(rank), "its start");
+  control->rank(rank).process.store(getpid());
+  return control;
+}
+
+void run(const Options& options, Control& control, int rank, int ranks) {
   const Cluster cluster = read_cluster(options.cluster, ranks);
-  const auto control = Control::open(options.control, ranks);
-  RankState& state = control->rank(rank);
-  gethostname(state.host, sizeof state.host - 1);
-  if (cluster.kind == Cluster::Kind::netcluster) {
-    fmt::format_to_n(state.host, sizeof state.host - 1, "10.87.0.{}", rank + 1);
-  }
-  say(state, "its start");
-  state.process.store(getpid());
+  RankState& state = control.rank(rank);
   const bool own_core = bind_to_core(rank, ranks);
   set_kernel_threads(1);
   const double spin = own_core ? 20e-6 : 0;
   const auto make = [&](int which) {
     return cluster.sockets() ? connected(cluster, rank)
-                             : shared_memory_transport(control->rings(which), rank, ranks, spin);
+                             : shared_memory_transport(control.rings(which), rank, ranks, spin);
   };
   const auto transport = make(0), mail = make(1);
-  RankRun run{cluster, options.folder, *control, state, *transport, mail.get(), {}};
+  transport->count_waits(&state.beat);
+  RankRun run{cluster, options.folder, control, state, *transport, mail.get(), {}};
   run.library_all_reduce = [](float* buffer, std::int64_t elements) {
     MPI_Allreduce(MPI_IN_PLACE, buffer, static_cast<int>(elements), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   };
   if (options.mode == "calibrate") rank_calibrate(run, false);
   if (options.mode == "validate") rank_validate(run, options.validation);
   say(state, "its end");
-  MPI_Barrier(MPI_COMM_WORLD);
+  barrier(*transport);
   state.finished.store(1);
 }
 
@@ -92,13 +100,27 @@ void complain(const Options& options, int rank, const char* kind, const std::exc
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+/// For who watches to say which rank is gone and what it did; this one is to blame for nothing.
+void wait_for_the_end() {
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+}
+
+void run_and_complain(const Options& options, Control& control, int rank, int ranks) {
+  try {
+    run(options, control, rank, ranks);
+  } catch (const PeerGone& error) {
+    wait_for_the_end();
+    complain(options, rank, "fault", error);
+  } catch (const InputError& error) {
+    complain(options, rank, "input", error);
+  } catch (const std::exception& error) {
+    complain(options, rank, "fault", error);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0, rank = 0, ranks = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   Options options;
   CLI::App app("One rank of stepcast calibrate or validate, which start it by mpirun.", "stepcast-rank");
   app.add_option("--folder", options.folder)->required();
@@ -110,17 +132,15 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", options.validation.repeats);
   app.add_flag("--sleep", options.validation.sleep);
   app.add_flag("--accept-disturbed", options.validation.accept_disturbed);
-  try {
-    app.parse(argc, argv);
-    run(options, rank, ranks);
-  } catch (const CLI::Error& error) {
-    MPI_Finalize();
-    return app.exit(error);
-  } catch (const InputError& error) {
-    complain(options, rank, "input", error);
-  } catch (const std::exception& error) {
-    complain(options, rank, "fault", error);
-  }
+  CLI11_PARSE(app, argc, argv);
+  int rank = number_from("OMPI_COMM_WORLD_RANK"), ranks = number_from("OMPI_COMM_WORLD_SIZE"), provided = 0;
+  std::unique_ptr<Control> control;
+  if (rank >= 0 && ranks > rank) control = introduced(options, rank, ranks);
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (!control) control = introduced(options, rank, ranks);
+  run_and_complain(options, *control, rank, ranks);
   MPI_Finalize();
   return 0;
 }

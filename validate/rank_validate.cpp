@@ -34,7 +34,12 @@ class RealRuns {
  public:
   RealRuns(const RankRun& run, const Validation& validation, const ValidationOptions& options,
            Library& library)
-      : run_(run), validation_(validation), options_(options), library_(library), mail_(*run.mail) {
+      : run_(run),
+        validation_(validation),
+        options_(options),
+        library_(library),
+        thread_(&run.state.collectives_beat),
+        mail_(*run.mail, &run.state.messages_beat) {
     for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
   }
 
@@ -173,7 +178,6 @@ class RealRuns {
 void rank_validate(const RankRun& run, const ValidationOptions& options) {
   const Validation validation = read_validation(options, run.cluster.ranks);
   Library library;
-  run.transport.count_waits(&run.state.beat);
   rank_calibrate(run, true);
   capture_traces(run, validation, options, library);
   wait_at_gate(run.control, run.state, 1);

@@ -176,6 +176,7 @@ RealRun run_program(RealWorld& world, int run) {
   world.mail.begin(run, world.completions);
   barrier(world.transport);
   if (number < 0) return {};
+  world.transport.count_waits(&world.state.collectives_beat);
   const Role& role = world.plan.roles[static_cast<std::size_t>(number)];
   RealWorker worker(world, number);
   std::vector<Pending> overs;  // a server is over when all of these are
@@ -195,6 +196,7 @@ RealRun run_program(RealWorld& world, int run) {
   }
   if (program.done() && program.error()) std::rethrow_exception(program.error());
   finish_collectives(world);
+  world.transport.count_waits(&world.state.beat);
   if (role.training) say_over(world, number);
   RealRun result = worker.take_run();
   result.worked = {world.device.worked().wall - before.wall, world.device.worked().cpu - before.cpu};

@@ -86,6 +86,7 @@ class SharedMemory : public Transport {
   }
 
   void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override {
+    waited();
     const double until = spin_ > 0 ? seconds_now() + spin_ : 0;
     do {
       for (int turn = 0; turn < 64; ++turn) {
@@ -103,7 +104,6 @@ class SharedMemory : public Transport {
     }
     bell.sleeping.store(0);
     woken_.store(false);
-    waited();
   }
 
   void wake() override {

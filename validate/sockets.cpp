@@ -82,8 +82,7 @@ class Sockets : public Transport {
     std::memcpy(bytes, way.received, partial);
     const ssize_t got = recv(way.socket, bytes + partial, wanted - partial, MSG_DONTWAIT);
     if (got < 0) return nothing_yet(peer);
-    if (got == 0)
-      throw std::runtime_error(fmt::format("rank {} closed its connection to rank {}", peer, rank()));
+    if (got == 0) throw PeerGone(fmt::format("rank {} closed its connection to rank {}", peer, rank()));
     const std::size_t total = partial + static_cast<std::size_t>(got);
     const std::size_t floats = total / sizeof(float);
     way.partial = static_cast<int>(total % sizeof(float));
@@ -95,6 +94,7 @@ class Sockets : public Transport {
   }
 
   void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override {
+    waited();
     std::vector<pollfd> waits;
     for (const int peer : sending_to) waits.push_back({connection(peer), POLLOUT, 0});
     for (const int peer : receiving_from) waits.push_back({connection(peer), POLLIN, 0});
@@ -102,7 +102,6 @@ class Sockets : public Transport {
     if (poll(waits.data(), waits.size(), 1000) < 0 && errno != EINTR) fail("poll");
     eventfd_t rung = 0;
     if (waits.back().revents != 0) eventfd_read(bell_, &rung);
-    waited();
   }
 
   void wake() override { eventfd_write(bell_, 1); }
@@ -112,7 +111,7 @@ class Sockets : public Transport {
 
   std::int64_t nothing_yet(int peer) const {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
-    throw std::runtime_error(
+    throw PeerGone(
         fmt::format("the connection from rank {} to rank {} broke: {}", rank(), peer, std::strerror(errno)));
   }
 
@@ -174,7 +173,7 @@ Listener::~Listener() {
 }
 
 std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
-                                           const std::vector<Endpoint>& endpoints) {
+                                           const std::vector<Endpoint>& endpoints, int window) {
   const int ranks = static_cast<int>(endpoints.size());
   std::vector<Connection> connections(endpoints.size());
   for (int peer = 0; peer < rank; ++peer) {
@@ -192,6 +191,7 @@ std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
     // Where the machine's default is BBR, it probes for bandwidth all the time, and equal sums take unequal
     // times.
     setsockopt(connection.socket, IPPROTO_TCP, TCP_CONGESTION, kCongestion, sizeof kCongestion - 1);
+    if (window > 0) setsockopt(connection.socket, SOL_SOCKET, SO_SNDBUF, &window, sizeof window);
   }
   return std::make_unique<Sockets>(rank, std::move(connections));
 }

@@ -33,8 +33,9 @@ class Listener {
 };
 
 /// A full mesh of TCP connections; every rank calls this at about the same time with the same `endpoints`.
+/// @param window  bytes of a connection that may be on their way; 0: as the system thinks best
 /// @throws std::system_error; std::runtime_error where a peer does not answer for 30 s
 std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
-                                           const std::vector<Endpoint>& endpoints);
+                                           const std::vector<Endpoint>& endpoints, int window = 0);
 
 }  // namespace stepcast

@@ -24,7 +24,7 @@ double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends) {
   double from = 0, to = 1e300, workers = 0, ended = 0;
   for (const std::vector<double>& worker : ends) {
     if (worker.empty()) continue;
-    from = std::max(from, worker.front());
+    from = std::max(from, worker[std::max<std::size_t>(worker.size() / 2, 1) - 1]);
     to = std::min(to, worker.back());
     workers += 1;
   }

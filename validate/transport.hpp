@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "strategies/collectives/schedule.hpp"
@@ -20,7 +21,8 @@ class Transport {
   /// Ends a `wait` of another thread, or the next one.
   virtual void wake() = 0;
 
-  /// Counted up while somebody waits, so that who watches can tell waiting from hanging; may be null.
+  /// Counted up when somebody waits and every second while it does, so that who watches can tell waiting from
+  /// hanging; may be null.
   void count_waits(std::atomic<std::uint64_t>* counter) { waits_ = counter; }
 
   int rank() const { return rank_; }
@@ -44,7 +46,12 @@ class Transport {
   std::atomic<std::uint64_t>* waits_ = nullptr;
 };
 
-/// @throws std::runtime_error if a peer is gone
+/// A peer ended its connection: who watches knows better why.
+struct PeerGone : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// @throws PeerGone
 void send(Transport& transport, int peer, const float* data, std::int64_t count);
 void receive(Transport& transport, int peer, float* target, std::int64_t count);
 

@@ -13,8 +13,10 @@ TEST_CASE("a synchronous step lasts from last end to last end; the first does no
 }
 
 TEST_CASE("asynchronous steps are shared out over the time in which all were at work", "[validate]") {
-  // From 2 to 10: the first worker ends 4 steps, the second 2 (at 6 and 10): 8 s x 2 workers / 6.
-  CHECK(asynchronous_step_seconds({{2, 4, 6, 8, 10}, {2, 6, 10, 14}}) == Approx(8.0 * 2 / 6));
+  // From 6 to 10: the first worker ends 2 steps, the second 1: 4 s x 2 workers / 3.
+  CHECK(asynchronous_step_seconds({{2, 4, 6, 8, 10}, {2, 6, 10, 14}}) == Approx(4.0 * 2 / 3));
+  // An exchange every second step, which then takes three times as long: two on average.
+  CHECK(asynchronous_step_seconds({{1, 4, 5, 8, 9, 12, 13, 16}}) == Approx(2));
 }
 
 TEST_CASE("pairs whose intervals overlap say nothing about the order", "[validate]") {

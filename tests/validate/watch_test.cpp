@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstring>
 
 namespace stepcast {
 namespace {
@@ -39,23 +40,45 @@ TEST_CASE("a rank that died is named with what it did, also while nobody has col
           "[validate][faults]") {
   Scene scene;
   Watch watch(*scene.control, 30);
-  CHECK(watch.look().empty());
+  CHECK_FALSE(watch.look());
   kill(scene.child, SIGKILL);
   siginfo_t info;
   waitid(P_PID, static_cast<id_t>(scene.child), &info, WEXITED | WNOWAIT);
-  CHECK(watch.look() == "rank 1 died during step 3");
+  const auto lost = watch.look();
+  REQUIRE(lost);
+  CHECK(named(*scene.control, *lost) == "rank 1 died during step 3");
   scene.control->rank(1).finished = 1;
-  CHECK(watch.look().empty());
+  CHECK_FALSE(watch.look());
   CHECK_FALSE(watch.all_finished());
 }
 
-TEST_CASE("a rank without a sign of life for a heartbeat hangs", "[validate][faults]") {
+TEST_CASE("a rank one of whose threads gives no sign of life for a heartbeat hangs", "[validate][faults]") {
+  const auto thread = GENERATE(&RankState::beat, &RankState::collectives_beat, &RankState::messages_beat);
   Scene scene;
+  RankState& rank = scene.control->rank(1);
+  (rank.*thread) = 1;
+  Watch watch(*scene.control, 1e-9);
+  watch.look();  // sees the first signs
+  for (const auto other : {&RankState::beat, &RankState::collectives_beat, &RankState::messages_beat}) {
+    scene.control->rank(0).*other = 2;
+    if (other != thread) rank.*other = 2;
+  }
+  const auto lost = watch.look();
+  REQUIRE(lost);
+  CHECK(named(*scene.control, *lost) == "rank 1 hung for 0 s during step 3");
+}
+
+TEST_CASE("of several silent ranks the one that is stopped is to blame", "[validate][faults]") {
+  Scene scene;
+  std::strcpy(scene.control->rank(1).host, "h");
   Watch watch(*scene.control, 0);
-  say(scene.control->rank(0), "step 3");
-  watch.look();  // sees the first signs of both
-  say(scene.control->rank(0), "step 4");
-  CHECK(watch.look() == "rank 1 hung for 0 s during step 3");
+  kill(scene.child, SIGSTOP);
+  siginfo_t info;
+  waitid(P_PID, static_cast<id_t>(scene.child), &info, WSTOPPED | WNOWAIT);
+  watch.look();
+  const auto lost = watch.look();
+  REQUIRE(lost);
+  CHECK(named(*scene.control, *lost) == "rank 1 on h hung for 0 s during step 3");
 }
 
 TEST_CASE("what one process writes into a control another reads", "[validate]") {

@@ -1,0 +1,123 @@
+#!/bin/bash
+# Ranks of `stepcast validate` that are killed, stopped or made to spin at random moments: each time the rank must be named with
+# its host and what it did, in time, with exit code 4; what was measured before must be readable; nothing may be left
+# behind. Not a part of ctest: 60 starts of a validation take about ten minutes on two quiet cores.
+# Usage: tests/faults.sh STEPCAST [MOMENTS] [SEED] [OPTIONS OF VALIDATE...], such as --cluster netcluster:1gbit (root);
+# MOMENTS of each kind, 20. HEARTBEAT: seconds, 3. Programs `stepcast-rank` and `spin` are those of STEPCAST's build.
+set -u
+stepcast=$(realpath "$1")
+moments=${2:-20} seed=${3:-1}
+more=("${@:4}")
+spin=$(dirname "$stepcast")/tests/validate/spin
+heartbeat=${HEARTBEAT:-3}
+STEPCAST_DATA=$(realpath "$(dirname "$0")/..")
+export STEPCAST_DATA
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+RANDOM=$seed
+
+cat >faults.yaml <<'END'
+name: faults
+description: two strategies, one with collectives and one with messages
+model: small-mlp
+trace: small-cnn-b64-cpu
+platform: this-machine
+batch_per_worker: 8
+simulation: {steps: 6}
+sweep:
+  - strategy.kind: [synchronous]
+  - strategy.kind: [parameter_server]
+    strategy.server: [own_device]
+END
+phases='its start|measuring .*|capturing .*|waiting for the prediction|strategy.kind=.* \(repeat [0-9]+\)|its end'
+
+failures=0
+fail() {
+  echo "FAILED: $1"
+  failures=$((failures + 1))
+}
+
+seconds() { date +%s.%N; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+# start NAME REPEATS: a validation in the background; its process is $pid.
+start() {
+  "$stepcast" validate faults.yaml --ranks 2 --repeats "$2" --heartbeat "$heartbeat" --accept-disturbed "${more[@]}" \
+    -o "$1" >"$1.out" 2>"$1.err" </dev/null &
+  pid=$!
+}
+
+# process_of NAME RANK: the process of a rank, when there is one.
+process_of() {
+  local process
+  for process in $(pgrep -f "^[^ ]*stepcast-rank --folder $work/$1 "); do
+    tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$2" && echo "$process"
+  done
+  true
+}
+
+# What a run may leave in no case.
+left_behind() {
+  local name=$1
+  pgrep -fa "$work/$name" && fail "$name: processes are left"
+  [ -e "/dev/shm/stepcast-$pid" ] && fail "$name: shared memory is left"
+  [[ ${more[*]} == *netcluster* ]] && ip netns list | grep -E '^stepcast[0-9]' && fail "$name: namespaces are left"
+}
+
+# The last words, and whether all runs that were measured can be read.
+check_words() {
+  local name=$1 rank=$2 how=$3 words lines kept
+  words=$(tr '\r' '\n' <"$name.err" | tail -n 1)
+  [[ $words =~ ^"stepcast: rank $rank on "[^\ ]+" $how during "($phases)"; " ]] || fail "$name: $words"
+  lines=$(cat "$name"/samples.jsonl* 2>/dev/null | wc -l)
+  kept=0
+  [[ $words =~ \;\ ([0-9]+)\ runs\ measured\ so\ far ]] && kept=${BASH_REMATCH[1]}
+  [ "$kept" -eq "$lines" ] || fail "$name: $lines lines, but $kept can be read"
+  echo "$name: $words" | cut -c 1-150
+}
+
+# fault KIND NUMBER: one validation in which a rank is lost at a random moment.
+fault() {
+  local kind=$1 name=$1-$2 rank=$((RANDOM % 2)) process how thread begin code took limit
+  local wait_for threads=("" collectives messages)
+  thread=${threads[RANDOM % 3]}
+  wait_for=$(awk -v whole="$whole" -v part="$RANDOM" 'BEGIN { print whole * part / 32768 }')
+  start "$name" 1000
+  until process=$(process_of "$name" $rank) && [ -n "$process" ]; do
+    kill -0 $pid 2>/dev/null || { fail "$name: it ended before its ranks began: $(cat "$name.err")"; return; }
+    sleep 0.02
+  done
+  sleep "$wait_for"
+  case $kind in
+    killed) kill -KILL "$process"; how=died limit=10 ;;
+    stopped) kill -STOP "$process"; how='hung for [0-9]+ s' limit=$((heartbeat + 10)) ;;
+    spinning)  # a thread that is not there yet cannot: the program's then
+      "$spin" "$process" "$thread" 2>/dev/null || "$spin" "$process" "" || fail "$name: could not make it spin"
+      how='hung for [0-9]+ s' limit=$((heartbeat + 10)) ;;
+  esac
+  begin=$(seconds)
+  # While MPI starts, nothing tells a rank that spins from one that waits for it.
+  timeout 120 tail --pid=$pid -f /dev/null || { fail "$name: it did not end"; kill -KILL $pid; }
+  wait $pid
+  code=$?
+  took=$(awk -v a="$begin" -v b="$(seconds)" 'BEGIN { print b - a }')
+  [ $code -eq 4 ] || fail "$name: exit code $code, not 4"
+  less "$took" "$limit" || fail "$name: named after $took s"
+  [ "$kind" = spinning ] && grep -q 'during its start' "$name.err" && rank='[01]'
+  check_words "$name" "$rank" "$how"
+  left_behind "$name"
+}
+
+begin=$(seconds)
+start whole 3
+wait $pid || { cat whole.err; exit 1; }
+whole=$(awk -v a="$begin" -v b="$(seconds)" 'BEGIN { print b - a }')
+left_behind whole
+echo "seed $seed, $moments moments of each kind within ${whole%.*} s from the start of the ranks"
+kinds=(killed stopped)
+if [ -x "$spin" ]; then kinds+=(spinning); else echo "no $spin: no rank is made to spin"; fi
+for kind in "${kinds[@]}"; do
+  for ((number = 1; number <= moments; ++number)); do fault "$kind" "$number"; done
+done
+[ $failures -eq 0 ] || { echo "$failures checks failed"; exit 1; }
