@@ -1,36 +1,59 @@
 #!/usr/bin/env bash
 # Validates the forecasts on this machine: shared memory and, as root, small clusters of network namespaces. At most 15
-# minutes on 2 quiet cores. Usage: tools/validate-all.sh [STEPCAST] [FOLDER]; writes FOLDER (default validate/data).
+# minutes on 2 quiet cores. One launch for each cluster and number of ranks, its points in turn.
+# Usage: tools/validate-all.sh [--again] [STEPCAST] [FOLDER]
+# Writes FOLDER (default validate/data). What a launch has measured stays in results/validate-all: when the command is given
+# again, launches that are finished are not made again (--again: all are), and one that fails keeps none of the others back.
+# REPEATS=5: of each point. ONLY='memory-2 ...': these launches alone. ACCEPT_DISTURBED=1: counts disturbed runs too.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
+again=
+if [[ ${1:-} == --again ]]; then
+  again=1
+  shift
+fi
 stepcast=$(realpath "${1:-$root/build/release/stepcast}")
 data=${2:-$root/validate/data}
+work=$root/results/validate-all
 export STEPCAST_DATA=$root
-mkdir -p "$data"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+mkdir -p "$data" "$work"
 repeats=${REPEATS:-5}
 more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
+failed=()
 
 # run NAME SCENARIO OPTIONS...: one launch; its table goes to the terminal, its data to FOLDER/NAME-*.
 run() {
-  local name=$1 scenario=$2
-  shift 2
-  echo "== $name: $scenario $*"
-  "$stepcast" validate "$root/scenarios/validate/$scenario.yaml" -o "$work/$name" --repeats "$repeats" "${more[@]}" "$@"
+  local name=$1 file command
+  if [[ ${ONLY:-} && " $ONLY " != *" $name "* ]]; then return; fi
+  command=(validate "scenarios/validate/$2.yaml" --repeats "$repeats" "${more[@]}" "${@:3}")
+  echo "== $name: stepcast ${command[*]}"
+  if [[ ! $again && -e $work/$name/measured.csv && $(cat "$work/$name.command") == "${command[*]}" ]]; then
+    echo "measured before; --again measures it again"
+  else
+    rm -rf "${work:?}/$name"
+    if ! (cd "$root" && time "$stepcast" "${command[@]}" -o "$work/$name"); then
+      failed+=("$name")
+      return
+    fi
+    echo "${command[*]}" >"$work/$name.command"
+  fi
   for file in measured.csv samples.csv predicted.csv predicted.sha256 scatter.svg breakdown.svg; do
     if [[ -e $work/$name/$file ]]; then cp "$work/$name/$file" "$data/$name-$file"; fi
   done
 }
 
 run memory-2 small --ranks 2
+run memory-2-cut cut --ranks 2
 if ((EUID == 0)); then
-  run netcluster-4-1gbit cluster --ranks 4 --cluster netcluster:1gbit --sleep
   run netcluster-2-1gbit cluster --ranks 2 --cluster netcluster:1gbit --sleep
-  run netcluster-8-1gbit cluster --ranks 8 --cluster netcluster:1gbit --sleep
-  run netcluster-4-100mbit network --ranks 4 --cluster netcluster:100mbit --sleep --set 'simulation.steps=3'
-  run netcluster-8-racks network --ranks 8 --cluster netcluster:1gbit,racks=2,uplink=1gbit --sleep
+  run netcluster-4-1gbit cluster --ranks 4 --cluster netcluster:1gbit --sleep
+  run netcluster-4-parts parts --ranks 4 --cluster netcluster:1gbit --sleep
+  run netcluster-4-100mbit network --ranks 4 --cluster netcluster:100mbit --sleep --set simulation.steps=3 \
+    --set 'sweep={strategy.all_reduce: [ring, halving_doubling], strategy.overlap: [true, false]}'
+  run netcluster-4-racks network --ranks 4 --cluster netcluster:500mbit,racks=2,uplink=500mbit --sleep
+  # Eight links of 1 Gbit/s would keep two cores busy with nothing but the kernel's messages.
+  run netcluster-8-250mbit network --ranks 8 --cluster netcluster:250mbit --sleep
 else
   echo "not root: no network namespaces, only shared memory was validated"
 fi
@@ -38,6 +61,13 @@ fi
 {
   echo "date: $(date -u +%F)"
   echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) cores, load $(cut -d' ' -f1-3 /proc/loadavg) at the end"
-  echo "command: tools/validate-all.sh (repeats $repeats${more:+, disturbed runs counted})"
+  echo "command: tools/validate-all.sh (repeats $repeats${more:+, disturbed runs counted}); each launch:"
+  sed -s 's/^/stepcast /' "$work"/*.command
 } >"$data/machine.txt"
 "$stepcast" --version >>"$data/machine.txt"
+echo
+"$root/tools/validation-summary.sh" "$data"
+if ((${#failed[@]} > 0)); then
+  echo "failed: ${failed[*]}" >&2
+  exit 1
+fi
