@@ -69,7 +69,7 @@ left_behind() {
 check_words() {
   local name=$1 rank=$2 how=$3 words lines kept
   words=$(tr '\r' '\n' <"$name.err" | tail -n 1)
-  [[ $words =~ ^"stepcast: rank $rank on "[^\ ]+" $how during "($phases)"; " ]] || fail "$name: $words"
+  [[ $words =~ ^stepcast:\ rank\ $rank\ on\ [^\ ]+\ $how\ during\ ($phases)\;\  ]] || fail "$name: $words"
   lines=$(cat "$name"/samples.jsonl* 2>/dev/null | wc -l)
   kept=0
   [[ $words =~ \;\ ([0-9]+)\ runs\ measured\ so\ far ]] && kept=${BASH_REMATCH[1]}
@@ -91,7 +91,9 @@ fault() {
   sleep "$wait_for"
   case $kind in
     killed) kill -KILL "$process"; how=died limit=10 ;;
-    stopped) kill -STOP "$process"; how='hung for [0-9]+ s' limit=$((heartbeat + 10)) ;;
+    stopped)  # and again, should somebody else continue it
+      (while kill -STOP "$process" 2>/dev/null; do sleep 0.2; done) &
+      how='hung for [0-9]+ s' limit=$((heartbeat + 10)) ;;
     spinning)  # a thread that is not there yet cannot: the program's then
       "$spin" "$process" "$thread" 2>/dev/null || "$spin" "$process" "" || fail "$name: could not make it spin"
       how='hung for [0-9]+ s' limit=$((heartbeat + 10)) ;;

@@ -20,11 +20,12 @@ mkdir -p "$data" "$work"
 repeats=${REPEATS:-5}
 more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
-failed=()
+failed=() launches=()
 
 # run NAME SCENARIO OPTIONS...: one launch; its table goes to the terminal, its data to FOLDER/NAME-*.
 run() {
   local name=$1 file command
+  launches+=("$name")
   if [[ ${ONLY:-} && " $ONLY " != *" $name "* ]]; then return; fi
   command=(validate "scenarios/validate/$2.yaml" --repeats "$repeats" "${more[@]}" "${@:3}")
   echo "== $name: stepcast ${command[*]}"
@@ -57,6 +58,12 @@ if ((EUID == 0)); then
 else
   echo "not root: no network namespaces, only shared memory was validated"
 fi
+
+# Data of launches that there are no longer.
+for file in "$data"/*-measured.csv; do
+  name=$(basename "$file" -measured.csv)
+  if ((EUID == 0)) && [[ " ${launches[*]} " != *" $name "* ]]; then rm -f "${data:?}/$name"-{measured,samples,predicted}.csv "$data/$name"-{predicted.sha256,scatter.svg,breakdown.svg}; fi
+done
 
 {
   echo "date: $(date -u +%F)"

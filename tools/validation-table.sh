@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fills docs/validation.md's table of forecasts against real runs from validate/data/*-measured.csv, which
-# tools/validate-all.sh writes. Usage: tools/validation-table.sh [FOLDER]
+# Fills docs/validation.md's tables of forecasts against real runs from validate/data/*-measured.csv, which
+# tools/validate-all.sh writes: by strategy, and by launch and strategy. Usage: tools/validation-table.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=${1:-validate/data}
@@ -41,4 +41,7 @@ trap 'rm -f "$table"' EXIT
   rows "${files[@]}"
 } >"$table"
 tools/fill-table.sh docs/validation.md measured "$table"
+tools/validation-summary.sh "$data" >"$table.all"
+tools/fill-table.sh docs/validation.md measured-all "$table.all"
+rm "$table.all"
 echo "docs/validation.md: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"

@@ -21,7 +21,7 @@ struct RankState {
 };
 
 /// Memory that the watching process and all ranks of a machine share: states, a gate, and the rings of
-/// SharedRings. Lives in a file without a name once all have it.
+/// SharedRings.
 class Control {
  public:
   static constexpr int kMostRanks = 64;

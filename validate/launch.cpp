@@ -23,21 +23,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The file that ranks map; unlinked when all have it, or when it goes.
-class ControlFile {
+/// A folder of shared memory for this launch: the file that all ranks map, and what MPI keeps there, which it
+/// leaves behind when ranks are killed. Goes with all that is in it.
+class SharedFolder {
  public:
-  ControlFile() : path_(fmt::format("/dev/shm/stepcast-{}", getpid())) {}
-  ControlFile(const ControlFile&) = delete;
-  ~ControlFile() { forget(); }
-  void forget() {
-    if (!forgotten_) unlink(path_.c_str());
-    forgotten_ = true;
+  SharedFolder() : path_(fmt::format("/dev/shm/stepcast-{}", getpid())) {
+    std::filesystem::create_directories(path_);
   }
-  const std::filesystem::path& path() const { return path_; }
+  SharedFolder(const SharedFolder&) = delete;
+  ~SharedFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::filesystem::path control() const { return path_ / "control"; }
 
  private:
   std::filesystem::path path_;
-  bool forgotten_ = false;
 };
 
 /// mpirun as a child in a process group of its own; goes with its parent.
@@ -158,8 +159,8 @@ class Launch {
  public:
   explicit Launch(const RankJob& job)
       : job_(job),
-        control_(Control::create(file_.path(), job.cluster.ranks)),
-        ranks_(*control_, started(rank_command(job, file_.path()), job.folder / "ranks.log")),
+        control_(Control::create(shared_.control(), job.cluster.ranks)),
+        ranks_(*control_, started(rank_command(job, shared_.control()), job.folder / "ranks.log")),
         watch_(*control_, job.heartbeat) {
     name_hosts(*control_, job.cluster);
   }
@@ -170,7 +171,6 @@ class Launch {
       std::this_thread::sleep_for(20ms);
       look();
       if (job_.progress) job_.progress(control_->rank(0).doing);
-      if (all(*control_, [](const RankState& rank) { return rank.process.load() > 0; })) file_.forget();
       if (predicted || !all(*control_, [](const RankState& rank) { return rank.waiting.load() > 0; }))
         continue;
       job_.before_stage([this] { look(); });
@@ -199,7 +199,7 @@ class Launch {
   }
 
   const RankJob& job_;
-  ControlFile file_;
+  SharedFolder shared_;
   std::unique_ptr<Control> control_;
   Ranks ranks_;
   Watch watch_;

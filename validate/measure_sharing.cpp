@@ -9,6 +9,7 @@
 #include "report/statistics.hpp"
 #include "strategies/collectives/algorithms.hpp"
 #include "validate/communication_thread.hpp"
+#include "validate/completions.hpp"
 #include "validate/play.hpp"
 
 namespace stepcast {
@@ -76,11 +77,17 @@ std::vector<Row> measure_sharing(Transport& transport, Network& network, double 
     compute();
     done.get_future().wait();
   });
+  Completions completions;
+  const Repeats handed = repeated(transport, budget, [&] {
+    thread.submit([&] { completions.post(std::make_shared<Operation>()); });
+    completions.next();
+  });
   if (transport.rank() != 0) return {};
   const double bytes = 4.0 * static_cast<double>(elements);
   rows.push_back(link_row("compute_alone", "", 0, alone));
   rows.push_back(link_row("all_reduce_alone", "ring", bytes, summed));
   rows.push_back(link_row("compute_beside", "ring", bytes, beside));
+  rows.push_back(link_row("hand_over", "", 0, handed));
   return rows;
 }
 

@@ -101,6 +101,7 @@ Sharing sharing_of(const Results& results) {
     if (what == "memory_alone") sharing.memory_alone = rate;
     if (what == "memory_together") sharing.memory_together = rate;
   }
+  sharing.hand_over = seconds_of(results, "hand_over");
   const double beside = seconds_of(results, "compute_beside");
   if (beside > 0) {
     sharing.compute_slowdown = compute_slowdown(seconds_of(results, "compute_alone"),

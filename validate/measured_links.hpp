@@ -32,6 +32,7 @@ Seconds schedule_time(const Schedule& schedule, const LinkTable& links, Bytes bu
 struct Sharing {
   double memory_alone = 0, memory_together = 0;  ///< of a rank [B/s]
   double compute_slowdown = 1;
+  double hand_over = 0;  ///< from a program to the thread that communicates, and back [s]
 };
 
 Sharing sharing_of(const Results& results);

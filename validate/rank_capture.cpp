@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <memory>
 #include <set>
 
 #include "kernels/capture.hpp"
@@ -20,8 +20,8 @@
 namespace stepcast {
 namespace {
 
-constexpr int kCaptureRounds = 6;  // over all networks
-constexpr int kCaptureSteps = 8;   // of each network in a round
+constexpr int kCaptureRounds = 8;  // over all networks
+constexpr int kCaptureSteps = 4;   // of each network in a round
 
 const Model& model_of(const Need& need, Library& library) {
   const YamlNode name = command_line_name(need.model);
@@ -63,31 +63,71 @@ CaptureOptions capture_options(const RankRun& run, const Need& need, const Valid
   return capturing;
 }
 
+/// What is captured of a network on this rank, some steps a turn.
+struct Turns {
+  Need need;
+  std::string doing;
+  std::filesystem::path file;        ///< of this rank
+  std::unique_ptr<DevicePart> part;  ///< what it computes of cut samples; null: all
+  std::unique_ptr<Capture> capture;  ///< null where this rank only sleeps
+};
+
+std::vector<Turns> whole_networks(const RankRun& run, const std::set<Need>& needs, Backend& backend,
+                                  const ValidationOptions& options, Library& library) {
+  std::vector<Turns> all;
+  for (const Need& need : needs) {
+    Turns one{need, fmt::format("capturing {} with batch {}", need.model, need.batch),
+              own_trace_file(run, need, run.transport.rank()), nullptr, nullptr};
+    if (!options.sleep || run.transport.rank() == 0)
+      one.capture =
+          std::make_unique<Capture>(backend, model_of(need, library), capture_options(run, need, options));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 /// Parts of networks whose samples are cut, at the shapes of the part: each rank its own, with all that it
 /// copies between its rows and those of neighbours; that of the first place, the largest, is written.
-void capture_parts(const RankRun& run, const Validation& validation, const ValidationOptions& options,
-                   Library& library) {
-  const auto backend = make_onednn_backend();
-  std::set<std::filesystem::path> done;
+void add_parts(const RankRun& run, const Validation& validation, Backend& backend,
+               const ValidationOptions& options, Library& library, std::vector<Turns>& all) {
+  std::set<std::filesystem::path> known;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     if (validation.cuts[i].empty()) continue;
     const Need& need = validation.needs[i];
     const auto file = cut_trace_file(run.folder, need, validation.cuts[i]);
     const Model& model = model_of(need, library);
     const NetworkSharing sharing = cut_of(validation, i, model, run.cluster.ranks);
-    if (!sharing.simulated_only.empty() || !done.insert(file).second) continue;
-    say(run.state, fmt::format("capturing a part of {} with batch {}", need.model, need.batch).c_str());
-    barrier(run.transport);
-    const DevicePart part =
-        device_part(model, sharing.cut, run.transport.rank() % device_count(sharing.cut.parts));
-    const NetworkOptions network = cut_options(part, model, sharing, {});
+    if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
+    Turns one{need, fmt::format("capturing a part of {} with batch {}", need.model, need.batch), file,
+              nullptr, nullptr};
+    one.part = std::make_unique<DevicePart>(
+        device_part(model, sharing.cut, run.transport.rank() % device_count(sharing.cut.parts)));
+    const NetworkOptions network = cut_options(*one.part, model, sharing, {});
     CaptureOptions capturing = capture_options(run, need, options);
     capturing.name = file.stem().string();
     capturing.batch = network.batch;
     capturing.part = network.part;
-    Trace trace = capture(*backend, part.model, capturing);
-    trace.batch = need.batch;
-    if (run.transport.rank() == 0) write_atomically(file, to_yaml(trace));
+    one.capture = std::make_unique<Capture>(backend, one.part->model, capturing);
+    all.push_back(std::move(one));
+  }
+}
+
+void write_trace(const RankRun& run, const Turns& one) {
+  if (one.capture == nullptr || (one.part != nullptr && run.transport.rank() != 0)) return;
+  Trace trace = one.capture->trace();
+  if (one.part != nullptr) trace.batch = one.need.batch;
+  write_atomically(one.file, to_yaml(trace));
+}
+
+/// Rank 0: the samples of all ranks in one trace of each network.
+void join_ranks(const RankRun& run, const std::set<Need>& needs, bool sleep, Library& library) {
+  const auto trace_of = [&](const Need& need, int rank) {
+    return library.trace(YamlValue(command_line_name(own_trace_file(run, need, rank).string()), "trace"));
+  };
+  for (const Need& need : needs) {
+    Trace all = trace_of(need, 0);
+    for (int rank = 1; rank < run.transport.ranks() && !sleep; ++rank) join(all, trace_of(need, rank));
+    write_atomically(trace_file(run.folder, need), to_yaml(all));
   }
 }
 
@@ -95,38 +135,24 @@ void capture_parts(const RankRun& run, const Validation& validation, const Valid
 
 /// All ranks at once, so that they share the machine as they will when they train, with the sum of gradients
 /// in each step that training has; where they sleep instead, one. A worker's step is any rank's: cores of a
-/// shared machine are not equally fast. Networks take turns, as points will: the
-/// speed of a shared machine changes within seconds.
+/// shared machine are not equally fast. Networks, and parts of them, take turns, as points will: the speed of
+/// a shared machine changes within seconds.
 void capture_traces(const RankRun& run, const Validation& validation, const ValidationOptions& options,
                     Library& library) {
   const std::set<Need> needs(validation.needs.begin(), validation.needs.end());
   const auto backend = make_onednn_backend();
-  std::map<Need, Capture> captures;
-  for (const Need& need : needs) {
-    if (options.sleep && run.transport.rank() != 0) continue;
-    captures.try_emplace(need, *backend, model_of(need, library), capture_options(run, need, options));
-  }
+  std::vector<Turns> all = whole_networks(run, needs, *backend, options, library);
+  add_parts(run, validation, *backend, options, library, all);
   for (int round = 0; round < kCaptureRounds; ++round) {
-    for (const Need& need : needs) {
-      say(run.state, fmt::format("capturing {} with batch {}", need.model, need.batch).c_str());
+    for (const Turns& one : all) {
+      say(run.state, one.doing.c_str());
       barrier(run.transport);
-      if (const auto found = captures.find(need); found != captures.end())
-        found->second.measure(kCaptureSteps);
+      if (one.capture != nullptr) one.capture->measure(kCaptureSteps);
     }
   }
-  for (auto& [need, one] : captures)
-    write_atomically(own_trace_file(run, need, run.transport.rank()), to_yaml(one.trace()));
-  capture_parts(run, validation, options, library);
+  for (const Turns& one : all) write_trace(run, one);
   barrier(run.transport);
-  if (run.transport.rank() != 0) return;
-  for (const Need& need : needs) {
-    Trace all = library.trace(YamlValue(command_line_name(own_trace_file(run, need, 0).string()), "trace"));
-    for (int rank = 1; rank < run.transport.ranks() && !options.sleep; ++rank) {
-      join(all,
-           library.trace(YamlValue(command_line_name(own_trace_file(run, need, rank).string()), "trace")));
-    }
-    write_atomically(trace_file(run.folder, need), to_yaml(all));
-  }
+  if (run.transport.rank() == 0) join_ranks(run, needs, options.sleep, library);
 }
 
 }  // namespace stepcast

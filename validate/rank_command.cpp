@@ -56,7 +56,8 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
   std::vector<std::string> command{mpirun.string(), "-n", ranks, "--oversubscribe", "--bind-to", "none"};
   if (job.cluster.kind == Cluster::Kind::netcluster) add_hosts(job.cluster, command);
   for (const auto& word :
-       {rank_program().string(), std::string("--folder"), job.folder.string(), std::string("--control"),
+       {std::string("--mca"), std::string("btl_vader_backing_directory"), control.parent_path().string(),
+        rank_program().string(), std::string("--folder"), job.folder.string(), std::string("--control"),
         control.string(), std::string("--cluster"), job.cluster.name}) {
     command.push_back(word);
   }

@@ -6,6 +6,16 @@
 #include "report/statistics.hpp"
 
 namespace stepcast {
+namespace {
+
+/// Steps ended by then, and the share of the one under way; `date` is not before the first end.
+double steps_until(const std::vector<double>& ends, double date) {
+  const auto next = std::upper_bound(ends.begin(), ends.end(), date);
+  const auto ended = static_cast<double>(next - ends.begin());
+  return next == ends.end() ? ended : ended + (date - *(next - 1)) / (*next - *(next - 1));
+}
+
+}  // namespace
 
 double synchronous_step_seconds(const std::vector<std::vector<double>>& ends) {
   std::vector<double> last;
@@ -21,20 +31,25 @@ double synchronous_step_seconds(const std::vector<std::vector<double>>& ends) {
 }
 
 double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends) {
-  double from = 0, to = 1e300, workers = 0, ended = 0;
+  const std::vector<double>* first = nullptr;  // to end all of its steps
+  for (const std::vector<double>& worker : ends) {
+    if (!worker.empty() && (first == nullptr || worker.back() < first->back())) first = &worker;
+  }
+  if (first == nullptr || first->size() < 2)
+    throw std::invalid_argument("a real run of workers without a common pace needs more steps");
+  double from = (*first)[first->size() / 2 - 1], workers = 0, steps = 0;
+  for (const std::vector<double>& worker : ends) {
+    if (!worker.empty()) from = std::max(from, worker.front());
+  }
+  const double to = first->back();
   for (const std::vector<double>& worker : ends) {
     if (worker.empty()) continue;
-    from = std::max(from, worker[std::max<std::size_t>(worker.size() / 2, 1) - 1]);
-    to = std::min(to, worker.back());
     workers += 1;
+    steps += steps_until(worker, to) - steps_until(worker, from);
   }
-  for (const std::vector<double>& worker : ends) {
-    ended += static_cast<double>(std::upper_bound(worker.begin(), worker.end(), to) -
-                                 std::upper_bound(worker.begin(), worker.end(), from));
-  }
-  if (!(to > from) || ended == 0)
+  if (!(to > from))
     throw std::invalid_argument("a real run of workers without a common pace needs more steps");
-  return (to - from) / ended * workers;
+  return (to - from) / steps * workers;
 }
 
 }  // namespace stepcast

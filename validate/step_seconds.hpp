@@ -11,9 +11,9 @@ namespace stepcast {
 /// the median of all but the first.
 double synchronous_step_seconds(const std::vector<std::vector<double>>& ends);
 
-/// Steps each at its own pace: from when each worker has ended half of its to when one has ended all of its,
-/// over the steps ended in between, times the workers. In the first half workers drift apart; half of the
-/// steps should hold whole periods of exchanges.
+/// Steps each at its own pace: while the worker that ends all of its first makes the second half of them,
+/// over the steps of all workers in that time, parts of steps included, times the workers. In the first half
+/// workers drift apart; half of the steps should hold whole periods of exchanges.
 double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends);
 
 }  // namespace stepcast

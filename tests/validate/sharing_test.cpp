@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "validate/measure_sharing.hpp"
+#include "validate/measured_links.hpp"
 
 namespace stepcast {
 
@@ -10,6 +11,15 @@ TEST_CASE("slow-down of compute is what stretches it by what was lost", "[valida
   CHECK(compute_slowdown(0.1, 0.02, 0.12) == 100);        // nothing hidden
   CHECK(compute_slowdown(0.1, 0.02, 0.3) == 100);
   CHECK(compute_slowdown(0.1, 0.02, 0.09) == 1);  // noise
+}
+
+TEST_CASE("what handing work to the communication thread takes is read where it was measured", "[validate]") {
+  Row row;
+  row.set("what", std::string("hand_over"));
+  row.set("bytes", 0.0);
+  row.set("seconds", 2e-5);
+  CHECK(sharing_of({"calibrate", {row}}).hand_over == 2e-5);
+  CHECK(sharing_of({"calibrate", {}}).hand_over == 0);
 }
 
 }  // namespace stepcast
