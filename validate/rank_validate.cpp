@@ -6,6 +6,7 @@
 #include <map>
 
 #include "report/atomic_file.hpp"
+#include "report/csv.hpp"
 #include "report/json_lines.hpp"
 #include "validate/cut_device.hpp"
 #include "validate/gather.hpp"
@@ -28,6 +29,7 @@ struct RealPoint {
   CutNetwork cut;
   std::unique_ptr<RankDevice> device;
   std::unique_ptr<RealCollectives> collectives;
+  double delay = 0;  ///< of this rank's program [s]
 };
 
 class RealRuns {
@@ -40,7 +42,12 @@ class RealRuns {
         library_(library),
         thread_(&run.state.collectives_beat),
         mail_(*run.mail, &run.state.messages_beat) {
-    for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
+    const auto file = run.folder / "predicted.csv";
+    const Results predicted = read_csv(read_file(file), file.string());
+    for (std::size_t i = 0; i < validation.points.size(); ++i) {
+      add(i);
+      points_.back()->delay = delay_of(i, predicted.rows.at(i).number("step_seconds").value_or(0));
+    }
   }
 
   /// What comes after the timed runs.
@@ -76,6 +83,15 @@ class RealRuns {
       point->device = device_of(validation_.needs[index], *point);
     }
     points_.push_back(std::move(point));
+  }
+
+  /// Workers without a common pace that start together go on in step for long, as links are fair; theirs is
+  /// spread over the time from one exchange of a worker to its next, as they are found later on.
+  double delay_of(std::size_t index, double step_seconds) const {
+    const Plan& plan = points_[index]->experiment.plan;
+    const int worker = run_.transport.rank(), workers = training_ranks(plan);
+    if (!plan.asynchronous || worker >= workers) return 0;
+    return static_cast<double>(validation_.periods[index]) * step_seconds * worker / workers;
   }
 
   /// Of this rank's part of the network, where the plan cuts it.
@@ -119,8 +135,8 @@ class RealRuns {
     RealPoint& point = *points_[index];
     const std::string& name = validation_.scenario.points[validation_.points[index]].name;
     say(run_.state, fmt::format("{} (repeat {})", name, repeat + 1).c_str());
-    RealWorld world{point.experiment.plan, run_.transport,     thread_,      mail_,
-                    *point.device,         *point.collectives, completions_, run_.state};
+    RealWorld world{point.experiment.plan, run_.transport, thread_,    mail_,      *point.device,
+                    *point.collectives,    completions_,   run_.state, point.delay};
     const RealRun result = run_program(world, ++runs_);
     const double disturbance =
         result.worked.wall > 0 ? std::max(0.0, 1 - result.worked.cpu / result.worked.wall) : 0;

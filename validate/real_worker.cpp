@@ -7,6 +7,7 @@
 
 #include "kernels/stopwatch.hpp"
 #include "validate/roles.hpp"
+#include "validate/sleep_until.hpp"
 
 namespace stepcast {
 namespace {
@@ -177,6 +178,7 @@ RealRun run_program(RealWorld& world, int run) {
   barrier(world.transport);
   if (number < 0) return {};
   world.transport.count_waits(&world.state.collectives_beat);
+  if (world.delay > 0) sleep_until(now().wall + world.delay);
   const Role& role = world.plan.roles[static_cast<std::size_t>(number)];
   RealWorker worker(world, number);
   std::vector<Pending> overs;  // a server is over when all of these are

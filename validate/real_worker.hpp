@@ -24,6 +24,7 @@ struct RealWorld {
   RealCollectives& collectives;
   Completions& completions;
   RankState& state;
+  double delay = 0;  ///< of this rank's program after the start of the run [s]
   std::function<void(double seconds)> step_ended = {};  ///< of this rank's program, so long after its begin
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -28,14 +29,24 @@ YamlNode value_at(const Scenario& scenario, const Point& point, const std::strin
   return found == nullptr ? YamlNode() : *found;
 }
 
+std::int64_t count_at(const Scenario& scenario, const Point& point, const char* key, std::int64_t otherwise) {
+  const YamlNode value = value_at(scenario, point, key);
+  return value.kind == YamlNode::Kind::nothing ? otherwise : YamlValue(value, key).integer(0, 1 << 20);
+}
+
 /// Ranks that a point's servers take.
 int servers_of(const Scenario& scenario, const Point& point) {
   if (value_at(scenario, point, "strategy.server").text != "own_device") return 0;
-  const auto count = [&](const char* key, std::int64_t otherwise) {
-    const YamlNode value = value_at(scenario, point, key);
-    return value.kind == YamlNode::Kind::nothing ? otherwise : YamlValue(value, key).integer(0, 1 << 20);
-  };
-  return static_cast<int>(count("strategy.shards", 1) + count("strategy.sub_masters", 0));
+  return static_cast<int>(count_at(scenario, point, "strategy.shards", 1) +
+                          count_at(scenario, point, "strategy.sub_masters", 0));
+}
+
+/// Steps of a worker from one exchange with its servers to the next.
+std::int64_t period_of(const Scenario& scenario, const Point& point) {
+  std::int64_t most = 1;
+  for (const char* key : {"strategy.period", "strategy.n_push", "strategy.n_fetch"})
+    most = std::max(most, count_at(scenario, point, key, 1));
+  return most;
 }
 
 Need need_of(const Scenario& scenario, const Point& point) {
@@ -88,7 +99,7 @@ std::int64_t samples_of_pass(const Scenario& scenario, const Point& point) {
 Validation read_validation(const ValidationOptions& options, int ranks) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
-  Validation validation{read_scenario(options.scenario, settings), {}, {}, {}};
+  Validation validation{read_scenario(options.scenario, settings), {}, {}, {}, {}};
   Scenario& scenario = validation.scenario;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
     const YamlNode workers = value_at(scenario, scenario.points[i], "workers");
@@ -104,6 +115,7 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
                                    scenario.points[i].name, workers.text, ranks));
     }
     validation.points.push_back(i);
+    validation.periods.push_back(period_of(scenario, scenario.points[i]));
     validation.needs.push_back(need_of(scenario, scenario.points[i]));
     // Ranks that sleep have no kernels to time at the shapes of a part: there the rule for parts counts.
     validation.cuts.push_back(options.sleep ? "" : cut_words(scenario, scenario.points[i]));

@@ -33,6 +33,8 @@ struct Validation {
   Scenario scenario;
   std::vector<std::size_t> points;  ///< of the scenario
   std::vector<Need> needs;          ///< of each of them
+  std::vector<std::int64_t>
+      periods;  ///< of each: a worker's steps from one exchange with servers to the next
   /// Of each of them: words for the cut of its samples, whose part of the network has a trace of its own;
   /// empty where there is none.
   std::vector<std::string> cuts;
