@@ -18,7 +18,8 @@ namespace stepcast {
 struct SimOperation : Operation {
   enum class Kind { compute, communication, load };
   Kind kind{};
-  std::vector<double> lags;  ///< of each member: so much earlier than `end` it was done for that one [s]
+  /// Of each member: so much earlier than `end` it was done for that one [s]; none where all are alike.
+  std::shared_ptr<const std::vector<double>> lags;
   std::shared_ptr<const std::vector<float>> values;  ///< of a message, in a simulation that learns
   std::optional<Array> into;                         ///< where they go, of one that is received
 };

@@ -101,7 +101,7 @@ Engine::SimGrid& Engine::simgrid() {
   return *simgrid_;
 }
 
-Engine::Event Engine::event_at(double date, Callback callback) {
+Engine::Event Engine::event_at(double date, Callback&& callback) {
   std::uint64_t place = callbacks_.size();
   if (free_.empty()) {
     if (place >> kPlaceBits != 0) throw std::length_error("more events at once than an engine holds");
@@ -111,7 +111,7 @@ Engine::Event Engine::event_at(double date, Callback callback) {
     free_.pop_back();
     callbacks_[place] = std::move(callback);
   }
-  return {std::max(date, now_), sequence_++ << kPlaceBits | place};
+  return {std::max(now_, date), sequence_++ << kPlaceBits | place};
 }
 
 void Engine::at(double date, Callback callback) {
@@ -119,8 +119,8 @@ void Engine::at(double date, Callback callback) {
   arm();
 }
 
-void Engine::at_rising(double date, Callback callback) {
-  queue_.push_rising(event_at(date, std::move(callback)));
+void Engine::at_rising(Rising kind, double date, Callback callback) {
+  queue_.push_rising(event_at(date, std::move(callback)), static_cast<int>(kind));
   arm();
 }
 
@@ -177,12 +177,13 @@ void Engine::fire() {
 void Engine::play_events() {
   playing_ = true;
   while (!queue_.empty()) {
-    if (queue_.top().date > now_) {
+    const Event next = queue_.top();
+    if (next.date > now_) {
       if (under_way_ > 0 || !waiting_.empty()) break;
-      now_ = queue_.top().date;
+      now_ = next.date;
     }
-    const auto place = queue_.top().order & ((std::uint64_t{1} << kPlaceBits) - 1);
-    queue_.pop();
+    const auto place = next.order & ((std::uint64_t{1} << kPlaceBits) - 1);
+    queue_.pop(next);
     Callback callback = std::move(callbacks_[place]);
     free_.push_back(place);
     ++events_;

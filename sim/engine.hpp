@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -29,8 +30,10 @@ class Engine {
   /// Calls `callback` at `date` (now, if it is past); calls of equal date come in the order in which they
   /// were asked for.
   void at(double date, Callback callback);
-  /// The same, cheaper where calls of this kind are asked for in the order of their dates, as latencies are.
-  void at_rising(double date, Callback callback);
+  /// Kinds of calls that are mostly asked for in the order of their dates.
+  enum class Rising { latency, compute };
+  /// The same, cheaper.
+  void at_rising(Rising kind, double date, Callback callback);
 
   /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
   /// `done`. Latency is not counted: wait for it with `at`.
@@ -55,12 +58,15 @@ class Engine {
   struct Event {
     double date;
     std::uint64_t order;
-    bool before(const Event& other) const {
-      return date != other.date ? date < other.date : order < other.order;
+
+    /// Dates are never negative, and such numbers are in the order of their bits: one comparison, no branch.
+    unsigned __int128 key() const {
+      return static_cast<unsigned __int128>(std::bit_cast<std::uint64_t>(date)) << 64U | order;
     }
+    bool before(const Event& other) const { return key() < other.key(); }
   };
 
-  Event event_at(double date, Callback callback);
+  Event event_at(double date, Callback&& callback);
   SimGrid& simgrid();
   void play_events();
   void start_waiting();
@@ -72,7 +78,7 @@ class Engine {
   std::vector<BytesPerSecond> links_;
   std::unique_ptr<SimGrid> simgrid_;  ///< made when the first flow starts
   double now_ = 0;
-  RisingQueue<Event> queue_;
+  RisingQueue<Event, 2> queue_;  ///< its lists: by Rising
   std::vector<Callback> callbacks_;
   std::vector<std::uint64_t> free_;  ///< places in callbacks_
   /// Dates of the SimGrid timers that are set, latest first. A timer is never removed (SimGrid 3.32 crashes

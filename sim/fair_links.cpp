@@ -6,7 +6,6 @@ namespace stepcast {
 namespace {
 
 constexpr double kRounding = 1e-12;  // of the bytes served
-constexpr std::size_t kQuarter = 4;
 
 }  // namespace
 
@@ -17,16 +16,19 @@ int FairLinks::queue_of(int link) {
   int& number = numbers_[static_cast<std::size_t>(link)];
   if (number == 0) {
     queues_.emplace_back();
+    shares_.push_back(0);
     queues_.back().bandwidth = bandwidth_(link).value;
     number = static_cast<int>(queues_.size());
   }
   return number - 1;
 }
 
-void FairLinks::settle(Queue& queue) {
+void FairLinks::settle(int number) {
   const double now = engine_.now();
-  if (!queue.places.empty() && !queue.flows.empty()) queue.served += (now - queue.since) * queue.share;
-  queue.since = now;
+  Queue& settled = queue(number);
+  if (!settled.places.empty() && !settled.flows.empty())
+    settled.served += (now - settled.since) * share(number);
+  settled.since = now;
 }
 
 std::uint32_t FairLinks::free_flow() {
@@ -44,9 +46,9 @@ int FairLinks::narrowest(const Flow& flow) const {
   int found = flow.hops.begin()->queue;
   double least = 1e300;
   for (const Hop& hop : flow.hops) {
-    const double share = queues_[static_cast<std::size_t>(hop.queue)].share;
-    if (share >= least) continue;
-    least = share;
+    const double offered = shares_[static_cast<std::size_t>(hop.queue)];
+    if (offered >= least) continue;
+    least = offered;
     found = hop.queue;
   }
   return found;
@@ -56,7 +58,7 @@ void FairLinks::start_flow(const std::vector<int>& links, Bytes size, Engine::Ca
   start_flow(prepare_flow(links, size, std::move(done)));
 }
 
-std::uint32_t FairLinks::prepare_flow(const std::vector<int>& links, Bytes size, Engine::Callback done) {
+std::uint32_t FairLinks::prepare_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
   const std::uint32_t number = free_flow();
   done_[number] = std::move(done);
   Flow& flow = pool_[number];
@@ -73,13 +75,15 @@ void FairLinks::start_flow(std::uint32_t number) {
   if (flow.finish <= 0 || flow.hops.begin() == flow.hops.end()) return end(number);
   for (Hop& hop : flow.hops) {
     Queue& joined = queue(hop.queue);
-    settle(joined);
+    settle(hop.queue);
     hop.slot = static_cast<std::uint32_t>(joined.flows.size());
     joined.flows.push_back(number);
-    joined.resized();
+    resized(hop.queue);
   }
   line_up(number, narrowest(flow), flow.finish);
-  for (const Hop& hop : flow.hops) reconsider(hop.queue);
+  for (const Hop& hop : flow.hops) {
+    if (queue(hop.queue).has_changed()) reconsider(hop.queue);
+  }
 }
 
 /// A flow of nothing ends by an event of its own, never inside the call that started it.
@@ -99,18 +103,16 @@ void FairLinks::line_up(std::uint32_t number, int at, double bytes) {
   arm(at);
 }
 
-/// Lets the flows of a link look for their least share, if there are a quarter more or fewer than last time.
+/// Lets the flows of a link look for their least share.
 void FairLinks::reconsider(int at) {
   Queue& changed = queue(at);
-  const std::size_t count = changed.flows.size(), before = changed.considered;
-  if (std::max(count, before) - std::min(count, before) <= std::min(count, before) / kQuarter) return;
-  changed.considered = count;
+  changed.considered = changed.flows.size();
   for (const std::uint32_t number : changed.flows) {
     const int better = narrowest(pool_[number]);
     const int held = pool_[number].queue;
     if (better == held) continue;
-    settle(queue(held));
-    settle(queue(better));
+    settle(held);
+    settle(better);
     line_up(number, better, std::max(0.0, pool_[number].finish - queue(held).served));
   }
 }
@@ -122,7 +124,7 @@ void FairLinks::arm(int at) {
   while (!armed.places.empty() && is_stale(armed.places.top())) armed.places.pop();
   if (armed.places.empty()) return;
   const double left = armed.places.top().finish - armed.served;
-  const double date = engine_.now() + std::max(0.0, left) / armed.share;
+  const double date = engine_.now() + std::max(0.0, left) / share(at);
   if (date >= armed.armed) return;
   armed.armed = date;
   engine_.at(date, [this, at, generation = ++armed.generation] { look(at, generation); });
@@ -131,14 +133,14 @@ void FairLinks::arm(int at) {
 void FairLinks::look(int at, std::uint32_t generation) {
   if (generation != queue(at).generation) return;
   queue(at).armed = 1e300;
-  settle(queue(at));
+  settle(at);
   for (;;) {
     auto& places = queue(at).places;
     if (places.empty()) break;
     const Place first = places.top();
     if (!is_stale(first)) {
       const double left = first.finish - queue(at).served;
-      const bool later = engine_.now() + left / queue(at).share > engine_.now();
+      const bool later = engine_.now() + left / share(at) > engine_.now();
       if (later && left > kRounding * first.finish) break;
       leave(first.flow);
       continue;
@@ -152,18 +154,18 @@ void FairLinks::leave(std::uint32_t number) {
   pool_[number].sequence = sequence_++;  // its place is stale
   for (const Hop& hop : pool_[number].hops) {
     Queue& left = queue(hop.queue);
-    settle(left);
+    settle(hop.queue);
     const std::uint32_t last = left.flows.back();
     left.flows[hop.slot] = last;
     for (Hop& other : pool_[last].hops) {
       if (other.queue == hop.queue) other.slot = hop.slot;
     }
     left.flows.pop_back();
-    left.resized();
+    resized(hop.queue);
   }
   for (const Hop& hop : pool_[number].hops) {
     if (queue(hop.queue).flows.empty()) continue;
-    reconsider(hop.queue);
+    if (queue(hop.queue).has_changed()) reconsider(hop.queue);
     arm(hop.queue);
   }
   Engine::Callback done = std::move(done_[number]);

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "core/zeroed_array.hpp"
@@ -26,7 +29,7 @@ class FairLinks {
   void start_flow(const std::vector<int>& links, Bytes size, Engine::Callback done);
 
   /// The same in two steps, so that what is known before the latency need not be kept elsewhere.
-  std::uint32_t prepare_flow(const std::vector<int>& links, Bytes size, Engine::Callback done);
+  std::uint32_t prepare_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
   void start_flow(std::uint32_t prepared);
 
   std::int64_t flows() const { return flows_; }  ///< started so far
@@ -40,23 +43,26 @@ class FairLinks {
   class Hops {
    public:
     void assign(std::size_t count) {
-      count_ = count;
-      far_.resize(count > kNear ? count : 0);
+      count_ = static_cast<std::uint32_t>(count);
+      if (count > std::max<std::size_t>(kNear, room_)) {
+        far_ = std::make_unique<Hop[]>(count);
+        room_ = count_;
+      }
     }
-    Hop* begin() { return count_ > kNear ? far_.data() : near_; }
+    Hop* begin() { return count_ > kNear ? far_.get() : near_; }
     Hop* end() { return begin() + count_; }
-    const Hop* begin() const { return count_ > kNear ? far_.data() : near_; }
+    const Hop* begin() const { return count_ > kNear ? far_.get() : near_; }
     const Hop* end() const { return begin() + count_; }
 
    private:
     static constexpr std::size_t kNear = 3;
     Hop near_[kNear]{};
-    std::size_t count_ = 0;
-    std::vector<Hop> far_;
+    std::uint32_t count_ = 0, room_ = 0;
+    std::unique_ptr<Hop[]> far_;
   };
 
-  /// What happens when a flow is done lies in `done_`, so that what is looked at often lies close together.
-  struct Flow {
+  /// One line of the cache. What happens when the flow is done lies in `done_`.
+  struct alignas(64) Flow {
     Hops hops;
     double finish = 0;           ///< bytes served there to each flow when this one is done
     std::uint64_t sequence = 0;  ///< of its place there
@@ -72,7 +78,7 @@ class FairLinks {
   };
   /// A link that flows have crossed.
   struct Queue {
-    double bandwidth = 0, share = 0;
+    double bandwidth = 0;
     double served = 0, since = 0;      ///< bytes served to each, up to a date
     std::vector<std::uint32_t> flows;  ///< that cross the link
     RisingQueue<Place> places;         ///< flows queued here
@@ -80,12 +86,23 @@ class FairLinks {
     double armed = 1e300;              ///< date of the next look
     std::uint32_t generation = 0;
 
-    void resized() { share = bandwidth / static_cast<double>(flows.size()); }
+    /// Whether flows should look for their least share: there are a quarter more or fewer than last time.
+    bool has_changed() const {
+      const std::size_t count = flows.size();
+      const auto [less, more] = std::minmax(count, considered);
+      return more - less > less / kQuarter;
+    }
+    static constexpr std::size_t kQuarter = 4;
   };
 
   Queue& queue(int number) { return queues_[static_cast<std::size_t>(number)]; }
+  double& share(int number) { return shares_[static_cast<std::size_t>(number)]; }
+  void resized(int number) {
+    const Queue& changed = queue(number);
+    share(number) = changed.bandwidth / static_cast<double>(changed.flows.size());
+  }
   int queue_of(int link);
-  void settle(Queue& queue);
+  void settle(int queue);
   int narrowest(const Flow& flow) const;
   void line_up(std::uint32_t flow, int queue, double bytes);
   void reconsider(int queue);
@@ -100,6 +117,7 @@ class FairLinks {
   std::function<BytesPerSecond(int link)> bandwidth_;
   ZeroedArray<int> numbers_;  ///< of each link its place in queues_ plus one; 0: none yet
   std::vector<Queue> queues_;
+  std::vector<double> shares_;  ///< that each queue's link gives to a flow; apart, as they are looked at most
   std::vector<Flow> pool_;
   std::vector<Engine::Callback> done_;  ///< of each flow
   std::vector<std::uint32_t> free_;

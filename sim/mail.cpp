@@ -12,12 +12,16 @@ bool matches(const Message& message, int tag, int role) {
 }  // namespace
 
 Mail::Mail(Collectives& traffic, const Simulation& simulation, std::size_t programs)
-    : traffic_(traffic), simulation_(simulation), boxes_(programs) {
+    : traffic_(traffic),
+      simulation_(simulation),
+      paths_(*simulation.platform, *traffic.placement().topology),
+      boxes_(programs) {
   if (!traffic.shares_links()) return;
   const LinkBandwidths& bandwidths = simulation.bandwidths;
   shared_.emplace(Shared{
       {traffic.network().engine(), bandwidths.size(), [&bandwidths](int link) { return bandwidths[link]; }},
       {*simulation.platform, bandwidths, simulation.plan->endpoints}});
+  paths_.shorten(shared_->nodes);
 }
 
 void Mail::send(Address from, Address to, std::size_t to_program, const Message& message,
@@ -30,7 +34,7 @@ void Mail::send(Address from, Address to, std::size_t to_program, const Message&
   });
 }
 
-void Mail::carry(Address from, Address to, const Message& message, Engine::Callback arrived) {
+void Mail::carry(Address from, Address to, const Message& message, Engine::Callback&& arrived) {
   const int pattern = traffic_.channel_pattern(from.role, to.role);
   if (pattern >= 0) return traffic_.network().play(pattern, message.buffer.size, 1, std::move(arrived));
   const auto endpoint = [&](Address address) {
@@ -38,27 +42,21 @@ void Mail::carry(Address from, Address to, const Message& message, Engine::Callb
     return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
   };
   const Platform& platform = *simulation_.platform;
-  const Topology& topology = *traffic_.placement().topology;
-  const int source = endpoint(from), target = endpoint(to);
-  const bool local = platform.node_of(source) == platform.node_of(target);
-  const MessageCost& cost = message_cost(local ? platform.local_message_costs : platform.message_costs,
+  const Paths::Path path = paths_.between(endpoint(from), endpoint(to));
+  const MessageCost& cost = message_cost(path.local ? platform.local_message_costs : platform.message_costs,
                                          message.buffer.size / message.parts);
   const Bytes size = message.buffer.size / cost.bandwidth_factor;
-  route_.clear();
-  topology.route(source, target, route_);
-  const double latency =
-      message.parts * simulation_.latency_factor * (topology.latency_of(route_).value + cost.overhead.value);
+  const double latency = message.parts * simulation_.latency_factor * (path.latency + cost.overhead.value);
   Engine& engine = traffic_.network().engine();
   const double date = engine.now() + latency;
   if (size.value <= 0) return engine.at(date, std::move(arrived));
   if (shared_) {
-    shared_->nodes.shorten(source, target, route_);
-    const std::uint32_t flow = shared_->links.prepare_flow(route_, size, std::move(arrived));
-    return engine.at_rising(date, [this, flow] { shared_->links.start_flow(flow); });
+    const std::uint32_t flow = shared_->links.prepare_flow(path.links, size, std::move(arrived));
+    return engine.at_rising(Engine::Rising::latency, date, [this, flow] { shared_->links.start_flow(flow); });
   }
-  engine.at(date, [&engine, links = route_, size, arrived = std::move(arrived)]() mutable {
-    engine.start_flow(links, size, std::move(arrived));
-  });
+  engine.at(date,
+            [&engine, links = std::vector<int>(path.links.begin(), path.links.end()), size,
+             arrived = std::move(arrived)]() mutable { engine.start_flow(links, size, std::move(arrived)); });
 }
 
 void Mail::arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,

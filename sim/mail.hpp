@@ -8,6 +8,7 @@
 #include "sim/collectives.hpp"
 #include "sim/fair_links.hpp"
 #include "sim/lone_nodes.hpp"
+#include "sim/paths.hpp"
 
 namespace stepcast {
 
@@ -34,7 +35,7 @@ class Mail {
  private:
   struct Letter {
     Message message;
-    std::vector<double> lags;
+    std::shared_ptr<const std::vector<double>> lags;
     std::shared_ptr<const std::vector<float>> values;
   };
   struct Wish {
@@ -44,10 +45,10 @@ class Mail {
   };
   struct Box {
     std::deque<Letter> letters;
-    std::deque<Wish> wishes;
+    std::vector<Wish> wishes;  ///< few
   };
 
-  void carry(Address from, Address to, const Message& message, Engine::Callback arrived);
+  void carry(Address from, Address to, const Message& message, Engine::Callback&& arrived);
   void arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,
               std::size_t program);
   void deliver(std::size_t program, Letter letter);
@@ -61,7 +62,7 @@ class Mail {
     LoneNodes nodes;
   };
   std::optional<Shared> shared_;
-  std::vector<int> route_;  ///< of the message being sent
+  Paths paths_;
   std::vector<Box> boxes_;  ///< of each program
   double busy_seconds_ = 0;
 };

@@ -1,31 +1,32 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <vector>
 
 namespace stepcast {
 
 /// Items in order of `before`, the first one on top. Most items of a simulation are added in the order in
-/// which they leave: those lie in a plain list (`push_rising`); all others in a heap with four children a
-/// node, half as deep as a binary one. Which of the two an item lies in changes no order.
-template <class Item>
+/// which they leave: those lie in plain lists, one a kind of item (`push_rising`); all others in a heap with
+/// four children a node, half as deep as a binary one. Where an item lies changes no order.
+template <class Item, int kKinds = 1>
 class RisingQueue {
  public:
-  bool empty() const { return first_ == list_.size() && heap_.empty(); }
-
-  const Item& top() const {
-    if (first_ == list_.size()) return heap_.front();
-    return heap_.empty() || list_[first_].before(heap_.front()) ? list_[first_] : heap_.front();
+  bool empty() const {
+    return heap_.empty() && std::ranges::all_of(lists_, [](const List& list) { return list.empty(); });
   }
 
-  void push_rising(const Item& item) {
-    if (first_ < list_.size() && item.before(list_.back())) return push(item);
-    if (first_ == list_.size()) {
-      list_.clear();
-      first_ = 0;
+  const Item& top() const {
+    const Item* least = heap_.empty() ? nullptr : heap_.data();
+    for (const List& list : lists_) {
+      if (!list.empty() && (least == nullptr || list.front().before(*least))) least = &list.front();
     }
-    list_.push_back(item);
+    return *least;
+  }
+
+  void push_rising(const Item& item, int kind = 0) {
+    if (!lists_[static_cast<std::size_t>(kind)].take(item)) push(item);
   }
 
   void push(const Item& item) {
@@ -39,8 +40,48 @@ class RisingQueue {
     heap_[at] = item;
   }
 
-  void pop() {
-    if (&top() != heap_.data()) return pop_list();
+  void pop() { pop(Item(top())); }
+  /// The same where the caller has looked at what is on top.
+  void pop(const Item& first) {
+    for (List& list : lists_) {
+      if (!list.empty() && !first.before(list.front())) return list.drop();
+    }
+    pop_heap();
+  }
+
+ private:
+  static constexpr std::size_t kChildren = 4;
+
+  /// In order from `first_` on.
+  class List {
+   public:
+    bool empty() const { return first_ == items_.size(); }
+    const Item& front() const { return items_[first_]; }
+
+    bool take(const Item& item) {
+      if (!empty() && item.before(items_.back())) return false;
+      if (empty()) {
+        items_.clear();
+        first_ = 0;
+      }
+      items_.push_back(item);
+      return true;
+    }
+
+    void drop() {
+      if (++first_ < kLongHead || 2 * first_ < items_.size()) return;
+      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+
+   private:
+    static constexpr std::size_t kLongHead = 1024;
+
+    std::vector<Item> items_;
+    std::size_t first_ = 0;
+  };
+
+  void pop_heap() {
     const Item last = heap_.back();
     heap_.pop_back();
     if (heap_.empty()) return;
@@ -49,9 +90,8 @@ class RisingQueue {
       const std::size_t child = kChildren * at + 1, end = std::min(child + kChildren, heap_.size());
       if (child >= end) break;
       std::size_t least = child;
-      for (std::size_t other = child + 1; other < end; ++other) {
-        if (heap_[other].before(heap_[least])) least = other;
-      }
+      for (std::size_t other = child + 1; other < end; ++other)
+        least = heap_[other].before(heap_[least]) ? other : least;
       if (!heap_[least].before(last)) break;
       heap_[at] = heap_[least];
       at = least;
@@ -59,17 +99,7 @@ class RisingQueue {
     heap_[at] = last;
   }
 
- private:
-  static constexpr std::size_t kChildren = 4, kLongHead = 1024;
-
-  void pop_list() {
-    if (++first_ < kLongHead || 2 * first_ < list_.size()) return;
-    list_.erase(list_.begin(), list_.begin() + static_cast<std::ptrdiff_t>(first_));
-    first_ = 0;
-  }
-
-  std::vector<Item> list_;  ///< in order from `first_` on
-  std::size_t first_ = 0;
+  std::array<List, kKinds> lists_;
   std::vector<Item> heap_;
 };
 

@@ -93,20 +93,22 @@ double SimWorker::latest() const {
   return latest;
 }
 
-/// How much earlier than the latest each member is; empty where nothing tells them apart.
-std::vector<double> SimWorker::lags() const {
+/// How much earlier than the latest each member is; none where nothing tells them apart.
+SimWorker::Lags SimWorker::lags() const {
+  if (members_.size() == 1) return nullptr;
   std::vector<double> lags;
-  if (members_.size() == 1) return lags;
+  lags.reserve(members_.size());
   const double last = latest();
   for (const Member& member : members_) lags.push_back(last - member.clock);
-  return lags;
+  return std::make_shared<const std::vector<double>>(std::move(lags));
 }
 
 /// The same for the groups of a communicator, each as late as the latest of its members.
-std::vector<double> SimWorker::group_lags(int communicator) const {
-  std::vector<double> own = lags();
+SimWorker::Lags SimWorker::group_lags(int communicator) const {
   const Communicator& all = world_.simulation.plan->communicators[static_cast<std::size_t>(communicator)];
-  if (own.empty() || all.groups() == 1) return {};
+  const Lags alone = all.groups() == 1 ? nullptr : lags();
+  if (alone == nullptr) return nullptr;
+  std::vector<double> own = *alone;
   const auto& position = world_.position[static_cast<std::size_t>(communicator)];
   const auto group = [&](std::size_t i) { return position[static_cast<std::size_t>(rank(i))] / all.size; };
   std::vector<double> least(static_cast<std::size_t>(all.groups()), 1e300);
@@ -115,7 +117,7 @@ std::vector<double> SimWorker::group_lags(int communicator) const {
     lag = std::min(lag, own[i]);
   }
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = least[static_cast<std::size_t>(group(i))];
-  return own;
+  return std::make_shared<const std::vector<double>>(std::move(own));
 }
 
 Pending SimWorker::busy_until(double work, const char* what) {
@@ -223,9 +225,9 @@ void SimWorker::waited_for(const Operation& operation) {
   if (done.into && done.values) take_values(done);
   if (done.kind == SimOperation::Kind::compute) return;  // the clocks already stand where it ends
   if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - latest());
-  const bool apart = done.lags.size() == members_.size();
+  const bool apart = done.lags != nullptr && done.lags->size() == members_.size();
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    members_[i].clock = std::max(members_[i].clock, operation.end - (apart ? done.lags[i] : 0));
+    members_[i].clock = std::max(members_[i].clock, operation.end - (apart ? (*done.lags)[i] : 0));
   }
 }
 

@@ -78,8 +78,9 @@ class SimWorker : public Worker {
   void take_values(const SimOperation& received);
   void draw_step();
   double latest() const;
-  std::vector<double> lags() const;
-  std::vector<double> group_lags(int communicator) const;
+  using Lags = std::shared_ptr<const std::vector<double>>;
+  Lags lags() const;
+  Lags group_lags(int communicator) const;
   Pending busy_for(double seconds, bool factor, const char* what);
   Pending busy_until(double work, const char* what);
   int rank(std::size_t member) const { return role_.first_rank + first_ + static_cast<int>(member); }

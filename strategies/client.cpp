@@ -21,8 +21,9 @@ Message request(const Shard& shard, Array what, const ClientState& state) {
     message.buffer.size = what == Array::parameters ? shard.size : shard.update;
     message.parts = shard.parts;
   }
-  const auto read = state.versions.find(shard.role);
-  if (read != state.versions.end()) message.value = read->second;
+  for (const ClientState::Read& read : state.versions) {
+    if (read.role == shard.role) message.value = read.version;
+  }
   return message;
 }
 
@@ -37,9 +38,16 @@ Message beginning(const Message& request) {
 
 }  // namespace
 
+void ClientState::has_read(const Message& weights) {
+  const auto known =
+      std::ranges::find_if(versions, [&](const Read& read) { return read.role == weights.from; });
+  if (known == versions.end()) return versions.push_back({weights.from, weights.value});
+  known->version = weights.value;
+}
+
 double ClientState::version() const {
-  double oldest = versions.empty() ? 0 : versions.begin()->second;
-  for (const auto& [role, version] : versions) oldest = std::min(oldest, version);
+  double oldest = versions.empty() ? 0 : versions.front().version;
+  for (const Read& read : versions) oldest = std::min(oldest, read.version);
   return oldest;
 }
 
@@ -70,12 +78,13 @@ Part send_requests(Worker& worker, const Servers& servers, Array what, ClientSta
 Part receive_weights(Worker& worker, const Servers& servers, ClientState& state) {
   for (std::size_t i = 0; i < servers.shards.size(); ++i) {
     const Message weights = co_await worker.receive(kWeights, kAnyone, Array::center);
-    state.versions[weights.from] = weights.value;
+    state.has_read(weights);
   }
 }
 
 Part exchange(Worker& worker, const Servers& servers, Array what, ClientState& state) {
   co_await send_requests(worker, servers, what, state);
+  state.pushes.clear();  // the answers say that they have arrived
   co_await receive_weights(worker, servers, state);
 }
 
@@ -92,7 +101,7 @@ Part push(Worker& worker, const Servers& servers, ClientState& state) {
 Part start_fetch(Worker& worker, const Servers& servers, ClientState& state) {
   for (Pending& read : state.reads) {
     const Message weights = co_await worker.finished(std::move(read));
-    state.versions[weights.from] = weights.value;
+    state.has_read(weights);
   }
   if (!state.reads.empty()) worker.calculate([&servers](Arrays& arrays) { take_center(arrays, servers); });
   state.reads.clear();

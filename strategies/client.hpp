@@ -1,7 +1,6 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <vector>
 
 #include "strategies/part.hpp"
@@ -33,9 +32,14 @@ struct Servers {
 
 /// What a client has read, and what is under way.
 struct ClientState {
-  std::map<int, double> versions;  ///< by role of the server
+  struct Read {
+    int role;  ///< of the server
+    double version;
+  };
+  std::vector<Read> versions;
   std::vector<Pending> reads, pushes;
 
+  void has_read(const Message& weights);
   double version() const;  ///< the oldest
 };
 

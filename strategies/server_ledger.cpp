@@ -17,8 +17,11 @@ ServerLedger::ServerLedger(ServerRules rules) : rules_(std::move(rules)) {
   for (const int client : rules_.clients) clocks_[client] = 0;
 }
 
-ServerLedger::Outcome ServerLedger::arrived(const Message& request) {
-  Outcome outcome;
+const ServerLedger::Outcome& ServerLedger::arrived(const Message& request) {
+  Outcome& outcome = outcome_;
+  std::vector<int> answers = std::move(outcome.answers);
+  answers.clear();
+  outcome = {.answers = std::move(answers)};
   switch (rules_.mode) {
     case ServerRules::Mode::asynchronous:
       arrived_asynchronous(request, outcome);

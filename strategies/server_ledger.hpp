@@ -37,8 +37,8 @@ class ServerLedger {
   };
 
   /// A request: a read (no array), an update (gradients: no answer wanted) or both (any other array). Its
-  /// value is the version that the sender last read.
-  Outcome arrived(const Message& request);
+  /// value is the version that the sender last read. The outcome lies here until the next one.
+  const Outcome& arrived(const Message& request);
 
   int version() const { return version_; }
   void set_version(int version) { version_ = version; }
@@ -53,6 +53,7 @@ class ServerLedger {
   ServerRules rules_;
   int version_ = 0, taken_ = 0, lead_ = 0;
   std::vector<int> waiting_;
+  Outcome outcome_;
   std::map<int, int> clocks_;  ///< updates so far, by client
 };
 
