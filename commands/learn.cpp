@@ -43,7 +43,9 @@ LearningPoint learning_point(const Scenario& scenario, const Point& point, Libra
   if (!experiment.learning)
     throw InputError(
         fmt::format("{}: learn needs learning: what to learn, see docs/learning.md", scenario.file.string()));
-  const std::string why = why_not_simulated_learning(experiment);
+  const std::string why = compresses_gradients(scenario, point)
+                              ? "compressed gradients learn in real runs alone (stepcast validate)"
+                              : why_not_simulated_learning(experiment);
   if (!why.empty())
     throw InputError(
         fmt::format("{}: point {} cannot learn here: {}", scenario.file.string(), point.name, why));

@@ -13,10 +13,25 @@
 namespace stepcast {
 namespace {
 
-const std::vector<std::string> kKeys{
-    "model",        "trace",      "passes", "platform",  "workers",    "batch_per_worker",
-    "global_batch", "strategy",   "noise",  "placement", "background", "data",
-    "memory",       "simulation", "epoch",  "faults",    "campaign",   "learning"};
+const std::vector<std::string> kKeys{"model",
+                                     "trace",
+                                     "passes",
+                                     "platform",
+                                     "workers",
+                                     "batch_per_worker",
+                                     "global_batch",
+                                     "strategy",
+                                     "noise",
+                                     "placement",
+                                     "background",
+                                     "data",
+                                     "memory",
+                                     "simulation",
+                                     "epoch",
+                                     "faults",
+                                     "campaign",
+                                     "learning",
+                                     "compression_times"};
 
 auto depth(const Assignment& one) {
   return std::count(one.path.begin(), one.path.end(), '.');
@@ -106,8 +121,9 @@ Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library) {
                              passes ? read_passes(*passes, experiment.model) : std::vector<PassCounts>{});
   setting.part_trace = read_part_traces(trace, experiment.model, experiment.device, library);
   setting.named_trace = [&library](const YamlValue& name) -> const Trace& { return library.trace(name); };
-  setting.compression = read_compression_times(experiment.device, library);
-  setting.host_compression = read_host_compression_times(library);
+  const auto compression = map.maybe("compression_times");
+  setting.compression = read_compression_times(compression, experiment.device, library);
+  setting.host_compression = read_host_compression_times(compression, library);
   setting.trace_batch = trace_batch(trace, library);
   setting.batch_per_worker = map.maybe("batch_per_worker");
   setting.global_batch = map.maybe("global_batch");

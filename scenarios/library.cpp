@@ -18,9 +18,10 @@ const Value& once(std::map<std::string, std::unique_ptr<Value>>& known, const st
 
 const YamlNode& Library::tree(const YamlValue& name, const std::string& folder) {
   const auto file = data_file(name, folder);
-  files_.insert({folder == "models/traces" ? "trace"
-                 : folder == "models"      ? "model"
-                                           : "platform",
+  files_.insert({folder == "models/traces"        ? "trace"
+                 : folder == "models/compression" ? "compression"
+                 : folder == "models"             ? "model"
+                                                  : "platform",
                  file.string()});
   return once(trees_, file.string(), [&] { return read_yaml(file); });
 }
@@ -44,13 +45,10 @@ const Device& Library::device(const std::string& name) {
   return once(devices_, name, [&] { return load_device(data_folder() / "models", name); });
 }
 
-const CompressionTrace& Library::compression() {
-  const std::string name = "cpu";
-  note_file("compression", "models/compression", name);
-  return once(compressions_, name, [&] {
-    const YamlNode root = read_yaml(data_folder() / "models" / "compression" / (name + ".yaml"));
-    return read_compression(YamlValue(root, ""));
-  });
+const CompressionTrace& Library::compression(const std::optional<YamlValue>& name) {
+  const YamlNode own = command_line_name("cpu");
+  const YamlNode& root = tree(name.value_or(YamlValue(own, "compression_times")), "models/compression");
+  return once(compressions_, *root.place.file, [&] { return read_compression(YamlValue(root, "")); });
 }
 
 const Calibration& Library::calibration(const Device& device) {

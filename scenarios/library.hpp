@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -23,7 +24,8 @@ class Library {
   const Trace& trace(const YamlValue& name);
   const Device& device(const std::string& name);
   const Calibration& calibration(const Device& device);
-  const CompressionTrace& compression();  ///< of this project's own CPU
+  /// None named: of this project's own CPU.
+  const CompressionTrace& compression(const std::optional<YamlValue>& name = {});
 
   /// (role, path) of every file read so far.
   const std::set<std::pair<std::string, std::string>>& files() const { return files_; }

@@ -70,18 +70,20 @@ std::function<Trace(const PartModel&)> read_part_traces(const YamlValue& trace, 
   };
 }
 
-std::function<CompressionTimes(Compression)> read_compression_times(const Device& device, Library& library) {
-  return [&](Compression kind) -> CompressionTimes {
-    const CompressionTrace& trace = library.compression();
+std::function<CompressionTimes(Compression)> read_compression_times(const std::optional<YamlValue>& name,
+                                                                    const Device& device, Library& library) {
+  return [&, name](Compression kind) -> CompressionTimes {
+    const CompressionTrace& trace = library.compression(name);
     if (device.launch_overhead.value == 0) return {cost_of(trace, kind), trace.rows, ""};
     return {derived_cost(trace, kind, device), trace.rows,
             fmt::format("times of compression are derived for {} from {}", device.name, trace.device)};
   };
 }
 
-std::function<CompressionTimes(Compression)> read_host_compression_times(Library& library) {
-  return [&](Compression kind) -> CompressionTimes {
-    const CompressionTrace& trace = library.compression();
+std::function<CompressionTimes(Compression)> read_host_compression_times(const std::optional<YamlValue>& name,
+                                                                         Library& library) {
+  return [&, name](Compression kind) -> CompressionTimes {
+    const CompressionTrace& trace = library.compression(name);
     return {cost_of(trace, kind), trace.rows, ""};
   };
 }

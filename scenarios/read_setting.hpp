@@ -18,11 +18,13 @@ std::function<LayerTimes(std::int64_t)> read_times(const YamlValue& trace, const
 /// Times of parts of the model from the same traces, the one of the nearest batch. Refers to its arguments.
 std::function<Trace(const PartModel&)> read_part_traces(const YamlValue& trace, const Model& model,
                                                         const Device& device, Library& library);
-/// Times of compression kernels on a device: those of models/compression/cpu.yaml as measured for a CPU, else
-/// derived. Refers to its arguments.
-std::function<CompressionTimes(Compression)> read_compression_times(const Device& device, Library& library);
+/// Times of compression kernels on a device, from a file in models/compression/ (`cpu` where none is named):
+/// as measured for a CPU, else derived. Refers to its arguments.
+std::function<CompressionTimes(Compression)> read_compression_times(const std::optional<YamlValue>& name,
+                                                                    const Device& device, Library& library);
 /// The same for a host: the times as they were measured, on one core.
-std::function<CompressionTimes(Compression)> read_host_compression_times(Library& library);
+std::function<CompressionTimes(Compression)> read_host_compression_times(const std::optional<YamlValue>& name,
+                                                                         Library& library);
 
 /// Batch of the first trace; 1 for `derived`.
 std::int64_t trace_batch(const YamlValue& trace, Library& library);

@@ -59,8 +59,9 @@ Collectives::Chosen Collectives::candidate(const Collective& collective, const A
   const Communicator& communicator =
       simulation_.plan->communicators[static_cast<std::size_t>(collective.communicator)];
   const Group group{communicator.size, communicator.ranks_per_node};
-  auto& schedule = schedules_[schedule_key(collective, choice, group)];
-  if (schedule == nullptr) schedule = schedule_of(collective, choice, group);
+  const AllReduceChoice played = played_choice(choice, group.ranks, collective.buffer.size);
+  auto& schedule = schedules_[schedule_key(collective, played, group)];
+  if (schedule == nullptr) schedule = schedule_of(collective, played, group);
   const auto [known, is_new] = planned_[schedule.get()].try_emplace(collective.communicator, 0);
   if (is_new) {
     known->second = planner_->add(replicated(schedule, communicator.groups()),

@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 
+#include "strategies/compressed_gradient.hpp"
 #include "strategies/message.hpp"
 
 namespace stepcast {
@@ -18,6 +19,8 @@ class Arrays {
   virtual std::span<float> of(Array array, const Slice& elements) = 0;
   /// One step of the optimizer over these elements, along `gradient`, a sum of so many gradients.
   virtual void descend(Array gradient, const Slice& elements, int summed) = 0;
+  /// What these elements are compressed into, and what is owed of them: nothing when a run begins.
+  virtual CompressedGradient& compressed(const Codec& codec, const Slice& elements) = 0;
   /// Of the optimizer's next step.
   virtual double learning_rate() const = 0;
 };

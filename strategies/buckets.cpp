@@ -1,5 +1,9 @@
 #include "strategies/buckets.hpp"
 
+#include <algorithm>
+
+#include "strategies/arithmetic/downpour.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -58,6 +62,16 @@ std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, 
   }
   if (last > 0 || end > 0) buckets.push_back({{0, last}, {0, end}, {bytes(end, element)}});
   return buckets;
+}
+
+void accumulate_micro_batch(Arrays& arrays, const Bucket& bucket, bool last) {
+  if (bucket.elements.size() == 0) return;
+  const std::span<float> sum = arrays.of(Array::update, bucket.elements);
+  const std::span<float> gradient = arrays.of(Array::gradients, bucket.elements);
+  accumulate(gradient, sum);
+  if (!last) return;
+  std::ranges::copy(sum, gradient.begin());
+  std::ranges::fill(sum, 0.0F);
 }
 
 }  // namespace stepcast

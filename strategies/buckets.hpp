@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "models/model.hpp"
+#include "strategies/arrays.hpp"
 #include "strategies/workload.hpp"
 
 namespace stepcast {
@@ -18,5 +19,8 @@ std::vector<LayerGradients> gradient_arrays(const Model& model);
 /// once.
 /// @param element  bytes of one element on the wire
 std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, Bytes element, Bytes size);
+
+/// A bucket's gradients go to the sum of those of earlier micro-batches, which goes back with the last.
+void accumulate_micro_batch(Arrays& arrays, const Bucket& bucket, bool last);
 
 }  // namespace stepcast

@@ -20,6 +20,7 @@ Message request(const Shard& shard, Array what, const ClientState& state) {
     message.buffer.elements = shard.elements;
     message.buffer.size = what == Array::parameters ? shard.size : shard.update;
     message.parts = shard.parts;
+    if (what != Array::parameters) message.buffer.codec = shard.codec;
   }
   for (const ClientState::Read& read : state.versions) {
     if (read.role == shard.role) message.value = read.version;
@@ -49,6 +50,11 @@ double ClientState::version() const {
   double oldest = versions.empty() ? 0 : versions.front().version;
   for (const Read& read : versions) oldest = std::min(oldest, read.version);
   return oldest;
+}
+
+void compress_update(Arrays& arrays, const Servers& servers, Array array) {
+  for (const Shard& shard : servers.shards)
+    arrays.compressed(shard.codec, shard.elements).quantize(arrays.of(array, shard.elements));
 }
 
 void take_center(Arrays& arrays, const Servers& servers) {

@@ -23,6 +23,7 @@ struct Shard {
   int parts = 1;        ///< messages that they travel in
   Bytes update = {};    ///< size of an update to them: less, where it is compressed
   Slice elements = {};  ///< of the model
+  Codec codec = {};     ///< of an update to them
 };
 
 struct Servers {
@@ -42,6 +43,9 @@ struct ClientState {
   void has_read(const Message& weights);
   double version() const;  ///< the oldest
 };
+
+/// The update in `array`, or the gradients, into what travels. Nothing where updates travel whole.
+void compress_update(Arrays& arrays, const Servers& servers, Array array);
 
 /// parameters = center, of what these servers hold.
 void take_center(Arrays& arrays, const Servers& servers);

@@ -56,21 +56,21 @@ Bytes wire_bytes(const GradientCompression& compression, std::int64_t elements) 
 
 Collective compressed_sum(const GradientCompression& compression, const Slice& elements, int workers) {
   const Bytes sent = wire_bytes(compression, elements.size());
+  const Codec codec = compression.codec(workers);
   if (compression.kind == Compression::top_k)
-    return {Collective::Kind::all_gather, 0, {Array::gradients, elements, workers * sent}, nullptr};
-  return {Collective::Kind::all_reduce, 0, {Array::gradients, elements, sent}, nullptr};
+    return {Collective::Kind::all_gather, 0, {Array::gradients, elements, workers * sent, codec}, nullptr};
+  return {Collective::Kind::all_reduce, 0, {Array::gradients, elements, sent, codec}, nullptr};
 }
 
 CompressionSeconds compression_seconds(const GradientCompression& compression, std::int64_t elements,
                                        int workers) {
   if (compression.kind == Compression::none || workers == 1) return {};
   const double bytes = 4.0 * static_cast<double>(elements), count = workers;
-  double quantize = bytes, restore = bytes;
-  if (compression.kind == Compression::one_bit) {
-    quantize = bytes * (1 + 1 / count);
-    restore = bytes * 2 * (count - 1) / count;
+  double quantize = bytes * (1 + 1 / count), restore = 2 * bytes;
+  if (compression.kind == Compression::top_k) {
+    quantize = bytes;
+    restore = bytes * (1 + count * compression.density);
   }
-  if (compression.kind == Compression::top_k) restore = bytes * (1 + count * compression.density);
   return {{quantize * compression.cost.quantize}, {restore * compression.cost.restore}};
 }
 

@@ -18,6 +18,8 @@ struct GradientCompression {
   CompressionCost cost;   ///< of the workers' device, the factor included
   std::int64_t rows = 1;  ///< one_bit: elements of a column
   std::string flag;       ///< a doubt about the times
+
+  Codec codec(int owners) const { return {kind, rows, density, owners}; }
 };
 
 /// Beside `compression`, which every strategy knows.
@@ -36,8 +38,8 @@ Bytes wire_bytes(const GradientCompression& compression, std::int64_t elements);
 Collective compressed_sum(const GradientCompression& compression, const Slice& elements, int workers);
 
 /// Time that one worker's device needs to quantize and to restore `elements`, in a sum over `workers`:
-/// one_bit quantizes all and its own share of the sum again, and restores the others' parts of its share and
-/// the others' sums; top_k restores what all workers sent.
+/// one_bit and fp16 quantize all and their own share of the sum again, and restore everyone's parts of that
+/// share and all sums; top_k restores what all workers sent.
 struct CompressionSeconds {
   Seconds quantize, restore;
 };

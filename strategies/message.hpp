@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/units.hpp"
+#include "strategies/codec.hpp"
 #include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
@@ -25,6 +26,7 @@ struct Buffer {
   Array array = Array::none;
   Slice elements;
   Bytes size;  ///< on the wire
+  Codec codec = {};
 };
 
 /// What one role sends to another.

@@ -35,14 +35,14 @@ Part send_after(Worker& worker, const ParameterServer& options, int step, Client
   const bool gathers = options.joint() || options.n_push > 1;
   if (gathers) worker.calculate(add_to_update);
   if ((step + 1) % options.n_push != 0) co_return;
-  if (options.quantize.duration.value > 0) co_await worker.local(options.quantize);
+  if (gathers && !options.joint()) worker.calculate(push_update);
+  if (options.compressed) co_await worker.local(options.quantize);
   if (options.joint()) {
     co_await exchange(worker, options.servers, Array::update, state);
     worker.calculate([&options](Arrays& arrays) { take_center(arrays, options.servers); });
     worker.calculate(clear_update);
     co_return;
   }
-  if (gathers) worker.calculate(push_update);
   if (options.overlap) {
     co_await start_push(worker, options.servers, state);
   } else {

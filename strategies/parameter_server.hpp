@@ -16,6 +16,7 @@ struct ParameterServer {
   bool rounds = false;       ///< a step is a version of the server's, not a mini-batch
   Servers servers;
   MiniBatch batch;
+  bool compressed = false;
   LocalWork quantize;  ///< of an update that is compressed
 
   bool joint() const { return !overlap && n_push == n_fetch; }  ///< the answer to an update is the read

@@ -73,7 +73,7 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   strategy.updates_a_step = 1.0 / run.n_push;
   strategy.held_arrays = run.n_push > 1 || run.overlap ? 1 : 0;  // accrued gradients
   strategy.compression = read_compression_options(map, setting);
-  if (strategy.compression.kind == Compression::one_bit || strategy.compression.kind == Compression::top_k)
+  if (strategy.compression.kind != Compression::none)
     ++strategy.held_arrays;  // what is owed to the next update
   run.rounds = strategy.rules.mode == Mode::synchronous;
   run.local_update = !run.rounds;
@@ -82,11 +82,14 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
     arrays.descend(gradient, elements, summed);
     if (gradient == Array::gradients) std::ranges::fill(arrays.of(gradient, elements), 0.0F);
   };
-  strategy.program = [run](ServerClient client) {
+  strategy.program = [run, compressed = strategy.compression.kind != Compression::none](ServerClient client) {
     ParameterServer mine = run;
     mine.servers = std::move(client.servers);
     mine.batch = client.batch;
+    mine.compressed = compressed;
     mine.quantize = client.quantize;
+    mine.quantize.run = [servers = mine.servers, array = run.joint() ? Array::update : Array::gradients](
+                            Arrays& arrays) { compress_update(arrays, servers, array); };
     return [options = std::make_shared<const ParameterServer>(std::move(mine))](Worker& worker) {
       return parameter_server(worker, *options);
     };

@@ -63,8 +63,10 @@ std::vector<int> deal_out(const std::vector<Bucket>& buckets, GroupPlan& groups)
   for (const Bucket& bucket : buckets) {
     if (bucket.sum < 0) continue;
     groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].kind = Collective::Kind::reduce_scatter;
+    const Slice elements = groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].buffer.elements;
     gathers.push_back(
         add_collective(groups.plan, Collective::Kind::all_gather, groups.replicas, bucket.gradient));
+    groups.plan.collectives.back().buffer = {Array::parameters, elements, bucket.gradient};
   }
   return gathers;
 }
@@ -156,7 +158,7 @@ NetworkSharing sharing_of(const PipelineOptions& options, const Stages& cuts, st
   sharing.micro_batches = options.group.micro_batches;
   if (options.tensor > 1) sharing.simulated_only = "tensor parallelism";
   if (options.chunks > 1) sharing.simulated_only = "several chunks of layers a stage";
-  if (options.zero > 0) sharing.simulated_only = "updates dealt out over the replicas of a stage";
+  if (options.zero > 1) sharing.simulated_only = "gradients dealt out over the replicas of a stage (zero: 2)";
   if (options.recompute) sharing.simulated_only = "recomputation";
   if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";
   return sharing;

@@ -72,7 +72,7 @@ Program serve(Worker& worker, const Server& options) {
     co_await take(worker, options.serial, options.top, request);
     const ServerLedger::Outcome& outcome = ledger.arrived(request);
     record(worker, options, outcome, ledger.lead());
-    if (outcome.accepted && options.restore.duration.value > 0) co_await worker.local(options.restore);
+    if (outcome.accepted && options.restore.run) co_await worker.local(options.restore);
     if (outcome.accepted && options.add.duration.value > 0) {
       co_await worker.local(options.add);
     } else if (outcome.accepted) {

@@ -57,6 +57,13 @@ Server server_of(const Setting& setting, const ServerOptions& options, const Ser
   return server;
 }
 
+/// What came compressed, into `update`.
+Arithmetic restore_update(const Codec& codec, const Slice& elements) {
+  return [codec, elements](Arrays& arrays) {
+    arrays.compressed(codec, elements).restore(arrays.of(Array::update, elements));
+  };
+}
+
 void add_role(Plan& plan, const char* name, Server server) {
   Role role{name, static_cast<int>(plan.roles.size()), 1, -1, false, {}};
   role.program = [options = std::make_shared<const Server>(std::move(server))](Worker& worker) {
@@ -80,6 +87,8 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;
     server.elements = share_of(exchanged, options, shard, 0).elements;
     server.apply.run = apply_arithmetic(options, strategy, server);
+    if (server.leaf && exchanged.codec.kind != Compression::none)
+      server.restore.run = restore_update(exchanged.codec, server.elements);
     add_role(plan, "server", std::move(server));
   }
   for (int i = 0; i < tree.sub_masters; ++i) {
@@ -88,12 +97,15 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     server.parent.serial = options.serial;
     server.parent.shards.push_back(share_of(exchanged, options, 0, tree.first_shard()));
     server.parent.shards.back().update = server.parent.shards.back().size;
+    server.parent.shards.back().codec = {};
     server.elements = server.parent.shards.front().elements;
     server.parent_every = options.sub_master_every;
     for (int worker = i; worker < tree.workers; worker += tree.sub_masters)
       server.rules.clients.push_back(worker * tree.ranks);
     server.rules.take = static_cast<int>(server.rules.clients.size());
     server.apply.run = apply_arithmetic(options, strategy, server);
+    if (exchanged.codec.kind != Compression::none)
+      server.restore.run = restore_update(exchanged.codec, server.elements);
     add_role(plan, "sub-master", std::move(server));
   }
 }
@@ -193,6 +205,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   check_shards(setting, options);
   Exchanged exchanged = exchanged_of(setting, options);
   exchanged.update_share = update_share(strategy.compression, exchanged.size);
+  exchanged.codec = strategy.compression.codec(1);
   const CompressionSeconds codec = codec_of(setting, options, strategy, exchanged);
   Plan plan;
   plan.endpoints = setting.devices;
@@ -216,8 +229,6 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
     plan.endpoints.push_back(place);
   plan.memory = memory_of(setting, options, strategy, plan.batch_per_worker);
   add_numbers(setting, options, strategy, tree, plan);
-  if (strategy.compression.kind != Compression::none)
-    plan.simulated_only = "compressed gradients are simulated only";
   if (!strategy.compression.flag.empty()) plan.flags.push_back(strategy.compression.flag);
   return plan;
 }

@@ -42,6 +42,7 @@ Exchanged exchanged_of(const Setting& setting, const ServerOptions& options) {
 Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, int role) {
   Shard shard{role, exchanged.size / options.shards, 1, {}};
   shard.update = exchanged.update_share * shard.size;
+  shard.codec = exchanged.codec;
   const std::int64_t all = exchanged.elements.size();
   shard.elements = {part_begin(all, options.shards, index), part_begin(all, options.shards, index + 1)};
   if (options.by_array)

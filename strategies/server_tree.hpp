@@ -23,6 +23,7 @@ struct Exchanged {
   Bytes size;
   int arrays = 1;
   double update_share = 1;  ///< size of an update, as a share of that
+  Codec codec = {};         ///< of an update
   Slice elements;           ///< of the model; none where another size is given
 };
 

@@ -1,10 +1,9 @@
 #include "strategies/synchronous.hpp"
 
-#include <algorithm>
 #include <deque>
 #include <vector>
 
-#include "strategies/arithmetic/downpour.hpp"
+#include "strategies/buckets.hpp"
 
 namespace stepcast {
 namespace {
@@ -34,17 +33,6 @@ std::vector<Pending> start_sums(Worker& worker) {
     if (bucket.sum >= 0) sums.push_back(worker.start_collective(bucket.sum));
   }
   return sums;
-}
-
-/// A bucket's gradients go to the sum of those of earlier micro-batches, which goes back with the last.
-void accumulate_micro_batch(Arrays& arrays, const Bucket& bucket, bool last) {
-  if (bucket.elements.size() == 0) return;
-  const std::span<float> sum = arrays.of(Array::update, bucket.elements);
-  const std::span<float> gradient = arrays.of(Array::gradients, bucket.elements);
-  accumulate(gradient, sum);
-  if (!last) return;
-  std::ranges::copy(sum, gradient.begin());
-  std::ranges::fill(sum, 0.0F);
 }
 
 }  // namespace
@@ -96,7 +84,7 @@ Program synchronous(Worker& worker, const Synchronous& options) {
     }
     if (!options.overlap) sums = start_sums(worker);
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
-    if (options.restore.duration.value > 0) co_await worker.local(options.restore);
+    if (!options.quantize.empty()) co_await worker.local(options.restore);
     co_await worker.optimizer_step();
     worker.end_step();
   }

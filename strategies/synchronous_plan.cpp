@@ -19,6 +19,25 @@ int add_sum(Plan& plan, const Buffer& buffer) {
   return static_cast<int>(plan.collectives.size()) - 1;
 }
 
+Arithmetic quantize_gradients(const GradientCompression& compression, const Bucket& bucket, int workers) {
+  return [codec = compression.codec(workers), elements = bucket.elements](Arrays& arrays) {
+    arrays.compressed(codec, elements).quantize(arrays.of(Array::gradients, elements));
+  };
+}
+
+/// Of all buckets.
+Arithmetic restore_gradients(const Plan& plan) {
+  std::vector<Buffer> sums;
+  for (const Collective& one : plan.collectives) {
+    if (plan.workers > 1 && one.buffer.codec.kind != Compression::none) sums.push_back(one.buffer);
+  }
+  if (sums.empty()) return nullptr;
+  return [sums](Arrays& arrays) {
+    for (const Buffer& sum : sums)
+      arrays.compressed(sum.codec, sum.elements).restore(arrays.of(Array::gradients, sum.elements));
+  };
+}
+
 /// Every bucket's sum, compressed or not.
 void add_gradient_sums(Plan& plan, Workload& workload, Synchronous& options) {
   const GradientCompression& compression = options.compression;
@@ -29,12 +48,16 @@ void add_gradient_sums(Plan& plan, Workload& workload, Synchronous& options) {
       continue;
     }
     const auto codec = compression_seconds(compression, bucket.elements.size(), plan.workers);
-    options.quantize.push_back({"quantize", codec.quantize, nullptr});
-    options.restore = {"restore", options.restore.duration + codec.restore, nullptr};
+    const bool travels = plan.workers > 1 && bucket.elements.size() > 0;
+    options.quantize.push_back({"quantize", codec.quantize,
+                                travels ? quantize_gradients(compression, bucket, plan.workers) : nullptr});
+    options.restore.duration = options.restore.duration + codec.restore;
     if (bucket.gradient.value == 0) continue;
     bucket.sum = static_cast<int>(plan.collectives.size());
     plan.collectives.push_back(compressed_sum(compression, bucket.elements, plan.workers));
   }
+  options.restore.name = "restore";
+  options.restore.run = restore_gradients(plan);
 }
 
 Synchronous read_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
@@ -70,7 +93,6 @@ std::string no_arithmetic(const Model& model, const TrainingOptions& training, c
   if (training.mixed) return "precision: mixed";
   if (run.synchronized_batch_norm) return "synchronized_batch_norm";
   if (run.recompute && has_dropout(model)) return "recompute (dropout would drop others the second time)";
-  if (run.compression.kind != Compression::none) return "compression";
   return {};
 }
 

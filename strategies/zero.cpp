@@ -1,6 +1,10 @@
 #include "strategies/zero.hpp"
 
 #include <deque>
+#include <utility>
+
+#include "strategies/buckets.hpp"
+#include "strategies/part.hpp"
 
 namespace stepcast {
 namespace {
@@ -8,6 +12,15 @@ namespace {
 /// Starts a collective, if there is one.
 void start(Worker& worker, int collective, std::vector<Pending>& pending) {
   if (collective >= 0) pending.push_back(worker.start_collective(collective));
+}
+
+/// The sum over all workers of a bucket's gradients of one micro-batch, of which this worker has its share:
+/// waited for, and added to those of earlier micro-batches.
+Part take_sums(Worker& worker, const Zero& options, const Bucket& bucket, Pending& scattered, bool last) {
+  if (scattered == nullptr) co_return;
+  co_await worker.finished(std::exchange(scattered, nullptr));
+  if (options.stage > 1 && options.micro_batches > 1)
+    worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
 }
 
 }  // namespace
@@ -21,7 +34,7 @@ Program zero(Worker& worker, const Zero& options) {
 
   for (int step = 0; step < options.steps; ++step) {
     if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
-    std::vector<Pending> scattered;
+    std::vector<Pending> scattered(buckets);
     for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
       loads.push_back(worker.start_load(workload.input));
       co_await worker.finished(std::move(loads.front()));
@@ -41,13 +54,20 @@ Program zero(Worker& worker, const Zero& options) {
         for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
         gathered.clear();
         if (gathers_layers && i + 1 < buckets) start(worker, options.gathers[i + 1], gathered);
-        co_await worker.backward(workload.buckets[i].layers);
-        if (options.overlap && (last || options.stage > 1)) start(worker, options.scatters[i], scattered);
+        const Bucket& bucket = workload.buckets[i];
+        co_await take_sums(worker, options, bucket, scattered[i], false);  // before they are written over
+        co_await worker.backward(bucket.layers);
+        const int scatter = options.scatters[i];
+        const bool travels = scatter >= 0 && (last || options.stage > 1);
+        if (options.micro_batches > 1 && (options.stage == 1 || scatter < 0))
+          worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
+        if (options.overlap && travels) scattered[i] = worker.start_collective(scatter);
       }
       for (std::size_t i = 0; !options.overlap && (last || options.stage > 1) && i < buckets; ++i)
-        start(worker, options.scatters[i], scattered);
+        if (options.scatters[i] >= 0) scattered[i] = worker.start_collective(options.scatters[i]);
     }
-    for (Pending& gradients : scattered) co_await worker.finished(std::move(gradients));
+    for (std::size_t i = 0; i < buckets; ++i)
+      co_await take_sums(worker, options, workload.buckets[i], scattered[i], true);
     co_await worker.optimizer_step();
     std::vector<Pending> updated;
     for (std::size_t i = 0; !gathers_layers && i < buckets; ++i) start(worker, options.gathers[i], updated);

@@ -57,7 +57,6 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   plan.workers = plan.devices = setting.workers();
   plan.summed_gradients = plan.workers * run.micro_batches;
   if (training.mixed) plan.no_arithmetic = "precision: mixed";
-  if (run.micro_batches > 1) plan.no_arithmetic = "accumulation of kind: zero";
   plan.communicators.push_back(
       communicator(setting.platform, plan.endpoints, first_ranks(plan.workers), plan.workers));
   apply(read_communication(map), plan.communicators.back());

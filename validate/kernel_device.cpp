@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "kernels/stopwatch.hpp"
+#include "validate/checkpoint.hpp"
 #include "validate/rank_device.hpp"
 #include "validate/sleep_until.hpp"
 
@@ -15,9 +16,11 @@ class KernelDevice : public RankDevice, private Arrays {
 
   void begin() override {
     network_.reset();
+    if (learning_.compresses && padding_.empty()) find_padding();
     if (learning_.start) learning_.start(network_);
     const std::lock_guard lock(made_mutex_);
     made_.clear();
+    compressed_.clear();
     const std::span<const float> parameters = parameters_of_network();
     first_.assign(parameters.begin(), parameters.end());
     steps_ = 0;
@@ -70,6 +73,19 @@ class KernelDevice : public RankDevice, private Arrays {
 
   void pause(double seconds) override { sleep_until(now().wall + seconds); }
 
+  std::span<float> outgoing(const Buffer& buffer) override { return travelling(buffer); }
+  std::span<float> incoming(const Buffer& buffer) override { return travelling(buffer); }
+
+  CollectiveWork work_of(const Collective& collective) override {
+    const Buffer& buffer = collective.buffer;
+    if (buffer.codec.kind == Compression::none) return RankDevice::work_of(collective);
+    CompressedGradient& gradient = compressed(buffer.codec, buffer.elements);
+    const auto sum_share = [&gradient](std::size_t phase) {
+      if (phase == 0) gradient.sum_share();
+    };
+    return {gradient.wire(), {}, sum_share, {}, stored(buffer.elements).size()};
+  }
+
  protected:
   std::span<float> array(Array array) override {
     const ParameterView& all = network_.all_parameters();
@@ -86,6 +102,38 @@ class KernelDevice : public RankDevice, private Arrays {
   Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
 
  private:
+  std::span<float> travelling(const Buffer& buffer) {
+    if (buffer.codec.kind == Compression::none || buffer.elements.size() == 0) return memory(buffer);
+    return compressed(buffer.codec, buffer.elements).wire();
+  }
+  CompressedGradient& compressed(const Codec& codec, const Slice& elements) override {
+    const std::lock_guard lock(made_mutex_);
+    const Slice slice = stored(elements);
+    const auto [known, is_new] =
+        compressed_.try_emplace(elements.begin, codec, slice.size(), codec.owners > 1 ? learning_.place : 0);
+    if (is_new) known->second.set_padding(padding_in(slice));
+    return known->second;
+  }
+
+  /// What stays 0 when all parameters are written.
+  void find_padding() {
+    const Parameters values = read_parameters(network_);
+    Parameters ones = values;
+    for (auto& array : ones) std::ranges::fill(array, 1.0F);
+    write_parameters(network_, ones);
+    const std::span<const float> all = parameters_of_network();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i] == 0) padding_.push_back(static_cast<std::int64_t>(i));
+    }
+    write_parameters(network_, values);
+  }
+  std::vector<std::int64_t> padding_in(const Slice& slice) const {
+    std::vector<std::int64_t> inside;
+    for (auto i = std::ranges::lower_bound(padding_, slice.begin); i != padding_.end() && *i < slice.end; ++i)
+      inside.push_back(*i - slice.begin);
+    return inside;
+  }
+
   std::span<float> of(Array one) override { return array(one); }
   std::span<float> of(Array one, const Slice& elements) override {
     const Slice slice = stored(elements);
@@ -130,6 +178,8 @@ class KernelDevice : public RankDevice, private Arrays {
   std::vector<float> first_;       ///< parameters when the run began
   std::mutex made_mutex_;
   std::map<Array, std::vector<float>> made_;
+  std::vector<std::int64_t> padding_;  ///< stored elements that are no parameters, ascending
+  std::map<std::int64_t, CompressedGradient> compressed_;  ///< by the first element of the model
   std::vector<float> scratch_;
 };
 

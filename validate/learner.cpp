@@ -47,6 +47,8 @@ Learner::Learner(const Experiment& experiment, Options options)
 
 DeviceLearning Learner::learning() {
   DeviceLearning learning;
+  learning.compresses = options_.compresses;
+  learning.place = options_.rank;
   learning.rate = experiment_.learning->rate;
   learning.summed = experiment_.plan.summed_gradients;
   learning.owned = scattered_parts(experiment_.plan, options_.rank, ArrayMap(network_));

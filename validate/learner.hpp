@@ -25,6 +25,7 @@ class Learner {
     std::int64_t batch = 1;  ///< samples of a pass
     std::shared_ptr<const TrainAndTest> data;
     std::function<void()> beat;  ///< called while it reads and scores
+    bool compresses = false;     ///< what the program compresses is compressed for real
   };
 
   /// The experiment outlives it.

@@ -27,12 +27,12 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   say(run.state, fmt::format("{} (learning)", point.name).c_str());
   const int rank = run.transport.rank();
   Learner learner(experiment, {rank, validation.needs[index].batch, learning_data(experiment),
-                               [&run] { run.state.beat.fetch_add(1); }});
+                               [&run] { run.state.beat.fetch_add(1); }, validation.compresses[index]});
   const auto device = kernel_device(learner.network(), learner.learning());
   RealCollectives collectives(experiment.plan, link_table_of(experiment.platform, experiment.plan.endpoints),
                               run.transport.rank());
-  RealWorld real{experiment.plan, run.transport, world.thread,      world.mail,
-                 *device,         collectives,   world.completions, run.state};
+  RealWorld real{experiment.plan, run.transport,     world.thread, world.mail, *device,
+                 collectives,     world.completions, run.state,    0,          run.library_all_reduce};
   real.step_ended = [&learner](double seconds) { learner.step_ended(seconds); };
   run_program(real, ++world.runs);
   if (rank == 0) {

@@ -7,9 +7,9 @@ namespace {
 
 /// What goes before the payload, as floats.
 struct Header {
-  std::int64_t begin, end, floats;
-  double size, value;
-  std::int32_t from, tag, parts, array, run, unused;
+  std::int64_t begin, end, floats, rows;
+  double size, value, density;
+  std::int32_t from, tag, parts, array, run, compression;
 };
 static_assert(sizeof(Header) == sizeof(Letter::header));
 
@@ -17,21 +17,24 @@ Header header_of(const Message& message, int run, std::int64_t floats) {
   return {message.buffer.elements.begin,
           message.buffer.elements.end,
           floats,
+          message.buffer.codec.rows,
           message.buffer.size.value,
           message.value,
+          message.buffer.codec.density,
           message.from,
           message.tag,
           message.parts,
           static_cast<std::int32_t>(message.buffer.array),
           run,
-          0};
+          static_cast<std::int32_t>(message.buffer.codec.kind)};
 }
 
 Message message_of(const Header& header) {
   Message message;
   message.from = header.from;
   message.tag = header.tag;
-  message.buffer = {static_cast<Array>(header.array), {header.begin, header.end}, {header.size}};
+  const Codec codec{static_cast<Compression>(header.compression), header.rows, header.density};
+  message.buffer = {static_cast<Array>(header.array), {header.begin, header.end}, {header.size}, codec};
   message.parts = header.parts;
   message.value = header.value;
   return message;

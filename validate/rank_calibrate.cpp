@@ -17,6 +17,7 @@ void rank_calibrate(const RankRun& run, bool quick) {
   if (run.cluster.kind == Cluster::Kind::netcluster)
     options.pause = 0.01;  // queues and buckets are as between steps
   if (quick) options.longest = 0.15;
+  if (!quick) options.most_bytes = 140e6;
   options.group = run.cluster.ranks / run.cluster.racks;
   // MPI's own sums over slow links take far longer than ours and tell nothing more.
   if (!quick && run.cluster.kind != Cluster::Kind::netcluster)

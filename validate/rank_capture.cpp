@@ -7,6 +7,8 @@
 #include <set>
 
 #include "kernels/capture.hpp"
+#include "kernels/compression.hpp"
+#include "models/compression_text.hpp"
 #include "models/join_traces.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
@@ -86,6 +88,23 @@ std::vector<Turns> whole_networks(const RankRun& run, const std::set<Need>& need
   return all;
 }
 
+/// Of every rank, on rank 0.
+void join_ranks(Transport& transport, PassSamples& samples) {
+  for (std::vector<double>* const times : {&samples.seconds, &samples.cpu_seconds}) {
+    std::vector<double> all;
+    for (const auto& rank : gathered(transport, *times)) all.insert(all.end(), rank.begin(), rank.end());
+    if (!all.empty()) *times = std::move(all);
+  }
+}
+
+void join_ranks(Transport& transport, CompressionTrace& trace) {
+  join_ranks(transport, trace.copy);
+  for (CompressionTrace::Codec& codec : trace.codecs) {
+    join_ranks(transport, codec.quantize);
+    join_ranks(transport, codec.restore);
+  }
+}
+
 /// Parts of networks whose samples are cut, at the shapes of the part: each rank its own, with all that it
 /// copies between its rows and those of neighbours; that of the first place, the largest, is written.
 void add_parts(const RankRun& run, const Validation& validation, Backend& backend,
@@ -131,6 +150,27 @@ void join_ranks(const RankRun& run, const std::set<Need>& needs, bool sleep, Lib
   }
 }
 
+/// Kernels that compress gradients, by all ranks at once, on gradients of the model's size; the samples of
+/// all ranks are joined.
+void capture_compressions(const RankRun& run, const Validation& validation, const ValidationOptions& options,
+                          Library& library) {
+  std::set<std::string> done;
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    const Need& need = validation.needs[i];
+    if (!validation.compresses[i] || !done.insert(need.model).second) continue;
+    say(run.state, fmt::format("timing the compression of gradients of {}", need.model).c_str());
+    barrier(run.transport);
+    CompressionCapture capturing;
+    const auto file = compression_file(run.folder, need.model);
+    capturing.name = file.stem().string();
+    capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
+    capturing.elements = static_cast<std::size_t>(trainable_parameters(model_of(need, library)));
+    CompressionTrace trace = capture_compression(capturing);
+    join_ranks(run.transport, trace);
+    if (run.transport.rank() == 0) write_atomically(file, to_yaml(trace));
+  }
+}
+
 }  // namespace
 
 /// All ranks at once, so that they share the machine as they will when they train, with the sum of gradients
@@ -151,6 +191,7 @@ void capture_traces(const RankRun& run, const Validation& validation, const Vali
     }
   }
   for (const Turns& one : all) write_trace(run, one);
+  capture_compressions(run, validation, options, library);
   barrier(run.transport);
   if (run.transport.rank() == 0) join_ranks(run, needs, options.sleep, library);
 }

@@ -27,6 +27,7 @@ struct CollectiveWork {
   /// Around each phase of its schedule, on the thread that plays it; empty where there is nothing to do.
   std::function<void(std::size_t phase)> before_phase, after_phase;
   std::function<void()> waited;  ///< when the program has waited for it; may be empty
+  std::int64_t elements = -1;    ///< that it sums, where memory holds them compressed; -1: those in memory
 };
 
 /// What computes for a worker of a real run, and its arrays. An abstract class because ranks that share
@@ -54,9 +55,7 @@ class RankDevice {
   virtual std::span<float> incoming(const Buffer& buffer) { return memory(buffer); }
   virtual void arrived(const Buffer&) {}
 
-  virtual CollectiveWork work_of(const Collective& collective) {
-    return {memory(collective.buffer), {}, {}, {}};
-  }
+  virtual CollectiveWork work_of(const Collective& collective);
 
   const WorkTime& worked() const { return worked_; }
 
@@ -69,6 +68,8 @@ class RankDevice {
   WorkTime worked_;
 
  private:
+  std::span<float> other(Array array, std::size_t size);
+
   std::mutex mutex_;  ///< of others_
   /// Arrays that no kernel knows, of each size that was asked for.
   std::map<std::pair<Array, std::size_t>, std::vector<float>> others_;
@@ -79,6 +80,8 @@ struct DeviceLearning {
   LearningRate rate;
   int summed = 1;            ///< gradients in one that its own optimizer takes (Plan::summed_gradients)
   std::vector<Slice> owned;  ///< stored parameters that its own optimizer updates; empty: all
+  int place = 0;             ///< of this worker among those that sum gradients
+  bool compresses = false;   ///< gradients travel compressed
   std::function<void()> next_batch;     ///< called before each mini-batch; empty: always the same data
   std::function<void(Network&)> start;  ///< parameters to begin with; empty: as the network was made
 };

@@ -80,7 +80,7 @@ class RealRuns {
       point->device =
           sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model));
     } else {
-      point->device = device_of(validation_.needs[index], *point);
+      point->device = device_of(validation_.needs[index], validation_.compresses[index], *point);
     }
     points_.push_back(std::move(point));
   }
@@ -95,7 +95,7 @@ class RealRuns {
   }
 
   /// Of this rank's part of the network, where the plan cuts it.
-  std::unique_ptr<RankDevice> device_of(const Need& need, RealPoint& point) {
+  std::unique_ptr<RankDevice> device_of(const Need& need, bool compresses, RealPoint& point) {
     const Experiment& experiment = point.experiment;
     const NetworkSharing& sharing = experiment.plan.sharing;
     const int rank = run_.transport.rank();
@@ -104,7 +104,8 @@ class RealRuns {
     const int role = role_of(experiment.plan, rank);
     if (sharing.form == NetworkSharing::Form::stages && role >= 0) {
       point.stage = stage_networks(*backend_, experiment.model, sharing, role, options);
-      return stage_device(point.stage, sharing, role);
+      return stage_device(point.stage, sharing, role,
+                          scattered_parts(experiment.plan, rank, ArrayMap(point.stage.first())));
     }
     if (sharing.form == NetworkSharing::Form::positions && role >= 0) {
       const int place = rank % device_count(sharing.cut.parts);
@@ -114,6 +115,8 @@ class RealRuns {
     Network& network = network_of(need, experiment);
     DeviceLearning learning;
     learning.summed = experiment.plan.summed_gradients;
+    learning.place = rank;
+    learning.compresses = compresses;
     learning.owned = scattered_parts(experiment.plan, rank, ArrayMap(network));
     return kernel_device(network, std::move(learning));
   }
@@ -135,8 +138,8 @@ class RealRuns {
     RealPoint& point = *points_[index];
     const std::string& name = validation_.scenario.points[validation_.points[index]].name;
     say(run_.state, fmt::format("{} (repeat {})", name, repeat + 1).c_str());
-    RealWorld world{point.experiment.plan, run_.transport, thread_,    mail_,      *point.device,
-                    *point.collectives,    completions_,   run_.state, point.delay};
+    RealWorld world{point.experiment.plan, run_.transport, thread_,    mail_,       *point.device,
+                    *point.collectives,    completions_,   run_.state, point.delay, run_.library_all_reduce};
     const RealRun result = run_program(world, ++runs_);
     const double disturbance =
         result.worked.wall > 0 ? std::max(0.0, 1 - result.worked.cpu / result.worked.wall) : 0;

@@ -7,6 +7,7 @@
 #include "platforms/topology.hpp"
 #include "strategies/planned_schedule.hpp"
 #include "validate/measured_links.hpp"
+#include "validate/owner_sums.hpp"
 
 namespace stepcast {
 namespace {
@@ -64,6 +65,19 @@ Slice RealCollectives::part(int index, std::int64_t elements) const {
   return {part_begin(elements, one.groups(), part), part_begin(elements, one.groups(), part + 1)};
 }
 
+std::vector<std::vector<Round>> RealCollectives::rounds_in_group(const Collective& collective,
+                                                                 const Communicator& communicator, int place,
+                                                                 std::int64_t elements) const {
+  const Codec& codec = collective.buffer.codec;
+  if (codec.kind != Compression::none)
+    return owner_sums(WireLayout(codec, elements), codec.kind, communicator.size, place);
+  std::vector<std::vector<Round>> phases;
+  const auto whole = schedule(collective, communicator);
+  for (const Phase& phase : whole->phases)
+    phases.push_back(rounds_of({whole->ranks, whole->parts, {phase}}, place, elements));
+  return phases;
+}
+
 const std::vector<std::vector<Round>>& RealCollectives::phases(int index, std::int64_t elements) {
   const auto [known, is_new] = known_.try_emplace({index, elements});
   if (!is_new) return known->second;
@@ -73,10 +87,9 @@ const std::vector<std::vector<Round>>& RealCollectives::phases(int index, std::i
   const int place = place_in(communicator);
   const int first = place / communicator.size * communicator.size;
   if (communicator.size == 1) return known->second;
-  const auto whole = schedule(collective, communicator);
-  for (const Phase& phase : whole->phases) {
-    known->second.push_back(rounds_of({whole->ranks, whole->parts, {phase}}, place - first, elements));
-    for (Round& round : known->second.back()) {
+  known->second = rounds_in_group(collective, communicator, place - first, elements);
+  for (std::vector<Round>& phase : known->second) {
+    for (Round& round : phase) {
       for (Move& move : round) move.peer = communicator.ranks[static_cast<std::size_t>(first + move.peer)];
     }
   }

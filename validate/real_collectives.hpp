@@ -25,13 +25,18 @@ class RealCollectives {
   /// part.
   Slice part(int index, std::int64_t elements) const;
 
-  /// The rounds of each phase of collective `index` on a buffer of so many elements, peers as ranks of the
+  /// The rounds of each phase of collective `index` on a buffer of so many elements (as they are before they
+  /// are compressed), peers as ranks of the
   /// run; none in a group of one. Where the choice is automatic, the algorithm that takes least by the table.
   const std::vector<std::vector<Round>>& phases(int index, std::int64_t elements);
 
  private:
   /// Of this rank among the ranks of a communicator.
   int place_in(const Communicator& communicator) const;
+  /// Peers as places in the group.
+  std::vector<std::vector<Round>> rounds_in_group(const Collective& collective,
+                                                  const Communicator& communicator, int place,
+                                                  std::int64_t elements) const;
   std::shared_ptr<const Schedule> schedule(const Collective& collective,
                                            const Communicator& communicator) const;
 

@@ -49,11 +49,22 @@ void RealMail::begin(int run, Completions& completions) {
   letters_.erase(
       std::remove_if(letters_.begin(), letters_.end(), [&](const Letter& one) { return one.run < run; }),
       letters_.end());
+  forget_wishes();
+}
+
+void RealMail::end() {
+  const std::lock_guard lock(mutex_);
+  forget_wishes();
+  completions_ = nullptr;
+}
+
+void RealMail::forget_wishes() {
   wishes_.clear();
   for (Letter& letter : incoming_) {  // nobody waits for the rest of these
-    if (!letter.wished || letter.run >= run || !letter.payload.empty()) continue;
+    if (!letter.wished) continue;
     letter.payload = room_for(letter.floats);
     letter.into = letter.payload.data();
+    letter.wished = false;
   }
 }
 

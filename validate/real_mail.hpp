@@ -28,6 +28,9 @@ class RealMail {
   /// Forgets what has come, and from now on what was sent before the other ranks' call of this.
   void begin(int run, Completions& completions);
 
+  /// Nobody waits any more, and what was waited for may be gone.
+  void end();
+
   /// Posts `operation` when all has arrived.
   void send(int rank, const Message& message, std::span<const float> payload, Pending operation);
 
@@ -36,6 +39,7 @@ class RealMail {
 
  private:
   std::vector<float> room_for(std::int64_t floats);
+  void forget_wishes();
   void run();
   void carry();
   void open(Letter& letter);

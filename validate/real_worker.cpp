@@ -59,22 +59,23 @@ class RealWorker : public Worker {
     const Slice part = world_.collectives.part(index, static_cast<std::int64_t>(work.memory.size()));
     work.memory =
         work.memory.subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.size()));
-    const auto& phases = world_.collectives.phases(index, static_cast<std::int64_t>(work.memory.size()));
+    const auto& phases = world_.collectives.phases(index, work.elements < 0 ? part.size() : work.elements);
     auto operation = std::make_shared<RealOperation>();
     operation->waited = std::move(work.waited);
     if (phases.empty()) return done();
-    world_.thread.submit([this, operation, work = std::move(work), &phases] {
-      try {
-        for (std::size_t phase = 0; phase < phases.size(); ++phase) {
-          if (work.before_phase) work.before_phase(phase);
-          play(world_.transport, phases[phase], work.memory.data());
-          if (work.after_phase) work.after_phase(phase);
-        }
-      } catch (...) {
-        operation->error = std::current_exception();
-      }
-      world_.completions.post(operation);
-    });
+    world_.thread.submit(
+        [this, operation, work = std::move(work), &phases, library = by_library(collective)] {
+          try {
+            if (library) {
+              world_.library_all_reduce(work.memory.data(), static_cast<std::int64_t>(work.memory.size()));
+            } else {
+              play_phases(phases, work);
+            }
+          } catch (...) {
+            operation->error = std::current_exception();
+          }
+          world_.completions.post(operation);
+        });
     return operation;
   }
 
@@ -134,6 +135,19 @@ class RealWorker : public Worker {
   void waited_for(const Operation& operation) override {
     const auto& waited = static_cast<const RealOperation&>(operation).waited;
     if (waited) waited();
+  }
+
+  bool by_library(const Collective& collective) const {
+    const auto& one = world_.plan.communicators.at(static_cast<std::size_t>(collective.communicator));
+    return collective.kind == Collective::Kind::all_reduce && one.all_reduce.algorithm == Algorithm::mpi;
+  }
+
+  void play_phases(const std::vector<std::vector<Round>>& phases, const CollectiveWork& work) {
+    for (std::size_t phase = 0; phase < phases.size(); ++phase) {
+      if (work.before_phase) work.before_phase(phase);
+      play(world_.transport, phases[phase], work.memory.data());
+      if (work.after_phase) work.after_phase(phase);
+    }
   }
 
   static Pending done() {
@@ -196,6 +210,7 @@ RealRun run_program(RealWorld& world, int run) {
     if (operation->message.tag == kOver) ++ended;
     operation->complete();
   }
+  world.mail.end();  // reads that the program left under way
   if (program.done() && program.error()) std::rethrow_exception(program.error());
   finish_collectives(world);
   world.transport.count_waits(&world.state.beat);

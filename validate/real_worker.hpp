@@ -25,6 +25,7 @@ struct RealWorld {
   Completions& completions;
   RankState& state;
   double delay = 0;  ///< of this rank's program after the start of the run [s]
+  std::function<void(float*, std::int64_t)> library_all_reduce = {};  ///< over all ranks: `all_reduce: mpi`
   std::function<void(double seconds)> step_ended = {};  ///< of this rank's program, so long after its begin
 };
 

@@ -36,8 +36,10 @@ Crossing crossing_at(const Model& model, int layer, std::int64_t batch) {
 
 class StageDevice : public RankDevice {
  public:
-  StageDevice(const StageNetworks& networks, const NetworkSharing& sharing, int stage)
+  StageDevice(const StageNetworks& networks, const NetworkSharing& sharing, int stage,
+              std::vector<Slice> owned)
       : networks_(networks),
+        owned_(std::move(owned)),
         layers_(sharing.stages.at(static_cast<std::size_t>(stage))),
         map_(networks.first()),
         before_(crossing_at(networks.first().model(), layers_.first, sharing.micro_batch)),
@@ -59,7 +61,7 @@ class StageDevice : public RankDevice {
   void compute(Work pass, LayerRange pieces) override {
     const Instant begin = now();
     if (pass == Work::update) {
-      run_layers(networks_.first(), pass, layers_);
+      update();
       forward_ = backward_ = 0;
     } else {
       std::size_t& turn = pass == Work::forward ? forward_ : backward_;
@@ -127,6 +129,17 @@ class StageDevice : public RankDevice {
     return {pieces.first / kPieces, (pieces.last + kPieces - 1) / kPieces};
   }
 
+  void update() {
+    Network& network = networks_.first();
+    if (owned_.empty()) return run_layers(network, Work::update, layers_);
+    network.begin_update();
+    for (const Slice& slice : owned_) {
+      const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
+      network.update(begin, end, network.all_parameters().gradient + begin);
+    }
+    std::ranges::fill(array(Array::gradients), 0.0F);  // sums of the next step's micro-batches
+  }
+
   /// Of a layer of this stage; others only pass through it.
   bool is_own(const Crossing::Place& place) const { return place.source >= layers_.first; }
 
@@ -161,6 +174,7 @@ class StageDevice : public RankDevice {
   }
 
   const StageNetworks& networks_;
+  std::vector<Slice> owned_;
   LayerRange layers_;
   ArrayMap map_;
   Crossing before_, after_;
@@ -187,8 +201,8 @@ StageNetworks stage_networks(Backend& backend, const Model& model, const Network
 }
 
 std::unique_ptr<RankDevice> stage_device(const StageNetworks& networks, const NetworkSharing& sharing,
-                                         int stage) {
-  return std::make_unique<StageDevice>(networks, sharing, stage);
+                                         int stage, std::vector<Slice> owned) {
+  return std::make_unique<StageDevice>(networks, sharing, stage, std::move(owned));
 }
 
 }  // namespace stepcast

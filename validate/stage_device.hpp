@@ -23,7 +23,8 @@ StageNetworks stage_networks(Backend& backend, const Model& model, const Network
 /// Runs the kernels of one stage. Micro-batches go through it in order, forward as well as backward, so the
 /// n-th forward turn of a step, what came for it and what is sent after it are those of micro-batch n.
 /// @param stages  of the model; this is number `stage`
+/// @param owned   stored parameters that it updates; empty: all
 std::unique_ptr<RankDevice> stage_device(const StageNetworks& networks, const NetworkSharing& sharing,
-                                         int stage);
+                                         int stage, std::vector<Slice> owned = {});
 
 }  // namespace stepcast

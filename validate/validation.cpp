@@ -66,6 +66,23 @@ const Communicator& communicator_of(const Plan& plan, const Collective& collecti
   return plan.communicators.at(static_cast<std::size_t>(collective.communicator));
 }
 
+/// Owners sum compressed gradients with the messages of a ring; others would quantize at every hop.
+std::string why_not_compressed(const Plan& plan, const Collective& sum) {
+  const bool ring = communicator_of(plan, sum).all_reduce.algorithm == Algorithm::ring;
+  if (ring || sum.kind != Collective::Kind::all_reduce || plan.workers == 1) return {};
+  return "compressed gradients are summed by their owners, with the messages of a ring; give all_reduce: "
+         "ring";
+}
+
+/// MPI knows one group here: all ranks.
+std::string why_not_by_library(const Plan& plan, const Collective& sum, int ranks) {
+  const Communicator& one = communicator_of(plan, sum);
+  if (sum.kind != Collective::Kind::all_reduce || one.all_reduce.algorithm != Algorithm::mpi) return {};
+  if (one.size == ranks && sum.buffer.array == Array::gradients) return {};
+  return fmt::format("all_reduce: mpi sums gradients over all {} ranks of the run, this sum is over {}",
+                     ranks, one.size);
+}
+
 /// The keys that say how samples are cut, in words fit for a file's name.
 std::string cut_words(const Scenario& scenario, const Point& point) {
   if (value_at(scenario, point, "strategy.kind").text != "spatial") return "";
@@ -96,6 +113,11 @@ std::int64_t samples_of_pass(const Scenario& scenario, const Point& point) {
   return samples / count;
 }
 
+bool compresses_gradients(const Scenario& scenario, const Point& point) {
+  const std::string compression = value_at(scenario, point, "strategy.compression").text;
+  return !compression.empty() && compression != "none";
+}
+
 Validation read_validation(const ValidationOptions& options, int ranks) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
@@ -117,6 +139,7 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
     validation.points.push_back(i);
     validation.periods.push_back(period_of(scenario, scenario.points[i]));
     validation.needs.push_back(need_of(scenario, scenario.points[i]));
+    validation.compresses.push_back(compresses_gradients(scenario, scenario.points[i]));
     // Ranks that sleep have no kernels to time at the shapes of a part: there the rule for parts counts.
     validation.cuts.push_back(options.sleep ? "" : cut_words(scenario, scenario.points[i]));
   }
@@ -134,6 +157,10 @@ std::filesystem::path cut_trace_file(const std::filesystem::path& folder, const 
   return folder / (trace_file(folder, need).stem().string() + "-" + cut + ".yaml");
 }
 
+std::filesystem::path compression_file(const std::filesystem::path& folder, const std::string& model) {
+  return folder / fmt::format("{}-compression.yaml", std::filesystem::path(model).stem().string());
+}
+
 std::filesystem::path platform_file(const std::filesystem::path& folder) {
   return folder / "platform.yaml";
 }
@@ -147,6 +174,10 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
   values.insert(values.end(), own.begin(), own.end());
   values.push_back(parse_assignment("trace=" + trace_file(folder, validation.needs[index]).string()));
   values.push_back(parse_assignment("platform=" + platform_file(folder).string()));
+  if (validation.compresses[index]) {
+    const auto file = compression_file(folder, validation.needs[index].model);
+    values.push_back(parse_assignment("compression_times=" + file.string()));
+  }
   if (const std::string& cut = validation.cuts[index]; !cut.empty()) {
     const auto file = cut_trace_file(folder, validation.needs[index], cut);
     if (std::filesystem::exists(file))  // else the plan will say why its part has none
@@ -176,10 +207,16 @@ std::string why_not_for_real(const Plan& plan, int ranks, bool sleep) {
     if (one.streams > 1) return "several streams are simulated only";
   }
   for (const Collective& one : plan.collectives) {
+    if (const std::string why = why_not_by_library(plan, one, ranks); !why.empty()) return why;
+    if (one.buffer.codec.kind != Compression::none) {
+      const std::string why = why_not_compressed(plan, one);
+      if (!why.empty()) return why;
+      continue;
+    }
     const double elements = static_cast<double>(one.buffer.elements.size());
     const double sent = (one.by_group ? communicator_of(plan, one).groups() : 1) * one.buffer.size.value;
     if (elements > 0 && std::abs(sent - 4 * elements) > 0.01 * 4 * elements)
-      return "gradients of another size than 4 bytes an element (compression, precision) are simulated only";
+      return "gradients of another size than 4 bytes an element (precision: mixed) are simulated only";
     const bool between_layers =
         one.buffer.array == Array::statistics || one.buffer.array == Array::activations;
     if (between_layers && sharing.form == NetworkSharing::Form::none) {

@@ -38,12 +38,16 @@ struct Validation {
   /// Of each of them: words for the cut of its samples, whose part of the network has a trace of its own;
   /// empty where there is none.
   std::vector<std::string> cuts;
+  std::vector<bool> compresses;  ///< each of them its gradients
 };
 
 /// Reads the scenario. Points without `workers` get as many as there are ranks
 /// without servers.
 /// @throws InputError for what cannot be run for real
 Validation read_validation(const ValidationOptions& options, int ranks);
+
+/// Whether gradients of a point travel compressed.
+bool compresses_gradients(const Scenario& scenario, const Point& point);
 
 /// Samples of one pass of a point's workers: a step's, or those of one of the micro-batches that it sums.
 /// @throws InputError where it has no batch_per_worker
@@ -52,6 +56,8 @@ std::int64_t samples_of_pass(const Scenario& scenario, const Point& point);
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Need& need);
 std::filesystem::path cut_trace_file(const std::filesystem::path& folder, const Need& need,
                                      const std::string& cut);
+/// Times of compressing gradients of this model.
+std::filesystem::path compression_file(const std::filesystem::path& folder, const std::string& model);
 std::filesystem::path platform_file(const std::filesystem::path& folder);
 
 /// Point number `index` of the validation with what was measured in `folder` as its traces and platform.

@@ -1,14 +1,43 @@
 #include "strategies/collectives/choice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 namespace stepcast {
+namespace {
+
+/// Below so many ranks, and of these below so many bytes. The first row that holds counts.
+struct Decision {
+  int ranks;
+  double bytes;
+  Algorithm algorithm;
+};
+
+constexpr int kAny = std::numeric_limits<int>::max();
+constexpr double kMore = std::numeric_limits<double>::infinity();
+constexpr auto kRing = Algorithm::ring, kHalving = Algorithm::halving_doubling,
+               kDoubling = Algorithm::recursive_doubling, kTree = Algorithm::binomial_tree;
+constexpr std::array kOpenMpi{
+    Decision{4, 8, kRing},          Decision{4, 4096, kDoubling},     Decision{4, 8192, kRing},
+    Decision{4, 16384, kDoubling},  Decision{4, 262144, kRing},       Decision{4, kMore, kHalving},
+    Decision{8, 16, kRing},         Decision{16, 8192, kDoubling},    Decision{16, kMore, kHalving},
+    Decision{32, 64, kRing},        Decision{32, 4096, kDoubling},    Decision{32, kMore, kHalving},
+    Decision{64, 128, kRing},       Decision{64, kMore, kHalving},    Decision{128, 262144, kDoubling},
+    Decision{128, kMore, kHalving}, Decision{256, 131072, kTree},     Decision{256, 262144, kDoubling},
+    Decision{256, kMore, kHalving}, Decision{512, 4096, kTree},       Decision{512, kMore, kHalving},
+    Decision{4096, 2048, kTree},    Decision{2048, 16384, kDoubling}, Decision{2048, kMore, kHalving},
+    Decision{4096, 4096, kRing},    Decision{4096, 16384, kDoubling}, Decision{4096, kMore, kHalving},
+    Decision{kAny, 2048, kTree},    Decision{kAny, 16384, kRing},     Decision{kAny, 32768, kDoubling},
+    Decision{kAny, kMore, kRing}};
+
+}  // namespace
 
 const std::vector<std::string>& algorithm_names() {
-  static const std::vector<std::string> names{"automatic",          "ring",          "halving_doubling",
-                                              "recursive_doubling", "binomial_tree", "double_tree",
-                                              "hierarchical"};
+  static const std::vector<std::string> names{
+      "automatic",     "ring",        "halving_doubling", "recursive_doubling",
+      "binomial_tree", "double_tree", "hierarchical",     "mpi"};
   return names;
 }
 
@@ -43,12 +72,23 @@ std::shared_ptr<const Schedule> all_reduce_schedule(const AllReduceChoice& choic
         return double_tree_all_reduce(group, tree_pieces(choice, buffer));
       case Algorithm::hierarchical:
         return hierarchical_all_reduce(group, choice.local, choice.network);
+      case Algorithm::mpi:
+        return *all_reduce_schedule(played_choice(choice, group.ranks, buffer), group, buffer);
       case Algorithm::automatic:
         break;
     }
     throw std::invalid_argument("automatic is a choice among schedules, not one");
   };
   return std::make_shared<const Schedule>(build());
+}
+
+AllReduceChoice played_choice(const AllReduceChoice& choice, int ranks, Bytes buffer) {
+  if (choice.algorithm != Algorithm::mpi) return choice;
+  AllReduceChoice played;
+  played.algorithm = std::find_if(kOpenMpi.begin(), kOpenMpi.end(), [&](const Decision& one) {
+                       return ranks < one.ranks && buffer.value < one.bytes;
+                     })->algorithm;
+  return played;
 }
 
 std::vector<AllReduceChoice> candidates(const AllReduceChoice& choice, const Group& group) {

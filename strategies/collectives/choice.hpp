@@ -16,7 +16,8 @@ enum class Algorithm {
   recursive_doubling,
   binomial_tree,
   double_tree,
-  hierarchical
+  hierarchical,
+  mpi  ///< the MPI library's own: its decision is known of Open MPI 4.1, its messages' cost is not
 };
 
 /// How a scenario asks for its all-reduce.
@@ -38,6 +39,12 @@ int tree_pieces(const AllReduceChoice& choice, Bytes buffer);
 /// The schedule of a choice other than `automatic`.
 std::shared_ptr<const Schedule> all_reduce_schedule(const AllReduceChoice& choice, const Group& group,
                                                     Bytes buffer);
+
+/// What plays a choice other than `automatic`: itself, or for `mpi` the algorithm that Open MPI 4.1 takes for
+/// float sums of so many bytes. Its segmented ring counts as `ring`, its reduce and broadcast as
+/// `binomial_tree`, its Rabenseifner as `halving_doubling`, which differs for other than powers of two.
+/// Source: Open MPI 4.1, ompi/mca/coll/tuned/coll_tuned_decision_fixed.c, commutative operations.
+AllReduceChoice played_choice(const AllReduceChoice& choice, int ranks, Bytes buffer);
 
 /// What `automatic` chooses from.
 std::vector<AllReduceChoice> candidates(const AllReduceChoice& choice, const Group& group);

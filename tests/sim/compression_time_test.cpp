@@ -29,10 +29,10 @@ TEST_CASE("a compressed step quantizes, sums what is left and restores", "[sim]"
   const auto ring = [](double bytes) { return 6 * (kLatency + bytes / 4 / kBandwidth); };
   CHECK(step_seconds(Compression::none, false) == Approx(computed + ring(kGradient)).epsilon(1e-9));
   CHECK(step_seconds(Compression::fp16, false) ==
-        Approx(computed + ring(kGradient / 2) + kGradient * 1.5e-9).epsilon(1e-9));
+        Approx(computed + ring(kGradient / 2) + kGradient * (1.25e-9 + 1e-9)).epsilon(1e-9));
   const double bits = kGradient / 32 + 6000 * 8;  // 6,000 columns of 1,000: 32 words each, not 31.25
   CHECK(step_seconds(Compression::one_bit, false) ==
-        Approx(computed + ring(bits + 6000 * 3) + kGradient * (1.25e-9 + 0.75e-9)).epsilon(1e-9));
+        Approx(computed + ring(bits + 6000 * 3) + kGradient * (1.25e-9 + 1e-9)).epsilon(1e-9));
 }
 
 TEST_CASE("top-k gathers eight bytes an element from everyone", "[sim]") {
@@ -45,5 +45,5 @@ TEST_CASE("quantizing delays the backward pass that the sums overlap with", "[si
   // Each sum ends before the next layer's backward pass does; only the last one is seen.
   const double last = 6 * (kLatency + 4e6 / 2 / 4 / kBandwidth);
   CHECK(step_seconds(Compression::fp16, true) ==
-        Approx(kCompute + kUpdate + kGradient * 1.5e-9 + last).epsilon(1e-9));
+        Approx(kCompute + kUpdate + kGradient * (1.25e-9 + 1e-9) + last).epsilon(1e-9));
 }

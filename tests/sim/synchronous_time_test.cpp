@@ -155,3 +155,7 @@ TEST_CASE("the parts of a step add up to it", "[sim]") {
     CHECK(step.straggler > 0);
   }
 }
+
+TEST_CASE("MPI's own all-reduce is forecast as the algorithm that Open MPI decides on", "[sim]") {
+  CHECK(step_seconds(Algorithm::mpi, 4, Form::message) == exactly(kFixed + halving_seconds(4)));
+}

@@ -74,16 +74,18 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
     std::string options;
     int stages, replicas;
   };
-  const auto c =
-      GENERATE(Case{"stages: 1, micro_batches: 4", 1, 1},
-               Case{"stages: 2, cuts: [fc3], micro_batches: 1, schedule: naive", 2, 1},
-               Case{"stages: 2, cuts: [fc2], micro_batches: 4, schedule: naive", 2, 1},
-               Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: gpipe", 3, 1},
-               Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: 1f1b", 3, 1},
-               Case{"stages: 2, cuts: [sum], micro_batches: 2, schedule: 1f1b, bucket: tensor, "
-                    "all_reduce: ring",
-                    2, 2},
-               Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
+  const auto c = GENERATE(
+      Case{"stages: 1, micro_batches: 4", 1, 1},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 1, schedule: naive", 2, 1},
+      Case{"stages: 2, cuts: [fc2], micro_batches: 4, schedule: naive", 2, 1},
+      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: gpipe", 3, 1},
+      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: 1f1b", 3, 1},
+      Case{"stages: 2, cuts: [sum], micro_batches: 2, schedule: 1f1b, bucket: tensor, "
+           "all_reduce: ring",
+           2, 2},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 2, zero: 1, bucket: tensor, all_reduce: ring", 2, 2},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 4, zero: 1, overlap: false, all_reduce: ring", 2, 3},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
   CAPTURE(c.options);
   const PlannedParts planned(c.stages * c.replicas, kNet, "{kind: pipeline, " + c.options + "}", kBatch,
                              kSteps);
@@ -104,7 +106,8 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
     for (int i = 0; i < sharing.micro_batches; ++i) {
       fill(*networks.of_micro_batch[static_cast<std::size_t>(i)], kBatch * replica + i * sharing.micro_batch);
     }
-    const auto device = stage_device(networks, sharing, stage);
+    const auto device = stage_device(networks, sharing, stage,
+                                     scattered_parts(planned.plan, rank, ArrayMap(networks.first())));
     const RealRun ran = run(*device);
     CHECK(ran.step_ends.size() == kSteps);
     results[static_cast<std::size_t>(rank)] = parameters_of(networks.first());

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "hand_worker.hpp"
+#include "strategies/collectives/algorithms.hpp"
+#include "validate/play.hpp"
 
 namespace stepcast {
 TEST_CASE("N ranks of synchronous SGD equal one rank with N times the batch, to rounding",
@@ -67,6 +70,38 @@ TEST_CASE("sharded optimizer state changes no bit of synchronous SGD", "[validat
     CAPTURE(i);
     CHECK(std::ranges::any_of(sharded, [&](const auto& own) { return own[i] == whole[0][i]; }));
   }
+}
+
+TEST_CASE("sharded state with accumulation equals one rank with all samples, to rounding",
+          "[validate][training]") {
+  const int ranks = GENERATE(1, 2, 3);
+  const int stage = GENERATE(1, 2, 3);
+  const std::string overlap = GENERATE(as<std::string>{}, "true", "false");
+  CAPTURE(ranks, stage, overlap);
+  const auto sharded =
+      trained(plan_of(fmt::format("{{kind: zero, stage: {}, bucket: 200 B, accumulation: 3, overlap: {}}}",
+                                  stage, overlap),
+                      ranks, 0, 4, 3 * kBatch),
+              kMomentum);
+  const auto alone = trained_alone(3 * ranks * kBatch, 4, kMomentum);
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    CAPTURE(i);
+    const auto right = [&](const auto& own) { return own[i] == Approx(alone[i]).margin(2e-6); };
+    CHECK((stage < 3 ? std::ranges::all_of(sharded, right) : std::ranges::any_of(sharded, right)));
+  }
+}
+
+TEST_CASE("all_reduce: mpi asks the library for each bucket's sum", "[validate][training]") {
+  const int ranks = GENERATE(2, 3);
+  std::atomic<int> calls = 0;
+  const auto library = [&](Transport& transport, float* sum, std::int64_t elements) {
+    ++calls;
+    play(transport, rounds_of(binomial_all_reduce({ranks, 1}), transport.rank(), elements), sum);
+  };
+  const auto plan = plan_of("{kind: synchronous, all_reduce: mpi, bucket: tensor}", ranks, 0, 5);
+  const auto alone = trained_alone(ranks * kBatch, 5, kMomentum);
+  for (const auto& own : trained(plan, kMomentum, library)) check_equal(own, alone, 2e-6);
+  CHECK(calls == ranks * 5 * 4);
 }
 
 }  // namespace stepcast

@@ -94,6 +94,7 @@ Plan plan_of(const std::string& text, int workers, int servers, int steps, std::
   for (int worker = 0; worker < workers; ++worker) setting.devices.push_back(worker);
   setting.steps = steps;
   setting.times = [&model](std::int64_t) { return free_times(model); };
+  setting.compression = setting.host_compression = [](Compression) { return CompressionTimes{{}, 8, ""}; };
   setting.trace_batch = kBatch;
   setting.batch_per_worker.emplace(samples, "batch_per_worker");
   const YamlValue value(options, "strategy");
@@ -101,7 +102,9 @@ Plan plan_of(const std::string& text, int workers, int servers, int steps, std::
   return strategies()[kind].plan(value, setting);
 }
 
-std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optimizer) {
+std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optimizer,
+                                        const std::function<void(Transport&, float*, std::int64_t)>& library,
+                                        std::int64_t again) {
   set_kernel_threads(1);
   const Model model = small_model();
   const int ranks = static_cast<int>(plan.endpoints.size());
@@ -117,9 +120,12 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     DeviceLearning learning;
     learning.rate.base = optimizer.learning_rate;
     learning.summed = plan.summed_gradients;
+    learning.place = transport.rank();
+    learning.compresses = true;
     learning.owned = scattered_parts(plan, transport.rank(), ArrayMap(network));
     learning.next_batch = [&, next = std::int64_t{0}]() mutable {
-      fill_data(network, (next++ * plan.workers + transport.rank()) * kBatch);
+      const std::int64_t number = again > 0 ? next++ % again : next++;
+      fill_data(network, (number * plan.workers + transport.rank()) * kBatch);
     };
     const auto device = kernel_device(network, learning);
     CommunicationThread thread;
@@ -127,6 +133,7 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     Completions completions;
     RealCollectives collectives(plan, kLinks, transport.rank());
     RealWorld world{plan, transport, thread, mail, *device, collectives, completions, states[rank]};
+    if (library) world.library_all_reduce = [&](float* sum, std::int64_t n) { library(transport, sum, n); };
     run_program(world, 1);
     results[rank] = parameters_of(network);
     barrier(transport);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "kernels/network.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/synchronous.hpp"
+#include "validate/transport.hpp"
 
 namespace stepcast {
 
@@ -29,7 +31,11 @@ Plan plan_of(const std::string& text, int workers, int servers, int steps, std::
 
 /// Parameters of each rank after running the plan for real. Mini-batch t of worker w of W takes samples from
 /// (t W + w) kBatch on.
-std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optimizer);
+/// @param again    after so many mini-batches each worker's come again; 0: never
+/// @param library  sums of `all_reduce: mpi`, over the transport
+std::vector<std::vector<float>> trained(
+    const Plan& plan, const Optimizer& optimizer,
+    const std::function<void(Transport&, float*, std::int64_t)>& library = {}, std::int64_t again = 0);
 
 /// Of one network that takes `steps` steps with a batch as large as that of all workers.
 std::vector<float> trained_alone(std::int64_t batch, int steps, const Optimizer& optimizer);

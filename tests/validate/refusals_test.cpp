@@ -1,0 +1,26 @@
+#include <catch2/catch.hpp>
+
+#include "small_training.hpp"
+#include "validate/validation.hpp"
+
+namespace stepcast {
+
+TEST_CASE("what cannot be run for real is refused with the reason", "[validate]") {
+  const auto why = [](const std::string& strategy, int workers, int ranks) {
+    return why_not_for_real(plan_of(strategy, workers, 0, 2), ranks, false);
+  };
+  CHECK(why("{kind: synchronous, all_reduce: mpi}", 2, 2).empty());
+  CHECK(why("{kind: synchronous, all_reduce: mpi}", 2, 4) ==
+        "all_reduce: mpi sums gradients over all 4 ranks of the run, this sum is over 2");
+  CHECK(why("{kind: synchronous, all_reduce: ring, compression: one_bit}", 2, 2).empty());
+  CHECK(why("{kind: synchronous, compression: top_k}", 2, 2).empty());
+  CHECK(
+      why("{kind: synchronous, compression: one_bit}", 2, 2) ==
+      "compressed gradients are summed by their owners, with the messages of a ring; give all_reduce: ring");
+  CHECK(why("{kind: synchronous, precision: mixed}", 2, 2) ==
+        "gradients of another size than 4 bytes an element (precision: mixed) are simulated only");
+  CHECK(why("{kind: synchronous, streams: 2}", 2, 2) == "several streams are simulated only");
+  CHECK(why("{kind: synchronous}", 4, 2) == "it takes 4 ranks, servers included; give --ranks 4");
+}
+
+}  // namespace stepcast
