@@ -30,10 +30,11 @@ void write_platform(const Results& links, const Cluster& cluster, const std::fil
 }
 
 /// Workers that start together drift apart until each finds the others' links free: for real within a few
-/// steps, as no link is quite fair; on fair links by the trace's jitter, in hundreds.
-std::vector<Assignment> with_steady_state(std::vector<Assignment> more) {
+/// steps, as no link is quite fair; on fair links by jitter, in hundreds. Of ranks that sleep, and always for
+/// as long, by one that leaves the mean as it is.
+std::vector<Assignment> with_steady_state(std::vector<Assignment> more, bool sleep) {
   more.push_back(parse_assignment("simulation.steps=1000"));
-  more.push_back(parse_assignment("noise.jitter=trace"));
+  more.push_back(parse_assignment(sleep ? "noise={jitter: lognormal, sigma: 0.2}" : "noise={jitter: trace}"));
   return more;
 }
 
@@ -72,7 +73,8 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     experiments.push_back(measured_experiment(validation, i, folder, more, library));
     if (experiments.back().plan.asynchronous) {
-      experiments.back() = measured_experiment(validation, i, folder, with_steady_state(more), library);
+      experiments.back() =
+          measured_experiment(validation, i, folder, with_steady_state(more, options.sleep), library);
     } else if (experiments.back().noise.jitter != Noise::Jitter::none) {
       experiments.back() = measured_experiment(validation, i, folder, with_many_steps(more), library);
     }
