@@ -121,7 +121,8 @@ bool compresses_gradients(const Scenario& scenario, const Point& point) {
 Validation read_validation(const ValidationOptions& options, int ranks) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
-  Validation validation{read_scenario(options.scenario, settings), {}, {}, {}, {}};
+  Validation validation;
+  validation.scenario = read_scenario(options.scenario, settings);
   Scenario& scenario = validation.scenario;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
     const YamlNode workers = value_at(scenario, scenario.points[i], "workers");
