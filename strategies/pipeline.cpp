@@ -47,6 +47,10 @@ void start(Worker& worker, const std::vector<int>& collectives, std::vector<Pend
 
 }  // namespace
 
+int chunk_of_tag(int tag) {
+  return (tag - 1) / 2;
+}
+
 Program pipeline_stage(Worker& worker, const PipelineStage& options) {
   std::deque<Pending> loads;
   const bool first = options.chunks.front().previous < 0;

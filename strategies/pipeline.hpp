@@ -32,6 +32,9 @@ struct PipelineStage {
   Seconds step_overhead, exchange_overhead;
 };
 
+/// Chunk of the receiver that a message between stages is for.
+int chunk_of_tag(int tag);
+
 Program pipeline_stage(Worker& worker, const PipelineStage& options);
 
 /// `strategy: {kind: pipeline}`: stages of layers, with data and tensor parallelism inside each.

@@ -66,7 +66,9 @@ std::vector<int> deal_out(const std::vector<Bucket>& buckets, GroupPlan& groups)
     const Slice elements = groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].buffer.elements;
     gathers.push_back(
         add_collective(groups.plan, Collective::Kind::all_gather, groups.replicas, bucket.gradient));
+    if (gathers.back() < 0) continue;
     groups.plan.collectives.back().buffer = {Array::parameters, elements, bucket.gradient};
+    groups.plan.collectives.back().layer = bucket.layers.first;
   }
   return gathers;
 }
@@ -79,6 +81,10 @@ PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options,
   const LayerRange layers{cuts[static_cast<std::size_t>(run)], cuts[static_cast<std::size_t>(run) + 1]};
   add_exchanges(layers, groups);
   const std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
+  for (const Bucket& bucket : buckets) {
+    if (bucket.sum >= 0)
+      groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].layer = bucket.layers.first;
+  }
   const bool beside = options.group.overlap;
   PipelineChunk chunk;
   if (options.zero > 0) chunk.gathers = deal_out(buckets, groups);
@@ -157,7 +163,8 @@ NetworkSharing sharing_of(const PipelineOptions& options, const Stages& cuts, st
   sharing.micro_batch = micro_batch;
   sharing.micro_batches = options.group.micro_batches;
   if (options.tensor > 1) sharing.simulated_only = "tensor parallelism";
-  if (options.chunks > 1) sharing.simulated_only = "several chunks of layers a stage";
+  if (options.chunks > 1 && options.zero > 0)
+    sharing.simulated_only = "zero where a stage has several chunks of layers";
   if (options.zero > 1) sharing.simulated_only = "gradients dealt out over the replicas of a stage (zero: 2)";
   if (options.recompute) sharing.simulated_only = "recomputation";
   if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";

@@ -39,7 +39,9 @@ struct Collective {
   std::shared_ptr<const Schedule> schedule;  ///< kind exchange: of one group (halos, a flat master ...)
   bool by_group = false;  ///< every group has a part of the elements to itself: that which rank g of a ring
                           ///< ends a reduce-scatter with
-  int layer = -1;  ///< activations, errors, statistics: of the model's layer around whose passes it is called
+  /// Activations, errors, statistics: of the model's layer around whose passes it is called. A pipeline's
+  /// gradients and parameters: of the run of layers that this is one of.
+  int layer = -1;
 };
 
 /// Equal workers, or one server, that run one program.

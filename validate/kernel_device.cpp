@@ -73,8 +73,8 @@ class KernelDevice : public RankDevice, private Arrays {
 
   void pause(double seconds) override { sleep_until(now().wall + seconds); }
 
-  std::span<float> outgoing(const Buffer& buffer) override { return travelling(buffer); }
-  std::span<float> incoming(const Buffer& buffer) override { return travelling(buffer); }
+  std::span<float> outgoing(const Message& message) override { return travelling(message.buffer); }
+  std::span<float> incoming(const Message& message) override { return travelling(message.buffer); }
 
   CollectiveWork work_of(const Collective& collective) override {
     const Buffer& buffer = collective.buffer;

@@ -51,9 +51,9 @@ class RankDevice {
 
   /// What a message carries when it is sent, and where one goes that comes. `arrived` is called when the
   /// program has waited for it.
-  virtual std::span<float> outgoing(const Buffer& buffer) { return memory(buffer); }
-  virtual std::span<float> incoming(const Buffer& buffer) { return memory(buffer); }
-  virtual void arrived(const Buffer&) {}
+  virtual std::span<float> outgoing(const Message& message) { return memory(message.buffer); }
+  virtual std::span<float> incoming(const Message& message) { return memory(message.buffer); }
+  virtual void arrived(const Message&) {}
 
   virtual CollectiveWork work_of(const Collective& collective);
 

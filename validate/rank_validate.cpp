@@ -103,9 +103,11 @@ class RealRuns {
     options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
     const int role = role_of(experiment.plan, rank);
     if (sharing.form == NetworkSharing::Form::stages && role >= 0) {
-      point.stage = stage_networks(*backend_, experiment.model, sharing, role, options);
-      return stage_device(point.stage, sharing, role,
-                          scattered_parts(experiment.plan, rank, ArrayMap(point.stage.first())));
+      const int stages = static_cast<int>(experiment.plan.roles.size());
+      point.stage = stage_networks(*backend_, experiment.model, sharing, role, stages, options);
+      return stage_device(
+          point.stage, sharing, role,
+          scattered_parts(experiment.plan, rank, ArrayMap(point.stage.chunks.front().first())));
     }
     if (sharing.form == NetworkSharing::Form::positions && role >= 0) {
       const int place = rank % device_count(sharing.cut.parts);

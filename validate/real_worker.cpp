@@ -86,20 +86,21 @@ class RealWorker : public Worker {
     signed_message.from = role_;
     auto operation = std::make_shared<RealOperation>();
     const std::span<float> payload =
-        message.buffer.array == Array::none ? std::span<float>() : world_.device.outgoing(message.buffer);
+        message.buffer.array == Array::none ? std::span<float>() : world_.device.outgoing(message);
     world_.mail.send(to.first_rank + member, signed_message, payload, operation);
     return operation;
   }
 
   Pending start_receive(int tag, int role, Array into) override {
     auto operation = std::make_shared<RealOperation>();
-    operation->waited = [this, received = operation.get()] {
-      world_.device.arrived(received->message.buffer);
-    };
-    world_.mail.receive(tag, role, operation, [this, into](Buffer buffer) {
+    operation->waited = [this, received = operation.get()] { world_.device.arrived(received->message); };
+    world_.mail.receive(tag, role, operation, [this, tag, into](const Buffer& buffer) {
       if (buffer.array == Array::none) return std::span<float>();
-      if (into != Array::none) buffer.array = into;
-      return world_.device.incoming(buffer);
+      Message message;
+      message.tag = tag;
+      message.buffer = buffer;
+      if (into != Array::none) message.buffer.array = into;
+      return world_.device.incoming(message);
     });
     return operation;
   }

@@ -1,10 +1,12 @@
 #include "validate/stage_device.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include "kernels/stopwatch.hpp"
 #include "models/stages.hpp"
 #include "strategies/pieces.hpp"
+#include "strategies/pipeline.hpp"
 #include "validate/network_passes.hpp"
 #include "validate/sleep_until.hpp"
 
@@ -34,16 +36,15 @@ Crossing crossing_at(const Model& model, int layer, std::int64_t batch) {
   return crossing;
 }
 
-class StageDevice : public RankDevice {
+/// A run of layers of this stage: its networks, and how far micro-batches are through it.
+class Chunk {
  public:
-  StageDevice(const StageNetworks& networks, const NetworkSharing& sharing, int stage,
-              std::vector<Slice> owned)
+  Chunk(const ChunkNetworks& networks, const LayerRange& layers, std::int64_t micro_batch)
       : networks_(networks),
-        owned_(std::move(owned)),
-        layers_(sharing.stages.at(static_cast<std::size_t>(stage))),
+        layers_(layers),
         map_(networks.first()),
-        before_(crossing_at(networks.first().model(), layers_.first, sharing.micro_batch)),
-        after_(crossing_at(networks.first().model(), layers_.last, sharing.micro_batch)),
+        before_(crossing_at(networks.first().model(), layers.first, micro_batch)),
+        after_(crossing_at(networks.first().model(), layers.last, micro_batch)),
         held_(networks.of_micro_batch.size()) {
     for (Held& one : held_) {
       one.values.resize(before_.size);
@@ -53,71 +54,61 @@ class StageDevice : public RankDevice {
     sent_errors_.resize(before_.size);
   }
 
-  void begin() override {
-    networks_.first().reset();
+  bool has(int layer) const { return layer >= layers_.first && layer < layers_.last; }
+  Network& network() const { return networks_.first(); }
+  const ArrayMap& map() const { return map_; }
+
+  void begin() {
+    network().reset();
     forward_ = backward_ = 0;
   }
 
-  void compute(Work pass, LayerRange pieces) override {
-    const Instant begin = now();
-    if (pass == Work::update) {
-      update();
-      forward_ = backward_ = 0;
-    } else {
-      std::size_t& turn = pass == Work::forward ? forward_ : backward_;
-      run_layers(*networks_.of_micro_batch.at(turn), pass, layers_of(pieces));
-      const LayerRange all = pieces_of(layers_);
-      if (pass == Work::forward ? pieces.last == all.last : pieces.first == all.first) ++turn;
+  void compute(Work pass, LayerRange pieces) {
+    std::size_t& turn = pass == Work::forward ? forward_ : backward_;
+    run_layers(*networks_.of_micro_batch.at(turn), pass, layers_of(pieces));
+    const LayerRange all = pieces_of(layers_);
+    if (pass == Work::forward ? pieces.last == all.last : pieces.first == all.first) ++turn;
+  }
+
+  /// @param owned  stored parameters to update; empty: all
+  void update(const std::vector<Slice>& owned) {
+    forward_ = backward_ = 0;
+    if (owned.empty()) return run_layers(network(), Work::update, layers_);
+    network().begin_update();
+    for (const Slice& slice : owned) {
+      const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
+      network().update(begin, end, network().all_parameters().gradient + begin);
     }
-    book(begin);
+    const ParameterView& all = network().all_parameters();
+    std::fill_n(all.gradient, all.elements, 0.0F);  // sums of the next step's micro-batches
   }
 
-  bool calculate(const Arithmetic&) override { return false; }
-  void touch_arrays(double, double) override {}
-  void pause(double seconds) override { sleep_until(now().wall + seconds); }
-
-  std::span<float> outgoing(const Buffer& buffer) override {
-    if (buffer.array != Array::activations && buffer.array != Array::errors)
-      return RankDevice::outgoing(buffer);
-    const Instant begin = now();
-    buffer.array == Array::activations ? gather_values(forward_ - 1) : gather_errors(backward_ - 1);
-    book(begin);
-    return buffer.array == Array::activations ? sent_values_ : sent_errors_;
+  std::span<float> outgoing_values() {
+    gather_values(forward_ - 1);
+    return sent_values_;
   }
-
-  std::span<float> incoming(const Buffer& buffer) override {
-    if (buffer.array == Array::activations) return held_.at(forward_).values;
-    if (buffer.array == Array::errors) return held_.at(backward_).errors;
-    return RankDevice::incoming(buffer);
+  std::span<float> outgoing_errors() {
+    gather_errors(backward_ - 1);
+    return sent_errors_;
   }
+  std::span<float> incoming_values() { return held_.at(forward_).values; }
+  std::span<float> incoming_errors() { return held_.at(backward_).errors; }
 
-  void arrived(const Buffer& buffer) override {
-    const Instant begin = now();
-    if (buffer.array == Array::activations) {
-      Network& network = *networks_.of_micro_batch.at(forward_);
-      for (const Crossing::Place& place : before_.places) {
-        if (Tensor* tensor = network.received(place.source))
-          tensor->copy_from(held_[forward_].values.data() + place.begin);
-      }
-    } else if (buffer.array == Array::errors) {
-      Network& network = *networks_.of_micro_batch.at(backward_);
-      for (const Crossing::Place& place : after_.places) {
-        if (!is_own(place)) continue;
-        if (Tensor* tensor = network.outside_gradient(static_cast<std::size_t>(place.source)))
-          tensor->copy_from(held_[backward_].errors.data() + place.begin);
-      }
+  void values_arrived() {
+    Network& network = *networks_.of_micro_batch.at(forward_);
+    for (const Crossing::Place& place : before_.places) {
+      if (Tensor* tensor = network.received(place.source))
+        tensor->copy_from(held_[forward_].values.data() + place.begin);
     }
-    book(begin);
   }
-
- protected:
-  std::span<float> array(Array array) override {
-    const ParameterView& all = networks_.first().all_parameters();
-    if (array == Array::parameters) return {all.value, all.elements};
-    if (array == Array::gradients) return {all.gradient, all.elements};
-    return {};
+  void errors_arrived() {
+    Network& network = *networks_.of_micro_batch.at(backward_);
+    for (const Crossing::Place& place : after_.places) {
+      if (!is_own(place)) continue;
+      if (Tensor* tensor = network.outside_gradient(static_cast<std::size_t>(place.source)))
+        tensor->copy_from(held_[backward_].errors.data() + place.begin);
+    }
   }
-  Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
 
  private:
   /// What came in for one micro-batch.
@@ -129,18 +120,7 @@ class StageDevice : public RankDevice {
     return {pieces.first / kPieces, (pieces.last + kPieces - 1) / kPieces};
   }
 
-  void update() {
-    Network& network = networks_.first();
-    if (owned_.empty()) return run_layers(network, Work::update, layers_);
-    network.begin_update();
-    for (const Slice& slice : owned_) {
-      const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
-      network.update(begin, end, network.all_parameters().gradient + begin);
-    }
-    std::ranges::fill(array(Array::gradients), 0.0F);  // sums of the next step's micro-batches
-  }
-
-  /// Of a layer of this stage; others only pass through it.
+  /// Of a layer of this chunk; others only pass through it.
   bool is_own(const Crossing::Place& place) const { return place.source >= layers_.first; }
 
   static const Crossing::Place& place_of(int source, const Crossing& crossing) {
@@ -173,8 +153,7 @@ class StageDevice : public RankDevice {
       networks_.of_micro_batch.at(turn)->add_error(place.source, sent_errors_.data() + place.begin);
   }
 
-  const StageNetworks& networks_;
-  std::vector<Slice> owned_;
+  const ChunkNetworks& networks_;
   LayerRange layers_;
   ArrayMap map_;
   Crossing before_, after_;
@@ -183,19 +162,108 @@ class StageDevice : public RankDevice {
   std::size_t forward_ = 0, backward_ = 0;  ///< turns of this step that are through
 };
 
+class StageDevice : public RankDevice {
+ public:
+  StageDevice(const StageNetworks& networks, const NetworkSharing& sharing, int stage,
+              std::vector<Slice> owned)
+      : owned_(std::move(owned)) {
+    const auto stages = sharing.stages.size() / networks.chunks.size();
+    for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
+      chunks_.emplace_back(networks.chunks[i],
+                           sharing.stages.at(i * stages + static_cast<std::size_t>(stage)),
+                           sharing.micro_batch);
+    }
+  }
+
+  void begin() override {
+    for (Chunk& chunk : chunks_) chunk.begin();
+  }
+
+  void compute(Work pass, LayerRange pieces) override {
+    const Instant begin = now();
+    last_ = &chunk_with(pieces.first / kPieces);
+    if (pass == Work::update) {
+      last_->update(owned_);
+    } else {
+      last_->compute(pass, pieces);
+    }
+    book(begin);
+  }
+
+  bool calculate(const Arithmetic&) override { return false; }
+  void touch_arrays(double, double) override {}
+  void pause(double seconds) override { sleep_until(now().wall + seconds); }
+
+  /// Of the chunk that has just computed.
+  std::span<float> outgoing(const Message& message) override {
+    const Array array = message.buffer.array;
+    if (array != Array::activations && array != Array::errors) return RankDevice::outgoing(message);
+    const Instant begin = now();
+    const auto sent = array == Array::activations ? last_->outgoing_values() : last_->outgoing_errors();
+    book(begin);
+    return sent;
+  }
+
+  std::span<float> incoming(const Message& message) override {
+    const Array array = message.buffer.array;
+    if (array == Array::activations) return chunk_for(message).incoming_values();
+    if (array == Array::errors) return chunk_for(message).incoming_errors();
+    return RankDevice::incoming(message);
+  }
+
+  void arrived(const Message& message) override {
+    const Instant begin = now();
+    if (message.buffer.array == Array::activations) chunk_for(message).values_arrived();
+    if (message.buffer.array == Array::errors) chunk_for(message).errors_arrived();
+    book(begin);
+  }
+
+  /// Gradients and parameters are numbered in each chunk.
+  CollectiveWork work_of(const Collective& collective) override {
+    Chunk& chunk = chunk_with(collective.layer);
+    const ParameterView& all = chunk.network().all_parameters();
+    const Slice slice = chunk.map().stored(collective.buffer.elements);
+    float* array = collective.buffer.array == Array::parameters ? all.value : all.gradient;
+    return {{array + slice.begin, array + slice.end}, {}, {}, {}};
+  }
+
+ protected:
+  std::span<float> array(Array) override { return {}; }
+  Slice stored(const Slice& of_model) const override { return of_model; }
+
+ private:
+  Chunk& chunk_with(int layer) {
+    return *std::find_if(chunks_.begin(), chunks_.end(),
+                         [layer](const Chunk& one) { return one.has(layer); });
+  }
+  Chunk& chunk_for(const Message& message) {
+    return chunks_.at(static_cast<std::size_t>(chunk_of_tag(message.tag)));
+  }
+
+  std::vector<Slice> owned_;
+  std::deque<Chunk> chunks_;
+  Chunk* last_ = nullptr;
+};
+
 }  // namespace
 
 StageNetworks stage_networks(Backend& backend, const Model& model, const NetworkSharing& sharing, int stage,
-                             NetworkOptions options) {
-  const LayerRange layers = sharing.stages.at(static_cast<std::size_t>(stage));
-  options.part.first = static_cast<std::size_t>(layers.first);
-  options.part.last = static_cast<std::size_t>(layers.last);
+                             int stages, NetworkOptions options) {
+  const std::uint64_t seed = options.data_seed;
   options.part.accumulate = sharing.micro_batches > 1;
   options.part.loss_weight = 1.0 / sharing.micro_batches;
   StageNetworks networks;
-  for (int i = 0; i < sharing.micro_batches; ++i, ++options.data_seed) {
-    networks.of_micro_batch.push_back(std::make_unique<Network>(backend, model, options));
-    options.part.shares = networks.of_micro_batch.front().get();
+  for (std::size_t run = static_cast<std::size_t>(stage); run < sharing.stages.size();
+       run += static_cast<std::size_t>(stages)) {
+    options.part.first = static_cast<std::size_t>(sharing.stages[run].first);
+    options.part.last = static_cast<std::size_t>(sharing.stages[run].last);
+    options.part.shares = nullptr;
+    options.data_seed = seed;
+    ChunkNetworks& chunk = networks.chunks.emplace_back();
+    for (int i = 0; i < sharing.micro_batches; ++i, ++options.data_seed) {
+      chunk.of_micro_batch.push_back(std::make_unique<Network>(backend, model, options));
+      options.part.shares = chunk.of_micro_batch.front().get();
+    }
   }
   return networks;
 }

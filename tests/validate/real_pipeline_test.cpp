@@ -21,7 +21,7 @@ layers:
   - {name: fc4, kind: dense, units: 5}
   - {name: loss, kind: mean_squared_error}
 )";
-constexpr std::int64_t kBatch = 8;  // of a replica
+constexpr std::int64_t kBatch = 12;  // of a replica
 constexpr int kSteps = 4;
 constexpr std::size_t kLoss = 7;
 
@@ -85,6 +85,13 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
            2, 2},
       Case{"stages: 2, cuts: [fc3], micro_batches: 2, zero: 1, bucket: tensor, all_reduce: ring", 2, 2},
       Case{"stages: 2, cuts: [fc3], micro_batches: 4, zero: 1, overlap: false, all_reduce: ring", 2, 3},
+      Case{"stages: 2, cuts: [fc2, relu2, sum], schedule: interleaved, chunks: 2, micro_batches: 4", 2, 1},
+      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 2, "
+           "bucket: tensor, all_reduce: ring",
+           2, 2},
+      Case{"stages: 3, cuts: [relu1, fc2, relu2, fc3, fc4], schedule: interleaved, chunks: 2, "
+           "micro_batches: 3, overlap: false, all_reduce: ring",
+           3, 2},
       Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
   CAPTURE(c.options);
   const PlannedParts planned(c.stages * c.replicas, kNet, "{kind: pipeline, " + c.options + "}", kBatch,
@@ -100,18 +107,26 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
     const auto backend = make_onednn_backend();
     std::unique_lock lock(building);
     const StageNetworks networks =
-        stage_networks(*backend, planned.model, sharing, stage,
+        stage_networks(*backend, planned.model, sharing, stage, c.stages,
                        {.batch = sharing.micro_batch, .optimizer = optimizer(0.1 / c.replicas)});
     lock.unlock();
-    for (int i = 0; i < sharing.micro_batches; ++i) {
-      fill(*networks.of_micro_batch[static_cast<std::size_t>(i)], kBatch * replica + i * sharing.micro_batch);
+    for (const ChunkNetworks& chunk : networks.chunks) {
+      for (int i = 0; i < sharing.micro_batches; ++i)
+        fill(*chunk.of_micro_batch[static_cast<std::size_t>(i)], kBatch * replica + i * sharing.micro_batch);
     }
-    const auto device = stage_device(networks, sharing, stage,
-                                     scattered_parts(planned.plan, rank, ArrayMap(networks.first())));
+    const auto device = stage_device(
+        networks, sharing, stage, scattered_parts(planned.plan, rank, ArrayMap(networks.chunks[0].first())));
     const RealRun ran = run(*device);
     CHECK(ran.step_ends.size() == kSteps);
-    results[static_cast<std::size_t>(rank)] = parameters_of(networks.first());
-    for (const auto& one : networks.of_micro_batch) loss[static_cast<std::size_t>(rank)] += one->loss();
+    auto& all = results[static_cast<std::size_t>(rank)];
+    all.resize(planned.model.layers.size());
+    for (const ChunkNetworks& chunk : networks.chunks) {
+      const auto own = parameters_of(chunk.first());
+      for (std::size_t layer = 0; layer < own.size(); ++layer) {
+        if (!own[layer].empty()) all[layer] = own[layer];
+      }
+      for (const auto& one : chunk.of_micro_batch) loss[static_cast<std::size_t>(rank)] += one->loss();
+    }
   });
 
   std::vector<int> seen(planned.model.layers.size(), 0);

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "planned_parts.hpp"
 #include "small_training.hpp"
 #include "validate/validation.hpp"
 
@@ -21,6 +22,26 @@ TEST_CASE("what cannot be run for real is refused with the reason", "[validate]"
         "gradients of another size than 4 bytes an element (precision: mixed) are simulated only");
   CHECK(why("{kind: synchronous, streams: 2}", 2, 2) == "several streams are simulated only");
   CHECK(why("{kind: synchronous}", 4, 2) == "it takes 4 ranks, servers included; give --ranks 4");
+}
+
+TEST_CASE("pipelines that kernels cannot run are refused with the reason", "[validate]") {
+  const auto why = [](const std::string& options, int ranks) {
+    const PlannedParts planned(ranks, R"(
+name: test
+source: test
+input: [6]
+layers:
+  - {name: fc1, kind: dense, units: 12}
+  - {name: fc2, kind: dense, units: 12}
+  - {name: loss, kind: mean_squared_error}
+)",
+                               "{kind: pipeline, " + options + "}", 4, 1);
+    return why_not_for_real(planned.plan, ranks, false);
+  };
+  CHECK(why("stages: 2, cuts: [fc2], zero: 1, micro_batches: 2", 4).empty());
+  CHECK(why("stages: 2, cuts: [fc2], zero: 2, micro_batches: 2", 4) ==
+        "simulated only: gradients dealt out over the replicas of a stage (zero: 2)");
+  CHECK(why("stages: 2, cuts: [fc2], recompute: true", 2) == "simulated only: recomputation");
 }
 
 }  // namespace stepcast
