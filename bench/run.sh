@@ -2,6 +2,7 @@
 # Times whole simulations of stepcast: processor seconds and peak memory, median of REPEATS runs a case.
 # Usage: bench/run.sh [BUILD_FOLDER] [OUTPUT_FOLDER]; REPEATS (5) and CASES (all) may be set in the environment.
 # Writes OUTPUT_FOLDER/whole.csv, whole.md, scaling.svg and .png, and parts.json where stepcast_bench was built.
+# With all cases and no OUTPUT_FOLDER it also fills the table and the plot of docs/performance.md.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$root/build/release}
@@ -35,7 +36,7 @@ p 1024 1 -
 p 4096 - -
 b 16384 - -
 g 16384 5 -
-w 1000 - -
+w 1000 20 -
 TABLE
 }
 
@@ -97,5 +98,10 @@ do for [format in 'svg png'] {
 }
 PLOT
   cat "$out/fit.txt"
+  { echo; cat "$out/fit.txt"; } >>"$out/whole.md"
+fi
+if [ -z "${CASES:-}" ] && [ $# -lt 2 ]; then
+  (cd "$root" && tools/fill-table.sh docs/performance.md whole "$out/whole.md")
+  cp "$out/scaling.png" "$root/docs/img/scale.png"
 fi
 [ ! -x "$build/bench/stepcast_bench" ] || "$build/bench/stepcast_bench" --benchmark_out="$out/parts.json" --benchmark_out_format=json

@@ -13,13 +13,10 @@ namespace {
 
 constexpr Seconds kDefaultLimit{3600};
 
-/// Of a message, and for every other one that is under way. Measured (docs/performance.md): rings of 64 to
-/// 1,024 workers on one switch, where messages hardly meet; and case P of bench/ with 64 to 256 workers,
-/// where all meet at the servers and every arrival and departure shares anew.
-struct Cost {
-  double message, other;  ///< [s]
-};
-constexpr Cost kOfCollectives{3e-6, 10e-9}, kOfServers{20e-6, 50e-9};
+/// Of a message to or from a server, and for every other one that is under way. Measured
+/// (docs/performance.md): case P of bench/ with 64 to 256 workers, where all meet at the servers and every
+/// arrival and departure shares anew.
+constexpr double kSecondsAMessage = 20e-6, kSecondsAnother = 50e-9;
 
 /// Members of training roles, and of the others (servers).
 std::pair<double, double> trainers_and_servers(const Plan& plan) {
@@ -39,36 +36,31 @@ Seconds limit_of(const std::string& text) {
 
 }  // namespace
 
-double detailed_messages(const Experiment& experiment) {
-  if (experiment.form != Form::message) return 0;
+Detailed detailed(const Experiment& experiment) {
+  const bool fluid = experiment.form == Form::fluid;
+  if (experiment.form != Form::message && !fluid) return {};
   const Plan& plan = experiment.plan;
   if (plan.asynchronous) {
     const auto [trainers, servers] = trainers_and_servers(plan);
-    return experiment.steps * 2 * trainers * servers;  // to every server and back
+    const double at_once = trainers * servers, messages = experiment.steps * 2 * at_once;  // there and back
+    return {messages, {messages * (kSecondsAMessage + kSecondsAnother * at_once)}};
   }
   const Simulation simulation = simulation_of(experiment, Doubled::none);
   const Topology topology(experiment.platform);
-  return experiment.steps * Collectives(simulation, topology).messages_a_step();
-}
-
-Seconds detailed_time(const Experiment& experiment) {
-  const double messages = detailed_messages(experiment);
-  const auto [trainers, servers] = trainers_and_servers(experiment.plan);
-  const bool asynchronous = experiment.plan.asynchronous;
-  const double at_once = asynchronous ? trainers * servers : trainers;
-  const Cost& cost = asynchronous ? kOfServers : kOfCollectives;
-  return {messages * (cost.message + cost.other * at_once)};
+  const Collectives traffic(simulation, topology);
+  const double flows = experiment.steps * (fluid ? traffic.fluid_flows_a_step() : traffic.messages_a_step());
+  return {flows, {traffic.seconds_of(flows)}};
 }
 
 void check_time(const Experiment& largest, const RunOptions& options) {
   const Seconds limit = limit_of(options.time_limit);
-  const Seconds needed = detailed_time(largest);
+  const auto [messages, needed] = detailed(largest);
   if (needed <= limit) return;
   throw LimitError(
       fmt::format("one simulation of {} workers plays {:.3g} messages by simulation.form, some {:.1f} h, "
                   "over the limit of "
                   "{:.3g} h: use form: automatic or fewer workers, or raise --time-limit",
-                  largest.plan.workers, detailed_messages(largest), needed.value / 3600, limit.value / 3600));
+                  largest.plan.workers, messages, needed.value / 3600, limit.value / 3600));
 }
 
 }  // namespace stepcast

@@ -6,11 +6,12 @@
 
 namespace stepcast {
 
-/// Messages that one simulation plays one by one with SimGrid's own sharing; 0 where the form is a cheap one.
-double detailed_messages(const Experiment& experiment);
-
-/// Processor time that they take, roughly: each is weighed against all others that are under way.
-Seconds detailed_time(const Experiment& experiment);
+/// What one simulation plays one by one with SimGrid's own sharing; nothing where the form is a cheap one.
+struct Detailed {
+  double messages = 0;  ///< or flows of the form fluid
+  Seconds time;         ///< of the processor, roughly: each is weighed against all others that are under way
+};
+Detailed detailed(const Experiment& experiment);
 
 /// Throws LimitError where one simulation of the largest point would take longer than the limit.
 void check_time(const Experiment& largest, const RunOptions& options);

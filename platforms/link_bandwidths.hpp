@@ -25,6 +25,8 @@ class LinkBandwidths {
     return bandwidths;
   }
 
+  bool as_built() const { return changed_.empty(); }  ///< all links as the platform says, but for one factor
+
   void multiply(int link, double factor) {
     const auto known = changed_.try_emplace(link, topology_->link(link).bandwidth).first;
     known->second = factor * known->second;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -10,9 +11,12 @@
 namespace stepcast {
 namespace {
 
-constexpr double kMostMessages = 30'000;  // a step
+constexpr double kMostSeconds = 0.5;  // to play a step message by message
+// Of a message, and for every rank: rings of 64 to 1,024 workers on one switch (docs/performance.md).
+constexpr double kSecondsAMessage = 3e-6, kSecondsARank = 10e-9;
 constexpr double kSmallLatencyShare = 0.05;
-constexpr int kSegments = 8;
+constexpr double kUneven = 1.2;
+constexpr int kLeastSegments = 8, kMostFlows = 30'000;  // a step
 constexpr std::size_t kMostExactRoles = 64;
 
 std::string schedule_key(const Collective& collective, const AllReduceChoice& choice, const Group& group) {
@@ -94,39 +98,73 @@ void Collectives::choose(std::size_t index) {
   }
 }
 
-bool Collectives::several_at_once() const {
+std::size_t Collectives::busy_communicators() const {
   std::set<int> busy;
   for (const Collective& collective : simulation_.plan->collectives) busy.insert(collective.communicator);
-  if (busy.size() > 1 || !simulation_.plan->channels.empty()) return true;
+  return busy.size();
+}
+
+bool Collectives::several_at_once() const {
+  if (busy_communicators() > 1 || !simulation_.plan->channels.empty()) return true;
   for (const Communicator& one : simulation_.plan->communicators) {
     if (one.streams > 1 && one.in_flight > 1) return true;
   }
   return false;
 }
 
-/// Rings of different lengths go at different speeds, and do not share a link as their coupled flows would.
-bool Collectives::unequal_groups() const {
-  std::set<int> sizes;
-  for (const Collective& collective : simulation_.plan->collectives) {
-    const int size = simulation_.plan->communicators[static_cast<std::size_t>(collective.communicator)].size;
-    if (size > 1) sizes.insert(size);
-  }
-  return sizes.size() > 1;
+/// Whether the slowest edge of a round holds up others that share links with another communicator's: those
+/// take their share in bursts, which a flow at an even pace does not.
+bool Collectives::is_uneven(const Chosen& chosen, int communicator) const {
+  if (!simulation_.bandwidths.as_built()) return true;
+  const auto& phases = planner_->pattern(planned_.at(chosen.schedule.get()).at(communicator)).phases;
+  return std::ranges::any_of(phases, [](const PhaseUsage& phase) {
+    return std::ranges::any_of(phase.edges, [](const EdgesUsage& edges) {
+      return edges.any && edges.alone > kUneven * edges.fastest;
+    });
+  });
 }
 
 /// Whether the cheap form is known to be within 1 % of every message for all collectives of the run.
 bool Collectives::cheap_form_is_close(bool several) const {
-  if (several && unequal_groups()) return false;
-  for (const Chosen& chosen : chosen_) {
+  const bool apart = busy_communicators() > 1;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    const Chosen& chosen = chosen_[i];
     if (chosen.schedule == nullptr) continue;
+    if (apart && is_uneven(chosen, simulation_.plan->collectives[i].communicator)) return false;
     for (const Phase& phase : chosen.schedule->phases) {
       if (phase.rounds != phase.active) return false;  // a pipeline fills and drains unlike its steady state
       const bool everyone = static_cast<int>(phase.edges->size()) >= chosen.schedule->ranks;
-      if (several && !everyone) return false;  // edges of a tree's round do not share what others leave
+      if (several && !everyone) return false;     // edges of a tree's round do not share what others leave
+      const bool cut = phase.rounds > segments_;  // so that latencies of several rounds lie together
+      if (several && cut && chosen.latency >= kSmallLatencyShare * chosen.seconds) return false;
     }
-    if (several && chosen.latency >= kSmallLatencyShare * chosen.seconds) return false;
   }
   return true;
+}
+
+double Collectives::fluid_flows_a_step() const {
+  double flows = 0;
+  const Plan& plan = *simulation_.plan;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    if (chosen_[i].schedule == nullptr) continue;
+    const auto communicator = static_cast<std::size_t>(plan.collectives[i].communicator);
+    for (const Phase& phase : chosen_[i].schedule->phases)
+      flows += static_cast<double>(phase.edges->size()) * std::min(segments_, phase.rounds) *
+               plan.communicators[communicator].groups();
+  }
+  return flows;
+}
+
+double Collectives::seconds_of(double messages) const {
+  return messages * (kSecondsAMessage + kSecondsARank * static_cast<double>(placement_.endpoints.size()));
+}
+
+/// As many as a step's phases have rounds, unless that makes too many flows.
+int Collectives::segments_of_phases() const {
+  std::size_t phases = 1;
+  for (const Chosen& chosen : chosen_)
+    phases += chosen.schedule == nullptr ? 0 : chosen.schedule->phases.size();
+  return std::max(kLeastSegments, static_cast<int>(kMostFlows / phases));
 }
 
 double Collectives::messages_a_step() const {
@@ -144,7 +182,7 @@ Form Collectives::resolve_form() {
   const Plan& plan = *simulation_.plan;
   const bool single_messages = plan.asynchronous || (!simulation_.fold && !plan.channels.empty());
   const bool several = several_at_once();
-  segments_ = several ? kSegments : 1;
+  segments_ = several ? segments_of_phases() : 1;
   form_name_ = "message";
   if (single_messages) {
     shares_links_ = simulation_.form == Form::automatic && plan.collectives.empty() &&
@@ -156,7 +194,7 @@ Form Collectives::resolve_form() {
   if (simulation_.form != Form::automatic) return simulation_.form;
   form_name_ = "coupled";
   if (cheap_form_is_close(several)) return Form::coupled;
-  const bool affordable = messages_a_step() <= kMostMessages;
+  const bool affordable = seconds_of(messages_a_step()) <= kMostSeconds;
   form_name_ = affordable ? "message" : "coupled, roughly";
   return affordable ? Form::message : Form::coupled;
 }

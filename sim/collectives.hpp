@@ -16,11 +16,13 @@ namespace stepcast {
 ///
 /// Rule for `form: automatic`: coupled, where it is known to be within 1 % of every message. Not so are
 /// pipelines (double trees) and, where several collectives run at once, those with rounds in which some ranks
-/// send nothing (trees), and those whose latencies take 5 % of their time or more: these runs are played
-/// message by message up to 30,000 messages a step, and above that by the form "coupled, roughly".
-/// Collectives that run at once are cut into 8 segments. Asynchronous plans, and messages between single
-/// workers, are played message by message; those of asynchronous plans of more than 64 roles without
-/// collectives over FairLinks, as "message, shared".
+/// send nothing (trees), or, of several communicators, edges of different speed: these runs are played
+/// message by message where a step of that takes half a second at most, and else by the form "coupled,
+/// roughly". Collectives that run at once are played round by round, so that the latency of one lies between
+/// its transfers and lets others pass; where that makes more than 30,000 flows a step they are cut into fewer
+/// segments, 8 at least, and are close only if latencies take less than 5 % of their time. Asynchronous
+/// plans, and messages between single workers, are played message by message; those of asynchronous plans of
+/// more than 64 roles without collectives over FairLinks, as "message, shared".
 class Collectives {
  public:
   Collectives(const Simulation& simulation, const Topology& topology);
@@ -35,6 +37,8 @@ class Collectives {
   int segments() const { return segments_; }
   bool shares_links() const { return shares_links_; }  ///< single messages go over FairLinks
   double messages_a_step() const;                      ///< if every message were played
+  double fluid_flows_a_step() const;                   ///< if all were played in the form fluid
+  double seconds_of(double messages) const;            ///< of the processor, to play so many, about
   std::string form_name() const { return form_name_; }
   std::string algorithm_names() const;
   const Placement& placement() const { return placement_; }
@@ -50,9 +54,11 @@ class Collectives {
   void choose(std::size_t collective);
   Chosen candidate(const Collective& collective, const AllReduceChoice& choice);
   Placement ranks_of(const Communicator& communicator, int first_group, int groups) const;
+  std::size_t busy_communicators() const;
+  bool is_uneven(const Chosen& chosen, int communicator) const;
   bool several_at_once() const;
-  bool unequal_groups() const;
   bool cheap_form_is_close(bool several) const;
+  int segments_of_phases() const;
   Form resolve_form();
   void add_patterns();
   void add_loads();

@@ -1,5 +1,6 @@
 #include "sim/network.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "sim/play.hpp"
@@ -29,7 +30,12 @@ double SimNetwork::uncontended(int index, Bytes buffer) const {
 double SimNetwork::latency(int index, Bytes buffer) const {
   double seconds = 0;
   for (const PhaseUsage& phase : pattern(index).phases) {
-    seconds += phase.rounds * round_cost(phase, pattern(index).placement, buffer).latency;
+    double longest = 0;
+    for (const EdgeKind kind : kEdgeKinds) {
+      if (phase.of(kind).any)
+        longest = std::max(longest, phase_cost(phase, kind, pattern(index).placement, buffer).latency);
+    }
+    seconds += longest;
   }
   return seconds;
 }
@@ -42,7 +48,9 @@ void SimNetwork::start() {
   std::vector<const std::vector<LinkWeight>*> uses;
   for (const Pattern& pattern : patterns_) {
     first_phase_.push_back(uses.size());
-    for (const PhaseUsage& phase : pattern.phases) uses.push_back(&phase.links);
+    for (const PhaseUsage& phase : pattern.phases) {
+      for (const EdgesUsage& edges : phase.edges) uses.push_back(&edges.links);
+    }
   }
   LinkClasses merged = merge_links(uses, [this](int link) { return bandwidths_[link]; });
   class_links_ = std::move(merged.patterns);
@@ -57,8 +65,9 @@ std::vector<int> SimNetwork::edge_links(const Pattern& pattern, const Edge& edge
   return links;
 }
 
-const std::vector<int>& SimNetwork::phase_links(int pattern, std::size_t phase) const {
-  return class_links_[first_phase_[static_cast<std::size_t>(pattern)] + phase];
+const std::vector<int>& SimNetwork::phase_links(int pattern, std::size_t phase, EdgeKind kind) const {
+  return class_links_[first_phase_[static_cast<std::size_t>(pattern)] + 2 * phase +
+                      static_cast<std::size_t>(kind)];
 }
 
 void SimNetwork::play(int pattern, Bytes buffer, int segments, Engine::Callback done) {

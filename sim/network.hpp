@@ -43,13 +43,13 @@ class SimNetwork {
   const Pattern& pattern(int index) const { return patterns_[static_cast<std::size_t>(index)]; }
   /// Links to pass to Engine::start_flow for an edge of a pattern (forms message and fluid).
   std::vector<int> edge_links(const Pattern& pattern, const Edge& edge) const;
-  const std::vector<int>& phase_links(int pattern, std::size_t phase) const;
+  const std::vector<int>& phase_links(int pattern, std::size_t phase, EdgeKind kind) const;
 
  private:
   LinkBandwidths bandwidths_;
   Form form_;
   std::vector<Pattern> patterns_;
-  std::vector<std::vector<int>> class_links_;  ///< of each phase of each pattern, in order
+  std::vector<std::vector<int>> class_links_;  ///< of each phase of each pattern, by kind of edge
   std::vector<std::size_t> first_phase_;       ///< of each pattern in class_links_
   std::unique_ptr<Engine> engine_;
   std::int64_t routes_ = 0;

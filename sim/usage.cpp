@@ -38,40 +38,47 @@ class LinkSums {
 };
 
 PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Placement& placement,
-                       LinkSums& sums) {
+                       std::array<LinkSums, 2>& sums) {
   PhaseUsage usage;
   usage.rounds = phase.rounds;
   usage.active = phase.active;
   std::vector<int> route;
-  int largest = 0;
+  std::array<int, 2> largest{};
   for (const Edge& edge : *phase.edges) {
-    const int from = placement.endpoints[static_cast<std::size_t>(edge.source)];
-    const int to = placement.endpoints[static_cast<std::size_t>(edge.target)];
+    const EdgeKind kind = kind_of(edge, placement);
+    EdgesUsage& edges = usage.of(kind);
     route.clear();
-    placement.topology->route(from, to, route);
-    double latency = 0;
+    placement.topology->route(placement.endpoints[static_cast<std::size_t>(edge.source)],
+                              placement.endpoints[static_cast<std::size_t>(edge.target)], route);
+    double latency = 0, alone = 0;
     for (const int id : route) {
       const Link& link = placement.topology->link(id);
-      sums.add(id, edge.chunks);
+      sums[static_cast<std::size_t>(kind)].add(id, edge.chunks);
       latency += link.latency.value;
-      usage.alone = std::max(usage.alone, edge.chunks / link.bandwidth.value);
+      alone = std::max(alone, edge.chunks / link.bandwidth.value);
     }
-    const bool local = placement.platform->node_of(from) == placement.platform->node_of(to);
-    double& worst = local ? usage.local_latency : usage.network_latency;
-    worst = std::max(worst, latency);
-    (local ? usage.has_local : usage.has_network) = true;
-    largest = std::max(largest, edge.chunks);
+    edges.alone = std::max(edges.alone, alone);
+    edges.fastest = std::min(edges.fastest, alone);
+    edges.any = true;
+    edges.latency = std::max(edges.latency, latency);
+    int& most = largest[static_cast<std::size_t>(kind)];
+    most = std::max(most, edge.chunks);
   }
-  usage.links = sums.take(std::max(largest, 1));
-  usage.alone /= std::max(largest, 1);
-  usage.share = static_cast<double>(phase.unit) * largest / schedule.parts;
+  for (std::size_t kind = 0; kind < 2; ++kind) {
+    EdgesUsage& edges = usage.edges[kind];
+    edges.links = sums[kind].take(std::max(largest[kind], 1));
+    edges.alone /= std::max(largest[kind], 1);
+    edges.fastest /= std::max(largest[kind], 1);
+    edges.share = static_cast<double>(phase.unit) * largest[kind] / schedule.parts;
+  }
   return usage;
 }
 
 }  // namespace
 
 std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& placement) {
-  LinkSums sums(placement.topology->link_count());
+  std::array<LinkSums, 2> sums{LinkSums(placement.topology->link_count()),
+                               LinkSums(placement.topology->link_count())};
   std::vector<PhaseUsage> usages;
   std::map<const std::vector<Edge>*, std::size_t> known;  // phases that share edges share their links
   for (const Phase& phase : schedule.phases) {
@@ -88,37 +95,39 @@ std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& plac
   return usages;
 }
 
-RoundCost round_cost(const PhaseUsage& usage, const Placement& placement, Bytes buffer) {
+PhaseCost phase_cost(const PhaseUsage& usage, EdgeKind kind, const Placement& placement, Bytes buffer) {
   const Platform& platform = *placement.platform;
-  const double bytes = buffer.value * usage.share;
-  RoundCost cost{0, bytes};
-  const auto include = [&](const std::vector<MessageCost>& costs, double route_latency) {
-    const MessageCost& row = message_cost(costs, {bytes});
-    cost.latency = std::max(cost.latency, placement.latency_factor * (route_latency + row.overhead.value));
-    cost.bytes = bytes / row.bandwidth_factor;
-  };
-  if (usage.has_local) include(platform.local_message_costs, usage.local_latency);
-  if (usage.has_network)
-    include(platform.message_costs, usage.network_latency);  // the slower one decides the bytes
+  const EdgesUsage& edges = usage.of(kind);
+  const double bytes = buffer.value * edges.share;
+  const MessageCost& row =
+      message_cost(kind == EdgeKind::inside ? platform.local_message_costs : platform.message_costs, {bytes});
+  const double round = bytes / row.bandwidth_factor;
+  PhaseCost cost;
+  cost.latency = usage.rounds * (placement.latency_factor * (edges.latency + row.overhead.value));
+  cost.fixed = cost.latency + (usage.rounds - usage.active) * round * edges.alone;
+  cost.bytes = usage.active * round;
   return cost;
-}
-
-double fixed_seconds(const PhaseUsage& usage, const RoundCost& cost) {
-  return usage.rounds * cost.latency + (usage.rounds - usage.active) * cost.bytes * usage.alone;
 }
 
 void find_slowest(std::vector<PhaseUsage>& usage, const LinkBandwidths& bandwidths) {
   for (PhaseUsage& phase : usage) {
-    for (const LinkWeight& link : phase.links)
-      phase.slowest = std::max(phase.slowest, link.weight / bandwidths[link.link].value);
+    for (EdgesUsage& edges : phase.edges) {
+      for (const LinkWeight& link : edges.links)
+        edges.slowest = std::max(edges.slowest, link.weight / bandwidths[link.link].value);
+    }
   }
 }
 
 double uncontended_seconds(const std::vector<PhaseUsage>& usage, const Placement& placement, Bytes buffer) {
   double seconds = 0;
   for (const PhaseUsage& phase : usage) {
-    const RoundCost cost = round_cost(phase, placement, buffer);
-    seconds += fixed_seconds(phase, cost) + phase.active * cost.bytes * phase.slowest;
+    double longest = 0;
+    for (const EdgeKind kind : kEdgeKinds) {
+      if (!phase.of(kind).any) continue;
+      const PhaseCost cost = phase_cost(phase, kind, placement, buffer);
+      longest = std::max(longest, cost.fixed + cost.bytes * phase.of(kind).slowest);
+    }
+    seconds += longest;
   }
   return seconds;
 }

@@ -75,14 +75,17 @@ TEST_CASE("a form that plays every message is refused where it would take hours"
                             library);
   };
   RunOptions options;
-  CHECK(detailed_messages(step_of(16, "automatic")) == 0);
+  CHECK(detailed(step_of(16, "automatic")).messages == 0);
   const Experiment small = step_of(16, "message");
   const auto buckets = static_cast<double>(small.plan.collectives.size());
-  CHECK(detailed_messages(small) == buckets * 2 * 16 * 15);  // a ring's
+  CHECK(detailed(small).messages == buckets * 2 * 16 * 15);  // a ring's
   CHECK_NOTHROW(check_time(small, options));
   CHECK_NOTHROW(check_time(step_of(16384, "automatic"), options));
   const Experiment large = step_of(16384, "message");
   CHECK_THROWS_AS(check_time(large, options), LimitError);
+  CHECK_NOTHROW(check_time(step_of(1024, "fluid"), options));
+  options.time_limit = "10 min";
+  CHECK_THROWS_AS(check_time(step_of(131072, "fluid"), options), LimitError);
   options.time_limit = "100000 h";
   CHECK_NOTHROW(check_time(large, options));
   for (const char* text : {"1", "-1 h", "0 s", "4 MB", "long"}) {

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "sim/collectives.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
@@ -77,4 +78,28 @@ TEST_CASE("the form that the rule picks is within 1 % of every message on a tape
     const double message = seconds(c, Form::message);
     CHECK(seconds(c, Form::automatic) == Approx(message).epsilon(0.01));
   }
+}
+
+TEST_CASE("collectives of two communicators are not coupled where links differ", "[sim]") {
+  // Case D of contended_test.cpp: a ring over all nodes beside one over half of them.
+  const auto form_of = [](double last_link) {
+    Run run(switch_platform(16), 16, three_layers({1e9}));
+    run.communication.all_reduce.algorithm = Algorithm::ring;
+    run.plan = synchronous_plan(run.platform, run.endpoints, run.workload, run.options, run.communication);
+    Communicator half = run.plan.communicators.at(0);
+    half.size = 8;
+    half.ranks.resize(8);
+    Collective second = run.plan.collectives.at(0);
+    second.communicator = 1;
+    run.plan.communicators.push_back(half);
+    run.plan.collectives.push_back(second);
+    run.simulation.plan = &run.plan;
+    const Topology topology(run.platform);
+    std::vector<int> route;
+    topology.route(15, 0, route);
+    if (last_link < 1) run.simulation.bandwidths.multiply(route.front(), last_link);
+    return Collectives(run.simulation, topology).form_name();
+  };
+  CHECK(form_of(1) == "coupled");
+  CHECK(form_of(0.4) == "message");
 }
