@@ -52,21 +52,6 @@ double owned(const Model& model, const std::vector<int>& owner, std::size_t laye
   return owner[layer] == static_cast<int>(layer) ? output_elements(model, owner[layer]) : 0;
 }
 
-/// Last layers of the stretches that are computed again; the end of the network is no checkpoint.
-std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how) {
-  const std::size_t count = model.layers.size();
-  const auto every = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
-  std::vector<std::size_t> cuts;
-  for (std::size_t i = 0; i + 1 < count; ++i) {
-    const LayerKind kind = model.layers[i].kind;
-    const bool block =
-        kind == LayerKind::add || kind == LayerKind::max_pool || kind == LayerKind::average_pool;
-    const bool cut = how == MemoryOptions::Recomputation::blocks ? block : (i + 1) % every == 0;
-    if (cut) cuts.push_back(i);
-  }
-  return cuts;
-}
-
 /// Layers whose memory is read beyond a cut after the layer that owns it.
 std::vector<bool> crossing(const Model& model, const std::vector<int>& owner,
                            const std::vector<std::size_t>& cuts) {
@@ -117,6 +102,20 @@ double most_alive(const Model& model, const std::vector<int>& owner) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how) {
+  const std::size_t count = model.layers.size();
+  const auto every = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  std::vector<std::size_t> cuts;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    const LayerKind kind = model.layers[i].kind;
+    const bool block =
+        kind == LayerKind::add || kind == LayerKind::max_pool || kind == LayerKind::average_pool;
+    const bool cut = how == MemoryOptions::Recomputation::blocks ? block : (i + 1) % every == 0;
+    if (cut) cuts.push_back(i);
+  }
+  return cuts;
+}
 
 double kept_activations(const Model& model, const MemoryOptions& options) {
   const std::vector<int> owner = owners(model, options);

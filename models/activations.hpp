@@ -1,8 +1,13 @@
 #pragma once
 
+#include <vector>
+
 #include "models/memory.hpp"
 
 namespace stepcast {
+
+/// Last layers of the stretches that are computed again; the end of the network is no checkpoint.
+std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how);
 
 /// Elements of one sample that the forward pass leaves for the backward pass. Reshapes share their input's
 /// memory; with activations in place so do element-wise layers and additions. With recomputation: the

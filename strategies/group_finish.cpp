@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "models/activations.hpp"
 #include "models/trace_times.hpp"
 #include "strategies/group_plan.hpp"
 
@@ -21,6 +22,18 @@ Figures figures(int ways, const Records& records) {
           {"halo_seconds", seconds("halo")},
           {"exchange_seconds", seconds("exchange")},
           {"statistics_seconds", seconds("statistics")}};
+}
+
+/// What is computed again at once: from one checkpoint to the next.
+std::vector<LayerRange> stretches(const Model& model) {
+  std::vector<LayerRange> ranges;
+  int first = 0;
+  for (const std::size_t last : checkpoints(model, MemoryOptions::Recomputation::blocks)) {
+    ranges.push_back({first, static_cast<int>(last) + 1});
+    first = ranges.back().last;
+  }
+  ranges.push_back({first, static_cast<int>(model.layers.size())});
+  return ranges;
 }
 
 }  // namespace
@@ -63,6 +76,10 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   run.step_overhead = options.training.step_overhead;
   run.exchange_overhead = options.exchange_overhead;
   run.passes = make_passes(groups.calls, layers, beside, options.halo_overlap);
+  if (options.recompute) {
+    for (const LayerRange& stretch : stretches(setting.model))
+      run.recomputed.push_back(make_passes(groups.calls, stretch, beside, options.halo_overlap));
+  }
   for (const Bucket& bucket : buckets) {
     if (!options.overlap && bucket.sum >= 0) run.sums.push_back(bucket.sum);
   }

@@ -50,7 +50,7 @@ const std::vector<std::string>& group_keys() {
   static const std::vector<std::string> keys =
       joined_keys({training_keys(),
                    communication_keys(),
-                   {"bucket", "overlap", "halo_overlap", "accumulation", "exchange_overhead"}});
+                   {"bucket", "overlap", "halo_overlap", "accumulation", "recompute", "exchange_overhead"}});
   return keys;
 }
 
@@ -62,6 +62,7 @@ GroupOptions read_group_options(const YamlMap& map) {
   if (const auto bucket = map.maybe("bucket")) options.bucket = read_bucket(*bucket);
   if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
   if (const auto overlap = map.maybe("halo_overlap")) options.halo_overlap = overlap->boolean();
+  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
   if (const auto wait = map.maybe("exchange_overhead")) options.exchange_overhead = wait->seconds();
   if (const auto times = map.maybe("accumulation"))
     options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
@@ -78,6 +79,7 @@ GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, int 
   groups.element = options.training.element();
   groups.memory = setting.memory;
   if (options.training.mixed) groups.memory.precision = MemoryOptions::Precision::mixed;
+  if (options.recompute) groups.memory.recomputation = MemoryOptions::Recomputation::blocks;
   groups.calls.resize(setting.model.layers.size());
   Plan& plan = groups.plan;
   plan.endpoints = setting.devices;

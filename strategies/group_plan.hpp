@@ -18,6 +18,7 @@ struct GroupOptions {
   Bytes bucket{26214400};
   bool overlap = true;       ///< sums of gradients beside the backward pass
   bool halo_overlap = true;  ///< exchanges beside the work that does not need them
+  bool recompute = false;    ///< of every stretch the forward pass again, before its backward pass
   int micro_batches = 1;
   Seconds exchange_overhead;
 };

@@ -47,7 +47,6 @@ PipelineOptions read_pipeline_options(const YamlMap& map) {
   if (map.has("micro_batches")) options.group.micro_batches = count("micro_batches");
   if (const auto order = map.maybe("schedule"))
     options.order = static_cast<PipelineOrder>(order->one_of({"naive", "gpipe", "1f1b", "interleaved"}));
-  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
   read_chunks(map, options);
   read_zero_stage(map, options);
   return options;

@@ -12,7 +12,6 @@ struct PipelineOptions {
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
   int chunks = 1;  ///< of layers, that each stage has
   int zero = 0;    ///< 1: optimizer state dealt out over the replicas, 2: gradients too
-  bool recompute = false;
 };
 
 PipelineOptions read_pipeline_options(const YamlMap& map);

@@ -36,7 +36,6 @@ Bytes crossing(const Setting& setting, const GroupPlan& groups, int layer) {
 Memory stage_memory(const Setting& setting, const PipelineOptions& options, const PipelineStage& stage,
                     const GroupPlan& groups) {
   MemoryOptions memory = groups.memory;
-  if (stage.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
   if (options.zero > 0) memory.zero = static_cast<MemoryOptions::Zero>(options.zero);
   memory.zero_ways = setting.workers() / options.stages / options.tensor;
   const std::vector<int> held = most_in_flight(stage.turns, options.chunks);
@@ -116,7 +115,7 @@ PipelineStage make_stage(const Setting& setting, const PipelineOptions& options,
   stage.prefetch = setting.prefetch;
   stage.step_overhead = options.group.training.step_overhead;
   stage.exchange_overhead = options.group.exchange_overhead;
-  stage.recompute = options.recompute;
+  stage.recompute = options.group.recompute;
   stage.sum_every_micro_batch = options.zero == 2;
   stage.turns = turns(options.order, number, options.stages, options.group.micro_batches, options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
@@ -128,7 +127,7 @@ PipelineStage make_stage(const Setting& setting, const PipelineOptions& options,
 double mean_work(const Workload& workload, const PipelineOptions& options) {
   double sum = 0;
   for (const LayerSeconds& piece : workload.median) {
-    const double forward = (options.recompute ? 2 : 1) * piece.forward;
+    const double forward = (options.group.recompute ? 2 : 1) * piece.forward;
     sum += options.group.micro_batches * (forward + piece.backward) + piece.update;
   }
   return sum / options.stages;
@@ -166,7 +165,7 @@ NetworkSharing sharing_of(const PipelineOptions& options, const Stages& cuts, st
   if (options.chunks > 1 && options.zero > 0)
     sharing.simulated_only = "zero where a stage has several chunks of layers";
   if (options.zero > 1) sharing.simulated_only = "gradients dealt out over the replicas of a stage (zero: 2)";
-  if (options.recompute) sharing.simulated_only = "recomputation";
+  if (options.group.recompute) sharing.simulated_only = "recomputation";
   if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";
   return sharing;
 }
@@ -174,9 +173,9 @@ NetworkSharing sharing_of(const PipelineOptions& options, const Stages& cuts, st
 }  // namespace
 
 Plan read_pipeline(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = value.map(joined_keys({group_keys(),
-                                             {"stages", "cuts", "micro_batches", "schedule", "chunks",
-                                              "tensor", "zero", "recompute", "cut_trace"}}));
+  const YamlMap map = value.map(joined_keys(
+      {group_keys(),
+       {"stages", "cuts", "micro_batches", "schedule", "chunks", "tensor", "zero", "cut_trace"}}));
   const PipelineOptions options = read_pipeline_options(map);
   if (map.has("accumulation")) map.at("accumulation").refuse("a pipeline has micro_batches instead");
   GroupPlan groups = begin_groups(setting, options.group, options.stages * options.tensor, map.at("stages"));

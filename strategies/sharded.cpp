@@ -23,7 +23,11 @@ Program sharded(Worker& worker, const Sharded& options) {
       const PassRun forward{Work::forward, options.exchange_overhead, false};
       const PassRun backward{Work::backward, options.exchange_overhead, last};
       co_await run_pass(worker, options.passes, forward, sums);
-      co_await run_pass(worker, options.passes, backward, sums);
+      if (options.recomputed.empty()) co_await run_pass(worker, options.passes, backward, sums);
+      for (auto stretch = options.recomputed.rbegin(); stretch != options.recomputed.rend(); ++stretch) {
+        co_await run_pass(worker, *stretch, forward, sums);
+        co_await run_pass(worker, *stretch, backward, sums);
+      }
     }
     for (const int sum : options.sums) sums.push_back(worker.start_collective(sum));
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));

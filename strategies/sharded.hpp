@@ -16,6 +16,9 @@ struct Sharded {
   Seconds step_overhead;
   Seconds exchange_overhead;  ///< of the device for every exchange in a pass: launches, packing and unpacking
   Passes passes;
+  /// Of the stretches between checkpoints, first to last, each computed again before its backward pass; none:
+  /// activations are kept.
+  std::vector<Passes> recomputed;
   std::vector<int> sums;  ///< of gradients after the backward pass, where they do not go on beside it
 };
 

@@ -59,6 +59,7 @@ SampleCut read_sample_cut(const YamlMap& map, const Model& model) {
 /// Why kernels cannot do this.
 std::string simulated_only(const GroupOptions& options) {
   if (options.micro_batches > 1) return "accumulation over parts of a sample";
+  if (options.recompute) return "recomputation";
   if (options.training.mixed) return "activations of 2 bytes";
   return options.halo_overlap ? "kernels of border and interior apart (halo_overlap: false is run)" : "";
 }

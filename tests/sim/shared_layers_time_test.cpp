@@ -153,6 +153,40 @@ TEST_CASE("tensor parallelism pays two all-reduces of a block's output each way"
         Approx(layers * kLayer + sums).epsilon(1e-9));
 }
 
+TEST_CASE("recomputation pays the forward pass twice, with what it exchanges", "[sim]") {
+  const double kept = 23 * kLayer, again = 23 * 0.010, block = kLatency + 4 * 32 * 64 / kBandwidth;
+  const double scores = kLatency + 4 * 2 * 32 / kBandwidth;
+  const std::string tensor = "{kind: tensor, ways: 2, halo_overlap: false, recompute: true, " + kAfter;
+  // Forward two sums a block and the scores, twice; backward two a block and the vocabulary's.
+  const double sums = 2 * (4 * block + scores) + 5 * block;
+  CHECK(step(2, kBlocks, tensor + "}") == exactly(kept + again + sums));
+  CHECK(step(2, kBlocks, tensor + ", accumulation: 3}", 3) ==
+        exactly(3 * (kept + again + sums) - 2 * 23 * 0.001));
+
+  const double halos = 2 * (2 * kLatency + 5 * (256 + 512) / kBandwidth + packing(5 * (256 + 512))) +
+                       kLatency + 5 * 512 / kBandwidth + packing(5 * 512);
+  CHECK(step(2, kMaps, "{kind: spatial, split: 2, halo_overlap: false, recompute: true, " + kAfter + "}",
+             5) == exactly(3 * (kLayer + 0.010) + halos + ring(2, kMapGradients)));
+}
+
+TEST_CASE("sums of gradients go on beside the next stretch that is computed again", "[sim]") {
+  const std::string strategy = "{kind: tensor, ways: 1, recompute: true, bucket: tensor, all_reduce: ring";
+  const double beside = step(2, kBlocks, strategy + "}");
+  const double first_norm = ring(2, 4.0 * 64);  // the last to be ready: scale and shift, in turn
+  CHECK(beside == exactly(23 * (kLayer + 0.010) + 2 * first_norm));
+}
+
+TEST_CASE("recomputation holds the outputs of additions and one stretch between them", "[sim]") {
+  const auto held = [](const std::string& recompute) {
+    return PlannedRun(2, kBlocks, "{kind: tensor, ways: 2" + recompute + "}", 3).plan.memory;
+  };
+  // The second half of a block: the norm, twice the half of 256 hidden units, the contraction.
+  const double sums = 4 * 32 * 64, stretch = 32 * (64 + 2 * 128 + 64);
+  CHECK(held(", recompute: true").activations.value == 3 * 4 * (sums + stretch));
+  CHECK(held(", recompute: true").total() < held("").total());
+  CHECK(held(", recompute: true").weights == held("").weights);
+}
+
 TEST_CASE("experts pay four all-to-alls a block", "[sim]") {
   const std::string experts =
       "{kind: mixture_of_experts, experts: 4, every: 2, top: 2, halo_overlap: false, " + kAfter;
@@ -173,6 +207,7 @@ TEST_CASE("folded groups give the step of a program for each device", "[sim]") {
        {std::string("{kind: spatial, split: 2, all_reduce: ring}"),
         std::string("{kind: spatial, split: [2, 2], halo_overlap: false, all_reduce: ring}"),
         std::string("{kind: filter_parallel, ways: 4, all_reduce: ring}"),
+        std::string("{kind: filter_parallel, ways: 4, recompute: true, all_reduce: ring}"),
         std::string("{kind: zero, stage: 3, all_reduce: ring}")}) {
     CAPTURE(strategy);
     CHECK(jittered(kMaps, strategy, true) == Approx(jittered(kMaps, strategy, false)).epsilon(1e-3));
@@ -215,6 +250,8 @@ TEST_CASE("bad cuts and shares are refused with place and reason", "[sim][errors
                     "strategy.yaml:1:31: strategy.ways: layer a has 8 filters for 16 devices");
   CHECK_THROWS_WITH(PlannedRun(3, kBlocks, "{kind: tensor, ways: 3}"),
                     Catch::Matchers::Contains("has 4 heads, which 3 devices cannot share evenly"));
+  CHECK_THROWS_WITH(PlannedRun(2, kBlocks, "{kind: tensor, ways: 2, recompute: blocks}"),
+                    "strategy.yaml:1:36: strategy.recompute: expected true or false, got \"blocks\"");
   CHECK_THROWS_WITH(PlannedRun(2, kBlocks, "{kind: mixture_of_experts, ways: 2, experts: 3}"),
                     Catch::Matchers::Contains("strategy.experts: 2 devices cannot share 3 experts evenly"));
   CHECK_THROWS_WITH(PlannedRun(4, kDense, "{kind: zero, stage: 4}"),
