@@ -63,8 +63,11 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
     for (const Turn& turn : options.turns) {
       const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(turn.chunk)];
       co_await arrival(worker, chunk, turn, loads);
-      if (turn.pass == Work::backward && options.recompute) co_await worker.forward(chunk.pieces);
       const bool last = turn.micro_batch + 1 == options.micro_batches;
+      if (turn.pass == Work::backward && options.recompute) {
+        const PassRun again{Work::forward, options.exchange_overhead, false};
+        co_await run_pass(worker, chunk.passes, again, sums);
+      }
       const PassRun run{turn.pass, options.exchange_overhead, last || options.sum_every_micro_batch};
       co_await run_pass(worker, chunk.passes, run, sums);
       send_on(worker, chunk, turn.pass, sent);

@@ -162,6 +162,9 @@ TEST_CASE("recomputation pays the forward pass twice, with what it exchanges", "
   CHECK(step(2, kBlocks, tensor + "}") == exactly(kept + again + sums));
   CHECK(step(2, kBlocks, tensor + ", accumulation: 3}", 3) ==
         exactly(3 * (kept + again + sums) - 2 * 23 * 0.001));
+  CHECK(step(2, kBlocks,
+             "{kind: pipeline, stages: 1, tensor: 2, halo_overlap: false, recompute: true, " + kAfter +
+                 "}") == exactly(kept + again + sums));
 
   const double halos = 2 * (2 * kLatency + 5 * (256 + 512) / kBandwidth + packing(5 * (256 + 512))) +
                        kLatency + 5 * 512 / kBandwidth + packing(5 * 512);
