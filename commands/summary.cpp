@@ -40,7 +40,7 @@ std::string value_at(const Point& point, const std::string& key) {
 }
 
 /// Of each point: its values of the swept keys that vary at equal numbers of workers. Keys that only follow
-/// the workers, such as the machines of one replica, tell no series apart.
+/// the workers, such as the machines of one replica, tell no series apart. Another network always does.
 std::map<std::size_t, std::string> series_names(const Scenario& scenario,
                                                 const std::vector<std::size_t>& points,
                                                 const std::vector<Row>& rows) {
@@ -50,7 +50,8 @@ std::map<std::size_t, std::string> series_names(const Scenario& scenario,
     std::map<double, std::set<std::string>> values;
     for (const std::size_t point : points)
       values[*rows[point].number("workers")].insert(value_at(scenario.points[point], key));
-    const bool varies = std::ranges::any_of(values, [](const auto& one) { return one.second.size() > 1; });
+    const bool varies = key == "model" || key.starts_with("model.") ||
+                        std::ranges::any_of(values, [](const auto& one) { return one.second.size() > 1; });
     for (const std::size_t point : points) {
       std::string& name = names[point];
       if (varies) name += value_at(scenario.points[point], key) + "\n";
