@@ -197,6 +197,10 @@ run_with 0 run tiny.yaml -j 1 -o part --shard 1/2
 cmp -s <(sed -n 3p full/results.csv | cut -d, -f1-16) <(sed -n 2p part/results.csv | cut -d, -f1-16) ||
   fail "the second point of a shard differs"
 
+# Another network on more workers is other work: nothing scales from it.
+run_with 0 run "$source_folder/scenarios/megatron-tensor.yaml" --draws 1 --results-only -o networks
+[ "$(grep -c ',predicted,.*,0.1,,' networks/published.csv)" -eq 3 ] || fail "ideal scaling from another network"
+
 # Somebody else's benchmark becomes a platform that can be used.
 printf '# OSU MPI Latency Test v7.3\n# Size  Latency (us)\n8 5.0\n1048576 355.0\n' >osu.txt
 prints 'written: osu.yaml' calibrate --from osu.txt -o osu.yaml
