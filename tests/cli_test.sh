@@ -115,7 +115,7 @@ refuses 2 'nowhere.txt: cannot read' calibrate --from nowhere.txt -o links.yaml
 without_path 2 'mpirun not found' calibrate -o links.yaml
 refuses 2 'scenario is required' validate
 refuses 2 'there are' validate tiny.yaml --ranks 64
-refuses 2 'validate needs batch_per_worker' validate tiny.yaml --ranks 2
+refuses 2 'this command needs batch_per_worker' validate tiny.yaml --ranks 2
 refuses 2 'more than --ranks 2' validate tiny.yaml --ranks 2 --set 'sweep={workers: [3]}'
 
 # An output folder that cannot be is found before anything is simulated.

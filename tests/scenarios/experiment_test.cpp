@@ -67,7 +67,7 @@ TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][e
   refused("loss=3",
           "loss: unknown key (expected one of: model, trace, passes, platform, workers, batch_per_worker, "
           "global_batch, strategy, noise, placement, background, data, memory, simulation, epoch, faults, "
-          "campaign, learning)");
+          "campaign, learning, compression_times)");
   refused("platform.nods=4", "platform.nods: unknown key; did you mean \"nodes\"?");
   refused("simulation.sede=4",
           "simulation.sede: unknown key; did you mean \"seed\"? (expected one of: steps, seed, form, fold)");
@@ -89,7 +89,7 @@ TEST_CASE("an unknown name is refused with the nearest there is", "[scenarios][e
   refused("platform=mine/p.yaml", "platform: there is no file mine/p.yaml");
   refused("strategy.all_reduce=rign",
           "strategy.all_reduce: expected one of automatic, ring, halving_doubling, recursive_doubling, "
-          "binomial_tree, double_tree, hierarchical, got \"rign\"; did you mean \"ring\"?");
+          "binomial_tree, double_tree, hierarchical, mpi, got \"rign\"; did you mean \"ring\"?");
 }
 
 TEST_CASE("a platform file on the command line is found from the current folder", "[scenarios]") {
