@@ -3,20 +3,28 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "core/error.hpp"
 
 namespace stepcast {
 
-void run_gpu_program(const std::string& device, const std::vector<std::string>& arguments) {
+std::filesystem::path gpu_program(const std::string& device) {
   const std::string missing = STEPCAST_GPU_MISSING;
   if (!missing.empty()) {
     throw InputError(fmt::format("--device {}: this build has no GPU part: {}", device, missing));
   }
   const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "stepcast-gpu";
+  if (access(program.c_str(), X_OK) == 0) return program;
+  throw InputError(
+      fmt::format("--device {}: {} is not there; build it: cmake --build {} --target stepcast-gpu", device,
+                  program.string(), program.parent_path().string()));
+}
+
+void run_gpu_program(const std::string& device, const std::vector<std::string>& arguments) {
+  const std::filesystem::path program = gpu_program(device);
   std::vector<std::string> words{program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
@@ -25,6 +33,19 @@ void run_gpu_program(const std::string& device, const std::vector<std::string>& 
   execv(pointers[0], pointers.data());
   throw InputError(
       fmt::format("--device {}: cannot start {}: {}", device, program.string(), std::strerror(errno)));
+}
+
+void add_gpu_rank_options(CLI::App& command, GpuRanks& gpus) {
+  command.add_option("--device", gpus.device, "cpu, or cuda:NUMBER where stepcast-gpu was built")
+      ->capture_default_str();
+  command.add_option("--precision", gpus.precision, "on GPUs: f32, tf32, f16 or bf16")->capture_default_str();
+  command.add_option("--layout", gpus.layout, "on GPUs: nchw or nhwc")->capture_default_str();
+  command
+      .add_option("--path", gpus.path,
+                  "on GPUs, of collectives: nccl, host, or auto: nccl where each rank has a GPU of its own")
+      ->capture_default_str();
+  command.add_option("--device-file", gpus.device_file,
+                     "what models/devices says of the GPU (default: by its name)");
 }
 
 }  // namespace stepcast

@@ -63,10 +63,12 @@ std::string why_not(const Experiment& experiment, const ValidationOptions& optio
 
 Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
                      const std::filesystem::path& folder, const std::function<void()>& meanwhile) {
-  const Results links = measured_links(folder);
-  write_platform(links, cluster, folder);
-  // Ranks that sleep leave the cores to communication.
-  const double slowdown = options.sleep ? 1 : sharing_of(links).compute_slowdown;
+  double slowdown = 1;  // ranks that sleep leave the cores to communication; ranks on GPUs are not measured
+  if (!std::filesystem::exists(platform_file(folder))) {  // else ranks on GPUs wrote theirs
+    const Results links = measured_links(folder);
+    write_platform(links, cluster, folder);
+    if (!options.sleep) slowdown = sharing_of(links).compute_slowdown;
+  }
   const std::vector<Assignment> more{parse_assignment("strategy.compute_slowdown=" + shortest(slowdown))};
   Library library;
   std::vector<Experiment> experiments;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "commands/commands.hpp"
+#include "commands/gpu_program.hpp"
 #include "commands/predict_real.hpp"
 #include "commands/signals.hpp"
 #include "commands/validation_plots.hpp"
@@ -19,18 +20,24 @@
 #include "report/sha256.hpp"
 #include "report/table.hpp"
 #include "validate/cluster_guard.hpp"
+#include "validate/gpu_ranks.hpp"
 #include "validate/launch.hpp"
 #include "validate/learning_curves.hpp"
 #include "validate/outcome.hpp"
+#include "validate/rank_command.hpp"
 
 namespace stepcast {
 namespace {
+
+/// Choosing algorithms for a large network takes a while, and says nothing.
+constexpr double kGpuHeartbeat = 120;
 
 struct Options {
   ValidationOptions validation;
   int ranks = 2;
   double heartbeat = 30;
   std::string cluster = "memory", output;
+  GpuRanks gpus{.device = "cpu"};
 };
 
 Table outcome_table(const std::vector<Outcome>& outcomes) {
@@ -46,20 +53,6 @@ Table outcome_table(const std::vector<Outcome>& outcomes) {
                           human(Seconds{one.measured_compute}), std::to_string(one.disturbed)});
   }
   return table;
-}
-
-std::vector<std::string> rank_arguments(const Options& options) {
-  const ValidationOptions& validation = options.validation;
-  std::vector<std::string> words{"validate", "--scenario",
-                                 std::filesystem::absolute(validation.scenario).string(), "--repeats",
-                                 std::to_string(validation.repeats)};
-  for (const std::string& setting : validation.settings) {
-    words.push_back("--set");
-    words.push_back(setting);
-  }
-  if (validation.sleep) words.push_back("--sleep");
-  if (validation.accept_disturbed) words.push_back("--accept-disturbed");
-  return words;
 }
 
 /// The forecast, written before anything that it forecasts is run.
@@ -117,20 +110,33 @@ long lap(std::chrono::steady_clock::time_point& since) {
   return std::lround(std::chrono::duration<double>(now - std::exchange(since, now)).count());
 }
 
+void check_cores(const Options& options) {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  if (options.ranks <= cores || options.validation.sleep) return;
+  throw InputError(
+      fmt::format("--ranks {}: there are {} cores, and ranks that share one compute at half speed; give "
+                  "--sleep (each rank waits for as long as its trace says)",
+                  options.ranks, cores));
+}
+
+void check_gpu_options(const Options& options) {
+  if (options.cluster != "memory" || options.validation.sleep || options.validation.accept_disturbed) {
+    throw InputError(
+        fmt::format("--device {}: --cluster, --sleep and --accept-disturbed are for ranks on the CPU",
+                    options.gpus.device));
+  }
+}
+
 void validate(Options& options) {
   const Cluster cluster = read_cluster(options.cluster, options.ranks);
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  if (options.ranks > cores && !options.validation.sleep) {
-    throw InputError(
-        fmt::format("--ranks {}: there are {} cores, and ranks that share one compute at half speed; give "
-                    "--sleep (each rank waits for as long as its trace says)",
-                    options.ranks, cores));
-  }
+  const bool on_gpus = options.gpus.device != "cpu";
+  const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.device) : "";
+  on_gpus ? check_gpu_options(options) : check_cores(options);
   const Validation validation = read_validation(options.validation, options.ranks);
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
   const std::filesystem::path folder = std::filesystem::absolute(name);
   check_writable(folder);
-  for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl"})
+  for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml"})
     std::filesystem::remove(folder / file);
 
   const SignalGuard signals;
@@ -139,8 +145,15 @@ void validate(Options& options) {
   RankJob job;
   job.cluster = cluster;
   job.folder = folder;
-  job.arguments = rank_arguments(options);
-  job.heartbeat = options.heartbeat;
+  job.arguments = rank_arguments(options.validation);
+  if (on_gpus) {
+    job.commands = [&](const std::filesystem::path& control) {
+      return gpu_rank_commands(gpu, options.gpus, job, control);
+    };
+  } else {
+    job.arguments.insert(job.arguments.begin(), "validate");
+  }
+  job.heartbeat = on_gpus ? std::max(options.heartbeat, kGpuHeartbeat) : options.heartbeat;
   job.interrupted = SignalGuard::interrupted;
   std::string last;
   job.progress = [&last](const std::string& doing) {
@@ -181,6 +194,7 @@ void add_validate(CLI::App& app) {
       ->add_option("--cluster", options->cluster,
                    "memory, loopback, or netcluster:RATE[,racks=2,uplink=RATE] (root)")
       ->capture_default_str();
+  add_gpu_rank_options(*command, options->gpus);
   command->add_option("--repeats", options->validation.repeats, "runs of each point, in turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

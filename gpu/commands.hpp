@@ -13,6 +13,8 @@ void add_gpu_capture_all(CLI::App& app);
 void add_gpu_check(CLI::App& app);
 void add_gpu_predict(CLI::App& app);
 void add_gpu_probe(CLI::App& app);
+void add_gpu_rank(CLI::App& app);
+void add_gpu_run(CLI::App& app);
 void add_gpu_validate(CLI::App& app);
 
 }  // namespace stepcast

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "core/error.hpp"
+
 namespace stepcast {
 
 const std::vector<std::string> kPrecisions{"f32", "tf32", "f16", "bf16"};
@@ -34,6 +36,19 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
       .add_option("--workspace", options.workspace_mib, "most that libraries may use beside tensors [MiB]")
       ->check(CLI::Range(32, 1 << 16))
       ->capture_default_str();
+}
+
+std::string device_file_of(const std::string& gpu) {
+  struct File {
+    const char *in_name, *file;
+  };
+  for (const File& one : {File{"H100 80GB HBM3", "h100-sxm"}, File{"A100-SXM4-40GB", "a100-40gb"},
+                          File{"V100-SXM2-16GB", "v100-sxm2-16gb"}, File{"P100-SXM2", "p100-sxm2"},
+                          File{"P100-PCIE", "p100-pcie"}, File{"K80", "k80"}}) {
+    if (gpu.find(one.in_name) != std::string::npos) return one.file;
+  }
+  throw InputError(fmt::format(
+      "models/devices has no file for {}: write one, or give the nearest as --device-file NAME", gpu));
 }
 
 }  // namespace stepcast

@@ -27,4 +27,8 @@ void add_device_options(CLI::App& command, DeviceOptions& options);
 
 extern const std::vector<std::string> kPrecisions;
 
+/// "NVIDIA H100 80GB HBM3" -> "h100-sxm": the file of models/devices that says what such a GPU can do.
+/// @throws InputError where there is none
+std::string device_file_of(const std::string& gpu);
+
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/device_memory.hpp"
 #include "kernels/map_view.hpp"
 #include "kernels/tensor.hpp"
 #include "models/device_part.hpp"
@@ -96,8 +97,14 @@ class Backend {
   /// Zeroed memory of the device.
   virtual std::shared_ptr<float> allocate(std::size_t elements) = 0;
   virtual void update(const Optimizer& optimizer, const UpdateArrays& arrays) = 0;
+  /// memory[i] = 0
+  virtual void clear(float* memory, std::size_t elements) = 0;
+  /// sum[i] += terms[i]
+  virtual void add(const float* terms, float* sum, std::size_t elements) = 0;
   /// Returns when everything that was started is done.
   virtual void finish() = 0;
+  /// Where `allocate` takes memory from that the host cannot touch; null: it can.
+  virtual DeviceMemory* device_memory() { return nullptr; }
 };
 
 /// The CPU backend.

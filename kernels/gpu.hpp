@@ -32,6 +32,9 @@ struct GpuOptions {
 /// @throws InputError for anything else
 int device_number(const std::string& text);
 
+/// GPUs that CUDA sees here; 0 where it cannot say.
+int gpu_count();
+
 /// @throws InputError, one line, where there is no such device
 std::unique_ptr<Backend> make_cudnn_backend(const GpuOptions& options);
 

@@ -123,15 +123,14 @@ void Network::run(std::size_t layer, Pass pass) {
 
 /// Adds what the layer's backward pass wrote to the sums of this update.
 void Network::accumulate(std::size_t layer) {
-  const float* own = gradients_.get();
-  float* sum = sums_.get();
-  for (std::size_t i = ranges_.at(layer).begin; i < ranges_.at(layer).end; ++i) sum[i] += own[i];
+  const Range range = ranges_.at(layer);
+  backend_.add(gradients_.get() + range.begin, sums_.get() + range.begin, range.end - range.begin);
 }
 
 void Network::update(std::size_t layer) {
   const Range range = ranges_.at(layer);
   update(range.begin, range.end, sums_.get() + range.begin);
-  if (options_.part.accumulate) std::fill(sums_.get() + range.begin, sums_.get() + range.end, 0.0f);
+  if (options_.part.accumulate) backend_.clear(sums_.get() + range.begin, range.end - range.begin);
 }
 
 void Network::update(std::size_t begin, std::size_t end, const float* gradient) {
@@ -152,8 +151,8 @@ void Network::set_rate(double learning_rate, double gradient_scale) {
 
 void Network::reset() {
   fill_parameters(*this, options_.seed);
-  for (const auto& state : states_) std::fill_n(state.get(), all_.elements, 0.0F);
-  if (options_.part.accumulate) std::fill_n(sums_.get(), all_.elements, 0.0F);
+  for (const auto& state : states_) backend_.clear(state.get(), all_.elements);
+  if (options_.part.accumulate) backend_.clear(sums_.get(), all_.elements);
   step_ = 0;
 }
 

@@ -79,6 +79,7 @@ class Network {
   /// Sum of all losses at the last forward pass.
   double loss() const;
   const Model& model() const { return model_; }
+  Backend& backend() const { return backend_; }
   Tensor& input() { return *input_; }
   bool contains(std::size_t layer) const { return kernels_.at(layer) != nullptr; }
   LayerKernel& kernel(std::size_t layer) { return *kernels_.at(layer); }

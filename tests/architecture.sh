@@ -67,7 +67,7 @@ allow scenarios arithmetic core data models platforms strategies campaigns
 allow report core nlohmann openssl
 allow sim arithmetic core models platforms strategies simgrid
 allow kernels arithmetic core models dnnl cuda
-allow gpu arithmetic core models kernels report scenarios cli cases
+allow gpu arithmetic core models strategies kernels report scenarios validate cuda cli cases
 allow validate arithmetic core data models platforms strategies scenarios kernels report mpi nlohmann cli
 allow commands arithmetic boost core data models platforms strategies campaigns scenarios report sim kernels validate cli
 

@@ -78,6 +78,15 @@ prints "stepcast 0." --version
 # The user's mistakes.
 refuses 2 "--precision and --layout: for --device cuda:NUMBER" capture --model small-cnn --batch 8 --precision bf16
 CUDA_VISIBLE_DEVICES='' refuses 2 "--device" capture --model small-cnn --batch 8 --device cuda:0  # no GPU, or no such build
+CUDA_VISIBLE_DEVICES='' refuses 2 "--device cuda:0: " validate "$source_folder/scenarios/validate/gpu.yaml" --device cuda:0 -o v
+rm -rf v
+cp "$stepcast" alone  # without stepcast-gpu beside it
+together=$stepcast
+stepcast=$work/alone
+refuses 2 "--device cuda:0: " capture --model small-cnn --batch 8 --device cuda:0
+grep -qE -- "no GPU part|--target stepcast-gpu" err || fail "not said what to build"
+stepcast=$together
+rm alone
 refuses 2 'no command "rnu"; did you mean "run"?' rnu
 refuses 2 'no command "mdoel"; did you mean "model"?' show mdoel
 refuses 2 'A subcommand is required'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one go, in under 9 minutes on one H100: builds stepcast-gpu, runs the GPU tests, measures
-# the device, captures all models, forecasts steps at batch sizes that were not captured, runs them, compares, and sets
+# the device, trains on two ranks (that share a GPU through the host, or have one each and NCCL), captures all models, forecasts steps at batch sizes that were not captured, runs them, compares, and sets
 # ResNet-50's throughput beside PyTorch's where python3 has torch and torchvision.
 #   tools/gpu-validate.sh OUT_DIR
 # Stages that are done are not done again: call it again to go on. A stage that fails does not stop the others; the log of
@@ -83,6 +83,12 @@ validate() {  # PRECISION LAYOUT SECONDS
     -o "$out/validation"
 }
 
+# Two ranks for real. PATH: host, on as many GPUs as there are, or nccl.
+ranks() {
+  "$program" run "$root/scenarios/validate/gpu.yaml" --ranks 2 --path "$1" --precision tf32 --layout nhwc --repeats 3 \
+    -o "$out/ranks-$1"
+}
+
 # Median of the steps without events inside, of a trace.
 median_step() {
   sed -n 's/^step_seconds: \[\(.*\)\]$/\1/p' "$1" | tr -d ' ' | tr ',' '\n' | sort -g | awk '{ v[NR] = $1 } END {
@@ -140,6 +146,12 @@ stage build 240 build
 stage tests 120 run_tests
 stage check 60 "$program" check
 stage probe 60 "$program" probe --precision tf32 --layout nhwc -o "$out/gpu-probes.yaml"
+stage ranks-host 90 ranks host
+if (($(nvidia-smi -L 2>/dev/null | wc -l) >= 2)); then
+  stage ranks-nccl 90 ranks nccl
+else
+  echo "ranks-nccl: there is one GPU here, and NCCL refuses two ranks on one"
+fi
 for pair in "${pairs[@]}"; do
   stage "capture-${pair% *}" 100 capture $pair 80
 done

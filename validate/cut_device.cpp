@@ -20,7 +20,12 @@ bool deals_samples(const NetworkSharing& sharing, const Model& model) {
 class CutDevice : public RankDevice {
  public:
   CutDevice(const CutNetwork& cut, const Model& model, const NetworkSharing& sharing, int place)
-      : network_(*cut.network), model_(model), cut_(sharing.cut), place_(place), map_(network_) {
+      : RankDevice(*cut.network),
+        network_(*cut.network),
+        model_(model),
+        cut_(sharing.cut),
+        place_(place),
+        map_(network_) {
     if (deals_samples(sharing, model)) dealing_ = std::make_unique<Dealing>(network_, model, sharing, place);
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       if (model.layers[i].kind == LayerKind::batch_norm && sharing.statistics_over > 1)
@@ -58,12 +63,7 @@ class CutDevice : public RankDevice {
   }
 
  protected:
-  std::span<float> array(Array array) override {
-    const ParameterView& all = network_.all_parameters();
-    if (array == Array::parameters) return {all.value, all.elements};
-    if (array == Array::gradients) return {all.gradient, all.elements};
-    return {};
-  }
+  std::span<float> array(Array array) override { return array_of(network_, array); }
   Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
 
  private:
@@ -81,22 +81,23 @@ class CutDevice : public RankDevice {
     if (maps == nullptr) throw std::logic_error("a halo of a layer that has none");
     auto& messages = messages_[&collective];
     if (messages.empty()) messages = halo_messages(model_, cut_, collective, place_);
-    return {memory,
-            [&messages, maps, memory](std::size_t phase) {
-              for (const HaloBox& one : messages[phase])
-                if (one.sends) pack(one.box, maps->own, maps->extended, memory.data() + one.begin);
-            },
-            [&messages, maps, memory](std::size_t phase) {
-              for (const HaloBox& one : messages[phase])
-                if (!one.sends) unpack(one.box, maps->extended, memory.data() + one.begin);
-            },
-            {}};
+    return {.memory = memory,
+            .before_phase =
+                [&messages, maps, memory](std::size_t phase) {
+                  for (const HaloBox& one : messages[phase])
+                    if (one.sends) pack(one.box, maps->own, maps->extended, memory.data() + one.begin);
+                },
+            .after_phase =
+                [&messages, maps, memory](std::size_t phase) {
+                  for (const HaloBox& one : messages[phase])
+                    if (!one.sends) unpack(one.box, maps->extended, memory.data() + one.begin);
+                }};
   }
 
   CollectiveWork statistics_work(const Collective& collective) {
     LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
     const Pass pass = pass_ == Work::forward ? Pass::forward : Pass::backward_data;
-    return {kernel.statistics(), {}, {}, [this, &kernel, pass] {
+    return {.memory = kernel.statistics(), .waited = [this, &kernel, pass] {
               const Instant begin = now();
               kernel.finish(pass);
               book(begin);

@@ -76,15 +76,16 @@ float* Dealing::piece(std::span<float> memory, int from, int to) const {
 
 CollectiveWork Dealing::work(bool forward, std::span<float> memory) {
   const auto last = static_cast<std::size_t>(ways_) - 2;  // phases of an all-to-all: one less than ranks
-  return {memory,
-          [this, forward, memory](std::size_t phase) {
-            set_kernel_threads(1);
-            if (phase == 0) forward ? pack_parts(memory) : pack_errors(memory);
-          },
-          [this, forward, memory, last](std::size_t phase) {
-            if (phase == last) forward ? unpack_samples(memory) : unpack_errors(memory);
-          },
-          {}};
+  return {.memory = memory,
+          .before_phase =
+              [this, forward, memory](std::size_t phase) {
+                set_kernel_threads(1);
+                if (phase == 0) forward ? pack_parts(memory) : pack_errors(memory);
+              },
+          .after_phase =
+              [this, forward, memory, last](std::size_t phase) {
+                if (phase == last) forward ? unpack_samples(memory) : unpack_errors(memory);
+              }};
 }
 
 void Dealing::pack_parts(std::span<float> memory) {

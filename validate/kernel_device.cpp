@@ -3,6 +3,7 @@
 
 #include "kernels/stopwatch.hpp"
 #include "validate/checkpoint.hpp"
+#include "validate/network_passes.hpp"
 #include "validate/rank_device.hpp"
 #include "validate/sleep_until.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 class KernelDevice : public RankDevice, private Arrays {
  public:
   KernelDevice(Network& network, DeviceLearning learning)
-      : network_(network), map_(network), learning_(std::move(learning)) {}
+      : RankDevice(network), network_(network), map_(network), learning_(std::move(learning)) {}
 
   void begin() override {
     network_.reset();
@@ -21,7 +22,7 @@ class KernelDevice : public RankDevice, private Arrays {
     const std::lock_guard lock(made_mutex_);
     made_.clear();
     compressed_.clear();
-    const std::span<const float> parameters = parameters_of_network();
+    const std::span<const float> parameters = parameters_now();
     first_.assign(parameters.begin(), parameters.end());
     steps_ = 0;
     mini_batch_begun_ = false;
@@ -32,49 +33,47 @@ class KernelDevice : public RankDevice, private Arrays {
     if (pass == Work::forward && layers.first == 0 && !mini_batch_begun_ && learning_.next_batch)
       learning_.next_batch();
     if (pass != Work::update && layers.first == 0) mini_batch_begun_ = pass == Work::forward;
-    const Instant begin = now();
-    const auto first = static_cast<std::size_t>(layers.first), last = static_cast<std::size_t>(layers.last);
-    switch (pass) {
-      case Work::forward:
-        for (std::size_t i = first; i < last; ++i) run(i, Pass::forward);
-        break;
-      case Work::backward:
-        for (std::size_t i = last; i-- > first;) {
-          run(i, Pass::backward_data);
-          run(i, Pass::backward_weights);
-        }
-        break;
-      case Work::update:
-        update(first, last);
-        break;
-    }
-    book(begin);
+    timed([&] { pass == Work::update ? update(layers) : run_layers(network_, pass, layers); });
   }
 
   bool calculate(const Arithmetic& arithmetic) override {
+    finish();
     const Instant begin = now();
     arithmetic(*this);
+    if (mirror_) {
+      mirror_->take_back();
+      mirror_->finish();
+    }
     book(begin);
     return true;
   }
 
   void touch_arrays(double arrays, double) override {
-    const Instant begin = now();
-    const std::span<float> parameters = array(Array::parameters);
-    scratch_.resize(parameters.size());
-    // Of three arrays two are read and one is written.
-    for (double left = arrays / 3; left > 0; left -= 1) {
-      const auto share =
-          static_cast<std::size_t>(std::min(1.0, left) * static_cast<double>(parameters.size()));
-      for (std::size_t i = 0; i < share; ++i) scratch_[i] = 0.5f * scratch_[i] + parameters[i];
-    }
-    book(begin);
+    const ParameterView& all = network_.all_parameters();
+    if (!scratch_) scratch_ = network_.backend().allocate(all.elements);
+    timed([&] {
+      // Of three arrays two are read and one is written.
+      for (double left = arrays / 3; left > 0; left -= 1) {
+        const auto share = static_cast<std::size_t>(std::min(1.0, left) * static_cast<double>(all.elements));
+        network_.backend().add(all.value, scratch_.get(), share);
+      }
+    });
   }
 
   void pause(double seconds) override { sleep_until(now().wall + seconds); }
 
-  std::span<float> outgoing(const Message& message) override { return travelling(message.buffer); }
-  std::span<float> incoming(const Message& message) override { return travelling(message.buffer); }
+  // What travels compressed lies on the host, whatever computes.
+  std::span<float> outgoing(const Message& message) override {
+    if (!travels_compressed(message.buffer)) return RankDevice::outgoing(message);
+    return compressed(message.buffer.codec, message.buffer.elements).wire();
+  }
+  std::span<float> incoming(const Message& message) override {
+    if (!travels_compressed(message.buffer)) return RankDevice::incoming(message);
+    return compressed(message.buffer.codec, message.buffer.elements).wire();
+  }
+  void arrived(const Message& message) override {
+    if (!travels_compressed(message.buffer)) RankDevice::arrived(message);
+  }
 
   CollectiveWork work_of(const Collective& collective) override {
     const Buffer& buffer = collective.buffer;
@@ -83,28 +82,31 @@ class KernelDevice : public RankDevice, private Arrays {
     const auto sum_share = [&gradient](std::size_t phase) {
       if (phase == 0) gradient.sum_share();
     };
-    return {gradient.wire(), {}, sum_share, {}, stored(buffer.elements).size()};
+    return {.memory = gradient.wire(), .after_phase = sum_share, .elements = stored(buffer.elements).size()};
   }
 
  protected:
   std::span<float> array(Array array) override {
-    const ParameterView& all = network_.all_parameters();
-    if (array == Array::parameters) return parameters_of_network();
-    if (array == Array::gradients) return {all.gradient, all.elements};
+    if (array == Array::parameters || array == Array::gradients) return array_of(network_, array);
     if (array < Array::update || array > Array::change) return {};
     const std::lock_guard lock(made_mutex_);
     std::vector<float>& made = made_[array];
     const bool as_parameters = array == Array::center || array == Array::model;
     if (made.empty() && as_parameters) made = first_;
-    made.resize(all.elements);
+    made.resize(network_.all_parameters().elements);
     return made;
   }
   Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
 
  private:
-  std::span<float> travelling(const Buffer& buffer) {
-    if (buffer.codec.kind == Compression::none || buffer.elements.size() == 0) return memory(buffer);
-    return compressed(buffer.codec, buffer.elements).wire();
+  std::span<const float> parameters_now() {
+    const std::span<float> all = array_of(network_, Array::parameters);
+    if (mirror_) mirror_->fetch(all, mirror_->device().mark());
+    return all;
+  }
+
+  bool travels_compressed(const Buffer& buffer) const {
+    return buffer.codec.kind != Compression::none && buffer.elements.size() > 0;
   }
   CompressedGradient& compressed(const Codec& codec, const Slice& elements) override {
     const std::lock_guard lock(made_mutex_);
@@ -121,7 +123,7 @@ class KernelDevice : public RankDevice, private Arrays {
     Parameters ones = values;
     for (auto& array : ones) std::ranges::fill(array, 1.0F);
     write_parameters(network_, ones);
-    const std::span<const float> all = parameters_of_network();
+    const std::span<const float> all = parameters_now();
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i] == 0) padding_.push_back(static_cast<std::int64_t>(i));
     }
@@ -134,40 +136,42 @@ class KernelDevice : public RankDevice, private Arrays {
     return inside;
   }
 
-  std::span<float> of(Array one) override { return array(one); }
-  std::span<float> of(Array one, const Slice& elements) override {
+  std::span<float> of(Array one) override { return lent(array(one)); }
+  std::span<float> of(Array one, const Slice& elements) override { return lent(part(one, elements)); }
+  std::span<float> lent(std::span<float> values) {
+    if (mirror_) mirror_->lend(values);
+    return values;
+  }
+  std::span<float> part(Array one, const Slice& elements) {
     const Slice slice = stored(elements);
     return array(one).subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
   }
   void descend(Array gradient, const Slice& elements, int summed) override {
     const Slice slice = stored(elements);
     next_step(summed);
-    const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
-    network_.update(begin, end, array(gradient).data() + begin);
+    const std::span<float> along = part(gradient, elements);
+    if (mirror_) mirror_->take_back();
+    network_.update(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.end),
+                    mirror_ ? mirror_->uploaded(along) : along.data());
   }
   double learning_rate() const override { return learning_.rate.at(steps_ + 1, learning_.summed); }
-
-  std::span<float> parameters_of_network() const {
-    return {network_.all_parameters().value, network_.all_parameters().elements};
-  }
 
   void next_step(int summed) {
     network_.begin_update();
     network_.set_rate(learning_.rate.at(++steps_, summed), 1.0 / summed);
   }
 
-  void update(std::size_t first, std::size_t last) {
+  void update(LayerRange layers) {
     next_step(learning_.summed);
     for (const Slice& slice : learning_.owned) {
       const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
       network_.update(begin, end, network_.all_parameters().gradient + begin);
     }
     if (!learning_.owned.empty()) return;
-    for (std::size_t i = first; i < last; ++i) run(i, Pass::update);
-  }
-
-  void run(std::size_t layer, Pass pass) {
-    if (network_.has(layer, pass)) network_.run(layer, pass);
+    for (int i = layers.first; i < layers.last; ++i) {
+      const auto layer = static_cast<std::size_t>(i);
+      if (network_.has(layer, Pass::update)) network_.run(layer, Pass::update);
+    }
   }
 
   Network& network_;
@@ -179,8 +183,8 @@ class KernelDevice : public RankDevice, private Arrays {
   std::mutex made_mutex_;
   std::map<Array, std::vector<float>> made_;
   std::vector<std::int64_t> padding_;  ///< stored elements that are no parameters, ascending
-  std::map<std::int64_t, CompressedGradient> compressed_;  ///< by the first element of the model
-  std::vector<float> scratch_;
+  std::map<std::int64_t, CompressedGradient> compressed_;  ///< by the first element of the model; on the host
+  std::shared_ptr<float> scratch_;                         ///< of touch_arrays, on the device
 };
 
 }  // namespace

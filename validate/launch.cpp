@@ -1,14 +1,11 @@
 #include "validate/launch.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -16,6 +13,7 @@
 #include "report/atomic_file.hpp"
 #include "validate/control.hpp"
 #include "validate/rank_command.hpp"
+#include "validate/rank_processes.hpp"
 #include "validate/watch.hpp"
 
 namespace stepcast {
@@ -41,69 +39,6 @@ class SharedFolder {
   std::filesystem::path path_;
 };
 
-/// mpirun as a child in a process group of its own; goes with its parent.
-pid_t started(const std::vector<std::string>& command, const std::filesystem::path& log) {
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (output < 0 || input < 0) throw std::system_error(errno, std::generic_category(), log.string());
-  const pid_t child = fork();
-  if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    setpgid(0, 0);
-    dup2(input, 0);
-    dup2(output, 1);
-    dup2(output, 2);
-    // Open MPI refuses to run as root unless told that this is meant.
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMP_NUM_THREADS", "1", 1);
-    execv(words.front(), words.data());
-    _exit(127);
-  }
-  close(output);
-  close(input);
-  return child;
-}
-
-/// Ends ranks and mpirun, those that are left.
-class Ranks {
- public:
-  Ranks(const Control& control, pid_t starter) : control_(control), starter_(starter) {}
-  Ranks(const Ranks&) = delete;
-  ~Ranks() {
-    if (ended_) return;
-    for (int rank = 0; rank < control_.ranks(); ++rank) {
-      const int process = control_.rank(rank).process.load();
-      if (process > 0 && control_.rank(rank).finished.load() == 0) kill(process, SIGKILL);
-    }
-    kill(starter_, SIGTERM);
-    give_time(3s);
-    if (ended_) return;
-    kill(-starter_, SIGKILL);
-    waitpid(starter_, nullptr, 0);
-  }
-
-  bool ended() {
-    ended_ = ended_ || waitpid(starter_, &status_, WNOHANG) == starter_;
-    return ended_;
-  }
-  /// Waits for the end, so long at most.
-  void give_time(std::chrono::milliseconds time) {
-    const auto until = std::chrono::steady_clock::now() + time;
-    while (!ended() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(20ms);
-  }
-
- private:
-  const Control& control_;
-  pid_t starter_;
-  int status_ = 0;
-  bool ended_ = false;
-};
-
 /// Throws what a rank complained of, if one did: the first word says whether the user is meant.
 void throw_complaint(const RankJob& job) {
   for (int rank = 0; rank < job.cluster.ranks; ++rank) {
@@ -111,13 +46,14 @@ void throw_complaint(const RankJob& job) {
     std::string kind, line;
     if (!(file >> kind) || !std::getline(file >> std::ws, line)) continue;
     if (kind == "input") throw InputError(line);
+    if (kind == "lost") throw RankLost(line);
     throw std::runtime_error(fmt::format("rank {}: {}", rank, line));
   }
 }
 
-/// The last words of mpirun.
+/// The last words of the ranks, or of mpirun.
 std::string last_words(const RankJob& job) {
-  std::string last = "mpirun failed", line;
+  std::string last = "they said nothing", line;
   std::ifstream log(job.folder / "ranks.log");
   while (std::getline(log, line)) {
     if (line.find_first_not_of(" -\t") != std::string::npos) last = line;
@@ -160,14 +96,14 @@ class Launch {
   explicit Launch(const RankJob& job)
       : job_(job),
         control_(Control::create(shared_.control(), job.cluster.ranks)),
-        ranks_(*control_, started(rank_command(job, shared_.control()), job.folder / "ranks.log")),
+        ranks_(*control_, commands(), job.folder / "ranks.log"),
         watch_(*control_, job.heartbeat) {
     name_hosts(*control_, job.cluster);
   }
 
   void run() {
     bool predicted = !job_.before_stage;
-    while (!ranks_.ended() && !watch_.all_finished()) {
+    while (!ranks_.ended() && ranks_.well() && !watch_.all_finished()) {
       std::this_thread::sleep_for(20ms);
       look();
       if (job_.progress) job_.progress(control_->rank(0).doing);
@@ -177,22 +113,30 @@ class Launch {
       predicted = true;
       open_gate(*control_, 1);
     }
-    ranks_.give_time(5s);  // what they measured is written; how MPI ends them matters no more
+    // What they measured is written: how they end matters no more. Where one failed, others may wait for it.
+    if (ranks_.well()) ranks_.give_time(5s);
     if (watch_.all_finished()) return;
     throw_complaint(job_);
     if (const int first = first_ended(job_); first >= 0)
       throw RankLost(named(*control_, {first, true, "died"}));
+    const auto lost = job_.commands ? watch_.look() : std::nullopt;
+    if (lost) throw RankLost(named(*control_, *lost));
     throw std::runtime_error(last_words(job_));
   }
 
  private:
+  std::vector<std::vector<std::string>> commands() const {
+    if (job_.commands) return job_.commands(shared_.control());
+    return {rank_command(job_, shared_.control())};
+  }
+
   void look() {
     if (job_.interrupted && job_.interrupted()) throw Interrupted("interrupted");
     const auto lost = watch_.look();
     if (!lost) return;
     if (!lost->died) throw RankLost(named(*control_, *lost));
-    // mpirun ends all others at once: it alone knows who went first, and a rank that throws says why.
-    ranks_.give_time(5s);
+    // mpirun ends all others at once: it alone knows who went first. A rank that throws says why.
+    ranks_.give_time(job_.commands ? 200ms : 5s);
     throw_complaint(job_);
     const int first = first_ended(job_);
     throw RankLost(named(*control_, {first < 0 ? lost->rank : first, true, lost->how}));
@@ -201,7 +145,7 @@ class Launch {
   const RankJob& job_;
   SharedFolder shared_;
   std::unique_ptr<Control> control_;
-  Ranks ranks_;
+  RankProcesses ranks_;
   Watch watch_;
 };
 

@@ -20,10 +20,12 @@ struct RankJob {
   /// `meanwhile`. May be empty.
   std::function<void(const std::function<void()>& meanwhile)> before_stage;
   std::function<void(const std::string&)> progress;  ///< told what rank 0 does; may be empty
+  /// Command lines of the ranks, one each, for the file that they share; empty: mpirun starts them.
+  std::function<std::vector<std::vector<std::string>>(const std::filesystem::path& control)> commands;
 };
 
-/// Starts the ranks by mpirun and watches them until all have finished. Whatever happens, none is left.
-/// @throws InputError without mpirun or stepcast-rank; RankLost that names rank, host and what it did;
+/// Starts the ranks and watches them until all have finished. Whatever happens, none is left.
+/// @throws InputError without mpirun or stepcast-rank; RankLost that names the rank;
 /// Interrupted; std::runtime_error with what a rank complained of
 void run_ranks(const RankJob& job);
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "report/results.hpp"
-#include "strategies/collectives/schedule.hpp"
 #include "validate/cluster.hpp"
 #include "validate/link_table.hpp"
 
@@ -25,9 +24,6 @@ struct AllReduceTime {
 
 /// For each size the fastest of our algorithms, what the table says of it, and the library's.
 std::vector<AllReduceTime> all_reduce_times(const Results& results, const LinkTable& links, int ranks);
-
-/// What a schedule takes alone where each rank has a link of its own each way, rounds in lock step.
-Seconds schedule_time(const Schedule& schedule, const LinkTable& links, Bytes buffer);
 
 struct Sharing {
   double memory_alone = 0, memory_together = 0;  ///< of a rank [B/s]

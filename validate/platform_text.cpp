@@ -81,8 +81,8 @@ std::string several_nodes(const MeasuredPlatform& platform) {
 
 std::string platform_text(const MeasuredPlatform& platform) {
   const bool one = platform.cluster.kind != Cluster::Kind::netcluster;
-  return fmt::format("name: {}\nsource: {}\ndevice: cpu-core\n{}", platform.name, quoted(platform.source),
-                     one ? one_machine(platform) : several_nodes(platform));
+  return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}", platform.name, quoted(platform.source),
+                     platform.device, one ? one_machine(platform) : several_nodes(platform));
 }
 
 }  // namespace stepcast

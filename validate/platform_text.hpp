@@ -12,6 +12,7 @@ struct MeasuredPlatform {
   std::string source;  ///< who measured, on what, how
   Cluster cluster;
   LinkTable links;
+  std::string device = "cpu-core";  ///< of models/devices
 };
 
 /// A file for platforms/: one device a rank. On one machine all ranks are devices of one node; in a

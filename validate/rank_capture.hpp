@@ -6,9 +6,6 @@
 
 namespace stepcast {
 
-constexpr double kDisturbance = 0.05;  ///< of compute: wall against CPU time
-constexpr int kAttempts = 3;           ///< runs made at most, as a multiple of those wanted
-
 /// Captures the traces that the points of a validation need, all ranks at once, so that they share the
 /// machine as they will when they train; where they sleep instead, rank 0 alone. Rank 0 writes them.
 void capture_traces(const RankRun& run, const Validation& validation, const ValidationOptions& options,

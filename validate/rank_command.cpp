@@ -49,6 +49,15 @@ std::filesystem::path find_program(const std::string& name) {
   return {};
 }
 
+std::vector<std::string> rank_arguments(const ValidationOptions& options) {
+  std::vector<std::string> words{"--scenario", std::filesystem::absolute(options.scenario).string(),
+                                 "--repeats", std::to_string(options.repeats)};
+  for (const std::string& setting : options.settings) words.insert(words.end(), {"--set", setting});
+  if (options.sleep) words.push_back("--sleep");
+  if (options.accept_disturbed) words.push_back("--accept-disturbed");
+  return words;
+}
+
 std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control) {
   const auto mpirun = find_program("mpirun");
   if (mpirun.empty()) throw InputError("mpirun not found: it starts the ranks (apt install openmpi-bin)");

@@ -4,16 +4,71 @@
 
 namespace stepcast {
 
-void RankDevice::book(const Instant& begin) {
-  const Instant end = now();
-  worked_.wall += end.wall - begin.wall;
-  worked_.cpu += end.cpu - begin.cpu;
+RankDevice::RankDevice(Network& network) {
+  if (network.backend().device_memory() != nullptr) mirror_ = std::make_unique<Mirror>(network);
+}
+
+std::span<float> RankDevice::array_of(const Network& network, Array array) const {
+  const ParameterView& all = network.all_parameters();
+  if (array == Array::parameters) return mirror_ ? mirror_->parameters() : std::span(all.value, all.elements);
+  if (array == Array::gradients)
+    return mirror_ ? mirror_->gradients() : std::span(all.gradient, all.elements);
+  return {};
+}
+
+void RankDevice::timed(const std::function<void()>& work) {
+  const Instant begin = now();
+  const DeviceMemory::Mark mark = mirror_ ? mirror_->device().mark() : nullptr;
+  work();
+  if (mirror_) {
+    intervals_.push_back({mark, mirror_->device().mark()});
+  } else {
+    book(begin);
+  }
+}
+
+/// Nobody else has the device, so its time counts as a core's does.
+void RankDevice::finish() {
+  if (intervals_.empty()) return;
+  mirror_->finish();
+  for (const Interval& one : intervals_) {
+    const double seconds = mirror_->device().seconds(one.begin, one.end);
+    worked_.wall += seconds;
+    worked_.cpu += seconds;
+  }
+  intervals_.clear();
+}
+
+std::span<float> RankDevice::outgoing(const Message& message) {
+  const std::span<float> part = memory(message.buffer);
+  if (mirror_ && mirror_->on_device(part) != nullptr) mirror_->fetch(part, mirror_->device().mark());
+  return part;
+}
+
+void RankDevice::arrived(const Message& message) {
+  if (!mirror_ || message.buffer.array == Array::none) return;
+  const std::span<float> part = memory(message.buffer);
+  if (mirror_->on_device(part) == nullptr) return;
+  mirror_->finish();  // or what still computes would read the new values
+  mirror_->store(part);
 }
 
 CollectiveWork RankDevice::work_of(const Collective& collective) {
   const Buffer& buffer = collective.buffer;
-  const bool whole = buffer.codec.kind == Compression::none;
-  return {memory(buffer), {}, {}, {}, whole ? -1 : buffer.elements.size()};
+  CollectiveWork work{.memory = memory(buffer)};
+  if (buffer.codec.kind != Compression::none) work.elements = buffer.elements.size();
+  work.on_device = mirror_ ? mirror_->on_device(work.memory) : nullptr;
+  if (work.on_device == nullptr) return work;
+  work.ready = mirror_->device().mark();
+  work.before = [this, ready = work.ready](std::span<float> part) { mirror_->fetch(part, ready); };
+  work.after = [this](std::span<float> part) { mirror_->store(part); };
+  return work;
+}
+
+void RankDevice::book(const Instant& begin) {
+  const Instant end = now();
+  worked_.wall += end.wall - begin.wall;
+  worked_.cpu += end.cpu - begin.cpu;
 }
 
 std::span<float> RankDevice::memory(const Buffer& buffer) {

@@ -13,6 +13,7 @@
 #include "strategies/arrays.hpp"
 #include "strategies/plan.hpp"
 #include "validate/array_map.hpp"
+#include "validate/mirror.hpp"
 
 namespace stepcast {
 
@@ -23,11 +24,16 @@ struct WorkTime {
 
 /// What a collective works on, and what this rank does around it.
 struct CollectiveWork {
-  std::span<float> memory;
+  std::span<float> memory = {};
   /// Around each phase of its schedule, on the thread that plays it; empty where there is nothing to do.
-  std::function<void(std::size_t phase)> before_phase, after_phase;
-  std::function<void()> waited;  ///< when the program has waited for it; may be empty
-  std::int64_t elements = -1;    ///< that it sums, where memory holds them compressed; -1: those in memory
+  std::function<void(std::size_t phase)> before_phase = {}, after_phase = {};
+  /// Around all phases, there too, with the part of `memory` that this rank works on.
+  std::function<void(std::span<float> part)> before = {}, after = {};
+  std::function<void()> waited = {};  ///< when the program has waited for it; may be empty
+  std::int64_t elements = -1;  ///< that it sums, where memory holds them compressed; -1: those in memory
+  /// Where `memory` lies on a device that has memory of its own, and what the device does before; else null.
+  float* on_device = nullptr;
+  DeviceMemory::Mark ready = {};
 };
 
 /// What computes for a worker of a real run, and its arrays. An abstract class because ranks that share
@@ -38,12 +44,15 @@ class RankDevice {
 
   /// Parameters, optimizer and arrays as they are before a run.
   virtual void begin() = 0;
+  /// A device with memory of its own is only told to: `finish` waits for it.
   virtual void compute(Work pass, LayerRange layers) = 0;
   /// @return false: this device does no arithmetic
   virtual bool calculate(const Arithmetic& run) = 0;
   /// Reads and writes so many arrays of the parameters' size in all, as averaging does.
   virtual void touch_arrays(double arrays, double seconds) = 0;
   virtual void pause(double seconds) = 0;
+  /// Returns when all that was computed is done, and books it.
+  void finish();
 
   /// The memory that a collective or a message means: the elements, or as many as the size says where there
   /// are none. Any thread may ask.
@@ -51,26 +60,40 @@ class RankDevice {
 
   /// What a message carries when it is sent, and where one goes that comes. `arrived` is called when the
   /// program has waited for it.
-  virtual std::span<float> outgoing(const Message& message) { return memory(message.buffer); }
+  virtual std::span<float> outgoing(const Message& message);
   virtual std::span<float> incoming(const Message& message) { return memory(message.buffer); }
-  virtual void arrived(const Message&) {}
+  virtual void arrived(const Message& message);
 
   virtual CollectiveWork work_of(const Collective& collective);
 
   const WorkTime& worked() const { return worked_; }
 
  protected:
+  RankDevice() = default;
+  /// @param network  whose parameters and gradients are the arrays; it outlives this
+  explicit RankDevice(Network& network);
+
+  /// Parameters or gradients of a network as the host may touch them; none for other arrays.
+  std::span<float> array_of(const Network& network, Array array) const;
   virtual std::span<float> array(Array array) = 0;
   virtual Slice stored(const Slice& of_model) const = 0;
   /// Books the work since then.
   void book(const Instant& begin);
+  /// Does what computes and books it, at once or with `finish`.
+  void timed(const std::function<void()>& work);
 
   WorkTime worked_;
+  std::unique_ptr<Mirror> mirror_;  ///< null: the host can touch the device's memory
 
  private:
+  struct Interval {
+    DeviceMemory::Mark begin, end;
+  };
+
   std::span<float> other(Array array, std::size_t size);
 
-  std::mutex mutex_;  ///< of others_
+  std::vector<Interval> intervals_;  ///< of the device's work, not booked yet
+  std::mutex mutex_;                 ///< of others_
   /// Arrays that no kernel knows, of each size that was asked for.
   std::map<std::pair<Array, std::size_t>, std::vector<float>> others_;
 };

@@ -6,8 +6,8 @@
 
 #include "platforms/topology.hpp"
 #include "strategies/planned_schedule.hpp"
-#include "validate/measured_links.hpp"
 #include "validate/owner_sums.hpp"
+#include "validate/schedule_time.hpp"
 
 namespace stepcast {
 namespace {
@@ -96,6 +96,15 @@ const std::vector<std::vector<Round>>& RealCollectives::phases(int index, std::i
   return known->second;
 }
 
+std::vector<Slice> parts_after_scatter(const Schedule& schedule, int place, std::int64_t elements) {
+  std::vector<Slice> parts;
+  const Phase& last = schedule.phases.back();
+  for (const Edge& edge : *last.edges) {
+    if (edge.target == place) parts.push_back(slice_of(schedule, last, edge, last.active - 1, elements));
+  }
+  return parts;
+}
+
 std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& map) {
   std::vector<Slice> parts;
   for (const Collective& collective : plan.collectives) {
@@ -103,14 +112,11 @@ std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& m
       continue;
     const Communicator& one = plan.communicators.at(static_cast<std::size_t>(collective.communicator));
     const auto schedule = schedule_of(collective, one.all_reduce, {one.size, one.ranks_per_node});
-    const Phase& last = schedule->phases.back();
     const Slice buffer = map.stored(collective.buffer.elements);
     const int place = place_of(one, rank);
-    for (const Edge& edge : *last.edges) {
-      if (place < 0 || edge.target != place % one.size) continue;
-      const Slice slice = slice_of(*schedule, last, edge, last.active - 1, buffer.size());
+    if (place < 0) continue;
+    for (const Slice& slice : parts_after_scatter(*schedule, place % one.size, buffer.size()))
       parts.push_back({buffer.begin + slice.begin, buffer.begin + slice.end});
-    }
   }
   return parts;
 }

@@ -46,6 +46,9 @@ class RealCollectives {
   std::map<std::pair<int, std::int64_t>, std::vector<std::vector<Round>>> known_;
 };
 
+/// What the rank at a place of a group has the sums of after a reduce-scatter.
+std::vector<Slice> parts_after_scatter(const Schedule& schedule, int place, std::int64_t elements);
+
 /// Parts of buffers of `gradients` that `rank` has the sums of after the plan's reduce-scatters, as they lie
 /// in memory.
 std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& map);

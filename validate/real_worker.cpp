@@ -47,6 +47,7 @@ class RealWorker : public Worker {
   }
 
   Pending start_pause(Seconds duration) override {
+    world_.device.finish();
     world_.device.pause(duration.value);
     return done();
   }
@@ -59,23 +60,19 @@ class RealWorker : public Worker {
     const Slice part = world_.collectives.part(index, static_cast<std::int64_t>(work.memory.size()));
     work.memory =
         work.memory.subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.size()));
+    if (work.on_device != nullptr) work.on_device += part.begin;
     const auto& phases = world_.collectives.phases(index, work.elements < 0 ? part.size() : work.elements);
     auto operation = std::make_shared<RealOperation>();
     operation->waited = std::move(work.waited);
     if (phases.empty()) return done();
-    world_.thread.submit(
-        [this, operation, work = std::move(work), &phases, library = by_library(collective)] {
-          try {
-            if (library) {
-              world_.library_all_reduce(work.memory.data(), static_cast<std::int64_t>(work.memory.size()));
-            } else {
-              play_phases(phases, work);
-            }
-          } catch (...) {
-            operation->error = std::current_exception();
-          }
-          world_.completions.post(operation);
-        });
+    world_.thread.submit([this, index, operation, work = std::move(work), &phases] {
+      try {
+        carry(index, work, phases);
+      } catch (...) {
+        operation->error = std::current_exception();
+      }
+      world_.completions.post(operation);
+    });
     return operation;
   }
 
@@ -93,7 +90,11 @@ class RealWorker : public Worker {
 
   Pending start_receive(int tag, int role, Array into) override {
     auto operation = std::make_shared<RealOperation>();
-    operation->waited = [this, received = operation.get()] { world_.device.arrived(received->message); };
+    operation->waited = [this, into, received = operation.get()] {
+      Message message = received->message;
+      if (message.buffer.array != Array::none && into != Array::none) message.buffer.array = into;
+      world_.device.arrived(message);
+    };
     world_.mail.receive(tag, role, operation, [this, tag, into](const Buffer& buffer) {
       if (buffer.array == Array::none) return std::span<float>();
       Message message;
@@ -110,6 +111,7 @@ class RealWorker : public Worker {
   }
 
   void end_step() override {
+    world_.device.finish();
     run_.step_ends.push_back(now().wall);
     run_.compute_seconds.push_back(world_.device.worked().wall - computed_);
     computed_ = world_.device.worked().wall;
@@ -143,11 +145,15 @@ class RealWorker : public Worker {
     return collective.kind == Collective::Kind::all_reduce && one.all_reduce.algorithm == Algorithm::mpi;
   }
 
-  void play_phases(const std::vector<std::vector<Round>>& phases, const CollectiveWork& work) {
-    for (std::size_t phase = 0; phase < phases.size(); ++phase) {
-      if (work.before_phase) work.before_phase(phase);
-      play(world_.transport, phases[phase], work.memory.data());
-      if (work.after_phase) work.after_phase(phase);
+  /// On the communication thread.
+  void carry(int index, const CollectiveWork& work, const std::vector<std::vector<Round>>& phases) {
+    const auto elements = static_cast<std::int64_t>(work.memory.size());
+    if (by_library(world_.plan.collectives[static_cast<std::size_t>(index)])) {
+      world_.library_all_reduce(work.memory.data(), elements);
+    } else if (world_.carry && work.on_device != nullptr) {
+      world_.carry({index, work.on_device, elements, work.ready, &phases});
+    } else {
+      play_work(world_.transport, work, phases);
     }
   }
 
@@ -216,6 +222,7 @@ RealRun run_program(RealWorld& world, int run) {
   finish_collectives(world);
   world.transport.count_waits(&world.state.beat);
   if (role.training) say_over(world, number);
+  world.device.finish();
   RealRun result = worker.take_run();
   result.worked = {world.device.worked().wall - before.wall, world.device.worked().cpu - before.cpu};
   return result;

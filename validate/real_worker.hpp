@@ -5,6 +5,7 @@
 #include <string>
 
 #include "strategies/plan.hpp"
+#include "validate/carry.hpp"
 #include "validate/communication_thread.hpp"
 #include "validate/completions.hpp"
 #include "validate/control.hpp"
@@ -26,6 +27,8 @@ struct RealWorld {
   RankState& state;
   double delay = 0;  ///< of this rank's program after the start of the run [s]
   std::function<void(float*, std::int64_t)> library_all_reduce = {};  ///< over all ranks: `all_reduce: mpi`
+  /// In place of the transport, for what lies in a device's memory; empty: there is nobody to carry it.
+  Carry carry = {};
   std::function<void(double seconds)> step_ended = {};  ///< of this rank's program, so long after its begin
 };
 

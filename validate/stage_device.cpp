@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "core/error.hpp"
 #include "kernels/stopwatch.hpp"
 #include "models/stages.hpp"
 #include "strategies/pieces.hpp"
@@ -80,7 +81,7 @@ class Chunk {
       network().update(begin, end, network().all_parameters().gradient + begin);
     }
     const ParameterView& all = network().all_parameters();
-    std::fill_n(all.gradient, all.elements, 0.0F);  // sums of the next step's micro-batches
+    network().backend().clear(all.gradient, all.elements);  // sums of the next step's micro-batches
   }
 
   std::span<float> outgoing_values() {
@@ -166,7 +167,9 @@ class StageDevice : public RankDevice {
  public:
   StageDevice(const StageNetworks& networks, const NetworkSharing& sharing, int stage,
               std::vector<Slice> owned)
-      : owned_(std::move(owned)) {
+      : RankDevice(networks.chunks.front().first()), owned_(std::move(owned)) {
+    if (mirror_ && networks.chunks.size() > 1)
+      throw InputError("several chunks of layers a stage train on CPUs alone");
     const auto stages = sharing.stages.size() / networks.chunks.size();
     for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
       chunks_.emplace_back(networks.chunks[i],
@@ -180,14 +183,8 @@ class StageDevice : public RankDevice {
   }
 
   void compute(Work pass, LayerRange pieces) override {
-    const Instant begin = now();
     last_ = &chunk_with(pieces.first / kPieces);
-    if (pass == Work::update) {
-      last_->update(owned_);
-    } else {
-      last_->compute(pass, pieces);
-    }
-    book(begin);
+    timed([&] { pass == Work::update ? last_->update(owned_) : last_->compute(pass, pieces); });
   }
 
   bool calculate(const Arithmetic&) override { return false; }
@@ -198,6 +195,7 @@ class StageDevice : public RankDevice {
   std::span<float> outgoing(const Message& message) override {
     const Array array = message.buffer.array;
     if (array != Array::activations && array != Array::errors) return RankDevice::outgoing(message);
+    finish();
     const Instant begin = now();
     const auto sent = array == Array::activations ? last_->outgoing_values() : last_->outgoing_errors();
     book(begin);
@@ -212,24 +210,27 @@ class StageDevice : public RankDevice {
   }
 
   void arrived(const Message& message) override {
+    const Array array = message.buffer.array;
+    if (array != Array::activations && array != Array::errors) return RankDevice::arrived(message);
+    finish();
     const Instant begin = now();
-    if (message.buffer.array == Array::activations) chunk_for(message).values_arrived();
-    if (message.buffer.array == Array::errors) chunk_for(message).errors_arrived();
+    array == Array::activations ? chunk_for(message).values_arrived() : chunk_for(message).errors_arrived();
     book(begin);
   }
 
   /// Gradients and parameters are numbered in each chunk.
   CollectiveWork work_of(const Collective& collective) override {
+    if (mirror_) return RankDevice::work_of(collective);
     Chunk& chunk = chunk_with(collective.layer);
     const ParameterView& all = chunk.network().all_parameters();
     const Slice slice = chunk.map().stored(collective.buffer.elements);
     float* array = collective.buffer.array == Array::parameters ? all.value : all.gradient;
-    return {{array + slice.begin, array + slice.end}, {}, {}, {}};
+    return {.memory = {array + slice.begin, array + slice.end}};
   }
 
  protected:
-  std::span<float> array(Array) override { return {}; }
-  Slice stored(const Slice& of_model) const override { return of_model; }
+  std::span<float> array(Array array) override { return array_of(chunks_.front().network(), array); }
+  Slice stored(const Slice& of_model) const override { return chunks_.front().map().stored(of_model); }
 
  private:
   Chunk& chunk_with(int layer) {

@@ -10,6 +10,9 @@
 
 namespace stepcast {
 
+constexpr double kDisturbance = 0.05;  ///< of compute: wall against CPU time
+constexpr int kAttempts = 3;           ///< runs made at most, as a multiple of those wanted
+
 /// What `validate` runs: the same for the process that predicts and for the ranks, who each read it anew.
 struct ValidationOptions {
   std::string scenario;

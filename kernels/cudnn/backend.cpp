@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "kernels/cudnn/elements.hpp"
+#include "kernels/cudnn/gpu_memory.hpp"
 #include "kernels/cudnn/kinds.hpp"
 #include "kernels/cudnn/updates.hpp"
 
@@ -60,7 +62,7 @@ MakeKernel maker(LayerKind kind) {
 
 class CudnnBackend final : public Backend {
  public:
-  explicit CudnnBackend(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  explicit CudnnBackend(std::shared_ptr<Device> device) : device_(std::move(device)), memory_(device_) {}
 
   std::string library() const override {
     const std::size_t version = cudnnGetVersion();
@@ -80,6 +82,10 @@ class CudnnBackend final : public Backend {
 
   std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
     const Layer& layer = *site.layer;
+    if (site.cut != nullptr || site.statistics_count > 0) {
+      throw InputError(fmt::format(
+          "layer {}: samples cut over several GPUs: cuDNN has no kernels for that here", layer.name));
+    }
     const MakeKernel make = maker(layer.kind);
     if (make == nullptr) {
       throw InputError(
@@ -101,10 +107,22 @@ class CudnnBackend final : public Backend {
     cudnn::update(optimizer, arrays, device_->stream.get());
   }
 
+  void clear(float* memory, std::size_t elements) override {
+    check(cudaMemsetAsync(memory, 0, elements * sizeof(float), device_->stream.get()), "cudaMemsetAsync");
+  }
+
+  void add(const float* terms, float* sum, std::size_t elements) override {
+    if (elements == 0) return;  // a grid of no blocks is an error
+    cudnn::sum({sum, terms}, sum, Element::f32, static_cast<std::int64_t>(elements), device_->stream.get());
+  }
+
   void finish() override { check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize"); }
+
+  DeviceMemory* device_memory() override { return &memory_; }
 
  private:
   std::shared_ptr<Device> device_;
+  GpuMemory memory_;
 };
 
 }  // namespace

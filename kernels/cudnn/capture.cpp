@@ -36,7 +36,8 @@ NetworkOptions network_options(const CaptureOptions& options) {
   return {.batch = options.batch,
           .seed = options.seed,
           .data_seed = options.seed,
-          .optimizer = options.optimizer};
+          .optimizer = options.optimizer,
+          .part = options.part};
 }
 
 struct PairOfSteps {

@@ -31,6 +31,13 @@ int device_number(const std::string& text) {
   return std::stoi(digits);
 }
 
+int gpu_count() {
+  int count = 0;
+  const bool known = cudaGetDeviceCount(&count) == cudaSuccess;
+  cudaGetLastError();
+  return known ? count : 0;
+}
+
 namespace cudnn {
 
 std::shared_ptr<void> allocate_bytes(std::size_t bytes, cudaStream_t stream) {
@@ -40,6 +47,12 @@ std::shared_ptr<void> allocate_bytes(std::size_t bytes, cudaStream_t stream) {
   std::shared_ptr<void> owner(memory, [](void* pointer) { cudaFree(pointer); });
   check(cudaMemsetAsync(memory, 0, size, stream), "cudaMemsetAsync");
   return owner;
+}
+
+Stream make_stream() {
+  return make_owned<Stream>(
+      [](cudaStream_t* made) { return cudaStreamCreateWithFlags(made, cudaStreamNonBlocking); },
+      "cudaStreamCreateWithFlags");
 }
 
 void require_device(int device) {
@@ -59,9 +72,7 @@ Device::Device(const GpuOptions& wanted) : options(wanted) {
   require_device(options.device);
   check(cudaSetDevice(options.device), "cudaSetDevice");
   check(cudaGetDeviceProperties(&properties, options.device), "cudaGetDeviceProperties");
-  stream = make_owned<Stream>(
-      [](cudaStream_t* made) { return cudaStreamCreateWithFlags(made, cudaStreamNonBlocking); },
-      "cudaStreamCreateWithFlags");
+  stream = make_stream();
   dnn = make_owned<decltype(dnn)>(cudnnCreate, "cudnnCreate");
   check(cudnnSetStream(dnn.get(), stream.get()), "cudnnSetStream");
   blas = make_owned<decltype(blas)>(cublasCreate_v2, "cublasCreate");

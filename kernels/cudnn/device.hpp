@@ -15,6 +15,9 @@ namespace stepcast::cudnn {
 /// Zeroed memory of the device. @throws LimitError
 std::shared_ptr<void> allocate_bytes(std::size_t bytes, cudaStream_t stream);
 
+/// That runs beside the default stream. @throws GpuError
+Stream make_stream();
+
 /// Memory that library calls use one after the other, of a fixed size, so that a captured graph stays valid.
 struct Workspace {
   std::shared_ptr<void> memory;

@@ -108,9 +108,7 @@ double probe_company(Bench& bench, StepEvents& events, const std::string& name, 
                      double expected) {
   constexpr int kBlocks = 16;
   constexpr std::int64_t kElements = 1 << 24;
-  const Stream other = make_owned<Stream>(
-      [](cudaStream_t* made) { return cudaStreamCreateWithFlags(made, cudaStreamNonBlocking); },
-      "cudaStreamCreateWithFlags");
+  const Stream other = make_stream();
   GpuProbe probe{name, {}, {}};
   for (int i = -kWarmUp; i < kRepeats; ++i) {
     const Event company_end = make_event();

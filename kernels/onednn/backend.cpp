@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "kernels/memory.hpp"
 #include "kernels/onednn/kinds.hpp"
@@ -96,6 +98,12 @@ class OnednnBackend final : public Backend {
 
   void update(const Optimizer& optimizer, const UpdateArrays& arrays) override {
     update_on_cpu(optimizer, arrays);
+  }
+
+  void clear(float* memory, std::size_t elements) override { std::fill_n(memory, elements, 0.0F); }
+
+  void add(const float* terms, float* sum, std::size_t elements) override {
+    for (std::size_t i = 0; i < elements; ++i) sum[i] += terms[i];
   }
 
   void finish() override { library_->stream.wait(); }

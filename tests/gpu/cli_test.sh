@@ -32,10 +32,14 @@ refuses() {
 }
 
 # Every command that needs a GPU says that there is none.
-for command in "capture --model small-cnn --batch 8" "capture-all" "check" "probe" "validate"; do
+mkdir folder
+rank="--rank 0 --ranks 2 --store file:folder/store --folder folder --control folder/control"
+for command in "capture --model small-cnn --batch 8" "capture-all" "check" "probe" "validate" \
+  "run $source_folder/scenarios/validate/gpu.yaml" "rank $rank --scenario $source_folder/scenarios/validate/gpu.yaml"; do
   refuses 2 "--device cuda:0: " $command
 done
-ls | grep -vE '^(out|err|code)$' && fail "files were left behind"
+ls | grep -vE '^(out|err|code|folder)$' && fail "files were left behind"
+grep -q '^input --device cuda:0: ' folder/rank-0.error || fail "no word for the process that watches"
 
 # The user's mistakes.
 refuses 2 "--device: expected cuda:NUMBER, got \"gpu\"" capture --model small-cnn --batch 8 --device gpu
@@ -46,6 +50,8 @@ refuses 2 "--layout" capture --model small-cnn --batch 8 --layout nwhc
 refuses 2 "--workspace" capture --model small-cnn --batch 8 --workspace 1
 refuses 2 "--precisions" check --precisions f32,f8
 refuses 2 "subcommand" --nothing
+refuses 2 "--path" run scenario.yaml --path sockets
+refuses 2 "--ranks" run scenario.yaml --ranks 1
 refuses 2 "none: cannot read" predict --traces none --model small-cnn --batch 8
 refuses 2 "no capture of small-cnn" predict --traces . --model small-cnn --batch 8
 

@@ -4,6 +4,7 @@
 
 #include "strategies/collectives/algorithms.hpp"
 #include "validate/measured_links.hpp"
+#include "validate/schedule_time.hpp"
 
 namespace stepcast {
 namespace {

@@ -149,7 +149,7 @@ TEST_CASE("compressed synchronous SGD learns, and all ranks keep the same parame
       fmt::format("{{kind: synchronous, all_reduce: ring, compression: {}, overlap: {}, bucket: tensor}}",
                   kind, overlap),
       2, 0, kLearningSteps);
-  const auto ranks = trained(plan, kPlain, {}, 1);
+  const auto ranks = trained(plan, kPlain, {.again = 1});
   CHECK(ranks[0] == ranks[1]);
   CHECK(loss_of(ranks[0], 2) < kLearned);
 }
@@ -183,7 +183,7 @@ TEST_CASE("a server learns from compressed updates in every mode", "[validate][c
   const auto plan =
       plan_of(fmt::format("{{kind: parameter_server, server: own_device, compression: {}, {}}}", kind, mode),
               1, 1, kLearningSteps);
-  CHECK(loss_of(trained(plan, kPlain, {}, 1).back(), 1) < kLearned);  // the server
+  CHECK(loss_of(trained(plan, kPlain, {.again = 1}).back(), 1) < kLearned);  // the server
 }
 
 }  // namespace stepcast

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "guarded_backend.hpp"
 #include "planned_parts.hpp"
 #include "validate/stage_device.hpp"
 
@@ -93,7 +94,8 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
            "micro_batches: 3, overlap: false, all_reduce: ring",
            3, 2},
       Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
-  CAPTURE(c.options);
+  const bool guarded = GENERATE(false, true);  // of a device whose memory the host cannot touch
+  CAPTURE(c.options, guarded);
   const PlannedParts planned(c.stages * c.replicas, kNet, "{kind: pipeline, " + c.options + "}", kBatch,
                              kSteps);
   const NetworkSharing& sharing = planned.plan.sharing;
@@ -104,7 +106,7 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
   std::vector<double> loss(results.size());
   run_parts(planned, [&](int rank, std::mutex& building, const auto& run) {
     const int stage = rank / c.replicas, replica = rank % c.replicas;
-    const auto backend = make_onednn_backend();
+    const auto backend = guarded ? test::make_guarded_backend() : make_onednn_backend();
     std::unique_lock lock(building);
     const StageNetworks networks =
         stage_networks(*backend, planned.model, sharing, stage, c.stages,

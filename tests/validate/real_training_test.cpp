@@ -100,7 +100,7 @@ TEST_CASE("all_reduce: mpi asks the library for each bucket's sum", "[validate][
   };
   const auto plan = plan_of("{kind: synchronous, all_reduce: mpi, bucket: tensor}", ranks, 0, 5);
   const auto alone = trained_alone(ranks * kBatch, 5, kMomentum);
-  for (const auto& own : trained(plan, kMomentum, library)) check_equal(own, alone, 2e-6);
+  for (const auto& own : trained(plan, kMomentum, {.library = library})) check_equal(own, alone, 2e-6);
   CHECK(calls == ranks * 5 * 4);
 }
 

@@ -103,8 +103,7 @@ Plan plan_of(const std::string& text, int workers, int servers, int steps, std::
 }
 
 std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optimizer,
-                                        const std::function<void(Transport&, float*, std::int64_t)>& library,
-                                        std::int64_t again) {
+                                        const TrainedOptions& options) {
   set_kernel_threads(1);
   const Model model = small_model();
   const int ranks = static_cast<int>(plan.endpoints.size());
@@ -113,7 +112,7 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
   std::mutex building;
   run_ranks("memory", ranks, [&](Transport& transport, Transport& mail_transport) {
     const auto rank = static_cast<std::size_t>(transport.rank());
-    const auto backend = make_onednn_backend();
+    const auto backend = options.make();
     std::unique_lock lock(building);
     Network network(*backend, model, {.batch = kBatch, .optimizer = optimizer});
     lock.unlock();
@@ -124,7 +123,7 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     learning.compresses = true;
     learning.owned = scattered_parts(plan, transport.rank(), ArrayMap(network));
     learning.next_batch = [&, next = std::int64_t{0}]() mutable {
-      const std::int64_t number = again > 0 ? next++ % again : next++;
+      const std::int64_t number = options.again > 0 ? next++ % options.again : next++;
       fill_data(network, (number * plan.workers + transport.rank()) * kBatch);
     };
     const auto device = kernel_device(network, learning);
@@ -133,7 +132,8 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     Completions completions;
     RealCollectives collectives(plan, kLinks, transport.rank());
     RealWorld world{plan, transport, thread, mail, *device, collectives, completions, states[rank]};
-    if (library) world.library_all_reduce = [&](float* sum, std::int64_t n) { library(transport, sum, n); };
+    if (options.library)
+      world.library_all_reduce = [&](float* sum, std::int64_t n) { options.library(transport, sum, n); };
     run_program(world, 1);
     results[rank] = parameters_of(network);
     barrier(transport);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,16 @@ void set_parameters(Network& network, const std::vector<float>& values);
 /// @param batch  of a worker's step
 Plan plan_of(const std::string& text, int workers, int servers, int steps, std::int64_t batch = kBatch);
 
+struct TrainedOptions {
+  std::function<void(Transport&, float*, std::int64_t)> library = {};  ///< sums of `all_reduce: mpi`
+  std::int64_t again = 0;  ///< after so many mini-batches each worker's come again; 0: never
+  std::function<std::unique_ptr<Backend>()> make = make_onednn_backend;  ///< what each rank computes on
+};
+
 /// Parameters of each rank after running the plan for real. Mini-batch t of worker w of W takes samples from
 /// (t W + w) kBatch on.
-/// @param again    after so many mini-batches each worker's come again; 0: never
-/// @param library  sums of `all_reduce: mpi`, over the transport
-std::vector<std::vector<float>> trained(
-    const Plan& plan, const Optimizer& optimizer,
-    const std::function<void(Transport&, float*, std::int64_t)>& library = {}, std::int64_t again = 0);
+std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optimizer,
+                                        const TrainedOptions& options = {});
 
 /// Of one network that takes `steps` steps with a batch as large as that of all workers.
 std::vector<float> trained_alone(std::int64_t batch, int steps, const Optimizer& optimizer);

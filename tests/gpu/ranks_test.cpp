@@ -1,0 +1,117 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <thread>
+
+#include "gpu/nccl_group.hpp"
+#include "gpu_or_skip.hpp"
+#include "kernels/network.hpp"
+#include "networks.hpp"
+#include "validate/mirror.hpp"
+
+using namespace stepcast;
+using namespace stepcast::test;
+
+namespace {
+
+/// 1, 2, 3, ... times `factor`, on a GPU.
+struct Values {
+  Values(int device, std::size_t count, float factor)
+      : backend(make_cudnn_backend({.device = device})),
+        there(backend->allocate(count)),
+        here(backend->device_memory()->host_memory(count)),
+        elements(count) {
+    backend->finish();
+    for (std::size_t i = 0; i < count; ++i) here.get()[i] = factor * static_cast<float>(i + 1);
+    backend->device_memory()->to_device(here.get(), there.get(), count);
+  }
+
+  float at(std::size_t i) {
+    DeviceMemory& memory = *backend->device_memory();
+    memory.to_host(memory.mark(), there.get(), here.get(), elements);
+    return here.get()[i];
+  }
+
+  std::unique_ptr<Backend> backend;
+  std::shared_ptr<float> there, here;
+  std::size_t elements;
+};
+
+GroupCall sum_call() {
+  return {.kind = GroupCall::Kind::all_reduce};
+}
+
+}  // namespace
+
+TEST_CASE("what is copied to a GPU and added there comes back", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  Values one(0, 1000, 1), two(0, 1000, 10);
+  one.backend->add(one.there.get(), one.there.get(), 500);
+  CHECK(one.at(3) == 8);
+  CHECK(one.at(700) == 701);
+  one.backend->clear(one.there.get(), 10);
+  CHECK(one.at(9) == 0);
+  CHECK(one.at(10) == 22);
+}
+
+TEST_CASE("a copy to the host waits for the kernels before its mark", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  constexpr std::size_t kElements = 1 << 22;
+  Values one(0, kElements, 0);
+  Values ones(0, kElements, 0);
+  std::fill_n(ones.here.get(), kElements, 1.0F);
+  one.backend->device_memory()->to_device(ones.here.get(), ones.there.get(), kElements);
+  for (int i = 0; i < 200; ++i) one.backend->add(ones.there.get(), one.there.get(), kElements);
+  CHECK(one.at(kElements - 1) == 200);
+}
+
+TEST_CASE("gradients of a mirror are those that the GPU computed", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  const auto backend = make_cudnn_backend({});
+  Network network(*backend, two_layer_model(4), {.batch = 16});
+  network.step();
+  Mirror mirror(network);
+  mirror.fetch(mirror.gradients(), mirror.device().mark());
+  const std::vector<float> first = network.kernel(0).read_gradient(0);
+  CHECK(std::abs(first[0]) + std::abs(first[1]) > 0);
+  CHECK(mirror.gradients()[0] == first[0]);
+  CHECK(mirror.gradients()[1] == first[1]);
+}
+
+TEST_CASE("NCCL among one rank leaves what there is", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  Values one(0, 64, 1);
+  const auto group = join_nccl({}, nccl_unique_id());
+  GroupCall scatter{.kind = GroupCall::Kind::reduce_scatter, .parts = {{0, {0, 40}}, {0, {40, 64}}}};
+  GroupCall broadcast{.kind = GroupCall::Kind::broadcast};
+  for (const GroupCall& call : {sum_call(), scatter, broadcast}) {
+    group->run(call, one.there.get(), 64, one.backend->device_memory()->mark());
+    CHECK(one.at(63) == 64);
+  }
+  GroupCall exchange{.kind = GroupCall::Kind::exchange};
+  exchange.rounds = {{{.way = Move::Way::send, .peer = 0, .slice = {0, 8}, .after = {}},
+                      {.way = Move::Way::receive, .peer = 0, .slice = {8, 16}, .after = {}}}};
+  group->run(exchange, one.there.get(), 64, one.backend->device_memory()->mark());
+  CHECK(one.at(0) == 1);
+  CHECK(one.at(8) == 10);  // 9 + 1
+}
+
+TEST_CASE("NCCL sums over two GPUs, or says that there is one", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  if (gpu_count() < 2) {
+    WARN("one GPU: NCCL over two was not tried");
+    return;
+  }
+  const std::string id = nccl_unique_id();
+  std::vector<float> got(2);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      Values own(rank, 64, rank == 0 ? 1.0F : 10.0F);
+      const auto group = join_nccl({.device = rank, .rank = rank, .number = rank, .size = 2}, id);
+      group->run(sum_call(), own.there.get(), 64, own.backend->device_memory()->mark());
+      got[static_cast<std::size_t>(rank)] = own.at(1);
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  CHECK(got == std::vector<float>{22, 22});
+}

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "validate/communication_thread.hpp"
+#include "validate/rank_run.hpp"
+#include "validate/real_worker.hpp"
+#include "validate/stage_device.hpp"
+#include "validate/validation.hpp"
+
+namespace stepcast {
+
+/// What a rank computes on, and who carries its collectives.
+struct RealPlace {
+  Backend& backend;
+  /// What computes a point in a way of its own; null, or nothing made: the kernels of `backend`.
+  std::function<std::unique_ptr<RankDevice>(std::size_t index, const Experiment&)> device = {};
+  /// RealWorld::carry for a point; null: all are played over the transport.
+  std::function<Carry(const Plan&)> carry = {};
+};
+
+/// All points of a validation on one rank.
+class RealRuns {
+ public:
+  RealRuns(const RankRun& run, const Validation& validation, const ValidationOptions& options,
+           Library& library, RealPlace place);
+
+  /// Repeats in turn over all points; those that were disturbed again, up to a limit. Rank 0 writes
+  /// samples.jsonl.
+  void all();
+
+  CommunicationThread& thread() { return thread_; }
+  RealMail& mail() { return mail_; }
+  Completions& completions() { return completions_; }
+  int& runs() { return runs_; }
+
+ private:
+  /// A point, ready to run on this rank.
+  struct RealPoint {
+    Experiment experiment;
+    StageNetworks stage;
+    std::unique_ptr<RankDevice> device;
+    std::unique_ptr<RealCollectives> collectives;
+    Carry carry;
+    double delay = 0;  ///< of this rank's program [s]
+  };
+
+  void add(std::size_t index);
+  std::unique_ptr<RankDevice> device_of(std::size_t index, RealPoint& point);
+  double delay_of(std::size_t index, double step_seconds) const;
+  Network& network_of(const Need& need, const Experiment& experiment);
+  bool once(std::size_t index, int repeat);
+  double write(const RealPoint& point, const std::string& name, int repeat,
+               const std::vector<std::vector<double>>& ends, const std::vector<std::vector<double>>& others);
+
+  const RankRun& run_;
+  const Validation& validation_;
+  const ValidationOptions& options_;
+  Library& library_;
+  RealPlace place_;
+  std::map<Need, std::unique_ptr<Network>> networks_;
+  std::vector<std::unique_ptr<RealPoint>> points_;
+  CommunicationThread thread_;
+  RealMail mail_;
+  Completions completions_;
+  int runs_ = 0;
+};
+
+}  // namespace stepcast
