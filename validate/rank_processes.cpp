@@ -38,6 +38,7 @@ pid_t started(const std::vector<std::string>& command, const std::filesystem::pa
     execv(words.front(), words.data());
     _exit(127);
   }
+  setpgid(child, child);  // here too: who is to be killed may not have come so far
   close(output);
   close(input);
   return child;
