@@ -100,6 +100,14 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
                              kSteps);
   const NetworkSharing& sharing = planned.plan.sharing;
   REQUIRE(sharing.simulated_only.empty());
+  if (guarded && sharing.stages.size() > static_cast<std::size_t>(c.stages)) {
+    const auto backend = test::make_guarded_backend();
+    const StageNetworks networks =
+        stage_networks(*backend, planned.model, sharing, 0, c.stages, {.batch = sharing.micro_batch});
+    CHECK_THROWS_WITH(stage_device(networks, sharing, 0),
+                      "several chunks of layers a stage train on CPUs alone");
+    return;
+  }
   const Alone alone = trained_alone(planned.model, kBatch * c.replicas);
 
   std::vector<std::vector<std::vector<std::vector<float>>>> results(planned.plan.endpoints.size());
