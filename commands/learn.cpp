@@ -161,7 +161,7 @@ void add_learn(CLI::App& app) {
       ->add_option("--memory-limit", options->memory_limit,
                    "refuse to take more (default: 80 % of the machine's)")
       ->type_name("SIZE");
-  command->footer("Example: stepcast learn scenarios/learn-small-cnn.yaml");
+  command->footer("Example: stepcast learn scenarios/learn/small-cnn.yaml");
   command->callback([options] {
     if (options->processes == 0)
       options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
