@@ -49,9 +49,7 @@ LearningPoint learning_point(const Scenario& scenario, const Point& point, Libra
   if (!why.empty())
     throw InputError(
         fmt::format("{}: point {} cannot learn here: {}", scenario.file.string(), point.name, why));
-  const std::int64_t each = mini_batches_a_step(experiment.plan);
-  const std::int64_t steps = (experiment.learning->mini_batches + each - 1) / each;
-  values.push_back(parse_assignment(fmt::format("simulation.steps={}", steps)));
+  values.push_back(parse_assignment(fmt::format("simulation.steps={}", learning_steps(experiment))));
   return {point.name, build_experiment(scenario.document, values, library), samples_of_pass(scenario, point)};
 }
 

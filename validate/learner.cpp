@@ -24,6 +24,11 @@ std::int64_t mini_batches_a_step(const Plan& plan) {
   return std::max<std::int64_t>(1, std::llround(plan.samples_a_step / all));
 }
 
+std::int64_t learning_steps(const Experiment& experiment) {
+  const std::int64_t each = mini_batches_a_step(experiment.plan);
+  return (experiment.learning->mini_batches + each - 1) / each;
+}
+
 std::shared_ptr<const TrainAndTest> learning_data(const Experiment& experiment) {
   return std::make_shared<const TrainAndTest>(
       make_data(experiment.learning->data, learning_task(experiment.model).form));

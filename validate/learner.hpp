@@ -15,6 +15,8 @@ namespace stepcast {
 
 /// Mini-batches of a worker in what its program calls a step: those of a block.
 std::int64_t mini_batches_a_step(const Plan& plan);
+/// Steps of its program that an experiment's learning takes.
+std::int64_t learning_steps(const Experiment& experiment);
 
 /// The network of one rank of an experiment with `learning`, its data, and what its parameters were now and
 /// then.

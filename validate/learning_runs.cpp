@@ -14,10 +14,9 @@ namespace {
 /// The point again with as many steps as its learning takes.
 Experiment learning_experiment(const RankRun& run, const Validation& validation, std::size_t index,
                                const Experiment& timed, Library& library) {
-  const std::int64_t each = mini_batches_a_step(timed.plan);
-  const std::int64_t steps = (timed.learning->mini_batches + each - 1) / each;
   return measured_experiment(validation, index, run.folder,
-                             {parse_assignment(fmt::format("simulation.steps={}", steps))}, library);
+                             {parse_assignment(fmt::format("simulation.steps={}", learning_steps(timed)))},
+                             library);
 }
 
 void learn(const LearningWorld& world, const Validation& validation, std::size_t index,
