@@ -21,16 +21,41 @@ class Measurement {
 
   std::vector<Row> run() {
     if (transport_.ranks() < 2) return {};
+    for (int round = 0; round < options_.rounds; ++round) {
+      if (!options_.table_only) measure_messages();
+      if (!options_.table_only || group_ < transport_.ranks()) measure_shifts();
+      measure_all_reduces();
+    }
+    std::vector<Row> rows;
+    for (const Measured& one : measured_)
+      rows.push_back(link_row(one.what, one.algorithm, one.bytes, one.repeats));
+    return transport_.rank() == 0 ? rows : std::vector<Row>();
+  }
+
+ private:
+  struct Measured {
+    std::string what, algorithm;
+    double bytes;
+    Repeats repeats;  ///< of all rounds
+  };
+
+  void measure_messages() {
     against_size("half_round_trip", "", 4, [this](std::int64_t n) { ping_pong(n, transport_.rank() < 2); });
     if (transport_.ranks() > 3) {
       against_size("pairs", "", 4,
                    [this](std::int64_t n) { ping_pong(n, (transport_.rank() | 1) < transport_.ranks()); });
     }
+  }
+
+  void measure_shifts() {
     against_size("shift_replace", "", 4, [this](std::int64_t n) { shift(n, Arrival::replace); });
     against_size("shift_add", "", 4, [this](std::int64_t n) { shift(n, Arrival::add); });
+  }
+
+  void measure_all_reduces() {
     for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling,
                                       Algorithm::recursive_doubling, Algorithm::double_tree}) {
-      if (algorithm != Algorithm::ring && !options_.all_algorithms) continue;
+      if (algorithm != Algorithm::ring && options_.table_only) continue;
       const std::string name = algorithm_names()[static_cast<std::size_t>(algorithm)];
       against_size("all_reduce", name, 16, [this, algorithm](std::int64_t n) { all_reduce(algorithm, n); });
     }
@@ -38,10 +63,18 @@ class Measurement {
       against_size("all_reduce", "library", 16,
                    [this](std::int64_t n) { options_.library_all_reduce(buffer(n), n); });
     }
-    return std::move(rows_);
   }
 
- private:
+  void take(const std::string& what, const std::string& algorithm, double bytes, const Repeats& more) {
+    auto found = std::find_if(measured_.begin(), measured_.end(), [&](const Measured& one) {
+      return one.what == what && one.algorithm == algorithm && one.bytes == bytes;
+    });
+    if (found == measured_.end()) found = measured_.insert(found, {what, algorithm, bytes, {}});
+    std::vector<double>& seconds = found->repeats.seconds;
+    seconds.insert(seconds.end(), more.seconds.begin(), more.seconds.end());
+    found->repeats.cpu_seconds += more.cpu_seconds / options_.rounds;
+  }
+
   /// Another piece of memory each time, so that it is not in the cache, as after a pass over a network.
   float* buffer(std::int64_t elements) {
     const std::int64_t all = std::max(elements, kFootprint);
@@ -58,10 +91,11 @@ class Measurement {
     for (std::int64_t bytes = smallest; static_cast<double>(bytes) <= options_.most_bytes; bytes *= 2) {
       buffer(bytes / 4);
       const Repeats repeats = repeated(
-          transport_, options_.budget, [&] { once(bytes / 4); }, what == "all_reduce" ? options_.pause : 0);
+          transport_, options_.budget / options_.rounds, [&] { once(bytes / 4); },
+          what == "all_reduce" ? options_.pause : 0);
       double middle = 0;
       if (transport_.rank() == 0) {
-        rows_.push_back(link_row(what, algorithm, static_cast<double>(bytes), repeats));
+        take(what, algorithm, static_cast<double>(bytes), repeats);
         middle = median_of(repeats.seconds);
       }
       if (shared_value(transport_, middle) * (what == "half_round_trip" ? 2 : 1) > options_.longest) break;
@@ -110,7 +144,7 @@ class Measurement {
   std::vector<float> buffer_;
   std::int64_t next_ = 0;  ///< element of buffer_ that has not been used for longest
   std::map<std::int64_t, std::vector<Round>> known_;
-  std::vector<Row> rows_;
+  std::vector<Measured> measured_;  ///< filled on rank 0 only
 };
 
 }  // namespace

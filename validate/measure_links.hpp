@@ -10,12 +10,13 @@
 namespace stepcast {
 
 struct LinkMeasurement {
-  double budget = 0.05;        ///< seconds for each size of each thing measured, about
-  double longest = 0.3;        ///< sizes grow until one repeat takes longer [s]
-  double most_bytes = 128e6;   ///< or they are larger than this
-  int group = 0;               ///< ranks in a row that share a switch; 0: all
-  double pause = 0;            ///< before each all-reduce [s]
-  bool all_algorithms = true;  ///< else of the all-reduces the ring alone
+  double budget = 0.05;       ///< seconds for each size of each thing measured, all rounds, about
+  double longest = 0.3;       ///< sizes grow until one repeat takes longer [s]
+  double most_bytes = 128e6;  ///< or they are larger than this
+  int group = 0;              ///< ranks in a row that share a switch; 0: all
+  double pause = 0;           ///< before each all-reduce [s]
+  int rounds = 1;             ///< over all that is measured: the speed of a shared machine changes
+  bool table_only = false;    ///< only what a table of messages is fitted to
   /// The sum over all ranks as a library makes it, to compare with; may be empty.
   std::function<void(float*, std::int64_t)> library_all_reduce;
   std::function<void(const std::string&)> say;  ///< told before each thing that is measured

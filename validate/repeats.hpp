@@ -14,7 +14,8 @@ struct Repeats {
 };
 
 /// Repeats `once` in batches of equal length between barriers, for about `budget` seconds in all; rank 0
-/// decides how often, so that all do the same.
+/// decides how often, so that all do the same. A batch during which the host gave this machine's cores to
+/// others is made again, up to three times as many; where half of those wanted cannot be had so, all count.
 /// @param pause  seconds of silence before each repeat, then one a batch, as communication comes between
 /// passes of
 ///               compute; 0: none
