@@ -3,7 +3,8 @@
 namespace stepcast {
 
 Noise read_noise(const YamlValue& value) {
-  const YamlMap map = value.map({"jitter", "sigma", "per", "straggler_share", "straggler_factor"});
+  const YamlMap map =
+      value.map({"jitter", "sigma", "per", "straggler_share", "straggler_factor", "start_spread"});
   Noise noise;
   if (const auto jitter = map.maybe("jitter"))
     noise.jitter = static_cast<Noise::Jitter>(jitter->one_of(jitter_names()));
@@ -11,6 +12,7 @@ Noise read_noise(const YamlValue& value) {
   if (const auto per = map.maybe("per")) noise.per_node = per->one_of({"worker", "node"}) == 1;
   if (const auto share = map.maybe("straggler_share")) noise.straggler_share = share->number(0, 1);
   if (const auto factor = map.maybe("straggler_factor")) noise.straggler_factor = factor->number(1, 1000);
+  if (const auto spread = map.maybe("start_spread")) noise.start_spread = spread->seconds().value;
   return noise;
 }
 

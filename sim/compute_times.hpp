@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "sim/noise.hpp"
+#include "strategies/noise.hpp"
 #include "strategies/workload.hpp"
 
 namespace stepcast {

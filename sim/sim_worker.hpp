@@ -8,9 +8,9 @@
 #include "sim/collective_values.hpp"
 #include "sim/compute_times.hpp"
 #include "sim/mail.hpp"
-#include "sim/noise.hpp"
 #include "sim/simulate.hpp"
 #include "sim/step_book.hpp"
+#include "strategies/noise.hpp"
 
 namespace stepcast {
 

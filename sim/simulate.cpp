@@ -7,6 +7,7 @@
 
 #include "sim/collectives.hpp"
 #include "sim/sim_worker.hpp"
+#include "strategies/own_pace.hpp"
 
 namespace stepcast {
 namespace {
@@ -72,13 +73,19 @@ double busy_seconds(const SimWorld& world, int training) {
 }
 
 /// Starts the programs, runs the clock and checks that all came to their end.
-void run_programs(std::vector<std::unique_ptr<SimWorker>>& workers, Engine& engine) {
+void run_programs(std::vector<std::unique_ptr<SimWorker>>& workers, const std::vector<double>& starts,
+                  Engine& engine) {
   std::vector<Program> programs;
   programs.reserve(workers.size());
   for (auto& worker : workers) programs.push_back(worker->program());
   engine.at(0, [&] {
-    for (Program& program : programs) program.start();
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+      if (starts[i] == 0) programs[i].start();
+    }
   });
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    if (starts[i] > 0) engine.at(starts[i], [&programs, i] { programs[i].start(); });
+  }
   engine.run();
   for (std::size_t i = 0; i < programs.size(); ++i) {
     if (programs[i].error()) std::rethrow_exception(programs[i].error());
@@ -139,7 +146,12 @@ SimulationResult simulate(const Simulation& simulation) {
     for (auto& [key, queue] : world.queues) queue->timeline = &result.timeline;
     for (auto& worker : workers) worker->draw_loads(&result.timeline);
   }
-  run_programs(workers, traffic.network().engine());
+  std::vector<double> starts;
+  for (const Part& part : parts) {
+    const int rank = plan.roles[static_cast<std::size_t>(part.role)].first_rank + part.first;
+    starts.push_back(start_seconds(plan, simulation.noise, rank));
+  }
+  run_programs(workers, starts, traffic.network().engine());
   result.steps = plan.asynchronous ? std::vector<StepSeconds>{book.steady_state()} : book.steps();
   result.records = std::move(world.records);
   result.seconds = engine.now();

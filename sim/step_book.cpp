@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strategies/own_pace.hpp"
+
 namespace stepcast {
 
 void StepBook::add(std::size_t program, int step, const StepShare& share) {
@@ -32,32 +34,9 @@ void StepBook::close(const StepShare& total) {
   last_busy_ = busy_();
 }
 
-namespace {
-
-/// Of one worker, from the end of its first step to that of its last one before `until` (of its second at
-/// least).
-double mean_step(const std::vector<double>& ends, double until) {
-  if (ends.size() == 1) return ends.front();
-  const auto before = std::upper_bound(ends.begin(), ends.end(), until) - ends.begin();
-  const auto last = std::max<std::ptrdiff_t>(before - 1, 1);
-  return (ends[static_cast<std::size_t>(last)] - ends.front()) / static_cast<double>(last);
-}
-
-}  // namespace
-
 StepSeconds StepBook::steady_state() const {
-  double until = now_();  // when one has ended all its steps
-  for (const auto& ends : ends_) {
-    if (!ends.empty()) until = std::min(until, ends.back());
-  }
-  double rate = 0, workers = 0;
-  for (const auto& ends : ends_) {
-    if (ends.empty()) continue;  // a server
-    rate += 1 / mean_step(ends, until);
-    ++workers;
-  }
   StepSeconds step;
-  step.seconds = workers / rate;
+  step.seconds = own_pace_step_seconds(ends_);
   step.compute = all_.work_sum / all_.members;
   step.loading = all_.loading / all_.members;
   step.exposed = std::max(0.0, step.seconds - step.compute - step.loading);

@@ -28,8 +28,7 @@ class StepBook {
   /// Steps that all workers took together.
   const std::vector<StepSeconds>& steps() const { return steps_; }
 
-  /// One step of workers that do not wait for each other: workers / sum of their rates, each from the end of
-  /// its first step until one worker has ended all of its.
+  /// One step of workers that do not wait for each other (own_pace_step_seconds).
   StepSeconds steady_state() const;
 
  private:

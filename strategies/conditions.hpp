@@ -15,6 +15,7 @@ struct Noise {
   bool per_node = false;         ///< all workers of a node draw alike
   double straggler_share = 0;    ///< of the workers (or nodes) that are slow in every step
   double straggler_factor = 1;   ///< by which they are slower
+  double start_spread = 0;       ///< over which workers without a common pace start, evenly [s]
 };
 
 const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jitter

@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/noise.hpp"
 #include "strategies/block.hpp"
 #include "strategies/block_balance.hpp"
+#include "strategies/noise.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 

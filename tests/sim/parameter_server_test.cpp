@@ -197,3 +197,12 @@ TEST_CASE("gradient energy matching reads, works out its update, and sends it", 
   const double read = kHop + (kHop + kModel), send = 2 * kHop + kHop + (kHop + kModel);
   CHECK(run.step_seconds() == exactly(kMiniBatch + kOwnUpdate + read + 2 * kOwnUpdate + send));
 }
+
+TEST_CASE("workers that start one after the other find the server free", "[sim]") {
+  // Two push at once and share the server's link both ways; half a step apart they do not meet.
+  ServerRun run{kServer + "}", 2, 0, 8, {}};
+  const double alone = kMiniBatch + kOwnUpdate + 2 * (kHop + kModel) + kApply;
+  CHECK(run.step_seconds() > alone + kModel);
+  run.noise.start_spread = alone;
+  CHECK(run.step_seconds() == exactly(alone));
+}

@@ -1,4 +1,4 @@
-#include "sim/noise.hpp"
+#include "strategies/noise.hpp"
 
 #include <cmath>
 
