@@ -29,12 +29,11 @@ void write_platform(const Results& links, const Cluster& cluster, const std::fil
   write_atomically(platform_file(folder), platform_text(platform));
 }
 
-/// Workers that start together drift apart until each finds the others' links free: for real within a few
-/// steps, as no link is quite fair; on fair links by jitter, in hundreds. Of ranks that sleep, and always for
-/// as long, by one that leaves the mean as it is.
-std::vector<Assignment> with_steady_state(std::vector<Assignment> more, bool sleep) {
+/// Workers that start together drift apart until each finds the others' links free, by the jitter of their
+/// steps, in hundreds of these.
+std::vector<Assignment> with_steady_state(std::vector<Assignment> more) {
   more.push_back(parse_assignment("simulation.steps=1000"));
-  more.push_back(parse_assignment(sleep ? "noise={jitter: lognormal, sigma: 0.2}" : "noise={jitter: trace}"));
+  more.push_back(parse_assignment("noise.jitter=trace"));
   return more;
 }
 
@@ -53,7 +52,8 @@ Row row_of(const std::string& text, const std::string& point) {
 }
 
 std::string why_not(const Experiment& experiment, const ValidationOptions& options, int ranks) {
-  const std::string why = why_not_for_real(experiment.plan, ranks, options.sleep);
+  std::string why = why_not_for_real(experiment.plan, ranks, options.sleep);
+  if (why.empty()) why = why_not_drawn(experiment.noise, options.sleep);
   if (!why.empty() || !experiment.learning) return why;
   if (options.sleep) return "learning: ranks that sleep learn nothing; leave --sleep out";
   return why_not_learned(experiment);
@@ -74,9 +74,10 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
   std::vector<Experiment> experiments;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     experiments.push_back(measured_experiment(validation, i, folder, more, library));
-    if (experiments.back().plan.asynchronous) {
-      experiments.back() =
-          measured_experiment(validation, i, folder, with_steady_state(more, options.sleep), library);
+    if (options.sleep) {
+      // What is drawn, real ranks draw too: the run that is made is forecast, not the mean of many.
+    } else if (experiments.back().plan.asynchronous) {
+      experiments.back() = measured_experiment(validation, i, folder, with_steady_state(more), library);
     } else if (experiments.back().noise.jitter != Noise::Jitter::none) {
       experiments.back() = measured_experiment(validation, i, folder, with_many_steps(more), library);
     }

@@ -11,6 +11,7 @@
 #include "kernels/stopwatch.hpp"
 #include "strategies/arithmetic/learning_rate.hpp"
 #include "strategies/arrays.hpp"
+#include "strategies/conditions.hpp"
 #include "strategies/plan.hpp"
 #include "validate/array_map.hpp"
 #include "validate/mirror.hpp"
@@ -44,6 +45,8 @@ class RankDevice {
 
   /// Parameters, optimizer and arrays as they are before a run.
   virtual void begin() = 0;
+  /// Step 0 comes with `begin`.
+  virtual void begin_step(int /*step*/) {}
   /// A device with memory of its own is only told to: `finish` waits for it.
   virtual void compute(Work pass, LayerRange layers) = 0;
   /// @return false: this device does no arithmetic
@@ -112,7 +115,16 @@ struct DeviceLearning {
 /// Real kernels. The network outlives it.
 std::unique_ptr<RankDevice> kernel_device(Network& network, DeviceLearning learning = {});
 
-/// Sleeps for what the trace says; arrays of `elements`. For more ranks than cores.
-std::unique_ptr<RankDevice> sleeping_device(const Workload& workload, std::int64_t elements);
+/// What a rank that sleeps draws: the same as the simulated worker.
+struct SleepNoise {
+  Noise noise;
+  std::uint64_t seed = 1;
+  std::uint32_t worker = 0;  ///< or node: see Noise::per_node
+  bool training = true;      ///< else no noise acts on it
+};
+
+/// Sleeps for what the trace says, times what is drawn; arrays of `elements`. For more ranks than cores.
+std::unique_ptr<RankDevice> sleeping_device(const Workload& workload, std::int64_t elements,
+                                            SleepNoise noise);
 
 }  // namespace stepcast

@@ -21,7 +21,8 @@ class OtherDevices {
   /// Null: neither.
   std::unique_ptr<RankDevice> device(std::size_t index, const Experiment& experiment) {
     if (options_.sleep)
-      return sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model));
+      return sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model),
+                             sleep_noise(experiment));
     const NetworkSharing& sharing = experiment.plan.sharing;
     if (sharing.form != NetworkSharing::Form::positions || role_of(experiment.plan, rank_) < 0)
       return nullptr;
@@ -34,6 +35,17 @@ class OtherDevices {
   }
 
  private:
+  SleepNoise sleep_noise(const Experiment& experiment) const {
+    const Plan& plan = experiment.plan;
+    const int role = role_of(plan, rank_);
+    if (role < 0) return {};
+    const int node = experiment.platform.node_of(plan.endpoints[static_cast<std::size_t>(rank_)]);
+    return {.noise = experiment.noise,
+            .seed = experiment.seed,
+            .worker = static_cast<std::uint32_t>(experiment.noise.per_node ? node : rank_),
+            .training = plan.roles[static_cast<std::size_t>(role)].training};
+  }
+
   Backend& backend_;
   const Validation& validation_;
   const ValidationOptions& options_;

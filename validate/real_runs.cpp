@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
+#include "kernels/stolen_time.hpp"
 #include "report/atomic_file.hpp"
-#include "report/csv.hpp"
 #include "report/json_lines.hpp"
+#include "strategies/own_pace.hpp"
 #include "validate/gather.hpp"
 #include "validate/repeats.hpp"
 #include "validate/roles.hpp"
@@ -21,16 +22,6 @@ double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// What the forecast says of each point's step; empty where there is none: stepcast-gpu run makes none.
-std::vector<double> predicted_seconds(const std::filesystem::path& folder) {
-  const auto file = folder / "predicted.csv";
-  std::vector<double> seconds;
-  if (!std::filesystem::exists(file)) return seconds;
-  for (const Row& row : read_csv(read_file(file), file.string()).rows)
-    seconds.push_back(row.number("step_seconds").value_or(0));
-  return seconds;
-}
-
 }  // namespace
 
 RealRuns::RealRuns(const RankRun& run, const Validation& validation, const ValidationOptions& options,
@@ -42,11 +33,7 @@ RealRuns::RealRuns(const RankRun& run, const Validation& validation, const Valid
       place_(std::move(place)),
       thread_(&run.state.collectives_beat),
       mail_(*run.mail, &run.state.messages_beat) {
-  const std::vector<double> predicted = predicted_seconds(run.folder);
-  for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    add(i);
-    if (!predicted.empty()) points_.back()->delay = delay_of(i, predicted.at(i));
-  }
+  for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
 }
 
 void RealRuns::all() {
@@ -73,15 +60,6 @@ void RealRuns::add(std::size_t index) {
   if (!point->device) point->device = device_of(index, *point);
   if (place_.carry) point->carry = place_.carry(experiment.plan);
   points_.push_back(std::move(point));
-}
-
-/// Workers without a common pace that start together go on in step for long, as links are fair; theirs is
-/// spread over the time from one exchange of a worker to its next, as they are found later on.
-double RealRuns::delay_of(std::size_t index, double step_seconds) const {
-  const Plan& plan = points_[index]->experiment.plan;
-  const int worker = run_.transport.rank(), workers = training_ranks(plan);
-  if (!plan.asynchronous || worker >= workers) return 0;
-  return static_cast<double>(validation_.periods[index]) * step_seconds * worker / workers;
 }
 
 /// Of this rank's part of the network, where the plan cuts it.
@@ -125,30 +103,39 @@ bool RealRuns::once(std::size_t index, int repeat) {
   RealPoint& point = *points_[index];
   const std::string& name = validation_.scenario.points[validation_.points[index]].name;
   say(run_.state, fmt::format("{} (repeat {})", name, repeat + 1).c_str());
-  RealWorld world{point.experiment.plan, run_.transport, thread_,    mail_,       *point.device,
-                  *point.collectives,    completions_,   run_.state, point.delay, run_.library_all_reduce};
+  RealWorld world{point.experiment.plan,
+                  run_.transport,
+                  thread_,
+                  mail_,
+                  *point.device,
+                  *point.collectives,
+                  completions_,
+                  run_.state,
+                  start_seconds(point.experiment.plan, point.experiment.noise, run_.transport.rank()),
+                  run_.library_all_reduce};
   world.carry = point.carry;
+  const StolenShare stolen;
   const RealRun result = run_program(world, ++runs_);
+  const double stolen_share = stolen.until_now();
   const double disturbance =
       result.worked.wall > 0 ? std::max(0.0, 1 - result.worked.cpu / result.worked.wall) : 0;
   std::vector<double> mine = result.step_ends;
   const auto ends = gathered(run_.transport, mine);
-  const auto others = gathered(run_.transport, {disturbance, mean_of(result.compute_seconds)});
-  double worst = 0;
-  if (run_.transport.rank() == 0) worst = write(point, name, repeat, ends, others);
-  worst = shared_value(run_.transport, worst);
-  return options_.accept_disturbed || worst <= kDisturbance;
+  const auto others = gathered(run_.transport, {disturbance, mean_of(result.compute_seconds), stolen_share});
+  const bool kept = run_.transport.rank() == 0 && write(point, name, repeat, ends, others);
+  return shared_value(run_.transport, kept ? 1 : 0) > 0;
 }
 
-/// @return the disturbance of the rank that suffered most
-double RealRuns::write(const RealPoint& point, const std::string& name, int repeat,
-                       const std::vector<std::vector<double>>& ends,
-                       const std::vector<std::vector<double>>& others) {
+/// @return whether no rank was disturbed
+bool RealRuns::write(const RealPoint& point, const std::string& name, int repeat,
+                     const std::vector<std::vector<double>>& ends,
+                     const std::vector<std::vector<double>>& others) {
   const Plan& plan = point.experiment.plan;
-  double worst = 0, compute = 0;
+  double waited = 0, compute = 0, stolen = 0;
   for (const std::vector<double>& rank : others) {
-    worst = std::max(worst, rank[0]);
+    waited = std::max(waited, rank[0]);
     compute += rank[1] / plan.workers;
+    stolen = std::max(stolen, rank[2]);
   }
   Row row;
   row.set("point", name);
@@ -156,10 +143,12 @@ double RealRuns::write(const RealPoint& point, const std::string& name, int repe
   row.set("step_seconds",
           plan.asynchronous ? asynchronous_step_seconds(ends) : synchronous_step_seconds(ends));
   row.set("compute_seconds", compute);
-  row.set("disturbance", worst);
-  row.set("kept", options_.accept_disturbed || worst <= kDisturbance);
+  row.set("disturbance", waited);
+  row.set("stolen", stolen);
+  const bool kept = options_.accept_disturbed || (waited <= kDisturbance && stolen <= kMostStolen);
+  row.set("kept", kept);
   append_line(run_.folder / "samples.jsonl", to_json_line({validation_.scenario.name, {}}, row));
-  return worst;
+  return kept;
 }
 
 }  // namespace stepcast

@@ -46,16 +46,14 @@ class RealRuns {
     std::unique_ptr<RankDevice> device;
     std::unique_ptr<RealCollectives> collectives;
     Carry carry;
-    double delay = 0;  ///< of this rank's program [s]
   };
 
   void add(std::size_t index);
   std::unique_ptr<RankDevice> device_of(std::size_t index, RealPoint& point);
-  double delay_of(std::size_t index, double step_seconds) const;
   Network& network_of(const Need& need, const Experiment& experiment);
   bool once(std::size_t index, int repeat);
-  double write(const RealPoint& point, const std::string& name, int repeat,
-               const std::vector<std::vector<double>>& ends, const std::vector<std::vector<double>>& others);
+  bool write(const RealPoint& point, const std::string& name, int repeat,
+             const std::vector<std::vector<double>>& ends, const std::vector<std::vector<double>>& others);
 
   const RankRun& run_;
   const Validation& validation_;

@@ -115,6 +115,7 @@ class RealWorker : public Worker {
     run_.step_ends.push_back(now().wall);
     run_.compute_seconds.push_back(world_.device.worked().wall - computed_);
     computed_ = world_.device.worked().wall;
+    world_.device.begin_step(static_cast<int>(run_.step_ends.size()));
     world_.state.beat.fetch_add(1, std::memory_order_relaxed);
     if (world_.step_ended) world_.step_ended(run_.step_ends.back() - run_.begin);
   }

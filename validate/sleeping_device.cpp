@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/stopwatch.hpp"
+#include "strategies/noise.hpp"
 #include "validate/rank_device.hpp"
 #include "validate/sleep_until.hpp"
 
@@ -12,22 +13,28 @@ namespace {
 /// Keeps a date up to which it is busy, so that late wake-ups do not add up.
 class SleepingDevice : public RankDevice {
  public:
-  SleepingDevice(const Workload& workload, std::int64_t elements)
+  SleepingDevice(const Workload& workload, std::int64_t elements, SleepNoise noise)
       : workload_(workload),
+        noise_(std::move(noise)),
         parameters_(static_cast<std::size_t>(elements), 1.0f),
         gradients_(static_cast<std::size_t>(elements), 1.0f) {
     prctl(PR_SET_TIMERSLACK, 1000UL);  // wake within 1 us of the date instead of 50
   }
 
-  void begin() override {}
+  void begin() override { begin_step(0); }
+  void begin_step(int step) override {
+    if (noise_.training)
+      drawn_ = draw(noise_.noise, noise_.seed, noise_.worker, static_cast<std::uint32_t>(step), 0);
+  }
   bool calculate(const Arithmetic&) override { return false; }
   void compute(Work pass, LayerRange layers) override {
     double seconds = 0;
     for (int i = layers.first; i < layers.last; ++i) {
       const LayerSeconds& layer = workload_.median[static_cast<std::size_t>(i)];
-      seconds += pass == Work::forward    ? layer.forward
-                 : pass == Work::backward ? layer.backward
-                                          : layer.update;
+      const double taken = pass == Work::forward    ? layer.forward
+                           : pass == Work::backward ? layer.backward
+                                                    : layer.update;
+      seconds += taken * (drawn_.layer_sigma > 0 ? drawn_.layer_factor(i, pass) : 1);
     }
     pause(seconds);
   }
@@ -37,10 +44,11 @@ class SleepingDevice : public RankDevice {
     // A wake-up that came late was within the work; anything longer was waiting for something else.
     constexpr double kLate = 500e-6;
     const double begin = started - busy_until_ < kLate ? busy_until_ : started;
-    busy_until_ = begin + seconds;
+    const double taken = drawn_.factor * seconds;
+    busy_until_ = begin + taken;
     sleep_until(busy_until_);
-    worked_.wall += seconds;
-    worked_.cpu += seconds;
+    worked_.wall += taken;
+    worked_.cpu += taken;
   }
 
  protected:
@@ -56,14 +64,17 @@ class SleepingDevice : public RankDevice {
 
  private:
   const Workload& workload_;
+  SleepNoise noise_;
+  Draw drawn_;
   std::vector<float> parameters_, gradients_;
   double busy_until_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<RankDevice> sleeping_device(const Workload& workload, std::int64_t elements) {
-  return std::make_unique<SleepingDevice>(workload, elements);
+std::unique_ptr<RankDevice> sleeping_device(const Workload& workload, std::int64_t elements,
+                                            SleepNoise noise) {
+  return std::make_unique<SleepingDevice>(workload, elements, std::move(noise));
 }
 
 }  // namespace stepcast

@@ -19,7 +19,7 @@
 namespace stepcast {
 namespace {
 
-constexpr char kCongestion[] = "cubic";
+constexpr char kCongestion[] = "reno";
 
 constexpr std::int64_t kPiece = 32768;  // floats taken from a socket at once, through a buffer in the cache
 

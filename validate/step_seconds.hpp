@@ -11,9 +11,8 @@ namespace stepcast {
 /// the median of all but the first.
 double synchronous_step_seconds(const std::vector<std::vector<double>>& ends);
 
-/// Steps each at its own pace: while the worker that ends all of its first makes the second half of them,
-/// over the steps of all workers in that time, parts of steps included, times the workers. In the first half
-/// workers drift apart; half of the steps should hold whole periods of exchanges.
+/// Steps each at its own pace: strategies/own_pace.hpp.
+/// @throws std::invalid_argument for a worker of one step: it says nothing of the time before
 double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends);
 
 }  // namespace stepcast

@@ -41,14 +41,6 @@ int servers_of(const Scenario& scenario, const Point& point) {
                           count_at(scenario, point, "strategy.sub_masters", 0));
 }
 
-/// Steps of a worker from one exchange with its servers to the next.
-std::int64_t period_of(const Scenario& scenario, const Point& point) {
-  std::int64_t most = 1;
-  for (const char* key : {"strategy.period", "strategy.n_push", "strategy.n_fetch"})
-    most = std::max(most, count_at(scenario, point, key, 1));
-  return most;
-}
-
 Need need_of(const Scenario& scenario, const Point& point) {
   const YamlNode model = value_at(scenario, point, "model");
   if (model.kind != YamlNode::Kind::scalar)
@@ -138,7 +130,6 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
                                    scenario.points[i].name, workers.text, ranks));
     }
     validation.points.push_back(i);
-    validation.periods.push_back(period_of(scenario, scenario.points[i]));
     validation.needs.push_back(need_of(scenario, scenario.points[i]));
     validation.compresses.push_back(compresses_gradients(scenario, scenario.points[i]));
     // Ranks that sleep have no kernels to time at the shapes of a part: there the rule for parts counts.
@@ -224,6 +215,16 @@ std::string why_not_for_real(const Plan& plan, int ranks, bool sleep) {
       return "exchanging activations or statistics is simulated only";
     }
   }
+  return {};
+}
+
+std::string why_not_drawn(const Noise& noise, bool sleep) {
+  if (sleep && noise.jitter == Noise::Jitter::trace)
+    return "noise.jitter trace: ranks that sleep replay no measured steps; give none, lognormal or layers";
+  const bool drawn = noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers;
+  if (!sleep && (drawn || noise.straggler_share > 0))
+    return "noise that is drawn: only ranks that sleep draw it; leave it out, give noise.jitter trace, or "
+           "--sleep";
   return {};
 }
 

@@ -10,8 +10,8 @@
 
 namespace stepcast {
 
-constexpr double kDisturbance = 0.05;  ///< of compute: wall against CPU time
-constexpr int kAttempts = 3;           ///< runs made at most, as a multiple of those wanted
+constexpr double kDisturbance = 0.05;  ///< of compute that counts, at most: wall against CPU time
+constexpr int kAttempts = 5;           ///< runs made at most, as a multiple of those wanted
 
 /// What `validate` runs: the same for the process that predicts and for the ranks, who each read it anew.
 struct ValidationOptions {
@@ -36,8 +36,6 @@ struct Validation {
   Scenario scenario;
   std::vector<std::size_t> points;  ///< of the scenario
   std::vector<Need> needs;          ///< of each of them
-  std::vector<std::int64_t>
-      periods;  ///< of each: a worker's steps from one exchange with servers to the next
   /// Of each of them: words for the cut of its samples, whose part of the network has a trace of its own;
   /// empty where there is none.
   std::vector<std::string> cuts;
@@ -74,5 +72,9 @@ NetworkSharing cut_of(const Validation& validation, std::size_t index, const Mod
 /// What a real run cannot do of a plan, in words; empty where it can.
 /// @param sleep  ranks only wait as long as layers take: no kernels are needed
 std::string why_not_for_real(const Plan& plan, int ranks, bool sleep);
+
+/// Why the noise of a point is not that of real ranks; empty: it is. Ranks that sleep draw factors, those
+/// that compute have their own noise, which steps of the trace stand for.
+std::string why_not_drawn(const Noise& noise, bool sleep);
 
 }  // namespace stepcast
