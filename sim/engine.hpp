@@ -9,6 +9,7 @@
 #include "core/callback.hpp"
 #include "core/units.hpp"
 #include "sim/rising_queue.hpp"
+#include "sim/simgrid_flows.hpp"
 
 namespace stepcast {
 
@@ -46,7 +47,6 @@ class Engine {
   std::int64_t flows() const { return flows_; }
 
  private:
-  struct SimGrid;
   struct Waiting {
     std::vector<int> links;
     double units;
@@ -67,25 +67,22 @@ class Engine {
   };
 
   Event event_at(double date, Callback&& callback);
-  SimGrid& simgrid();
+  SimGridFlows& simgrid();
   void play_events();
   void start_waiting();
-  void start_now(const std::vector<int>& links, double units, Callback done);
   void arm();
   void fire();
   void call(Callback& callback);
 
   std::vector<BytesPerSecond> links_;
-  std::unique_ptr<SimGrid> simgrid_;  ///< made when the first flow starts
+  std::unique_ptr<SimGridFlows> simgrid_;  ///< made when the first flow starts
   double now_ = 0;
   RisingQueue<Event, 2> queue_;  ///< its lists: by Rising
   std::vector<Callback> callbacks_;
   std::vector<std::uint64_t> free_;  ///< places in callbacks_
-  /// Dates of the SimGrid timers that are set, latest first. A timer is never removed (SimGrid 3.32 crashes
-  /// on one that fired) and never set twice for a date.
+  /// Dates of the SimGrid timers that are set, latest first; never set twice for a date.
   std::vector<double> armed_;
   std::vector<Waiting> waiting_;  ///< flows that start when SimGrid's clock has caught up
-  std::int64_t under_way_ = 0;    ///< flows in SimGrid
   bool playing_ = false;
   std::uint64_t sequence_ = 0;
   std::int64_t events_ = 0, flows_ = 0;
