@@ -153,7 +153,7 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
   const int draws = scenario.assumptions.empty() ? 1 : options.draws;
   const RunSize size = estimated(largest, points.size(), options.results_only ? draws : draws + 3);
   check_limits(size, options);
-  check_time(largest, options);
+  check_time(largest, size, options);
   if (options.dry_run) {
     const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
     fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
@@ -232,7 +232,7 @@ void add_run(CLI::App& app) {
       ->type_name("SIZE");
   command
       ->add_option("--time-limit", options->time_limit,
-                   "refuse a run of which one simulation would take longer, such as \"2 h\" (default: 1 h)")
+                   "refuse a run whose largest point would take longer, such as \"2 h\" (default: 1 h)")
       ->type_name("TIME");
   command
       ->add_option("--timeline", options->timeline, "write timeline.json of this point for ui.perfetto.dev")

@@ -14,7 +14,7 @@ struct RunOptions {
   std::string shard_text;  ///< "i/N"
   int shard = 0, shards = 1;
   std::string memory_limit;  ///< with its unit; empty: 80 % of the machine's
-  std::string time_limit;    ///< of one simulation, with its unit; empty: 1 h
+  std::string time_limit;    ///< of the largest point, with its unit; empty: 1 h
   std::string timeline;      ///< name of a point
   bool resume = false, dry_run = false;
   bool results_only = false;  ///< no plots, and no search for what would help most

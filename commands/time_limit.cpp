@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "commands/simulate_point.hpp"
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
@@ -15,8 +17,12 @@ constexpr Seconds kDefaultLimit{3600};
 
 /// Of a message to or from a server, and for every other one that is under way. Measured
 /// (docs/performance.md): case P of bench/ with 64 to 256 workers, where all meet at the servers and every
-/// arrival and departure shares anew.
-constexpr double kSecondsAMessage = 20e-6, kSecondsAnother = 50e-9;
+/// arrival and departure shares anew by SimGrid; and with 1,024 by FairLinks.
+constexpr double kSecondsAMessage = 20e-6, kSecondsAnother = 50e-9, kSecondsASharedMessage = 1.5e-6;
+
+/// Of a synchronous step in the form automatic or coupled at most (sim/form_rule.hpp): half a second of
+/// messages, or 30,000 flows.
+constexpr double kMostSecondsAStep = 0.5, kNotLong = 600;
 
 /// Members of training roles, and of the others (servers).
 std::pair<double, double> trainers_and_servers(const Plan& plan) {
@@ -37,30 +43,37 @@ Seconds limit_of(const std::string& text) {
 }  // namespace
 
 Detailed detailed(const Experiment& experiment) {
-  const bool fluid = experiment.form == Form::fluid;
-  if (experiment.form != Form::message && !fluid) return {};
   const Plan& plan = experiment.plan;
-  if (plan.asynchronous) {
-    const auto [trainers, servers] = trainers_and_servers(plan);
-    const double at_once = trainers * servers, messages = experiment.steps * 2 * at_once;  // there and back
-    return {messages, {messages * (kSecondsAMessage + kSecondsAnother * at_once)}};
-  }
+  const bool cheap = experiment.form == Form::automatic || experiment.form == Form::coupled;
+  if (!plan.asynchronous && cheap && experiment.steps * kMostSecondsAStep < kNotLong) return {};
   const Simulation simulation = simulation_of(experiment, Doubled::none);
   const Topology topology(experiment.platform);
   const Collectives traffic(simulation, topology);
-  const double flows = experiment.steps * (fluid ? traffic.fluid_flows_a_step() : traffic.messages_a_step());
-  return {flows, {traffic.seconds_of(flows)}};
+  if (plan.asynchronous) {
+    const auto [trainers, servers] = trainers_and_servers(plan);
+    const double at_once = trainers * servers, messages = experiment.steps * 2 * at_once;  // there and back
+    const bool shared = traffic.form().shares_links;
+    return {messages,
+            {messages * (shared ? kSecondsASharedMessage : kSecondsAMessage + kSecondsAnother * at_once)}};
+  }
+  const StepCost cost = step_cost(traffic.traffic(), traffic.form());
+  return {experiment.steps * cost.messages, {experiment.steps * cost.seconds}};
 }
 
-void check_time(const Experiment& largest, const RunOptions& options) {
+void check_time(const Experiment& largest, const RunSize& size, const RunOptions& options) {
   const Seconds limit = limit_of(options.time_limit);
-  const auto [messages, needed] = detailed(largest);
+  const auto [messages, one] = detailed(largest);
+  const double simulations = size.simulations / static_cast<double>(size.points);
+  const double at_once = std::clamp<double>(options.processes, 1, simulations);
+  const Seconds needed = simulations / at_once * one;
   if (needed <= limit) return;
-  throw LimitError(
-      fmt::format("one simulation of {} workers plays {:.3g} messages by simulation.form, some {:.1f} h, "
-                  "over the limit of "
-                  "{:.3g} h: use form: automatic or fewer workers, or raise --time-limit",
-                  largest.plan.workers, messages, needed.value / 3600, limit.value / 3600));
+  const bool cheap = largest.form == Form::automatic;
+  throw LimitError(fmt::format(
+      "the largest point ({} workers) is {} simulations of {:.3g} messages each in simulation.form: {}, some "
+      "{:.1f} h with {} at once, over the limit of {:.3g} h: use {}fewer workers or steps, or raise "
+      "--time-limit",
+      largest.plan.workers, simulations, messages, form_names()[static_cast<std::size_t>(largest.form)],
+      needed.value / 3600, at_once, limit.value / 3600, cheap ? "" : "form: automatic, "));
 }
 
 }  // namespace stepcast

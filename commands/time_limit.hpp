@@ -1,19 +1,20 @@
 #pragma once
 
-#include "commands/run.hpp"
+#include "commands/limits.hpp"
 #include "core/units.hpp"
 #include "scenarios/experiment.hpp"
 
 namespace stepcast {
 
-/// What one simulation plays one by one with SimGrid's own sharing; nothing where the form is a cheap one.
+/// What one simulation plays one by one.
 struct Detailed {
-  double messages = 0;  ///< or flows of the form fluid
-  Seconds time;         ///< of the processor, roughly: each is weighed against all others that are under way
+  double messages = 0;  ///< or flows of the forms fluid and coupled
+  Seconds time;         ///< of the processor, roughly
 };
+/// Nothing where it takes ten minutes at most by any way of counting.
 Detailed detailed(const Experiment& experiment);
 
-/// Throws LimitError where one simulation of the largest point would take longer than the limit.
-void check_time(const Experiment& largest, const RunOptions& options);
+/// Throws LimitError where the simulations of the largest point would take longer than the limit.
+void check_time(const Experiment& largest, const RunSize& size, const RunOptions& options);
 
 }  // namespace stepcast

@@ -11,14 +11,6 @@
 namespace stepcast {
 namespace {
 
-constexpr double kMostSeconds = 0.5;  // to play a step message by message
-// Of a message, and for every rank: rings of 64 to 1,024 workers on one switch (docs/performance.md).
-constexpr double kSecondsAMessage = 3e-6, kSecondsARank = 10e-9;
-constexpr double kSmallLatencyShare = 0.05;
-constexpr double kUneven = 1.2;
-constexpr int kLeastSegments = 8, kMostFlows = 30'000;  // a step
-constexpr std::size_t kMostExactRoles = 64;
-
 std::string schedule_key(const Collective& collective, const AllReduceChoice& choice, const Group& group) {
   const int pieces =
       choice.algorithm == Algorithm::double_tree ? tree_pieces(choice, collective.buffer.size) : 0;
@@ -42,7 +34,8 @@ Collectives::Collectives(const Simulation& simulation, const Topology& topology)
     joint_.push_back(any);
   }
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) choose(i);
-  network_ = std::make_unique<SimNetwork>(simulation.bandwidths, resolve_form());
+  form_ = chosen_form(traffic());
+  network_ = std::make_unique<SimNetwork>(simulation.bandwidths, form_.form, form_.sharing);
   add_patterns();
   if (plan.load_data) add_loads();
   if (!plan.asynchronous && simulation.fold) add_channels();
@@ -71,11 +64,8 @@ Collectives::Chosen Collectives::candidate(const Collective& collective, const A
     known->second = planner_->add(replicated(schedule, communicator.groups()),
                                   ranks_of(communicator, 0, communicator.groups()));
   }
-  return {choice,
-          schedule,
-          planner_->uncontended(known->second, collective.buffer.size),
-          planner_->latency(known->second, collective.buffer.size),
-          {}};
+  const double seconds = planner_->uncontended(known->second, collective.buffer.size);
+  return {choice, schedule, known->second, seconds, {}};
 }
 
 void Collectives::choose(std::size_t index) {
@@ -98,110 +88,26 @@ void Collectives::choose(std::size_t index) {
   }
 }
 
-std::size_t Collectives::busy_communicators() const {
-  std::set<int> busy;
-  for (const Collective& collective : simulation_.plan->collectives) busy.insert(collective.communicator);
-  return busy.size();
-}
-
-bool Collectives::several_at_once() const {
-  if (busy_communicators() > 1 || !simulation_.plan->channels.empty()) return true;
-  for (const Communicator& one : simulation_.plan->communicators) {
-    if (one.streams > 1 && one.in_flight > 1) return true;
-  }
-  return false;
-}
-
-/// Whether the slowest edge of a round holds up others that share links with another communicator's: those
-/// take their share in bursts, which a flow at an even pace does not.
-bool Collectives::is_uneven(const Chosen& chosen, int communicator) const {
-  if (!simulation_.bandwidths.as_built()) return true;
-  const auto& phases = planner_->pattern(planned_.at(chosen.schedule.get()).at(communicator)).phases;
-  return std::ranges::any_of(phases, [](const PhaseUsage& phase) {
-    return std::ranges::any_of(phase.edges, [](const EdgesUsage& edges) {
-      return edges.any && edges.alone > kUneven * edges.fastest;
-    });
-  });
-}
-
-/// Whether the cheap form is known to be within 1 % of every message for all collectives of the run.
-bool Collectives::cheap_form_is_close(bool several) const {
-  const bool apart = busy_communicators() > 1;
-  for (std::size_t i = 0; i < chosen_.size(); ++i) {
-    const Chosen& chosen = chosen_[i];
-    if (chosen.schedule == nullptr) continue;
-    if (apart && is_uneven(chosen, simulation_.plan->collectives[i].communicator)) return false;
-    for (const Phase& phase : chosen.schedule->phases) {
-      if (phase.rounds != phase.active) return false;  // a pipeline fills and drains unlike its steady state
-      const bool everyone = static_cast<int>(phase.edges->size()) >= chosen.schedule->ranks;
-      if (several && !everyone) return false;     // edges of a tree's round do not share what others leave
-      const bool cut = phase.rounds > segments_;  // so that latencies of several rounds lie together
-      if (several && cut && chosen.latency >= kSmallLatencyShare * chosen.seconds) return false;
-    }
-  }
-  return true;
-}
-
-double Collectives::fluid_flows_a_step() const {
-  double flows = 0;
+Traffic Collectives::traffic() const {
   const Plan& plan = *simulation_.plan;
+  Traffic traffic{simulation_, {}};
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
-    if (chosen_[i].schedule == nullptr) continue;
-    const auto communicator = static_cast<std::size_t>(plan.collectives[i].communicator);
-    for (const Phase& phase : chosen_[i].schedule->phases)
-      flows += static_cast<double>(phase.edges->size()) * std::min(segments_, phase.rounds) *
-               plan.communicators[communicator].groups();
+    const Chosen& one = chosen_[i];
+    if (one.schedule == nullptr) continue;
+    const Buffer& buffer = plan.collectives[i].buffer;
+    const int communicator = plan.collectives[i].communicator;
+    traffic.collectives.push_back({one.schedule.get(), &planner_->pattern(one.planned), buffer.size,
+                                   communicator, one.seconds, planner_->latency(one.planned, buffer.size)});
+    const bool alone = plan.communicators[static_cast<std::size_t>(communicator)].groups() == 1;
+    traffic.joint = traffic.joint && (alone || joint(communicator));
   }
-  return flows;
-}
-
-double Collectives::seconds_of(double messages) const {
-  return messages * (kSecondsAMessage + kSecondsARank * static_cast<double>(placement_.endpoints.size()));
-}
-
-/// As many as a step's phases have rounds, unless that makes too many flows.
-int Collectives::segments_of_phases() const {
-  std::size_t phases = 1;
-  for (const Chosen& chosen : chosen_)
-    phases += chosen.schedule == nullptr ? 0 : chosen.schedule->phases.size();
-  return std::max(kLeastSegments, static_cast<int>(kMostFlows / phases));
-}
-
-double Collectives::messages_a_step() const {
-  double messages = 0;
-  const Plan& plan = *simulation_.plan;
-  for (std::size_t i = 0; i < chosen_.size(); ++i) {
-    if (chosen_[i].schedule == nullptr) continue;
-    const auto communicator = static_cast<std::size_t>(plan.collectives[i].communicator);
-    messages += message_count(*chosen_[i].schedule) * plan.communicators[communicator].groups();
-  }
-  return messages;
-}
-
-Form Collectives::resolve_form() {
-  const Plan& plan = *simulation_.plan;
-  const bool single_messages = plan.asynchronous || (!simulation_.fold && !plan.channels.empty());
-  const bool several = several_at_once();
-  segments_ = several ? segments_of_phases() : 1;
-  form_name_ = "message";
-  if (single_messages) {
-    shares_links_ = simulation_.form == Form::automatic && plan.collectives.empty() &&
-                    plan.roles.size() > kMostExactRoles;
-    if (shares_links_) form_name_ += ", shared";
-    return Form::message;
-  }
-  form_name_ = form_names()[static_cast<std::size_t>(simulation_.form)];
-  if (simulation_.form != Form::automatic) return simulation_.form;
-  form_name_ = "coupled";
-  if (cheap_form_is_close(several)) return Form::coupled;
-  const bool affordable = seconds_of(messages_a_step()) <= kMostSeconds;
-  form_name_ = affordable ? "message" : "coupled, roughly";
-  return affordable ? Form::message : Form::coupled;
+  return traffic;
 }
 
 void Collectives::add_patterns() {
   const Plan& plan = *simulation_.plan;
   std::map<std::pair<const Schedule*, int>, std::vector<int>> added;  // by schedule and communicator
+  std::size_t known = 0;
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     Chosen& chosen = chosen_[i];
     if (chosen.schedule == nullptr) continue;
@@ -216,6 +122,8 @@ void Collectives::add_patterns() {
       patterns.push_back(network_->add(chosen.schedule, ranks_of(communicator, group, 1)));
     }
     chosen.patterns = patterns;
+    if (!form_.seconds.empty())
+      network_->know(patterns.front(), plan.collectives[i].buffer.size, form_.seconds[known++]);
   }
 }
 

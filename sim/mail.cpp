@@ -16,7 +16,7 @@ Mail::Mail(Collectives& traffic, const Simulation& simulation, std::size_t progr
       simulation_(simulation),
       paths_(*simulation.platform, *traffic.placement().topology),
       boxes_(programs) {
-  if (!traffic.shares_links()) return;
+  if (!traffic.form().shares_links) return;
   const LinkBandwidths& bandwidths = simulation.bandwidths;
   shared_.emplace(Shared{
       {traffic.network().engine(), bandwidths.size(), [&bandwidths](int link) { return bandwidths[link]; }},

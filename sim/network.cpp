@@ -9,7 +9,7 @@ namespace stepcast {
 
 int SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
   Pattern pattern{std::move(schedule), std::move(placement), {}};
-  pattern.phases = usage_of(*pattern.schedule, pattern.placement);
+  pattern.phases = usage_of(*pattern.schedule, pattern.placement, bandwidths_);
   find_slowest(pattern.phases, bandwidths_);
   std::set<const void*> known;
   for (const Phase& phase : pattern.schedule->phases) {
@@ -42,7 +42,13 @@ double SimNetwork::latency(int index, Bytes buffer) const {
 
 void SimNetwork::start() {
   if (form_ != Form::coupled) {
-    engine_ = std::make_unique<Engine>(bandwidths_.all());
+    const bool own = sharing_ == Sharing::own;
+    engine_ = std::make_unique<Engine>(own ? std::vector<BytesPerSecond>{} : bandwidths_.all());
+    const auto bandwidth = [this](int link) { return bandwidths_[link]; };
+    if (own) links_.emplace(*engine_, bandwidths_.size(), bandwidth);
+    if (patterns_.empty()) return;
+    const Placement& any = patterns_.front().placement;
+    paths_.emplace(*any.platform, *any.topology);
     return;
   }
   std::vector<const std::vector<LinkWeight>*> uses;
@@ -71,8 +77,12 @@ const std::vector<int>& SimNetwork::phase_links(int pattern, std::size_t phase, 
 }
 
 void SimNetwork::play(int pattern, Bytes buffer, int segments, Engine::Callback done) {
+  const auto known = known_.find({pattern, buffer.value});
+  if (known != known_.end()) return engine_->at(engine_->now() + known->second, std::move(done));
   if (form_ == Form::message) {
-    play_messages(*this, pattern, buffer, std::move(done));
+    const Pattern& played = patterns_[static_cast<std::size_t>(pattern)];
+    play_messages({*engine_, *paths_, links_ ? &*links_ : nullptr},
+                  {*played.schedule, played.placement, buffer}, std::move(done));
   } else {
     play_phases(*this, {pattern, buffer, segments}, std::move(done));
   }

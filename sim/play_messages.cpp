@@ -9,11 +9,11 @@ namespace {
 /// rounds before are done; a message starts when both its ends have entered its round.
 class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
  public:
-  MessagePlay(SimNetwork& network, const Pattern& pattern, Bytes buffer, Engine::Callback done)
-      : network_(network), pattern_(pattern), buffer_(buffer), done_(std::move(done)) {
-    const auto ranks = static_cast<std::size_t>(pattern.schedule->ranks);
+  MessagePlay(const Carrier& carrier, const MessagesOf& what, Engine::Callback done)
+      : carrier_(carrier), what_(what), done_(std::move(done)) {
+    const auto ranks = static_cast<std::size_t>(what.schedule.ranks);
     ranks_.resize(ranks);
-    for (const Phase& phase : pattern.schedule->phases) {
+    for (const Phase& phase : what.schedule.phases) {
       phases_.emplace_back();
       phases_.back().ends.assign(phase.edges->size(), 0);
       phases_.back().edges_of.resize(ranks);
@@ -41,7 +41,7 @@ class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
     std::vector<std::vector<std::size_t>> edges_of;  ///< of each rank
   };
 
-  const Phase& phase(std::size_t index) const { return pattern_.schedule->phases[index]; }
+  const Phase& phase(std::size_t index) const { return what_.schedule.phases[index]; }
 
   static bool active(const Phase& phase, const Edge& edge, int round) {
     return round >= edge.delay && round < edge.delay + phase.active;
@@ -73,26 +73,24 @@ class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
     }
   }
 
+  Paths::Path path_of(const Edge& edge) {
+    const auto& endpoints = what_.placement.endpoints;
+    return carrier_.paths.between(endpoints[static_cast<std::size_t>(edge.source)],
+                                  endpoints[static_cast<std::size_t>(edge.target)]);
+  }
+
   void send(std::size_t phase_index, std::size_t e) {
     const Edge& edge = (*phase(phase_index).edges)[e];
-    const Platform& platform = *pattern_.placement.platform;
-    const auto endpoint = [&](int rank) {
-      return pattern_.placement.endpoints[static_cast<std::size_t>(rank)];
-    };
-    const bool local = platform.node_of(endpoint(edge.source)) == platform.node_of(endpoint(edge.target));
-    const double bytes = buffer_.value * phase(phase_index).unit * edge.chunks / pattern_.schedule->parts;
+    const Platform& platform = *what_.placement.platform;
+    const Paths::Path path = path_of(edge);
+    const double bytes = what_.buffer.value * phase(phase_index).unit * edge.chunks / what_.schedule.parts;
     const MessageCost& cost =
-        message_cost(local ? platform.local_message_costs : platform.message_costs, {bytes});
-    const double latency =
-        pattern_.placement.latency_factor *
-        (pattern_.placement.topology->route_latency(endpoint(edge.source), endpoint(edge.target)).value +
-         cost.overhead.value);
-    Engine& engine = network_.engine();
+        message_cost(path.local ? platform.local_message_costs : platform.message_costs, {bytes});
+    const double latency = what_.placement.latency_factor * (path.latency + cost.overhead.value);
     const Bytes size{bytes / cost.bandwidth_factor};
-    engine.at(engine.now() + latency, [self = shared_from_this(), phase_index, e, size] {
+    carrier_.engine.at(carrier_.engine.now() + latency, [self = shared_from_this(), phase_index, e, size] {
       const Edge& sent = (*self->phase(phase_index).edges)[e];
-      self->network_.engine().start_flow(self->network_.edge_links(self->pattern_, sent), size,
-                                         [self, sent] { self->arrive(sent); });
+      self->carrier_.start_flow(self->path_of(sent).links, size, [self, sent] { self->arrive(sent); });
     });
   }
 
@@ -104,12 +102,11 @@ class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
   }
 
   void finish_rank() {
-    if (--unfinished_ == 0) network_.engine().at(network_.engine().now(), std::move(done_));
+    if (--unfinished_ == 0) carrier_.engine.at(carrier_.engine.now(), std::move(done_));
   }
 
-  SimNetwork& network_;
-  const Pattern& pattern_;
-  Bytes buffer_;
+  Carrier carrier_;
+  MessagesOf what_;
   Engine::Callback done_;
   std::vector<Rank> ranks_;
   std::vector<PhaseState> phases_;
@@ -118,8 +115,13 @@ class MessagePlay : public std::enable_shared_from_this<MessagePlay> {
 
 }  // namespace
 
-void play_messages(SimNetwork& network, int pattern, Bytes buffer, Engine::Callback done) {
-  std::make_shared<MessagePlay>(network, network.pattern(pattern), buffer, std::move(done))->start();
+void Carrier::start_flow(std::span<const int> over, Bytes size, Engine::Callback&& done) const {
+  if (links != nullptr) return links->start_flow(over, size, std::move(done));
+  engine.start_flow({over.begin(), over.end()}, size, std::move(done));
+}
+
+void play_messages(const Carrier& carrier, const MessagesOf& what, Engine::Callback done) {
+  std::make_shared<MessagePlay>(carrier, what, std::move(done))->start();
 }
 
 }  // namespace stepcast

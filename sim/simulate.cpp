@@ -48,7 +48,7 @@ void add_queues(SimWorld& world) {
       options.streams = communicator.streams;
       options.in_flight = communicator.in_flight;
       options.pattern = [&world, group](int index) { return world.traffic.pattern(index, group); };
-      options.segments = world.traffic.segments();
+      options.segments = world.traffic.form().segments;
       options.name = "collective";
       options.first_track = track;
       world.queues[{number, group}] =
@@ -155,10 +155,10 @@ SimulationResult simulate(const Simulation& simulation) {
   result.steps = plan.asynchronous ? std::vector<StepSeconds>{book.steady_state()} : book.steps();
   result.records = std::move(world.records);
   result.seconds = engine.now();
-  result.form = traffic.form_name();
+  result.form = traffic.form().name;
   result.algorithms = traffic.algorithm_names();
   result.events = engine.events();
-  result.flows = engine.flows() + mail.shared_flows();
+  result.flows = traffic.network().flows() + mail.shared_flows();
   result.routes = traffic.routes();
   result.clock_moves = world.clock_moves;
   return result;

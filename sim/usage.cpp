@@ -37,8 +37,21 @@ class LinkSums {
   std::vector<int> touched_;
 };
 
+/// Takes note of one edge. @param alone  seconds a byte of a chunk with the network to itself
+void take_edge(EdgesUsage& edges, double latency, double alone) {
+  if (latency > edges.latency || !edges.any) edges.alone_of_longest = 0;
+  if (alone > edges.alone || !edges.any) edges.latency_of_slowest = 0;
+  edges.any = true;
+  edges.alone = std::max(edges.alone, alone);
+  edges.fastest = std::min(edges.fastest, alone);
+  edges.latency = std::max(edges.latency, latency);
+  edges.least_latency = std::min(edges.least_latency, latency);
+  if (latency == edges.latency) edges.alone_of_longest = std::max(edges.alone_of_longest, alone);
+  if (alone == edges.alone) edges.latency_of_slowest = std::max(edges.latency_of_slowest, latency);
+}
+
 PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Placement& placement,
-                       std::array<LinkSums, 2>& sums) {
+                       const LinkBandwidths& bandwidths, std::array<LinkSums, 2>& sums) {
   PhaseUsage usage;
   usage.rounds = phase.rounds;
   usage.active = phase.active;
@@ -52,15 +65,11 @@ PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Place
                               placement.endpoints[static_cast<std::size_t>(edge.target)], route);
     double latency = 0, alone = 0;
     for (const int id : route) {
-      const Link& link = placement.topology->link(id);
       sums[static_cast<std::size_t>(kind)].add(id, edge.chunks);
-      latency += link.latency.value;
-      alone = std::max(alone, edge.chunks / link.bandwidth.value);
+      latency += placement.topology->link(id).latency.value;
+      alone = std::max(alone, edge.chunks / bandwidths[id].value);
     }
-    edges.alone = std::max(edges.alone, alone);
-    edges.fastest = std::min(edges.fastest, alone);
-    edges.any = true;
-    edges.latency = std::max(edges.latency, latency);
+    take_edge(edges, latency, alone);
     int& most = largest[static_cast<std::size_t>(kind)];
     most = std::max(most, edge.chunks);
   }
@@ -69,6 +78,7 @@ PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Place
     edges.links = sums[kind].take(std::max(largest[kind], 1));
     edges.alone /= std::max(largest[kind], 1);
     edges.fastest /= std::max(largest[kind], 1);
+    edges.alone_of_longest /= std::max(largest[kind], 1);
     edges.share = static_cast<double>(phase.unit) * largest[kind] / schedule.parts;
   }
   return usage;
@@ -76,7 +86,8 @@ PhaseUsage phase_usage(const Schedule& schedule, const Phase& phase, const Place
 
 }  // namespace
 
-std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& placement) {
+std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& placement,
+                                 const LinkBandwidths& bandwidths) {
   std::array<LinkSums, 2> sums{LinkSums(placement.topology->link_count()),
                                LinkSums(placement.topology->link_count())};
   std::vector<PhaseUsage> usages;
@@ -84,7 +95,7 @@ std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& plac
   for (const Phase& phase : schedule.phases) {
     const auto [found, is_new] = known.try_emplace(phase.edges.get(), usages.size());
     if (is_new) {
-      usages.push_back(phase_usage(schedule, phase, placement, sums));
+      usages.push_back(phase_usage(schedule, phase, placement, bandwidths, sums));
     } else {
       PhaseUsage same = usages[found->second];
       same.rounds = phase.rounds;
@@ -103,6 +114,7 @@ PhaseCost phase_cost(const PhaseUsage& usage, EdgeKind kind, const Placement& pl
       message_cost(kind == EdgeKind::inside ? platform.local_message_costs : platform.message_costs, {bytes});
   const double round = bytes / row.bandwidth_factor;
   PhaseCost cost;
+  cost.overhead = placement.latency_factor * row.overhead.value;
   cost.latency = usage.rounds * (placement.latency_factor * (edges.latency + row.overhead.value));
   cost.fixed = cost.latency + (usage.rounds - usage.active) * round * edges.alone;
   cost.bytes = usage.active * round;

@@ -34,6 +34,9 @@ struct EdgesUsage {
   double fastest = INFINITY;      ///< the same of the fastest edge
   double slowest = 0;             ///< most loaded link, by `find_slowest` [the same]
   double latency = 0;             ///< largest of a route [s]
+  double least_latency = INFINITY;
+  double alone_of_longest = 0;    ///< `alone` of the edges of the largest latency
+  double latency_of_slowest = 0;  ///< of the edges that are slowest alone
 };
 
 enum class EdgeKind { inside, between };
@@ -56,7 +59,8 @@ struct PhaseUsage {
   const EdgesUsage& of(EdgeKind kind) const { return edges[static_cast<std::size_t>(kind)]; }
 };
 
-std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& placement);
+std::vector<PhaseUsage> usage_of(const Schedule& schedule, const Placement& placement,
+                                 const LinkBandwidths& bandwidths);
 void find_slowest(std::vector<PhaseUsage>& usage, const LinkBandwidths& bandwidths);
 
 /// What the edges of one kind cost, message costs included.
@@ -64,8 +68,9 @@ struct PhaseCost {
   /// Beside the contended transfers: the latency of every round, and the rounds in which a pipeline fills and
   /// drains, when few edges are at work and each has its links to itself [s].
   double fixed = 0;
-  double latency = 0;  ///< of all rounds, part of `fixed` [s]
-  double bytes = 0;    ///< of the largest edge in all rounds, over the share of bandwidth that they reach
+  double latency = 0;   ///< of all rounds, part of `fixed` [s]
+  double bytes = 0;     ///< of the largest edge in all rounds, over the share of bandwidth that they reach
+  double overhead = 0;  ///< of one message [s]
 };
 PhaseCost phase_cost(const PhaseUsage& usage, EdgeKind kind, const Placement& placement, Bytes buffer);
 

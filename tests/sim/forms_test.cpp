@@ -98,7 +98,7 @@ TEST_CASE("collectives of two communicators are not coupled where links differ",
     std::vector<int> route;
     topology.route(15, 0, route);
     if (last_link < 1) run.simulation.bandwidths.multiply(route.front(), last_link);
-    return Collectives(run.simulation, topology).form_name();
+    return Collectives(run.simulation, topology).form().name;
   };
   CHECK(form_of(1) == "coupled");
   CHECK(form_of(0.4) == "message");

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/network.hpp"
+#include "sim/simulate.hpp"
+
+namespace stepcast {
+
+/// What a run's collectives are, as far as the choice of their form goes.
+struct Traffic {
+  struct One {
+    const Schedule* schedule;  ///< of one group
+    const Pattern* pattern;    ///< of all groups of its communicator
+    Bytes buffer;
+    int communicator;
+    double seconds, latency;  ///< alone on the network in the form coupled, and the latencies in it
+  };
+
+  const Simulation& simulation;
+  std::vector<One> collectives;  ///< those that send anything
+  bool joint = true;             ///< all groups of a communicator play as one
+
+  int groups(const One& one) const {
+    return simulation.plan->communicators[static_cast<std::size_t>(one.communicator)].groups();
+  }
+};
+
+struct ChosenForm {
+  Form form = Form::message;
+  SimNetwork::Sharing sharing = SimNetwork::Sharing::simgrid;
+  bool shares_links = false;    ///< single messages go over FairLinks
+  int segments = 1;             ///< to cut phases into
+  std::string name;             ///< in results
+  std::vector<double> seconds;  ///< of each collective of the traffic, where all are known
+};
+
+/// Rule for `form: automatic`: the cheapest form that is known to be within 1 % of every message.
+/// Collectives that never meet: "coupled", where rounds go in lock step or bounds leave no room for 1 %; else
+/// "message, sampled", each different collective once, alone, by few of its rounds; and where that takes more
+/// than some 50 ms "coupled", if all ranks are at work in every round. Collectives that meet:
+/// "coupled", round by round, where edges of all ranks are at work in every round, and of one speed. All else
+/// message by message where a step of that takes half a second at most, and by the form "coupled, roughly"
+/// where it takes more. Where rounds make more than 30,000 flows a step, phases are cut into fewer segments,
+/// 8 at least, and are close only if latencies take less than 5 % of their time. Asynchronous plans, and
+/// messages between single workers, are played message by message; those of asynchronous plans of more than
+/// 64 roles without collectives over FairLinks, as "message, shared".
+ChosenForm chosen_form(const Traffic& traffic);
+
+/// What the collectives of a step take in a form.
+struct StepCost {
+  double messages = 0;  ///< or flows
+  double seconds = 0;   ///< of the processor, about
+};
+StepCost step_cost(const Traffic& traffic, const ChosenForm& form);
+
+}  // namespace stepcast
