@@ -69,7 +69,8 @@ void check_time(const Experiment& largest, const RunSize& size, const RunOptions
   if (needed <= limit) return;
   const bool cheap = largest.form == Form::automatic;
   throw LimitError(fmt::format(
-      "the largest point ({} workers) is {} simulations of {:.3g} messages each in simulation.form: {}, some "
+      "the largest point ({} workers) is {} simulations of {:.3g} messages or flows each in simulation.form: "
+      "{}, some "
       "{:.1f} h with {} at once, over the limit of {:.3g} h: use {}fewer workers or steps, or raise "
       "--time-limit",
       largest.plan.workers, simulations, messages, form_names()[static_cast<std::size_t>(largest.form)],

@@ -1,5 +1,6 @@
 #include "commands/limits.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -64,33 +65,76 @@ TEST_CASE("a run may take 80 % of the machine's memory where nothing else is sai
   CHECK_THROWS_AS(check_limits(size_of(0.81 * memory), options), LimitError);
 }
 
-TEST_CASE("a form that plays every message is refused where it would take hours", "[commands]") {
-  const auto step_of = [](int workers, const char* form) {
-    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases/s.yaml";
-    const Scenario scenario = read_scenario(file, {});
-    Library library;
-    return build_experiment(scenario.document,
-                            {parse_assignment("workers=" + std::to_string(workers)),
-                             parse_assignment("simulation.form=" + std::string(form))},
-                            library);
-  };
+namespace {
+
+/// A case of bench/ with one value of the sweep.
+Experiment benchmark(const std::string& name, int workers, const std::vector<std::string>& settings) {
+  const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/bench/cases/" + name + ".yaml";
+  const Scenario scenario = read_scenario(file, {});
+  std::vector<Assignment> values{parse_assignment("workers=" + std::to_string(workers))};
+  for (const std::string& setting : settings) values.push_back(parse_assignment(setting));
+  Library library;
+  return build_experiment(scenario.document, values, library);
+}
+
+RunSize four_simulations() {
+  RunSize size;
+  size.points = 1;
+  size.simulations = 4;
+  return size;
+}
+
+void check_refused(const Experiment& experiment, bool refused) {
   RunOptions options;
-  CHECK(detailed(step_of(16, "automatic")).messages == 0);
-  const Experiment small = step_of(16, "message");
+  options.processes = 2;
+  CAPTURE(detailed(experiment).messages, detailed(experiment).time.value);
+  if (refused) {
+    CHECK_THROWS_AS(check_time(experiment, four_simulations(), options), LimitError);
+  } else {
+    CHECK_NOTHROW(check_time(experiment, four_simulations(), options));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("whatever the form, a run that would take hours is refused", "[commands]") {
+  const auto steps = [](const char* workers) { return std::string("simulation.steps=") + workers; };
+  check_refused(benchmark("s", 131072, {}), false);
+  check_refused(benchmark("s", 131072, {"simulation.form=coupled"}), false);
+  check_refused(benchmark("s", 131072, {"simulation.form=fluid"}), true);
+  check_refused(benchmark("s", 16384, {"simulation.form=message"}), true);
+  check_refused(benchmark("s", 1024, {"simulation.form=fluid"}), false);
+  check_refused(benchmark("s", 64, {"simulation.form=message"}), false);
+  check_refused(benchmark("p", 4096, {}), false);
+  check_refused(benchmark("p", 1024, {steps("1000")}), false);
+  check_refused(benchmark("p", 1024, {steps("100000")}), true);  // 3.3 thousand million messages
+  check_refused(benchmark("p", 4096, {"simulation.form=message"}), true);
+  check_refused(benchmark("p", 64, {"simulation.form=message"}), false);
+}
+
+TEST_CASE("a run that is refused for its time says how long, and what to do", "[commands]") {
+  RunOptions options;
+  options.processes = 2;
+  CHECK_THROWS_WITH(
+      check_time(benchmark("s", 131072, {"simulation.form=fluid"}), four_simulations(), options),
+      "the largest point (131072 workers) is 4 simulations of 2.36e+06 messages or flows each in "
+      "simulation.form: fluid, some 1.7 h with 2 at once, over the limit of 1 h: use form: automatic, fewer "
+      "workers or steps, or raise --time-limit");
+  const Experiment small = benchmark("s", 16, {"simulation.form=message"});
   const auto buckets = static_cast<double>(small.plan.collectives.size());
   CHECK(detailed(small).messages == buckets * 2 * 16 * 15);  // a ring's
-  CHECK_NOTHROW(check_time(small, options));
-  CHECK_NOTHROW(check_time(step_of(16384, "automatic"), options));
-  const Experiment large = step_of(16384, "message");
-  CHECK_THROWS_AS(check_time(large, options), LimitError);
-  CHECK_NOTHROW(check_time(step_of(1024, "fluid"), options));
-  options.time_limit = "10 min";
-  CHECK_THROWS_AS(check_time(step_of(131072, "fluid"), options), LimitError);
-  options.time_limit = "100000 h";
-  CHECK_NOTHROW(check_time(large, options));
+  const Experiment large = benchmark("s", 16384, {"simulation.form=message"});
+  options.time_limit = "1000000 h";
+  CHECK_NOTHROW(check_time(large, four_simulations(), options));
+  options.processes = 4;
+  const Seconds one = detailed(large).time;
+  options.time_limit = fmt::format("{} s", 1.01 * one.value);
+  CHECK_NOTHROW(check_time(large, four_simulations(), options));  // all four at once
+  options.time_limit = fmt::format("{} s", 0.99 * one.value);
+  CHECK_THROWS_AS(check_time(large, four_simulations(), options), LimitError);
   for (const char* text : {"1", "-1 h", "0 s", "4 MB", "long"}) {
     options.time_limit = text;
-    CHECK_THROWS_WITH(check_time(small, options),
+    CHECK_THROWS_WITH(check_time(small, four_simulations(), options),
                       std::string("--time-limit: expected a time such as \"2 h\", got \"") + text + "\"");
   }
 }
