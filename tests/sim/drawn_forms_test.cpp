@@ -98,7 +98,3 @@ TEST_CASE("the picked form is within 1 % of every message: drawn cases 120 to 17
 TEST_CASE("the picked form is within 1 % of every message: drawn cases 180 to 239", "[sim]") {
   compare(180, 240);
 }
-
-TEST_CASE("the picked form is within 1 % of every message: drawn cases 240 to 1199", "[.]") {
-  compare(240, 1200);
-}
