@@ -1,154 +1,19 @@
 #include <fmt/format.h>
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
 #include <fstream>
-#include <map>
 #include <sstream>
 
 #include "core/error.hpp"
 #include "core/utf8.hpp"
 #include "core/yaml.hpp"
+#include "core/yaml_tree.hpp"
 
 namespace stepcast {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
-constexpr std::size_t kMaxScalarBytes = 64 << 10;
-constexpr std::size_t kMaxNodes = 200'000;
-constexpr std::size_t kMaxDepth = 64;
-
-std::size_t count_nodes(const YamlNode& node) {
-  std::size_t count = 1;
-  for (const YamlNode& item : node.items) count += count_nodes(item);
-  for (const auto& [key, value] : node.entries) count += 1 + count_nodes(value);
-  return count;
-}
-
-/// Builds the tree from yaml-cpp's events and refuses what its own loader lets through: cycles, alias bombs,
-/// duplicate and merge keys, tags, deep nesting, long scalars (docs/input.md).
-class TreeBuilder : public YAML::EventHandler {
- public:
-  explicit TreeBuilder(std::shared_ptr<const std::string> file) : file_(std::move(file)) {}
-
-  YamlNode root;
-
-  void OnDocumentStart(const YAML::Mark&) override {}
-  void OnDocumentEnd() override {}
-
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    add(make(YamlNode::Kind::nothing, mark), anchor);
-  }
-
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) refuse(mark, "alias to a mapping or list that contains it");
-    nodes_ += count_nodes(found->second);
-    check_count(mark);
-    YamlNode copy = found->second;
-    copy.place = place(mark);
-    add(std::move(copy), 0);
-  }
-
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& value) override {
-    if (value.size() > kMaxScalarBytes) refuse(mark, "text longer than 64 KiB");
-    check_tag(mark, tag);
-    YamlNode node = make(YamlNode::Kind::scalar, mark);
-    node.text = value;
-    node.quoted = tag == "!";
-    add(std::move(node), anchor);
-  }
-
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    open(YamlNode::Kind::sequence, mark, tag, anchor);
-  }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    open(YamlNode::Kind::mapping, mark, tag, anchor);
-  }
-  void OnSequenceEnd() override { close(); }
-  void OnMapEnd() override { close(); }
-
- private:
-  struct Open {
-    YamlNode node;
-    YAML::anchor_t anchor;
-    std::optional<YamlNode> key;
-  };
-
-  Place place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
-
-  [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& why) const { refuse(place(mark), why); }
-  [[noreturn]] static void refuse(const Place& where, const std::string& why) {
-    throw InputError(fmt::format("{}: {}", to_string(where), why));
-  }
-
-  void check_tag(const YAML::Mark& mark, const std::string& tag) const {
-    if (!tag.empty() && tag != "?" && tag != "!")
-      refuse(mark, "tags are not used here: remove \"" + printable(tag) + "\"");
-  }
-
-  void check_count(const YAML::Mark& mark) const {
-    if (nodes_ > kMaxNodes) refuse(mark, "more than 200000 values after expanding aliases");
-  }
-
-  YamlNode make(YamlNode::Kind kind, const YAML::Mark& mark) {
-    ++nodes_;
-    check_count(mark);
-    YamlNode node;
-    node.kind = kind;
-    node.place = place(mark);
-    return node;
-  }
-
-  void open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-    if (open_.size() >= kMaxDepth) refuse(mark, "nested deeper than 64 levels");
-    check_tag(mark, tag);
-    if (!open_.empty() && awaits_key(open_.back())) refuse(mark, "a key must be plain text");
-    open_.push_back({make(kind, mark), anchor, std::nullopt});
-  }
-
-  void close() {
-    Open done = std::move(open_.back());
-    open_.pop_back();
-    add(std::move(done.node), done.anchor);
-  }
-
-  static bool awaits_key(const Open& parent) {
-    return parent.node.kind == YamlNode::Kind::mapping && !parent.key;
-  }
-
-  void add(YamlNode node, YAML::anchor_t anchor) {
-    if (anchor != 0) anchors_[anchor] = node;
-    if (open_.empty()) {
-      root = std::move(node);
-    } else if (Open& parent = open_.back(); parent.node.kind == YamlNode::Kind::sequence) {
-      parent.node.items.push_back(std::move(node));
-    } else if (awaits_key(parent)) {
-      set_key(parent, std::move(node));
-    } else {
-      // yaml-cpp marks an empty value at the next token, often a line further down.
-      if (node.kind == YamlNode::Kind::nothing) node.place = parent.key->place;
-      parent.node.entries.emplace_back(std::move(*parent.key), std::move(node));
-      parent.key.reset();
-    }
-  }
-
-  static void set_key(Open& parent, YamlNode key) {
-    if (key.kind != YamlNode::Kind::scalar) refuse(key.place, "a key must be plain text");
-    if (key.text == "<<") refuse(key.place, "merge keys (<<) are not supported: write the keys out");
-    if (parent.node.find(key.text) != nullptr) refuse(key.place, printable(key.text) + ": given twice");
-    parent.key = std::move(key);
-  }
-
-  std::shared_ptr<const std::string> file_;
-  std::vector<Open> open_;
-  std::map<YAML::anchor_t, YamlNode> anchors_;
-  std::size_t nodes_ = 0;
-};
 
 void check_bytes(std::string_view text, const Place& place) {
   if (text.size() > kMaxFileBytes) {

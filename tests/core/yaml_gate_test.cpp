@@ -69,6 +69,22 @@ TEST_CASE("the gate limits nodes after expansion, depth, scalar and file size", 
   CHECK(refusal(std::string(5000, '[')) != "accepted");
 }
 
+TEST_CASE("a key is found to be given twice in the largest of mappings", "[core][errors]") {
+  std::string text;
+  for (int i = 0; i < 90'000; ++i) text += "k" + std::to_string(i) + ":\n";
+  CHECK(refusal(text) == "accepted");
+  CHECK(refusal(text + "k7:\n") == "f.yaml:90001:1: k7: given twice");
+}
+
+TEST_CASE("anchors inside anchors are counted as often as they are kept", "[core][errors]") {
+  std::string text, values;
+  for (int i = 0; i < 5000; ++i) values += "x, ";
+  for (int level = 0; level < 60; ++level) text += "&a" + std::to_string(level) + " [";
+  CHECK(
+      refusal(text + values + std::string(60, ']')).find("more than 200000 values after expanding aliases") !=
+      std::string::npos);
+}
+
 TEST_CASE("aliases are expanded and empty values stand at their key", "[core]") {
   const YamlNode root = parse_yaml("a: &x {k: 1}\nb: *x\nc:\nd: 2\n", "f.yaml");
   REQUIRE(root.find("b") != nullptr);

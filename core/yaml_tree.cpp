@@ -1,0 +1,125 @@
+#include "core/yaml_tree.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/utf8.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kMaxScalarBytes = 64 << 10;
+constexpr std::size_t kMaxNodes = 200'000;
+constexpr std::size_t kMaxDepth = 64;
+
+std::size_t count_nodes(const YamlNode& node) {
+  std::size_t count = 1;
+  for (const YamlNode& item : node.items) count += count_nodes(item);
+  for (const auto& [key, value] : node.entries) count += 1 + count_nodes(value);
+  return count;
+}
+
+[[noreturn]] void refuse(const Place& where, const std::string& why) {
+  throw InputError(fmt::format("{}: {}", to_string(where), why));
+}
+
+}  // namespace
+
+void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  add(make(YamlNode::Kind::nothing, mark), anchor);
+}
+
+void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  const auto found = anchors_.find(anchor);
+  if (found == anchors_.end()) refuse(place(mark), "alias to a mapping or list that contains it");
+  nodes_ += count_nodes(found->second);
+  check_count(place(mark));
+  YamlNode copy = found->second;
+  copy.place = place(mark);
+  add(std::move(copy), 0);
+}
+
+void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                           const std::string& value) {
+  if (value.size() > kMaxScalarBytes) refuse(place(mark), "text longer than 64 KiB");
+  check_tag(mark, tag);
+  YamlNode node = make(YamlNode::Kind::scalar, mark);
+  node.text = value;
+  node.quoted = tag == "!";
+  add(std::move(node), anchor);
+}
+
+void TreeBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                                  YAML::EmitterStyle::value) {
+  open(YamlNode::Kind::sequence, mark, tag, anchor);
+}
+
+void TreeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                             YAML::EmitterStyle::value) {
+  open(YamlNode::Kind::mapping, mark, tag, anchor);
+}
+
+void TreeBuilder::check_tag(const YAML::Mark& mark, const std::string& tag) const {
+  if (!tag.empty() && tag != "?" && tag != "!")
+    refuse(place(mark), "tags are not used here: remove \"" + printable(tag) + "\"");
+}
+
+void TreeBuilder::check_count(const Place& where) const {
+  if (nodes_ > kMaxNodes) refuse(where, "more than 200000 values after expanding aliases");
+}
+
+YamlNode TreeBuilder::make(YamlNode::Kind kind, const YAML::Mark& mark) {
+  ++nodes_;
+  check_count(place(mark));
+  YamlNode node;
+  node.kind = kind;
+  node.place = place(mark);
+  return node;
+}
+
+void TreeBuilder::open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag,
+                       YAML::anchor_t anchor) {
+  if (open_.size() >= kMaxDepth) refuse(place(mark), "nested deeper than 64 levels");
+  check_tag(mark, tag);
+  if (!open_.empty() && awaits_key(open_.back())) refuse(place(mark), "a key must be plain text");
+  open_.push_back({make(kind, mark), anchor, std::nullopt, {}});
+}
+
+void TreeBuilder::close() {
+  Open done = std::move(open_.back());
+  open_.pop_back();
+  add(std::move(done.node), done.anchor);
+}
+
+bool TreeBuilder::awaits_key(const Open& parent) {
+  return parent.node.kind == YamlNode::Kind::mapping && !parent.key;
+}
+
+void TreeBuilder::add(YamlNode node, YAML::anchor_t anchor) {
+  if (anchor != 0) {
+    nodes_ += count_nodes(node);  // nested anchors each keep a copy of what they share
+    check_count(node.place);
+    anchors_[anchor] = node;
+  }
+  if (open_.empty()) {
+    root = std::move(node);
+  } else if (Open& parent = open_.back(); parent.node.kind == YamlNode::Kind::sequence) {
+    parent.node.items.push_back(std::move(node));
+  } else if (awaits_key(parent)) {
+    set_key(parent, std::move(node));
+  } else {
+    // yaml-cpp marks an empty value at the next token, often a line further down.
+    if (node.kind == YamlNode::Kind::nothing) node.place = parent.key->place;
+    parent.node.entries.emplace_back(std::move(*parent.key), std::move(node));
+    parent.key.reset();
+  }
+}
+
+void TreeBuilder::set_key(Open& parent, YamlNode key) {
+  if (key.kind != YamlNode::Kind::scalar) refuse(key.place, "a key must be plain text");
+  if (key.text == "<<") refuse(key.place, "merge keys (<<) are not supported: write the keys out");
+  if (!parent.known_keys.insert(key.text).second) refuse(key.place, printable(key.text) + ": given twice");
+  parent.key = std::move(key);
+}
+
+}  // namespace stepcast
