@@ -39,10 +39,13 @@ class Records : public Dataset {
     return bytes;
   }
   [[noreturn]] void no_class(std::int64_t sample, double label, std::int64_t classes) const {
-    const auto file =
-        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), sample) - ends_.begin());
-    throw InputError(fmt::format("{}: label of sample {} is {}, the network has {} classes",
-                                 files_[file].name(), sample, label, classes));
+    throw InputError(fmt::format("{}: label of sample {} is {}, the network has {} classes", file_of(sample),
+                                 sample, label, classes));
+  }
+  const std::string& file_of(std::int64_t sample) const {
+    return files_[static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), sample) -
+                                           ends_.begin())]
+        .name();
   }
 
  private:
@@ -79,6 +82,8 @@ class RawFloats : public Records {
     const std::vector<unsigned char> bytes = record(sample);
     std::memcpy(input.data(), bytes.data(), input.size_bytes());
     std::memcpy(targets.data(), bytes.data() + input.size_bytes(), targets.size_bytes());
+    check_finite(sample, input);
+    check_finite(sample, targets);
     if (classes_ == 0) return;
     for (const float label : targets) {
       const bool is_class = label >= 0 && label < static_cast<float>(classes_) && label == std::floor(label);
@@ -87,6 +92,12 @@ class RawFloats : public Records {
   }
 
  private:
+  void check_finite(std::int64_t sample, std::span<const float> numbers) const {
+    if (std::all_of(numbers.begin(), numbers.end(), [](float number) { return std::isfinite(number); }))
+      return;
+    throw InputError(fmt::format("{}: sample {} has a number that is not finite", file_of(sample), sample));
+  }
+
   std::int64_t classes_;
 };
 

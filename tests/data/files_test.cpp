@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -149,6 +150,11 @@ TEST_CASE("raw files hold inputs and targets as floats", "[data]") {
   const auto classes = make_data(options, {{2}, {1}, 2}).train;
   CHECK_THROWS_WITH(classes->read(0, input, target),
                     folder.name("raw") + ": label of sample 0 is 0.5, the network has 2 classes");
+  options.train = {folder.file("nan", floats({1, 2, 3, std::nanf(""), 5, 6}))};
+  const auto broken = make_data(options, numbers).train;
+  broken->read(0, input, target);
+  CHECK_THROWS_WITH(broken->read(1, input, target),
+                    folder.name("nan") + ": sample 1 has a number that is not finite");
 }
 
 }  // namespace stepcast
