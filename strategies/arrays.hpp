@@ -3,10 +3,11 @@
 #include <functional>
 #include <span>
 
-#include "strategies/compressed_gradient.hpp"
 #include "strategies/message.hpp"
 
 namespace stepcast {
+
+class CompressedGradient;
 
 /// The arrays of one worker or server in a world that has memory: float32, as they lie there, padding
 /// included. When a run begins, `center` and `model` are equal to the parameters, all others are zeros.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strategies/compressed_gradient.hpp"
+
 namespace stepcast {
 namespace {
 

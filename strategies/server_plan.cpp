@@ -3,6 +3,7 @@
 #include "models/shard.hpp"
 #include "strategies/arithmetic/downpour.hpp"
 #include "strategies/communicator.hpp"
+#include "strategies/compressed_gradient.hpp"
 #include "strategies/replica_step.hpp"
 #include "strategies/server_figures.hpp"
 #include "strategies/server_places.hpp"

@@ -2,6 +2,7 @@
 
 #include "strategies/buckets.hpp"
 #include "strategies/communicator.hpp"
+#include "strategies/compressed_gradient.hpp"
 #include "strategies/host_swap.hpp"
 #include "strategies/synchronous.hpp"
 

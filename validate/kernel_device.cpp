@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "kernels/stopwatch.hpp"
+#include "strategies/compressed_gradient.hpp"
 #include "validate/checkpoint.hpp"
 #include "validate/network_passes.hpp"
 #include "validate/rank_device.hpp"
