@@ -107,6 +107,8 @@ void check_writable(const fs::path& folder) {
 std::string read_file(const fs::path& file) {
   std::error_code error;
   const bool folder = fs::is_directory(file, error);
+  if (fs::is_character_file(file, error))  // /dev/zero never ends
+    throw InputError(fmt::format("{}: cannot read: is a device, not a file", file.string()));
   std::ifstream in(file, std::ios::binary);
   if (folder || !in) {
     throw InputError(fmt::format("{}: cannot read: {}", file.string(), reason(folder ? EISDIR : errno)));

@@ -23,6 +23,15 @@ void Row::set(std::string_view column, Cell value) {
   cells.emplace_back(std::string(column), std::move(value));
 }
 
+Row with_first(std::string_view column, Cell value, const Row& row) {
+  Row longer;
+  longer.set(column, std::move(value));
+  for (const auto& [name, cell] : row.cells) {
+    if (name != column) longer.cells.emplace_back(name, cell);
+  }
+  return longer;
+}
+
 const Cell& Row::at(std::string_view column) const {
   static const Cell nothing;
   for (const auto& [name, cell] : cells) {

@@ -24,6 +24,9 @@ struct Row {
   std::string text(std::string_view column) const;              ///< as results.csv shows it, unquoted
 };
 
+/// The row with `column` in front; a value that it has there already gives way.
+Row with_first(std::string_view column, Cell value, const Row& row);
+
 /// The rows of one or several scenarios. A row without a `scenario` cell belongs to `scenario`.
 struct Results {
   std::string scenario = {};

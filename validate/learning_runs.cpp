@@ -35,11 +35,9 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   real.step_ended = [&learner](double seconds) { learner.step_ended(seconds); };
   run_program(real, ++world.runs);
   if (rank == 0) {
-    for (Row& row : learner.rows()) {
-      Row named;
-      named.set("point", point.name);
-      for (auto& [column, cell] : row.cells) named.set(column, std::move(cell));
-      append_line(run.folder / "learning.jsonl", to_json_line({validation.scenario.name, {}}, named));
+    for (const Row& row : learner.rows()) {
+      append_line(run.folder / "learning.jsonl",
+                  to_json_line({validation.scenario.name, {}}, with_first("point", point.name, row)));
     }
     save_checkpoint(run.folder / fmt::format("point-{}.parameters", index + 1), experiment.model,
                     learner.last());

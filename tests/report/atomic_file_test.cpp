@@ -98,4 +98,5 @@ TEST_CASE("read_file names the file and the reason", "[report][errors]") {
   CHECK_THROWS_WITH(read_file(folder.path() / "x"),
                     (folder.path() / "x").string() + ": cannot read: No such file or directory");
   CHECK_THROWS_WITH(read_file(folder.path()), folder.path().string() + ": cannot read: Is a directory");
+  CHECK_THROWS_WITH(read_file("/dev/zero"), "/dev/zero: cannot read: is a device, not a file");
 }

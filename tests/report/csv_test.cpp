@@ -99,3 +99,15 @@ TEST_CASE("read_csv says where and what it expected", "[report][errors]") {
                     "x.csv:2:1: expected a comma or the end of the line after a quoted field");
   CHECK_THROWS_AS(read_csv("", "x.csv"), InputError);
 }
+
+TEST_CASE("a column put in front keeps the others in their order, and replaces its own", "[report]") {
+  Row row;
+  row.set("b", 1.5);
+  row.set("point", std::string("old"));
+  row.set("c", true);
+  const Row longer = with_first("point", std::string("new"), row);
+  REQUIRE(longer.cells.size() == 3);
+  CHECK(longer.cells[0] == std::pair<std::string, Cell>("point", std::string("new")));
+  CHECK(longer.cells[1].first == "b");
+  CHECK(longer.cells[2] == std::pair<std::string, Cell>("c", true));
+}
