@@ -62,8 +62,8 @@ int main(int argc, char** argv) {
   } catch (const stepcast::LimitError& error) {
     return complain(error, over_limit);
   } catch (const stepcast::Interrupted& error) {
-    fmt::print(stderr, "\nstepcast: interrupted; go on with --resume\n");
-    return partial;
+    fmt::print(stderr, "\n");  // a line of progress may stand there
+    return complain(error, partial);
   } catch (const stepcast::RankLost& error) {
     return complain(error, partial);
   } catch (const std::exception& error) {

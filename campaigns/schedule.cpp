@@ -48,7 +48,7 @@ class CampaignRun {
   CampaignTimes run() {
     for (int point = 0; point < campaign_.points; ++point) evaluate(point);
     times_.makespan = {end_};
-    times_.devices = campaign_devices(campaign_);
+    times_.devices = static_cast<int>(campaign_devices(campaign_));
     for (; !free_.empty(); free_.pop()) times_.idle_tail += group_devices() * (end_ - free_.top().first);
     times_.idle_driver = driver_devices(campaign_) * end_;
     if (end_ > 0) times_.optimizer_busy = proposing_ / campaign_.optimizers / end_;
@@ -130,8 +130,9 @@ class CampaignRun {
 
 }  // namespace
 
-int campaign_devices(const Campaign& campaign) {
-  return driver_devices(campaign) + campaign.groups * campaign.folds_at_once * campaign.training_devices;
+std::int64_t campaign_devices(const Campaign& campaign) {
+  return driver_devices(campaign) +
+         std::int64_t{campaign.groups} * campaign.folds_at_once * campaign.training_devices;
 }
 
 CampaignTimes campaign_times(const Campaign& campaign, int draw) {

@@ -37,7 +37,7 @@ struct Campaign {
 };
 
 /// Devices of the formula above.
-int campaign_devices(const Campaign& campaign);
+std::int64_t campaign_devices(const Campaign& campaign);
 
 /// Where the time of the devices went [device seconds]: busy + all idle = devices x makespan.
 struct CampaignTimes {

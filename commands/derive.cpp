@@ -30,7 +30,7 @@ void derive_to_file(const Options& options) {
   Trace trace =
       derive(model, options.batch, device, library.calibration(device), {captured ? &*captured : nullptr, 8});
   const std::filesystem::path file =
-      options.output.empty() ? fmt::format("{}-b{}-{}.yaml", model.name, options.batch, options.device)
+      options.output.empty() ? fmt::format("{}-b{}-{}.yaml", model.name, options.batch, device.name)
                              : options.output;
   trace.name = file.stem().string();
   check_writable(file.has_parent_path() ? file.parent_path() : ".");
@@ -46,7 +46,8 @@ void add_derive(CLI::App& app) {
   auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "a name in models/ or a path ending in .yaml")->required();
   command->add_option("--batch", options->batch, "samples a step")->required()->check(CLI::Range(1, 1 << 20));
-  command->add_option("--device", options->device, "a name in models/devices/")->required();
+  command->add_option("--device", options->device, "a name in models/devices/ or a path ending in .yaml")
+      ->required();
   command->add_option("--noise", options->noise, "captured trace whose relative noise is carried over")
       ->type_name("FILE");
   command->add_option("-o,--output", options->output, "trace file (default MODEL-bBATCH-DEVICE.yaml)")

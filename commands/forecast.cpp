@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <boost/random/sobol.hpp>
-#include <chrono>
 #include <cmath>
-#include <iostream>
+#include <functional>
+#include <optional>
 
 #include "commands/calibrate_draw.hpp"
 #include "commands/pool.hpp"
+#include "commands/task_progress.hpp"
 #include "core/error.hpp"
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
@@ -70,10 +71,7 @@ std::map<std::string, Row> read_journal(const std::filesystem::path& file) {
 class Forecaster {
  public:
   Forecaster(const Scenario& scenario, Library& library, const ForecastOptions& options)
-      : scenario_(scenario),
-        library_(library),
-        options_(options),
-        started_(std::chrono::steady_clock::now()) {}
+      : scenario_(scenario), library_(library), options_(options) {}
 
   Simulations run() {
     const std::size_t draws = scenario_.assumptions.empty() ? 1 : static_cast<std::size_t>(options_.draws);
@@ -101,23 +99,24 @@ class Forecaster {
         return text;
       });
     }
-    Progress progress(std::cerr, progress_style(), draws);
-    std::size_t done = 0;
-    run_tasks(tasks, options_.processes, [&](std::size_t draw, const std::string& text) {
+    play(tasks, [&](std::size_t draw, const std::string& text) {
       const char* at = text.c_str();
       for (std::size_t i = 0; i < scenario_.calibrations.size(); ++i) {
         char* end = nullptr;
         all_.calibrated[draw].push_back(std::strtod(at, &end));
         at = end;
       }
-      if (options_.progress != nullptr) progress.update(++done, elapsed());
     });
-    progress.clear();
-    started_ = std::chrono::steady_clock::now();
   }
 
-  Seconds elapsed() const {
-    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count()};
+  void play(const std::vector<Task>& tasks,
+            const std::function<void(std::size_t, const std::string&)>& done) {
+    std::optional<TaskProgress> progress;
+    if (options_.progress) progress.emplace(tasks.size());
+    run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
+      done(task, text);
+      if (progress) progress->one_done();
+    });
   }
 
   std::string simulated(const Job& job) {
@@ -136,22 +135,15 @@ class Forecaster {
     }
     std::vector<Task> tasks;
     for (const Job& job : open) tasks.push_back([this, job] { return simulated(job); });
-    std::size_t done = jobs.size() - open.size();
-    run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
-      finish(open[task], text);
-      if (options_.progress == nullptr) return;
-      options_.progress->update(++done, elapsed());
-    });
+    play(tasks, [&](std::size_t task, const std::string& text) { finish(open[task], text); });
   }
 
   void finish(const Job& job, const std::string& text) {
     Row row = read_json_lines(text + "\n", "simulation").rows.at(0);
     std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
     if (!options_.journal.empty()) {
-      Row line;
-      line.set("simulation", name_of(scenario_, job));
-      for (const auto& [column, cell] : row.cells) line.set(column, cell);
-      append_line(options_.journal, to_json_line({scenario_.name, {}}, line));
+      append_line(options_.journal,
+                  to_json_line({scenario_.name, {}}, with_first("simulation", name_of(scenario_, job), row)));
     }
     store(all_, job, std::move(row));
   }
@@ -159,7 +151,6 @@ class Forecaster {
   const Scenario& scenario_;
   Library& library_;
   const ForecastOptions& options_;
-  std::chrono::steady_clock::time_point started_;
   Simulations all_;
 };
 
@@ -171,20 +162,6 @@ std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions) {
   points.discard(draw * dimensions);
   std::vector<double> values(dimensions);
   for (double& value : values) value = std::ldexp(static_cast<double>(points()), -64);
-  return values;
-}
-
-std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
-                                  const std::vector<double>& inputs, const std::vector<double>& calibrated) {
-  std::vector<Assignment> values = scenario.settings;
-  values.insert(values.end(), point.begin(), point.end());
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    values.push_back(assumed_value(scenario.assumptions[i], inputs[i]));
-  for (std::size_t i = 0; i < calibrated.size(); ++i) {
-    Assumption exact = scenario.calibrations[i].range;
-    exact.low = exact.high = calibrated[i];
-    values.push_back(assumed_value(exact, 0));
-  }
   return values;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "commands/simulate_point.hpp"
-#include "report/progress.hpp"
+#include "report/results.hpp"
 #include "scenarios/library.hpp"
 #include "scenarios/scenario.hpp"
 
@@ -16,8 +16,8 @@ struct ForecastOptions {
   int draws = 64;                   ///< of the assumptions, where there are any
   std::vector<std::size_t> points;  ///< of the scenario, to simulate
   std::filesystem::path journal;    ///< finished simulations, a line each; read first if it is there
-  Progress* progress = nullptr;
-  bool double_resources = true;  ///< three simulations more a point
+  bool double_resources = true;     ///< three simulations more a point
+  bool progress = false;            ///< shown
 };
 
 /// Rows of every simulation of a scenario. A row that was not asked for is empty.
@@ -34,9 +34,5 @@ std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions);
 
 /// Simulates every point for every draw, and every point with each resource doubled.
 Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options);
-
-/// The values that point `point` sets in draw `inputs`: settings, point, assumptions, calibrated keys.
-std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
-                                  const std::vector<double>& inputs, const std::vector<double>& calibrated);
 
 }  // namespace stepcast

@@ -1,15 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <iostream>
 #include <thread>
 
 #include "commands/commands.hpp"
-#include "commands/forecast.hpp"
 #include "commands/limits.hpp"
 #include "commands/pool.hpp"
 #include "commands/simulate_learning.hpp"
+#include "commands/task_progress.hpp"
 #include "core/error.hpp"
 #include "report/atomic_file.hpp"
 #include "report/csv.hpp"
@@ -37,8 +35,7 @@ struct LearningPoint {
 };
 
 LearningPoint learning_point(const Scenario& scenario, const Point& point, Library& library) {
-  const std::vector<double> middle(scenario.assumptions.size(), 0.5);
-  std::vector<Assignment> values = values_of(scenario, point.values, middle, {});
+  std::vector<Assignment> values = middle_values(scenario, point);
   Experiment experiment = build_experiment(scenario.document, values, library);
   if (!experiment.learning)
     throw InputError(
@@ -79,23 +76,16 @@ Results learned(const Scenario& scenario, const std::vector<LearningPoint>& poin
       return text;
     });
   }
-  Progress progress(std::cerr, progress_style(), tasks.size());
-  const auto started = std::chrono::steady_clock::now();
-  std::size_t done = 0;
+  TaskProgress progress(tasks.size());
   std::vector<Results> of_points(tasks.size());
   run_tasks(tasks, processes, [&](std::size_t task, const std::string& text) {
     of_points[task] = read_json_lines(text, "a simulation");
-    progress.update(++done,
-                    {std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count()});
+    progress.one_done();
   });
   progress.clear();
   Results all{scenario.name, {}};
   for (std::size_t i = 0; i < points.size(); ++i) {
-    for (const Row& row : of_points[i].rows) {
-      Row& named = all.rows.emplace_back();
-      named.set("point", points[i].name);
-      for (const auto& [column, cell] : row.cells) named.set(column, cell);
-    }
+    for (const Row& row : of_points[i].rows) all.rows.push_back(with_first("point", points[i].name, row));
   }
   return all;
 }

@@ -44,11 +44,7 @@ std::vector<Assignment> with_many_steps(std::vector<Assignment> more) {
 }
 
 Row row_of(const std::string& text, const std::string& point) {
-  Results one = read_json_lines(text, "a simulation");
-  Row row;
-  row.set("point", point);
-  for (auto& [column, cell] : one.rows.at(0).cells) row.set(column, std::move(cell));
-  return row;
+  return with_first("point", point, read_json_lines(text, "a simulation").rows.at(0));
 }
 
 std::string why_not(const Experiment& experiment, const ValidationOptions& options, int ranks) {

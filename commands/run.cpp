@@ -1,39 +1,25 @@
 #include "commands/run.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <fstream>
-#include <iostream>
 #include <set>
 #include <thread>
 
 #include "commands/commands.hpp"
 #include "commands/limits.hpp"
 #include "commands/outputs.hpp"
+#include "commands/run_files.hpp"
+#include "commands/run_report.hpp"
 #include "commands/time_estimate.hpp"
 #include "commands/time_limit.hpp"
 #include "commands/timeline.hpp"
-#include "commands/version.hpp"
 #include "core/error.hpp"
 #include "report/atomic_file.hpp"
 #include "report/comparison.hpp"
-#include "report/results_table.hpp"
-#include "report/sha256.hpp"
-#include "scenarios/sweep.hpp"
 
 namespace stepcast {
 namespace {
-
-/// The command line, one entry an argument.
-std::vector<std::string> own_command() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> arguments;
-  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
-  return arguments;
-}
 
 /// Points of this shard.
 std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOptions& options) {
@@ -46,81 +32,15 @@ std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOption
   return points;
 }
 
-std::filesystem::path folder_of(const Scenario& scenario, const RunOptions& options) {
-  const std::filesystem::path name = scenario.name;
-  if (options.output.empty()) return "results" / name;
-  return options.scenarios.size() > 1 ? options.output / name : std::filesystem::path(options.output);
-}
-
-Manifest manifest_of(const Scenario& scenario, const Library& library) {
-  Manifest manifest;
-  manifest.version = kVersion;
-  manifest.scenario = scenario.name;
-  manifest.command = own_command();
-  manifest.sweep = scenario.sweep_keys;
-  manifest.inputs.push_back(hashed("scenario", scenario.file));
-  for (const auto& [role, path] : library.files()) manifest.inputs.push_back(hashed(role, path));
-  manifest.date =
-      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                  std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()));
-  return manifest;
-}
-
-/// Journal of finished simulations; kept across runs only where `--resume` asks and inputs are the same.
-std::filesystem::path journal_of(const std::filesystem::path& folder, const Manifest& manifest,
-                                 const RunOptions& options) {
-  std::string all = manifest.version + std::to_string(options.draws);
-  for (const InputFile& input : manifest.inputs) all += input.path + input.sha256;
-  for (const std::string& setting : options.settings) all += setting + "\n";
-  const auto journal = folder / "simulations.jsonl";
-  const auto mark = folder / "simulations.sha256";
-  const std::string print = sha256(all);
-  std::error_code error;
-  const bool same = std::filesystem::exists(mark, error) && read_file(mark) == print + "\n";
-  if (!options.resume || !same) {
-    std::filesystem::remove(journal, error);
-    write_atomically(mark, print + "\n");
-  }
-  return journal;
-}
-
 /// Every point is built once before any is simulated, so that a bad value is found first.
 Experiment checked(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library) {
-  std::vector<double> middle(scenario.assumptions.size(), 0.5), calibrated;
-  for (const Feed& feed : scenario.calibrations) calibrated.push_back((feed.range.low + feed.range.high) / 2);
   Experiment largest;
   for (const std::size_t point : points) {
-    const auto values = values_of(scenario, scenario.points[point].values, middle, calibrated);
-    Experiment experiment = build_experiment(scenario.document, values, library);
+    Experiment experiment =
+        build_experiment(scenario.document, middle_values(scenario, scenario.points[point]), library);
     if (experiment.plan.workers >= largest.plan.workers) largest = std::move(experiment);
   }
   return largest;
-}
-
-void print_assumptions(const Outputs& outputs, const Simulations& all, const Scenario& scenario) {
-  for (std::size_t i = 0; i < scenario.calibrations.size(); ++i) {
-    const Feed& feed = scenario.calibrations[i];
-    fmt::print("calibrated: {} = {:.4g}{} meets {} = {:.4g} at {}{}\n", feed.range.key,
-               all.calibrated.front()[i], feed.range.unit, feed.column, feed.value, point_name(feed.point),
-               feed.over.empty() ? "" : " / " + point_name(feed.over));
-  }
-  if (outputs.sensitivity.empty()) return;
-  fmt::print("step time at {}: share of the variance that each assumption explains\n",
-             outputs.sensitive_point);
-  for (const Sensitivity& one : outputs.sensitivity)
-    fmt::print("  {:5.1f} %  {}\n", 100 * one.share, one.name);
-}
-
-/// Points that do not fit, and why.
-void print_misfits(const Results& results) {
-  for (const Row& row : results.rows) {
-    const std::string why = row.text("why_not");
-    if (!why.empty()) fmt::print("does not fit: {}: {}\n", row.text("point"), why);
-  }
-}
-
-void print_flags(const Experiment& experiment) {
-  for (const std::string& flag : experiment.plan.flags) fmt::print("note on the trace: {}\n", flag);
 }
 
 Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all) {
@@ -133,12 +53,14 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   return outputs;
 }
 
-std::vector<std::string> leading_columns(const Scenario& scenario) {
-  std::vector<std::string> leading;
-  for (const std::string& key : scenario.sweep_keys) {
-    if (key != "workers") leading.push_back(key);
+/// The forecast; what was simulated is kept when it is interrupted.
+Simulations simulated(const Scenario& scenario, Library& library, const ForecastOptions& options) {
+  try {
+    return forecast(scenario, library, options);
+  } catch (const Interrupted&) {
+    throw Interrupted(fmt::format("interrupted; go on with --resume (what was simulated is kept in {})",
+                                  options.journal.string()));
   }
-  return leading;
 }
 
 /// One scenario from file to files. @return its published rows
@@ -164,12 +86,15 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
   Manifest manifest = manifest_of(scenario, library);
   manifest.seed = largest.seed;
 
-  Progress progress(std::cerr, progress_style(), static_cast<std::size_t>(size.simulations));
-  ForecastOptions wanted{
-      options.processes, options.draws,        points, journal_of(folder, manifest, options),
-      &progress,         !options.results_only};
-  Simulations all = forecast(scenario, library, wanted);
-  progress.clear();
+  const ForecastOptions wanted{
+      .processes = options.processes,
+      .draws = options.draws,
+      .points = points,
+      .journal = journal_of(folder, manifest, options),
+      .double_resources = !options.results_only,
+      .progress = true,
+  };
+  Simulations all = simulated(scenario, library, wanted);
   add_scaling(scenario, points, all);
   const Outputs outputs = outputs_of(scenario, points, all);
   std::set<std::string> forms;
@@ -183,11 +108,7 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
                    folder / "timeline.json");
   }
 
-  fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
-             to_string(results_table(outputs.results, leading_columns(scenario))));
-  print_misfits(outputs.results);
-  print_assumptions(outputs, all, scenario);
-  print_flags(largest);
+  print_outputs(outputs, all, scenario, largest);
   for (const std::string& complaint : complaints) fmt::print("{}\n", complaint);
   fmt::print("written: {}\n", folder.string());
   return outputs.published;

@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <thread>
 
 #include "commands/commands.hpp"
 #include "commands/search_results.hpp"
+#include "core/error.hpp"
 #include "report/atomic_file.hpp"
 
 namespace stepcast {
@@ -50,6 +52,19 @@ std::map<std::string, Row> known_rows(const std::filesystem::path& folder, const
   return {};
 }
 
+using Save = std::function<void(const std::vector<Evaluation>&)>;
+
+/// What was simulated is kept when it is interrupted.
+std::vector<Evaluation> searched_by(OptionSearch& optimizer, const TrialOptions& options,
+                                    std::map<std::string, Row> known, SearchSimulator& simulator,
+                                    const Save& save) {
+  try {
+    return run_trials(optimizer, options, std::move(known), std::ref(simulator), save);
+  } catch (const Interrupted&) {
+    throw Interrupted("interrupted; go on with --resume");
+  }
+}
+
 void print_best(const Evaluation& best, const TrialOptions& options, const Row& as_written) {
   const double value = *best.row.number(options.column);
   fmt::print("best: {}: {} = {:.6g}", best.name, options.column, value);
@@ -77,10 +92,10 @@ void search(const SearchCommand& command) {
   SearchSimulator simulator(searched, library, command);
   const Row as_written = simulator.as_written();
   const auto optimizer = make_optimizer(space, how);
-  const auto save = [&](const std::vector<Evaluation>& so_far) {
+  const Save save = [&](const std::vector<Evaluation>& so_far) {
     write_atomically(folder / "search.csv", search_csv(searched, so_far));
   };
-  const auto evaluations = run_trials(*optimizer, options, std::move(known), std::ref(simulator), save);
+  const auto evaluations = searched_by(*optimizer, options, std::move(known), simulator, save);
   simulator.clear();
   const Evaluation& best = best_of(evaluations, options);
   fmt::print("{}{}{}: {} evaluations ({})\n{}", name, searched.point.empty() ? "" : " at ", searched.point,

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
 
 #include "commands/calibrate_draw.hpp"
-#include "commands/forecast.hpp"
 #include "commands/pool.hpp"
+#include "commands/simulate_point.hpp"
 #include "commands/version.hpp"
 #include "core/error.hpp"
 #include "report/json_lines.hpp"
@@ -93,9 +92,7 @@ SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& libr
     : searched_(searched),
       library_(library),
       processes_(command.processes),
-      total_(static_cast<std::size_t>(command.evaluations)),
-      progress_(std::cerr, progress_style(), total_),
-      started_(std::chrono::steady_clock::now()) {}
+      progress_(static_cast<std::size_t>(command.evaluations)) {}
 
 Row SearchSimulator::simulated(const std::vector<Assignment>& chosen) const {
   try {
@@ -119,8 +116,7 @@ std::map<std::string, Row> SearchSimulator::operator()(const std::map<std::strin
   std::map<std::string, Row> rows;
   run_tasks(tasks, processes_, [&](std::size_t task, const std::string& text) {
     rows[names[task]] = row_of(text);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started_;
-    progress_.update(std::min(++done_, total_), {elapsed.count()});
+    progress_.one_done();
   });
   return rows;
 }

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "commands/search.hpp"
 #include "commands/search_space.hpp"
-#include "report/progress.hpp"
+#include "commands/task_progress.hpp"
 #include "report/results.hpp"
 #include "scenarios/experiment.hpp"
 
@@ -48,9 +47,7 @@ class SearchSimulator {
   const SearchedScenario& searched_;
   Library& library_;
   int processes_;
-  std::size_t total_, done_ = 0;
-  Progress progress_;
-  std::chrono::steady_clock::time_point started_;
+  TaskProgress progress_;
 };
 
 }  // namespace stepcast

@@ -38,6 +38,8 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
+constexpr double kLargestWhole = 0x1p53;  // beyond it, a double skips whole numbers
+
 /// "1.5 us" as 1.5 and " us".
 struct Measure {
   double number = 0;
@@ -51,7 +53,9 @@ std::optional<Measure> measure_of(const std::string& text) {
   const auto number = parse_number(digits);
   if (!number) return std::nullopt;
   const std::string unit = space == std::string::npos ? "" : text.substr(space);
-  return Measure{*number, unit, unit.empty() && parse_integer(digits).has_value()};
+  const auto integer = parse_integer(digits);
+  const bool whole = unit.empty() && integer && std::abs(*number) <= kLargestWhole;
+  return Measure{*number, unit, whole};
 }
 
 [[noreturn]] void refuse(const std::string& key, const std::string& text, const std::string& expected) {

@@ -35,8 +35,7 @@ void show_trace(const std::string& name) {
 void show_device(const std::string& name) {
   Library library;
   const YamlNode node = command_line_name(name);
-  data_file(YamlValue(node, "device"), "models/devices");  // suggests the nearest name
-  const Device& device = library.device(name);
+  const Device& device = library.device(YamlValue(node, "device"));
   const bool rated = !device.rates.empty() || !device.efficiency_of.empty();
   fmt::print("{}", device_table(device, rated ? &library.calibration(device) : nullptr));
 }

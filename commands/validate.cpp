@@ -10,20 +10,13 @@
 #include "commands/gpu_program.hpp"
 #include "commands/predict_real.hpp"
 #include "commands/signals.hpp"
-#include "commands/validation_plots.hpp"
+#include "commands/validation_report.hpp"
 #include "core/error.hpp"
 #include "kernels/processor.hpp"
 #include "report/atomic_file.hpp"
-#include "report/csv.hpp"
-#include "report/human.hpp"
-#include "report/json_lines.hpp"
-#include "report/sha256.hpp"
-#include "report/table.hpp"
 #include "validate/cluster_guard.hpp"
 #include "validate/gpu_ranks.hpp"
 #include "validate/launch.hpp"
-#include "validate/learning_curves.hpp"
-#include "validate/outcome.hpp"
 #include "validate/rank_command.hpp"
 
 namespace stepcast {
@@ -39,70 +32,6 @@ struct Options {
   std::string cluster = "memory", output;
   GpuRanks gpus{.device = "cpu"};
 };
-
-Table outcome_table(const std::vector<Outcome>& outcomes) {
-  Table table;
-  table.columns = {
-      {"point", "", Align::left, 60}, {"predicted"}, {"measured"},   {"95 % interval", "%"}, {"error", "%"},
-      {"compute predicted"},          {"measured"},  {"thrown away"}};
-  for (const Outcome& one : outcomes) {
-    table.rows.push_back({one.point, human(Seconds{one.predicted}), human(Seconds{one.measured}),
-                          fmt::format("{:+.1f} {:+.1f}", 100 * (one.low / one.measured - 1),
-                                      100 * (one.high / one.measured - 1)),
-                          fmt::format("{:+.1f}", 100 * one.error()), human(Seconds{one.predicted_compute}),
-                          human(Seconds{one.measured_compute}), std::to_string(one.disturbed)});
-  }
-  return table;
-}
-
-/// The forecast, written before anything that it forecasts is run.
-void freeze(const Results& predicted, const std::filesystem::path& folder) {
-  const std::string text = to_csv(predicted);
-  write_atomically(folder / "predicted.csv", text);
-  write_atomically(folder / "predicted.sha256", sha256(text) + "  predicted.csv\n");
-  fmt::print(stderr, "\r{:100}\r", "");
-  fmt::print("forecast of {} points written before the runs: SHA-256 {}\n", predicted.rows.size(),
-             sha256(text));
-  std::fflush(stdout);
-}
-
-/// What was learned, if anything was.
-void report_learning(const Results& predicted, const std::filesystem::path& folder) {
-  const auto file = folder / "learning.jsonl";
-  if (!std::filesystem::exists(file)) return;
-  const Results learning =
-      with_forecast(read_json_lines(read_file(file), file.string(), TornLine::drop), predicted);
-  write_atomically(folder / "learning.csv", to_csv(learning));
-  for (const std::string& line : learning_lines(learning)) fmt::print("{}\n", line);
-  const auto script = curve_script(loss_curves(learning));
-  if (!script) return;
-  if (const auto complaint = draw_plot(folder, "loss-vs-time", *script)) fmt::print("{}\n", *complaint);
-}
-
-void report(const Options& options, const Validation& validation, const Results& predicted,
-            const std::filesystem::path& folder) {
-  const auto file = folder / "samples.jsonl";
-  const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
-  const auto outcomes = outcomes_of(predicted, samples, options.ranks);
-  write_atomically(folder / "samples.csv", to_csv(samples));
-  write_atomically(folder / "measured.csv",
-                   to_csv(results_of(outcomes, validation.scenario.name, options.cluster)));
-  fmt::print("{}", to_string(outcome_table(outcomes)));
-  for (const std::string& line : summary_lines(outcomes)) fmt::print("{}\n", line);
-  if (options.validation.accept_disturbed)
-    fmt::print("the machine was not quiet: disturbed runs count (--accept-disturbed)\n");
-  plot_validation(outcomes, validation.scenario.name, folder);
-  report_learning(predicted, folder);
-  fmt::print("written: {}\n", folder.string());
-}
-
-/// Of runs that were measured before a rank was lost.
-std::string what_is_kept(const std::filesystem::path& folder) {
-  const auto file = folder / "samples.jsonl";
-  if (!std::filesystem::exists(file)) return "; nothing was measured yet";
-  const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
-  return fmt::format("; {} runs measured so far: {}", samples.rows.size(), file.string());
-}
 
 /// Whole seconds since `since`, which becomes now.
 long lap(std::chrono::steady_clock::time_point& since) {
@@ -171,12 +100,17 @@ void validate(Options& options) {
   try {
     run_ranks(job);
   } catch (const RankLost& lost) {
-    throw RankLost(lost.what() + what_is_kept(folder));
+    throw RankLost(fmt::format("{}; {}", lost.what(), measured_so_far(folder)));
+  } catch (const Interrupted&) {
+    throw Interrupted(fmt::format("interrupted; {}; validating into that folder again begins anew",
+                                  measured_so_far(folder)));
   }
   if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
   fmt::print("it took {} s to measure links and traces, {} s to forecast, {} s to run\n", measuring,
              forecasting, lap(since));
-  report(options, validation, predicted, folder);
+  if (options.validation.accept_disturbed)
+    fmt::print("the machine was not quiet: disturbed runs count (--accept-disturbed)\n");
+  report_validation(predicted, options.cluster, options.ranks, folder);
 }
 
 }  // namespace

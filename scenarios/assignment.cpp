@@ -15,6 +15,8 @@ struct Part {
   std::optional<std::size_t> index;
 };
 
+constexpr std::size_t kMostParts = 64;  // as deep as a file may be
+
 std::optional<std::vector<Part>> parts_of(const std::string& path) {
   std::vector<Part> parts;
   std::size_t at = 0;
@@ -35,7 +37,7 @@ std::optional<std::vector<Part>> parts_of(const std::string& path) {
       at = end == std::string::npos ? path.size() : end;
     }
   }
-  if (parts.empty()) return std::nullopt;
+  if (parts.empty() || parts.size() > kMostParts) return std::nullopt;
   return parts;
 }
 
@@ -78,6 +80,8 @@ Assignment parse_assignment(const std::string& text) {
   if (equals == std::string::npos || equals == 0 || !parts_of(text.substr(0, equals))) {
     throw InputError(name + ": expected KEY=VALUE, such as strategy.bucket=\"25 MiB\"");
   }
+  if (text.find_first_not_of(" \t\r\n", equals + 1) == std::string::npos)
+    throw InputError(name + ": expected a value after =, got nothing");
   Assignment assignment{text.substr(0, equals), parse_yaml(text.substr(equals + 1), name)};
   place_on_command_line(assignment.value);
   return assignment;

@@ -58,9 +58,10 @@ bool is_name(const YamlValue& value) {
   return value.is(YamlNode::Kind::scalar);
 }
 
-Platform platform_of(const YamlValue& value, Library& library) {
-  return is_name(value) ? read_platform(YamlValue(library.tree(value, "platforms"), "platform"))
-                        : read_platform(value);
+void read_platform_and_device(const YamlValue& value, Library& library, Experiment& experiment) {
+  const YamlValue tree = is_name(value) ? YamlValue(library.tree(value, "platforms"), "platform") : value;
+  experiment.platform = read_platform(tree);
+  experiment.device = library.device(tree.any_map().at("device"));
 }
 
 int read_workers(const YamlMap& map, const Platform& platform) {
@@ -159,8 +160,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   Experiment experiment;
   const YamlValue model = map.at("model", "a name in models/");
   experiment.model = is_name(model) ? library.model(model) : read_model(model);
-  experiment.platform = platform_of(map.at("platform", "a name in platforms/"), library);
-  experiment.device = library.device(experiment.platform.device_name);
+  read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
   if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);

@@ -20,6 +20,7 @@ const YamlNode& Library::tree(const YamlValue& name, const std::string& folder) 
   const auto file = data_file(name, folder);
   files_.insert({folder == "models/traces"        ? "trace"
                  : folder == "models/compression" ? "compression"
+                 : folder == "models/devices"     ? "device"
                  : folder == "models"             ? "model"
                                                   : "platform",
                  file.string()});
@@ -40,9 +41,14 @@ void Library::note_file(const std::string& role, const std::string& folder, cons
   files_.insert({role, (data_folder() / folder / (name + ".yaml")).string()});
 }
 
+const Device& Library::device(const YamlValue& name) {
+  const YamlNode& root = tree(name, "models/devices");
+  return once(devices_, *root.place.file, [&] { return read_device(YamlValue(root, "")); });
+}
+
 const Device& Library::device(const std::string& name) {
-  note_file("device", "models/devices", name);
-  return once(devices_, name, [&] { return load_device(data_folder() / "models", name); });
+  const YamlNode node = command_line_name(name);
+  return device(YamlValue(node, "device"));
 }
 
 const CompressionTrace& Library::compression(const std::optional<YamlValue>& name) {

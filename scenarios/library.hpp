@@ -22,6 +22,7 @@ class Library {
   const YamlNode& tree(const YamlValue& name, const std::string& folder);
   const Model& model(const YamlValue& name);
   const Trace& trace(const YamlValue& name);
+  const Device& device(const YamlValue& name);
   const Device& device(const std::string& name);
   const Calibration& calibration(const Device& device);
   /// None named: of this project's own CPU.

@@ -70,7 +70,7 @@ CampaignOptions read_campaign(const YamlValue& value, const Plan& plan, const Pl
   if (const auto optimizer = map.maybe("optimizer")) read_optimizer(*optimizer, campaign);
   if (const auto steps = map.maybe("steps")) options.steps = static_cast<double>(steps->integer(1));
   options.draws = count(map, "draws", options.draws);
-  const int needed = campaign_devices(campaign);
+  const std::int64_t needed = campaign_devices(campaign);
   if (needed > platform.devices()) {
     value.refuse(fmt::format(
         "takes {} devices, but platform {} has {}; set platform.nodes (the real one has {} nodes)", needed,

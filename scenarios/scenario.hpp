@@ -69,4 +69,11 @@ struct Scenario {
 /// LimitError for a sweep of more than 100,000 points.
 Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assignment>& settings);
 
+/// The values that point `point` sets in draw `inputs`: settings, point, assumptions, calibrated keys.
+std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
+                                  const std::vector<double>& inputs, const std::vector<double>& calibrated);
+
+/// The same in the middle of every assumption and of every bracket of a calibration: what is checked first.
+std::vector<Assignment> middle_values(const Scenario& scenario, const Point& point);
+
 }  // namespace stepcast

@@ -10,11 +10,20 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kMostPoints = 100'000;
+constexpr std::size_t kMostKeys = 64;
+constexpr std::size_t kMostBytes = 256 << 20;
 
 void check_count(std::size_t points, const YamlValue& at) {
   if (points <= kMostPoints) return;
   throw LimitError(fmt::format("{}: {}: more than {} points; sweep fewer values or split the scenario",
                                to_string(at.node().place), at.path(), kMostPoints));
+}
+
+void check_bytes(std::size_t bytes, const YamlValue& at) {
+  if (bytes <= kMostBytes) return;
+  throw LimitError(
+      fmt::format("{}: {}: the values of all points take more than 256 MiB; sweep fewer or smaller",
+                  to_string(at.node().place), at.path()));
 }
 
 YamlNode whole_number(std::int64_t number, const Place& place) {
@@ -60,12 +69,39 @@ std::string text_of(const YamlNode& node) {
   return text + (node.kind == YamlNode::Kind::sequence ? "]" : "}");
 }
 
-void add_product(const YamlMap& map, std::vector<Point>& points, std::vector<std::string>& keys) {
+std::size_t bytes_of(const YamlNode& node) {
+  std::size_t bytes = sizeof node + node.text.size();
+  for (const YamlNode& item : node.items) bytes += bytes_of(item);
+  for (const auto& [key, value] : node.entries) bytes += bytes_of(key) + bytes_of(value);
+  return bytes;
+}
+
+/// What a value takes in each point that it belongs to, beside its copy in the point's name.
+std::size_t bytes_of(const std::string& key, const std::vector<YamlNode>& values) {
+  std::size_t bytes = 0;
+  for (const YamlNode& value : values) bytes += sizeof(Assignment) + key.size() + bytes_of(value);
+  return bytes;
+}
+
+void add_key(const std::string& key, const YamlValue& value, std::vector<std::string>& keys) {
+  if (std::find(keys.begin(), keys.end(), key) != keys.end()) return;
+  if (keys.size() == kMostKeys) value.refuse(fmt::format("more than {} swept keys", kMostKeys));
+  keys.push_back(key);
+}
+
+/// @param bytes  of all points so far
+void add_product(const YamlMap& map, std::vector<Point>& points, std::vector<std::string>& keys,
+                 std::size_t& bytes) {
+  const auto entries = map.entries();
+  if (entries.empty()) map.value().expected("at least one key");
   std::vector<Point> product(1);
-  for (const auto& [key, value] : map.entries()) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  std::size_t of_product = 0;
+  for (const auto& [key, value] : entries) {
+    add_key(key, value, keys);
     const auto values = values_of(value);
     check_count(points.size() + product.size() * values.size(), value);
+    of_product = of_product * values.size() + product.size() * bytes_of(key, values);
+    check_bytes(bytes + of_product, value);
     std::vector<Point> longer;
     for (const Point& point : product) {
       for (const YamlNode& one : values) {
@@ -75,6 +111,7 @@ void add_product(const YamlMap& map, std::vector<Point>& points, std::vector<std
     }
     product = std::move(longer);
   }
+  bytes += of_product;
   points.insert(points.end(), product.begin(), product.end());
 }
 
@@ -88,10 +125,11 @@ std::string point_name(const std::vector<Assignment>& values) {
 }
 
 void read_sweep(const YamlValue& value, std::vector<Point>& points, std::vector<std::string>& keys) {
+  std::size_t bytes = 0;
   if (value.is(YamlNode::Kind::sequence)) {
-    for (const YamlValue& part : value.list()) add_product(part.any_map(), points, keys);
+    for (const YamlValue& part : value.list()) add_product(part.any_map(), points, keys, bytes);
   } else {
-    add_product(value.any_map(), points, keys);
+    add_product(value.any_map(), points, keys, bytes);
   }
   for (Point& point : points) point.name = point_name(point.values);
 }

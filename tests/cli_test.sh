@@ -114,6 +114,8 @@ refuses 2 'is a trace of small-cnn, not of resnet50' run tiny.yaml --set model=r
 refuses 2 'from 0 to 1023' show platform ethernet-cpu --route 0 1024
 refuses 2 'cannot read' plot nowhere
 refuses 2 'cannot read' compare nowhere.csv nowhere.csv
+refuses 2 'is a device, not a file' compare /dev/zero /dev/zero
+refuses 2 '--set workers=: expected a value after =, got nothing' run tiny.yaml --set workers=
 STEPCAST_DATA=$work/nowhere refuses 2 'nowhere/models' show model
 
 # Real runs: what is not there, and what cannot be.
@@ -229,7 +231,8 @@ kill -INT $pid
 wait $pid
 code=$?
 [ $code -eq 4 ] || fail "interrupted: exit code $code, not 4"
-grep -q 'interrupted; go on with --resume' err || fail "interrupted: no word of --resume"
+grep -q 'interrupted; go on with --resume (what was simulated is kept in cut/simulations.jsonl)' err ||
+  fail "interrupted: no word of --resume"
 [ -e cut/results.csv ] && fail "interrupted: results.csv is there"
 before=$(wc -l <cut/simulations.jsonl)
 first=$(head -n 1 cut/simulations.jsonl)
@@ -240,5 +243,20 @@ cmp -s cut/results.csv whole/results.csv || fail "resumed: results.csv differs"
 [ "$(wc -l <cut/simulations.jsonl)" -eq 96 ] || fail "resumed: the journal has not every simulation once"
 run_with 0 run long.yaml -j 2 -o cut --resume --set simulation.steps=2
 cmp -s cut/results.csv whole/results.csv && fail "--resume took over simulations of other inputs"
+
+# An interrupted validation has no --resume, and does not promise it.
+"$stepcast" validate "$source_folder/scenarios/validate/small.yaml" --ranks 2 --sleep -o stopped >out 2>err </dev/null &
+pid=$!
+for ((try = 0; try < 1200; ++try)); do
+  [ -e stopped/ranks.log ] && break
+  sleep 0.05
+done
+kill -INT $pid
+wait $pid
+code=$?
+[ $code -eq 4 ] || fail "validate interrupted: exit code $code, not 4"
+grep -qE 'interrupted; (nothing was measured yet|[0-9]+ runs measured so far: .*); validating into that folder again begins anew' err ||
+  fail "validate interrupted: not said what is kept"
+grep -q -- --resume err && fail "validate interrupted: a word of --resume"
 
 [ $failures -eq 0 ] || { echo "$failures checks of the command line failed"; exit 1; }

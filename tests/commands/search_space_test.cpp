@@ -33,6 +33,8 @@ TEST_CASE("ranges, whole ranges and words are read with their units", "[commands
   CHECK(search_value(whole, 8).value.text == "8");
   CHECK(key_of("noise.sigma=0.0..1").parameter.kind == Parameter::Kind::real);
 
+  CHECK(key_of("a=1..9223372036854775807").parameter.kind == Parameter::Kind::real);  // no whole double
+
   const SearchKey words = key_of("strategy.all_reduce=ring|automatic");
   CHECK(words.parameter.choices == std::vector<std::string>{"ring", "automatic"});
   CHECK(search_value(words, 1).value.text == "automatic");

@@ -80,6 +80,20 @@ TEST_CASE("the option --set without a key that can be says what it should look l
     CHECK_THROWS_WITH(parse_assignment(text), std::string("--set ") + text +
                                                   ": expected KEY=VALUE, such as strategy.bucket=\"25 MiB\"");
   }
+  CHECK_THROWS_WITH(parse_assignment("a="), "--set a=: expected a value after =, got nothing");
   CHECK_THROWS_AS(parse_assignment("a=[1"), InputError);
   CHECK_THROWS_AS(parse_assignment("a=!!int 3"), InputError);
+}
+
+TEST_CASE("a path is no deeper than a file", "[scenarios][errors]") {
+  std::string path = "a";
+  for (int i = 1; i < 64; ++i) path += ".a";
+  YamlNode root = parse_yaml("b: 1", "s.yaml");
+  set(root, path + "=1");
+  CHECK(text_at(root, path) == "1");
+  for (int i = 0; i < 50'000; ++i) path += ".a";
+  CHECK_THROWS_WITH(set(root, path + "=1"),
+                    Catch::Matchers::EndsWith(": expected KEY=VALUE, such as strategy.bucket=\"25 MiB\""));
+  CHECK_THROWS_WITH(assign(root, {path, root.entries[0].second}),
+                    Catch::Matchers::EndsWith(": there is no such key"));
 }

@@ -94,6 +94,10 @@ TEST_CASE("bad faults and campaigns are refused where they stand", "[scenarios][
           "campaign: takes 1601 devices, but platform ethernet-cpu has 1024; set platform.nodes (the real "
           "one has "
           "16384 nodes)");
+  refused(
+      "campaign={points: 9, groups: 999999, folds_at_once: 99999}",
+      "campaign: takes 1599982400017 devices, but platform ethernet-cpu has 1024; set platform.nodes (the "
+      "real one has 16384 nodes)");
 }
 
 TEST_CASE("how long a training is must be said", "[scenarios][errors]") {

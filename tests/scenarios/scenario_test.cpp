@@ -189,3 +189,14 @@ TEST_CASE("a published figure that cannot be says where and why", "[scenarios][e
   refused("kind: predicted, value: 1, tolerance: 11",
           "4:77: published[0].tolerance: expected a number from 0 to 10, got \"11\"");
 }
+
+TEST_CASE("a scenario has at most a thousand of anything that is listed", "[scenarios][errors]") {
+  std::string settings = "{k0: 0", assumptions = "[";
+  for (int i = 1; i < 1000; ++i) settings += ", k" + std::to_string(i) + ": 0";
+  for (int i = 0; i <= 1000; ++i) assumptions += "{key: k, range: [1, 2], why: w}, ";
+  CHECK(scenario_of(kRun + "set: " + settings + "}\n").settings.size() == 1000);
+  CHECK_THROWS_WITH(scenario_of(kRun + "set: " + settings + ", more: 0}\n"),
+                    "s.yaml:3:6: set: more than 1000 values");
+  CHECK_THROWS_WITH(scenario_of(kRun + "assumed: " + assumptions + "]\n"),
+                    "s.yaml:3:10: assumed: more than 1000 entries");
+}

@@ -66,6 +66,7 @@ TEST_CASE("lists and mappings can be values and are written out in names", "[sce
 TEST_CASE("a sweep that cannot be says where and why", "[scenarios][errors]") {
   CHECK_THROWS_WITH(sweep_of("3"), "s.yaml:1:1: sweep: expected a mapping, got \"3\"");
   CHECK_THROWS_WITH(sweep_of("[3]"), "s.yaml:1:2: sweep[0]: expected a mapping, got \"3\"");
+  CHECK_THROWS_WITH(sweep_of("{}"), "s.yaml:1:1: sweep: expected at least one key, got a mapping");
   CHECK_THROWS_WITH(sweep_of("{w: 3}"), "s.yaml:1:5: sweep.w: expected a list, got \"3\"");
   CHECK_THROWS_WITH(sweep_of("{w: []}"), "s.yaml:1:5: sweep.w: expected at least one value, got a list");
   CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8}}"), "s.yaml:1:5: sweep.w: expected either times or step");
@@ -95,4 +96,18 @@ TEST_CASE("100,000 points are swept, one more is refused before it is made", "[s
   CHECK_THROWS_AS(sweep_of("[{a: {from: 1, to: 60000, step: 1}}, {a: {from: 1, to: 60000, step: 1}}]"),
                   LimitError);
   CHECK_THROWS_AS(sweep_of("{a: {from: 0, to: 1000000000, step: 1}}"), LimitError);
+}
+
+TEST_CASE("what all points of a sweep hold is limited, not only their number", "[scenarios][errors]") {
+  std::string many = "{w: {from: 1, to: 1000, step: 1}, a: [[x";
+  for (int i = 1; i < 3000; ++i) many += ", x";
+  CHECK_THROWS_WITH(
+      sweep_of(many + "]]}"),
+      "s.yaml:1:38: sweep.a: the values of all points take more than 256 MiB; sweep fewer or smaller");
+  CHECK_THROWS_AS(sweep_of(many + "]]}"), LimitError);
+  std::string keys = "{k0: [0]";
+  for (int i = 1; i < 64; ++i) keys += ", k" + std::to_string(i) + ": [0]";
+  CHECK(sweep_of(keys + "}").points.size() == 1);
+  CHECK_THROWS_WITH(sweep_of(keys + ", more: [0]}"),
+                    Catch::Matchers::EndsWith("sweep.more: more than 64 swept keys"));
 }

@@ -1,0 +1,109 @@
+#include "scenarios/read_figures.hpp"
+
+#include <fmt/format.h>
+
+#include "core/parse_number.hpp"
+
+namespace stepcast {
+namespace {
+
+/// "1.5 us" as a number and its unit, " us".
+struct Measure {
+  double number;
+  std::string unit;
+};
+
+Measure measure_of(const YamlValue& value) {
+  const std::string text = value.text();
+  const auto space = text.find(' ');
+  const auto number = parse_number(text.substr(0, space));
+  if (!number) value.expected("a number, or a number and a unit");
+  return {*number, space == std::string::npos ? "" : text.substr(space)};
+}
+
+Assumption read_range(const YamlMap& map) {
+  Assumption range;
+  range.key = map.at("key", "the key that is not known").text();
+  range.place = map.at("key").node().place;
+  const YamlValue ends = map.at("range", "[low, high]");
+  const auto list = ends.list();
+  if (list.size() != 2) ends.expected("two values, [low, high]");
+  const Measure low = measure_of(list[0]), high = measure_of(list[1]);
+  if (low.unit != high.unit) ends.expected("two values of the same unit");
+  if (!(low.number < high.number)) ends.expected("the lower value first");
+  range.low = low.number;
+  range.high = high.number;
+  range.unit = low.unit;
+  return range;
+}
+
+/// A figure in the unit of its column: "0.2318 s" or a plain number.
+double figure_of(const YamlValue& value) {
+  const std::string text = value.text();
+  if (const auto number = parse_number(text)) return *number;
+  for (const Dimension dimension : {Dimension::time, Dimension::bytes, Dimension::bytes_per_second}) {
+    if (const auto number = parse_quantity(text, dimension)) return *number;
+  }
+  value.expected("a number, or one with a unit of time, bytes or bytes a second");
+}
+
+}  // namespace
+
+std::vector<Assignment> read_point(const YamlValue& value) {
+  const auto entries = value.any_map().entries();
+  if (entries.size() > kMostEntries) value.refuse(fmt::format("more than {} values", kMostEntries));
+  std::vector<Assignment> values;
+  for (const auto& [key, one] : entries) values.push_back({key, one.node()});
+  return values;
+}
+
+Assumption read_assumption(const YamlValue& value) {
+  const YamlMap map = value.map({"key", "range", "law", "why"});
+  Assumption assumption = read_range(map);
+  if (const auto law = map.maybe("law")) {
+    assumption.logarithmic = law->one_of({"uniform", "log-uniform"}) == 1;
+    if (assumption.logarithmic && assumption.low <= 0) map.at("range").expected("values > 0 for log-uniform");
+  }
+  assumption.why = map.at("why", "the reason for this range").text();
+  return assumption;
+}
+
+Feed read_feed(const YamlValue& value) {
+  const YamlMap map = value.map({"key", "range", "point", "over", "column", "value", "source"});
+  Feed feed;
+  feed.range = read_range(map);
+  feed.point = read_point(map.at("point", "the values of one point"));
+  if (const auto over = map.maybe("over")) feed.over = read_point(*over);
+  feed.column = map.at("column", "a column of results.csv").text();
+  feed.value = figure_of(map.at("value", "the figure that is fed in"));
+  feed.source = map.at("source", "where the figure is from").text();
+  return feed;
+}
+
+Published read_published(const YamlValue& value) {
+  const YamlMap map =
+      value.map({"point", "over", "column", "kind", "relation", "value", "tolerance", "source"});
+  Published published;
+  published.point = read_point(map.at("point", "the values of one point"));
+  if (const auto over = map.maybe("over")) published.over = read_point(*over);
+  published.column = map.at("column", "a column of results.csv").text();
+  const std::vector<std::string> kinds{"predicted", "fitted", "bound", "trend"};
+  published.kind = kinds[map.at("kind", "predicted, fitted, bound or trend").one_of(kinds)];
+  if (published.kind == "bound") {
+    const std::vector<std::string> relations{"at_most", "at_least"};
+    published.relation = relations[map.at("relation", "at_most or at_least").one_of(relations)];
+  }
+  if (published.kind == "trend") {
+    const std::vector<std::string> relations{"less_than", "more_than"};
+    published.relation =
+        relations[map.at("relation", "less_than or more_than, of the point `over`").one_of(relations)];
+    if (published.over.empty()) map.at("over", "the point that it is compared with");
+  } else {
+    published.value = figure_of(map.at("value", "the published figure"));
+  }
+  if (const auto tolerance = map.maybe("tolerance")) published.tolerance = tolerance->number(0, 10);
+  published.source = map.at("source", "where the figure is from").text();
+  return published;
+}
+
+}  // namespace stepcast
