@@ -7,6 +7,8 @@
 namespace stepcast {
 namespace {
 
+constexpr double kLeastFactor = 1e-5;  // platform files go down to 1e-6
+
 /// Sorted, one a size (the median of what there is), never falling.
 std::vector<MessageTime> cleaned(std::vector<MessageTime> times) {
   std::stable_sort(times.begin(), times.end(), [](const MessageTime& a, const MessageTime& b) {
@@ -52,13 +54,15 @@ LinkTable fitted_link_table(std::vector<MessageTime> times) {
   const double least = least_slope(clean, latency);
   LinkTable table{{latency}, {1 / least}, {}};
   for (std::size_t i = 1; i < clean.size(); ++i) {
-    const double slope = std::max(slope_between(clean[i - 1], clean[i], latency), least);
+    const double slope =
+        std::clamp(slope_between(clean[i - 1], clean[i], latency), least, least / kLeastFactor);
     const double overhead = clean[i].time.value - latency - slope * clean[i].size.value;
     table.costs.push_back({clean[i].size, {std::max(0.0, overhead)}, least / slope});
   }
   // Beyond the largest size in proportion: the slope of the last piece alone would carry its noise on.
   const double slope = (clean.back().time.value - latency) / clean.back().size.value;
-  table.costs.push_back({{std::numeric_limits<double>::infinity()}, {0}, slope > least ? least / slope : 1});
+  table.costs.push_back(
+      {{std::numeric_limits<double>::infinity()}, {0}, std::clamp(least / slope, kLeastFactor, 1.0)});
   return table;
 }
 

@@ -12,7 +12,7 @@ namespace {
 /// Double-quoted YAML; the texts are plain words.
 std::string quoted(const std::string& text) {
   std::string safe;
-  for (const char c : text) safe += c == '"' || c == '\\' || c < ' ' ? ' ' : c;
+  for (const char c : text) safe += c == '"' || c == '\\' || c < ' ' || c == 0x7f ? ' ' : c;
   return '"' + safe + '"';
 }
 
@@ -28,7 +28,7 @@ std::string costs_text(const std::vector<MessageCost>& costs) {
   std::string text;
   for (const MessageCost& cost : costs) {
     const std::string limit =
-        std::isfinite(cost.up_to.value) ? fmt::format("up_to: {:.0f} B, ", cost.up_to.value) : "";
+        std::isfinite(cost.up_to.value) ? fmt::format("up_to: {} B, ", shortest(cost.up_to.value)) : "";
     text += fmt::format("    - {{{}overhead: {}, bandwidth_factor: {}}}\n", limit, seconds(cost.overhead),
                         shortest(cost.bandwidth_factor));
   }
@@ -81,7 +81,7 @@ std::string several_nodes(const MeasuredPlatform& platform) {
 
 std::string platform_text(const MeasuredPlatform& platform) {
   const bool one = platform.cluster.kind != Cluster::Kind::netcluster;
-  return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}", platform.name, quoted(platform.source),
+  return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}", quoted(platform.name), quoted(platform.source),
                      platform.device, one ? one_machine(platform) : several_nodes(platform));
 }
 

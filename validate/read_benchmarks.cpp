@@ -4,12 +4,16 @@
 
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "core/error.hpp"
 
 namespace stepcast {
 namespace {
+
+constexpr double kLargest = 1e18;                    // of any figure in a file
+constexpr double kShortest = 1e-12, kLongest = 1e6;  // of a message [s]
 
 enum class Kind { unknown, message, bandwidth, all_reduce };
 
@@ -59,7 +63,7 @@ double number_in(const std::string& word, const std::string& file, int line) {
   } catch (const std::exception&) {
     used = 0;
   }
-  if (used == 0 || used != word.size() || !(value >= 0) || value > 1e18) {
+  if (used == 0 || used != word.size() || !(value >= 0) || value > kLargest) {
     refuse(file, line, fmt::format("expected a number, got \"{}\"", word.substr(0, 40)));
   }
   return value;
@@ -96,7 +100,12 @@ Figures read_json(std::string_view text, const std::string& file) {
     if (root.contains("config")) figures.ranks = static_cast<int>(root.at("config").at("devices").size());
     for (const auto& row : root.at("results")) {
       const auto& times = row.at("out_of_place").is_null() ? row.at("in_place") : row.at("out_of_place");
-      figures.rows.emplace_back(row.at("size").get<double>(), times.at("time").get<double>());
+      const double size = row.at("size").get<double>(), time = times.at("time").get<double>();
+      for (const double one : {size, time}) {
+        if (!(one >= 0 && one <= kLargest))
+          refuse(file, 1, fmt::format("expected a size and a time, got {:.6g}", one));
+      }
+      figures.rows.emplace_back(size, time);
     }
   } catch (const nlohmann::json::exception&) {
     refuse(file, 1,
@@ -128,10 +137,16 @@ BenchmarkTimes read_benchmark(std::string_view text, const std::string& file_nam
     refuse(file_name, 1, "of how many ranks is this all-reduce? give --ranks N (2 or more)");
   }
   BenchmarkTimes benchmark{figures.what, figures.ranks, {}};
+  std::set<double> sizes;
   for (const auto& [bytes, value] : figures.rows) {
-    if (bytes > 0 && value > 0) benchmark.times.push_back(message_of(figures, bytes, value));
+    if (!(bytes > 0 && value > 0)) continue;
+    benchmark.times.push_back(message_of(figures, bytes, value));
+    sizes.insert(bytes);
+    const double seconds = benchmark.times.back().time.value;
+    if (!(seconds > kShortest && seconds < kLongest))
+      refuse(file_name, 1, fmt::format("a message of {:.6g} bytes cannot take {:.6g} s", bytes, seconds));
   }
-  if (benchmark.times.size() < 2) refuse(file_name, 1, "expected rows of two sizes at least");
+  if (sizes.size() < 2) refuse(file_name, 1, "expected rows of two sizes at least");
   return benchmark;
 }
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
+#include "validate/platform_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -65,6 +66,26 @@ TEST_CASE("latency, bandwidth and all-reduce of the OSU micro-benchmarks are rea
                     "a:1:1: of how many ranks is this all-reduce? give --ranks N (2 or more)");
 }
 
+TEST_CASE("what was read becomes a platform that can be read, however small or uneven it is",
+          "[validate][links]") {
+  const std::string sums = "# OSU MPI Allreduce Latency Test\n4  1.6\n8  1.7\n1048576  600.0\n";  // 1/16 B
+  const std::string uneven = "# OSU MPI Latency Test\n8 1\n16 500000\n1000000000 600000\n";
+  for (const std::string& text : {sums, uneven}) {
+    const BenchmarkTimes read = read_benchmark(text, "a", 64);
+    MeasuredPlatform measured;
+    measured.name = "a: [b";
+    measured.source = read.what;
+    measured.cluster.kind = Cluster::Kind::netcluster;
+    measured.links = fitted_link_table(read.times);
+    const YamlNode root = parse_yaml(platform_text(measured), "written.yaml");
+    const Platform platform = read_platform(YamlValue(root, ""));
+    CHECK(platform.name == "a: [b");
+    CHECK(platform.message_costs.size() == 3);
+    for (std::size_t i = 1; i < read.times.size(); ++i)  // the smallest shares a line with the next
+      CHECK(message_time(measured.links, read.times[i].size).value == Approx(read.times[i].time.value));
+  }
+}
+
 TEST_CASE("what is no benchmark is refused with its place", "[validate][links][errors]") {
   CHECK_THROWS_WITH(read_benchmark("hello\n", "x.txt", 2),
                     Catch::StartsWith("x.txt:1:1: expected output of nccl-tests"));
@@ -76,6 +97,15 @@ TEST_CASE("what is no benchmark is refused with its place", "[validate][links][e
                     Catch::StartsWith("x.json:1:1: expected the JSON of nccl-tests"));
   CHECK_THROWS_WITH(read_benchmark("# OSU MPI Latency Test\n1 0.5\n", "x.txt", 2),
                     "x.txt:1:1: expected rows of two sizes at least");
+  CHECK_THROWS_WITH(read_benchmark("# OSU MPI Latency Test\n8 0.5\n8 0.6\n", "x.txt", 2),
+                    "x.txt:1:1: expected rows of two sizes at least");
+  CHECK_THROWS_WITH(read_benchmark("# OSU MPI Bandwidth Test\n8 0.5\n16 1e-300\n", "x.txt", 2),
+                    "x.txt:1:1: a message of 16 bytes cannot take 1.6e+295 s");
+  CHECK_THROWS_WITH(
+      read_benchmark(
+          R"({"args": ["sendrecv_perf"], "results": [{"size": 1e300, "out_of_place": {"time": 1}}]})",
+          "x.json", 2),
+      "x.json:1:1: expected a size and a time, got 1e+300");
 }
 
 }  // namespace stepcast
