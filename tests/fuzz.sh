@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Feeds damaged input to every reader, under the address and undefined-behaviour sanitizers, for SECONDS a program.
+# Seeds are the repository's own files; the same seed of chance every time. What crashes a program, hangs it or takes
+# memory without limit ends this script with the path of that input; give it to the program to see the fault again.
+# Usage: tests/fuzz.sh [SECONDS] [scenario|files|readers]...
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-20}
+shift || true
+programs=("$@")
+[ ${#programs[@]} -gt 0 ] || programs=(scenario files readers)
+cmake --preset fuzz >/dev/null
+cmake --build --preset fuzz --target "${programs[@]/#/fuzz_}"
+
+export STEPCAST_DATA=$PWD
+export ASAN_OPTIONS=detect_container_overflow=0:allocator_may_return_null=0  # yaml-cpp is built without sanitizers
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+found=build/fuzz/found
+mkdir -p "$found" "$work"/{scenario,files,readers}
+
+# numbered FOLDER FILES...: copies, as files of several folders have one name.
+numbered() {
+  local folder=$1 count=0
+  shift
+  for file in "$@"; do cp "$file" "$folder/$((count += 1))-$(basename "$file")"; done
+}
+# seed NAME BYTES: for the program `readers`, whose first byte names the reader.
+seed() { printf '%b' "$2" >"$work/readers/$1"; }
+
+mapfile -t scenarios < <(find scenarios -name '*.yaml')
+numbered "$work/scenario" "${scenarios[@]}"
+{ cat scenarios/quickstart.yaml; printf '%s\n' '#set sweep.workers=[1, 8]' '#set strategy.bucket="25 MiB"' '#set noise.sigma=0.1' \
+  '#over strategy.bucket=1 MiB..100 MiB:log,strategy.all_reduce=ring|automatic,workers=2..64' '#over placement'; } >"$work/scenario/words"
+mapfile -t files < <(find platforms models -name '*.yaml' -size -16k)
+numbered "$work/files" "${files[@]}"
+# A short trace, as the captured ones hold hundreds of samples.
+printf '%s\n' 'name: t' 'kind: captured' 'model: m' 'batch: 4' 'precision: f32' 'device: cpu-core' 'source: s' 'flags: [disturbed]' \
+  'notes: ["24 C"]' 'step_seconds: [1e-3, 2e-3]' 'layers:' '  - {name: a, forward: {seconds: [1e-4, 2e-4], cpu_seconds: [1e-4, 1e-4]}}' \
+  >"$work/files/trace"
+seed osu 'b# OSU MPI Latency Test v7.3\n# Size  Latency (us)\n8 5.0\n1048576 355.0\n'
+seed osu-bandwidth 'b# OSU MPI Bandwidth Test v7.3\n# Size  Bandwidth (MB/s)\n8 5.0\n1048576 3550.0\n'
+seed nccl 'b#  Rank  0 Group  0 Pid 7 on host device  0\n#  Rank  1 Group  0 Pid 8 on host device  1\n# Collective test starting: all_reduce_perf\n8 2 float sum -1 10.1 0.0 0.0 0 9.9 0.0 0.0 0\n16 4 float sum -1 11.1 0.0 0.0 0 9.9 0.0 0.0 0\n'
+seed nccl-json 'b{"args":["all_reduce_perf"],"config":{"devices":[{},{}]},"results":[{"size":8,"out_of_place":{"time":1.5}},{"size":16,"out_of_place":null,"in_place":{"time":2}}]}'
+seed csv 'cscenario,point,step_seconds,why\ns,"a ""b"", c",0.5,\ns,w=2,-0,"true"\n'
+seed json 'j{"scenario":"s","point":"a","step_seconds":0.5,"count":3,"fits":true,"none":null}\n'
+seed idx 'i\x00\x00\x08\x03\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x03abcdefghijkl\x00\x00\x08\x01\x00\x00\x00\x02\x01\x09'
+seed raw 'r\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x00\x40'
+head -c 3074 /dev/zero | sed '1s/^/r/' >"$work/readers/cifar"
+
+grep -ohE '\b[a-z_]+:' "${scenarios[@]}" "${files[@]}" | sort -u | sed 's/.*/"&"/' >"$work/keys.dict"
+for program in "${programs[@]}"; do
+  echo "fuzz_$program: $(ls "$work/$program" | wc -l) seeds, $seconds s"
+  log=$work/$program.log
+  if ! build/fuzz/tests/fuzz/fuzz_"$program" -seed=1 -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
+    -dict="$work/keys.dict" -artifact_prefix="$found/$program-" -print_final_stats=1 "$work/$program" >"$log" 2>&1; then
+    grep -vE '^#[0-9]+' "$log" | tail -n 60
+    echo "fuzz_$program failed: $(grep -oE "$found/[^ ]+" "$log" | tail -n 1)"
+    exit 1
+  fi
+  grep -E 'number_of_executed_units|peak_rss' "$log"
+done

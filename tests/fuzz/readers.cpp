@@ -1,0 +1,101 @@
+// Readers of what other programs wrote. The first byte says which one.
+#include <stdexcept>
+
+#include "data/files.hpp"
+#include "report/comparison.hpp"
+#include "report/csv.hpp"
+#include "report/json_lines.hpp"
+#include "tests/fuzz/input.hpp"
+#include "validate/platform_text.hpp"
+#include "validate/read_benchmarks.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// As `calibrate --from` writes it.
+std::string platform_of(const BenchmarkTimes& benchmark) {
+  MeasuredPlatform platform;
+  platform.name = "input";
+  platform.source = benchmark.what + " in input.txt";
+  platform.cluster.kind = Cluster::Kind::netcluster;
+  platform.cluster.ranks = std::max(2, benchmark.ranks);
+  platform.links = fitted_link_table(benchmark.times);
+  return platform_text(platform);
+}
+
+void read_written(const std::string& text) {
+  try {
+    const YamlNode root = parse_yaml(text, "written.yaml");
+    read_platform(YamlValue(root, ""));
+  } catch (const InputError& error) {
+    throw std::logic_error(error.what() + ("\n" + text));
+  }
+}
+
+void benchmark(const std::string& text) {
+  for (const char* name : {"input.txt", "all_reduce_perf.txt"}) {
+    std::string written;
+    refuses_or_reads([&] { written = platform_of(read_benchmark(text, name, 2)); });
+    if (!written.empty()) read_written(written);
+  }
+}
+
+void csv(const std::string& text) {
+  const Results results = read_csv(text, "input.csv");
+  to_string(joined_table(joined(results, results, "step_seconds"), "step_seconds"));
+  const std::string once = to_csv(results);
+  if (to_csv(read_csv(once, "again.csv")) != once)
+    throw std::logic_error("written again it differs: " + once);
+}
+
+void json_lines(const std::string& text) {
+  const Results results = read_json_lines(text, "input.jsonl");
+  const std::string once = to_json_lines(results);
+  if (to_json_lines(read_json_lines(once, "again.jsonl")) != once)
+    throw std::logic_error("written again it differs: " + once);
+}
+
+void all_samples(const Dataset& data, const SampleForm& form) {
+  std::vector<float> input(sample_numbers(form.input)), targets(sample_numbers(form.targets));
+  for (std::int64_t sample = 0; sample < data.samples(); ++sample)
+    refuses_or_reads([&] { data.read(sample, input, targets); });
+}
+
+/// Images up to the first of the labels' magic numbers.
+void idx(const std::string& text) {
+  const SampleForm form{{1, 2, 3}, {1}, 10};
+  const std::size_t cut = std::min(text.find(std::string("\0\0\x08\x01", 4), 4), text.size());
+  const MemoryFile images(text.substr(0, cut)), labels(text.substr(cut));
+  all_samples(*idx_files(images.name(), labels.name(), form), form);
+}
+
+void records(const std::string& text) {
+  const MemoryFile file(text);
+  const SampleForm image{{3, 32, 32}, {1}, 10}, vector{{4}, {1}, 3}, number{{2}, {1}, 0};
+  refuses_or_reads([&] { all_samples(*cifar10_files({file.name()}, image), image); });
+  for (const SampleForm& form : {vector, number})
+    refuses_or_reads([&] { all_samples(*raw_files({file.name(), file.name()}, form), form); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  refuses_or_reads([&] {
+    switch (data[0]) {
+      case 'b':
+        return benchmark(text);
+      case 'c':
+        return csv(text);
+      case 'j':
+        return json_lines(text);
+      case 'i':
+        return idx(text);
+      default:
+        return records(text);
+    }
+  });
+  return 0;
+}
