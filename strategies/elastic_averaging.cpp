@@ -127,7 +127,7 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   strategy.apply = [force = run.elastic_force](Arrays& arrays, const Slice& elements, int) {
     elastic_move(force, arrays.of(Array::update, elements), arrays.of(Array::parameters, elements));
   };
-  if (servers.sub_masters > 0) strategy.no_arithmetic = "sub_masters: centers of a center";
+  strategy.pull = elastic_pull_arithmetic(run.elastic_force);
   strategy.program = programs(elastic_averaging, run);
   return server_plan(setting, servers, strategy);
 }

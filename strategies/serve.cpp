@@ -57,9 +57,13 @@ Part answer(Worker& worker, const Server& options, const std::vector<int>& roles
 }
 
 Part sync_with_parent(Worker& worker, const Server& options, ClientState& parent, ServerLedger& ledger) {
-  worker.calculate(pass_on_sum);
-  co_await exchange(worker, options.parent, Array::update, parent);
-  worker.calculate([&options](Arrays& arrays) { take_center(arrays, options.parent); });
+  if (!options.pull) worker.calculate(pass_on_sum);
+  co_await exchange(worker, options.parent, options.pull ? Array::parameters : Array::update, parent);
+  if (options.pull) {
+    worker.calculate(options.pull);
+  } else {
+    worker.calculate([&options](Arrays& arrays) { take_center(arrays, options.parent); });
+  }
   ledger.set_version(static_cast<int>(parent.version()));
 }
 
@@ -78,7 +82,7 @@ Program serve(Worker& worker, const Server& options) {
     } else if (outcome.accepted) {
       worker.calculate(options.add.run);
     }
-    if (outcome.accepted && !options.parent.shards.empty()) worker.calculate(sum_update);
+    if (outcome.accepted && !options.parent.shards.empty() && !options.pull) worker.calculate(sum_update);
     if (outcome.applied) ++applied;
     if (outcome.applied && !options.answer_first) co_await worker.local(options.apply);
     if (outcome.applied && !options.parent.shards.empty() && applied % options.parent_every == 0)

@@ -20,8 +20,11 @@ struct Server {
   Seconds validation;
   Servers parent;        ///< of a sub-master; empty: none
   int parent_every = 1;  ///< updates between exchanges with it
-  bool top = true;       ///< its work counts as the server's, else as a sub-master's
-  bool leaf = true;      ///< serves workers: the staleness of their updates is recorded
+  /// Of a sub-master that sends its parent its parameters and is moved towards the answer, as its workers
+  /// are; empty: it sends the sum of the updates since, and takes what the parent has.
+  Arithmetic pull;
+  bool top = true;   ///< its work counts as the server's, else as a sub-master's
+  bool leaf = true;  ///< serves workers: the staleness of their updates is recorded
 };
 
 /// What clients send lands in `update`. `add` and a sub-master sum it in `gradients`.

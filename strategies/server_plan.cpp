@@ -101,6 +101,7 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     server.parent.shards.back().codec = {};
     server.elements = server.parent.shards.front().elements;
     server.parent_every = options.sub_master_every;
+    server.pull = strategy.pull;
     for (int worker = i; worker < tree.workers; worker += tree.sub_masters)
       server.rules.clients.push_back(worker * tree.ranks);
     server.rules.take = static_cast<int>(server.rules.clients.size());
@@ -158,11 +159,10 @@ Workload workload_of(const Setting& setting, const ServerOptions& options, Plan&
   return workload;
 }
 
-std::string no_arithmetic(const ServerOptions& options, const ServerStrategy& strategy) {
+std::string no_arithmetic(const ServerOptions& options) {
   if (options.exchanged) return "exchanged: parameters of another size than the model's";
   if (options.machines_per_replica > 1) return "machines_per_replica: a network in parts";
-  if (options.training.mixed) return "precision: mixed";
-  return strategy.no_arithmetic;
+  return options.training.mixed ? "precision: mixed" : "";
 }
 
 void add_numbers(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
@@ -172,7 +172,7 @@ void add_numbers(const Setting& setting, const ServerOptions& options, const Ser
   plan.asynchronous = true;
   plan.workers = tree.workers * options.group_size;
   plan.summed_gradients = options.group_size;
-  plan.no_arithmetic = no_arithmetic(options, strategy);
+  plan.no_arithmetic = no_arithmetic(options);
   plan.devices = setting.workers() + devices_of_servers(setting.platform, options.place, servers);
   plan.load_data = setting.sample_size.value > 0;
   plan.compute_slowdown = options.training.compute_slowdown;

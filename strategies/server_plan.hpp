@@ -27,7 +27,7 @@ struct ServerStrategy {
   /// What came, in `update` (synchronous: its sum, in `gradients`), to the parameters.
   /// @param summed  gradients in it
   std::function<void(Arrays&, const Slice& elements, int summed)> apply;
-  std::string no_arithmetic;                                             ///< as of the plan
+  Arithmetic pull;                                                       ///< of a sub-master, as of a server
   std::function<std::function<Program(Worker&)>(ServerClient)> program;  ///< of a worker
 };
 

@@ -102,8 +102,12 @@ TEST_CASE("gradients of asynchronous workers meet parameters in the order of the
 TEST_CASE("what cannot learn in a simulation says why", "[commands]") {
   CHECK(why_not_simulated_learning(experiment_of({"workers=2"})).empty());
   CHECK(why_not_simulated_learning(
-            experiment_of({"workers=4", "strategy={kind: elastic_averaging, sub_masters: 2}"})) ==
-        "strategy.sub_masters: centers of a center is not calculated for real, only timed");
+            experiment_of({"workers=2", "strategy={kind: elastic_averaging, exchanged: 1 MB}"})) ==
+        "strategy.exchanged: parameters of another size than the model's is not calculated for real, only "
+        "timed");
+  CHECK(why_not_simulated_learning(
+            experiment_of({"workers=4", "strategy={kind: elastic_averaging, sub_masters: 2}"}))
+            .empty());
   CHECK(why_not_simulated_learning(
             experiment_of({"workers=2", "strategy={kind: pipeline, stages: 2, micro_batches: 2}"})) ==
         "its ranks have different parts of the network, which learn in real runs alone (stepcast validate)");

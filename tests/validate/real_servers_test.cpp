@@ -26,6 +26,34 @@ TEST_CASE("elastic averaging follows its formula, worked out by hand", "[validat
   CHECK(trained(plan_of(strategy, 1, shards, 6), kMomentum)[0] == hand.parameters());
 }
 
+TEST_CASE("a sub-master of elastic averaging is pulled both ways, worked out by hand",
+          "[validate][training]") {
+  const int every = GENERATE(1, 2);
+  HandWorker hand(0, 1, kMomentum);
+  Floats center = hand.parameters(), top = center;
+  for (int step = 1; step <= 6; ++step) {
+    hand.step();
+    if (step % every == 0) {  // it answers its worker after this, and takes the worker's parameters then
+      const Floats read = top;
+      elastic_move(0.3, center, top);
+      elastic_move(0.3, read, center);
+    }
+    Floats own = hand.parameters();
+    const Floats answer = center;
+    elastic_move(0.3, own, center);
+    elastic_move(0.3, answer, own);
+    hand.set(own);
+  }
+  const std::string strategy = fmt::format(
+      "{{kind: elastic_averaging, server: own_device, elastic_force: 0.3, sub_masters: 1, sub_master_every: "
+      "{}}}",
+      every);
+  const auto results = trained(plan_of(strategy, 1, 2, 6), kMomentum);
+  CHECK(results[0] == hand.parameters());
+  CHECK(results[1] == top);     // the server
+  CHECK(results[2] == center);  // the sub-master
+}
+
 TEST_CASE("energy matching follows its formula, worked out by hand", "[validate][training]") {
   HandWorker hand(0, 1, kPlain);
   Floats center = hand.parameters(), seen = center, velocity(center.size()), update(center.size());
