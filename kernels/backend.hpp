@@ -11,6 +11,7 @@
 #include "kernels/tensor.hpp"
 #include "models/device_part.hpp"
 #include "models/layer.hpp"
+#include "models/shared_part.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 
 namespace stepcast {
@@ -28,6 +29,7 @@ struct LayerSite {
   double loss_weight = 1;         ///< losses: factor on the mean and its gradient
   const LayerCut* cut = nullptr;  ///< where windows cross the cut of a sample: its rows; else null
   std::int64_t statistics_count = 0;  ///< batch norm over several ranks: elements a channel; 0: its own alone
+  const LayerShare* share = nullptr;  ///< of a layer that ranks share; else null
 };
 
 /// One layer, built for fixed shapes, that computes on a backend.
@@ -66,10 +68,11 @@ class LayerKernel {
   /// Layers of a cut sample whose windows read rows of neighbours: what they exchange before a pass. Null for
   /// others.
   virtual const HaloMaps* halo(Pass) const { return nullptr; }
-  /// Batch norm over several ranks: two numbers a channel that are summed over them within a pass. Once
-  /// `couple` was called, `run` ends before the sum and `finish` does what comes after it; until then `run`
-  /// takes its own for all. Empty for other layers.
-  virtual std::span<float> statistics() { return {}; }
+  /// What ranks sum within a pass: two numbers a channel of a batch norm over several of them, outputs and
+  /// error signals of layers that they share. Once `couple` was called, `run` ends before the sum and
+  /// `finish` does what comes after it; until then `run` takes its own for all. Empty for other layers and
+  /// passes.
+  virtual std::span<float> summed(Pass) { return {}; }
   virtual void couple() {}
   virtual void finish(Pass) {}
 

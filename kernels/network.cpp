@@ -52,6 +52,7 @@ LayerSite Network::site_of(std::size_t i) {
                  .index = static_cast<std::uint32_t>(i),
                  .loss_weight = part.loss_weight};
   for (const int from : layer.inputs) site.inputs.push_back(source(i, from));
+  if (part.shared != nullptr && part.shared->shares[i]) site.share = &*part.shared->shares[i];
   if (part.device == nullptr) return site;
   site.loss_weight *= part.device->share[i];
   if (!part.device->cuts[i].empty()) site.cut = &part.device->cuts[i];

@@ -23,6 +23,7 @@ struct PartOptions {
   std::size_t border = 0;         ///< so do edges from layers before this one to it and those after; 0: none
   std::int64_t border_batch = 1;  ///< samples of the layers from the border on
   const DevicePart* device = nullptr;  ///< whose model it is, of a cut sample; it outlives the network
+  const SharedPart* shared = nullptr;  ///< whose model it is, of shared layers; it outlives the network
   int statistics_replicas = 0;  ///< of `device`: replicas over which batch norm counts; 0: none but this rank
   bool accumulate = false;      ///< gradients of several batches add up until the update
   double loss_weight = 1;       ///< factor on losses and their gradients: the share of a larger mini-batch
@@ -79,6 +80,8 @@ class Network {
   /// Sum of all losses at the last forward pass.
   double loss() const;
   const Model& model() const { return model_; }
+  /// Null: its parameters are all of the model's.
+  const SharedPart* shared_part() const { return options_.part.shared; }
   Backend& backend() const { return backend_; }
   Tensor& input() { return *input_; }
   bool contains(std::size_t layer) const { return kernels_.at(layer) != nullptr; }

@@ -79,14 +79,16 @@ void fill_uniform(Tensor& tensor, RandomKey key) {
 }
 
 void fill_parameters(Network& network, std::uint64_t seed) {
-  const std::vector<Layer>& layers = network.model().layers;
+  const SharedPart* part = network.shared_part();
+  const std::vector<Layer>& layers = (part == nullptr ? network.model() : part->whole).layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     for (std::size_t k = 0; network.contains(i) && k < layers[i].parameters.size(); ++k) {
       const RandomKey key{.seed = seed,
                           .purpose = Purpose::data,
                           .worker = static_cast<std::uint32_t>(i),
                           .step = parameter_stream + static_cast<std::uint32_t>(k)};
-      network.kernel(i).write_parameter(k, initial_values(layers[i], layers[i].parameters[k], key));
+      const std::vector<float> values = initial_values(layers[i], layers[i].parameters[k], key);
+      network.kernel(i).write_parameter(k, part == nullptr ? values : own_part(values, *part, i, k));
     }
   }
 }

@@ -10,7 +10,8 @@ void fill_uniform(Tensor& tensor, RandomKey key);
 
 /// Initial parameters, each a pure function of the seed and its place. Weights are uniform with variance 2 /
 /// fan-in (K. He et al., "Delving deep into rectifiers", ICCV 2015, section 2.2), of recurrent layers and
-/// embeddings with variance 1 / (3 row length); scales and running variances 1, everything else 0.
+/// embeddings with variance 1 / (3 row length); scales and running variances 1, everything else 0. A part of
+/// shared layers gets its part of what the whole network would.
 void fill_parameters(Network& network, std::uint64_t seed);
 
 /// Input and targets, each a pure function of the seed and its place. Inputs are uniform in [-1, 1), or row

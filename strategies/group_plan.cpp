@@ -34,13 +34,18 @@ Collective::Kind kind_of(Exchange::Kind kind) {
   return Collective::Kind::all_reduce;
 }
 
-void add_calls(const std::vector<Exchange>& exchanges, std::int64_t batch, GroupPlan& groups,
+/// @param carried  by the exchanges
+void add_calls(const std::vector<Exchange>& exchanges, int layer, Array carried, GroupPlan& groups,
                std::vector<Call>& calls) {
+  const std::int64_t batch = groups.batch[static_cast<std::size_t>(layer)];
   for (const Exchange& exchange : exchanges) {
     const double whole = exchange.kind == Exchange::Kind::all_to_all ? groups.ways : 1;
     const Bytes size = static_cast<double>(batch) * exchange.elements * whole * groups.element;
     const int collective = add_collective(groups.plan, kind_of(exchange.kind), groups.group, size);
-    if (collective >= 0) calls.push_back({collective, "exchange"});
+    if (collective < 0) continue;
+    groups.plan.collectives.back().buffer.array = carried;
+    groups.plan.collectives.back().layer = layer;
+    calls.push_back({collective, "exchange"});
   }
 }
 
@@ -113,10 +118,10 @@ void add_exchanges(LayerRange layers, GroupPlan& groups) {
     const auto i = static_cast<std::size_t>(layer);
     const LayerExchange& exchange = groups.sharded.exchanges[i];
     LayerCalls& calls = groups.calls[i];
-    add_calls(exchange.before_forward, groups.batch[i], groups, calls.before_forward);
-    add_calls(exchange.after_forward, groups.batch[i], groups, calls.after_forward);
-    add_calls(exchange.before_backward, groups.batch[i], groups, calls.before_backward);
-    add_calls(exchange.after_backward, groups.batch[i], groups, calls.after_backward);
+    add_calls(exchange.before_forward, layer, Array::activations, groups, calls.before_forward);
+    add_calls(exchange.after_forward, layer, Array::activations, groups, calls.after_forward);
+    add_calls(exchange.before_backward, layer, Array::errors, groups, calls.before_backward);
+    add_calls(exchange.after_backward, layer, Array::errors, groups, calls.after_backward);
   }
 }
 
@@ -150,6 +155,11 @@ std::vector<std::vector<int>> sums_by_layer(const std::vector<Bucket>& buckets, 
     if (bucket.sum >= 0) sums[static_cast<std::size_t>(bucket.layers.first)].push_back(bucket.sum);
   }
   return sums;
+}
+
+bool has_dropout(const Model& model) {
+  return std::ranges::any_of(model.layers,
+                             [](const Layer& layer) { return layer.kind == LayerKind::dropout; });
 }
 
 void refuse_if(const std::string& problem, const YamlValue& where) {

@@ -86,6 +86,10 @@ void add_statistics(const Model& model, Statistics over, GroupPlan& groups);
 /// @param in_memory  what memory is counted of: the device's part, or the model where memory options split it
 Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory);
 
+/// Why kernels cannot compute the forward pass of a network with dropout again.
+constexpr const char* kDropsOthers = "recomputation of dropout, which would drop others the second time";
+bool has_dropout(const Model& model);
+
 /// Throws InputError at `where` unless `problem` is empty.
 void refuse_if(const std::string& problem, const YamlValue& where);
 

@@ -1,3 +1,4 @@
+#include "models/shared_part.hpp"
 #include "strategies/group_plan.hpp"
 #include "strategies/shared_strategies.hpp"
 
@@ -6,6 +7,17 @@ namespace {
 
 int read_ways(const YamlMap& map, const char* key) {
   return static_cast<int>(map.at(key, "devices that share a replica, an integer >= 1").integer(1, 100'000));
+}
+
+YamlMap layer_keys(const YamlValue& value) {
+  return value.map(joined_keys({group_keys(), {"ways", "cut_trace"}}));
+}
+
+/// Why kernels cannot do this.
+std::string simulated_only(const Model& model, const ShardedModel& sharded, const GroupOptions& options) {
+  if (options.training.mixed) return "activations of 2 bytes";
+  if (options.recompute && has_dropout(model)) return kDropsOthers;
+  return part_problem(sharded);
 }
 
 /// Filters and tensor blocks: the devices of a group work on the same samples.
@@ -20,7 +32,10 @@ Plan share_layers(const Setting& setting, const YamlMap& map, ShardedModel (*sha
   groups.cut_trace = map.maybe("cut_trace");
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
   const Model part = groups.sharded.part;
-  return finish(setting, std::move(groups), part);
+  const int summed = setting.workers() / ways * groups.options.micro_batches;
+  Plan plan = finish(setting, std::move(groups), part);
+  plan.summed_gradients = summed;
+  return plan;
 }
 
 Experts read_experts(const YamlMap& map) {
@@ -36,13 +51,27 @@ Experts read_experts(const YamlMap& map) {
 }  // namespace
 
 Plan read_filter_parallel(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = value.map(joined_keys({group_keys(), {"ways", "cut_trace"}}));
-  return share_layers(setting, map, shard_filters, filter_problem);
+  return share_layers(setting, layer_keys(value), shard_filters, filter_problem);
 }
 
 Plan read_tensor(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = value.map(joined_keys({group_keys(), {"ways", "cut_trace"}}));
-  return share_layers(setting, map, shard_tensor, tensor_problem);
+  Plan plan = share_layers(setting, layer_keys(value), shard_tensor, tensor_problem);
+  plan.sharing = tensor_sharing(value, setting.model, plan.sharing.micro_batch);
+  return plan;
+}
+
+NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch) {
+  const YamlMap map = layer_keys(value);
+  NetworkSharing sharing;
+  sharing.form = NetworkSharing::Form::blocks;
+  sharing.ways = read_ways(map, "ways");
+  const GroupOptions options = read_group_options(map);
+  sharing.micro_batch = batch;
+  sharing.micro_batches = options.micro_batches;
+  sharing.simulated_only = tensor_problem(model, sharing.ways);
+  if (sharing.simulated_only.empty())
+    sharing.simulated_only = simulated_only(model, shard_tensor(model, sharing.ways), options);
+  return sharing;
 }
 
 Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {

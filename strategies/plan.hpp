@@ -11,6 +11,7 @@
 #include "models/memory.hpp"
 #include "strategies/collectives/choice.hpp"
 #include "strategies/message.hpp"
+#include "strategies/pipeline_turns.hpp"
 #include "strategies/worker.hpp"
 
 namespace stepcast {
@@ -60,6 +61,7 @@ struct NetworkSharing {
     none,       ///< every rank has the whole network
     stages,     ///< role i has the layers `stages[i]`
     positions,  ///< ranks of communicator 0's groups have parts of every sample: `cut`
+    blocks,     ///< they have parts of every layer: tensor_part, `ways` of them
     other,      ///< of any other kind: no kernels
   };
 
@@ -70,6 +72,11 @@ struct NetworkSharing {
   std::int64_t micro_batch = 1;  ///< samples of a replica at once
   int micro_batches = 1;
   std::string simulated_only;  ///< why kernels cannot do this, in words; empty where they can
+  int ways = 1;                ///< of shared layers: ranks of a group
+  /// Stages that compute forward passes again: the turns of each. Before a backward pass comes its forward
+  /// one.
+  std::vector<std::vector<Turn>> recomputed = {};
+  bool sums_every_micro_batch = false;  ///< of stages: each one's gradients are scattered, not their sum
 };
 
 /// Numbers that the programs recorded or marked, by name, in the order in which that happened.

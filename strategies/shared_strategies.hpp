@@ -20,6 +20,9 @@ Plan read_filter_parallel(const YamlValue& value, const Setting& setting);
 /// `strategy: {kind: tensor}`: transformer blocks over the devices of a group.
 Plan read_tensor(const YamlValue& value, const Setting& setting);
 
+/// What such a strategy shares, as spatial_sharing does.
+NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch);
+
 /// `strategy: {kind: mixture_of_experts}`: data parallelism with experts dealt out over the devices of a
 /// group.
 Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting);

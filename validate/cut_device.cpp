@@ -97,7 +97,7 @@ class CutDevice : public RankDevice {
   CollectiveWork statistics_work(const Collective& collective) {
     LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
     const Pass pass = pass_ == Work::forward ? Pass::forward : Pass::backward_data;
-    return {.memory = kernel.statistics(), .waited = [this, &kernel, pass] {
+    return {.memory = kernel.summed(pass), .waited = [this, &kernel, pass] {
               const Instant begin = now();
               kernel.finish(pass);
               book(begin);

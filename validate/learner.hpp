@@ -8,8 +8,11 @@
 #include "report/results.hpp"
 #include "scenarios/experiment.hpp"
 #include "validate/checkpoint.hpp"
+#include "validate/held_out.hpp"
 #include "validate/rank_device.hpp"
 #include "validate/sample_form.hpp"
+#include "validate/tensor_device.hpp"
+#include "validate/transport.hpp"
 
 namespace stepcast {
 
@@ -18,27 +21,32 @@ std::int64_t mini_batches_a_step(const Plan& plan);
 /// Steps of its program that an experiment's learning takes.
 std::int64_t learning_steps(const Experiment& experiment);
 
-/// The network of one rank of an experiment with `learning`, its data, and what its parameters were now and
-/// then.
+/// The network of one rank of an experiment with `learning`, or its part of one whose layers ranks share, its
+/// data, and what its parameters were now and then.
 class Learner {
  public:
   struct Options {
     int rank = 0;
     std::int64_t batch = 1;  ///< samples of a pass
     std::shared_ptr<const TrainAndTest> data;
-    std::function<void()> beat;  ///< called while it reads and scores
-    bool compresses = false;     ///< what the program compresses is compressed for real
+    std::function<void()> beat;      ///< called while it reads and scores
+    bool compresses = false;         ///< what the program compresses is compressed for real
+    Transport* transport = nullptr;  ///< to those that have the rest of a network whose layers are shared
   };
 
   /// The experiment outlives it.
   Learner(const Experiment& experiment, Options options);
 
   DeviceLearning learning();
-  Network& network() { return network_; }
+  Network& network() { return *own_.network; }
+  /// What computes; it outlives nothing of this.
+  std::unique_ptr<RankDevice> device();
 
   /// The rank's program ended a step. A snapshot is kept every so many mini-batches.
   void step_ended(double seconds);
-  /// A row for each snapshot: what its parameters know of held-out data.
+  /// Whether this rank has some of the parameters whose worth is told: it calls `rows`.
+  bool has_rows() const;
+  /// A row for each snapshot, on rank 0: what its parameters know of held-out data.
   std::vector<Row> rows();
   /// After `rows`: the parameters at the end.
   const Parameters& last() const { return last_; }
@@ -50,13 +58,15 @@ class Learner {
     std::vector<float> values;  ///< of all parameters, as they lie in memory
   };
 
+  int group() const;
   void take_snapshot(double seconds);
+  Row row_of(const Snapshot& snapshot, const Score& score) const;
 
   const Experiment& experiment_;
   Options options_;
   LearningTask task_;
   std::unique_ptr<Backend> backend_;
-  Network network_;
+  SharedNetwork own_;  ///< without a part: the whole network
   Batches batches_;
   std::int64_t done_ = 0;  ///< mini-batches
   Parameters start_, last_;

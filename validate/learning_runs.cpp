@@ -25,17 +25,20 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   const Point& point = validation.scenario.points[validation.points[index]];
   say(run.state, fmt::format("{} (learning)", point.name).c_str());
   const int rank = run.transport.rank();
-  Learner learner(experiment, {rank, validation.needs[index].batch, learning_data(experiment),
-                               [&run] { run.state.beat.fetch_add(1); }, validation.compresses[index]});
-  const auto device = kernel_device(learner.network(), learner.learning());
+  Learner learner(experiment,
+                  {rank, validation.needs[index].batch, learning_data(experiment),
+                   [&run] { run.state.beat.fetch_add(1); }, validation.compresses[index], &run.transport});
+  const auto device = learner.device();
   RealCollectives collectives(experiment.plan, link_table_of(experiment.platform, experiment.plan.endpoints),
                               run.transport.rank());
   RealWorld real{experiment.plan, run.transport,     world.thread, world.mail, *device,
                  collectives,     world.completions, run.state,    0,          run.library_all_reduce};
   real.step_ended = [&learner](double seconds) { learner.step_ended(seconds); };
   run_program(real, ++world.runs);
+  std::vector<Row> rows;
+  if (learner.has_rows()) rows = learner.rows();
   if (rank == 0) {
-    for (const Row& row : learner.rows()) {
+    for (const Row& row : rows) {
       append_line(run.folder / "learning.jsonl",
                   to_json_line({validation.scenario.name, {}}, with_first("point", point.name, row)));
     }
@@ -50,6 +53,9 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
 std::string why_not_learned(const Experiment& experiment) {
   const std::string& key = experiment.plan.no_arithmetic;
   if (!key.empty()) return "strategy." + key + " is not calculated for real, only timed";
+  const NetworkSharing::Form form = experiment.plan.sharing.form;
+  if (form == NetworkSharing::Form::stages || form == NetworkSharing::Form::positions)
+    return "learning: networks in stages and cut samples are run on synthetic data alone";
   make_data(experiment.learning->data, learning_task(experiment.model).form);
   if (experiment.learning->start) load_checkpoint(*experiment.learning->start, experiment.model);
   return {};

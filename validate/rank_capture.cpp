@@ -7,17 +7,17 @@
 #include <set>
 
 #include "kernels/capture.hpp"
-#include "kernels/compression.hpp"
-#include "models/compression_text.hpp"
 #include "models/join_traces.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
 #include "scenarios/data_files.hpp"
 #include "strategies/collectives/algorithms.hpp"
+#include "validate/compression_times.hpp"
 #include "validate/cut_device.hpp"
 #include "validate/gather.hpp"
 #include "validate/play.hpp"
 #include "validate/repeats.hpp"
+#include "validate/tensor_device.hpp"
 
 namespace stepcast {
 namespace {
@@ -69,17 +69,24 @@ CaptureOptions capture_options(const RankRun& run, const Need& need, const Valid
 struct Turns {
   Need need;
   std::string doing;
-  std::filesystem::path file;        ///< of this rank
-  std::unique_ptr<DevicePart> part;  ///< what it computes of cut samples; null: all
-  std::unique_ptr<Capture> capture;  ///< null where this rank only sleeps
+  std::filesystem::path file;          ///< of this rank
+  std::unique_ptr<DevicePart> part;    ///< what it computes of cut samples; null: all
+  std::unique_ptr<SharedPart> shared;  ///< what it has of shared layers; null: all
+  std::unique_ptr<Capture> capture;    ///< null where this rank only sleeps
+
+  bool of_part() const { return part != nullptr || shared != nullptr; }
 };
 
 std::vector<Turns> whole_networks(const RankRun& run, const std::set<Need>& needs, Backend& backend,
                                   const ValidationOptions& options, Library& library) {
   std::vector<Turns> all;
   for (const Need& need : needs) {
-    Turns one{need, fmt::format("capturing {} with batch {}", need.model, need.batch),
-              own_trace_file(run, need, run.transport.rank()), nullptr, nullptr};
+    Turns one{need,
+              fmt::format("capturing {} with batch {}", need.model, need.batch),
+              own_trace_file(run, need, run.transport.rank()),
+              nullptr,
+              nullptr,
+              nullptr};
     if (!options.sleep || run.transport.rank() == 0)
       one.capture =
           std::make_unique<Capture>(backend, model_of(need, library), capture_options(run, need, options));
@@ -88,25 +95,22 @@ std::vector<Turns> whole_networks(const RankRun& run, const std::set<Need>& need
   return all;
 }
 
-/// Of every rank, on rank 0.
-void join_ranks(Transport& transport, PassSamples& samples) {
-  for (std::vector<double>* const times : {&samples.seconds, &samples.cpu_seconds}) {
-    std::vector<double> all;
-    for (const auto& rank : gathered(transport, *times)) all.insert(all.end(), rank.begin(), rank.end());
-    if (!all.empty()) *times = std::move(all);
+/// The part of the network that this rank has. @return its model
+const Model& take_part(const Model& model, const NetworkSharing& sharing, int rank, Turns& one,
+                       NetworkOptions& options) {
+  if (sharing.form == NetworkSharing::Form::blocks) {
+    one.shared = std::make_unique<SharedPart>(shared_part(model, sharing, rank % sharing.ways));
+    options = shared_options(*one.shared, sharing, {});
+    return one.shared->model;
   }
+  one.part =
+      std::make_unique<DevicePart>(device_part(model, sharing.cut, rank % device_count(sharing.cut.parts)));
+  options = cut_options(*one.part, model, sharing, {});
+  return one.part->model;
 }
 
-void join_ranks(Transport& transport, CompressionTrace& trace) {
-  join_ranks(transport, trace.copy);
-  for (CompressionTrace::Codec& codec : trace.codecs) {
-    join_ranks(transport, codec.quantize);
-    join_ranks(transport, codec.restore);
-  }
-}
-
-/// Parts of networks whose samples are cut, at the shapes of the part: each rank its own, with all that it
-/// copies between its rows and those of neighbours; that of the first place, the largest, is written.
+/// Parts of networks whose samples or layers are cut, at the shapes of the part: each rank its own, with all
+/// that it copies between its rows and those of neighbours; that of the first place, the largest, is written.
 void add_parts(const RankRun& run, const Validation& validation, Backend& backend,
                const ValidationOptions& options, Library& library, std::vector<Turns>& all) {
   std::set<std::filesystem::path> known;
@@ -117,24 +121,24 @@ void add_parts(const RankRun& run, const Validation& validation, Backend& backen
     const Model& model = model_of(need, library);
     const NetworkSharing sharing = cut_of(validation, i, model, run.cluster.ranks);
     if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
-    Turns one{need, fmt::format("capturing a part of {} with batch {}", need.model, need.batch), file,
+    Turns one{need,    fmt::format("capturing a part of {} with batch {}", need.model, need.batch),
+              file,    nullptr,
               nullptr, nullptr};
-    one.part = std::make_unique<DevicePart>(
-        device_part(model, sharing.cut, run.transport.rank() % device_count(sharing.cut.parts)));
-    const NetworkOptions network = cut_options(*one.part, model, sharing, {});
+    NetworkOptions network;
+    const Model& part = take_part(model, sharing, run.transport.rank(), one, network);
     CaptureOptions capturing = capture_options(run, need, options);
     capturing.name = file.stem().string();
     capturing.batch = network.batch;
     capturing.part = network.part;
-    one.capture = std::make_unique<Capture>(backend, one.part->model, capturing);
+    one.capture = std::make_unique<Capture>(backend, part, capturing);
     all.push_back(std::move(one));
   }
 }
 
 void write_trace(const RankRun& run, const Turns& one) {
-  if (one.capture == nullptr || (one.part != nullptr && run.transport.rank() != 0)) return;
+  if (one.capture == nullptr || (one.of_part() && run.transport.rank() != 0)) return;
   Trace trace = one.capture->trace();
-  if (one.part != nullptr) trace.batch = one.need.batch;
+  if (one.of_part()) trace.batch = one.need.batch;
   write_atomically(one.file, to_yaml(trace));
 }
 
@@ -147,27 +151,6 @@ void join_ranks(const RankRun& run, const std::set<Need>& needs, bool sleep, Lib
     Trace all = trace_of(need, 0);
     for (int rank = 1; rank < run.transport.ranks() && !sleep; ++rank) join(all, trace_of(need, rank));
     write_atomically(trace_file(run.folder, need), to_yaml(all));
-  }
-}
-
-/// Kernels that compress gradients, by all ranks at once, on gradients of the model's size; the samples of
-/// all ranks are joined.
-void capture_compressions(const RankRun& run, const Validation& validation, const ValidationOptions& options,
-                          Library& library) {
-  std::set<std::string> done;
-  for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    const Need& need = validation.needs[i];
-    if (!validation.compresses[i] || !done.insert(need.model).second) continue;
-    say(run.state, fmt::format("timing the compression of gradients of {}", need.model).c_str());
-    barrier(run.transport);
-    CompressionCapture capturing;
-    const auto file = compression_file(run.folder, need.model);
-    capturing.name = file.stem().string();
-    capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
-    capturing.elements = static_cast<std::size_t>(trainable_parameters(model_of(need, library)));
-    CompressionTrace trace = capture_compression(capturing);
-    join_ranks(run.transport, trace);
-    if (run.transport.rank() == 0) write_atomically(file, to_yaml(trace));
   }
 }
 

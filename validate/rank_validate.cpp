@@ -8,11 +8,12 @@
 #include "validate/rank_capture.hpp"
 #include "validate/real_runs.hpp"
 #include "validate/roles.hpp"
+#include "validate/tensor_device.hpp"
 
 namespace stepcast {
 namespace {
 
-/// Ranks that sleep, and those that have a part of every sample.
+/// Ranks that sleep, and those that have a part of every sample or of every layer.
 class OtherDevices {
  public:
   OtherDevices(Backend& backend, const Validation& validation, const ValidationOptions& options, int rank)
@@ -23,9 +24,15 @@ class OtherDevices {
     if (options_.sleep)
       return sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model),
                              sleep_noise(experiment));
+    if (role_of(experiment.plan, rank_) < 0) return nullptr;
+    const NetworkSharing::Form form = experiment.plan.sharing.form;
+    if (form == NetworkSharing::Form::positions) return with_part_of_samples(index, experiment);
+    return form == NetworkSharing::Form::blocks ? with_part_of_layers(experiment) : nullptr;
+  }
+
+ private:
+  std::unique_ptr<RankDevice> with_part_of_samples(std::size_t index, const Experiment& experiment) {
     const NetworkSharing& sharing = experiment.plan.sharing;
-    if (sharing.form != NetworkSharing::Form::positions || role_of(experiment.plan, rank_) < 0)
-      return nullptr;
     NetworkOptions network{.batch = validation_.needs[index].batch,
                            .data_seed = static_cast<std::uint64_t>(1 + rank_)};
     network.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
@@ -34,7 +41,15 @@ class OtherDevices {
     return cut_device(cuts_.back(), experiment.model, sharing, place);
   }
 
- private:
+  std::unique_ptr<RankDevice> with_part_of_layers(const Experiment& experiment) {
+    const NetworkSharing& sharing = experiment.plan.sharing;
+    const NetworkOptions network{.data_seed = static_cast<std::uint64_t>(1 + rank_ / sharing.ways)};
+    shared_.push_back(shared_network(backend_, experiment.model, sharing, rank_ % sharing.ways, network));
+    DeviceLearning learning;
+    learning.summed = experiment.plan.summed_gradients;
+    return tensor_device(shared_.back(), std::move(learning));
+  }
+
   SleepNoise sleep_noise(const Experiment& experiment) const {
     const Plan& plan = experiment.plan;
     const int role = role_of(plan, rank_);
@@ -51,6 +66,7 @@ class OtherDevices {
   const ValidationOptions& options_;
   int rank_;
   std::deque<CutNetwork> cuts_;
+  std::deque<SharedNetwork> shared_;
 };
 
 }  // namespace

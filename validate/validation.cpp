@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.hpp"
 #include "strategies/shared_strategies.hpp"
@@ -54,33 +53,13 @@ Need need_of(const Scenario& scenario, const Point& point) {
   return need;
 }
 
-const Communicator& communicator_of(const Plan& plan, const Collective& collective) {
-  return plan.communicators.at(static_cast<std::size_t>(collective.communicator));
-}
-
-/// Owners sum compressed gradients with the messages of a ring; others would quantize at every hop.
-std::string why_not_compressed(const Plan& plan, const Collective& sum) {
-  const bool ring = communicator_of(plan, sum).all_reduce.algorithm == Algorithm::ring;
-  if (ring || sum.kind != Collective::Kind::all_reduce || plan.workers == 1) return {};
-  return "compressed gradients are summed by their owners, with the messages of a ring; give all_reduce: "
-         "ring";
-}
-
-/// MPI knows one group here: all ranks.
-std::string why_not_by_library(const Plan& plan, const Collective& sum, int ranks) {
-  const Communicator& one = communicator_of(plan, sum);
-  if (sum.kind != Collective::Kind::all_reduce || one.all_reduce.algorithm != Algorithm::mpi) return {};
-  if (one.size == ranks && sum.buffer.array == Array::gradients) return {};
-  return fmt::format("all_reduce: mpi sums gradients over all {} ranks of the run, this sum is over {}",
-                     ranks, one.size);
-}
-
-/// The keys that say how samples are cut, in words fit for a file's name.
+/// The keys that say how a network is cut, in words fit for a file's name.
 std::string cut_words(const Scenario& scenario, const Point& point) {
-  if (value_at(scenario, point, "strategy.kind").text != "spatial") return "";
-  std::string words = "cut";
-  for (const char* key : {"strategy.split", "strategy.whole_from", "strategy.batch_norm"}) {
-    const YamlNode value = value_at(scenario, point, key);
+  const std::string kind = value_at(scenario, point, "strategy.kind").text;
+  if (kind != "spatial" && kind != "tensor") return "";
+  std::string words = kind == "spatial" ? "cut" : kind;
+  for (const char* key : {"split", "whole_from", "batch_norm", "ways"}) {
+    const YamlNode value = value_at(scenario, point, std::string("strategy.") + key);
     if (!value.text.empty()) words += "-" + value.text;
     for (const YamlNode& item : value.items) words += "-" + item.text;
   }
@@ -182,40 +161,11 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
 NetworkSharing cut_of(const Validation& validation, std::size_t index, const Model& model, int ranks) {
   const Point& point = validation.scenario.points[validation.points[index]];
   const YamlNode strategy = value_at(validation.scenario, point, "strategy");
-  return spatial_sharing(YamlValue(strategy, "strategy"), model, ranks, validation.needs[index].batch);
-}
-
-std::string why_not_for_real(const Plan& plan, int ranks, bool sleep) {
-  if (static_cast<int>(plan.endpoints.size()) > ranks) {
-    return fmt::format("it takes {} ranks, servers included; give --ranks {}", plan.endpoints.size(),
-                       plan.endpoints.size());
-  }
-  const NetworkSharing& sharing = plan.sharing;
-  if (!sleep && !sharing.simulated_only.empty()) return "simulated only: " + sharing.simulated_only;
-  if (plan.workloads.size() != 1) return "its ranks compute different parts of the network";
-  if (!plan.simulated_only.empty()) return plan.simulated_only;
-  if (plan.load_data) return "data loading is simulated only";
-  for (const Communicator& one : plan.communicators) {
-    if (one.streams > 1) return "several streams are simulated only";
-  }
-  for (const Collective& one : plan.collectives) {
-    if (const std::string why = why_not_by_library(plan, one, ranks); !why.empty()) return why;
-    if (one.buffer.codec.kind != Compression::none) {
-      const std::string why = why_not_compressed(plan, one);
-      if (!why.empty()) return why;
-      continue;
-    }
-    const double elements = static_cast<double>(one.buffer.elements.size());
-    const double sent = (one.by_group ? communicator_of(plan, one).groups() : 1) * one.buffer.size.value;
-    if (elements > 0 && std::abs(sent - 4 * elements) > 0.01 * 4 * elements)
-      return "gradients of another size than 4 bytes an element (precision: mixed) are simulated only";
-    const bool between_layers =
-        one.buffer.array == Array::statistics || one.buffer.array == Array::activations;
-    if (between_layers && sharing.form == NetworkSharing::Form::none) {
-      return "exchanging activations or statistics is simulated only";
-    }
-  }
-  return {};
+  const YamlValue options(strategy, "strategy");
+  const std::int64_t batch = validation.needs[index].batch;
+  if (value_at(validation.scenario, point, "strategy.kind").text == "tensor")
+    return tensor_sharing(options, model, batch);
+  return spatial_sharing(options, model, ranks, batch);
 }
 
 std::string why_not_drawn(const Noise& noise, bool sleep) {

@@ -36,8 +36,8 @@ struct Validation {
   Scenario scenario;
   std::vector<std::size_t> points;  ///< of the scenario
   std::vector<Need> needs;          ///< of each of them
-  /// Of each of them: words for the cut of its samples, whose part of the network has a trace of its own;
-  /// empty where there is none.
+  /// Of each of them: words for the cut of its samples or layers, whose part of the network has a trace of
+  /// its own; empty where there is none.
   std::vector<std::string> cuts;
   std::vector<bool> compresses;  ///< each of them its gradients
 };
@@ -66,7 +66,7 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
                                const std::filesystem::path& folder, const std::vector<Assignment>& more,
                                Library& library);
 
-/// What ranks share in a point whose samples are cut.
+/// What ranks share in a point that `cuts` has words for.
 NetworkSharing cut_of(const Validation& validation, std::size_t index, const Model& model, int ranks);
 
 /// What a real run cannot do of a plan, in words; empty where it can.

@@ -13,10 +13,12 @@ namespace {
 
 using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Library>, const LayerSite&);
 
-/// Of layers of a cut sample that need what other devices have; null for all others.
+/// Of layers of a cut sample, and of a shared network, that need what other devices have; null for all
+/// others.
 MakeKernel group_maker(const LayerSite& site) {
   const LayerKind kind = site.layer->kind;
   if (kind == LayerKind::batch_norm && site.statistics_count > 0) return make_group_batch_norm;
+  if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return make_shared_softmax_loss;
   if (site.cut == nullptr) return nullptr;
   if (kind == LayerKind::convolution) return make_cut_convolution;
   return kind == LayerKind::average_pool ? make_cut_pool : nullptr;

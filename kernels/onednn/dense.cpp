@@ -3,7 +3,8 @@
 namespace stepcast::onednn {
 namespace {
 
-/// y = W x + b for every row of the input.
+/// y = W x + b for every row of the input. Where ranks share the inputs, W x is summed over them and b comes
+/// after the sum.
 class Dense final : public OnednnLayer {
  public:
   Dense(std::shared_ptr<Library> library, const LayerSite& site)
@@ -11,7 +12,8 @@ class Dense final : public OnednnLayer {
         weight_dims_(layer().parameters.at(0).shape),
         bias_(layer().parameters.size() > 1),
         rows_(element_count(input().shape()) / weight_dims_[1]),
-        forward_desc_({dnnl::prop_kind::forward_training, source(), any(weight_dims_), bias_desc(), target()},
+        forward_desc_({dnnl::prop_kind::forward_training, source(), any(weight_dims_),
+                       is(LayerShare::Form::rows) ? Desc() : bias_desc(), target()},
                       engine()) {
     add_parameter(forward_desc_.weights_desc(), plain(weight_dims_));
     if (bias_) add_parameter(bias_desc(), bias_desc());
@@ -21,14 +23,48 @@ class Dense final : public OnednnLayer {
     Arguments arguments{{DNNL_ARG_SRC, as_matrix(source_)},
                         {DNNL_ARG_WEIGHTS, parameter(0).value},
                         {DNNL_ARG_DST, as_matrix(output.memory())}};
-    if (bias_) arguments[DNNL_ARG_BIAS] = parameter(1).value;
+    if (bias_ && !is(LayerShare::Form::rows)) arguments[DNNL_ARG_BIAS] = parameter(1).value;
     call(forward_, dnnl::inner_product_forward(forward_desc_), arguments);
+    output_ = {output.data(), static_cast<std::size_t>(rows_ * weight_dims_[0])};
+    if (!is(LayerShare::Form::rows)) return;
+    forward_.emplace_back([this] {
+      if (!coupled_) add_bias();
+    });
+  }
+
+  std::span<float> summed(Pass pass) override {
+    if (pass == Pass::forward && is(LayerShare::Form::rows)) return output_;
+    if (pass == Pass::backward_data && is(LayerShare::Form::columns)) return errors_;
+    return {};
+  }
+  void couple() override { coupled_ = true; }
+  void finish(Pass pass) override {
+    if (pass == Pass::forward && is(LayerShare::Form::rows)) add_bias();
   }
 
  private:
-  Desc bias_desc() const { return bias_ ? plain({weight_dims_[0]}) : Desc(); }
-  Desc source() const { return plain({rows_, weight_dims_[1]}); }
-  Desc target() const { return plain({rows_, weight_dims_[0]}); }
+  bool is(LayerShare::Form form) const { return site().share != nullptr && site().share->form == form; }
+
+  void add_bias() {
+    if (!bias_) return;
+    const float* bias = parameter(1).data();
+    const std::int64_t units = weight_dims_[0];
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      float* y = output_.data() + row * units;
+      for (std::int64_t i = 0; i < units; ++i) y[i] += bias[i];
+    }
+  }
+
+  Desc bias_desc() const {
+    return bias_ ? plain({weight_dims_[0]}) : Desc();
+  }
+  Desc source() const {
+    return plain({rows_, weight_dims_[1]});
+  }
+  Desc target() const {
+    return plain({rows_, weight_dims_[0]});
+  }
 
   void connect() override {
     if (wanted()) connect_data();
@@ -41,6 +77,7 @@ class Dense final : public OnednnLayer {
     const dnnl::memory gradient = as_matrix(output_gradient(backward_data_, output_desc()));
     const dnnl::memory weights = arranged(backward_data_, parameter(0).value, desc.weights_desc());
     const OnednnTensor& result = make_input_gradient(source_.get_desc());
+    errors_ = {result.data(), static_cast<std::size_t>(rows_ * weight_dims_[1])};
     call(backward_data_, dnnl::inner_product_backward_data(desc),
          {{DNNL_ARG_DIFF_DST, gradient},
           {DNNL_ARG_WEIGHTS, weights},
@@ -67,6 +104,8 @@ class Dense final : public OnednnLayer {
   std::int64_t rows_;
   dnnl::inner_product_forward::primitive_desc forward_desc_;
   dnnl::memory source_;
+  std::span<float> output_, errors_;
+  bool coupled_ = false;
 };
 
 }  // namespace

@@ -22,6 +22,8 @@ std::unique_ptr<LayerKernel> make_dropout(std::shared_ptr<Library> library, cons
 std::unique_ptr<LayerKernel> make_recurrent(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_attention(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_softmax_loss(std::shared_ptr<Library> library, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_shared_softmax_loss(std::shared_ptr<Library> library,
+                                                      const LayerSite& site);
 std::unique_ptr<LayerKernel> make_element_loss(std::shared_ptr<Library> library, const LayerSite& site);
 
 }  // namespace stepcast::onednn

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "scenarios/data_files.hpp"
+#include "validate/rank_run.hpp"
+#include "validate/validation.hpp"
+
+namespace stepcast {
+
+/// Kernels that compress gradients, by all ranks at once, on gradients of the model's size; the samples of
+/// all ranks are joined.
+void capture_compressions(const RankRun& run, const Validation& validation, const ValidationOptions& options,
+                          Library& library);
+
+}  // namespace stepcast

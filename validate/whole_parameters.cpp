@@ -1,0 +1,51 @@
+#include "validate/whole_parameters.hpp"
+
+#include <functional>
+
+#include "validate/tensor_device.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Calls visit(layer, array of the layer, number of the array) for all arrays in order.
+void for_each_array(const Model& model,
+                    const std::function<void(std::size_t, std::size_t, std::size_t)>& visit) {
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k) visit(i, k, number++);
+  }
+}
+
+}  // namespace
+
+Parameters whole_parameters(Transport& transport, const Model& model, const NetworkSharing& sharing,
+                            const Parameters& own) {
+  if (transport.rank() > 0) {
+    for (const std::vector<float>& array : own)
+      send(transport, 0, array.data(), static_cast<std::int64_t>(array.size()));
+    return {};
+  }
+  Parameters whole(own.size());
+  for (int place = 0; place < sharing.ways; ++place) {
+    const SharedPart part = shared_part(model, sharing, place);
+    for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
+      std::vector<float> values = own[number];
+      if (place > 0) receive(transport, place, values.data(), static_cast<std::int64_t>(values.size()));
+      whole[number].resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
+      put_back(values, part, layer, k, whole[number]);
+    });
+  }
+  return whole;
+}
+
+Parameters parameters_of_part(const Parameters& whole, const Model& model, const NetworkSharing& sharing,
+                              int place) {
+  const SharedPart part = shared_part(model, sharing, place);
+  Parameters own(whole.size());
+  for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
+    own[number] = own_part(whole[number], part, layer, k);
+  });
+  return own;
+}
+
+}  // namespace stepcast
