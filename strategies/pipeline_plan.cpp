@@ -155,17 +155,20 @@ void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
   if (number > 0) add_channels(number - 1, number, plan);
 }
 
-NetworkSharing sharing_of(const PipelineOptions& options, const Stages& cuts, std::int64_t micro_batch) {
+/// @param drops  the network has dropout
+NetworkSharing sharing_of(const PipelineOptions& options, const Stages& cuts, std::int64_t micro_batch,
+                          bool drops) {
   NetworkSharing sharing;
   sharing.form = NetworkSharing::Form::stages;
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) sharing.stages.push_back({cuts[i], cuts[i + 1]});
   sharing.micro_batch = micro_batch;
   sharing.micro_batches = options.group.micro_batches;
+  sharing.sums_every_micro_batch = options.zero == 2;
+  for (int stage = 0; options.group.recompute && stage < options.stages; ++stage)
+    sharing.recomputed.push_back(
+        turns(options.order, stage, options.stages, options.group.micro_batches, options.chunks));
   if (options.tensor > 1) sharing.simulated_only = "tensor parallelism";
-  if (options.chunks > 1 && options.zero > 0)
-    sharing.simulated_only = "zero where a stage has several chunks of layers";
-  if (options.zero > 1) sharing.simulated_only = "gradients dealt out over the replicas of a stage (zero: 2)";
-  if (options.group.recompute) sharing.simulated_only = "recomputation";
+  if (options.group.recompute && drops) sharing.simulated_only = kDropsOthers;
   if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";
   return sharing;
 }
@@ -205,7 +208,7 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size;
   const double work = mean_work(workload, options);
   Plan plan = std::move(groups.plan);
-  plan.sharing = sharing_of(options, cuts, groups.micro_batch);
+  plan.sharing = sharing_of(options, cuts, groups.micro_batch, has_dropout(setting.model));
   plan.workloads.push_back(std::move(workload));
   set_verdict(setting, groups, times, fullest, plan);
   plan.figures = [work, stages = options.stages](const Records&, double seconds) {

@@ -127,6 +127,8 @@ void add_parts(const RankRun& run, const Validation& validation, Backend& backen
     NetworkOptions network;
     const Model& part = take_part(model, sharing, run.transport.rank(), one, network);
     CaptureOptions capturing = capture_options(run, need, options);
+    const bool replicas = sharing.form != NetworkSharing::Form::blocks || sharing.ways < run.cluster.ranks;
+    if (!replicas) capturing.exchange = {};  // nobody else has these parameters
     capturing.name = file.stem().string();
     capturing.batch = network.batch;
     capturing.part = network.part;

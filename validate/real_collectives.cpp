@@ -105,10 +105,12 @@ std::vector<Slice> parts_after_scatter(const Schedule& schedule, int place, std:
   return parts;
 }
 
-std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& map) {
+std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& map, LayerRange layers) {
   std::vector<Slice> parts;
   for (const Collective& collective : plan.collectives) {
     if (collective.kind != Collective::Kind::reduce_scatter || collective.buffer.array != Array::gradients)
+      continue;
+    if (collective.layer >= 0 && (collective.layer < layers.first || collective.layer >= layers.last))
       continue;
     const Communicator& one = plan.communicators.at(static_cast<std::size_t>(collective.communicator));
     const auto schedule = schedule_of(collective, one.all_reduce, {one.size, one.ranks_per_node});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <span>
 #include <vector>
@@ -50,7 +51,8 @@ class RealCollectives {
 std::vector<Slice> parts_after_scatter(const Schedule& schedule, int place, std::int64_t elements);
 
 /// Parts of buffers of `gradients` that `rank` has the sums of after the plan's reduce-scatters, as they lie
-/// in memory.
-std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& map);
+/// in memory. @param layers  of which: those of a collective of a stage are numbered in a run of layers
+std::vector<Slice> scattered_parts(const Plan& plan, int rank, const ArrayMap& map,
+                                   LayerRange layers = {0, std::numeric_limits<int>::max()});
 
 }  // namespace stepcast

@@ -30,8 +30,12 @@ StageNetworks stage_networks(Backend& backend, const Model& model, const Network
 /// so the n-th forward turn of a chunk in a step, what came for it and what is sent after it are those of
 /// micro-batch n.
 /// @param stages  of the model; this is number `stage`
-/// @param owned   stored parameters that it updates; empty: all
+/// @param owned   of each chunk: stored parameters that it updates; empty: all
 std::unique_ptr<RankDevice> stage_device(const StageNetworks& networks, const NetworkSharing& sharing,
-                                         int stage, std::vector<Slice> owned = {});
+                                         int stage, std::vector<std::vector<Slice>> owned = {});
+
+/// Of each chunk, the stored parameters that `rank` has the sums of after the plan's reduce-scatters.
+std::vector<std::vector<Slice>> owned_parts(const Plan& plan, int rank, const StageNetworks& networks,
+                                            int stage);
 
 }  // namespace stepcast

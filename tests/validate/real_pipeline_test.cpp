@@ -93,6 +93,19 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
       Case{"stages: 3, cuts: [relu1, fc2, relu2, fc3, fc4], schedule: interleaved, chunks: 2, "
            "micro_batches: 3, overlap: false, all_reduce: ring",
            3, 2},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 3, zero: 2, bucket: tensor, all_reduce: ring", 2, 2},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 2, zero: 2, all_reduce: ring", 2, 3},
+      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 4, zero: 1, "
+           "bucket: tensor, all_reduce: ring",
+           2, 2},
+      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 2, zero: 2, "
+           "all_reduce: ring",
+           2, 2},
+      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: gpipe, recompute: true", 3, 1},
+      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: 1f1b, recompute: true", 3, 1},
+      Case{"stages: 2, cuts: [fc2, relu2, sum], schedule: interleaved, chunks: 2, micro_batches: 4, "
+           "recompute: true",
+           2, 1},
       Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
   const bool guarded = GENERATE(false, true);  // of a device whose memory the host cannot touch
   CAPTURE(c.options, guarded);
@@ -106,6 +119,14 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
         stage_networks(*backend, planned.model, sharing, 0, c.stages, {.batch = sharing.micro_batch});
     CHECK_THROWS_WITH(stage_device(networks, sharing, 0),
                       "several chunks of layers a stage train on CPUs alone");
+    return;
+  }
+  if (guarded && sharing.sums_every_micro_batch) {
+    const auto backend = test::make_guarded_backend();
+    const StageNetworks networks =
+        stage_networks(*backend, planned.model, sharing, 0, c.stages, {.batch = sharing.micro_batch});
+    CHECK_THROWS_WITH(stage_device(networks, sharing, 0),
+                      "gradients dealt out after every micro-batch (zero: 2) train on CPUs alone");
     return;
   }
   const Alone alone = trained_alone(planned.model, kBatch * c.replicas);
@@ -124,8 +145,8 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
       for (int i = 0; i < sharing.micro_batches; ++i)
         fill(*chunk.of_micro_batch[static_cast<std::size_t>(i)], kBatch * replica + i * sharing.micro_batch);
     }
-    const auto device = stage_device(
-        networks, sharing, stage, scattered_parts(planned.plan, rank, ArrayMap(networks.chunks[0].first())));
+    const auto device =
+        stage_device(networks, sharing, stage, owned_parts(planned.plan, rank, networks, stage));
     const RealRun ran = run(*device);
     CHECK(ran.step_ends.size() == kSteps);
     auto& all = results[static_cast<std::size_t>(rank)];

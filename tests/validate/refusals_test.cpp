@@ -25,13 +25,14 @@ TEST_CASE("what cannot be run for real is refused with the reason", "[validate]"
 }
 
 TEST_CASE("pipelines that kernels cannot run are refused with the reason", "[validate]") {
-  const auto why = [](const std::string& options, int ranks) {
+  const auto why = [](const std::string& options, int ranks, const std::string& first = "relu") {
     const PlannedParts planned(ranks, R"(
 name: test
 source: test
 input: [6]
 layers:
   - {name: fc1, kind: dense, units: 12}
+  - {name: between, kind: )" + first + R"(}
   - {name: fc2, kind: dense, units: 12}
   - {name: loss, kind: mean_squared_error}
 )",
@@ -39,9 +40,11 @@ layers:
     return why_not_for_real(planned.plan, ranks, false);
   };
   CHECK(why("stages: 2, cuts: [fc2], zero: 1, micro_batches: 2", 4).empty());
-  CHECK(why("stages: 2, cuts: [fc2], zero: 2, micro_batches: 2", 4) ==
-        "simulated only: gradients dealt out over the replicas of a stage (zero: 2)");
-  CHECK(why("stages: 2, cuts: [fc2], recompute: true", 2) == "simulated only: recomputation");
+  CHECK(why("stages: 2, cuts: [fc2], zero: 2, micro_batches: 2", 4).empty());
+  CHECK(why("stages: 2, cuts: [fc2], recompute: true", 2).empty());
+  CHECK(why("stages: 2, cuts: [fc2], recompute: true", 2, "dropout, rate: 0.1") ==
+        "simulated only: recomputation of dropout, which would drop others the second time");
+  CHECK(why("stages: 2, cuts: [fc2], precision: mixed", 2) == "simulated only: activations of 2 bytes");
 }
 
 }  // namespace stepcast

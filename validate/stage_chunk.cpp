@@ -1,0 +1,127 @@
+#include "validate/stage_chunk.hpp"
+
+#include <algorithm>
+
+#include "models/stages.hpp"
+#include "strategies/pieces.hpp"
+#include "validate/network_passes.hpp"
+
+namespace stepcast {
+namespace {
+
+Crossing crossing_at(const Model& model, int layer, std::int64_t batch) {
+  Crossing crossing;
+  if (layer == 0) return crossing;
+  for (const int source : crossing_sources(model, layer)) {
+    const Shape& shape = source < 0 ? model.input : model.layers[static_cast<std::size_t>(source)].output;
+    auto size = static_cast<std::size_t>(batch);
+    for (const std::int64_t extent : shape) size *= static_cast<std::size_t>(extent);
+    crossing.places.push_back({source, crossing.size, size});
+    crossing.size += size;
+  }
+  return crossing;
+}
+
+const Crossing::Place& place_of(int source, const Crossing& crossing) {
+  return *std::ranges::find_if(crossing.places,
+                               [source](const Crossing::Place& one) { return one.source == source; });
+}
+
+LayerRange layers_of(LayerRange pieces) {
+  return {pieces.first / kPieces, (pieces.last + kPieces - 1) / kPieces};
+}
+
+}  // namespace
+
+StageChunk::StageChunk(const ChunkNetworks& networks, const LayerRange& layers, std::int64_t micro_batch,
+                       std::vector<Slice> owned)
+    : networks_(networks),
+      layers_(layers),
+      map_(networks.first()),
+      owned_(std::move(owned)),
+      before_(crossing_at(networks.first().model(), layers.first, micro_batch)),
+      after_(crossing_at(networks.first().model(), layers.last, micro_batch)),
+      held_(networks.of_micro_batch.size()) {
+  for (Held& one : held_) {
+    one.values.resize(before_.size);
+    one.errors.resize(after_.size);
+  }
+  sent_values_.resize(after_.size);
+  sent_errors_.resize(before_.size);
+}
+
+void StageChunk::begin() {
+  network().reset();
+  forward_ = backward_ = 0;
+}
+
+void StageChunk::compute(Work pass, LayerRange pieces) {
+  std::size_t& turn = pass == Work::forward ? forward_ : backward_;
+  run_layers(*networks_.of_micro_batch.at(turn), pass, layers_of(pieces));
+  const LayerRange all = pieces_of(layers_);
+  if (pass == Work::forward ? pieces.last == all.last : pieces.first == all.first) ++turn;
+}
+
+void StageChunk::compute_again(LayerRange pieces) {
+  run_layers(*networks_.of_micro_batch.at(backward_), Work::forward, layers_of(pieces));
+}
+
+void StageChunk::update() {
+  forward_ = backward_ = 0;
+  if (owned_.empty()) return run_layers(network(), Work::update, layers_);
+  network().begin_update();
+  for (const Slice& slice : owned_) {
+    const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
+    network().update(begin, end, network().all_parameters().gradient + begin);
+  }
+  const ParameterView& all = network().all_parameters();
+  network().backend().clear(all.gradient, all.elements);  // sums of the next step's micro-batches
+}
+
+std::span<float> StageChunk::outgoing_values() {
+  const std::size_t turn = forward_ - 1;
+  Network& network = *networks_.of_micro_batch.at(turn);
+  for (const Crossing::Place& place : after_.places) {
+    float* target = sent_values_.data() + place.begin;
+    if (is_own(place)) {
+      network.kernel(static_cast<std::size_t>(place.source)).output().copy_to(target);
+    } else {
+      const float* from = held_[turn].values.data() + place_of(place.source, before_).begin;
+      std::copy_n(from, place.size, target);
+    }
+  }
+  return sent_values_;
+}
+
+/// Of what is read here and in later stages.
+std::span<float> StageChunk::outgoing_errors() {
+  const std::size_t turn = backward_ - 1;
+  std::ranges::fill(sent_errors_, 0.0f);
+  for (const Crossing::Place& place : after_.places) {
+    if (is_own(place)) continue;
+    const float* from = held_[turn].errors.data() + place.begin;
+    std::copy_n(from, place.size, sent_errors_.data() + place_of(place.source, before_).begin);
+  }
+  for (const Crossing::Place& place : before_.places)
+    networks_.of_micro_batch.at(turn)->add_error(place.source, sent_errors_.data() + place.begin);
+  return sent_errors_;
+}
+
+void StageChunk::values_arrived() {
+  Network& network = *networks_.of_micro_batch.at(forward_);
+  for (const Crossing::Place& place : before_.places) {
+    if (Tensor* tensor = network.received(place.source))
+      tensor->copy_from(held_[forward_].values.data() + place.begin);
+  }
+}
+
+void StageChunk::errors_arrived() {
+  Network& network = *networks_.of_micro_batch.at(backward_);
+  for (const Crossing::Place& place : after_.places) {
+    if (!is_own(place)) continue;
+    if (Tensor* tensor = network.outside_gradient(static_cast<std::size_t>(place.source)))
+      tensor->copy_from(held_[backward_].errors.data() + place.begin);
+  }
+}
+
+}  // namespace stepcast
