@@ -37,26 +37,56 @@ __global__ void write_statistics(const float2* parts, int count, Channels shape,
   }
 }
 
-template <class T>
-__global__ void normalize(Channels shape, BatchNormArrays a, const T* x, T* y) {
-  const std::int64_t n = shape.outer * shape.channels * shape.inner;
-  for (std::int64_t i = first_index(); i < n; i += index_step()) {
-    const std::int64_t c = i / shape.inner % shape.channels;
-    y[i] = from_float<T>(a.scale[c] * (to_float(x[i]) - a.mean[c]) * a.inverse[c] + a.shift[c]);
+/// v: x.
+struct Normalize {
+  BatchNormArrays a;
+  __device__ float operator()(const float* v, std::int64_t c) const {
+    return a.scale[c] * (v[0] - a.mean[c]) * a.inverse[c] + a.shift[c];
+  }
+};
+
+/// v: x, dy.
+struct NormalizeBack {
+  BatchNormArrays a;
+  const float *weighted, *sums;
+  float size;
+  __device__ float operator()(const float* v, std::int64_t c) const {
+    const float normal = (v[0] - a.mean[c]) * a.inverse[c];
+    return a.scale[c] * a.inverse[c] * (v[1] - (sums[c] + normal * weighted[c]) / size);
+  }
+};
+
+/// out[i] = f({in[0][i], ...}, channel of i), `packs` packs at once and the rest one by one. A pack has one
+/// channel, or as many as elements where channels lie innermost: finding it costs more than the rest.
+template <class T, int K, class F>
+__global__ void map_channels(F f, Channels shape, std::int64_t packs, Inputs<T, K> in, T* out) {
+  constexpr int kPack = 16 / sizeof(T);
+  for (std::int64_t i = first_index(); i < packs; i += index_step()) {
+    const std::int64_t c = i * kPack / shape.inner % shape.channels;
+    Pack<T> loaded[K], result;
+    for (int k = 0; k < K; ++k) loaded[k] = reinterpret_cast<const Pack<T>*>(in.at[k])[i];
+    for (int j = 0; j < kPack; ++j) {
+      float values[K];
+      for (int k = 0; k < K; ++k) values[k] = to_float(loaded[k].v[j]);
+      result.v[j] = from_float<T>(f(values, shape.inner == 1 ? c + j : c));
+    }
+    reinterpret_cast<Pack<T>*>(out)[i] = result;
+  }
+  for (std::int64_t i = packs * kPack + first_index(); i < shape.elements(); i += index_step()) {
+    float values[K];
+    for (int k = 0; k < K; ++k) values[k] = to_float(in.at[k][i]);
+    out[i] = from_float<T>(f(values, i / shape.inner % shape.channels));
   }
 }
 
-template <class T>
-__global__ void normalize_back(Channels shape, BatchNormArrays a, const T* x, const T* dy, T* dx,
-                               const float* weighted, const float* sums) {
-  const std::int64_t n = shape.outer * shape.channels * shape.inner;
-  const float size = static_cast<float>(shape.outer * shape.inner);
-  for (std::int64_t i = first_index(); i < n; i += index_step()) {
-    const std::int64_t c = i / shape.inner % shape.channels;
-    const float normal = (to_float(x[i]) - a.mean[c]) * a.inverse[c];
-    const float d = to_float(dy[i]) - (sums[c] + normal * weighted[c]) / size;
-    dx[i] = from_float<T>(a.scale[c] * a.inverse[c] * d);
-  }
+template <class T, int K, class F>
+void map_by_channel(const F& f, const Channels& shape, const Inputs<T, K>& in, T* out, cudaStream_t stream) {
+  constexpr std::int64_t kPack = 16 / sizeof(T);
+  const std::int64_t run = shape.inner == 1 ? shape.channels : shape.inner;
+  const std::int64_t packs = run % kPack == 0 && takes_packs(in, out) ? shape.elements() / kPack : 0;
+  const auto blocks = blocks_for(packs == 0 ? shape.elements() : packs);
+  map_channels<T, K, F><<<blocks, kThreads, 0, stream>>>(f, shape, packs, in, out);
+  check_launch("map_channels");
 }
 
 }  // namespace
@@ -70,8 +100,7 @@ void batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, co
     write_statistics<<<blocks_for(shape.channels), kThreads, 0, stream>>>(
         static_cast<const float2*>(scratch.data), count, shape, in, arrays);
     check_launch("write_statistics");
-    normalize<<<blocks_for(shape.elements()), kThreads, 0, stream>>>(shape, arrays, in, static_cast<T*>(y));
-    check_launch("normalize");
+    map_by_channel<T, 1>(Normalize{arrays}, shape, {in}, static_cast<T*>(y), stream);
   });
 }
 
@@ -83,9 +112,9 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
     const auto *in = static_cast<const T*>(x), *gradient = static_cast<const T*>(dy);
     const Slopes<T, false> slopes{in, gradient, arrays.mean, arrays.inverse};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
-    normalize_back<<<blocks_for(shape.elements()), kThreads, 0, stream>>>(
-        shape, arrays, in, gradient, static_cast<T*>(dx), scale_gradient, shift_gradient);
-    check_launch("normalize_back");
+    const auto size = static_cast<float>(shape.outer * shape.inner);
+    map_by_channel<T, 2>(NormalizeBack{arrays, scale_gradient, shift_gradient, size}, shape, {in, gradient},
+                         static_cast<T*>(dx), stream);
   });
 }
 

@@ -58,6 +58,25 @@ void with_type(Element element, const Run& run) {
   }
 }
 
+/// 16 bytes, the most that one load of a thread brings.
+template <class T>
+struct alignas(16) Pack {
+  T v[16 / sizeof(T)];
+};
+
+template <class T, int K>
+struct Inputs {
+  const T* at[K];
+};
+
+/// Pieces of gradients start anywhere; a GPU loads packs from multiples of their size only.
+template <class T, int K>
+bool takes_packs(const Inputs<T, K>& in, const T* out) {
+  auto bits = reinterpret_cast<std::uintptr_t>(out);
+  for (const T* one : in.at) bits |= reinterpret_cast<std::uintptr_t>(one);
+  return bits % 16 == 0;
+}
+
 /// As many blocks as the elements need, but no more than keep a GPU full: kernels stride over the rest.
 inline unsigned blocks_for(std::int64_t elements) {
   constexpr std::int64_t kMost = 132 * 32;

@@ -5,22 +5,10 @@
 namespace stepcast::cudnn {
 namespace {
 
-/// 16 bytes, the most that one load of a thread brings.
-template <class T>
-struct alignas(16) Pack {
-  T v[16 / sizeof(T)];
-};
-
-template <class T, int K>
-struct Inputs {
-  const T* at[K];
-};
-
-/// out[i] = f({in[0][i], ...}, i). Arrays are aligned to 16 bytes.
+/// out[i] = f({in[0][i], ...}, i), `packs` packs at once and the rest one by one.
 template <class T, int K, class F>
-__global__ void map_elements(F f, std::int64_t n, Inputs<T, K> in, T* out) {
+__global__ void map_elements(F f, std::int64_t n, std::int64_t packs, Inputs<T, K> in, T* out) {
   constexpr int kPack = 16 / sizeof(T);
-  const std::int64_t packs = n / kPack;
   for (std::int64_t i = first_index(); i < packs; i += index_step()) {
     Pack<T> loaded[K], result;
     for (int k = 0; k < K; ++k) loaded[k] = reinterpret_cast<const Pack<T>*>(in.at[k])[i];
@@ -46,8 +34,11 @@ void map(const F& f, const void* const (&in)[K], void* out, Element element, std
     using T = typename decltype(type)::type;
     Inputs<T, K> inputs{};
     for (int k = 0; k < K; ++k) inputs.at[k] = static_cast<const T*>(in[k]);
-    const auto blocks = blocks_for(n * static_cast<std::int64_t>(sizeof(T)) / 16 + 1);
-    map_elements<T, K, F><<<blocks, kThreads, 0, stream>>>(f, n, inputs, static_cast<T*>(out));
+    constexpr std::int64_t kPack = 16 / sizeof(T);
+    auto* result = static_cast<T*>(out);
+    const std::int64_t packs = takes_packs(inputs, result) ? n / kPack : 0;
+    const auto blocks = blocks_for(packs == 0 ? n : packs + 1);
+    map_elements<T, K, F><<<blocks, kThreads, 0, stream>>>(f, n, packs, inputs, result);
   });
   check_launch("map_elements");
 }
@@ -107,19 +98,20 @@ struct Drop {
 };
 
 template <class T>
-__global__ void element_loss_sum(bool squared, std::int64_t n, const T* x, const float* t, double* loss) {
+__global__ void element_loss_sum(bool squared, double weight, std::int64_t n, const T* x, const float* t,
+                                 double* loss) {
   float sum = 0;
   for (std::int64_t i = first_index(); i < n; i += index_step()) {
     const float value = to_float(x[i]), difference = value - t[i];
     sum += squared ? difference * difference : fmaxf(value, 0.f) - value * t[i] + log1pf(expf(-fabsf(value)));
   }
   sum = block_sum(sum);
-  if (threadIdx.x == 0) atomicAdd(loss, static_cast<double>(sum) / static_cast<double>(n));
+  if (threadIdx.x == 0) atomicAdd(loss, weight * static_cast<double>(sum) / static_cast<double>(n));
 }
 
 template <class T>
-__global__ void element_loss_slope(bool squared, std::int64_t n, const T* x, const float* t, T* dx) {
-  const float scale = (squared ? 2.f : 1.f) / static_cast<float>(n);
+__global__ void element_loss_slope(bool squared, float scale, std::int64_t n, const T* x, const float* t,
+                                   T* dx) {
   for (std::int64_t i = first_index(); i < n; i += index_step()) {
     const float value = to_float(x[i]);
     dx[i] = from_float<T>(scale * ((squared ? value : sigmoid(value)) - t[i]));
@@ -152,23 +144,25 @@ void dropout(const DropoutMask& mask, const void* from, void* to, Element elemen
   map<1>(Drop{mask}, {from}, to, element, elements, stream);
 }
 
-void element_loss_forward(bool squared, const void* x, const float* targets, double* loss, Element element,
-                          std::int64_t elements, cudaStream_t stream) {
+void element_loss_forward(const ElementLossShape& shape, const void* x, const float* targets, double* loss,
+                          cudaStream_t stream) {
   check(cudaMemsetAsync(loss, 0, sizeof(double), stream), "cudaMemsetAsync");
-  with_type(element, [&](auto type) {
+  with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    element_loss_sum<<<blocks_for(elements), kThreads, 0, stream>>>(squared, elements,
-                                                                    static_cast<const T*>(x), targets, loss);
+    element_loss_sum<<<blocks_for(shape.elements), kThreads, 0, stream>>>(
+        shape.squared, shape.weight, shape.elements, static_cast<const T*>(x), targets, loss);
   });
   check_launch("element_loss_sum");
 }
 
-void element_loss_backward(bool squared, const void* x, const float* targets, void* dx, Element element,
-                           std::int64_t elements, cudaStream_t stream) {
-  with_type(element, [&](auto type) {
+void element_loss_backward(const ElementLossShape& shape, const void* x, const float* targets, void* dx,
+                           cudaStream_t stream) {
+  const double slope = (shape.squared ? 2 : 1) * shape.weight / static_cast<double>(shape.elements);
+  with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    element_loss_slope<<<blocks_for(elements), kThreads, 0, stream>>>(
-        squared, elements, static_cast<const T*>(x), targets, static_cast<T*>(dx));
+    element_loss_slope<<<blocks_for(shape.elements), kThreads, 0, stream>>>(
+        shape.squared, static_cast<float>(slope), shape.elements, static_cast<const T*>(x), targets,
+        static_cast<T*>(dx));
   });
   check_launch("element_loss_slope");
 }

@@ -33,10 +33,17 @@ struct DropoutMask {
 void dropout(const DropoutMask& mask, const void* from, void* to, Element element, std::int64_t elements,
              cudaStream_t stream);
 
-/// mean_squared_error or sigmoid_cross_entropy: mean over all elements into `loss`.
-void element_loss_forward(bool squared, const void* x, const float* targets, double* loss, Element element,
-                          std::int64_t elements, cudaStream_t stream);
-void element_loss_backward(bool squared, const void* x, const float* targets, void* dx, Element element,
-                           std::int64_t elements, cudaStream_t stream);
+/// mean_squared_error or sigmoid_cross_entropy.
+struct ElementLossShape {
+  bool squared = false;
+  double weight = 1;  ///< factor on the mean and its gradient
+  Element element{};
+  std::int64_t elements = 0;
+};
+/// `loss` = weight x mean over all elements.
+void element_loss_forward(const ElementLossShape& shape, const void* x, const float* targets, double* loss,
+                          cudaStream_t stream);
+void element_loss_backward(const ElementLossShape& shape, const void* x, const float* targets, void* dx,
+                           cudaStream_t stream);
 
 }  // namespace stepcast::cudnn

@@ -47,7 +47,8 @@ class SoftmaxLoss final : public LossLayer {
       : LossLayer(std::move(device), site, rows_of(site)) {
     make_output(source_.shape());
     forward_.emplace_back([this, p = result().data()] {
-      softmax_loss_forward(rows(), source_.data(), target_values(), p, loss_value(), stream());
+      softmax_loss_forward(rows(), this->site().loss_weight, source_.data(), target_values(), p, loss_value(),
+                           stream());
     });
   }
 
@@ -60,7 +61,7 @@ class SoftmaxLoss final : public LossLayer {
     if (!wanted()) return;
     const CudnnTensor dx = make_input_gradient(source_.shape(), Order::row_major);
     backward_data_.emplace_back([this, dx, p = result().data()] {
-      softmax_loss_backward(rows(), p, target_values(), dx.data(), stream());
+      softmax_loss_backward(rows(), this->site().loss_weight, p, target_values(), dx.data(), stream());
     });
   }
 };
@@ -71,23 +72,23 @@ class ElementLoss final : public LossLayer {
   ElementLoss(std::shared_ptr<Device> device, const LayerSite& site)
       : LossLayer(std::move(device), site, site.inputs.at(0)->shape()) {
     make_output({1});
-    forward_.emplace_back([this] {
-      element_loss_forward(squared(), source_.data(), target_values(), loss_value(), element(), count(),
-                           stream());
-    });
+    forward_.emplace_back(
+        [this] { element_loss_forward(shape(), source_.data(), target_values(), loss_value(), stream()); });
   }
 
  private:
-  bool squared() const { return layer().kind == LayerKind::mean_squared_error; }
-  std::int64_t count() const { return static_cast<std::int64_t>(source_.elements()); }
+  ElementLossShape shape() const {
+    return {.squared = layer().kind == LayerKind::mean_squared_error,
+            .weight = site().loss_weight,
+            .element = element(),
+            .elements = static_cast<std::int64_t>(source_.elements())};
+  }
 
   void connect() override {
     if (!wanted()) return;
     const CudnnTensor dx = make_input_gradient(source_.shape(), Order::row_major);
-    backward_data_.emplace_back([this, dx] {
-      element_loss_backward(squared(), source_.data(), target_values(), dx.data(), element(), count(),
-                            stream());
-    });
+    backward_data_.emplace_back(
+        [this, dx] { element_loss_backward(shape(), source_.data(), target_values(), dx.data(), stream()); });
   }
 };
 

@@ -22,6 +22,11 @@ __global__ void move_box(Box box, std::int64_t n, const From* from, To* to) {
 }
 
 template <class From, class To>
+__global__ void convert_all(std::int64_t n, const From* from, To* to) {
+  for (std::int64_t i = first_index(); i < n; i += index_step()) to[i] = from_float<To>(to_float(from[i]));
+}
+
+template <class From, class To>
 __global__ void move_listed(const Piece* pieces, const From* from, To* to) {
   const Piece piece = pieces[blockIdx.y];
   for (std::int64_t i = first_index(); i < piece.count; i += index_step()) {
@@ -69,10 +74,17 @@ void move_elements(const Move& move, const void* from, void* to, cudaStream_t st
 
 void convert(const void* from, Element from_element, void* to, Element to_element, std::size_t elements,
              cudaStream_t stream) {
-  Move move{.from_element = from_element, .to_element = to_element};
-  move.size[kMoveDims - 1] = static_cast<std::int64_t>(elements);
-  move.from_stride[kMoveDims - 1] = move.to_stride[kMoveDims - 1] = 1;
-  move_elements(move, from, to, stream);
+  if (elements == 0) return;
+  const auto n = static_cast<std::int64_t>(elements);
+  with_type(from_element, [&](auto source) {
+    with_type(to_element, [&](auto target) {
+      using From = typename decltype(source)::type;
+      using To = typename decltype(target)::type;
+      convert_all<<<blocks_for(n), kThreads, 0, stream>>>(n, static_cast<const From*>(from),
+                                                          static_cast<To*>(to));
+    });
+  });
+  check_launch("convert_all");
 }
 
 void move_pieces(const Pieces& pieces, const void* from, Element from_element, void* to, Element to_element,

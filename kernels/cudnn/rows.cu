@@ -23,7 +23,8 @@ __device__ RowSoftmax row_softmax(const T* x, std::int64_t seen) {
 }
 
 template <class T>
-__global__ void loss_rows(std::int64_t length, const T* all_x, const float* targets, T* all_p, double* loss) {
+__global__ void loss_rows(std::int64_t length, double weight, const T* all_x, const float* targets, T* all_p,
+                          double* loss) {
   const std::int64_t row = blockIdx.x;
   const T* x = all_x + row * length;
   T* p = all_p + row * length;
@@ -33,13 +34,12 @@ __global__ void loss_rows(std::int64_t length, const T* all_x, const float* targ
   }
   if (threadIdx.x != 0) return;
   const float own = to_float(x[static_cast<std::int64_t>(targets[row])]);
-  atomicAdd(loss, static_cast<double>(s.most + logf(s.total) - own) / gridDim.x);
+  atomicAdd(loss, weight * static_cast<double>(s.most + logf(s.total) - own) / gridDim.x);
 }
 
 template <class T>
-__global__ void loss_rows_back(std::int64_t length, const T* p, const float* targets, T* dx) {
+__global__ void loss_rows_back(std::int64_t length, float scale, const T* p, const float* targets, T* dx) {
   const std::int64_t row = blockIdx.x, target = static_cast<std::int64_t>(targets[row]);
-  const float scale = 1.f / static_cast<float>(gridDim.x);
   for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
     const std::int64_t at = row * length + i;
     dx[at] = from_float<T>(scale * (to_float(p[at]) - (i == target ? 1.f : 0.f)));
@@ -123,23 +123,24 @@ unsigned threads(const Rows& rows) {
 
 }  // namespace
 
-void softmax_loss_forward(const Rows& rows, const void* x, const float* targets, void* p, double* loss,
-                          cudaStream_t stream) {
+void softmax_loss_forward(const Rows& rows, double weight, const void* x, const float* targets, void* p,
+                          double* loss, cudaStream_t stream) {
   check(cudaMemsetAsync(loss, 0, sizeof(double), stream), "cudaMemsetAsync");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    loss_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x), targets,
-                                                          static_cast<T*>(p), loss);
+    loss_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, weight, static_cast<const T*>(x),
+                                                          targets, static_cast<T*>(p), loss);
   });
   check_launch("loss_rows");
 }
 
-void softmax_loss_backward(const Rows& rows, const void* p, const float* targets, void* dx,
+void softmax_loss_backward(const Rows& rows, double weight, const void* p, const float* targets, void* dx,
                            cudaStream_t stream) {
+  const auto scale = static_cast<float>(weight / static_cast<double>(rows.count));
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    loss_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(p), targets,
-                                                               static_cast<T*>(dx));
+    loss_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, scale, static_cast<const T*>(p),
+                                                               targets, static_cast<T*>(dx));
   });
   check_launch("loss_rows_back");
 }

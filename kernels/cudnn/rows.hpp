@@ -14,11 +14,11 @@ struct Rows {
   Element element = Element::f32;
 };
 
-/// p = softmax of each row; `loss` the mean over all rows of -log p[target].
-void softmax_loss_forward(const Rows& rows, const void* x, const float* targets, void* p, double* loss,
-                          cudaStream_t stream);
-/// dx = (p - [class is the target]) / rows.
-void softmax_loss_backward(const Rows& rows, const void* p, const float* targets, void* dx,
+/// p = softmax of each row; `loss` = weight x the mean over all rows of -log p[target].
+void softmax_loss_forward(const Rows& rows, double weight, const void* x, const float* targets, void* p,
+                          double* loss, cudaStream_t stream);
+/// dx = weight (p - [class is the target]) / rows.
+void softmax_loss_backward(const Rows& rows, double weight, const void* p, const float* targets, void* dx,
                            cudaStream_t stream);
 
 /// Softmax of each row in place of the scores; causal: row r sees only its first r % length + 1 entries.

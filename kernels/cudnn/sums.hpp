@@ -16,7 +16,7 @@ struct Channels {
   std::int64_t outer = 0, channels = 0, inner = 1;
   Element element = Element::f32;
 
-  std::int64_t elements() const { return outer * channels * inner; }
+  constexpr std::int64_t elements() const { return outer * channels * inner; }
 };
 
 /// Memory for partial sums: two floats a channel and part; more of it means more parts at once.

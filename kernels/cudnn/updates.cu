@@ -12,7 +12,7 @@ struct Rates {
 
 __global__ void sgd(UpdateArrays a, Rates r) {
   for (std::int64_t i = first_index(); i < static_cast<std::int64_t>(a.elements); i += index_step()) {
-    float step = a.gradient[i];
+    float step = a.scale * a.gradient[i];
     if (a.state[0] != nullptr) a.state[0][i] = step = r.momentum * a.state[0][i] + step;
     a.value[i] -= r.rate * step;
   }
@@ -20,7 +20,7 @@ __global__ void sgd(UpdateArrays a, Rates r) {
 
 __global__ void scaled_by_root(UpdateArrays a, Rates r) {
   for (std::int64_t i = first_index(); i < static_cast<std::int64_t>(a.elements); i += index_step()) {
-    const float g = a.gradient[i], squares = r.keep * a.state[0][i] + r.add * g * g;
+    const float g = a.scale * a.gradient[i], squares = r.keep * a.state[0][i] + r.add * g * g;
     a.state[0][i] = squares;
     a.value[i] -= r.rate * g / (sqrtf(squares) + r.epsilon);
   }
@@ -28,7 +28,7 @@ __global__ void scaled_by_root(UpdateArrays a, Rates r) {
 
 __global__ void adam(UpdateArrays a, Rates r) {
   for (std::int64_t i = first_index(); i < static_cast<std::int64_t>(a.elements); i += index_step()) {
-    const float g = a.gradient[i];
+    const float g = a.scale * a.gradient[i];
     const float first = a.state[0][i] = r.momentum * a.state[0][i] + (1 - r.momentum) * g;
     const float second = a.state[1][i] = r.keep * a.state[1][i] + (1 - r.keep) * g * g;
     a.value[i] -= r.rate * first / (sqrtf(second * r.square_scale) + r.epsilon);

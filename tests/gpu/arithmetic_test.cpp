@@ -3,6 +3,7 @@
 #include "cases.hpp"
 #include "gpu_or_skip.hpp"
 #include "kernels/cudnn/device.hpp"
+#include "kernels/cudnn/elements.hpp"
 #include "kernels/cudnn/tensor.hpp"
 #include "kernels/cudnn/updates.hpp"
 #include "strategies/arithmetic/half.hpp"
@@ -47,11 +48,29 @@ TEST_CASE("every optimizer's kernel follows the CPU's over several steps", "[gpu
   float *device_first = gpu.upload(first), *device_second = gpu.upload(second);
   for (std::uint32_t step = 1; step <= 5; ++step) {
     const std::vector<float> gradient = as_floats(uniform_array(1037, 10 + step));
-    update_on_cpu(optimizer, {value.data(), gradient.data(), {first.data(), second.data()}, 1037, step});
-    cudnn::update(optimizer, {device_value, gpu.upload(gradient), {device_first, device_second}, 1037, step},
+    constexpr float kScale = 0.25F;  // a sum over four workers
+    update_on_cpu(optimizer,
+                  {value.data(), gradient.data(), {first.data(), second.data()}, 1037, step, kScale});
+    cudnn::update(optimizer,
+                  {device_value, gpu.upload(gradient), {device_first, device_second}, 1037, step, kScale},
                   gpu.device->stream.get());
   }
   check_near(gpu.download(device_value, 1037), value, 1e-5);
+}
+
+TEST_CASE("sums start at any element of an array", "[gpu]") {
+  if (!gpu_or_skip()) return;
+  const std::vector<float> terms = as_floats(uniform_array(1037, 1)),
+                           other = as_floats(uniform_array(1037, 2));
+  OnDevice gpu;
+  const float* from = gpu.upload(terms);
+  for (const std::size_t offset : {0, 1, 2, 3, 4}) {
+    float* to = gpu.upload(other);
+    cudnn::sum({to + offset, from + 1}, to + offset, cudnn::Element::f32, 1000, gpu.device->stream.get());
+    std::vector<float> expected = other;
+    for (std::size_t i = 0; i < 1000; ++i) expected[offset + i] += terms[i + 1];
+    check_near(gpu.download(to, 1037), expected, 0);
+  }
 }
 
 TEST_CASE("one-bit and fp16 compression send and owe what the CPU's do", "[gpu]") {

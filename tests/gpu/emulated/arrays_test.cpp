@@ -1,0 +1,121 @@
+#include "kernels/cudnn/elements.hpp"
+#include "kernels/cudnn/moves.hpp"
+#include "kernels/cudnn/updates.hpp"
+#include "layered.hpp"
+#include "strategies/arithmetic/half.hpp"
+#include "strategies/arithmetic/one_bit.hpp"
+
+// The project's own kernels, run on the host: what no GPU has run yet computes what the plain loops compute.
+namespace stepcast::test {
+
+TEST_CASE("every optimizer's kernel follows the CPU's, on sums of several gradients", "[emulated]") {
+  const auto kind = GENERATE(Optimizer::Kind::sgd, Optimizer::Kind::adagrad, Optimizer::Kind::rmsprop,
+                             Optimizer::Kind::adam);
+  const Optimizer optimizer{
+      .kind = kind, .learning_rate = 0.05, .momentum = GENERATE(0.0, 0.9), .decay = 0.99};
+  constexpr std::size_t kElements = 1037;
+  std::vector<float> value = as_floats(uniform_array(kElements, 1)), first(kElements), second(kElements);
+  std::vector<float> own = value, own_first(first), own_second(second);
+  for (std::uint32_t step = 1; step <= 5; ++step) {
+    const std::vector<float> gradient = as_floats(uniform_array(kElements, 10 + step));
+    update_on_cpu(optimizer,
+                  {value.data(), gradient.data(), {first.data(), second.data()}, kElements, step, 0.25F});
+    cudnn::update(
+        optimizer,
+        {own.data(), gradient.data(), {own_first.data(), own_second.data()}, kElements, step, 0.25F},
+        nullptr);
+  }
+  check_near(floats_of(own), floats_of(value), 1e-5);
+}
+
+TEST_CASE("compression's kernels send and owe what the CPU's do", "[emulated]") {
+  constexpr std::size_t kElements = 1000,
+                        kRows = 300;  // the last column is shorter, no column fills its words
+  const std::vector<float> gradient = as_floats(uniform_array(kElements, 1));
+  std::vector<float> owed = as_floats(uniform_array(kElements, 2)), restored(kElements);
+  std::vector<float> own_owed = owed, own_restored(kElements), below(4), above(4);
+  std::vector<std::uint32_t> words(4 * 10);
+  const OneBitArrays sent{words.data(), below.data(), above.data()};
+  OneBitGradient bits;
+  stepcast::quantize_one_bit(gradient, kRows, owed, bits);
+  stepcast::restore_one_bit(bits, restored);
+  cudnn::quantize_one_bit(gradient.data(), kElements, kRows, own_owed.data(), sent, nullptr);
+  cudnn::restore_one_bit(sent, kElements, kRows, own_restored.data(), nullptr);
+  check_near(floats_of(own_restored), floats_of(restored), 1e-6);
+  check_near(floats_of(own_owed), floats_of(owed), 1e-6);
+
+  std::vector<std::uint16_t> halves(kElements), own_halves(kElements);
+  own_owed = owed;
+  stepcast::to_halves_with_feedback(gradient, owed, halves);
+  cudnn::to_halves_with_feedback(gradient.data(), own_owed.data(), own_halves.data(), kElements, nullptr);
+  CHECK(own_halves == halves);
+  check_near(floats_of(own_owed), floats_of(owed), 1e-7);
+  stepcast::from_halves(halves, restored);
+  cudnn::from_halves(halves.data(), own_restored.data(), kElements, nullptr);
+  CHECK(own_restored == restored);
+}
+
+TEST_CASE("sums start at any element of an array", "[emulated]") {
+  const Array terms = uniform_array(1037, 1), other = uniform_array(1037, 2);
+  const Memory from({1037}, Element::f32, false, terms);
+  for (const std::size_t offset : {0, 1, 2, 3, 4}) {
+    for (const std::size_t begin : {0, 1}) {
+      const Memory to({1037}, Element::f32, false, other);
+      cudnn::sum({to.floats() + offset, from.floats() + begin}, to.floats() + offset, Element::f32, 1000,
+                 nullptr);
+      Array expected = other;
+      for (std::size_t i = 0; i < 1000; ++i) expected[offset + i] += terms[i + begin];
+      check_near(to.values(), expected, 1e-6);
+    }
+  }
+}
+
+TEST_CASE("elements move between orders and elements, and a bias goes to its channel", "[emulated]") {
+  const Shape shape{2, 3, 4, 5};
+  const Array values = uniform_array(120, 1);
+  const Memory plain(shape, Element::f32, false, values), turned(shape, Element::bf16, true);
+  Move move{.to_element = Element::bf16};
+  for (std::size_t d = 0; d < 4; ++d) {
+    move.size[d + 1] = shape[d];
+    move.from_stride[d + 1] = plain.strides()[d];
+    move.to_stride[d + 1] = turned.strides()[d];
+  }
+  move_elements(move, plain.data(), turned.data(), nullptr);
+  check_near(turned.values(), values, 1.0 / 128);
+  const Memory shorter(shape, Element::f16, false);
+  convert(plain.data(), Element::f32, shorter.data(), Element::f16, 120, nullptr);
+  check_near(shorter.values(), values, 1.0 / 1024);
+  const std::vector<float> bias{10, 20, 30};
+  for (const bool last : {false, true}) {
+    const Memory y(shape, Element::f32, last, values);
+    add_bias(y.data(), bias.data(), Element::f32, 120, last ? 1 : 20, 3, nullptr);
+    Array expected = values;
+    for (std::size_t i = 0; i < 120; ++i) expected[i] += bias[i / 20 % 3];
+    check_near(y.values(), expected, 1e-6);
+  }
+  const std::vector<Piece> list{{0, 50, 20}, {30, 0, 40}};
+  std::vector<float> target(120);
+  move_pieces({list.data(), 2, 40}, plain.data(), Element::f32, target.data(), Element::f32, nullptr);
+  CHECK(target[50] == plain.floats()[0]);
+  CHECK(target[69] == plain.floats()[19]);
+  CHECK(target[39] == plain.floats()[69]);
+}
+
+TEST_CASE("sums over all but the channels are those of plain loops", "[emulated]") {
+  struct Sizes {
+    std::int64_t outer, channels, inner;
+  };
+  const auto c = GENERATE(values<Sizes>({{7, 5, 1}, {300, 40, 1}, {3, 4, 50}, {2, 600, 3}}));
+  const auto count = static_cast<std::size_t>(c.outer * c.channels * c.inner);
+  const Array values = uniform_array(count, 1);
+  const Memory x({static_cast<std::int64_t>(count)}, Element::f32, false, values);
+  std::vector<float> sums(static_cast<std::size_t>(c.channels)), memory(kWorkspace);
+  Array expected(sums.size());
+  for (std::size_t i = 0; i < count; ++i)
+    expected[i / static_cast<std::size_t>(c.inner) % expected.size()] += values[i];
+  channel_sums({c.outer, c.channels, c.inner}, x.data(), sums.data(), {memory.data(), 4 * memory.size()},
+               nullptr);
+  check_near(floats_of(sums), expected, 1e-5);
+}
+
+}  // namespace stepcast::test

@@ -1,0 +1,145 @@
+#include "cuda_on_host.hpp"
+
+#include <ucontext.h>
+
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/cudnn/status.hpp"
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace stepcast::emulated {
+namespace {
+
+constexpr std::size_t kStack = 1 << 16;
+
+struct Thread {
+  enum class State { runs, meets_warp, meets_block, ended };
+
+  State state = State::runs;
+  ucontext_t context{};
+  std::vector<char> stack = std::vector<char>(kStack);
+  double place = 0;
+};
+
+struct Block {
+  std::vector<std::unique_ptr<Thread>> threads;
+  ucontext_t scheduler{};
+  std::size_t current = 0;
+  const std::function<void()>* body = nullptr;
+};
+Block block;  // the one that runs
+
+void enter() {
+  (*block.body)();
+  block.threads[block.current]->state = Thread::State::ended;
+  swapcontext(&block.threads[block.current]->context, &block.scheduler);
+}
+
+void select(std::size_t index) {
+  block.current = index;
+  const auto at = static_cast<unsigned>(index);
+  threadIdx = {at % blockDim.x, at / blockDim.x % blockDim.y, at / blockDim.x / blockDim.y};
+}
+
+void stop(Thread::State why) {
+  const std::size_t own = block.current;
+  block.threads[own]->state = why;
+  swapcontext(&block.threads[own]->context, &block.scheduler);
+  select(own);
+}
+
+/// Lets those from `begin` on go if all that still run have come. @return whether they were let go
+bool released(Thread::State at, std::size_t begin, std::size_t end) {
+  bool any = false;
+  for (std::size_t i = begin; i < end; ++i) {
+    const Thread::State state = block.threads[i]->state;
+    if (state != at && state != Thread::State::ended) return false;
+    any = any || state == at;
+  }
+  for (std::size_t i = begin; any && i < end; ++i) {
+    if (block.threads[i]->state == at) block.threads[i]->state = Thread::State::runs;
+  }
+  return any;
+}
+
+bool step() {
+  bool ran = false;
+  for (std::size_t i = 0; i < block.threads.size(); ++i) {
+    if (block.threads[i]->state != Thread::State::runs) continue;
+    select(i);
+    swapcontext(&block.scheduler, &block.threads[i]->context);
+    ran = true;
+  }
+  for (std::size_t first = 0; first < block.threads.size(); first += 32)
+    ran = released(Thread::State::meets_warp, first, std::min(first + 32, block.threads.size())) || ran;
+  return released(Thread::State::meets_block, 0, block.threads.size()) || ran;
+}
+
+void run_block(std::size_t threads) {
+  for (std::size_t i = 0; i < threads; ++i) {
+    if (i >= block.threads.size()) block.threads.push_back(std::make_unique<Thread>());
+    Thread& one = *block.threads[i];
+    one.state = Thread::State::runs;
+    getcontext(&one.context);
+    one.context.uc_stack.ss_sp = one.stack.data();
+    one.context.uc_stack.ss_size = one.stack.size();
+    makecontext(&one.context, enter, 0);
+  }
+  block.threads.resize(threads);
+  while (step()) {
+  }
+  for (const auto& one : block.threads) {
+    if (one->state != Thread::State::ended) throw std::logic_error("threads of a block wait for ever");
+  }
+}
+
+}  // namespace
+
+void run(const Shape& shape, const std::function<void()>& thread) {
+  gridDim = shape.grid;
+  blockDim = shape.block;
+  block.body = &thread;
+  if (gridDim.x == 0 || gridDim.y == 0) throw std::logic_error("a grid of no blocks is an error");
+  for (unsigned y = 0; y < gridDim.y; ++y) {
+    for (unsigned x = 0; x < gridDim.x; ++x) {
+      blockIdx = {x, y, 0};
+      run_block(std::size_t{1} * blockDim.x * blockDim.y * blockDim.z);
+    }
+  }
+}
+
+void meet_block() {
+  stop(Thread::State::meets_block);
+}
+void meet_warp() {
+  stop(Thread::State::meets_warp);
+}
+double& warp_place(unsigned lane) {
+  return block.threads[block.current / 32 * 32 + lane]->place;
+}
+unsigned own_lane() {
+  return static_cast<unsigned>(block.current % 32);
+}
+unsigned warp_lanes() {
+  return static_cast<unsigned>(std::min<std::size_t>(32, block.threads.size() - block.current / 32 * 32));
+}
+
+}  // namespace stepcast::emulated
+
+// What launches call of CUDA.
+cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
+}
+
+namespace stepcast::cudnn {
+void check(cudaError_t, const char*) {}
+}  // namespace stepcast::cudnn

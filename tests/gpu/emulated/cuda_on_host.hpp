@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+/// Kernels as plain functions on the host, so that what they compute can be tested without a GPU: one block
+/// after the other, its threads as coroutines of their own stacks that meet where the kernel says so. For .cu
+/// files whose launches were turned into EMULATE.
+namespace stepcast::emulated {
+
+struct Shape {
+  dim3 grid, block;
+  Shape(dim3 blocks, dim3 threads, int, cudaStream_t) : grid(blocks), block(threads) {}
+};
+
+void run(const Shape& shape, const std::function<void()>& thread);
+
+/// Waits for all threads of the block, or of the warp, that still run.
+void meet_block();
+void meet_warp();
+/// A place that a thread shares with its warp: lane `lane` of the calling thread's.
+double& warp_place(unsigned lane);
+unsigned own_lane();
+unsigned warp_lanes();
+
+}  // namespace stepcast::emulated
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+#define EMULATE(kernel, shape, ...) \
+  stepcast::emulated::run(stepcast::emulated::Shape shape, [&] { kernel(__VA_ARGS__); })
+#undef __shared__
+#define __shared__ static  // one block runs at a time
+
+using std::min;
+
+inline void __syncthreads() {
+  stepcast::emulated::meet_block();
+}
+
+inline float __shfl_down_sync(unsigned, float value, int step) {
+  using namespace stepcast::emulated;
+  const unsigned own = own_lane(), from = own + static_cast<unsigned>(step);
+  warp_place(own) = value;
+  meet_warp();
+  const float found = from < warp_lanes() ? static_cast<float>(warp_place(from)) : value;
+  meet_warp();
+  return found;
+}
+
+inline unsigned __ballot_sync(unsigned, bool holds) {
+  using namespace stepcast::emulated;
+  warp_place(own_lane()) = holds ? 1 : 0;
+  meet_warp();
+  unsigned bits = 0;
+  for (unsigned lane = 0; lane < warp_lanes(); ++lane) bits |= (warp_place(lane) > 0 ? 1u : 0u) << lane;
+  meet_warp();
+  return bits;
+}
+
+template <class Number>
+void atomicAdd(Number* sum, Number value) {
+  *sum += value;  // one thread runs at a time
+}
+
+inline float normcdff(float x) {
+  return 0.5F * std::erfc(-x * 0.70710678F);
+}
+inline float rsqrtf(float x) {
+  return 1 / std::sqrt(x);
+}
+inline double rsqrt(double x) {
+  return 1 / std::sqrt(x);
+}

@@ -1,0 +1,86 @@
+#include "kernels/cudnn/elements.hpp"
+#include "kernels/cudnn/moves.hpp"
+#include "kernels/cudnn/rows.hpp"
+#include "kernels/dropout_mask.hpp"
+#include "layered.hpp"
+
+// The project's own kernels, run on the host: what no GPU has run yet computes what the plain loops compute.
+namespace stepcast::test {
+
+TEST_CASE("losses' kernels compute what plain loops do, with their weight", "[emulated]") {
+  const Way way{GENERATE(Element::f32, Element::f16, Element::bf16)};
+  constexpr double kWeight = 0.25;
+  for (const NamedCase& named : cases_of({LayerKind::softmax_cross_entropy, LayerKind::sigmoid_cross_entropy,
+                                          LayerKind::mean_squared_error})) {
+    CAPTURE(named.name);
+    Layered l{named.value, way};
+    const std::vector<float> targets = as_floats(l.c.targets);
+    double loss = -1;  // the kernel adds
+    if (l.c.layer.kind == LayerKind::softmax_cross_entropy) {
+      const Rows rows{l.elements() / l.in.back(), l.in.back(), way.element};
+      const Memory p(l.in, way.element, false);
+      softmax_loss_forward(rows, kWeight, l.x.data(), targets.data(), p.data(), &loss, nullptr);
+      softmax_loss_backward(rows, kWeight, p.data(), targets.data(), l.dx.data(), nullptr);
+    } else {
+      const ElementLossShape shape{.squared = l.c.layer.kind == LayerKind::mean_squared_error,
+                                   .weight = kWeight,
+                                   .element = way.element,
+                                   .elements = l.elements()};
+      element_loss_forward(shape, l.x.data(), targets.data(), &loss, nullptr);
+      element_loss_backward(shape, l.x.data(), targets.data(), l.dx.data(), nullptr);
+    }
+    CHECK(loss == Approx(kWeight * reference::forward(l.c).at(0)).margin(way.margin()));
+    check_near(l.dx.values(), reference::backward(l.c, {kWeight}).inputs[0], way.margin());
+  }
+}
+
+TEST_CASE("softmax of rows and its way back are those of the formula", "[emulated]") {
+  const bool causal = GENERATE(false, true);
+  constexpr std::int64_t kLength = 37;  // not a multiple of a warp
+  const Array scores = uniform_array(2 * kLength * kLength, 1), slope = uniform_array(scores.size(), 2);
+  const Memory x({2 * kLength, kLength}, Element::f32, false, scores),
+      p({2 * kLength, kLength}, Element::f32, false), g({2 * kLength, kLength}, Element::f32, false, slope);
+  const Rows rows{2 * kLength, kLength};
+  softmax_rows(rows, causal, x.data(), p.data(), nullptr);
+  softmax_rows_backward(rows, 0.5F, p.data(), g.data(), nullptr);
+  for (std::size_t row = 0; row < 2 * kLength; ++row) {
+    const std::size_t seen = causal ? row % kLength + 1 : kLength;
+    double total = 0, mean = 0;
+    for (std::size_t i = 0; i < seen; ++i) total += std::exp(scores[row * kLength + i]);
+    const auto share = [&](std::size_t i) {
+      return i < seen ? std::exp(scores[row * kLength + i]) / total : 0;
+    };
+    for (std::size_t i = 0; i < kLength; ++i) mean += share(i) * slope[row * kLength + i];
+    for (std::size_t i = 0; i < kLength; ++i) {
+      CHECK(p.floats()[row * kLength + i] == Approx(share(i)).margin(1e-6));
+      CHECK(g.floats()[row * kLength + i] ==
+            Approx(0.5 * share(i) * (slope[row * kLength + i] - mean)).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("embedding's kernels copy rows and add up their gradients", "[emulated]") {
+  const NamedCase named = cases_of({LayerKind::embedding}).front();
+  const std::vector<float> tokens = as_floats(named.value.inputs[0]),
+                           table = as_floats(named.value.parameters[0]);
+  const auto count = static_cast<std::int64_t>(tokens.size()), columns = named.value.layer.output.back();
+  std::vector<float> y(tokens.size() * static_cast<std::size_t>(columns)), gradient(table.size());
+  embedding_forward(tokens.data(), table.data(), y.data(), Element::f32, count, columns, nullptr);
+  check_near(floats_of(y), reference::forward(named.value), 0);
+  const Array slope = uniform_array(y.size(), 99);
+  const std::vector<float> dy = as_floats(slope);
+  embedding_backward(tokens.data(), dy.data(), gradient.data(), Element::f32, count, columns, nullptr);
+  check_near(floats_of(gradient), reference::backward(named.value, slope).parameters[0], 1e-6);
+}
+
+TEST_CASE("dropout's kernel draws the mask of the reference", "[emulated]") {
+  Case c = cases_of({LayerKind::dropout}).front().value;
+  c.dropout_key = dropout_key(3, 0, 0);
+  Layered l{c, {}};
+  const double share = c.layer.coefficient;
+  dropout({c.dropout_key, dropout_threshold(share), static_cast<float>(1 / (1 - share))}, l.x.data(),
+          l.y.data(), Element::f32, l.elements(), nullptr);
+  l.check_output();
+}
+
+}  // namespace stepcast::test

@@ -1,0 +1,120 @@
+#include "kernels/cudnn/elements.hpp"
+#include "kernels/cudnn/moves.hpp"
+#include "kernels/cudnn/rows.hpp"
+#include "kernels/cudnn/windows.hpp"
+#include "layered.hpp"
+
+// The project's own kernels, run on the host: what no GPU has run yet computes what the plain loops compute.
+namespace stepcast::test {
+
+TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
+  const Way way = any_way();
+  std::vector<NamedCase> cases = cases_of({LayerKind::batch_norm});
+  Case wide = cases.front().value;  // whole packs of channels, and of a plane
+  wide.layer = norm_layer(LayerKind::batch_norm, {8, 4, 4});
+  wide.inputs = {uniform_array(2 * 8 * 16, 1)};
+  wide.batch = 2;
+  for (std::size_t k = 0; k < 4; ++k)
+    wide.parameters[k] = uniform_array(8, 20 + static_cast<std::uint32_t>(k));
+  cases.push_back({"batch_norm of whole packs", wide});
+  for (const NamedCase& named : cases) {
+    CAPTURE(named.name);
+    Layered l{named.value, way};
+    const auto count = static_cast<std::size_t>(l.channels().channels);
+    std::vector<float> scale = l.parameter(0), shift = l.parameter(1), mean(count), inverse(count),
+                       running(count), spread(count), scale_gradient(count), shift_gradient(count);
+    const BatchNormArrays arrays{scale.data(),   shift.data(),   mean.data(),
+                                 inverse.data(), running.data(), spread.data()};
+    batch_norm_forward(l.channels(), arrays, l.x.data(), l.y.data(), l.scratch, nullptr);
+    l.check_output();
+    batch_norm_backward(l.channels(), arrays, l.x.data(), l.dy.data(), l.dx.data(), scale_gradient.data(),
+                        shift_gradient.data(), l.scratch, nullptr);
+    const reference::Gradients expected = l.backward();
+    // A gradient that rounding is divided by a deviation for: twice the margin.
+    check_near(l.dx.values(), expected.inputs[0], 2 * way.margin());
+    check_near(floats_of(scale_gradient), expected.parameters[0], 2 * way.margin());
+    check_near(floats_of(shift_gradient), expected.parameters[1], 2 * way.margin());
+    CHECK(running[0] == Approx(0.1F * mean[0]));
+  }
+}
+
+TEST_CASE("layer norm's kernels compute what plain loops do", "[emulated]") {
+  const Way way{GENERATE(Element::f32, Element::f16, Element::bf16)};
+  for (const NamedCase& named : cases_of({LayerKind::layer_norm})) {
+    CAPTURE(named.name);
+    Layered l{named.value, way};
+    const std::int64_t length = l.in.back();
+    const Rows rows{l.elements() / length, length, way.element};
+    std::vector<float> scale = l.parameter(0), shift = l.parameter(1),
+                       mean(static_cast<std::size_t>(rows.count)), inverse(mean),
+                       scale_gradient(scale.size()), shift_gradient(scale.size());
+    layer_norm_forward(rows, l.x.data(), scale.data(), shift.data(), l.y.data(), mean.data(), inverse.data(),
+                       nullptr);
+    l.check_output();
+    layer_norm_backward(rows, l.x.data(), l.dy.data(), scale.data(), mean.data(), inverse.data(), l.dx.data(),
+                        nullptr);
+    l.check_input_gradient();
+    layer_norm_parameters({rows.count, length, 1, way.element}, l.x.data(), l.dy.data(), mean.data(),
+                          inverse.data(), scale_gradient.data(), shift_gradient.data(), l.scratch, nullptr);
+    check_near(floats_of(scale_gradient), l.backward().parameters[0], 2 * way.margin());
+    check_near(floats_of(shift_gradient), l.backward().parameters[1], 2 * way.margin());
+  }
+}
+
+TEST_CASE("activations' kernels compute what plain loops do", "[emulated]") {
+  const Way way = any_way();
+  for (const NamedCase& named : cases_of({LayerKind::relu, LayerKind::leaky_relu, LayerKind::sigmoid,
+                                          LayerKind::tanh, LayerKind::elu, LayerKind::gelu})) {
+    CAPTURE(named.name);
+    Layered l{named.value, way};
+    const LayerKind kind = l.c.layer.kind;
+    const Activation how{kind, kind == LayerKind::relu ? 0.F : static_cast<float>(l.c.layer.coefficient)};
+    activation_forward(how, l.x.data(), l.y.data(), way.element, l.elements(), nullptr);
+    l.check_output();
+    activation_backward(how, l.x.data(), l.dy.data(), l.dx.data(), way.element, l.elements(), nullptr);
+    l.check_input_gradient();
+  }
+}
+
+TEST_CASE("pools' kernels compute what plain loops do", "[emulated]") {
+  const Way way = any_way();
+  for (const NamedCase& named : cases_of({LayerKind::max_pool, LayerKind::average_pool})) {
+    CAPTURE(named.name);
+    Layered l{named.value, way};
+    const Window& w = l.c.layer.window;
+    const PoolShape shape{.in = five(l.in, 1),
+                          .out = five(l.out, 1),
+                          .in_stride = five(l.x.strides(), 0),
+                          .out_stride = five(l.y.strides(), 0),
+                          .kernel = last_three(w.kernel, 1),
+                          .stride = last_three(w.stride, 1),
+                          .pad = last_three(w.pad_before, 0),
+                          .largest = l.c.layer.kind == LayerKind::max_pool};
+    std::vector<std::uint16_t> taps(l.y.elements());
+    std::uint16_t* kept = shape.largest ? taps.data() : nullptr;
+    pool_forward(shape, l.x.data(), l.y.data(), kept, way.element, nullptr);
+    l.check_output();
+    pool_backward(shape, l.dy.data(), l.dx.data(), kept, way.element, nullptr);
+    // Rounding makes ties of numbers that differ: the gradient goes to one of them.
+    if (way.element == Element::f32 || !shape.largest) l.check_input_gradient();
+  }
+}
+
+TEST_CASE("up-sampling's kernels compute what plain loops do", "[emulated]") {
+  const Way way = any_way();
+  for (const NamedCase& named : cases_of({LayerKind::up_sample})) {
+    CAPTURE(named.name);
+    Layered l{named.value, way};
+    UpSampleShape shape;
+    shape.in = five(l.in, 1);
+    shape.in_stride = five(l.x.strides(), 0);
+    shape.out_stride = five(l.y.strides(), 0);
+    shape.factor = last_three(l.c.layer.window.kernel, 1);
+    up_sample_forward(shape, l.x.data(), l.y.data(), way.element, nullptr);
+    l.check_output();
+    up_sample_backward(shape, l.dy.data(), l.dx.data(), way.element, nullptr);
+    l.check_input_gradient();
+  }
+}
+
+}  // namespace stepcast::test
