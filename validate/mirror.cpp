@@ -1,6 +1,7 @@
 #include "validate/mirror.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace stepcast {
 
@@ -39,21 +40,24 @@ void Mirror::copy_down(const Twin& twin, std::size_t begin, std::size_t end) {
 void Mirror::lend(std::span<float> part) {
   Twin* twin = twin_of(part);
   if (twin == nullptr || part.empty()) return;
-  const auto begin = static_cast<std::size_t>(part.data() - twin->host.get()), end = begin + part.size();
-  if (twin->lent_begin == twin->lent_end) {
-    twin->lent_begin = twin->lent_end = begin;
+  auto begin = static_cast<std::size_t>(part.data() - twin->host.get()), end = begin + part.size();
+  std::size_t missing = begin;  // all before it is lent
+  auto one = twin->lent.upper_bound(begin);
+  if (one != twin->lent.begin() && std::prev(one)->second >= begin) --one;
+  while (one != twin->lent.end() && one->first <= end) {
+    copy_down(*twin, missing, one->first);
+    missing = std::max(missing, one->second);
+    begin = std::min(begin, one->first);
+    one = twin->lent.erase(one);
   }
-  // The gap between two parts is lent with them.
-  if (begin < twin->lent_begin) copy_down(*twin, begin, twin->lent_begin);
-  if (end > twin->lent_end) copy_down(*twin, twin->lent_end, end);
-  twin->lent_begin = std::min(twin->lent_begin, begin);
-  twin->lent_end = std::max(twin->lent_end, end);
+  copy_down(*twin, missing, end);
+  twin->lent[begin] = std::max(missing, end);
 }
 
 void Mirror::take_back() {
   for (Twin* twin : {&values_, &gradients_}) {
-    store({twin->host.get() + twin->lent_begin, twin->lent_end - twin->lent_begin});
-    twin->lent_begin = twin->lent_end = 0;
+    for (const auto& [begin, end] : twin->lent) store({twin->host.get() + begin, end - begin});
+    twin->lent.clear();
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 
 #include "kernels/network.hpp"
@@ -26,7 +27,8 @@ class Mirror {
   void fetch(std::span<float> part, const DeviceMemory::Mark& after);
   void store(std::span<const float> part);
 
-  /// Holds what the device has there now, but for parts that are lent already.
+  /// Holds what the device has there now, but for elements that are lent already. No others are touched: what
+  /// lies between two parts may be on its way, and the host or the device has the newer of it.
   void lend(std::span<float> part);
   /// Stores what was lent. Spans that were lent are stale from now on.
   void take_back();
@@ -41,7 +43,7 @@ class Mirror {
   struct Twin {
     std::shared_ptr<float> host;
     float* device = nullptr;
-    std::size_t lent_begin = 0, lent_end = 0;
+    std::map<std::size_t, std::size_t> lent = {};  ///< begin and end of parts that do not touch
   };
 
   /// Of the mirror, that has this memory; null: none.

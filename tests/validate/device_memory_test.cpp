@@ -55,14 +55,16 @@ TEST_CASE("what arithmetic is lent holds the device's values, and comes back whe
     mirror.device().to_host(mirror.device().mark(), network.all_parameters().value + at, &value, 1);
     return value;
   };
-  const float third = device(3), tenth = device(10);
+  const float third = device(3), sixth = device(6), tenth = device(10);
 
   const std::span<float> first = all.subspan(2, 3);
   mirror.lend(first);
   CHECK(first[1] == third);
   first[1] = 7;
   const std::span<float> second = all.subspan(9, 2);
-  mirror.lend(second);  // with the gap between them
+  all[6] = -1;          // has just come from elsewhere: newer than what the device has
+  mirror.lend(second);  // and not what lies between them
+  CHECK(all[6] == -1);
   CHECK(first[1] == 7);
   CHECK(second[1] == tenth);
   second[1] = 8;
@@ -70,11 +72,47 @@ TEST_CASE("what arithmetic is lent holds the device's values, and comes back whe
   mirror.take_back();
   CHECK(device(3) == 7);
   CHECK(device(10) == 8);
+  CHECK(device(6) == sixth);
   CHECK(parameters_of(network) != before);
 
   mirror.lend(all.subspan(0, 1));
   mirror.lend(all.subspan(3, 1));
   CHECK(all[3] == 7);
+}
+
+TEST_CASE("parts that overlap or touch are lent once", "[validate][device]") {
+  set_kernel_threads(1);
+  const auto backend = test::make_guarded_backend();
+  Network network(*backend, small_model(), {.batch = kBatch, .optimizer = kPlain});
+  Mirror mirror(network);
+  const std::span<float> all = mirror.parameters();
+  const auto device = [&](std::size_t at) {
+    float value = 0;
+    mirror.device().to_host(mirror.device().mark(), network.all_parameters().value + at, &value, 1);
+    return value;
+  };
+  std::vector<float> before;
+  for (std::size_t i = 0; i < 40; ++i) before.push_back(device(i));
+  const auto lend = [&](std::size_t begin, std::size_t end, float value) {
+    mirror.lend(all.subspan(begin, end - begin));
+    for (std::size_t i = begin; i < end; ++i) {
+      if (all[i] == before[i]) all[i] = value;  // else an earlier one changed it
+    }
+  };
+  lend(10, 14, 1);
+  lend(20, 24, 2);
+  lend(14, 16, 3);  // touches the first
+  lend(12, 22, 4);  // over both and what is between
+  lend(8, 30, 5);   // over all
+  lend(11, 12, 6);  // inside
+  const std::vector<std::pair<std::size_t, float>> expected{{8, 5},  {9, 5},  {10, 1}, {13, 1},
+                                                            {14, 3}, {15, 3}, {16, 4}, {19, 4},
+                                                            {20, 2}, {23, 2}, {24, 5}, {29, 5}};
+  for (const auto& [at, value] : expected) CHECK(all[at] == value);
+  mirror.take_back();
+  for (const auto& [at, value] : expected) CHECK(device(at) == value);
+  CHECK(device(7) == before[7]);
+  CHECK(device(30) == before[30]);
 }
 
 TEST_CASE("only spans of the mirror have a place on the device; others are copied there",
