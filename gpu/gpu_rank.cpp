@@ -67,12 +67,24 @@ class GpuRank {
     capture(validation, library);
     check(validation, library);
     wait_at_gate(run_.control, run_.state, 1);
-    RealPlace place{.backend = *backend_};
-    if (nccl_) place.carry = [this](const Plan& plan) { return carrier_.carry(plan); };
-    RealRuns(run_, validation, options_.validation, library, place).all();
+    if (nccl_) return run_joined(validation, library);
+    RealRuns(run_, validation, options_.validation, library, {.backend = *backend_}).all();
   }
 
  private:
+  /// Collectives and messages by NCCL.
+  void run_joined(const Validation& validation, Library& library) {
+    Parcels parcels(*backend_->device_memory(), options_.rank, options_.ranks,
+                    [this](int from, int to) { return carrier_.link(from, to); });
+    RealRuns runs(run_, validation, options_.validation, library,
+                  {.backend = *backend_,
+                   .carry = [this](const Plan& plan) { return carrier_.carry(plan); },
+                   .parcels = &parcels});
+    runs.all();
+    parcels.finish();
+    barrier(run_.transport);  // before anybody's mail, which announces parcels, ends
+  }
+
   std::vector<MessageTime> measured_path() {
     DeviceMemory& memory = *backend_->device_memory();
     const auto there = backend_->allocate(kMostElements);

@@ -7,6 +7,10 @@
 namespace stepcast {
 namespace {
 
+/// All links of a rank must fit on its GPU at once: one that waits for a place could be what the other rank's
+/// waits for. A server of 7 workers has 14, and a GPU about 130 places.
+constexpr int kLinkBlocks = 8;
+
 /// Ranks of the group that a rank is in, by the library's numbers; empty: it is in none.
 std::vector<int> own_group(const Communicator& communicator, int rank) {
   const GroupPlace own = place_in_group(communicator, rank);
@@ -30,6 +34,16 @@ NcclGroup& NcclCarrier::group_of(const std::vector<int>& ranks) {
   if (end.number == 0) store_.put(key, nccl_unique_id());
   group = join_nccl(end, store_.get(ranks.front(), key));
   return *group;
+}
+
+std::unique_ptr<DeviceLink> NcclCarrier::link(int from, int to) {
+  const std::string key = fmt::format("nccl-link-{}-{}", from, to);
+  NcclEnd end = end_;
+  end.size = 2;
+  end.number = end_.rank == from ? 0 : 1;
+  end.most_blocks = kLinkBlocks;
+  if (end.number == 0) store_.put(key, nccl_unique_id());
+  return join_nccl_link(end, store_.get(from, key));
 }
 
 Carry NcclCarrier::carry(const Plan& plan) {

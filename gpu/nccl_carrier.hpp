@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "gpu/nccl_group.hpp"
+#include "gpu/nccl_link.hpp"
 #include "validate/real_worker.hpp"
 #include "validate/store.hpp"
 
@@ -18,6 +18,8 @@ class NcclCarrier {
   /// Joins the groups of a plan, which outlives what is returned; all ranks call it with the same plans in
   /// the same order.
   Carry carry(const Plan& plan);
+  /// This rank's end of a link for messages; returns when the other end is there. Any thread may ask.
+  std::unique_ptr<DeviceLink> link(int from, int to);
   /// Of these ranks of the run, this one included; in the order of the library's numbers.
   NcclGroup& group_of(const std::vector<int>& ranks);
 

@@ -16,6 +16,7 @@ NcclCommunicator::NcclCommunicator(const NcclEnd& end, const std::string& unique
   std::memcpy(id.internal, unique_id.data(), sizeof id.internal);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (end_.most_blocks > 0) config.maxCTAs = end_.most_blocks;
   begin("joining the group");
   settle(ncclCommInitRankConfig(&communicator_, end_.size, id, end_.number, &config),
          "ncclCommInitRankConfig");

@@ -2,9 +2,8 @@
 
 #include <stdexcept>
 
-#include "gpu/nccl_communicator.hpp"
+#include "gpu/nccl_stream.hpp"
 #include "kernels/cudnn/elements.hpp"
-#include "kernels/cudnn/gpu_memory.hpp"
 
 namespace stepcast {
 namespace {
@@ -14,32 +13,16 @@ using namespace cudnn;
 class JoinedGroup final : public NcclGroup {
  public:
   JoinedGroup(const NcclEnd& end, const std::string& unique_id)
-      : end_(on_its_gpu(end)),
-        stream_(make_stream()),
-        done_(make_owned<Event>(
-            [](cudaEvent_t* made) { return cudaEventCreateWithFlags(made, cudaEventDisableTiming); },
-            "cudaEventCreateWithFlags")),
-        communicator_(end, unique_id) {}
+      : end_(end), stream_(end.device), communicator_(end, unique_id) {}
 
   void run(const GroupCall& call, float* memory, std::int64_t elements,
            const DeviceMemory::Mark& ready) override {
-    on_its_gpu(end_);  // each thread has a current GPU of its own
-    check(cudaStreamWaitEvent(stream_.get(), event_of(ready), 0), "cudaStreamWaitEvent");
+    stream_.begin_after(ready);
     start(call, memory, static_cast<std::size_t>(elements));
-    check(cudaEventRecord(done_.get(), stream_.get()), "cudaEventRecord");
-    while (cudaEventQuery(done_.get()) == cudaErrorNotReady) {
-      cudaGetLastError();  // which "not ready" would be
-      communicator_.look();
-    }
-    check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+    stream_.finish(communicator_);
   }
 
  private:
-  static const NcclEnd& on_its_gpu(const NcclEnd& end) {
-    check(cudaSetDevice(end.device), "cudaSetDevice");
-    return end;
-  }
-
   void start(const GroupCall& call, float* memory, std::size_t elements) {
     switch (call.kind) {
       case GroupCall::Kind::all_reduce:
@@ -156,8 +139,7 @@ class JoinedGroup final : public NcclGroup {
   }
 
   NcclEnd end_;
-  Stream stream_;
-  Event done_;
+  NcclStream stream_;
   NcclCommunicator communicator_;
   std::shared_ptr<void> room_;
   std::size_t room_elements_ = 0;

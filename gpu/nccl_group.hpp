@@ -27,6 +27,7 @@ struct NcclEnd {
   int device = 0;                   ///< as CUDA counts them
   int rank = 0;                     ///< of the run, for messages
   int number = 0, size = 1;         ///< in the group
+  int most_blocks = 0;              ///< that NCCL may take of the GPU at once; 0: as it likes
   double patience = 30;             ///< without a result, seconds
   std::function<void()> beat = {};  ///< called again and again while it waits
 };

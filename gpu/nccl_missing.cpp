@@ -1,5 +1,5 @@
 #include "core/error.hpp"
-#include "gpu/nccl_group.hpp"
+#include "gpu/nccl_link.hpp"
 
 namespace stepcast {
 namespace {
@@ -15,6 +15,10 @@ std::string nccl_unique_id() {
 }
 
 std::unique_ptr<NcclGroup> join_nccl(const NcclEnd&, const std::string&) {
+  refuse();
+}
+
+std::unique_ptr<DeviceLink> join_nccl_link(const NcclEnd&, const std::string&) {
   refuse();
 }
 

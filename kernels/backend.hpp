@@ -104,6 +104,9 @@ class Backend {
   virtual void clear(float* memory, std::size_t elements) = 0;
   /// sum[i] += terms[i]
   virtual void add(const float* terms, float* sum, std::size_t elements) = 0;
+  /// All values in row-major order, between a tensor and memory of `allocate`. Work like any other.
+  virtual void copy_out(const Tensor& from, float* to) { from.copy_to(to); }
+  virtual void copy_in(const float* from, Tensor& to) { to.copy_from(from); }
   /// Returns when everything that was started is done.
   virtual void finish() = 0;
   /// Where `allocate` takes memory from that the host cannot touch; null: it can.

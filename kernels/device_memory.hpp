@@ -19,6 +19,11 @@ class DeviceMemory {
   /// Between two marks whose work is done [s].
   virtual double seconds(const Mark& begin, const Mark& end) = 0;
 
+  /// Memory of the device, zeroed by work that it is given.
+  virtual std::shared_ptr<float> allocate(std::size_t elements) = 0;
+  /// From one place of the device to another, as work that it is given: returns at once.
+  virtual void copy(const float* from, float* to, std::size_t elements) = 0;
+
   /// Zeroed memory of the host that can be copied from and to at full speed.
   virtual std::shared_ptr<float> host_memory(std::size_t elements) = 0;
   /// Copies once the work before the mark is done; returns when the copy is.

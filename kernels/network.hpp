@@ -95,6 +95,8 @@ class Network {
   Tensor* received(int source);
   /// Adds the error signal of what came in, summed over its readers here, to row-major values.
   void add_error(int source, float* sum) const;
+  /// The same in memory of the backend, as work that it is given; `room` holds one such signal.
+  void add_error(int source, float* sum, float* room) const;
   /// The error signal, from outside, of a layer's output; null where nobody outside reads it.
   Tensor* outside_gradient(std::size_t layer);
 

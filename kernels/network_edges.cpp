@@ -75,6 +75,19 @@ void Network::add_error(int source, float* sum) const {
   }
 }
 
+void Network::add_error(int source, float* sum, float* room) const {
+  for (std::size_t reader = 0; reader < kernels_.size(); ++reader) {
+    const std::vector<int>& inputs = model_.layers[reader].inputs;
+    for (std::size_t k = 0; contains(reader) && k < inputs.size(); ++k) {
+      if (inputs[k] != source || !comes_in(reader, source)) continue;
+      const Tensor* gradient = kernels_[reader]->input_gradient(k);
+      if (gradient == nullptr) continue;
+      backend_.copy_out(*gradient, room);
+      backend_.add(room, sum, gradient->elements());
+    }
+  }
+}
+
 Tensor* Network::outside_gradient(std::size_t layer) {
   const auto found = outside_gradients_.find(layer);
   return found == outside_gradients_.end() ? nullptr : found->second.get();

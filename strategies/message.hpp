@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/units.hpp"
 #include "strategies/codec.hpp"
 #include "strategies/collectives/schedule.hpp"
@@ -29,6 +31,12 @@ struct Buffer {
   Codec codec = {};
 };
 
+/// What a payload travels in apart from its message: from device to device, in the real world alone.
+struct Parcel {
+  std::int64_t number = 0;  ///< of the run, no two are equal; 0: there is none
+  std::int64_t floats = 0;
+};
+
 /// What one role sends to another.
 struct Message {
   int from = -1;  ///< role of the sender; filled in by the world
@@ -36,6 +44,7 @@ struct Message {
   Buffer buffer;
   int parts = 1;     ///< sent as so many messages one after the other, an array each
   double value = 0;  ///< a number that goes with it: a version, a count
+  Parcel parcel = {};
 };
 
 }  // namespace stepcast

@@ -76,6 +76,10 @@ class KernelDevice : public RankDevice, private Arrays {
     if (!travels_compressed(message.buffer)) RankDevice::arrived(message);
   }
 
+  std::int64_t floats_on_device(const Message& message) override {
+    return travels_compressed(message.buffer) ? 0 : RankDevice::floats_on_device(message);
+  }
+
   CollectiveWork work_of(const Collective& collective) override {
     const Buffer& buffer = collective.buffer;
     if (buffer.codec.kind == Compression::none) return RankDevice::work_of(collective);

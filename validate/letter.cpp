@@ -7,7 +7,7 @@ namespace {
 
 /// What goes before the payload, as floats.
 struct Header {
-  std::int64_t begin, end, floats, rows;
+  std::int64_t begin, end, floats, rows, parcel, parcel_floats;
   double size, value, density;
   std::int32_t from, tag, parts, array, run, compression;
 };
@@ -18,6 +18,8 @@ Header header_of(const Message& message, int run, std::int64_t floats) {
           message.buffer.elements.end,
           floats,
           message.buffer.codec.rows,
+          message.parcel.number,
+          message.parcel.floats,
           message.buffer.size.value,
           message.value,
           message.buffer.codec.density,
@@ -37,6 +39,7 @@ Message message_of(const Header& header) {
   message.buffer = {static_cast<Array>(header.array), {header.begin, header.end}, {header.size}, codec};
   message.parts = header.parts;
   message.value = header.value;
+  message.parcel = {header.parcel, header.parcel_floats};
   return message;
 }
 

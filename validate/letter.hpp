@@ -22,7 +22,7 @@ struct Wish {
   MailTarget target;
 };
 
-constexpr std::int64_t kLetterHeader = 20;  ///< floats before the payload
+constexpr std::int64_t kLetterHeader = 24;  ///< floats before the payload
 
 /// A message on its way, out or in.
 struct Letter {

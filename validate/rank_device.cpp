@@ -55,15 +55,38 @@ void RankDevice::arrived(const Message& message) {
   mirror_->store(part);
 }
 
+std::int64_t RankDevice::floats_on_device(const Message& message) {
+  if (!mirror_ || message.buffer.array == Array::none) return 0;
+  const std::span<float> part = memory(message.buffer);
+  return mirror_->on_device(part) == nullptr ? 0 : static_cast<std::int64_t>(part.size());
+}
+
+void RankDevice::put_in_parcel(const Message& message, float* to) {
+  const std::span<float> part = memory(message.buffer);
+  mirror_->device().copy(mirror_->on_device(part), to, part.size());
+}
+
+/// Where the array is one that arithmetic alone knows, it lies on the host.
+void RankDevice::take_from_parcel(const Message& message, const float* from) {
+  const std::span<float> part = memory(message.buffer);
+  if (float* there = mirror_->on_device(part)) return mirror_->device().copy(from, there, part.size());
+  mirror_->device().to_host(mirror_->device().mark(), from, part.data(), part.size());
+}
+
 CollectiveWork RankDevice::work_of(const Collective& collective) {
   const Buffer& buffer = collective.buffer;
-  CollectiveWork work{.memory = memory(buffer)};
+  CollectiveWork work = work_on(memory(buffer), mirror_.get());
   if (buffer.codec.kind != Compression::none) work.elements = buffer.elements.size();
-  work.on_device = mirror_ ? mirror_->on_device(work.memory) : nullptr;
+  return work;
+}
+
+CollectiveWork RankDevice::work_on(std::span<float> part, Mirror* mirror) {
+  CollectiveWork work{.memory = part};
+  work.on_device = mirror != nullptr ? mirror->on_device(part) : nullptr;
   if (work.on_device == nullptr) return work;
-  work.ready = mirror_->device().mark();
-  work.before = [this, ready = work.ready](std::span<float> part) { mirror_->fetch(part, ready); };
-  work.after = [this](std::span<float> part) { mirror_->store(part); };
+  work.ready = mirror->device().mark();
+  work.before = [mirror, ready = work.ready](std::span<float> own) { mirror->fetch(own, ready); };
+  work.after = [mirror](std::span<float> own) { mirror->store(own); };
   return work;
 }
 

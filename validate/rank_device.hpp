@@ -67,9 +67,18 @@ class RankDevice {
   virtual std::span<float> incoming(const Message& message) { return memory(message.buffer); }
   virtual void arrived(const Message& message);
 
+  /// Of a message's payload, that lie where the host cannot touch them; 0: none do, and it goes by the host.
+  virtual std::int64_t floats_on_device(const Message& message);
+  /// Copies them into, or from, memory of the device; it is only told to. `take_from_parcel` is called when
+  /// the program has waited for the message.
+  virtual void put_in_parcel(const Message& message, float* to);
+  virtual void take_from_parcel(const Message& message, const float* from);
+
   virtual CollectiveWork work_of(const Collective& collective);
 
   const WorkTime& worked() const { return worked_; }
+  /// Null: the host can touch what it computes on.
+  DeviceMemory* device_memory() const { return mirror_ ? &mirror_->device() : nullptr; }
 
  protected:
   RankDevice() = default;
@@ -78,6 +87,8 @@ class RankDevice {
 
   /// Parameters or gradients of a network as the host may touch them; none for other arrays.
   std::span<float> array_of(const Network& network, Array array) const;
+  /// On memory of the mirror, or on what the host has (null, or not of it).
+  static CollectiveWork work_on(std::span<float> part, Mirror* mirror);
   virtual std::span<float> array(Array array) = 0;
   virtual Slice stored(const Slice& of_model) const = 0;
   /// Books the work since then.

@@ -187,6 +187,7 @@ bool RealMail::receive_more(int peer) {
     return true;
   }
   const int run = letter.run;
+  if (letter.message.parcel.number != 0 && parcel_announced_) parcel_announced_(letter.message);
   deliver(std::exchange(letter, {}));
   confirm(peer, run);
   return true;

@@ -28,6 +28,10 @@ class RealMail {
   /// Forgets what has come, and from now on what was sent before the other ranks' call of this.
   void begin(int run, Completions& completions);
 
+  /// Called on the thread that carries, with every message whose payload travels apart, before anybody who
+  /// waits for it is told. Set before any is sent.
+  void tell_parcels(std::function<void(const Message&)> told) { parcel_announced_ = std::move(told); }
+
   /// Nobody waits any more, and what was waited for may be gone.
   void end();
 
@@ -64,6 +68,7 @@ class RealMail {
   int run_ = 0;
   std::atomic<bool> closing_ = false;
   std::exception_ptr broken_;
+  std::function<void(const Message&)> parcel_announced_;
   std::thread thread_;  // last: it uses the others
 };
 

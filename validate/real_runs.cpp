@@ -9,6 +9,7 @@
 #include "report/json_lines.hpp"
 #include "strategies/own_pace.hpp"
 #include "validate/gather.hpp"
+#include "validate/message_pairs.hpp"
 #include "validate/repeats.hpp"
 #include "validate/roles.hpp"
 #include "validate/step_seconds.hpp"
@@ -33,6 +34,8 @@ RealRuns::RealRuns(const RankRun& run, const Validation& validation, const Valid
       place_(std::move(place)),
       thread_(&run.state.collectives_beat),
       mail_(*run.mail, &run.state.messages_beat) {
+  if (place_.parcels != nullptr)
+    mail_.tell_parcels([parcels = place_.parcels](const Message& one) { parcels->expect(one.parcel); });
   for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
 }
 
@@ -59,6 +62,7 @@ void RealRuns::add(std::size_t index) {
   if (place_.device) point->device = place_.device(index, experiment);
   if (!point->device) point->device = device_of(index, *point);
   if (place_.carry) point->carry = place_.carry(experiment.plan);
+  if (place_.parcels != nullptr) place_.parcels->open(message_pairs(experiment.plan));
   points_.push_back(std::move(point));
 }
 
@@ -113,6 +117,7 @@ bool RealRuns::once(std::size_t index, int repeat) {
                   start_seconds(point.experiment.plan, point.experiment.noise, run_.transport.rank()),
                   run_.library_all_reduce};
   world.carry = point.carry;
+  world.parcels = place_.parcels;
   const StolenShare stolen;
   const RealRun result = run_program(world, ++runs_);
   const double stolen_share = stolen.until_now();

@@ -21,6 +21,7 @@ struct RealPlace {
   std::function<std::unique_ptr<RankDevice>(std::size_t index, const Experiment&)> device = {};
   /// RealWorld::carry for a point; null: all are played over the transport.
   std::function<Carry(const Plan&)> carry = {};
+  Parcels* parcels = nullptr;  ///< RealWorld::parcels; it outlives the runs
 };
 
 /// All points of a validation on one rank.

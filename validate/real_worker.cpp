@@ -82,6 +82,13 @@ class RealWorker : public Worker {
     Message signed_message = message;
     signed_message.from = role_;
     auto operation = std::make_shared<RealOperation>();
+    if (const std::int64_t floats = world_.parcels == nullptr ? 0 : world_.device.floats_on_device(message)) {
+      const Parcels::Room room = world_.parcels->room(floats);
+      world_.device.put_in_parcel(message, room.memory.get());
+      signed_message.parcel = world_.parcels->send(to.first_rank + member, room, floats, operation);
+      world_.mail.send(to.first_rank + member, signed_message, {}, nullptr);
+      return operation;
+    }
     const std::span<float> payload =
         message.buffer.array == Array::none ? std::span<float>() : world_.device.outgoing(message);
     world_.mail.send(to.first_rank + member, signed_message, payload, operation);
@@ -93,7 +100,10 @@ class RealWorker : public Worker {
     operation->waited = [this, into, received = operation.get()] {
       Message message = received->message;
       if (message.buffer.array != Array::none && into != Array::none) message.buffer.array = into;
-      world_.device.arrived(message);
+      if (message.parcel.number == 0) return world_.device.arrived(message);
+      Parcels::Room room = world_.parcels->take(message.parcel);
+      world_.device.take_from_parcel(message, room.memory.get());
+      world_.parcels->give_back(std::move(room));
     };
     world_.mail.receive(tag, role, operation, [this, tag, into](const Buffer& buffer) {
       if (buffer.array == Array::none) return std::span<float>();
@@ -197,6 +207,7 @@ RealRun run_program(RealWorld& world, int run) {
   const int number = role_of(world.plan, world.transport.rank());
   world.device.begin();
   world.mail.begin(run, world.completions);
+  if (world.parcels != nullptr) world.parcels->begin(world.completions);
   barrier(world.transport);
   if (number < 0) return {};
   world.transport.count_waits(&world.state.collectives_beat);
@@ -215,6 +226,7 @@ RealRun run_program(RealWorld& world, int run) {
     const Pending operation = world.completions.next();
     world.state.beat.fetch_add(1, std::memory_order_relaxed);
     if (!operation) continue;
+    if (world.parcels != nullptr && world.parcels->still_coming(operation)) continue;
     if (operation->message.tag == kOver) ++ended;
     operation->complete();
   }

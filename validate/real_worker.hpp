@@ -9,6 +9,7 @@
 #include "validate/communication_thread.hpp"
 #include "validate/completions.hpp"
 #include "validate/control.hpp"
+#include "validate/parcels.hpp"
 #include "validate/rank_device.hpp"
 #include "validate/real_collectives.hpp"
 #include "validate/real_mail.hpp"
@@ -29,6 +30,8 @@ struct RealWorld {
   std::function<void(float*, std::int64_t)> library_all_reduce = {};  ///< over all ranks: `all_reduce: mpi`
   /// In place of the transport, for what lies in a device's memory; empty: there is nobody to carry it.
   Carry carry = {};
+  /// Of messages whose payload lies in a device's memory; null: they go by mail as all others.
+  Parcels* parcels = nullptr;
   std::function<void(double seconds)> step_ended = {};  ///< of this rank's program, so long after its begin
 };
 

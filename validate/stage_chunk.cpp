@@ -2,30 +2,11 @@
 
 #include <algorithm>
 
-#include "models/stages.hpp"
 #include "strategies/pieces.hpp"
 #include "validate/network_passes.hpp"
 
 namespace stepcast {
 namespace {
-
-Crossing crossing_at(const Model& model, int layer, std::int64_t batch) {
-  Crossing crossing;
-  if (layer == 0) return crossing;
-  for (const int source : crossing_sources(model, layer)) {
-    const Shape& shape = source < 0 ? model.input : model.layers[static_cast<std::size_t>(source)].output;
-    auto size = static_cast<std::size_t>(batch);
-    for (const std::int64_t extent : shape) size *= static_cast<std::size_t>(extent);
-    crossing.places.push_back({source, crossing.size, size});
-    crossing.size += size;
-  }
-  return crossing;
-}
-
-const Crossing::Place& place_of(int source, const Crossing& crossing) {
-  return *std::ranges::find_if(crossing.places,
-                               [source](const Crossing::Place& one) { return one.source == source; });
-}
 
 LayerRange layers_of(LayerRange pieces) {
   return {pieces.first / kPieces, (pieces.last + kPieces - 1) / kPieces};
@@ -34,13 +15,15 @@ LayerRange layers_of(LayerRange pieces) {
 }  // namespace
 
 StageChunk::StageChunk(const ChunkNetworks& networks, const LayerRange& layers, std::int64_t micro_batch,
-                       std::vector<Slice> owned)
+                       std::vector<Slice> owned, Mirror* mirror)
     : networks_(networks),
+      mirror_(mirror),
       layers_(layers),
       map_(networks.first()),
       owned_(std::move(owned)),
       before_(crossing_at(networks.first().model(), layers.first, micro_batch)),
       after_(crossing_at(networks.first().model(), layers.last, micro_batch)),
+      on_device_(layers.first, before_, after_, networks.of_micro_batch.size()),
       held_(networks.of_micro_batch.size()) {
   for (Held& one : held_) {
     one.values.resize(before_.size);
@@ -86,7 +69,7 @@ std::span<float> StageChunk::outgoing_values() {
     if (is_own(place)) {
       network.kernel(static_cast<std::size_t>(place.source)).output().copy_to(target);
     } else {
-      const float* from = held_[turn].values.data() + place_of(place.source, before_).begin;
+      const float* from = held_[turn].values.data() + before_.of(place.source).begin;
       std::copy_n(from, place.size, target);
     }
   }
@@ -100,11 +83,34 @@ std::span<float> StageChunk::outgoing_errors() {
   for (const Crossing::Place& place : after_.places) {
     if (is_own(place)) continue;
     const float* from = held_[turn].errors.data() + place.begin;
-    std::copy_n(from, place.size, sent_errors_.data() + place_of(place.source, before_).begin);
+    std::copy_n(from, place.size, sent_errors_.data() + before_.of(place.source).begin);
   }
   for (const Crossing::Place& place : before_.places)
     networks_.of_micro_batch.at(turn)->add_error(place.source, sent_errors_.data() + place.begin);
   return sent_errors_;
+}
+
+std::span<float> StageChunk::part(const Buffer& buffer) const {
+  const ParameterView& all = network().all_parameters();
+  const Slice slice = map_.stored(buffer.elements);
+  const bool values = buffer.array == Array::parameters;
+  float* array = mirror_ == nullptr ? (values ? all.value : all.gradient)
+                                    : (values ? mirror_->parameters() : mirror_->gradients()).data();
+  return {array + slice.begin, array + slice.end};
+}
+
+std::size_t StageChunk::crossing_floats(bool values) const {
+  return values ? on_device_.values_size() : on_device_.errors_size();
+}
+
+void StageChunk::pack(bool values, float* to) {
+  if (values) return on_device_.pack_values(*networks_.of_micro_batch.at(forward_ - 1), forward_ - 1, to);
+  on_device_.pack_errors(*networks_.of_micro_batch.at(backward_ - 1), backward_ - 1, to);
+}
+
+void StageChunk::unpack(bool values, const float* from) {
+  if (values) return on_device_.unpack_values(*networks_.of_micro_batch.at(forward_), forward_, from);
+  on_device_.unpack_errors(*networks_.of_micro_batch.at(backward_), backward_, from);
 }
 
 void StageChunk::values_arrived() {

@@ -23,14 +23,14 @@ class StageDevice : public RankDevice {
   StageDevice(const StageNetworks& networks, const NetworkSharing& sharing, int stage,
               std::vector<std::vector<Slice>> owned)
       : RankDevice(networks.chunks.front().first()), scatters_each_(sharing.sums_every_micro_batch) {
-    if (mirror_ && networks.chunks.size() > 1)
-      throw InputError("several chunks of layers a stage train on CPUs alone");
     if (mirror_ && scatters_each_)
       throw InputError("gradients dealt out after every micro-batch (zero: 2) train on CPUs alone");
     owned.resize(networks.chunks.size());
     for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
+      if (mirror_ && i > 0) more_mirrors_.emplace_back(networks.chunks[i].first());
+      Mirror* const mirror = i == 0 ? mirror_.get() : mirror_ ? &more_mirrors_.back() : nullptr;
       chunks_.emplace_back(networks.chunks[i], layers_of_chunk(sharing, i, networks.chunks.size(), stage),
-                           sharing.micro_batch, std::move(owned[i]));
+                           sharing.micro_batch, std::move(owned[i]), mirror);
     }
     if (!sharing.recomputed.empty()) turns_ = sharing.recomputed.at(static_cast<std::size_t>(stage));
   }
@@ -54,11 +54,10 @@ class StageDevice : public RankDevice {
 
   /// Of the chunk that has just computed.
   std::span<float> outgoing(const Message& message) override {
-    const Array array = message.buffer.array;
-    if (array != Array::activations && array != Array::errors) return RankDevice::outgoing(message);
+    if (!crosses(message)) return RankDevice::outgoing(message);
     finish();
     const Instant begin = now();
-    const auto sent = array == Array::activations ? last_->outgoing_values() : last_->outgoing_errors();
+    const auto sent = is_values(message) ? last_->outgoing_values() : last_->outgoing_errors();
     book(begin);
     return sent;
   }
@@ -71,24 +70,32 @@ class StageDevice : public RankDevice {
   }
 
   void arrived(const Message& message) override {
-    const Array array = message.buffer.array;
-    if (array != Array::activations && array != Array::errors) return RankDevice::arrived(message);
+    if (!crosses(message)) return RankDevice::arrived(message);
     finish();
     const Instant begin = now();
-    array == Array::activations ? chunk_for(message).values_arrived() : chunk_for(message).errors_arrived();
+    is_values(message) ? chunk_for(message).values_arrived() : chunk_for(message).errors_arrived();
     book(begin);
+  }
+
+  std::int64_t floats_on_device(const Message& message) override {
+    if (!crosses(message)) return RankDevice::floats_on_device(message);
+    return mirror_ ? static_cast<std::int64_t>(last_->crossing_floats(is_values(message))) : 0;
+  }
+  void put_in_parcel(const Message& message, float* to) override {
+    if (!crosses(message)) return RankDevice::put_in_parcel(message, to);
+    timed([&] { last_->pack(is_values(message), to); });
+  }
+  void take_from_parcel(const Message& message, const float* from) override {
+    if (!crosses(message)) return RankDevice::take_from_parcel(message, from);
+    timed([&] { chunk_for(message).unpack(is_values(message), from); });
   }
 
   /// Gradients and parameters are numbered in each chunk.
   CollectiveWork work_of(const Collective& collective) override {
-    if (mirror_) return RankDevice::work_of(collective);
     StageChunk& chunk = chunk_with(collective.layer);
-    const ParameterView& all = chunk.network().all_parameters();
-    const Slice slice = chunk.map().stored(collective.buffer.elements);
     if (scatters_each_ && collective.kind == Collective::Kind::reduce_scatter)
-      return scatter_of_micro_batch(chunk, slice);
-    float* array = collective.buffer.array == Array::parameters ? all.value : all.gradient;
-    return {.memory = {array + slice.begin, array + slice.end}};
+      return scatter_of_micro_batch(chunk, chunk.map().stored(collective.buffer.elements));
+    return work_on(chunk.part(collective.buffer), chunk.mirror());
   }
 
  protected:
@@ -96,6 +103,10 @@ class StageDevice : public RankDevice {
   Slice stored(const Slice& of_model) const override { return chunks_.front().map().stored(of_model); }
 
  private:
+  static bool is_values(const Message& message) { return message.buffer.array == Array::activations; }
+  static bool crosses(const Message& message) {
+    return is_values(message) || message.buffer.array == Array::errors;
+  }
   StageChunk& chunk_with(int layer) {
     return *std::ranges::find_if(chunks_, [layer](const StageChunk& one) { return one.has(layer); });
   }
@@ -131,7 +142,8 @@ class StageDevice : public RankDevice {
   }
 
   bool scatters_each_;
-  std::vector<Turn> turns_;  ///< where forward passes are computed again
+  std::vector<Turn> turns_;          ///< where forward passes are computed again
+  std::deque<Mirror> more_mirrors_;  ///< of all chunks but the first
   std::deque<StageChunk> chunks_;
   StageChunk* last_ = nullptr;
 };

@@ -98,10 +98,7 @@ class CudnnBackend final : public Backend {
     }
   }
 
-  std::shared_ptr<float> allocate(std::size_t elements) override {
-    const auto memory = allocate_bytes(elements * sizeof(float), device_->stream.get());
-    return {memory, static_cast<float*>(memory.get())};
-  }
+  std::shared_ptr<float> allocate(std::size_t elements) override { return memory_.allocate(elements); }
 
   void update(const Optimizer& optimizer, const UpdateArrays& arrays) override {
     cudnn::update(optimizer, arrays, device_->stream.get());
@@ -114,6 +111,19 @@ class CudnnBackend final : public Backend {
   void add(const float* terms, float* sum, std::size_t elements) override {
     if (elements == 0) return;  // a grid of no blocks is an error
     cudnn::sum({sum, terms}, sum, Element::f32, static_cast<std::int64_t>(elements), device_->stream.get());
+  }
+
+  void copy_out(const Tensor& from, float* to) override {
+    const auto& tensor = dynamic_cast<const CudnnTensor&>(from);
+    move_elements(move_out_of(tensor), tensor.data(), to, device_->stream.get());
+  }
+
+  void copy_in(const float* from, Tensor& to) override {
+    const auto& tensor = dynamic_cast<const CudnnTensor&>(to);
+    Move move = move_out_of(tensor);
+    std::swap(move.from_stride, move.to_stride);
+    std::swap(move.from_element, move.to_element);
+    move_elements(move, from, tensor.data(), device_->stream.get());
   }
 
   void finish() override { check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize"); }

@@ -24,6 +24,18 @@ DeviceMemory::Mark GpuMemory::mark() {
   return mark;
 }
 
+std::shared_ptr<float> GpuMemory::allocate(std::size_t elements) {
+  select();
+  const auto memory = allocate_bytes(elements * sizeof(float), device_->stream.get());
+  return {memory, static_cast<float*>(memory.get())};
+}
+
+void GpuMemory::copy(const float* from, float* to, std::size_t elements) {
+  select();
+  check(cudaMemcpyAsync(to, from, elements * sizeof(float), cudaMemcpyDeviceToDevice, device_->stream.get()),
+        "cudaMemcpyAsync");
+}
+
 double GpuMemory::seconds(const Mark& begin, const Mark& end) {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, event_of(begin), event_of(end)), "cudaEventElapsedTime");

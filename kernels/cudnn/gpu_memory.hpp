@@ -12,6 +12,8 @@ class GpuMemory final : public DeviceMemory {
   explicit GpuMemory(std::shared_ptr<Device> device);
 
   Mark mark() override;
+  std::shared_ptr<float> allocate(std::size_t elements) override;
+  void copy(const float* from, float* to, std::size_t elements) override;
   double seconds(const Mark& begin, const Mark& end) override;
   std::shared_ptr<float> host_memory(std::size_t elements) override;
   void to_host(const Mark& after, const float* from, float* to, std::size_t elements) override;

@@ -90,6 +90,14 @@ Move move_between(const CudnnTensor& from, const CudnnTensor& to) {
           .to_element = to.element()};
 }
 
+Move move_out_of(const CudnnTensor& from) {
+  return {.size = as_box(from.shape(), 1),
+          .from_stride = as_box(from.strides(), 0),
+          .to_stride = as_box(row_major_strides(from.shape()), 0),
+          .from_element = from.element(),
+          .to_element = Element::f32};
+}
+
 std::vector<float> download(const float* from, std::size_t elements, cudaStream_t stream) {
   std::vector<float> values(elements);
   check(cudaMemcpyAsync(values.data(), from, elements * sizeof(float), cudaMemcpyDeviceToHost, stream),

@@ -46,6 +46,9 @@ std::int64_t element_count(const Shape& shape);
 /// Copy of all elements into a tensor of the same shape, whatever the layouts and elements.
 Move move_between(const CudnnTensor& from, const CudnnTensor& to);
 
+/// Copy of all elements into row-major fp32.
+Move move_out_of(const CudnnTensor& from);
+
 /// Between the device and the host, in the memory's order. Waits until it is done.
 std::vector<float> download(const float* from, std::size_t elements, cudaStream_t stream);
 void upload(const std::vector<float>& values, float* to, cudaStream_t stream);

@@ -144,6 +144,11 @@ class GuardedMemory final : public DeviceMemory {
     const auto at = [](const Mark& mark) { return *static_cast<const Clock::time_point*>(mark.get()); };
     return std::chrono::duration<double>(at(end) - at(begin)).count();
   }
+  std::shared_ptr<float> allocate(std::size_t elements) override { return guard_->arenas.make(elements); }
+  void copy(const float* from, float* to, std::size_t elements) override {
+    if (elements == 0) return;
+    std::memmove(guard_->arenas.for_copies(to), guard_->arenas.for_copies(from), elements * sizeof(float));
+  }
   std::shared_ptr<float> host_memory(std::size_t elements) override { return allocate_floats(elements); }
   void to_host(const Mark& after, const float* from, float* to, std::size_t elements) override {
     if (!after) throw std::logic_error("a copy after no mark");
@@ -178,6 +183,14 @@ class GuardedBackend final : public Backend {
   void add(const float* terms, float* sum, std::size_t elements) override {
     const Running running = guard_->running();
     inner_->add(terms, sum, elements);
+  }
+  void copy_out(const Tensor& from, float* to) override {
+    const Running running = guard_->running();
+    from.copy_to(to);
+  }
+  void copy_in(const float* from, Tensor& to) override {
+    const Running running = guard_->running();
+    to.copy_from(from);
   }
   void finish() override { inner_->finish(); }
   DeviceMemory* device_memory() override { return &memory_; }

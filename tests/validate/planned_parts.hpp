@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "core/yaml.hpp"
+#include "fake_links.hpp"
 #include "kernels/network.hpp"
 #include "kernels/processor.hpp"
 #include "ranks.hpp"
@@ -68,15 +69,18 @@ inline float target_value(std::int64_t sample, std::int64_t element) {
 
 /// Runs the plan on ranks that are threads: `body(world)` builds what the rank computes with and calls
 /// run_program. Networks are built one after the other (`building`).
+/// @param links  of devices whose memory the host cannot touch; null: messages go by mail
 inline void run_parts(const PlannedParts& planned,
                       const std::function<void(int rank, std::mutex& building,
-                                               const std::function<RealRun(RankDevice&)>& run)>& body) {
+                                               const std::function<RealRun(RankDevice&)>& run)>& body,
+                      test::FakeLinks* links = nullptr) {
   const int ranks = static_cast<int>(planned.plan.endpoints.size());
   std::vector<RankState> states(static_cast<std::size_t>(ranks));
   std::mutex building;
   run_ranks("memory", ranks, [&](Transport& transport, Transport& mail_transport) {
     set_kernel_threads(1);
     CommunicationThread thread;
+    std::unique_ptr<Parcels> parcels;
     RealMail mail(mail_transport);
     Completions completions;
     RealCollectives collectives(planned.plan, planned.links, transport.rank());
@@ -84,7 +88,15 @@ inline void run_parts(const PlannedParts& planned,
       RealWorld world{
           planned.plan, transport,   thread,      mail,
           device,       collectives, completions, states[static_cast<std::size_t>(transport.rank())]};
+      if (links != nullptr) {
+        DeviceMemory& memory = *device.device_memory();
+        parcels =
+            std::make_unique<Parcels>(memory, transport.rank(), ranks, links->of(transport.rank(), memory));
+        mail.tell_parcels([&](const Message& one) { parcels->expect(one.parcel); });
+      }
+      world.parcels = parcels.get();
       const RealRun run = run_program(world, 1);
+      if (parcels) parcels->finish();
       barrier(transport);
       return run;
     });

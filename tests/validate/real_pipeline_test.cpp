@@ -107,20 +107,14 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
            "recompute: true",
            2, 1},
       Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
-  const bool guarded = GENERATE(false, true);  // of a device whose memory the host cannot touch
-  CAPTURE(c.options, guarded);
+  // Of a device whose memory the host cannot touch, with messages through the host or from device to device.
+  const bool guarded = GENERATE(false, true);
+  const bool parcels = guarded && GENERATE(false, true);
+  CAPTURE(c.options, guarded, parcels);
   const PlannedParts planned(c.stages * c.replicas, kNet, "{kind: pipeline, " + c.options + "}", kBatch,
                              kSteps);
   const NetworkSharing& sharing = planned.plan.sharing;
   REQUIRE(sharing.simulated_only.empty());
-  if (guarded && sharing.stages.size() > static_cast<std::size_t>(c.stages)) {
-    const auto backend = test::make_guarded_backend();
-    const StageNetworks networks =
-        stage_networks(*backend, planned.model, sharing, 0, c.stages, {.batch = sharing.micro_batch});
-    CHECK_THROWS_WITH(stage_device(networks, sharing, 0),
-                      "several chunks of layers a stage train on CPUs alone");
-    return;
-  }
   if (guarded && sharing.sums_every_micro_batch) {
     const auto backend = test::make_guarded_backend();
     const StageNetworks networks =
@@ -133,7 +127,8 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
 
   std::vector<std::vector<std::vector<std::vector<float>>>> results(planned.plan.endpoints.size());
   std::vector<double> loss(results.size());
-  run_parts(planned, [&](int rank, std::mutex& building, const auto& run) {
+  test::FakeLinks links;
+  const auto train = [&](int rank, std::mutex& building, const auto& run) {
     const int stage = rank / c.replicas, replica = rank % c.replicas;
     const auto backend = guarded ? test::make_guarded_backend() : make_onednn_backend();
     std::unique_lock lock(building);
@@ -158,7 +153,9 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
       }
       for (const auto& one : chunk.of_micro_batch) loss[static_cast<std::size_t>(rank)] += one->loss();
     }
-  });
+  };
+  run_parts(planned, train, parcels ? &links : nullptr);
+  if (parcels && c.stages > 1) CHECK(links.carried() > 0);
 
   std::vector<int> seen(planned.model.layers.size(), 0);
   double sum = 0;

@@ -128,13 +128,22 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     };
     const auto device = kernel_device(network, learning);
     CommunicationThread thread;
+    std::unique_ptr<Parcels> parcels;
+    if (options.links != nullptr) {
+      DeviceMemory& memory = *device->device_memory();
+      parcels = std::make_unique<Parcels>(memory, transport.rank(), ranks,
+                                          options.links->of(transport.rank(), memory));
+    }
     RealMail mail(mail_transport);
+    mail.tell_parcels([&](const Message& one) { parcels->expect(one.parcel); });
     Completions completions;
     RealCollectives collectives(plan, kLinks, transport.rank());
     RealWorld world{plan, transport, thread, mail, *device, collectives, completions, states[rank]};
     if (options.library)
       world.library_all_reduce = [&](float* sum, std::int64_t n) { options.library(transport, sum, n); };
+    world.parcels = parcels.get();
     run_program(world, 1);
+    if (parcels) parcels->finish();
     results[rank] = parameters_of(network);
     barrier(transport);
   });

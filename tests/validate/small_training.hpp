@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fake_links.hpp"
 #include "kernels/network.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/synchronous.hpp"
@@ -34,6 +35,7 @@ struct TrainedOptions {
   std::function<void(Transport&, float*, std::int64_t)> library = {};  ///< sums of `all_reduce: mpi`
   std::int64_t again = 0;  ///< after so many mini-batches each worker's come again; 0: never
   std::function<std::unique_ptr<Backend>()> make = make_onednn_backend;  ///< what each rank computes on
+  test::FakeLinks* links = nullptr;  ///< for messages between devices; null: all go by mail
 };
 
 /// Parameters of each rank after running the plan for real. Mini-batch t of worker w of W takes samples from
