@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 
@@ -33,19 +32,6 @@ void run_gpu_program(const std::string& device, const std::vector<std::string>& 
   execv(pointers[0], pointers.data());
   throw InputError(
       fmt::format("--device {}: cannot start {}: {}", device, program.string(), std::strerror(errno)));
-}
-
-void add_gpu_rank_options(CLI::App& command, GpuRanks& gpus) {
-  command.add_option("--device", gpus.device, "cpu, or cuda:NUMBER where stepcast-gpu was built")
-      ->capture_default_str();
-  command.add_option("--precision", gpus.precision, "on GPUs: f32, tf32, f16 or bf16")->capture_default_str();
-  command.add_option("--layout", gpus.layout, "on GPUs: nchw or nhwc")->capture_default_str();
-  command
-      .add_option("--path", gpus.path,
-                  "on GPUs, of collectives: nccl, host, or auto: nccl where each rank has a GPU of its own")
-      ->capture_default_str();
-  command.add_option("--device-file", gpus.device_file,
-                     "what models/devices says of the GPU (default: by its name)");
 }
 
 }  // namespace stepcast

@@ -4,12 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "validate/gpu_ranks.hpp"
-
-namespace CLI {
-class App;
-}
-
 namespace stepcast {
 
 /// stepcast-gpu, which lies beside this program: a program of its own, so that nobody loads the CUDA
@@ -20,8 +14,5 @@ std::filesystem::path gpu_program(const std::string& device);
 
 /// Becomes it, with these arguments. @throws InputError
 [[noreturn]] void run_gpu_program(const std::string& device, const std::vector<std::string>& arguments);
-
-/// What ranks on GPUs are asked for on the command line.
-void add_gpu_rank_options(CLI::App& command, GpuRanks& gpus);
 
 }  // namespace stepcast

@@ -15,22 +15,15 @@
 #include "kernels/processor.hpp"
 #include "report/atomic_file.hpp"
 #include "validate/cluster_guard.hpp"
-#include "validate/gpu_ranks.hpp"
 #include "validate/launch.hpp"
 #include "validate/rank_command.hpp"
+#include "validate/run_options.hpp"
 
 namespace stepcast {
 namespace {
 
-/// Choosing algorithms for a large network takes a while, and says nothing.
-constexpr double kGpuHeartbeat = 120;
-
-struct Options {
-  ValidationOptions validation;
-  int ranks = 2;
-  double heartbeat = 30;
-  std::string cluster = "memory", output;
-  GpuRanks gpus{.device = "cpu"};
+struct Options : RunOptions {
+  std::string cluster = "memory";
 };
 
 /// Whole seconds since `since`, which becomes now.
@@ -52,14 +45,14 @@ void check_gpu_options(const Options& options) {
   if (options.cluster != "memory" || options.validation.sleep || options.validation.accept_disturbed) {
     throw InputError(
         fmt::format("--device {}: --cluster, --sleep and --accept-disturbed are for ranks on the CPU",
-                    options.gpus.device));
+                    options.gpus.words.device));
   }
 }
 
 void validate(Options& options) {
   const Cluster cluster = read_cluster(options.cluster, options.ranks);
-  const bool on_gpus = options.gpus.device != "cpu";
-  const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.device) : "";
+  const bool on_gpus = options.gpus.words.device != "cpu";
+  const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.words.device) : "";
   on_gpus ? check_gpu_options(options) : check_cores(options);
   const Validation validation = read_validation(options.validation, options.ranks);
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
@@ -118,29 +111,11 @@ void validate(Options& options) {
 void add_validate(CLI::App& app) {
   auto* command = app.add_subcommand("validate", "Forecast a scenario, then run it for real and compare");
   auto options = std::make_shared<Options>();
-  command->add_option("scenario", options->validation.scenario, "scenario file")
-      ->required()
-      ->type_name("SCENARIO.yaml");
-  command->add_option("--ranks", options->ranks, "ranks to start, servers included")
-      ->check(CLI::Range(2, 64))
-      ->capture_default_str();
+  options->gpus.words.device = "cpu";
+  add_run_options(*command, *options, "cpu, or cuda:NUMBER where stepcast-gpu was built");
   command
       ->add_option("--cluster", options->cluster,
                    "memory, loopback, or netcluster:RATE[,racks=2,uplink=RATE] (root)")
-      ->capture_default_str();
-  add_gpu_rank_options(*command, options->gpus);
-  command->add_option("--repeats", options->validation.repeats, "runs of each point, in turn")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("-o,--output", options->output, "folder (default results/SCENARIO-NAME)")
-      ->type_name("DIR");
-  command->add_option("--set", options->validation.settings, "replace a value of the scenario")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--heartbeat", options->heartbeat,
-                   "seconds without a sign of life after which a rank hangs")
-      ->check(CLI::Range(1.0, 3600.0))
       ->capture_default_str();
   command->add_flag("--sleep", options->validation.sleep,
                     "ranks sleep instead of computing: more ranks than cores");

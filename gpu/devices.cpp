@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "validate/run_options.hpp"
 
 namespace stepcast {
-
-const std::vector<std::string> kPrecisions{"f32", "tf32", "f16", "bf16"};
 
 GpuOptions DeviceOptions::read() const {
   const auto place = std::find(kPrecisions.begin(), kPrecisions.end(), precision) - kPrecisions.begin();
@@ -25,17 +23,7 @@ std::string DeviceOptions::text() const {
 }
 
 void add_device_options(CLI::App& command, DeviceOptions& options) {
-  command.add_option("--device", options.device, "cuda:NUMBER")->capture_default_str();
-  command.add_option("--precision", options.precision, "of products and activations")
-      ->check(CLI::IsMember(kPrecisions))
-      ->capture_default_str();
-  command.add_option("--layout", options.layout, "of images")
-      ->check(CLI::IsMember({"nchw", "nhwc"}))
-      ->capture_default_str();
-  command
-      .add_option("--workspace", options.workspace_mib, "most that libraries may use beside tensors [MiB]")
-      ->check(CLI::Range(32, 1 << 16))
-      ->capture_default_str();
+  add_gpu_words(command, options, "cuda:NUMBER");
 }
 
 std::string device_file_of(const std::string& gpu) {

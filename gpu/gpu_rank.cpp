@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "gpu/devices.hpp"
 #include "gpu/measure_path.hpp"
 #include "gpu/nccl_carrier.hpp"
 #include "gpu/rank_options.hpp"
@@ -120,7 +121,8 @@ class GpuRank {
   }
 
   std::string device_file() const {
-    return options_.device_file.empty() ? device_file_of(backend_->device()) : options_.device_file;
+    const std::string& named = options_.gpus.device_file;
+    return named.empty() ? device_file_of(backend_->device()) : named;
   }
 
   /// All ranks at once: those that share a GPU share it here as they will when they train.
@@ -166,9 +168,9 @@ class GpuRank {
 }  // namespace
 
 void run_gpu_rank(const RankOptions& options) {
-  GpuOptions gpu = options.device.read();
+  GpuOptions gpu = DeviceOptions{options.gpus.words}.read();
   free_gpu_memory(gpu.device);  // no GPU: said before anything else is
-  const GpuPlace place = gpu_place(options.path, gpu.device, gpu_count(), options.rank, options.ranks);
+  const GpuPlace place = gpu_place(options.gpus.path, gpu.device, gpu_count(), options.rank, options.ranks);
   gpu.device = place.device;
   const auto control = Control::open(options.control, options.ranks);
   RankState& state = control->rank(options.rank);

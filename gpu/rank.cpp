@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <fstream>
 
 #include "core/error.hpp"
 #include "gpu/commands.hpp"
 #include "gpu/rank_options.hpp"
+#include "validate/run_options.hpp"
 
 namespace stepcast {
 namespace {
@@ -43,14 +45,16 @@ void add_gpu_rank(CLI::App& app) {
   command->add_option("--folder", options->folder)->required();
   command->add_option("--control", options->control)->required();
   command->add_option("--patience", options->patience, "seconds for other ranks")->capture_default_str();
-  command->add_option("--path", options->path)->check(CLI::IsMember({"auto", "nccl", "host"}));
-  command->add_option("--device-file", options->device_file);
-  add_device_options(*command, options->device);
+  add_gpu_words(*command, options->gpus.words, "cuda:NUMBER, of rank 0");
+  add_gpu_paths(*command, options->gpus);
   command->add_option("--scenario", options->validation.scenario)->required();
   command->add_option("--set", options->validation.settings)->allow_extra_args(false);
   command->add_option("--repeats", options->validation.repeats);
   command->callback([options] {
     options->validation.accept_disturbed = true;  // nobody measures how a GPU is disturbed
+    // Before CUDA is used: a kernel that is loaded at its first launch may wait for those that run, and
+    // NCCL's wait for other ranks. Source: CUDA's programming guide, "Lazy loading", on concurrent execution.
+    if (options->gpus.path != "host") setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     run_and_leave_word(*options);
   });
 }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "gpu/devices.hpp"
+#include "validate/gpu_ranks.hpp"
 #include "validate/validation.hpp"
 
 namespace stepcast {
@@ -11,9 +11,8 @@ namespace stepcast {
 struct RankOptions {
   int rank = 0, ranks = 2;
   std::string store, folder, control;
-  double patience = 30;                         ///< for other ranks [s]
-  DeviceOptions device;                         ///< that of rank 0
-  std::string path = "auto", device_file = {};  ///< as of GpuRanks
+  double patience = 30;  ///< for other ranks [s]
+  GpuRanks gpus;         ///< device: that of rank 0
   ValidationOptions validation;
 };
 

@@ -6,6 +6,8 @@
 
 namespace stepcast {
 
+const std::vector<std::string> kPrecisions{"f32", "tf32", "f16", "bf16"};
+
 GpuPlace gpu_place(const std::string& path, int first, int gpus, int rank, int ranks) {
   const int usable = gpus - first;
   if (usable < 1)
@@ -35,10 +37,10 @@ std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::p
                         "--folder",       job.folder.string(),
                         "--control",      control.string(),
                         "--patience",     fmt::format("{:g}", job.heartbeat),
-                        "--device",       gpus.device,
-                        "--precision",    gpus.precision,
-                        "--layout",       gpus.layout,
-                        "--workspace",    std::to_string(gpus.workspace_mib),
+                        "--device",       gpus.words.device,
+                        "--precision",    gpus.words.precision,
+                        "--layout",       gpus.words.layout,
+                        "--workspace",    std::to_string(gpus.words.workspace_mib),
                         "--path",         gpus.path});
     if (!gpus.device_file.empty())
       commands.back().insert(commands.back().end(), {"--device-file", gpus.device_file});

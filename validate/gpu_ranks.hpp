@@ -8,12 +8,22 @@
 
 namespace stepcast {
 
-/// How ranks of a real run use GPUs, in the words of the command line.
-struct GpuRanks {
-  std::string device = "cuda:0";  ///< of rank 0; the others count up from it
-  std::string precision = "f32", layout = "nchw";
+extern const std::vector<std::string> kPrecisions;
+
+/// Seconds without a sign of life that ranks on GPUs may take: choosing algorithms for a large network takes
+/// a while, and says nothing.
+constexpr double kGpuHeartbeat = 120;
+
+/// What the command line says about a GPU and how to compute on it.
+struct GpuWords {
+  std::string device = "cuda:0", precision = "f32", layout = "nchw";
   std::int64_t workspace_mib = 1024;
-  std::string path = "auto";     ///< of collectives: nccl, host, or auto: nccl where each rank has a GPU
+};
+
+/// How ranks of a real run use GPUs.
+struct GpuRanks {
+  GpuWords words = {};           ///< device: of rank 0; the others count up from it
+  std::string path = "auto";     ///< of what ranks send: nccl, host, or auto: nccl where each rank has a GPU
   std::string device_file = {};  ///< of models/devices; empty: by the GPU's name
 };
 
