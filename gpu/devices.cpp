@@ -35,6 +35,7 @@ std::string device_file_of(const std::string& gpu) {
                           File{"P100-PCIE", "p100-pcie"}, File{"K80", "k80"}}) {
     if (gpu.find(one.in_name) != std::string::npos) return one.file;
   }
+  if (gpu.ends_with(" H200")) return "h200";  // not the NVL, which is slower, nor Grace's GH200
   throw InputError(fmt::format(
       "models/devices has no file for {}: write one, or give the nearest as --device-file NAME", gpu));
 }

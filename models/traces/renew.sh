@@ -36,4 +36,6 @@ resnet50 32 a100-40gb
 resnet50 64 a100-40gb
 resnet50 32 h100-sxm
 resnet50 64 h100-sxm
+resnet50 32 h200
+resnet50 64 h200
 END

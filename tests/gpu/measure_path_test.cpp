@@ -29,6 +29,7 @@ TEST_CASE("sums over P ranks give times of messages of a P-th each, on rank 0", 
 
 TEST_CASE("a GPU's name leads to its file, or to a line that says what to do", "[gpu][errors]") {
   CHECK(device_file_of("NVIDIA H100 80GB HBM3") == "h100-sxm");
+  CHECK(device_file_of("NVIDIA H200") == "h200");
   CHECK(device_file_of("NVIDIA A100-SXM4-40GB") == "a100-40gb");
   CHECK_THROWS_WITH(
       device_file_of("NVIDIA L4"),

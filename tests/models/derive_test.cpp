@@ -141,7 +141,7 @@ TEST_CASE("the rule meets the published rates of shipped devices", "[models]") {
 }
 
 TEST_CASE("devices without rates follow the V100 and say so", "[models]") {
-  for (const char* name : {"a100-40gb", "h100-sxm"}) {
+  for (const char* name : {"a100-40gb", "h100-sxm", "h200"}) {
     const Device device = load_device(kModels, name);
     const Calibration calibration = load_calibration(device, kModels);
     CHECK(calibration.fitted_on == "v100-sxm2-16gb");
