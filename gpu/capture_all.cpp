@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
 #include "core/error.hpp"
 #include "gpu/commands.hpp"
 #include "gpu/devices.hpp"
+#include "gpu/estimate.hpp"
 #include "gpu/models.hpp"
 #include "kernels/gpu_capture.hpp"
 #include "kernels/stopwatch.hpp"
@@ -31,9 +33,14 @@ struct Outcome {
   int written = 0, there = 0, failed = 0, late = 0;
 };
 
+std::filesystem::path file_of(const Options& options, const std::string& model, std::int64_t batch) {
+  return options.folder /
+         (trace_name(model, batch, options.device.precision, options.device.layout) + ".yaml");
+}
+
 void capture_one(Options& options, const Model& model, std::int64_t batch, Outcome& outcome) {
   const std::string name = trace_name(model.name, batch, options.device.precision, options.device.layout);
-  const std::filesystem::path file = options.folder / (name + ".yaml");
+  const std::filesystem::path file = file_of(options, model.name, batch);
   if (std::filesystem::exists(file)) {
     ++outcome.there;
     return;
@@ -57,6 +64,38 @@ void capture_one(Options& options, const Model& model, std::int64_t batch, Outco
   std::fflush(stdout);
 }
 
+struct Capture {
+  Model model;
+  std::int64_t batch = 0;
+};
+
+bool is_there(const Options& options, const Capture& one) {
+  return std::filesystem::exists(file_of(options, one.model.name, one.batch));
+}
+
+/// Steps with events, without, and as a graph.
+int steps_of(const CaptureOptions& capture) {
+  return capture.warm_up + 3 * capture.steps + 1;
+}
+
+/// Models that take least first, so that what is left out is little.
+std::vector<Capture> cheapest_first(const Options& options, const Estimate& estimate) {
+  std::vector<std::pair<double, Model>> models;
+  for (const std::string& name : options.models) {
+    const Model model = model_of(name);
+    double seconds = 0;
+    for (const std::int64_t batch : options.batches)
+      seconds += estimate.of(model, batch, steps_of(options.capture)).value;
+    models.emplace_back(seconds, model);
+  }
+  std::ranges::stable_sort(models, {}, [](const auto& one) { return one.first; });
+  std::vector<Capture> captures;
+  for (const auto& [seconds, model] : models) {
+    for (const std::int64_t batch : options.batches) captures.push_back({model, batch});
+  }
+  return captures;
+}
+
 /// What does not fit is tried no further; each file is there as a whole or not at all, so a second call goes
 /// on.
 void capture_all(Options& options) {
@@ -68,19 +107,22 @@ void capture_all(Options& options) {
   for (const std::string& line : left_out) fmt::print("{}\n", line);
   Outcome outcome;
   const double begin = now().wall;
-  for (const std::string& name : options.models) {
-    const Model model = model_of(name);
-    for (const std::int64_t batch : options.batches) {
-      if (now().wall - begin > options.seconds) {
-        ++outcome.late;
-        continue;
-      }
-      capture_one(options, model, batch, outcome);
+  const Estimate estimate(gpu_name(gpu.device));
+  if (!estimate.why_not().empty()) fmt::print("no estimates: {}\n", estimate.why_not());
+  for (const Capture& one : cheapest_first(options, estimate)) {
+    const double takes = estimate.of(one.model, one.batch, steps_of(options.capture)).value;
+    if (now().wall - begin + takes > options.seconds && !is_there(options, one)) {
+      fmt::print("{} with batch {}: out of time: about {:.0f} s\n", one.model.name, one.batch, takes);
+      ++outcome.late;
+      continue;
     }
+    capture_one(options, one.model, one.batch, outcome);
   }
   fmt::print("written: {}, already there: {}, failed: {}, out of time: {}, in {:.0f} s\n", outcome.written,
              outcome.there, outcome.failed, outcome.late, now().wall - begin);
   if (outcome.failed > 0) throw std::runtime_error("capture-all: some captures failed (above)");
+  if (outcome.late > 0)
+    throw LimitError(fmt::format("capture-all: {} captures are left; call again to go on", outcome.late));
 }
 
 }  // namespace
@@ -97,7 +139,9 @@ void add_gpu_capture_all(CLI::App& app) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "start nothing after so long")
+  command
+      ->add_option("--seconds", options->seconds,
+                   "start nothing that would end later than this, as estimated")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   add_device_options(*command, options->device);

@@ -18,8 +18,9 @@ Trace capture_on_gpu(const GpuOptions& gpu, const Model& model, const CaptureOpt
 std::vector<double> time_steps_on_gpu(const GpuOptions& gpu, const Model& model,
                                       const CaptureOptions& options);
 
-/// Memory of the device that is free now.
+/// Memory of the device that is free now, and its name.
 Bytes free_gpu_memory(int device);
+std::string gpu_name(int device);
 
 /// One thing measured on the device alone.
 struct GpuProbe {

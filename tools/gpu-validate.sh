@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one go, in under 9 minutes on one H100: builds stepcast-gpu, runs the GPU tests, measures
-# the device, trains on two ranks (that share a GPU through the host, or have one each and NCCL), captures all models, forecasts steps at batch sizes that were not captured, runs them, compares, and sets
-# ResNet-50's throughput beside PyTorch's where python3 has torch and torchvision.
+# Everything that needs a GPU, in one go, in under 9 minutes on one H100 or H200: builds stepcast-gpu, runs the GPU tests, checks
+# every layer, measures the device, trains on two ranks (that share a GPU through the host, or have one each and NCCL), sets
+# ResNet-50's throughput beside PyTorch's where python3 has torch and torchvision, captures all models, forecasts steps at batch
+# sizes that were not captured, runs them and compares.
 #   tools/gpu-validate.sh OUT_DIR
-# Stages that are done are not done again: call it again to go on. A stage that fails does not stop the others; the log of
-# each is OUT_DIR/logs/STAGE.log, and the last line says how many failed. Exit codes: 0 all well, 2 no GPU or bad usage, 1.
-# Environment: SECONDS_IN_ALL (540), BATCHES (16,32,64), NEW_BATCHES (24,48), STEPCAST_GPU (a program that is built already),
-# CMAKE_PREFIX_PATH, CUDNN_ROOT, NCCL_ROOT (libraries in other places: tools/gpu-packages.sh, PyTorch's own).
+# No stage takes longer than its share of the time: captures begin with what is estimated to be quick and end when the next
+# would be too late. Stages that are through are not done again: call it again to go on. A stage that fails does not stop the
+# others; the log of each is OUT_DIR/logs/STAGE.log, and the last lines say what failed and what is left.
+# Exit codes: 0 all well, 1 a stage failed, 2 no GPU or bad usage, 3 nothing failed and something is left.
+# Environment: SECONDS_IN_ALL (540), BATCHES (16,32,64), NEW_BATCHES (24,48), STEPCAST_GPU (a program that is built already, its
+# tests beside it), CMAKE_PREFIX_PATH, CUDNN_ROOT, NCCL_ROOT (libraries in other places: tools/gpu-packages.sh, PyTorch's own).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -30,28 +33,39 @@ new_batches=${NEW_BATCHES:-24,48}
 program=${STEPCAST_GPU:-$root/build/gpu/stepcast-gpu}
 throughput_batch=64
 failed=()
+unfinished=()
 SECONDS=0
 
-# stage NAME LIMIT COMMAND...: runs it once, for at most LIMIT seconds and what is left of all.
+# stage NAME LIMIT COMMAND...: runs it once, for at most LIMIT seconds and what is left of all. Exit code 3 of the command, and no
+# time for it, leave it for the next call.
 stage() {
   local name=$1 limit=$2 left=$((budget - SECONDS)) code=0
   shift 2
   [[ -e $out/done/$name ]] && { echo "$name: done before"; return; }
   if ((left < 5)); then
-    echo "$name: out of time; call again to go on"
-    failed+=("$name")
+    echo "$name: out of time"
+    unfinished+=("$name")
     return
   fi
   ((limit < left)) || limit=$left
   local begin=$SECONDS
-  timeout "$limit" bash "$root/tools/gpu-validate.sh" "$out" "$@" >"$out/logs/$name.log" 2>&1 || code=$?
+  STAGE_SECONDS=$limit timeout "$limit" bash "$root/tools/gpu-validate.sh" "$out" "$@" >"$out/logs/$name.log" 2>&1 || code=$?
   if ((code == 0)); then
     touch "$out/done/$name"
     echo "$name: done in $((SECONDS - begin)) s"
+  elif ((code == 3)); then
+    unfinished+=("$name")
+    echo "$name: not through after $((SECONDS - begin)) s: $(tail -n 1 "$out/logs/$name.log")"
   else
     failed+=("$name")
     echo "$name: FAILED with $code after $((SECONDS - begin)) s: $(tail -n 1 "$out/logs/$name.log")"
   fi
+}
+
+# Of what is left of all, for stages that can use any time: a share of so many units.
+units_left=9
+share() {
+  echo $(((budget - SECONDS) * $1 / units_left))
 }
 
 build() {
@@ -65,22 +79,31 @@ build() {
 }
 
 run_tests() {
-  cd "$root"
-  [[ -e build/gpu/tests/gpu/gpu_device_tests ]] || { echo "no tests were built (Catch2 is missing)"; return 1; }
-  ctest --test-dir build/gpu -L gpu --output-on-failure | tee "$out/tests.txt"
+  local built=${program%/*}
+  [[ -e $built/tests/gpu/gpu_device_tests ]] || { echo "no tests were built (Catch2 is missing)"; return 1; }
+  ctest --test-dir "$built" -L gpu --output-on-failure | tee "$out/tests.txt"
   ! grep -q Skipped "$out/tests.txt"
 }
 
 # PRECISION and LAYOUT that go together: plain fp32 as most run it, tensor cores with channels innermost.
 pairs=("f32 nchw" "tf32 nhwc" "bf16 nhwc")
 
-capture() {  # PRECISION LAYOUT SECONDS
-  "$program" capture-all --precision "$1" --layout "$2" --batches "$batches" --seconds "$3" -o "$out/traces"
+# Both stop some seconds before the stage would be ended.
+capture() {  # PRECISION LAYOUT [MODEL]
+  "$program" capture-all --precision "$1" --layout "$2" --batches "$batches" --seconds "$((STAGE_SECONDS - 8))" ${3:+--models "$3"} \
+    -o "$out/traces"
 }
 
-validate() {  # PRECISION LAYOUT SECONDS
-  "$program" validate --precision "$1" --layout "$2" --traces "$out/traces" --batches "$new_batches" --seconds "$3" \
-    -o "$out/validation"
+capture_in_all() {  # MODEL
+  local pair code=0
+  STAGE_SECONDS=$((STAGE_SECONDS / ${#pairs[@]}))
+  for pair in "${pairs[@]}"; do capture $pair "$1" || code=$?; done
+  return "$code"
+}
+
+validate() {  # PRECISION LAYOUT
+  "$program" validate --precision "$1" --layout "$2" --traces "$out/traces" --batches "$new_batches" \
+    --seconds "$((STAGE_SECONDS - 8))" -o "$out/validation"
 }
 
 # Two ranks for real. PATH: host, on as many GPUs as there are, or nccl.
@@ -130,7 +153,7 @@ summarize() {
     nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || true
     echo "traces: $(find "$out/traces" -name '*.yaml' | wc -l), of them with flags: $(grep -l '^flags:' "$out"/traces/*.yaml 2>/dev/null | wc -l)"
     awk -F, 'FNR > 1 { e = $7 < 0 ? -$7 : $7; n++; if (e > 0.03) far++; if (e > worst) worst = e }
-      END { printf "points: %d, outside 3 %%: %d, worst: %.1f %%\n", n, far, 100 * worst }' "$out"/validation/measured-*.csv || true
+      END { printf "points: %d, outside 3 %%: %d, worst: %.1f %%\n", n, far, 100 * worst }' "$out"/validation/measured-*.csv 2>/dev/null || echo "points: none"
     cat "$out/throughput.csv" 2>/dev/null || echo "no comparison with PyTorch"
   } | tee "$out/summary.txt"
 }
@@ -142,30 +165,38 @@ if (($# > 1)); then
   exit
 fi
 
-stage build 240 build
-stage tests 120 run_tests
-stage check 60 "$program" check
-stage probe 60 "$program" probe --precision tf32 --layout nhwc -o "$out/gpu-probes.yaml"
-stage ranks-host 90 ranks host
+stage build 125 build
+stage tests 50 run_tests
+stage check 30 "$program" check
+stage probe 25 "$program" probe --precision tf32 --layout nhwc -o "$out/gpu-probes.yaml"
+stage ranks-host 40 ranks host
 if (($(nvidia-smi -L 2>/dev/null | wc -l) >= 2)); then
-  stage ranks-nccl 90 ranks nccl
+  stage ranks-nccl 40 ranks nccl
 else
   echo "ranks-nccl: there is one GPU here, and NCCL refuses two ranks on one"
 fi
-for pair in "${pairs[@]}"; do
-  stage "capture-${pair% *}" 100 capture $pair 80
-done
-for pair in "${pairs[@]}"; do
-  stage "validate-${pair% *}" 70 validate $pair 60
-done
+stage resnet50 45 capture_in_all resnet50
 if python3 -c 'import torch, torchvision' 2>/dev/null; then
-  stage torch 90 compare_with_torch
+  stage torch 30 compare_with_torch
 else
   echo "torch: python3 has no torch and torchvision here; nothing to compare with"
 fi
-if command -v gnuplot >/dev/null; then stage plot 20 plot; else echo "plot: gnuplot is not there"; fi
+for pair in "${pairs[@]}"; do
+  stage "capture-${pair% *}" "$(share 2)" capture $pair
+  stage "validate-${pair% *}" "$(units_left=$((units_left - 2)); share 1)" validate $pair
+  units_left=$((units_left - 3))
+done
+if ! compgen -G "$out/validation/measured-*.csv" >/dev/null; then
+  echo "plot: nothing was measured"
+elif ! command -v gnuplot >/dev/null; then
+  echo "plot: gnuplot is not there"
+else
+  plot >"$out/logs/plot.log" 2>&1 || failed+=(plot)
+fi
 summarize
+((${#unfinished[@]} == 0)) || echo "${#unfinished[@]} stages are not through, call again to go on: ${unfinished[*]}"
 if ((${#failed[@]} > 0)); then
   echo "${#failed[@]} stages failed: ${failed[*]}"
   exit 1
 fi
+((${#unfinished[@]} == 0)) || exit 3

@@ -134,6 +134,13 @@ Bytes free_gpu_memory(int device) {
   return {static_cast<double>(free)};
 }
 
+std::string gpu_name(int device) {
+  cudnn::require_device(device);
+  cudaDeviceProp properties{};
+  cudnn::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  return properties.name;
+}
+
 Trace capture_on_gpu(const GpuOptions& gpu, const Model& model, const CaptureOptions& options) {
   const auto device = std::make_shared<cudnn::Device>(gpu);
   cudnn::check_memory(gpu, model, options);

@@ -1,0 +1,85 @@
+#!/bin/bash
+# tools/gpu-validate.sh without a GPU: what it says, and with a program that pretends, that stages fail apart from each
+# other and that a second call goes on.
+# Usage: tests/gpu/validate_script_test.sh
+set -u
+source_folder=$(realpath "$(dirname "$0")/../..")
+script=$source_folder/tools/gpu-validate.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+
+failures=0
+fail() {
+  echo "FAILED: $1"
+  cat out
+  failures=$((failures + 1))
+}
+says() { grep -qF -- "$1" out || fail "no \"$1\""; }
+says_not() { grep -qF -- "$1" out && fail "\"$1\" is said"; }
+
+mkdir bin
+export PATH=$work/bin:$PATH
+printf '#!/bin/sh\nexit 1\n' >bin/nvidia-smi
+printf '#!/bin/sh\nexit 1\n' >bin/python3  # no PyTorch
+chmod +x bin/*
+if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+  bash "$script" results >out 2>&1
+  [ $? -eq 2 ] || fail "no GPU: exit code"
+  [ "$(wc -l <out)" -eq 1 ] || fail "no GPU: not one line"
+  says "gpu-validate: there is no GPU here"
+  [ -e results ] && fail "files were left behind"
+fi
+
+# One GPU, and a program that says what it was asked. Of it, `check` fails, and bf16's captures are through the second time.
+cat >bin/nvidia-smi <<'END'
+#!/bin/sh
+echo "GPU 0: pretended"
+END
+cat >stepcast-gpu <<'END'
+#!/bin/sh
+echo "$*" >>"$ASKED"
+case "$*" in
+  check*) echo "two arrays are off"; exit 5 ;;
+  "capture-all --precision bf16"*) case "$*" in *resnet50*) ;; *) [ -e "$ASKED.again" ] || { echo "left"; touch "$ASKED.again"; exit 3; } ;; esac ;;
+  "validate --precision f32"*) mkdir -p "$WORK/results/validation"
+    printf 'model,precision,layout,batch,predicted_step_seconds,measured_step_seconds,error,samples_per_second\nm,f32,nchw,24,1,1,0.01,24\n' \
+      >"$WORK/results/validation/measured-f32-nchw.csv" ;;
+esac
+END
+chmod +x stepcast-gpu
+export STEPCAST_GPU=$work/stepcast-gpu ASKED=$work/asked WORK=$work
+bash "$script" results >out 2>&1
+[ $? -eq 1 ] || fail "first call: exit code"
+says "build: done"
+says "tests: FAILED with 1 after 0 s: "
+says "check: FAILED with 5 after"
+says "two arrays are off"
+says "capture-f32: done"
+says "capture-bf16: not through after"
+says "1 stages are not through, call again to go on: capture-bf16"
+says "2 stages failed: tests check"
+says "points: 1, outside 3 %: 0"
+seconds=$(sed -n 's/^capture-all .*--precision f32 .*--seconds \([0-9]*\) -o.*/\1/p' asked)
+[ "${seconds:-0}" -gt 60 ] || fail "all captures in f32 were given $seconds s"
+
+# What was through is not asked again; what is mended is.
+: >asked
+sed -i 's/exit 5/exit 0/' stepcast-gpu
+mkdir -p tests/gpu && touch tests/gpu/gpu_device_tests
+printf '#!/bin/sh\necho "all pass"\n' >bin/ctest
+chmod +x bin/ctest
+bash "$script" results >out 2>&1
+[ $? -eq 0 ] || fail "second call: exit code"
+says "capture-f32: done before"
+says "capture-bf16: done in"
+says_not "failed"
+[ "$(grep -c '^capture-all' asked)" -eq 1 ] || fail "captures were asked for again"
+
+# Without any time nothing is begun, and nothing has failed.
+SECONDS_IN_ALL=3 bash "$script" later >out 2>&1
+[ $? -eq 3 ] || fail "no time: exit code"
+says "build: out of time"
+says_not "FAILED"
+
+[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
