@@ -3,9 +3,13 @@
 #include <CLI/CLI.hpp>
 
 #include "gpu/commands.hpp"
+#include "gpu/cut_forecast.hpp"
 #include "gpu/devices.hpp"
 #include "gpu/interpolate.hpp"
+#include "gpu/models.hpp"
 #include "gpu/trace_folder.hpp"
+#include "models/library.hpp"
+#include "scenarios/data_files.hpp"
 
 namespace stepcast {
 namespace {
@@ -13,10 +17,22 @@ namespace {
 struct Options {
   TraceChoice traces{"traces", "", "f32", "nchw"};
   std::int64_t batch = 1, micro_batches = 1;
+  Parts parts = {};
+  std::string device_file = {};
 };
 
-void predict(const Options& options) {
+/// Of a part of every sample, where that is asked for.
+std::vector<Trace> captures(const Options& options) {
   const std::vector<Trace> traces = read_traces(options.traces);
+  if (options.parts.empty()) return traces;
+  const std::string& named = options.device_file;
+  const Device device =
+      load_device(data_folder() / "models", named.empty() ? device_file_of(traces[0].device) : named);
+  return traces_of_part(traces, model_of(options.traces.model), options.parts, device);
+}
+
+void predict(const Options& options) {
+  const std::vector<Trace> traces = captures(options);
   const StepForecast one = forecast_step(traces, options.batch);
   const auto count = static_cast<double>(options.micro_batches);
   // Gradients of small batches are added up; the optimizer runs once, which a trace of whole steps has in
@@ -50,6 +66,13 @@ void add_gpu_predict(CLI::App& app) {
   command->add_option("--micro-batches", options->micro_batches, "small batches of that size a step")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command
+      ->add_option("--parts", options->parts,
+                   "devices along each dimension of a sample, such as 2,1: forecast the largest part")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--device-file", options->device_file,
+                      "of --parts: what models/devices says of the GPU (default: by its name)");
   command->add_option("--precision", options->traces.precision, "of the captures")
       ->check(CLI::IsMember(kPrecisions))
       ->capture_default_str();
