@@ -36,6 +36,11 @@ failed=()
 unfinished=()
 SECONDS=0
 
+# Of a log, but for the commands that it traces.
+last_words() {
+  grep -v '^+' "$1" | tail -n 1
+}
+
 # stage NAME LIMIT COMMAND...: runs it once, for at most LIMIT seconds and what is left of all. Exit code 3 of the command, and no
 # time for it, leave it for the next call.
 stage() {
@@ -55,10 +60,10 @@ stage() {
     echo "$name: done in $((SECONDS - begin)) s"
   elif ((code == 3)); then
     unfinished+=("$name")
-    echo "$name: not through after $((SECONDS - begin)) s: $(tail -n 1 "$out/logs/$name.log")"
+    echo "$name: not through after $((SECONDS - begin)) s: $(last_words "$out/logs/$name.log")"
   else
     failed+=("$name")
-    echo "$name: FAILED with $code after $((SECONDS - begin)) s: $(tail -n 1 "$out/logs/$name.log")"
+    echo "$name: FAILED with $code after $((SECONDS - begin)) s: $(last_words "$out/logs/$name.log")"
   fi
 }
 
