@@ -168,14 +168,4 @@ NetworkSharing cut_of(const Validation& validation, std::size_t index, const Mod
   return spatial_sharing(options, model, ranks, batch);
 }
 
-std::string why_not_drawn(const Noise& noise, bool sleep) {
-  if (sleep && noise.jitter == Noise::Jitter::trace)
-    return "noise.jitter trace: ranks that sleep replay no measured steps; give none, lognormal or layers";
-  const bool drawn = noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers;
-  if (!sleep && (drawn || noise.straggler_share > 0))
-    return "noise that is drawn: only ranks that sleep draw it; leave it out, give noise.jitter trace, or "
-           "--sleep";
-  return {};
-}
-
 }  // namespace stepcast
