@@ -13,7 +13,7 @@ namespace stepcast {
 
 TEST_CASE("a part of a sample takes less than the whole and more than its share", "[gpu]") {
   const std::filesystem::path models = data_folder() / "models";
-  const Model model = model_of("mesh-256");
+  const Model model = model_of("mesh-512");
   const Device device = load_device(models, "h200");
   const Calibration calibration = load_calibration(device, models);
   std::vector<Trace> whole;
