@@ -22,7 +22,7 @@
 namespace stepcast {
 namespace {
 
-struct Options : RunOptions {
+struct Options : RealRunOptions {
   std::string cluster = "memory";
 };
 
@@ -112,7 +112,7 @@ void add_validate(CLI::App& app) {
   auto* command = app.add_subcommand("validate", "Forecast a scenario, then run it for real and compare");
   auto options = std::make_shared<Options>();
   options->gpus.words.device = "cpu";
-  add_run_options(*command, *options, "cpu, or cuda:NUMBER where stepcast-gpu was built");
+  add_real_run_options(*command, *options, "cpu, or cuda:NUMBER where stepcast-gpu was built");
   command
       ->add_option("--cluster", options->cluster,
                    "memory, loopback, or netcluster:RATE[,racks=2,uplink=RATE] (root)")

@@ -11,11 +11,11 @@
 namespace stepcast {
 namespace {
 
-std::optional<PlotScript> scatter(const std::vector<Outcome>& outcomes, const std::string& name) {
+std::optional<PlotScript> scatter(const std::vector<PointOutcome>& outcomes, const std::string& name) {
   ScatterPlot plot;
   plot.title = name + ": predicted against measured";
   std::map<std::string, ScatterSeries> series;
-  for (const Outcome& one : outcomes) {
+  for (const PointOutcome& one : outcomes) {
     series[one.strategy].name = one.strategy;
     series[one.strategy].points.emplace_back(1e3 * one.measured, 1e3 * one.predicted);
   }
@@ -44,12 +44,12 @@ BreakdownBar bar(const std::string& label, double step, double compute) {
   return {label, {std::min(step, compute), std::max(0.0, step - compute)}};
 }
 
-std::optional<PlotScript> bars(const std::vector<Outcome>& outcomes, const std::string& name) {
+std::optional<PlotScript> bars(const std::vector<PointOutcome>& outcomes, const std::string& name) {
   BreakdownPlot plot;
   plot.title = name + ": where the time goes";
   plot.label_name = "point: forecast left, real run right";
   plot.parts = {"compute", "exposed communication and waiting"};
-  for (const Outcome& one : outcomes) {
+  for (const PointOutcome& one : outcomes) {
     plot.bars.push_back(bar(values_of(one.point), one.predicted, one.predicted_compute));
     plot.bars.push_back(bar("", one.measured, one.measured_compute));
   }
@@ -64,7 +64,7 @@ void draw(const std::optional<PlotScript>& script, const std::string& file,
 
 }  // namespace
 
-void plot_validation(const std::vector<Outcome>& outcomes, const std::string& name,
+void plot_validation(const std::vector<PointOutcome>& outcomes, const std::string& name,
                      const std::filesystem::path& folder) {
   draw(scatter(outcomes, name), "scatter", folder);
   draw(bars(outcomes, name), "breakdown", folder);

@@ -11,7 +11,7 @@ namespace stepcast {
 /// scatter.svg: predicted against measured. breakdown.svg: two bars a point, the forecast's and the real
 /// run's, each compute and what comes on top (communication that compute did not hide, waiting), so that a
 /// miss shows its cause. What gnuplot complains about is printed.
-void plot_validation(const std::vector<Outcome>& outcomes, const std::string& name,
+void plot_validation(const std::vector<PointOutcome>& outcomes, const std::string& name,
                      const std::filesystem::path& folder);
 
 }  // namespace stepcast

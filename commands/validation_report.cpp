@@ -16,12 +16,12 @@
 namespace stepcast {
 namespace {
 
-Table outcome_table(const std::vector<Outcome>& outcomes) {
+Table outcome_table(const std::vector<PointOutcome>& outcomes) {
   Table table;
   table.columns = {
       {"point", "", Align::left, 60}, {"predicted"}, {"measured"},   {"95 % interval", "%"}, {"error", "%"},
       {"compute predicted"},          {"measured"},  {"thrown away"}};
-  for (const Outcome& one : outcomes) {
+  for (const PointOutcome& one : outcomes) {
     table.rows.push_back({one.point, human(Seconds{one.predicted}), human(Seconds{one.measured}),
                           fmt::format("{:+.1f} {:+.1f}", 100 * (one.low / one.measured - 1),
                                       100 * (one.high / one.measured - 1)),

@@ -31,7 +31,7 @@ void print_steps(const Validation& validation, const std::filesystem::path& fold
   }
 }
 
-void run_on_gpus(const RunOptions& options) {
+void run_on_gpus(const RealRunOptions& options) {
   const int first = DeviceOptions{options.gpus.words}.read().device;
   free_gpu_memory(first);  // no GPU: said before anything else is
   gpu_place(options.gpus.path, first, gpu_count(), 0, options.ranks);
@@ -60,9 +60,9 @@ void run_on_gpus(const RunOptions& options) {
 void add_gpu_run(CLI::App& app) {
   auto* command =
       app.add_subcommand("run", "Run a scenario's points for real on several ranks and time them");
-  auto options = std::make_shared<RunOptions>();
+  auto options = std::make_shared<RealRunOptions>();
   options->heartbeat = kGpuHeartbeat;
-  add_run_options(*command, *options, "cuda:NUMBER, of rank 0; the others count up from it");
+  add_real_run_options(*command, *options, "cuda:NUMBER, of rank 0; the others count up from it");
   command->footer("Example: stepcast-gpu run scenarios/validate/small.yaml --ranks 2");
   command->callback([options] { run_on_gpus(*options); });
 }

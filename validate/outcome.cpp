@@ -39,14 +39,14 @@ std::string line(const std::string& name, const std::vector<double>& errors) {
 
 }  // namespace
 
-std::vector<Outcome> outcomes_of(const Results& predicted, const Results& samples, int ranks) {
+std::vector<PointOutcome> outcomes_of(const Results& predicted, const Results& samples, int ranks) {
   const auto measured = by_point(samples);
-  std::vector<Outcome> outcomes;
+  std::vector<PointOutcome> outcomes;
   for (const Row& row : predicted.rows) {
     const auto found = measured.find(row.text("point"));
     if (found == measured.end() || found->second.seconds.empty()) continue;
     const Quantiles interval = median_interval(found->second.seconds, {.seed = 1});
-    Outcome one;
+    PointOutcome one;
     one.point = found->first;
     one.strategy = row.text("strategy");
     one.ranks = ranks;
@@ -63,10 +63,10 @@ std::vector<Outcome> outcomes_of(const Results& predicted, const Results& sample
   return outcomes;
 }
 
-Results results_of(const std::vector<Outcome>& outcomes, const std::string& scenario,
+Results results_of(const std::vector<PointOutcome>& outcomes, const std::string& scenario,
                    const std::string& cluster) {
   Results results{scenario, {}};
-  for (const Outcome& one : outcomes) {
+  for (const PointOutcome& one : outcomes) {
     Row row;
     row.set("point", one.point);
     row.set("strategy", one.strategy);
@@ -85,11 +85,11 @@ Results results_of(const std::vector<Outcome>& outcomes, const std::string& scen
   return results;
 }
 
-Order order_of(const std::vector<Outcome>& outcomes) {
-  Order order;
+SpeedOrder order_of(const std::vector<PointOutcome>& outcomes) {
+  SpeedOrder order;
   for (std::size_t a = 0; a < outcomes.size(); ++a) {
     for (std::size_t b = a + 1; b < outcomes.size(); ++b) {
-      const Outcome &one = outcomes[a], &other = outcomes[b];
+      const PointOutcome &one = outcomes[a], &other = outcomes[b];
       if (one.low <= other.high && other.low <= one.high) continue;
       ++order.pairs;
       if ((one.predicted < other.predicted) == (one.measured < other.measured)) ++order.right;
@@ -98,17 +98,17 @@ Order order_of(const std::vector<Outcome>& outcomes) {
   return order;
 }
 
-std::vector<std::string> summary_lines(const std::vector<Outcome>& outcomes) {
+std::vector<std::string> summary_lines(const std::vector<PointOutcome>& outcomes) {
   std::map<std::string, std::vector<double>> errors;
   std::vector<double> all;
-  for (const Outcome& one : outcomes) {
+  for (const PointOutcome& one : outcomes) {
     errors[one.strategy].push_back(one.error());
     all.push_back(one.error());
   }
   std::vector<std::string> lines;
   for (const auto& [strategy, own] : errors) lines.push_back(line(strategy, own));
   if (errors.size() > 1) lines.push_back(line("all", all));
-  const Order order = order_of(outcomes);
+  const SpeedOrder order = order_of(outcomes);
   if (order.pairs > 0) {
     lines.push_back(
         fmt::format("order by speed: right in {} of {} pairs whose intervals do not overlap ({:.1f} %)",

@@ -8,7 +8,7 @@
 namespace stepcast {
 
 /// One point of a validation, forecast beside measurement.
-struct Outcome {
+struct PointOutcome {
   std::string point, strategy;
   int ranks = 0, repeats = 0, disturbed = 0;  ///< disturbed: runs that were thrown away
   double predicted = 0, measured = 0;         ///< seconds of a step; measured: median over repeats
@@ -20,20 +20,20 @@ struct Outcome {
 
 /// Joins the forecast's rows with the samples that the ranks wrote. A point without a kept sample is left
 /// out.
-std::vector<Outcome> outcomes_of(const Results& predicted, const Results& samples, int ranks);
+std::vector<PointOutcome> outcomes_of(const Results& predicted, const Results& samples, int ranks);
 
 /// The columns of validate/data: scenario, point, strategy, ranks, cluster, repeats, predicted_seconds, ...
-Results results_of(const std::vector<Outcome>& outcomes, const std::string& scenario,
+Results results_of(const std::vector<PointOutcome>& outcomes, const std::string& scenario,
                    const std::string& cluster);
 
 /// Share of the pairs of points whose measured intervals do not overlap that the forecast puts in the right
 /// order; and how many such pairs there are.
-struct Order {
+struct SpeedOrder {
   int pairs = 0, right = 0;
 };
-Order order_of(const std::vector<Outcome>& outcomes);
+SpeedOrder order_of(const std::vector<PointOutcome>& outcomes);
 
 /// "synchronous: 12 points: |error| mean 2.1 %, ...", a line for each strategy and one for all.
-std::vector<std::string> summary_lines(const std::vector<Outcome>& outcomes);
+std::vector<std::string> summary_lines(const std::vector<PointOutcome>& outcomes);
 
 }  // namespace stepcast

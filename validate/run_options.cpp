@@ -30,7 +30,7 @@ void add_gpu_paths(CLI::App& command, GpuRanks& gpus) {
                      "on GPUs: what models/devices says of the GPU (default: by its name)");
 }
 
-void add_run_options(CLI::App& command, RunOptions& options, const std::string& device_help) {
+void add_real_run_options(CLI::App& command, RealRunOptions& options, const std::string& device_help) {
   command.add_option("scenario", options.validation.scenario, "scenario file")
       ->required()
       ->type_name("SCENARIO.yaml");

@@ -12,7 +12,7 @@ class App;
 namespace stepcast {
 
 /// What a run for real is asked for, wherever its ranks compute: `stepcast validate` and `stepcast-gpu run`.
-struct RunOptions {
+struct RealRunOptions {
   ValidationOptions validation;
   int ranks = 2;
   double heartbeat = 30;  ///< [s]
@@ -21,7 +21,7 @@ struct RunOptions {
 };
 
 /// @param device_help  what --device may be
-void add_run_options(CLI::App& command, RunOptions& options, const std::string& device_help);
+void add_real_run_options(CLI::App& command, RealRunOptions& options, const std::string& device_help);
 
 /// --device, --precision, --layout and --workspace.
 void add_gpu_words(CLI::App& command, GpuWords& words, const std::string& device_help);

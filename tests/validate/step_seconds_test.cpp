@@ -21,14 +21,14 @@ TEST_CASE("asynchronous steps are counted from each worker's first end", "[valid
 
 TEST_CASE("pairs whose intervals overlap say nothing about the order", "[validate]") {
   const auto outcome = [](double predicted, double measured, double spread) {
-    Outcome one;
+    PointOutcome one;
     one.predicted = predicted;
     one.measured = measured;
     one.low = measured - spread;
     one.high = measured + spread;
     return one;
   };
-  const Order order = order_of({outcome(1, 1, 0.1), outcome(2, 1.15, 0.1), outcome(0.9, 2, 0.1)});
+  const SpeedOrder order = order_of({outcome(1, 1, 0.1), outcome(2, 1.15, 0.1), outcome(0.9, 2, 0.1)});
   CHECK(order.pairs == 2);
   CHECK(order.right == 0);
   CHECK(order_of({outcome(1, 1, 0.1), outcome(2, 3, 0.1)}).right == 1);
