@@ -13,8 +13,8 @@ std::vector<MessageTime> message_times_of(Transport& transport, std::int64_t mos
   for (std::int64_t elements = 256; elements <= most_elements; elements *= 4) {
     const Repeats repeats = repeated(transport, kBudget, [&] { sum(elements); });
     if (transport.rank() != 0) continue;
-    times.push_back(
-        {{4.0 * static_cast<double>(elements) / ranks}, {median_of(repeats.seconds) / (2 * (ranks - 1))}});
+    times.push_back({{4.0 * static_cast<double>(elements) / ranks},
+                     {median_of(undisturbed(repeats)) / (2 * (ranks - 1))}});
   }
   return times;
 }

@@ -72,6 +72,8 @@ class Measurement {
     if (found == measured_.end()) found = measured_.insert(found, {what, algorithm, bytes, {}});
     std::vector<double>& seconds = found->repeats.seconds;
     seconds.insert(seconds.end(), more.seconds.begin(), more.seconds.end());
+    std::vector<double>& stolen = found->repeats.stolen;
+    stolen.insert(stolen.end(), more.stolen.begin(), more.stolen.end());
     found->repeats.cpu_seconds += more.cpu_seconds / options_.rounds;
   }
 
@@ -96,7 +98,7 @@ class Measurement {
       double middle = 0;
       if (transport_.rank() == 0) {
         take(what, algorithm, static_cast<double>(bytes), repeats);
-        middle = median_of(repeats.seconds);
+        middle = median_of(undisturbed(repeats));
       }
       if (shared_value(transport_, middle) * (what == "half_round_trip" ? 2 : 1) > options_.longest) break;
     }
@@ -155,10 +157,11 @@ Row link_row(const std::string& what, const std::string& algorithm, double bytes
   row.set("what", what);
   row.set("algorithm", algorithm);
   row.set("bytes", bytes);
-  row.set("seconds", share * median_of(repeats.seconds));
-  row.set("low", share * quantile(repeats.seconds, 0.25));
-  row.set("high", share * quantile(repeats.seconds, 0.75));
-  row.set("repeats", static_cast<std::int64_t>(repeats.seconds.size()));
+  const std::vector<double> seconds = undisturbed(repeats);
+  row.set("seconds", share * median_of(seconds));
+  row.set("low", share * quantile(seconds, 0.25));
+  row.set("high", share * quantile(seconds, 0.75));
+  row.set("repeats", static_cast<std::int64_t>(seconds.size()));
   row.set("cpu_seconds", share * repeats.cpu_seconds);
   return row;
 }

@@ -42,7 +42,7 @@ std::int64_t elements_for(Transport& transport, double seconds) {
     buffer.assign(static_cast<std::size_t>(elements), 0);
     const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(), elements);
     const Repeats repeats = repeated(transport, 0, [&] { play(transport, rounds, buffer.data()); });
-    const double took = shared_value(transport, transport.rank() == 0 ? median_of(repeats.seconds) : 0);
+    const double took = shared_value(transport, transport.rank() == 0 ? median_of(undisturbed(repeats)) : 0);
     if (took > seconds / 2) break;
     elements *= 2;
   }
@@ -61,7 +61,7 @@ std::vector<Row> measure_sharing(Transport& transport, Network& network, double 
   std::vector<Row> rows = measure_memory(transport, budget);
   const auto compute = [&network] { network.step(); };
   const Repeats alone = repeated(transport, budget, compute);
-  const double step = shared_value(transport, transport.rank() == 0 ? median_of(alone.seconds) : 0);
+  const double step = shared_value(transport, transport.rank() == 0 ? median_of(undisturbed(alone)) : 0);
   const std::int64_t elements = elements_for(transport, step / 2);
   std::vector<float> buffer(static_cast<std::size_t>(elements), 0);
   const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(), elements);

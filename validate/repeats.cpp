@@ -41,6 +41,19 @@ void take_slowest(Transport& transport, std::vector<double>& seconds) {
 
 }  // namespace
 
+std::vector<double> undisturbed(const Repeats& repeats) {
+  constexpr std::size_t kEnough = 3;
+  std::vector<std::pair<double, double>> all;  // by what was stolen
+  for (std::size_t i = 0; i < repeats.seconds.size(); ++i)
+    all.emplace_back(repeats.stolen[i], repeats.seconds[i]);
+  std::ranges::sort(all);
+  std::vector<double> seconds;
+  for (const auto& [stolen, taken] : all) {
+    if (stolen <= kMostStolen || seconds.size() < kEnough) seconds.push_back(taken);
+  }
+  return seconds;
+}
+
 double shared_value(Transport& transport, double value) {
   auto shared = static_cast<float>(value);
   for (int peer = 1; transport.rank() == 0 && peer < transport.ranks(); ++peer)
@@ -56,23 +69,19 @@ Repeats repeated(Transport& transport, double budget, const std::function<void()
   once();
   Plan plan = plan_for(shared_value(transport, now().wall - first.wall), budget);
   if (pause > 0) plan.calls = 1;
-  Repeats all, kept;
-  const auto wanted = static_cast<std::size_t>(plan.batches);
-  for (int batch = 0; batch < kAttempts * plan.batches && kept.seconds.size() < wanted; ++batch) {
+  Repeats repeats;
+  for (int batch = 0, kept = 0; batch < kAttempts * plan.batches && kept < plan.batches; ++batch) {
     if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));
     barrier(transport);
     const StolenShare stolen;
     const Instant begin = now();
     for (int call = 0; call < plan.calls; ++call) once();
     const Instant end = now();
-    const double share = shared_value(transport, stolen.until_now());
-    for (Repeats* const repeats : {&all, &kept}) {
-      if (repeats == &kept && share > kMostStolen) continue;
-      repeats->seconds.push_back((end.wall - begin.wall) / plan.calls);
-      repeats->cpu_seconds += (end.cpu - begin.cpu) / plan.calls;
-    }
+    repeats.seconds.push_back((end.wall - begin.wall) / plan.calls);
+    repeats.cpu_seconds += (end.cpu - begin.cpu) / plan.calls;
+    repeats.stolen.push_back(shared_value(transport, stolen.until_now()));
+    kept += repeats.stolen.back() <= kMostStolen ? 1 : 0;
   }
-  Repeats& repeats = 2 * kept.seconds.size() < wanted ? all : kept;
   repeats.cpu_seconds /= static_cast<double>(repeats.seconds.size());
   take_slowest(transport, repeats.seconds);
   return repeats;
