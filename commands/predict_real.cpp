@@ -70,12 +70,11 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
   std::vector<Experiment> experiments;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     experiments.push_back(measured_experiment(validation, i, folder, more, library));
-    if (options.sleep) {
-      // What is drawn, real ranks draw too: the run that is made is forecast, not the mean of many.
-    } else if (experiments.back().plan.asynchronous) {
-      experiments.back() = measured_experiment(validation, i, folder, with_steady_state(more), library);
-    } else if (experiments.back().noise.jitter != Noise::Jitter::none) {
-      experiments.back() = measured_experiment(validation, i, folder, with_many_steps(more), library);
+    const Experiment& one = experiments.back();
+    // What ranks that sleep draw, real ones draw too: the run that is made is forecast, not the mean of many.
+    if (!options.sleep && (one.plan.asynchronous || one.noise.jitter != Noise::Jitter::none)) {
+      const auto settled = one.plan.asynchronous ? with_steady_state(more) : with_many_steps(more);
+      experiments.back() = measured_experiment(validation, i, folder, settled, library);
     }
     const std::string why = why_not(experiments.back(), options, cluster.ranks);
     const std::string& name = validation.scenario.points[validation.points[i]].name;

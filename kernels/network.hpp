@@ -108,6 +108,8 @@ class Network {
   LayerSite site_of(std::size_t layer);
   bool here(std::size_t layer) const { return layer >= options_.part.first && layer < options_.part.last; }
   bool comes_in(std::size_t reader, int source) const;
+  /// Error signals of what layers here read from `source`, which lies outside.
+  std::vector<const Tensor*> errors_of(int source) const;
   Tensor* source(std::size_t reader, int from);
   void make_kernels();
   void bind_parameters();

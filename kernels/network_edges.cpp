@@ -60,31 +60,31 @@ Tensor* Network::received(int source) {
   return found == received_.end() ? nullptr : found->second.get();
 }
 
-void Network::add_error(int source, float* sum) const {
-  std::vector<float> one;
+std::vector<const Tensor*> Network::errors_of(int source) const {
+  std::vector<const Tensor*> errors;
   for (std::size_t reader = 0; reader < kernels_.size(); ++reader) {
     const std::vector<int>& inputs = model_.layers[reader].inputs;
     for (std::size_t k = 0; contains(reader) && k < inputs.size(); ++k) {
       if (inputs[k] != source || !comes_in(reader, source)) continue;
-      const Tensor* gradient = kernels_[reader]->input_gradient(k);
-      if (gradient == nullptr) continue;
-      one.resize(gradient->elements());
-      gradient->copy_to(one.data());
-      for (std::size_t i = 0; i < one.size(); ++i) sum[i] += one[i];
+      if (const Tensor* gradient = kernels_[reader]->input_gradient(k)) errors.push_back(gradient);
     }
+  }
+  return errors;
+}
+
+void Network::add_error(int source, float* sum) const {
+  std::vector<float> one;
+  for (const Tensor* gradient : errors_of(source)) {
+    one.resize(gradient->elements());
+    gradient->copy_to(one.data());
+    for (std::size_t i = 0; i < one.size(); ++i) sum[i] += one[i];
   }
 }
 
 void Network::add_error(int source, float* sum, float* room) const {
-  for (std::size_t reader = 0; reader < kernels_.size(); ++reader) {
-    const std::vector<int>& inputs = model_.layers[reader].inputs;
-    for (std::size_t k = 0; contains(reader) && k < inputs.size(); ++k) {
-      if (inputs[k] != source || !comes_in(reader, source)) continue;
-      const Tensor* gradient = kernels_[reader]->input_gradient(k);
-      if (gradient == nullptr) continue;
-      backend_.copy_out(*gradient, room);
-      backend_.add(room, sum, gradient->elements());
-    }
+  for (const Tensor* gradient : errors_of(source)) {
+    backend_.copy_out(*gradient, room);
+    backend_.add(room, sum, gradient->elements());
   }
 }
 

@@ -72,8 +72,8 @@ Repeats repeated(Transport& transport, double budget, const std::function<void()
   Repeats repeats;
   for (int batch = 0, kept = 0; batch < kAttempts * plan.batches && kept < plan.batches; ++batch) {
     if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));
-    barrier(transport);
     const StolenShare stolen;
+    barrier(transport);
     const Instant begin = now();
     for (int call = 0; call < plan.calls; ++call) once();
     const Instant end = now();

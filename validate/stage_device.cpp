@@ -27,8 +27,8 @@ class StageDevice : public RankDevice {
       throw InputError("gradients dealt out after every micro-batch (zero: 2) train on CPUs alone");
     owned.resize(networks.chunks.size());
     for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
-      if (mirror_ && i > 0) more_mirrors_.emplace_back(networks.chunks[i].first());
-      Mirror* const mirror = i == 0 ? mirror_.get() : mirror_ ? &more_mirrors_.back() : nullptr;
+      Mirror* mirror = mirror_.get();
+      if (mirror != nullptr && i > 0) mirror = &more_mirrors_.emplace_back(networks.chunks[i].first());
       chunks_.emplace_back(networks.chunks[i], layers_of_chunk(sharing, i, networks.chunks.size(), stage),
                            sharing.micro_batch, std::move(owned[i]), mirror);
     }
