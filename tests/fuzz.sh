@@ -9,14 +9,14 @@ seconds=${1:-20}
 shift || true
 programs=("$@")
 [ ${#programs[@]} -gt 0 ] || programs=(scenario files readers)
-cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz --target "${programs[@]/#/fuzz_}"
+cmake --preset sanitize >/dev/null
+cmake --build --preset sanitize --target "${programs[@]/#/fuzz_}"
 
 export STEPCAST_DATA=$PWD
 export ASAN_OPTIONS=detect_container_overflow=0:allocator_may_return_null=0  # yaml-cpp is built without sanitizers
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-found=build/fuzz/found
+found=build/sanitize/found
 mkdir -p "$found" "$work"/{scenario,files,readers}
 
 # numbered FOLDER FILES...: copies, as files of several folders have one name.
@@ -52,7 +52,7 @@ grep -ohE '\b[a-z_]+:' "${scenarios[@]}" "${files[@]}" | sort -u | sed 's/.*/"&"
 for program in "${programs[@]}"; do
   echo "fuzz_$program: $(ls "$work/$program" | wc -l) seeds, $seconds s"
   log=$work/$program.log
-  if ! build/fuzz/tests/fuzz/fuzz_"$program" -seed=1 -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
+  if ! build/sanitize/tests/fuzz/fuzz_"$program" -seed=1 -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
     -dict="$work/keys.dict" -artifact_prefix="$found/$program-" -print_final_stats=1 "$work/$program" >"$log" 2>&1; then
     grep -vE '^#[0-9]+' "$log" | tail -n 60
     echo "fuzz_$program failed: $(grep -oE "$found/[^ ]+" "$log" | tail -n 1)"
