@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "tests/sim/child.hpp"
+#include "tests/sim/compared.hpp"
 #include "tests/sim/drawn_case.hpp"
 
 using namespace stepcast;
@@ -10,15 +10,8 @@ using namespace stepcast;
 
 namespace {
 
-const std::vector<std::string> kForms{"message", "coupled", "message, sampled", "coupled, roughly"};
-
-struct Told {
-  double seconds;  ///< of the step
-  std::size_t form;
-};
-
 Told run_of(const DrawnCase& c, Form form, bool fold, double sigma) {
-  const auto numbers = numbers_from_child(2, [&] {
+  return told_by_child([&] {
     Run run(platform_of(c), c.workers(), three_layers({1}));
     run.endpoints = endpoints_of(c);
     slow_nics(c, run.simulation.bandwidths);
@@ -33,41 +26,21 @@ Told run_of(const DrawnCase& c, Form form, bool fold, double sigma) {
     run.simulation.fold = fold;
     run.simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
     run.simulation.noise.sigma = sigma;
-    const SimulationResult result = run.result();
-    const auto told = std::ranges::find(kForms, result.form) - kForms.begin();
-    return std::vector<double>{result.steps.at(0).seconds, static_cast<double>(told)};
+    return run.result();
   });
-  return {numbers[0], static_cast<std::size_t>(numbers[1])};
 }
-
-struct Worst {
-  double error = 0;
-  std::uint32_t number = 0;
-  int cases = 0;
-
-  void take(double value, double reference, std::uint32_t of) {
-    const double here = std::abs(value / reference - 1);
-    ++cases;
-    if (here <= error) return;
-    error = here;
-    number = of;
-  }
-  std::string text() const {
-    return fmt::format("{} cases, worst {:.4f} % (case {})", cases, 100 * error, number);
-  }
-};
 
 /// Over cases [from, to): the form that the rule picks against every message, 1 %, and so one program for all
 /// against one each, with jitter.
 void compare(std::uint32_t from, std::uint32_t to) {
-  std::vector<Worst> forms(kForms.size() + 1);
+  std::vector<Worst> forms(kFormsTold.size() + 1);
   Worst folded;
   for (std::uint32_t number = from; number < to; ++number) {
     const DrawnCase c = drawn_case(number);
     const Told picked = run_of(c, Form::automatic, true, 0);
     const double exact = run_of(c, Form::message, true, 0).seconds;
-    CAPTURE(number, kForms.at(picked.form), static_cast<int>(c.fabric), c.devices, c.nics, c.taper, c.nodes,
-            c.streams, c.slow_nics, c.slow_share, c.placement, static_cast<int>(c.algorithm),
+    CAPTURE(number, kFormsTold.at(picked.form), static_cast<int>(c.fabric), c.devices, c.nics, c.taper,
+            c.nodes, c.streams, c.slow_nics, c.slow_share, c.placement, static_cast<int>(c.algorithm),
             static_cast<int>(c.local), static_cast<int>(c.network), c.scale, c.backward, c.overlap);
     CHECK(picked.seconds == Approx(exact).epsilon(0.01));
     forms[picked.form].take(picked.seconds, exact, number);
@@ -76,8 +49,8 @@ void compare(std::uint32_t from, std::uint32_t to) {
     CHECK(one == Approx(each).epsilon(0.01));
     folded.take(one, each, number);
   }
-  for (std::size_t form = 0; form < kForms.size(); ++form)
-    WARN(fmt::format("picked \"{}\": {}", kForms[form], forms[form].text()));
+  for (std::size_t form = 0; form < kFormsTold.size(); ++form)
+    WARN(fmt::format("picked \"{}\": {}", kFormsTold[form], forms[form].text()));
   WARN(fmt::format("folded against unfolded: {}", folded.text()));
 }
 

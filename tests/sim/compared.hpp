@@ -1,0 +1,52 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/simulate.hpp"
+#include "tests/sim/child.hpp"
+
+namespace stepcast {
+
+inline const std::vector<std::string> kFormsTold{"message", "coupled", "message, sampled",
+                                                 "coupled, roughly"};
+
+struct Told {
+  double seconds;  ///< of the step
+  std::size_t form;
+};
+
+/// Of a simulation in a process of its own.
+template <class Result>
+Told told_by_child(const Result& result_of) {
+  const auto numbers = numbers_from_child(2, [&] {
+    const SimulationResult result = result_of();
+    const auto told = std::ranges::find(kFormsTold, result.form) - kFormsTold.begin();
+    return std::vector<double>{result.steps.at(0).seconds, static_cast<double>(told)};
+  });
+  return {numbers[0], static_cast<std::size_t>(numbers[1])};
+}
+
+/// The largest error of many cases.
+struct Worst {
+  double error = 0;
+  std::uint32_t number = 0;
+  int cases = 0;
+
+  void take(double value, double reference, std::uint32_t of) {
+    const double here = std::abs(value / reference - 1);
+    ++cases;
+    if (here <= error) return;
+    error = here;
+    number = of;
+  }
+  std::string text() const {
+    return fmt::format("{} cases, worst {:.4f} % (case {})", cases, 100 * error, number);
+  }
+};
+
+}  // namespace stepcast
