@@ -16,12 +16,13 @@ namespace stepcast {
 
 /// An operation of the simulated world; `end` is in the coordinate of the worker's ComputeClock.
 struct SimOperation : Operation {
-  enum class Kind { compute, communication, load };
+  enum class Kind : char { compute, communication, load };
   Kind kind{};
+  bool receives = false;
+  Array into = Array::none;  ///< where the values go, of one that receives; none: where the sender had them
   /// Of each member: so much earlier than `end` it was done for that one [s]; none where all are alike.
   std::shared_ptr<const std::vector<double>> lags;
   std::shared_ptr<const std::vector<float>> values;  ///< of a message, in a simulation that learns
-  std::optional<Array> into;                         ///< where they go, of one that is received
 };
 
 /// The collectives (or loads) of one group of workers: the n-th call of every worker is the same one. It

@@ -22,7 +22,7 @@ void ComputeClock::arm() {
   if (waits_.empty() || (armed_work_ >= 0 && armed_work_ <= waits_.top().work)) return;
   armed_work_ = waits_.top().work;
   const double date = since_ + (armed_work_ - work_) / rate_;
-  engine_.at_rising(Engine::Rising::compute, date, [this, generation = ++generation_] { fire(generation); });
+  engine_.at(date, [this, generation = ++generation_] { fire(generation); });
 }
 
 void ComputeClock::fire(std::uint64_t generation) {

@@ -10,8 +10,6 @@ namespace {
 /// SimGrid takes whole bytes; closed forms to 1e-9 need finer ones. Bandwidths are scaled likewise.
 constexpr double kUnitsPerByte = 1024;
 
-constexpr int kPlaceBits = 24;  // of an event's order, for the place of its callback
-
 }  // namespace
 
 Engine::Engine(std::vector<BytesPerSecond> links) : links_(std::move(links)) {}
@@ -30,7 +28,7 @@ SimGridFlows& Engine::simgrid() {
   return *simgrid_;
 }
 
-Engine::Event Engine::event_at(double date, Callback&& callback) {
+Event Engine::event_at(double date, Callback&& callback) {
   std::uint64_t place = callbacks_.size();
   if (free_.empty()) {
     if (place >> kPlaceBits != 0) throw std::length_error("more events at once than an engine holds");
@@ -45,11 +43,6 @@ Engine::Event Engine::event_at(double date, Callback&& callback) {
 
 void Engine::at(double date, Callback callback) {
   queue_.push(event_at(date, std::move(callback)));
-  arm();
-}
-
-void Engine::at_rising(Rising kind, double date, Callback callback) {
-  queue_.push_rising(event_at(date, std::move(callback)), static_cast<int>(kind));
   arm();
 }
 
@@ -99,8 +92,10 @@ void Engine::play_events() {
       if ((simgrid_ && simgrid_->under_way() > 0) || !waiting_.empty()) break;
       now_ = next.date;
     }
-    const auto place = next.order & ((std::uint64_t{1} << kPlaceBits) - 1);
-    queue_.pop(next);
+    const std::uint64_t place = place_of(next);
+    queue_.pop();
+    if (const Event* soon = queue_.empty() ? nullptr : queue_.soon())
+      __builtin_prefetch(&callbacks_[place_of(*soon)]);
     Callback callback = std::move(callbacks_[place]);
     free_.push_back(place);
     ++events_;

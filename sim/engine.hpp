@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -8,7 +7,7 @@
 
 #include "core/callback.hpp"
 #include "core/units.hpp"
-#include "sim/rising_queue.hpp"
+#include "sim/event_queue.hpp"
 #include "sim/simgrid_flows.hpp"
 
 namespace stepcast {
@@ -31,10 +30,6 @@ class Engine {
   /// Calls `callback` at `date` (now, if it is past); calls of equal date come in the order in which they
   /// were asked for.
   void at(double date, Callback callback);
-  /// Kinds of calls that are mostly asked for in the order of their dates.
-  enum class Rising { latency, compute };
-  /// The same, cheaper.
-  void at_rising(Rising kind, double date, Callback callback);
 
   /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
   /// `done`. Latency is not counted: wait for it with `at`.
@@ -53,19 +48,10 @@ class Engine {
     Callback done;
   };
 
-  /// Something to happen. `order`: sequence number, then place in callbacks_; of equal dates the smaller
-  /// first.
-  struct Event {
-    double date;
-    std::uint64_t order;
-
-    /// Dates are never negative, and such numbers are in the order of their bits: one comparison, no branch.
-    unsigned __int128 key() const {
-      return static_cast<unsigned __int128>(std::bit_cast<std::uint64_t>(date)) << 64U | order;
-    }
-    bool before(const Event& other) const { return key() < other.key(); }
-  };
-
+  static constexpr int kPlaceBits = 24;  // of an event's order, for the place of its callback
+  static std::uint64_t place_of(const Event& event) {
+    return event.order & ((std::uint64_t{1} << kPlaceBits) - 1);
+  }
   Event event_at(double date, Callback&& callback);
   SimGridFlows& simgrid();
   void play_events();
@@ -77,7 +63,7 @@ class Engine {
   std::vector<BytesPerSecond> links_;
   std::unique_ptr<SimGridFlows> simgrid_;  ///< made when the first flow starts
   double now_ = 0;
-  RisingQueue<Event, 2> queue_;  ///< its lists: by Rising
+  EventQueue queue_;
   std::vector<Callback> callbacks_;
   std::vector<std::uint64_t> free_;  ///< places in callbacks_
   /// Dates of the SimGrid timers that are set, latest first; never set twice for a date.

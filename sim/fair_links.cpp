@@ -26,8 +26,7 @@ int FairLinks::queue_of(int link) {
 void FairLinks::settle(int number) {
   const double now = engine_.now();
   Queue& settled = queue(number);
-  if (!settled.places.empty() && !settled.flows.empty())
-    settled.served += (now - settled.since) * share(number);
+  if (!settled.places.empty() && settled.count > 0) settled.served += (now - settled.since) * share(number);
   settled.since = now;
 }
 
@@ -78,6 +77,7 @@ void FairLinks::start_flow(std::uint32_t number) {
     settle(hop.queue);
     hop.slot = static_cast<std::uint32_t>(joined.flows.size());
     joined.flows.push_back(number);
+    ++joined.count;
     resized(hop.queue);
   }
   line_up(number, narrowest(flow), flow.finish);
@@ -103,11 +103,16 @@ void FairLinks::line_up(std::uint32_t number, int at, double bytes) {
   arm(at);
 }
 
-/// Lets the flows of a link look for their least share.
+/// Lets the flows of a link look for their least share, and closes the gaps between them.
 void FairLinks::reconsider(int at) {
   Queue& changed = queue(at);
-  changed.considered = changed.flows.size();
+  changed.considered = changed.count;
+  std::uint32_t slot = 0, kept = 0;
   for (const std::uint32_t number : changed.flows) {
+    const std::uint32_t before = slot++;
+    if (number == kNobody) continue;
+    for (Hop& hop : pool_[number].hops) hop.slot = hop.queue == at && hop.slot == before ? kept : hop.slot;
+    changed.flows[kept++] = number;
     const int better = narrowest(pool_[number]);
     const int held = pool_[number].queue;
     if (better == held) continue;
@@ -115,6 +120,7 @@ void FairLinks::reconsider(int at) {
     settle(better);
     line_up(number, better, std::max(0.0, pool_[number].finish - queue(held).served));
   }
+  changed.flows.resize(kept);
 }
 
 /// Sets a look at the date when the first of the link's flows will be done, if no earlier one is set: an
@@ -123,7 +129,10 @@ void FairLinks::arm(int at) {
   Queue& armed = queue(at);
   while (!armed.places.empty() && is_stale(armed.places.top())) armed.places.pop();
   if (armed.places.empty()) return;
-  const double left = armed.places.top().finish - armed.served;
+  const Place& first = armed.places.top();
+  __builtin_prefetch(&pool_[first.flow]);
+  __builtin_prefetch(&done_[first.flow]);
+  const double left = first.finish - armed.served;
   const double date = engine_.now() + std::max(0.0, left) / share(at);
   if (date >= armed.armed) return;
   armed.armed = date;
@@ -142,7 +151,7 @@ void FairLinks::look(int at, std::uint32_t generation) {
       const double left = first.finish - queue(at).served;
       const bool later = engine_.now() + left / share(at) > engine_.now();
       if (later && left > kRounding * first.finish) break;
-      leave(first.flow);
+      leave(first.flow, at);
       continue;
     }
     places.pop();
@@ -150,23 +159,21 @@ void FairLinks::look(int at, std::uint32_t generation) {
   arm(at);
 }
 
-void FairLinks::leave(std::uint32_t number) {
+/// @param looking  link whose flows are looked through, and which is armed when that is done
+void FairLinks::leave(std::uint32_t number, int looking) {
+  done_[number].touch();
   pool_[number].sequence = sequence_++;  // its place is stale
   for (const Hop& hop : pool_[number].hops) {
     Queue& left = queue(hop.queue);
     settle(hop.queue);
-    const std::uint32_t last = left.flows.back();
-    left.flows[hop.slot] = last;
-    for (Hop& other : pool_[last].hops) {
-      if (other.queue == hop.queue) other.slot = hop.slot;
-    }
-    left.flows.pop_back();
+    left.flows[hop.slot] = kNobody;
+    if (--left.count == 0) left.flows.clear();
     resized(hop.queue);
   }
   for (const Hop& hop : pool_[number].hops) {
-    if (queue(hop.queue).flows.empty()) continue;
+    if (queue(hop.queue).count == 0) continue;
     if (queue(hop.queue).has_changed()) reconsider(hop.queue);
-    arm(hop.queue);
+    if (hop.queue != looking) arm(hop.queue);
   }
   Engine::Callback done = std::move(done_[number]);
   free_.push_back(number);

@@ -76,22 +76,26 @@ class FairLinks {
       return finish != other.finish ? finish < other.finish : sequence < other.sequence;
     }
   };
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
   /// A link that flows have crossed.
   struct Queue {
     double bandwidth = 0;
     double served = 0, since = 0;      ///< bytes served to each, up to a date
-    std::vector<std::uint32_t> flows;  ///< that cross the link
+    std::vector<std::uint32_t> flows;  ///< that cross the link, and gaps (kNobody)
+    std::size_t count = 0;             ///< of flows
     RisingQueue<Place> places;         ///< flows queued here
     std::size_t considered = 0;        ///< flows when they last looked for their least share
     double armed = 1e300;              ///< date of the next look
     std::uint32_t generation = 0;
 
-    /// Whether flows should look for their least share: there are a quarter more or fewer than last time.
+    /// Whether flows should look for their least share: there are a quarter more or fewer than last time. Or
+    /// there are too many gaps.
     bool has_changed() const {
-      const std::size_t count = flows.size();
       const auto [less, more] = std::minmax(count, considered);
-      return more - less > less / kQuarter;
+      return more - less > less / kQuarter || flows.size() > kMostGaps * count;
     }
+    static constexpr std::size_t kMostGaps = 3;
     static constexpr std::size_t kQuarter = 4;
   };
 
@@ -99,7 +103,7 @@ class FairLinks {
   double& share(int number) { return shares_[static_cast<std::size_t>(number)]; }
   void resized(int number) {
     const Queue& changed = queue(number);
-    share(number) = changed.bandwidth / static_cast<double>(changed.flows.size());
+    share(number) = changed.bandwidth / static_cast<double>(changed.count);
   }
   int queue_of(int link);
   void settle(int queue);
@@ -108,7 +112,7 @@ class FairLinks {
   void reconsider(int queue);
   void arm(int queue);
   void look(int queue, std::uint32_t generation);
-  void leave(std::uint32_t flow);
+  void leave(std::uint32_t flow, int looking);
   void end(std::uint32_t flow);
   bool is_stale(const Place& place) const { return pool_[place.flow].sequence != place.sequence; }
   std::uint32_t free_flow();

@@ -52,7 +52,7 @@ void Mail::carry(Address from, Address to, const Message& message, Engine::Callb
   if (size.value <= 0) return engine.at(date, std::move(arrived));
   if (shared_) {
     const std::uint32_t flow = shared_->links.prepare_flow(path.links, size, std::move(arrived));
-    return engine.at_rising(Engine::Rising::latency, date, [this, flow] { shared_->links.start_flow(flow); });
+    return engine.at(date, [this, flow] { shared_->links.start_flow(flow); });
   }
   engine.at(date,
             [&engine, links = std::vector<int>(path.links.begin(), path.links.end()), size,

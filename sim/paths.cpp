@@ -1,24 +1,68 @@
 #include "sim/paths.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace stepcast {
+namespace {
+
+constexpr std::size_t kFirstSize = 64;
+
+/// Bits of a number all over another one (Fibonacci hashing).
+std::size_t spread(std::uint64_t number) {
+  return (number * 0x9e3779b97f4a7c15U) >> 24U;
+}
+
+}  // namespace
 
 Paths::Path Paths::between(int from, int to) {
   const std::uint64_t pair = static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-  const auto [found, is_new] = known_.try_emplace(pair);
-  if (is_new) found->second = worked_out(from, to);
-  const Kept& kept = found->second;
-  return {kept.latency, kept.local, {links_.data() + kept.first, kept.count}};
+  if (2 * (count_ + 1) > known_.size()) grow();
+  Kept& kept = place_of(pair);
+  if (kept.pair == Kept::kNone) {
+    kept = worked_out(from, to);
+    kept.pair = pair;
+    ++count_;
+  }
+  const std::uint32_t count = kept.count();
+  const int* links = count <= Kept::kNear ? kept.near : links_.data() + kept.near[0];
+  return {kept.latency, kept.local(), {links, count}};
+}
+
+/// Where a pair lies, or would. Neighbours lie side by side, as messages mostly go to one after the other;
+/// where others are in the way a pair goes far off, so that no long runs come about. Every place is tried.
+Paths::Kept& Paths::place_of(std::uint64_t pair) {
+  const std::size_t mask = known_.size() - 1;
+  std::size_t at = spread(pair >> 32U) + (pair & 0xffffffffU);
+  for (std::size_t step = 0;; ++step) {
+    Kept& kept = known_[at & mask];
+    if (kept.pair == pair || kept.pair == Kept::kNone) return kept;
+    at = step == 0 ? spread(pair) : at + step;
+  }
+}
+
+void Paths::grow() {
+  const std::vector<Kept> before =
+      std::exchange(known_, std::vector<Kept>(std::max(kFirstSize, 2 * known_.size())));
+  for (const Kept& kept : before) {
+    if (kept.pair != Kept::kNone) place_of(kept.pair) = kept;
+  }
 }
 
 Paths::Kept Paths::worked_out(int from, int to) {
   route_.clear();
   topology_.route(from, to, route_);
-  const double latency = topology_.latency_of(route_).value;
+  Kept kept;
+  kept.latency = topology_.latency_of(route_).value;
   if (nodes_ != nullptr) nodes_->shorten(from, to, route_);
-  const Kept kept{latency, static_cast<std::uint32_t>(links_.size()),
-                  static_cast<std::uint16_t>(route_.size()),
-                  platform_.node_of(from) == platform_.node_of(to)};
-  links_.insert(links_.end(), route_.begin(), route_.end());
+  const bool local = platform_.node_of(from) == platform_.node_of(to);
+  kept.count_and_local = static_cast<std::uint32_t>(route_.size()) << 1U | (local ? 1U : 0U);
+  if (route_.size() <= Kept::kNear) {
+    std::ranges::copy(route_, kept.near);
+  } else {
+    kept.near[0] = static_cast<std::int32_t>(links_.size());
+    links_.insert(links_.end(), route_.begin(), route_.end());
+  }
   return kept;
 }
 

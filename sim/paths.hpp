@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "platforms/topology.hpp"
@@ -27,19 +26,29 @@ class Paths {
   Path between(int from, int to);  ///< its links lie here until the next call
 
  private:
-  struct Kept {
-    double latency;
-    std::uint32_t first;  ///< in links_
-    std::uint16_t count;
-    bool local;
+  /// Half a line of the cache: what most messages need lies in it.
+  struct alignas(32) Kept {
+    static constexpr std::uint32_t kNear = 2;
+
+    std::uint64_t pair = kNone;
+    double latency = 0;
+    std::int32_t near[kNear]{};  ///< links, if they are so few; else near[0]: the first in links_
+    std::uint32_t count_and_local = 0;
+
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+    std::uint32_t count() const { return count_and_local >> 1U; }
+    bool local() const { return (count_and_local & 1U) != 0; }
   };
 
+  Kept& place_of(std::uint64_t pair);
   Kept worked_out(int from, int to);
+  void grow();
 
   const Platform& platform_;
   const Topology& topology_;
   const LoneNodes* nodes_ = nullptr;
-  std::unordered_map<std::uint64_t, Kept> known_;
+  std::vector<Kept> known_;  ///< a hash table, at most half full, its size a power of two
+  std::size_t count_ = 0;
   std::vector<int> links_, route_;
 };
 

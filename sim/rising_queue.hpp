@@ -1,32 +1,26 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <vector>
 
 namespace stepcast {
 
 /// Items in order of `before`, the first one on top. Most items of a simulation are added in the order in
-/// which they leave: those lie in plain lists, one a kind of item (`push_rising`); all others in a heap with
-/// four children a node, half as deep as a binary one. Where an item lies changes no order.
-template <class Item, int kKinds = 1>
+/// which they leave: those lie in a plain list (`push_rising`); all others in a heap with four children a
+/// node, half as deep as a binary one. Where an item lies changes no order.
+template <class Item>
 class RisingQueue {
  public:
-  bool empty() const {
-    return heap_.empty() && std::ranges::all_of(lists_, [](const List& list) { return list.empty(); });
-  }
+  bool empty() const { return heap_.empty() && list_.empty(); }
 
   const Item& top() const {
-    const Item* least = heap_.empty() ? nullptr : heap_.data();
-    for (const List& list : lists_) {
-      if (!list.empty() && (least == nullptr || list.front().before(*least))) least = &list.front();
-    }
-    return *least;
+    if (heap_.empty()) return list_.front();
+    return !list_.empty() && list_.front().before(heap_.front()) ? list_.front() : heap_.front();
   }
 
-  void push_rising(const Item& item, int kind = 0) {
-    if (!lists_[static_cast<std::size_t>(kind)].take(item)) push(item);
+  void push_rising(const Item& item) {
+    if (!list_.take(item)) push(item);
   }
 
   void push(const Item& item) {
@@ -40,12 +34,8 @@ class RisingQueue {
     heap_[at] = item;
   }
 
-  void pop() { pop(Item(top())); }
-  /// The same where the caller has looked at what is on top.
-  void pop(const Item& first) {
-    for (List& list : lists_) {
-      if (!list.empty() && !first.before(list.front())) return list.drop();
-    }
+  void pop() {
+    if (heap_.empty() || &top() != &heap_.front()) return list_.drop();
     pop_heap();
   }
 
@@ -99,7 +89,7 @@ class RisingQueue {
     heap_[at] = last;
   }
 
-  std::array<List, kKinds> lists_;
+  List list_;
   std::vector<Item> heap_;
 };
 

@@ -203,6 +203,7 @@ Pending SimWorker::start_send(int role, const Message& message) {
 
 Pending SimWorker::start_receive(int tag, int role, Array into) {
   auto operation = new_operation(SimOperation::Kind::communication);
+  operation->receives = true;
   operation->into = into;
   world_.mail.receive(number_, tag, role, operation, clock_);
   return operation;
@@ -216,13 +217,13 @@ Pending SimWorker::start_load(Bytes input) {
 
 void SimWorker::take_values(const SimOperation& received) {
   Buffer buffer = received.message.buffer;
-  if (*received.into != Array::none) buffer.array = *received.into;
+  if (received.into != Array::none) buffer.array = received.into;
   std::ranges::copy(*received.values, memory_->memory(buffer).begin());
 }
 
 void SimWorker::waited_for(const Operation& operation) {
   const auto& done = static_cast<const SimOperation&>(operation);
-  if (done.into && done.values) take_values(done);
+  if (done.receives && done.values) take_values(done);
   if (done.kind == SimOperation::Kind::compute) return;  // the clocks already stand where it ends
   if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - latest());
   const bool apart = done.lags != nullptr && done.lags->size() == members_.size();
