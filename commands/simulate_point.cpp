@@ -16,6 +16,7 @@ std::vector<double> column(const std::vector<StepSeconds>& steps, double StepSec
 void set_times(Row& row, const std::vector<StepSeconds>& steps) {
   const auto seconds = column(steps, &StepSeconds::seconds);
   row.set("step_seconds", quantile(seconds, 0.5));
+  row.set("step_seconds_mean", mean(seconds));
   row.set("step_seconds_p10", quantile(seconds, 0.1));
   row.set("step_seconds_p90", quantile(seconds, 0.9));
   row.set("compute_seconds", mean(column(steps, &StepSeconds::compute)));

@@ -13,6 +13,8 @@
 namespace stepcast {
 namespace {
 
+constexpr int kYoung = 32;  // steps: about as many as a real run makes
+
 double disturbance(const StepPair& pair, int threads) {
   return std::max(disturbance(pair.inside, threads), disturbance(pair.outside, threads));
 }
@@ -119,9 +121,19 @@ void Capture::report(double step_seconds) const {
   options_.progress(kept / options_.steps, Seconds{2 * (options_.steps - kept) * step_seconds});
 }
 
+/// A network that sees the same samples again and again has learned them after some hundred steps; then its
+/// error signals are too small to be normal numbers, and processors take several times as long for those.
+void Capture::begin_anew_if_old() {
+  if (age_ < kYoung) return;
+  network_->reset();
+  age_ = 0;
+}
+
 void Capture::measure(int pairs) {
+  begin_anew_if_old();
   for (int i = 0; i < options_.warm_up; ++i)
     report(time_step_outside(*network_, options_.exchange).total.wall);
+  age_ += options_.warm_up + 2 * pairs;
   const Instant clock_cost = cost_of_now();
   const std::size_t wanted = pairs_.kept.size() + static_cast<std::size_t>(pairs);
   for (int i = 0; i < pairs * options_.attempts && pairs_.kept.size() < wanted; ++i) {

@@ -61,16 +61,20 @@ class Capture {
   /// Warms up and takes so many more pairs of steps, or gives up after `attempts` times as many. Called
   /// several times with other work between, it sees the machine in more than one mood.
   void measure(int pairs);
+  /// So many pairs in all, in place of `options.steps`: for who finds out how long a step takes.
+  void want(int pairs) { options_.steps = pairs; }
   /// @throws InputError if half of `options.steps` pairs could not be had undisturbed
   Trace trace();
 
  private:
   void report(double step_seconds) const;
+  void begin_anew_if_old();
 
   Backend& backend_;
   CaptureOptions options_;
   std::unique_ptr<Network> network_;
   StepPairs pairs_;
+  int age_ = 0;  ///< steps since the parameters were drawn
 };
 
 /// All of it at once.

@@ -33,7 +33,8 @@ void rank_calibrate(const RankRun& run, bool quick) {
   const YamlNode name = command_line_name("small-cnn");
   const auto backend = make_onednn_backend();
   Network network(*backend, library.model(YamlValue(name, "model")), {.batch = 32});
-  const std::vector<Row> sharing = measure_sharing(run.transport, network, 0.5);
+  const double seconds = quick && run.cluster.kind == Cluster::Kind::netcluster ? 0.1 : 0.5;
+  const std::vector<Row> sharing = measure_sharing(run.transport, network, seconds);
   rows.insert(rows.end(), sharing.begin(), sharing.end());
   if (run.transport.rank() == 0)
     write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));

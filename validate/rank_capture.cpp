@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/capture.hpp"
+#include "kernels/stopwatch.hpp"
 #include "models/join_traces.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
@@ -22,8 +23,11 @@
 namespace stepcast {
 namespace {
 
-constexpr int kCaptureRounds = 8;  // over all networks
-constexpr int kCaptureSteps = 4;   // of each network in a round
+// A round over all networks takes one pair of steps of each, so that the captures of one network lie as far
+// apart as they can: what is near in time was captured at the same speed of the machine.
+constexpr int kFewestRounds = 16, kMostRounds = 64;
+constexpr double kCaptureSeconds = 40;  // of all rounds, about
+constexpr int kStepsOfTurn = 3;         // a warm-up and a pair
 
 const Model& model_of(const Need& need, Library& library) {
   const YamlNode name = command_line_name(need.model);
@@ -54,7 +58,7 @@ CaptureOptions capture_options(const RankRun& run, const Need& need, const Valid
   capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
   capturing.batch = need.batch;
   capturing.part.accumulate = need.accumulates;
-  capturing.steps = kCaptureRounds * kCaptureSteps;
+  capturing.warm_up = 1;
   capturing.disturbance = options.accept_disturbed ? 1e9 : kDisturbance;
   capturing.attempts = 2 * kAttempts;
   capturing.progress = [&run](double, Seconds) { run.state.beat.fetch_add(1); };
@@ -137,6 +141,26 @@ void add_parts(const RankRun& run, const Validation& validation, Backend& backen
   }
 }
 
+/// As many as fit into the time, by what a warm step of every network takes.
+int rounds_for(const RankRun& run, std::vector<Turns>& all) {
+  double seconds = 0;
+  for (int warm = 0; warm < 2; ++warm) {
+    barrier(run.transport);
+    const Instant begin = now();
+    for (const Turns& one : all) {
+      if (one.capture != nullptr) one.capture->measure(0);
+    }
+    seconds = now().wall - begin.wall;
+  }
+  const double fit = kCaptureSeconds / (kStepsOfTurn * std::max(seconds, 1e-6));
+  const int rounds = static_cast<int>(
+      std::clamp(shared_value(run.transport, fit), double{kFewestRounds}, double{kMostRounds}));
+  for (const Turns& one : all) {
+    if (one.capture != nullptr) one.capture->want(rounds);
+  }
+  return rounds;
+}
+
 void write_trace(const RankRun& run, const Turns& one) {
   if (one.capture == nullptr || (one.of_part() && run.transport.rank() != 0)) return;
   Trace trace = one.capture->trace();
@@ -163,18 +187,21 @@ void join_ranks(const RankRun& run, const std::set<Need>& needs, bool sleep, Lib
 /// shared machine are not equally fast. Networks, and parts of them, take turns, as points will: the speed of
 /// a shared machine changes within seconds.
 void capture_traces(const RankRun& run, const Validation& validation, const ValidationOptions& options,
-                    Library& library) {
+                    Library& library, MachineSpeed* speed) {
   const std::set<Need> needs(validation.needs.begin(), validation.needs.end());
   const auto backend = make_onednn_backend();
   std::vector<Turns> all = whole_networks(run, needs, *backend, options, library);
   add_parts(run, validation, *backend, options, library, all);
-  for (int round = 0; round < kCaptureRounds; ++round) {
+  const int rounds = rounds_for(run, all);
+  for (int round = 0; round < rounds; ++round) {
     for (const Turns& one : all) {
       say(run.state, one.doing.c_str());
+      if (speed != nullptr) speed->probe();
       barrier(run.transport);
-      if (one.capture != nullptr) one.capture->measure(kCaptureSteps);
+      if (one.capture != nullptr) one.capture->measure(1);
     }
   }
+  if (speed != nullptr) speed->set_pace();
   for (const Turns& one : all) write_trace(run, one);
   capture_compressions(run, validation, options, library);
   barrier(run.transport);

@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include "kernels/step_timer.hpp"
+#include "scenarios/data_files.hpp"
 #include "validate/cut_device.hpp"
 #include "validate/learning_runs.hpp"
 #include "validate/rank_calibrate.hpp"
@@ -69,20 +71,35 @@ class OtherDevices {
   std::deque<SharedNetwork> shared_;
 };
 
+/// Its probe is a training step of a small network, some milliseconds.
+std::unique_ptr<MachineSpeed> machine_speed(const RankRun& run, Backend& backend, Library& library) {
+  const YamlNode name = command_line_name("small-cnn");
+  const Model& model = library.model(YamlValue(name, "model"));
+  const auto network = std::make_shared<Network>(backend, model, NetworkOptions{.batch = 4});
+  return std::make_unique<MachineSpeed>(run.transport, [network] {
+    network->reset();  // or it learns its samples, and numbers too small to be normal take longer
+    network->step();   // what ran before has left its own in the caches
+    return time_step_outside(*network).total.wall;
+  });
+}
+
 }  // namespace
 
 void rank_validate(const RankRun& run, const ValidationOptions& options) {
   const Validation validation = read_validation(options, run.cluster.ranks);
   Library library;
-  rank_calibrate(run, true);
-  capture_traces(run, validation, options, library);
-  wait_at_gate(run.control, run.state, 1);
   const auto backend = make_onednn_backend();
+  const auto speed = options.sleep ? nullptr : machine_speed(run, *backend, library);
+  rank_calibrate(run, true);
+  capture_traces(run, validation, options, library, speed.get());
+  wait_at_gate(run.control, run.state, 1);
   OtherDevices others(*backend, validation, options, run.transport.rank());
-  RealRuns runs(run, validation, options, library,
-                {.backend = *backend, .device = [&others](std::size_t index, const Experiment& experiment) {
-                   return others.device(index, experiment);
-                 }});
+  RealRuns runs(
+      run, validation, options, library,
+      {.backend = *backend,
+       .device = [&others](std::size_t index,
+                           const Experiment& experiment) { return others.device(index, experiment); },
+       .speed = speed.get()});
   runs.all();
   learn_all({run, runs.thread(), runs.mail(), runs.completions(), runs.runs()}, validation, library);
 }

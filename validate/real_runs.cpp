@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/stolen_time.hpp"
 #include "report/atomic_file.hpp"
@@ -23,6 +24,11 @@ double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
+constexpr int kRounds = 2;  // undisturbed runs at most, as a multiple of those wanted
+constexpr int kProbes = 3;  // before each run
+constexpr double kSlowest =
+    1.5;  // of a probe that counts: beyond the slower speed of a core it was interrupted
+
 }  // namespace
 
 RealRuns::RealRuns(const RankRun& run, const Validation& validation, const ValidationOptions& options,
@@ -39,17 +45,42 @@ RealRuns::RealRuns(const RankRun& run, const Validation& validation, const Valid
   for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
 }
 
+/// Points of which fewer runs than wanted count so far, and that have not had their chances yet.
+std::vector<std::size_t> RealRuns::still_wanted() const {
+  std::vector<int> good(points_.size(), 0), quiet(points_.size(), 0), made(points_.size(), 0);
+  for (const MadeRun& run : made_) {
+    ++made[run.point];
+    quiet[run.point] += run.disturbed ? 0 : 1;
+    good[run.point] += !run.disturbed && run.off_pace <= kMostOffPace ? 1 : 0;
+  }
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    if (good[i] < options_.repeats && quiet[i] < kRounds * options_.repeats &&
+        made[i] < kAttempts * options_.repeats)
+      wanted.push_back(i);
+  }
+  return wanted;
+}
+
 void RealRuns::all() {
-  std::vector<int> kept(points_.size(), 0), made(points_.size(), 0);
-  bool more = true;
-  while (more) {
-    more = false;
-    for (std::size_t i = 0; i < points_.size(); ++i) {
-      if (kept[i] >= options_.repeats || made[i] >= kAttempts * options_.repeats) continue;
-      kept[i] += once(i, made[i]) ? 1 : 0;
-      ++made[i];
-      more = true;
-    }
+  int number = 0;
+  for (auto points = still_wanted(); !points.empty(); points = still_wanted()) round(points, ++number);
+  write(true);
+}
+
+void RealRuns::round(const std::vector<std::size_t>& points, int number) {
+  const std::size_t first = made_.size();
+  MachineSpeed* const speed = place_.speed;
+  std::vector<double> slowness;
+  for (const std::size_t point : points) {
+    for (int i = 0; speed != nullptr && i < kProbes; ++i)
+      slowness.push_back(std::min(kSlowest, speed->probe() / speed->pace()));
+    once(point, number);
+  }
+  if (slowness.empty()) return;
+  for (std::size_t i = first; i < made_.size(); ++i) {
+    if (!options_.accept_disturbed) made_[i].off_pace = std::abs(mean_of(slowness) - 1);
+    if (run_.transport.rank() == 0) rows_[i].set("round_slowness", mean_of(slowness));
   }
 }
 
@@ -101,11 +132,10 @@ Network& RealRuns::network_of(const Need& need, const Experiment& experiment) {
   return *network;
 }
 
-/// @return whether the run was undisturbed, the same on all ranks
-bool RealRuns::once(std::size_t index, int repeat) {
+void RealRuns::once(std::size_t index, int repeat) {
   RealPoint& point = *points_[index];
   const std::string& name = validation_.scenario.points[validation_.points[index]].name;
-  say(run_.state, fmt::format("{} (repeat {})", name, repeat + 1).c_str());
+  say(run_.state, fmt::format("{} (repeat {})", name, repeat).c_str());
   RealWorld world{point.experiment.plan,
                   run_.transport,
                   thread_,
@@ -121,38 +151,54 @@ bool RealRuns::once(std::size_t index, int repeat) {
   const StolenShare stolen;
   const RealRun result = run_program(world, ++runs_);
   const double stolen_share = stolen.until_now();
-  const double disturbance =
+  const double waited =
       result.worked.wall > 0 ? std::max(0.0, 1 - result.worked.cpu / result.worked.wall) : 0;
-  std::vector<double> mine = result.step_ends;
-  const auto ends = gathered(run_.transport, mine);
-  const auto others = gathered(run_.transport, {disturbance, mean_of(result.compute_seconds), stolen_share});
-  const bool kept = run_.transport.rank() == 0 && write(point, name, repeat, ends, others);
-  return shared_value(run_.transport, kept ? 1 : 0) > 0;
+  const Plan& plan = point.experiment.plan;
+  const auto ends = gathered(run_.transport, result.step_ends);
+  const double own = mean_of(result.compute_seconds) / plan.workers;
+  const auto others = gathered(run_.transport, {waited, own, stolen_share});
+  Row row;
+  bool disturbed = false;
+  if (run_.transport.rank() == 0) {
+    row.set("point", name);
+    row.set("repeat", std::int64_t{repeat});
+    row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)
+                                              : synchronous_step_seconds(ends, step_statistic(options_)));
+    disturbed = is_disturbed(others, row);
+    rows_.push_back(row);
+  }
+  made_.push_back({index, shared_value(run_.transport, disturbed ? 1 : 0) > 0, 0});
+  write(false);
 }
 
-/// @return whether no rank was disturbed
-bool RealRuns::write(const RealPoint& point, const std::string& name, int repeat,
-                     const std::vector<std::vector<double>>& ends,
-                     const std::vector<std::vector<double>>& others) {
-  const Plan& plan = point.experiment.plan;
+/// Whether any rank was; the row says how much.
+bool RealRuns::is_disturbed(const std::vector<std::vector<double>>& others, Row& row) const {
   double waited = 0, compute = 0, stolen = 0;
   for (const std::vector<double>& rank : others) {
     waited = std::max(waited, rank[0]);
-    compute += rank[1] / plan.workers;
+    compute += rank[1];
     stolen = std::max(stolen, rank[2]);
   }
-  Row row;
-  row.set("point", name);
-  row.set("repeat", std::int64_t{repeat + 1});
-  row.set("step_seconds",
-          plan.asynchronous ? asynchronous_step_seconds(ends) : synchronous_step_seconds(ends));
   row.set("compute_seconds", compute);
   row.set("disturbance", waited);
   row.set("stolen", stolen);
-  const bool kept = options_.accept_disturbed || (waited <= kDisturbance && stolen <= kMostStolen);
-  row.set("kept", kept);
-  append_line(run_.folder / "samples.jsonl", to_json_line({validation_.scenario.name, {}}, row));
-  return kept;
+  return !options_.accept_disturbed && (waited > kDisturbance || stolen > kMostStolen);
+}
+
+/// The last run is added to what the file has, and counts if it was not disturbed; at the end all of them are
+/// written anew.
+void RealRuns::write(bool at_the_end) const {
+  if (run_.transport.rank() != 0 || rows_.empty()) return;
+  const auto file = run_.folder / "samples.jsonl";
+  const auto line = [&](Row row, bool kept) {
+    row.set("kept", kept);
+    return to_json_line({validation_.scenario.name, {}}, row);
+  };
+  if (!at_the_end) return append_line(file, line(rows_.back(), !made_.back().disturbed));
+  const std::vector<bool> kept = kept_runs(made_, options_.repeats);
+  std::string text;
+  for (std::size_t i = 0; i < rows_.size(); ++i) text += line(rows_[i], kept[i]) + "\n";
+  write_atomically(file, text);
 }
 
 }  // namespace stepcast

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "report/results.hpp"
 #include "validate/communication_thread.hpp"
+#include "validate/kept_runs.hpp"
+#include "validate/machine_speed.hpp"
 #include "validate/rank_run.hpp"
 #include "validate/real_worker.hpp"
 #include "validate/stage_device.hpp"
@@ -21,7 +24,8 @@ struct RealPlace {
   std::function<std::unique_ptr<RankDevice>(std::size_t index, const Experiment&)> device = {};
   /// RealWorld::carry for a point; null: all are played over the transport.
   std::function<Carry(const Plan&)> carry = {};
-  Parcels* parcels = nullptr;  ///< RealWorld::parcels; it outlives the runs
+  Parcels* parcels = nullptr;     ///< RealWorld::parcels; it outlives the runs
+  MachineSpeed* speed = nullptr;  ///< looked at before each run; null: it is not
 };
 
 /// All points of a validation on one rank.
@@ -30,8 +34,8 @@ class RealRuns {
   RealRuns(const RankRun& run, const Validation& validation, const ValidationOptions& options,
            Library& library, RealPlace place);
 
-  /// Repeats in turn over all points; those that were disturbed again, up to a limit. Rank 0 writes
-  /// samples.jsonl.
+  /// Repeats in rounds over all points; those that were disturbed, or whose round was off the launch's pace,
+  /// again, up to a limit. Rank 0 writes samples.jsonl, at the end with what counts.
   void all();
 
   CommunicationThread& thread() { return thread_; }
@@ -52,9 +56,11 @@ class RealRuns {
   void add(std::size_t index);
   std::unique_ptr<RankDevice> device_of(std::size_t index, RealPoint& point);
   Network& network_of(const Need& need, const Experiment& experiment);
-  bool once(std::size_t index, int repeat);
-  bool write(const RealPoint& point, const std::string& name, int repeat,
-             const std::vector<std::vector<double>>& ends, const std::vector<std::vector<double>>& others);
+  std::vector<std::size_t> still_wanted() const;
+  void round(const std::vector<std::size_t>& points, int number);
+  void once(std::size_t index, int repeat);
+  bool is_disturbed(const std::vector<std::vector<double>>& others, Row& row) const;
+  void write(bool at_the_end) const;
 
   const RankRun& run_;
   const Validation& validation_;
@@ -67,6 +73,8 @@ class RealRuns {
   RealMail mail_;
   Completions completions_;
   int runs_ = 0;
+  std::vector<MadeRun> made_;
+  std::vector<Row> rows_;  ///< of each of them, on rank 0
 };
 
 }  // namespace stepcast

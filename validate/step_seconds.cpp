@@ -8,7 +8,7 @@
 
 namespace stepcast {
 
-double synchronous_step_seconds(const std::vector<std::vector<double>>& ends) {
+double synchronous_step_seconds(const std::vector<std::vector<double>>& ends, StepStatistic statistic) {
   std::vector<double> last;
   for (const std::vector<double>& worker : ends) {
     if (worker.empty()) continue;
@@ -18,7 +18,7 @@ double synchronous_step_seconds(const std::vector<std::vector<double>>& ends) {
   if (last.size() < 2) throw std::invalid_argument("a real run needs two steps at least");
   std::vector<double> seconds;
   for (std::size_t i = 1; i < last.size(); ++i) seconds.push_back(last[i] - last[i - 1]);
-  return median_of(seconds);
+  return statistic == StepStatistic::mean ? mean(seconds) : median_of(seconds);
 }
 
 double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends) {

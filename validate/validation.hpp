@@ -7,6 +7,7 @@
 #include "scenarios/experiment.hpp"
 #include "scenarios/scenario.hpp"
 #include "validate/cluster.hpp"
+#include "validate/step_seconds.hpp"
 
 namespace stepcast {
 
@@ -21,6 +22,11 @@ struct ValidationOptions {
   bool sleep = false;                 ///< instead of computing: for more ranks than cores
   bool accept_disturbed = false;      ///< on a machine that others use too
 };
+
+/// Of the steps of a run and of its forecast.
+inline StepStatistic step_statistic(const ValidationOptions& options) {
+  return options.sleep ? StepStatistic::median : StepStatistic::mean;
+}
 
 /// A network that some points train, with the samples that it works on at once.
 struct Need {

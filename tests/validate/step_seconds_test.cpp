@@ -8,8 +8,11 @@ namespace stepcast {
 
 TEST_CASE("a synchronous step lasts from last end to last end; the first does not count", "[validate]") {
   // The slower worker changes; a rank that does not train reports nothing.
-  CHECK(synchronous_step_seconds({{5, 6, 8, 9}, {4, 7, 7.5, 10}, {}}) == Approx(2));  // 2, 1, 2
-  CHECK_THROWS_WITH(synchronous_step_seconds({{1}}), "a real run needs two steps at least");
+  const std::vector<std::vector<double>> ends{{5, 6, 8, 9}, {4, 7, 7.5, 10}, {}};  // 2, 1, 2
+  CHECK(synchronous_step_seconds(ends, StepStatistic::median) == Approx(2));
+  CHECK(synchronous_step_seconds(ends, StepStatistic::mean) == Approx(5.0 / 3));
+  CHECK_THROWS_WITH(synchronous_step_seconds({{1}}, StepStatistic::mean),
+                    "a real run needs two steps at least");
 }
 
 TEST_CASE("asynchronous steps are counted from each worker's first end", "[validate]") {

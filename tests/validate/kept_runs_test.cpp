@@ -1,0 +1,18 @@
+#include "validate/kept_runs.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace stepcast {
+
+TEST_CASE("runs of rounds at the launch's pace count, and the nearest others where too few do",
+          "[validate]") {
+  const double off = 2 * kMostOffPace;
+  const std::vector<MadeRun> runs{{0, false, off},          {1, true, 0},       {0, false, 0},
+                                  {1, false, 2 * off},      {0, true, 0},       {1, false, off},
+                                  {0, false, kMostOffPace}, {1, false, 3 * off}};
+  CHECK(kept_runs(runs, 2) == std::vector<bool>{false, false, true, true, false, true, true, false});
+  CHECK(kept_runs(runs, 1) == std::vector<bool>{false, false, true, false, false, true, true, false});
+  CHECK(kept_runs({}, 1).empty());
+}
+
+}  // namespace stepcast

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "validate/transport.hpp"
+
+namespace stepcast {
+
+/// How fast the ranks' cores are at a moment. Virtual cores of a shared host change between two speeds a
+/// third apart, each on its own and several times a second, by what neighbours do on the same cores: neither
+/// /proc/stat nor wall against CPU time tells of it. One probe therefore says little of the run beside it,
+/// but the mean of many says what share of a time was slow.
+class MachineSpeed {
+ public:
+  /// @param probe  runs this rank's probe, always the same work, and says how long it took [s]
+  MachineSpeed(Transport& transport, std::function<double()> probe);
+
+  /// All ranks probe at once. @return the mean over ranks [s], the same on all
+  double probe();
+
+  /// The mean of all probes so far is the pace of this launch, from here on.
+  void set_pace();
+  double pace() const { return pace_; }
+
+ private:
+  Transport& transport_;
+  std::function<double()> probe_;
+  double sum_ = 0, pace_ = 0;
+  int count_ = 0;
+};
+
+}  // namespace stepcast
