@@ -6,12 +6,15 @@
 #include "commands/simulate_point.hpp"
 #include "core/error.hpp"
 #include "kernels/processor.hpp"
+#include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
 #include "report/results.hpp"
+#include "scenarios/data_files.hpp"
 #include "validate/learning_runs.hpp"
 #include "validate/measured_links.hpp"
 #include "validate/platform_text.hpp"
+#include "validate/stage_trace.hpp"
 
 namespace stepcast {
 namespace {
@@ -43,6 +46,21 @@ std::vector<Assignment> with_many_steps(std::vector<Assignment> more) {
   return more;
 }
 
+/// Stages whose ranks compute: their messages cost the cores that compute.
+std::vector<Assignment> with_stage_trace(std::vector<Assignment> more, const Experiment& experiment,
+                                         const std::filesystem::path& trace_file, std::size_t index,
+                                         Library& library) {
+  const std::filesystem::path folder = trace_file.parent_path();
+  const Results links = measured_links(folder);
+  const Trace whole = library.trace(YamlValue(command_line_name(trace_file.string()), "trace"));
+  const Trace with = with_messages(whole, experiment.model, experiment.plan.sharing,
+                                   [&links](Bytes size) { return message_host_time(links, size); });
+  const auto file = folder / fmt::format("{}-stages{}.yaml", trace_file.stem().string(), index + 1);
+  write_atomically(file, to_yaml(with));
+  more.push_back(parse_assignment("trace=" + file.string()));
+  return more;
+}
+
 Row row_of(const std::string& text, const std::string& point, StepStatistic statistic) {
   Row row = with_first("point", point, read_json_lines(text, "a simulation").rows.at(0));
   if (statistic == StepStatistic::mean) row.set("step_seconds", row.at("step_seconds_mean"));
@@ -70,8 +88,12 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
   const std::vector<Assignment> more{parse_assignment("strategy.compute_slowdown=" + shortest(slowdown))};
   Library library;
   std::vector<Experiment> experiments;
+  const bool on_cores = !options.sleep && std::filesystem::exists(folder / "links.jsonl");
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    auto own = more;
     experiments.push_back(measured_experiment(validation, i, folder, more, library));
+    if (on_cores && experiments.back().plan.sharing.form == NetworkSharing::Form::stages)
+      own = with_stage_trace(more, experiments.back(), trace_file(folder, validation.needs[i]), i, library);
     const Experiment& one = experiments.back();
     // What ranks that sleep draw, real ones draw too: the run that is made is forecast, not the mean of many.
     if (!options.sleep && (one.plan.asynchronous || one.noise.jitter != Noise::Jitter::none)) {

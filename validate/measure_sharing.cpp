@@ -34,6 +34,36 @@ std::vector<Row> measure_memory(Transport& transport, double budget) {
   return rows;
 }
 
+/// What messages between stages cost a core, as all ranks send one and receive one: out of a tensor, into a
+/// letter, away; and in, out of the letter, into a tensor.
+std::vector<Row> measure_message_host(Transport& transport, double budget) {
+  constexpr std::int64_t kFewest = 1 << 14, kMost = 1 << 20;  // floats
+  const int next = (transport.rank() + 1) % transport.ranks();
+  const int before = (transport.rank() + transport.ranks() - 1) % transport.ranks();
+  const auto memory = allocate_floats(kStream);
+  std::vector<Row> rows;
+  std::int64_t place = 0;
+  for (std::int64_t size = kFewest; size <= kMost; size *= 4) {
+    const Round round{{.way = Move::Way::send, .peer = next, .slice = {2 * size, 3 * size}, .after = {}},
+                      {.way = Move::Way::receive,
+                       .peer = before,
+                       .slice = {3 * size, 4 * size},
+                       .arrival = Arrival::replace,
+                       .after = {}}};
+    const Repeats repeats = repeated(transport, budget, [&] {
+      if ((place += 6 * size) + 6 * size > static_cast<std::int64_t>(kStream))
+        place = 0;  // not in the caches
+      float* piece = memory.get() + place;
+      for (const int copy : {0, 1}) std::copy_n(piece + copy * size, size, piece + (copy + 1) * size);
+      play(transport, {round}, piece);
+      for (const int copy : {3, 4}) std::copy_n(piece + copy * size, size, piece + (copy + 1) * size);
+    });
+    if (transport.rank() == 0)
+      rows.push_back(link_row("message_host", "", 4.0 * static_cast<double>(size), repeats));
+  }
+  return rows;
+}
+
 /// Elements of a sum that takes about `seconds`, and the rounds of it.
 std::int64_t elements_for(Transport& transport, double seconds) {
   std::int64_t elements = 4096;
@@ -82,7 +112,9 @@ std::vector<Row> measure_sharing(Transport& transport, Network& network, double 
     thread.submit([&] { completions.post(std::make_shared<Operation>()); });
     completions.next();
   });
+  const std::vector<Row> messages = measure_message_host(transport, budget / 4);
   if (transport.rank() != 0) return {};
+  rows.insert(rows.end(), messages.begin(), messages.end());
   const double bytes = 4.0 * static_cast<double>(elements);
   rows.push_back(link_row("compute_alone", "", 0, alone));
   rows.push_back(link_row("all_reduce_alone", "ring", bytes, summed));
