@@ -1,14 +1,12 @@
 #!/bin/sh
-# Derives all committed traces again, with the relative noise of a captured trace of the same model where there is one.
+# Derives all committed traces again. Without --noise: what a CPU's steps differ by says nothing about a GPU's.
 # Usage, from the root of the source tree: models/traces/renew.sh build/release/stepcast
 set -eu
 stepcast=$1
 traces=models/traces
 
 while read -r model batch device; do
-  noise=$(grep -l '^kind: captured' "$traces/$model"-b*.yaml 2>/dev/null | head -n 1 || true)
-  "$stepcast" derive --model "$model" --batch "$batch" --device "$device" ${noise:+--noise "$noise"} \
-    -o "$traces/$model-b$batch-$device.yaml"
+  "$stepcast" derive --model "$model" --batch "$batch" --device "$device" -o "$traces/$model-b$batch-$device.yaml"
 done <<END
 seide-dnn 2880 k20x
 seide-dnn 16384 k20x
