@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -63,11 +64,25 @@ Simulations simulated(const Scenario& scenario, Library& library, const Forecast
   }
 }
 
-/// One scenario from file to files. @return its published rows
-std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions& options) {
+/// All scenarios, read before the first of them is run. Results lie in folders of the scenarios' names, so no
+/// two may have the same.
+std::vector<Scenario> read_scenarios(const RunOptions& options) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
-  const Scenario scenario = read_scenario(file, settings);
+  std::vector<Scenario> scenarios;
+  std::map<std::string, std::string> files;  // by name
+  for (const std::string& file : options.scenarios) {
+    scenarios.push_back(read_scenario(file, settings));
+    const auto [other, is_new] = files.emplace(scenarios.back().name, file);
+    if (!is_new)
+      throw InputError(fmt::format("{}: name: {} is the name of {} too; its results would be overwritten",
+                                   file, other->first, other->second));
+  }
+  return scenarios;
+}
+
+/// One scenario from its points to files. @return its published rows
+std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOptions& options) {
   const auto points = chosen_points(scenario, options);
   if (!options.timeline.empty()) timeline_point(scenario, options.timeline);  // a wrong name is found first
   Library library;
@@ -118,8 +133,8 @@ std::vector<PublishedRow> run_scenario(const std::string& file, const RunOptions
 
 void run(const RunOptions& options) {
   std::vector<PublishedRow> published;
-  for (const std::string& file : options.scenarios) {
-    const auto rows = run_scenario(file, options);
+  for (const Scenario& scenario : read_scenarios(options)) {
+    const auto rows = run_scenario(scenario, options);
     published.insert(published.end(), rows.begin(), rows.end());
   }
   if (published.empty()) return;

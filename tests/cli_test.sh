@@ -69,8 +69,8 @@ END
 { scenario "small network"; echo 'sweep: {workers: [1, 2]}'; } >tiny.yaml
 
 # Help of every command.
-for command in "" run show "show model" "show trace" "show device" "show platform" "show scenario" \
-  "show strategies" search capture calibrate validate derive compare plot; do
+for command in "" run learn show "show model" "show trace" "show device" "show platform" "show scenario" \
+  "show strategies" search capture capture-compression calibrate validate derive compare plot; do
   prints Usage $command --help
 done
 prints "stepcast 0." --version
@@ -127,6 +127,7 @@ without_path 2 'mpirun not found' calibrate -o links.yaml
 refuses 2 'scenario is required' validate
 refuses 2 'there are' validate tiny.yaml --ranks 64
 refuses 2 'this command needs batch_per_worker' validate tiny.yaml --ranks 2
+refuses 2 'tiny.yaml: name: tiny is the name of tiny.yaml too' run tiny.yaml tiny.yaml -o twice
 refuses 2 'more than --ranks 2' validate tiny.yaml --ranks 2 --set 'sweep={workers: [3]}'
 
 # An output folder that cannot be is found before anything is simulated.
