@@ -26,20 +26,25 @@ std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& 
   throw InputError(fmt::format("{}: published: the sweep has no point with {}", place, point_name(values)));
 }
 
-/// The column in every draw: of the point, its ratio to the other one, or for a trend its difference from it.
-std::vector<double> figures(const Published& published, const Simulations& all, std::size_t point,
-                            std::size_t over) {
+/// The column of a point in every draw.
+std::vector<double> figures(const Published& published, const Simulations& all, std::size_t point) {
   auto values = over_draws(all, point, published.column);
   if (values.size() != all.rows.size()) {
     throw InputError(fmt::format("published: results have no number in column \"{}\"", published.column));
   }
-  if (published.over.empty()) return values;
-  const auto below = over_draws(all, over, published.column);
-  const bool difference = published.kind == "trend";  // holds where the other point has 0 too
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = difference ? values[i] - below[i] : values[i] / below[i];
-  }
   return values;
+}
+
+std::vector<double> ratios(std::vector<double> values, const std::vector<double>& below) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] /= below[i];
+  return values;
+}
+
+/// By the difference of the points, which there is where one of them has nothing too.
+bool trend_holds(const std::string& relation, std::vector<double> values, const std::vector<double>& below) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= below[i];
+  const double median = forecast_interval(values).median;
+  return relation == "less_than" ? median < 0 : median > 0;
 }
 
 /// What the column would be if throughput grew with the workers: from the other point of a ratio, else from
@@ -83,20 +88,24 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
   figure.tolerance = published.tolerance;
   figure.source = published.source;
   Forecast forecast;
-  const auto values = figures(published, all, point, over);
-  const auto interval = forecast_interval(values);
+  auto values = figures(published, all, point);
+  const auto below = published.over.empty() ? std::vector<double>{} : figures(published, all, over);
   if (figure.kind == PublishedKind::trend) {
     figure.ordering =
         published.relation == "less_than" ? "less than the other point" : "more than the other point";
-    forecast.holds = published.relation == "less_than" ? interval.median < 0 : interval.median > 0;
-    return compared(figure, forecast);
+    forecast.holds = trend_holds(published.relation, values, below);
+    if (std::any_of(below.begin(), below.end(), [](double x) { return x <= 0; }))
+      return compared(figure, forecast);  // no ratio to nothing
+  } else {
+    figure.value = published.value;
+    forecast.ideal = ideal(published, all, point, over);
   }
   if (figure.kind == PublishedKind::bound) {
     figure.relation = published.relation == "at_most" ? Relation::at_most : Relation::at_least;
   }
-  figure.value = published.value;
+  if (!below.empty()) values = ratios(std::move(values), below);
+  const auto interval = forecast_interval(values);
   forecast.median = interval.median;
-  forecast.ideal = ideal(published, all, point, over);
   if (values.size() > 1) {
     forecast.low = interval.low;
     forecast.high = interval.high;

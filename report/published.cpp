@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <regex>
 
 #include "report/human.hpp"
 
 namespace stepcast {
 namespace {
 
+constexpr int kWidestPoint = 64;  // [letters]
 constexpr double kFitted = 1e-3;  // of a figure that was fed in; calibration stops at 1e-5
 
 std::optional<double> relative_error(std::optional<double> value, std::optional<double> reference) {
@@ -52,10 +54,21 @@ std::string percent(std::optional<double> fraction) {
 }
 
 std::string forecast_text(const Forecast& forecast) {
-  if (forecast.holds) return *forecast.holds ? "holds" : "does not hold";
+  if (forecast.holds && !forecast.median) return *forecast.holds ? "holds" : "does not hold";
+  if (forecast.holds) {
+    Forecast ratio = forecast;
+    ratio.holds = {};
+    return (*forecast.holds ? "holds: x " : "does not hold: x ") + forecast_text(ratio);
+  }
   if (!forecast.low || !forecast.high) return four_digits(forecast.median);
   return fmt::format("{} [{} .. {}]", four_digits(forecast.median), four_digits(forecast.low),
                      four_digits(forecast.high));
+}
+
+/// "split=4, workers=16" of "strategy.split=4, workers=16": names of keys without their paths.
+std::string without_paths(const std::string& point) {
+  static const std::regex path("(^|, | / )([a-z_]+(\\[[0-9]+\\])?\\.)+([a-z_]+=)");
+  return std::regex_replace(point, path, "$1$4");
 }
 
 std::string published_text(const PublishedFigure& figure) {
@@ -111,7 +124,7 @@ Results to_results(const std::string& scenario, const std::vector<PublishedRow>&
 
 Table published_table(const std::vector<PublishedRow>& rows) {
   Table table;
-  table.columns = {{"point", "", Align::left, 32},
+  table.columns = {{"point", "", Align::left, kWidestPoint},
                    {"column", "", Align::left, 32},
                    {"kind", "", Align::left},
                    {"forecast"},
@@ -121,7 +134,7 @@ Table published_table(const std::vector<PublishedRow>& rows) {
                    {"error of ideal scaling", "%"}};
   for (const PublishedRow& row : rows) {
     const std::string inside = row.inside ? (*row.inside ? "yes" : "no") : "";
-    table.rows.push_back({row.figure.point, row.figure.column, to_string(row.figure.kind),
+    table.rows.push_back({without_paths(row.figure.point), row.figure.column, to_string(row.figure.kind),
                           forecast_text(row.forecast), published_text(row.figure), inside, percent(row.error),
                           percent(row.ideal_scaling_error)});
   }

@@ -35,7 +35,8 @@ struct PublishedFigure {
   std::string source = {};
 };
 
-/// What the simulator says about the same column. A trend has no number, but is met or not.
+/// What the simulator says about the same column. A trend is met or not; its numbers are the ratio of the two
+/// points, and missing where the other one has nothing.
 struct Forecast {
   std::optional<double> median = {};
   std::optional<double> low = {};    ///< 5 %

@@ -115,6 +115,22 @@ TEST_CASE("a trend holds or does not, also beside a point that has nothing of it
   CHECK(holds("less_than", 0, 0) == false);
 }
 
+TEST_CASE("a trend says by how much, as the ratio of its points", "[commands]") {
+  Published published = figure("trend", "more_than", 0);
+  published.over = {value_of("workers", "8")};
+  Simulations all = draw_of(3);
+  CHECK(compare(published, all).forecast.median == 1.5);
+  CHECK_FALSE(compare(published, all).forecast.low);
+  CHECK_FALSE(compare(published, all).error);
+  for (int draw = 1; draw <= 20; ++draw) all.rows.push_back(draw_of(3 + 0.1 * draw).rows[0]);
+  CHECK(compare(published, all).forecast.median == Approx(2));
+  CHECK(compare(published, all).forecast.low == Approx(1.55));
+  CHECK(compare(published, all).forecast.high == Approx(2.45));
+  all.rows[0][0].set("step_seconds", 0.0);  // nothing in one draw: no ratio, but a trend
+  CHECK_FALSE(compare(published, all).forecast.median);
+  CHECK(compare(published, all).inside == true);
+}
+
 TEST_CASE("a point or a column that is not there is the user's mistake", "[commands][errors]") {
   Published published = figure("predicted", "", 1);
   published.point = {value_of("workers", "32"), value_of("a", "x")};

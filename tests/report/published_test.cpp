@@ -58,6 +58,26 @@ TEST_CASE("a bound is kept or broken, a trend holds or not", "[report]") {
   CHECK_FALSE(compared(trend, {}).error.has_value());
 }
 
+TEST_CASE("a trend is printed with the ratio of its points, where there is one", "[report]") {
+  auto trend = figure(PublishedKind::trend, std::nullopt);
+  trend.ordering = "less than the other point";
+  const auto text = [&](const Forecast& forecast) {
+    return published_table({compared(trend, forecast)}).rows.front()[3];
+  };
+  CHECK(text({.holds = true}) == "holds");
+  CHECK(text({.median = 0.8, .holds = true}) == "holds: x 0.8");
+  CHECK(text({.median = 1.2, .low = 0.9, .high = 1.5, .holds = false}) ==
+        "does not hold: x 1.2 [0.9 .. 1.5]");
+}
+
+TEST_CASE("the table of published figures names points by the ends of their keys", "[report]") {
+  auto one = figure(PublishedKind::bound, 2);
+  one.point =
+      "strategy.split=4, workers=16 / strategy.split=[4, 2], platform.messages.inside_node[0].overhead=5 us";
+  CHECK(published_table({compared(one, {.median = 3})}).rows.front()[0] ==
+        "split=4, workers=16 / split=[4, 2], overhead=5 us");
+}
+
 TEST_CASE("published.csv has the documented columns", "[report]") {
   auto fitted = figure(PublishedKind::fitted, 0.2318);
   fitted.tolerance = 0.01;
