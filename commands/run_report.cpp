@@ -48,6 +48,8 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
                    const Experiment& largest) {
   fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
              to_string(results_table(outputs.results, leading_columns(scenario))));
+  const Table own = own_columns_table(outputs.results, leading_columns(scenario));
+  if (!own.columns.empty()) fmt::print("\n{}", to_string(own));
   print_misfits(outputs.results);
   print_assumptions(outputs, all, scenario);
   print_flags(largest);

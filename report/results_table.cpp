@@ -8,51 +8,17 @@
 #include <string_view>
 
 #include "report/human.hpp"
+#include "report/shown_columns.hpp"
 #include "report/statistics.hpp"
 
 namespace stepcast {
 namespace {
-
-enum class Show { as_is, seconds, whole_seconds, hours, bytes, rate, ratio, percent, yes_no };
 
 constexpr int kWidest = 26;            // [letters] of a text
 constexpr int kWidestBottleneck = 56;  // [letters] the last column, a sentence
 
 /// Intervals of further columns would make the table too wide; results.csv has them.
 constexpr std::string_view kWithInterval = "step_seconds";
-
-struct Shown {
-  std::string column;
-  std::string header;
-  Show show;
-};
-
-const std::vector<Shown>& default_columns() {
-  static const std::vector<Shown> shown{
-      {"workers", "workers", Show::as_is},
-      {"step_seconds", "step", Show::seconds},
-      {"compute_seconds", "compute", Show::seconds},
-      {"exposed_communication_seconds", "exposed communication", Show::seconds},
-      {"samples_per_second", "throughput", Show::rate},
-      {"speedup", "speed-up", Show::ratio},
-      {"efficiency", "efficiency", Show::percent},
-      {"memory_bytes", "memory", Show::bytes},
-      {"fits", "fits", Show::yes_no},
-      {"training_hours_with_faults", "training with faults", Show::hours},
-      {"useful_share", "of it useful", Show::percent},
-      {"best_checkpoint_interval_seconds", "best interval", Show::whole_seconds},
-      {"young_checkpoint_interval_seconds", "Young", Show::whole_seconds},
-      {"daly_checkpoint_interval_seconds", "Daly", Show::whole_seconds},
-      {"makespan_hours", "campaign", Show::hours},
-      {"device_utilization", "devices busy", Show::percent},
-      {"idle_optimizer_share", "wait for optimizer", Show::percent},
-      {"idle_fold_share", "wait for fold", Show::percent},
-      {"idle_generation_share", "wait for generation", Show::percent},
-      {"idle_tail_share", "nothing left", Show::percent},
-      {"bottleneck", "bottleneck", Show::as_is},
-  };
-  return shown;
-}
 
 struct Scale {
   std::string unit;
@@ -87,7 +53,7 @@ std::vector<double> numbers(const Results& results, const std::string& column) {
 
 /// The median tells the unit of a column, so that one odd row does not change it; all times have that of the
 /// step.
-Scale scale_of(const Results& results, const Shown& shown) {
+Scale scale_of(const Results& results, const ShownColumn& shown) {
   const auto times = numbers(results, "step_seconds");
   const auto values = shown.show == Show::seconds && !times.empty() ? times : numbers(results, shown.column);
   const double typical = values.empty() ? 0 : median_of(values);
@@ -97,12 +63,18 @@ Scale scale_of(const Results& results, const Shown& shown) {
       return time_scale(typical);
     case Show::whole_seconds:
       return {"s", 1, decimals_for(typical)};
+    case Show::seconds_as_hours:
+      return {"h", 3600, decimals_for(typical / 3600)};
+    case Show::minutes:
+      return {"min", 1, decimals_for(typical)};
     case Show::hours:
       return {"h", 1, decimals_for(typical)};
     case Show::bytes:
       return memory_scale(typical);
-    case Show::rate:
+    case Show::samples_rate:
       return {"samples/s", 1, least < 1 ? 3 : least < 100 ? 1 : 0};
+    case Show::rate:
+      return {"1/s", 1, least > 0 && least < 0.1 ? 5 : decimals_for(least)};
     case Show::ratio:
       return {"", 1, typical < 50 ? 2 : 1};
     case Show::percent:
@@ -114,7 +86,7 @@ Scale scale_of(const Results& results, const Shown& shown) {
   return {};
 }
 
-std::string cell_of(const Cell& cell, const Row& row, const Shown& shown, const Scale& scale) {
+std::string cell_of(const Cell& cell, const Row& row, const ShownColumn& shown, const Scale& scale) {
   if (shown.show == Show::as_is) return to_text(cell);
   if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "yes" : "no";
   const auto value = row.number(shown.column);
@@ -134,7 +106,12 @@ std::string header_of(std::string key) {
   return key;
 }
 
-void append_column(Table& table, const Results& results, const Shown& shown) {
+bool has_any(const Results& results, const ShownColumn& shown) {
+  const auto values = numbers(results, shown.column);
+  return std::any_of(values.begin(), values.end(), [](double value) { return value != 0; });
+}
+
+void append_column(Table& table, const Results& results, const ShownColumn& shown) {
   bool empty = true;
   bool numeric = true;
   for (const Row& row : results.rows) {
@@ -152,17 +129,32 @@ void append_column(Table& table, const Results& results, const Shown& shown) {
   }
 }
 
-}  // namespace
-
-Table results_table(const Results& results, const std::vector<std::string>& leading) {
+Table begun_table(const Results& results, const std::vector<std::string>& leading) {
   Table table;
   table.rows.resize(results.rows.size());
   for (const auto& column : leading) append_column(table, results, {column, header_of(column), Show::as_is});
-  for (const Shown& shown : default_columns()) {
+  return table;
+}
+
+}  // namespace
+
+Table results_table(const Results& results, const std::vector<std::string>& leading) {
+  Table table = begun_table(results, leading);
+  for (const ShownColumn& shown : default_columns()) {
     if (std::find(leading.begin(), leading.end(), shown.column) == leading.end())
       append_column(table, results, shown);
   }
   return table;
+}
+
+Table own_columns_table(const Results& results, const std::vector<std::string>& leading) {
+  Table table = begun_table(results, leading);
+  append_column(table, results, default_columns().front());
+  const std::size_t common = table.columns.size();
+  for (const ShownColumn& shown : own_columns()) {
+    if (has_any(results, shown)) append_column(table, results, shown);
+  }
+  return table.columns.size() > common ? table : Table{};
 }
 
 }  // namespace stepcast

@@ -15,4 +15,8 @@ namespace stepcast {
 /// the step reads `251.3 [243.1 .. 262.0]`.
 Table results_table(const Results& results, const std::vector<std::string>& leading = {"point"});
 
+/// The second table: what only this strategy, or a training with faults, has (staleness, minutes of a sweep,
+/// tasks a second, hours lost to restarts ...). No columns where there is nothing but zeros.
+Table own_columns_table(const Results& results, const std::vector<std::string>& leading = {"point"});
+
 }  // namespace stepcast

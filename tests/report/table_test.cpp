@@ -48,6 +48,33 @@ TEST_CASE("the results table names one unit a column and shows intervals", "[rep
         "    256  251.3 [243.1 .. 262.0]       32599        92.2   11.25    no  compute\n");
 }
 
+TEST_CASE("the second table has what only some strategies have, and is none without", "[report]") {
+  Row row;
+  row.set("workers", 8);
+  row.set("step_seconds", 0.02);
+  row.set("knee_workers", 14.97);
+  row.set("server_utilization", 0.5);
+  row.set("lost_to_restart_seconds", 5400.0);
+  row.set("lost_to_rework_seconds", 0.0);
+  Row other;
+  other.set("workers", 64);
+  other.set("step_seconds", 0.03);
+  other.set("sweep_minutes", 44.2);
+  other.set("master_seconds", 0.001);
+  CHECK(to_string(own_columns_table({"s", {row, other}}, {})) ==
+        "         master\n"
+        "             an     knee  server         lost to\n"
+        "workers  update  workers    busy  sweep  restart\n"
+        "             ms                %    min        h\n"
+        "------------------------------------------------\n"
+        "      8            14.97    50.0           1.500\n"
+        "     64    1.00                   44.20\n");
+  Row plain;
+  plain.set("workers", 8);
+  plain.set("data_loading_seconds", 0.0);
+  CHECK(own_columns_table({"s", {plain}}, {}).columns.empty());
+}
+
 TEST_CASE("quantities are printed with three digits and a prefix", "[report]") {
   CHECK(human(12345, "B/s") == "12.3 kB/s");
   CHECK(human(999.6, "") == "1.00 k");
