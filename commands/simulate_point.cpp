@@ -91,7 +91,8 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, Timeline* time
   set_times(row, result.steps);
   set_totals(row, experiment);
   if (plan.figures) {
-    for (const auto& [column, value] : plan.figures(result.records, *row.number("step_seconds")))
+    const Records& records = plan.asynchronous ? result.steady_records : result.records;
+    for (const auto& [column, value] : plan.figures(records, *row.number("step_seconds")))
       row.set(column, value);
   }
   if (doubled == Doubled::none) set_training_columns(row, experiment);

@@ -251,13 +251,15 @@ void SimWorker::end_step() {
 
 double SimWorker::mark(const char* phase) {
   const double now = world_.traffic.network().engine().now(), seconds = now - marked_;
-  world_.list(phase).push_back(seconds);
+  record(phase, seconds);
   marked_ = now;
   return seconds;
 }
 
 void SimWorker::record(const char* what, double value) {
   world_.list(what).push_back(value);
+  if (world_.simulation.plan->asynchronous)
+    world_.recorded_at[what].push_back(world_.traffic.network().engine().now());
 }
 
 }  // namespace stepcast

@@ -25,6 +25,7 @@ struct SimWorld {
   std::vector<std::size_t> programs;  ///< of each role the first; one a member, or one in all where folded
   CollectiveValues collective_values;
   Records records;
+  Records recorded_at;  ///< of every record the time; of asynchronous plans
   std::int64_t clock_moves = 0;
   Timeline* timeline = nullptr;
 

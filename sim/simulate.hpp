@@ -41,6 +41,7 @@ struct StepSeconds {
 struct SimulationResult {
   std::vector<StepSeconds> steps;  ///< an asynchronous plan has one: the mean of its steady state
   Records records;
+  Records steady_records;  ///< of an asynchronous plan: those until one worker had ended all its steps
   double seconds = 0;      ///< of the whole run
   std::string form;        ///< that ran
   std::string algorithms;  ///< of the all-reduces, such as "ring" or "double_tree, ring"

@@ -1,6 +1,7 @@
 #include "sim/step_book.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "strategies/own_pace.hpp"
 
@@ -32,6 +33,14 @@ void StepBook::close(const StepShare& total) {
   steps_.push_back(seconds);
   last_end_ = now_();
   last_busy_ = busy_();
+}
+
+double StepBook::first_end() const {
+  double first = std::numeric_limits<double>::infinity();
+  for (const auto& ends : ends_) {
+    if (!ends.empty()) first = std::min(first, ends.back());
+  }
+  return first;
 }
 
 StepSeconds StepBook::steady_state() const {

@@ -1,6 +1,7 @@
 #include "strategies/serve.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "strategies/arithmetic/downpour.hpp"
 
@@ -16,11 +17,13 @@ Message weights(const Server& options, int version) {
   return message;
 }
 
-void record(Worker& worker, const Server& options, const ServerLedger::Outcome& outcome, int lead) {
+/// @param first  of this client at this server
+void record(Worker& worker, const Server& options, const ServerLedger::Outcome& outcome, bool first,
+            int lead) {
   if (outcome.dropped) worker.record("dropped", 1);
-  if (outcome.accepted && options.top) worker.record("applied", 1);
   if (!outcome.accepted || !options.leaf) return;
   worker.record("staleness", outcome.staleness);
+  worker.record("first", first ? 1 : 0);
   if (options.rules.mode == ServerRules::Mode::bounded_staleness) worker.record("lead", lead);
 }
 
@@ -70,12 +73,14 @@ Part sync_with_parent(Worker& worker, const Server& options, ClientState& parent
 Program serve(Worker& worker, const Server& options) {
   ServerLedger ledger(options.rules);
   ClientState parent;
+  std::set<int> known;  // clients whose first update came
   int applied = 0;
   for (;;) {
     Message request;
     co_await take(worker, options.serial, options.top, request);
     const ServerLedger::Outcome& outcome = ledger.arrived(request);
-    record(worker, options, outcome, ledger.lead());
+    const bool first = outcome.accepted && known.insert(request.from).second;
+    record(worker, options, outcome, first, ledger.lead());
     if (outcome.accepted && options.restore.run) co_await worker.local(options.restore);
     if (outcome.accepted && options.add.duration.value > 0) {
       co_await worker.local(options.add);
@@ -91,6 +96,7 @@ Program serve(Worker& worker, const Server& options) {
     if (outcome.applied && options.answer_first) co_await worker.local(options.apply);
     if (outcome.applied && options.validate_every > 0 && applied % options.validate_every == 0)
       co_await worker.pause(options.validation);
+    if (outcome.accepted && options.top) worker.record("applied", 1);
     worker.mark(options.top ? "server_busy" : "sub_master_busy");
   }
 }

@@ -23,9 +23,17 @@ void add_utilization(const Records& records, const std::string& who, Figures& fi
   if (busy + idle > 0) figures.emplace_back(who + "_utilization", busy / (busy + idle));
 }
 
-void add_staleness(std::vector<double> staleness, std::size_t first, Figures& figures) {
-  if (staleness.size() > first)
-    staleness.erase(staleness.begin(), staleness.begin() + static_cast<std::ptrdiff_t>(first));
+/// Of updates that are not the first of their worker; of all, where there are no others.
+std::vector<double> later_updates(const Records& records) {
+  const auto &all = list(records, "staleness"), &first = list(records, "first");
+  std::vector<double> later;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (first[i] == 0) later.push_back(all[i]);
+  }
+  return later.empty() ? all : later;
+}
+
+void add_staleness(std::vector<double> staleness, Figures& figures) {
   if (staleness.empty()) return;
   const auto count = static_cast<double>(staleness.size());
   const auto p95 = staleness.begin() + static_cast<std::ptrdiff_t>(std::ceil(0.95 * count)) - 1;
@@ -47,7 +55,7 @@ void add_knee(double own_seconds, double updates, const Records& records, Figure
 Figures server_figures(const ServerCounts& counts, const Records& records, double seconds) {
   Figures figures;
   const auto& staleness = list(records, "staleness");
-  add_staleness(staleness, static_cast<std::size_t>(counts.first_updates), figures);
+  add_staleness(later_updates(records), figures);
   add_utilization(records, "server", figures);
   add_utilization(records, "sub_master", figures);
   figures.emplace_back("updates_per_second", counts.updates_a_step / seconds);

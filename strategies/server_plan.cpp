@@ -181,7 +181,6 @@ void add_numbers(const Setting& setting, const ServerOptions& options, const Ser
   plan.why_not = why_not(plan.memory, setting.device);
   ServerCounts counts;
   counts.mode = strategy.rules.mode;
-  counts.first_updates = tree.workers * tree.shards;
   counts.updates_a_step =
       counts.mode == ServerRules::Mode::synchronous ? 1 : strategy.updates_a_step * tree.workers;
   if (options.serial) {
