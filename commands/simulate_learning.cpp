@@ -12,8 +12,7 @@ namespace {
 class LearningMemory : public WorkerMemory {
  public:
   LearningMemory(const Experiment& experiment, Learner::Options options)
-      : learner_(experiment, std::move(options)),
-        device_(kernel_device(learner_.network(), learner_.learning())) {
+      : learner_(experiment, std::move(options)), device_(learner_.device()) {
     device_->begin();
   }
 

@@ -210,6 +210,7 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   Plan plan = std::move(groups.plan);
   plan.sharing = sharing_of(options, cuts, groups.micro_batch, has_dropout(setting.model));
   plan.workloads.push_back(std::move(workload));
+  plan.summed_gradients = ranks / options.tensor;  // those of micro-batches make up their mean
   set_verdict(setting, groups, times, fullest, plan);
   plan.figures = [work, stages = options.stages](const Records&, double seconds) {
     return Figures{{"stages", stages}, {"idle_share", 1 - work / seconds}};

@@ -103,7 +103,9 @@ Plan read_spatial(const YamlValue& value, const Setting& setting) {
   add_dealing(model, cut, groups);
   add_statistics(model, read_statistics(map), groups);
   groups.sharing = spatial_sharing(value, model, setting.workers(), groups.micro_batch);
-  return finish(setting, std::move(groups), model);
+  Plan plan = finish(setting, std::move(groups), model);
+  plan.summed_gradients = setting.workers() / ways;  // those of parts make up one
+  return plan;
 }
 
 }  // namespace stepcast

@@ -33,7 +33,7 @@ Parameters read_parameters(Network& network) {
   const auto& layers = network.model().layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     for (std::size_t k = 0; k < layers[i].parameters.size(); ++k)
-      parameters.push_back(network.kernel(i).read_parameter(k));
+      parameters.push_back(network.contains(i) ? network.kernel(i).read_parameter(k) : std::vector<float>());
   }
   return parameters;
 }
@@ -42,8 +42,9 @@ void write_parameters(Network& network, const Parameters& parameters) {
   auto next = parameters.begin();
   const auto& layers = network.model().layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    for (std::size_t k = 0; k < layers[i].parameters.size(); ++k)
-      network.kernel(i).write_parameter(k, *next++);
+    for (std::size_t k = 0; k < layers[i].parameters.size(); ++k, ++next) {
+      if (network.contains(i)) network.kernel(i).write_parameter(k, *next);
+    }
   }
 }
 

@@ -8,10 +8,12 @@
 
 namespace stepcast {
 
-/// Parameters of a network, array after array in the model's order, running statistics included.
+/// Parameters of a network, array after array in the model's order, running statistics included. Arrays of
+/// layers that a part has not are empty.
 using Parameters = std::vector<std::vector<float>>;
 
 Parameters read_parameters(Network& network);
+/// Of the whole model's, those that the network has.
 void write_parameters(Network& network, const Parameters& parameters);
 
 /// A line of text, "stepcast parameters MODEL NUMBERS", then little-endian float32.

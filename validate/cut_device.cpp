@@ -19,12 +19,14 @@ bool deals_samples(const NetworkSharing& sharing, const Model& model) {
 
 class CutDevice : public RankDevice {
  public:
-  CutDevice(const CutNetwork& cut, const Model& model, const NetworkSharing& sharing, int place)
+  CutDevice(const CutNetwork& cut, const Model& model, const NetworkSharing& sharing, int place,
+            DeviceLearning learning)
       : RankDevice(*cut.network),
         network_(*cut.network),
         model_(model),
         cut_(sharing.cut),
         place_(place),
+        learning_(std::move(learning)),
         map_(network_) {
     if (deals_samples(sharing, model)) dealing_ = std::make_unique<Dealing>(network_, model, sharing, place);
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -33,7 +35,17 @@ class CutDevice : public RankDevice {
     }
   }
 
-  void begin() override { network_.reset(); }
+  void begin() override {
+    network_.reset();
+    if (learning_.start) learning_.start(network_);
+    begin_step(0);
+  }
+
+  void begin_step(int step) override {
+    if (!learning_.next_step) return;  // always the same data, and the optimizer's own rate
+    learning_.next_step();
+    network_.set_rate(learning_.rate.at(step + 1, learning_.summed), 1.0 / learning_.summed);
+  }
 
   void compute(Work pass, LayerRange pieces) override {
     const Instant begin = now();
@@ -108,6 +120,7 @@ class CutDevice : public RankDevice {
   const Model& model_;
   SampleCut cut_;
   int place_;
+  DeviceLearning learning_;
   ArrayMap map_;
   Work pass_ = Work::forward;  ///< that was computed last
   std::vector<float> wire_;
@@ -140,8 +153,8 @@ CutNetwork cut_network(Backend& backend, const Model& model, const NetworkSharin
 }
 
 std::unique_ptr<RankDevice> cut_device(const CutNetwork& cut, const Model& model,
-                                       const NetworkSharing& sharing, int place) {
-  return std::make_unique<CutDevice>(cut, model, sharing, place);
+                                       const NetworkSharing& sharing, int place, DeviceLearning learning) {
+  return std::make_unique<CutDevice>(cut, model, sharing, place, std::move(learning));
 }
 
 }  // namespace stepcast

@@ -24,6 +24,7 @@ CutNetwork cut_network(Backend& backend, const Model& model, const NetworkSharin
 /// Runs the kernels of a part of every sample, and binds halos, statistics and whole samples to the
 /// collectives that carry them.
 std::unique_ptr<RankDevice> cut_device(const CutNetwork& cut, const Model& model,
-                                       const NetworkSharing& sharing, int place);
+                                       const NetworkSharing& sharing, int place,
+                                       DeviceLearning learning = {});
 
 }  // namespace stepcast

@@ -6,16 +6,6 @@
 #include "models/layer_shapes.hpp"
 
 namespace stepcast {
-namespace {
-
-/// The map that is dealt out: a flattened one in the order that it had.
-Shape map_behind(const Model& model, int source, std::size_t dimensions) {
-  while (model.layers[static_cast<std::size_t>(source)].output.size() != dimensions + 1)
-    source = model.layers[static_cast<std::size_t>(source)].inputs.front();
-  return model.layers[static_cast<std::size_t>(source)].output;
-}
-
-}  // namespace
 
 Dealing::Dealing(Network& network, const Model& model, const NetworkSharing& sharing, int place)
     : network_(network),
@@ -24,50 +14,28 @@ Dealing::Dealing(Network& network, const Model& model, const NetworkSharing& sha
       ways_(device_count(cut_.parts)),
       source_(model.layers[cut_.whole_from].inputs.front()),
       samples_(sharing.micro_batch / ways_),
-      map_(map_behind(model, source_, cut_.parts.size())),
+      map_(map_behind(model, source_, cut_)),
       whole_(static_cast<std::size_t>(samples_ * elements(map_))),
       part_(whole_ / static_cast<std::size_t>(ways_)),
       parts_(part_ * static_cast<std::size_t>(ways_)),
-      samples_values_(whole_) {}
-
-/// Calls visit(offset in the part, offset in the whole, length) for rows that are contiguous in both.
-template <class Visit>
-void Dealing::for_each_run(int device, const Visit& visit) const {
-  const std::vector<int> place = grid_place(cut_.parts, device);
-  std::vector<Rows> box{{0, samples_}, {0, map_.front()}};
-  Shape extent{samples_, map_.front()};
-  for (std::size_t i = 0; i < cut_.parts.size(); ++i) {
-    box.push_back(part_of(map_[i + 1], cut_.parts[i], place[i]));
-    extent.push_back(map_[i + 1]);
-  }
-  std::vector<std::int64_t> at;
-  for (const Rows& rows : box) at.push_back(rows.first);
-  const std::size_t last = box.size() - 1;
-  std::int64_t in_part = 0;
-  while (true) {
-    std::int64_t in_whole = 0;
-    for (std::size_t i = 0; i <= last; ++i) in_whole = in_whole * extent[i] + at[i];
-    visit(in_part, in_whole, box[last].size());
-    in_part += box[last].size();
-    std::size_t i = last;
-    while (i > 0 && ++at[i - 1] == box[i - 1].last) {
-      at[i - 1] = box[i - 1].first;
-      --i;
-    }
-    if (i == 0) return;
-  }
+      samples_values_(whole_) {
+  for (int device = 0; device < ways_; ++device) runs_.push_back(runs_of_part(map_, cut_, device));
 }
 
 void Dealing::scatter(int device, const float* part, float* whole) const {
-  for_each_run(device, [&](std::int64_t in_part, std::int64_t in_whole, std::int64_t length) {
-    std::copy_n(part + in_part, length, whole + in_whole);
-  });
+  const std::int64_t own = elements(map_) / ways_, all = elements(map_);
+  for (std::int64_t i = 0; i < samples_; ++i) {
+    for (const SampleRun& run : runs_[static_cast<std::size_t>(device)])
+      std::copy_n(part + i * own + run.in_part, run.length, whole + i * all + run.in_whole);
+  }
 }
 
 void Dealing::gather(int device, const float* whole, float* part) const {
-  for_each_run(device, [&](std::int64_t in_part, std::int64_t in_whole, std::int64_t length) {
-    std::copy_n(whole + in_whole, length, part + in_part);
-  });
+  const std::int64_t own = elements(map_) / ways_, all = elements(map_);
+  for (std::int64_t i = 0; i < samples_; ++i) {
+    for (const SampleRun& run : runs_[static_cast<std::size_t>(device)])
+      std::copy_n(whole + i * all + run.in_whole, run.length, part + i * own + run.in_part);
+  }
 }
 
 float* Dealing::piece(std::span<float> memory, int from, int to) const {

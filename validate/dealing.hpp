@@ -5,6 +5,7 @@
 
 #include "kernels/network.hpp"
 #include "validate/rank_device.hpp"
+#include "validate/sample_part.hpp"
 
 namespace stepcast {
 
@@ -20,8 +21,6 @@ class Dealing {
   /// Part `device` of some samples: to and from whole samples in row-major order.
   void scatter(int device, const float* part, float* whole) const;
   void gather(int device, const float* whole, float* part) const;
-  template <class Visit>
-  void for_each_run(int device, const Visit& visit) const;
 
   float* piece(std::span<float> memory, int from, int to) const;
   void pack_parts(std::span<float> memory);
@@ -32,9 +31,10 @@ class Dealing {
   Network& network_;
   SampleCut cut_;
   int place_, ways_, source_ = -1;
-  std::int64_t samples_ = 0;          ///< of each rank
-  Shape map_;                         ///< of one sample, before any flattening
-  std::size_t whole_ = 0, part_ = 0;  ///< elements of each rank's samples, and of a part of them
+  std::int64_t samples_ = 0;                  ///< of each rank
+  Shape map_;                                 ///< of one sample, before any flattening
+  std::size_t whole_ = 0, part_ = 0;          ///< elements of each rank's samples, and of a part of them
+  std::vector<std::vector<SampleRun>> runs_;  ///< of each rank's part
   std::vector<float> parts_, samples_values_;
 };
 

@@ -3,33 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "validate/real_collectives.hpp"
-#include "validate/whole_parameters.hpp"
-
 namespace stepcast {
-namespace {
-
-bool is_shared(const Experiment& experiment) {
-  return experiment.plan.sharing.form == NetworkSharing::Form::blocks;
-}
-
-/// Ranks that work on the same samples.
-int group_size(const Experiment& experiment) {
-  return is_shared(experiment) ? experiment.plan.sharing.ways : 1;
-}
-
-SharedNetwork own_network(Backend& backend, const Experiment& experiment, int rank, std::int64_t batch) {
-  const int ways = group_size(experiment);
-  NetworkOptions options;
-  options.batch = batch;
-  options.data_seed = static_cast<std::uint64_t>(1 + rank / ways);
-  options.optimizer = experiment.learning->optimizer;
-  if (is_shared(experiment))
-    return shared_network(backend, experiment.model, experiment.plan.sharing, rank % ways, options);
-  return {nullptr, std::make_unique<Network>(backend, experiment.model, options)};
-}
-
-}  // namespace
 
 std::int64_t mini_batches_a_step(const Plan& plan) {
   const double all = static_cast<double>(plan.batch_per_worker) * plan.workers;
@@ -51,29 +25,16 @@ Learner::Learner(const Experiment& experiment, Options options)
       options_(std::move(options)),
       task_(learning_task(experiment.model)),
       backend_(make_onednn_backend()),
-      own_(own_network(*backend_, experiment, options_.rank, options_.batch)),
-      batches_(*options_.data->train, task_.form,
-               {.worker = group(),
-                .workers = experiment.plan.workers / group_size(experiment),
-                .batch = options_.batch}) {
-  if (experiment.learning->start) {
-    start_ = load_checkpoint(*experiment.learning->start, experiment.model);
-    if (own_.part)
-      start_ = parameters_of_part(start_, experiment.model, experiment.plan.sharing,
-                                  options_.rank % group_size(experiment));
-  }
-  if (options_.rank < experiment.plan.workers)
+      part_(learning_part({*backend_, experiment, task_, options_.rank, options_.batch})),
+      batches_(*options_.data->train, task_.form, part_->split()) {
+  if (experiment.learning->start) start_ = load_checkpoint(*experiment.learning->start, experiment.model);
+  if (options_.rank < experiment.plan.workers && part_->reads_data())
     batches_.prepare(experiment.learning->mini_batches * experiment.plan.batch_per_worker / options_.batch,
                      options_.beat);
 }
 
-/// Number of the worker, or of those that share one's work; ranks beyond them learn nothing.
-int Learner::group() const {
-  return std::min(options_.rank, experiment_.plan.workers - 1) / group_size(experiment_);
-}
-
 std::unique_ptr<RankDevice> Learner::device() {
-  return own_.part ? tensor_device(own_, learning()) : kernel_device(network(), learning());
+  return part_->device(learning(), batches_);
 }
 
 DeviceLearning Learner::learning() {
@@ -82,22 +43,19 @@ DeviceLearning Learner::learning() {
   learning.place = options_.rank;
   learning.rate = experiment_.learning->rate;
   learning.summed = experiment_.plan.summed_gradients;
-  learning.owned = scattered_parts(experiment_.plan, options_.rank, ArrayMap(network()));
-  learning.next_batch = [this] {
-    const Batches::Batch& batch = batches_.next();
-    network().input().write(batch.inputs);
-    network().kernel(task_.loss_layer).targets()->write(batch.targets);
-  };
-  learning.start = [this](Network& network) {
-    if (!start_.empty()) write_parameters(network, start_);
+  learning.start = [this](Network&) {
+    if (!start_.empty()) part_->write(start_);
     take_snapshot(0);
   };
   return learning;
 }
 
 void Learner::take_snapshot(double seconds) {
-  const ParameterView& all = network().all_parameters();
-  snapshots_.push_back({done_, seconds, {all.value, all.value + all.elements}});
+  Snapshot& now = snapshots_.emplace_back(Snapshot{done_, seconds, {}});
+  for (const Network* network : part_->networks()) {
+    const ParameterView& all = network->all_parameters();
+    now.values.insert(now.values.end(), all.value, all.value + all.elements);
+  }
 }
 
 void Learner::step_ended(double seconds) {
@@ -108,7 +66,7 @@ void Learner::step_ended(double seconds) {
 }
 
 bool Learner::has_rows() const {
-  return options_.rank < group_size(experiment_);
+  return part_->tells();
 }
 
 std::vector<Row> Learner::rows() {
@@ -119,10 +77,13 @@ std::vector<Row> Learner::rows() {
                                          std::min(experiment_.learning->data.test_samples, test.samples()));
   std::vector<Row> rows;
   for (const Snapshot& snapshot : snapshots_) {
-    std::copy(snapshot.values.begin(), snapshot.values.end(), network().all_parameters().value);
-    last_ = read_parameters(network());
-    if (own_.part)
-      last_ = whole_parameters(*options_.transport, experiment_.model, experiment_.plan.sharing, last_);
+    auto from = snapshot.values.begin();
+    for (Network* network : part_->networks()) {
+      const ParameterView& all = network->all_parameters();
+      std::copy_n(from, all.elements, all.value);
+      from += static_cast<std::ptrdiff_t>(all.elements);
+    }
+    last_ = part_->whole(options_.transport);
     if (held_out) rows.push_back(row_of(snapshot, held_out->score(last_, options_.beat)));
   }
   return rows;

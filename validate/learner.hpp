@@ -4,15 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "data/batches.hpp"
 #include "report/results.hpp"
-#include "scenarios/experiment.hpp"
-#include "validate/checkpoint.hpp"
 #include "validate/held_out.hpp"
-#include "validate/rank_device.hpp"
-#include "validate/sample_form.hpp"
-#include "validate/tensor_device.hpp"
-#include "validate/transport.hpp"
+#include "validate/learning_part.hpp"
 
 namespace stepcast {
 
@@ -21,8 +15,8 @@ std::int64_t mini_batches_a_step(const Plan& plan);
 /// Steps of its program that an experiment's learning takes.
 std::int64_t learning_steps(const Experiment& experiment);
 
-/// The network of one rank of an experiment with `learning`, or its part of one whose layers ranks share, its
-/// data, and what its parameters were now and then.
+/// What one rank of an experiment with `learning` has of the network, its data, and what its parameters were
+/// now and then.
 class Learner {
  public:
   struct Options {
@@ -31,14 +25,12 @@ class Learner {
     std::shared_ptr<const TrainAndTest> data;
     std::function<void()> beat;      ///< called while it reads and scores
     bool compresses = false;         ///< what the program compresses is compressed for real
-    Transport* transport = nullptr;  ///< to those that have the rest of a network whose layers are shared
+    Transport* transport = nullptr;  ///< to those that have the rest of a shared network
   };
 
   /// The experiment outlives it.
   Learner(const Experiment& experiment, Options options);
 
-  DeviceLearning learning();
-  Network& network() { return *own_.network; }
   /// What computes; it outlives nothing of this.
   std::unique_ptr<RankDevice> device();
 
@@ -55,10 +47,10 @@ class Learner {
   struct Snapshot {
     std::int64_t mini_batches = 0;  ///< of this worker
     double seconds = 0;
-    std::vector<float> values;  ///< of all parameters, as they lie in memory
+    std::vector<float> values;  ///< of all own parameters, as they lie in memory
   };
 
-  int group() const;
+  DeviceLearning learning();
   void take_snapshot(double seconds);
   Row row_of(const Snapshot& snapshot, const Score& score) const;
 
@@ -66,7 +58,7 @@ class Learner {
   Options options_;
   LearningTask task_;
   std::unique_ptr<Backend> backend_;
-  SharedNetwork own_;  ///< without a part: the whole network
+  std::unique_ptr<LearningPart> part_;
   Batches batches_;
   std::int64_t done_ = 0;  ///< mini-batches
   Parameters start_, last_;

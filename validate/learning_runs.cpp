@@ -53,9 +53,6 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
 std::string why_not_learned(const Experiment& experiment) {
   const std::string& key = experiment.plan.no_arithmetic;
   if (!key.empty()) return "strategy." + key + " is not calculated for real, only timed";
-  const NetworkSharing::Form form = experiment.plan.sharing.form;
-  if (form == NetworkSharing::Form::stages || form == NetworkSharing::Form::positions)
-    return "learning: networks in stages and cut samples are run on synthetic data alone";
   make_data(experiment.learning->data, learning_task(experiment.model).form);
   if (experiment.learning->start) load_checkpoint(*experiment.learning->start, experiment.model);
   return {};

@@ -120,6 +120,7 @@ struct DeviceLearning {
   int place = 0;             ///< of this worker among those that sum gradients
   bool compresses = false;   ///< gradients travel compressed
   std::function<void()> next_batch;     ///< called before each mini-batch; empty: always the same data
+  std::function<void()> next_step;      ///< the same of stages and parts of samples, before each step
   std::function<void(Network&)> start;  ///< parameters to begin with; empty: as the network was made
 };
 

@@ -21,8 +21,10 @@ LayerRange layers_of_chunk(const NetworkSharing& sharing, std::size_t chunk, std
 class StageDevice : public RankDevice {
  public:
   StageDevice(const StageNetworks& networks, const NetworkSharing& sharing, int stage,
-              std::vector<std::vector<Slice>> owned)
-      : RankDevice(networks.chunks.front().first()), scatters_each_(sharing.sums_every_micro_batch) {
+              std::vector<std::vector<Slice>> owned, DeviceLearning learning)
+      : RankDevice(networks.chunks.front().first()),
+        scatters_each_(sharing.sums_every_micro_batch),
+        learning_(std::move(learning)) {
     if (mirror_ && scatters_each_)
       throw InputError("gradients dealt out after every micro-batch (zero: 2) train on CPUs alone");
     owned.resize(networks.chunks.size());
@@ -32,11 +34,20 @@ class StageDevice : public RankDevice {
       chunks_.emplace_back(networks.chunks[i], layers_of_chunk(sharing, i, networks.chunks.size(), stage),
                            sharing.micro_batch, std::move(owned[i]), mirror);
     }
-    if (!sharing.recomputed.empty()) turns_ = sharing.recomputed.at(static_cast<std::size_t>(stage));
+    if (!sharing.recomputed.empty()) turns_ = sharing.recomputed[static_cast<std::size_t>(stage)];
   }
 
   void begin() override {
     for (StageChunk& chunk : chunks_) chunk.begin();
+    if (learning_.start) learning_.start(chunks_.front().network());
+    begin_step(0);
+  }
+
+  void begin_step(int step) override {
+    if (!learning_.next_step) return;  // always the same data, and the optimizer's own rate
+    learning_.next_step();
+    const double rate = learning_.rate.at(step + 1, learning_.summed);
+    for (const StageChunk& chunk : chunks_) chunk.network().set_rate(rate, 1.0 / learning_.summed);
   }
 
   void compute(Work pass, LayerRange pieces) override {
@@ -63,10 +74,8 @@ class StageDevice : public RankDevice {
   }
 
   std::span<float> incoming(const Message& message) override {
-    const Array array = message.buffer.array;
-    if (array == Array::activations) return chunk_for(message).incoming_values();
-    if (array == Array::errors) return chunk_for(message).incoming_errors();
-    return RankDevice::incoming(message);
+    if (!crosses(message)) return RankDevice::incoming(message);
+    return is_values(message) ? chunk_for(message).incoming_values() : chunk_for(message).incoming_errors();
   }
 
   void arrived(const Message& message) override {
@@ -142,6 +151,7 @@ class StageDevice : public RankDevice {
   }
 
   bool scatters_each_;
+  DeviceLearning learning_;
   std::vector<Turn> turns_;          ///< where forward passes are computed again
   std::deque<Mirror> more_mirrors_;  ///< of all chunks but the first
   std::deque<StageChunk> chunks_;
@@ -182,8 +192,9 @@ std::vector<std::vector<Slice>> owned_parts(const Plan& plan, int rank, const St
 }
 
 std::unique_ptr<RankDevice> stage_device(const StageNetworks& networks, const NetworkSharing& sharing,
-                                         int stage, std::vector<std::vector<Slice>> owned) {
-  return std::make_unique<StageDevice>(networks, sharing, stage, std::move(owned));
+                                         int stage, std::vector<std::vector<Slice>> owned,
+                                         DeviceLearning learning) {
+  return std::make_unique<StageDevice>(networks, sharing, stage, std::move(owned), std::move(learning));
 }
 
 }  // namespace stepcast

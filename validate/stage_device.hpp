@@ -32,7 +32,8 @@ StageNetworks stage_networks(Backend& backend, const Model& model, const Network
 /// @param stages  of the model; this is number `stage`
 /// @param owned   of each chunk: stored parameters that it updates; empty: all
 std::unique_ptr<RankDevice> stage_device(const StageNetworks& networks, const NetworkSharing& sharing,
-                                         int stage, std::vector<std::vector<Slice>> owned = {});
+                                         int stage, std::vector<std::vector<Slice>> owned = {},
+                                         DeviceLearning learning = {});
 
 /// Of each chunk, the stored parameters that `rank` has the sums of after the plan's reduce-scatters.
 std::vector<std::vector<Slice>> owned_parts(const Plan& plan, int rank, const StageNetworks& networks,

@@ -1,5 +1,6 @@
 #include "validate/whole_parameters.hpp"
 
+#include <algorithm>
 #include <functional>
 
 #include "validate/tensor_device.hpp"
@@ -14,6 +15,14 @@ void for_each_array(const Model& model,
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k) visit(i, k, number++);
   }
+}
+
+/// Of the stage that has a layer.
+int first_rank_with(const Plan& plan, int layer) {
+  const auto& runs = plan.sharing.stages;
+  const auto run = std::ranges::find_if(runs, [layer](const LayerRange& one) { return layer < one.last; });
+  const auto stage = static_cast<std::size_t>(run - runs.begin()) % plan.roles.size();
+  return plan.roles[stage].first_rank;
 }
 
 }  // namespace
@@ -36,6 +45,19 @@ Parameters whole_parameters(Transport& transport, const Model& model, const Netw
     });
   }
   return whole;
+}
+
+Parameters parameters_of_stages(Transport& transport, const Model& model, const Plan& plan, Parameters own) {
+  for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
+    const int owner = first_rank_with(plan, static_cast<int>(layer));
+    std::vector<float>& values = own[number];
+    if (owner == 0 || (transport.rank() != owner && transport.rank() != 0)) return;
+    values.resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
+    const auto count = static_cast<std::int64_t>(values.size());
+    transport.rank() == 0 ? receive(transport, owner, values.data(), count)
+                          : send(transport, 0, values.data(), count);
+  });
+  return own;
 }
 
 Parameters parameters_of_part(const Parameters& whole, const Model& model, const NetworkSharing& sharing,
