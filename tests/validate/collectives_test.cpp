@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "ranks.hpp"
 #include "strategies/collectives/choice.hpp"
 #include "validate/play.hpp"
+#include "validate/real_collectives.hpp"
 
 namespace stepcast {
 namespace {
@@ -25,15 +27,21 @@ Values sum_of(int ranks, std::int64_t elements) {
   return sum;
 }
 
-/// What each rank holds after the schedule was played over the transport.
+/// Plays the schedule over the transport, each rank on its buffer.
+void play_on(const std::string& kind, const Schedule& schedule, std::vector<Values>& buffers) {
+  run_ranks(kind, schedule.ranks, [&](Transport& transport) {
+    Values& buffer = buffers[static_cast<std::size_t>(transport.rank())];
+    const auto elements = static_cast<std::int64_t>(buffer.size());
+    play(transport, rounds_of(schedule, transport.rank(), elements), buffer.data());
+    barrier(transport);
+  });
+}
+
+/// What each rank holds after that, where it began with whole numbers.
 std::vector<Values> played(const std::string& kind, const Schedule& schedule, std::int64_t elements) {
   std::vector<Values> buffers;
   for (int rank = 0; rank < schedule.ranks; ++rank) buffers.push_back(whole_numbers(rank, elements));
-  run_ranks(kind, schedule.ranks, [&](Transport& transport) {
-    play(transport, rounds_of(schedule, transport.rank(), elements),
-         buffers[static_cast<std::size_t>(transport.rank())].data());
-    barrier(transport);
-  });
+  play_on(kind, schedule, buffers);
   return buffers;
 }
 
@@ -43,13 +51,10 @@ TEST_CASE("every real all-reduce leaves exactly the sum on every rank", "[valida
   const std::string kind = GENERATE("memory", "sockets");
   const int ranks = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
   const std::int64_t elements = GENERATE(1, 1000, 200'003);  // the last does not fit into a ring of memory
-  std::vector<AllReduceChoice> choices;
-  for (const Algorithm algorithm :
-       {Algorithm::ring, Algorithm::halving_doubling, Algorithm::recursive_doubling, Algorithm::binomial_tree,
-        Algorithm::double_tree}) {
-    choices.push_back({.algorithm = algorithm, .tree_piece = {40'000}});
-  }
-  choices.push_back({.algorithm = Algorithm::ring, .channels = 2});
+  std::vector<AllReduceChoice> choices = candidates({.tree_piece = {40'000}}, {ranks, 1});
+  for (const Algorithm algorithm : {Algorithm::binomial_tree, Algorithm::mpi})
+    choices.push_back({.algorithm = algorithm});
+  for (const int channels : {2, 3}) choices.push_back({.algorithm = Algorithm::ring, .channels = channels});
   for (const AllReduceChoice& choice : choices) {
     CAPTURE(kind, ranks, elements, algorithm_names()[static_cast<std::size_t>(choice.algorithm)]);
     const auto schedule = all_reduce_schedule(choice, {ranks, 1}, {4.0 * static_cast<double>(elements)});
@@ -59,37 +64,79 @@ TEST_CASE("every real all-reduce leaves exactly the sum on every rank", "[valida
 
 TEST_CASE("a real hierarchical all-reduce leaves exactly the sum on every rank", "[validate][collectives]") {
   const std::string kind = GENERATE("memory", "sockets");
-  const int ranks = GENERATE(4, 6, 8);
+  const int ranks = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
   const LocalPart local = GENERATE(LocalPart::reduce_scatter, LocalPart::leader);
   const NetworkPart network =
       GENERATE(NetworkPart::ring, NetworkPart::halving_doubling, NetworkPart::binomial_tree);
-  CAPTURE(kind, ranks);
-  const Schedule schedule = hierarchical_all_reduce({ranks, 2}, local, network);
-  for (const Values& buffer : played(kind, schedule, 100'001)) CHECK(buffer == sum_of(ranks, 100'001));
+  for (int each = 1; each <= ranks; ++each) {
+    if (ranks % each != 0) continue;
+    CAPTURE(kind, ranks, each);
+    const Schedule schedule = hierarchical_all_reduce({ranks, each}, local, network);
+    for (const Values& buffer : played(kind, schedule, 30'001)) CHECK(buffer == sum_of(ranks, 30'001));
+  }
+}
+
+TEST_CASE("all that Open MPI decides on leaves exactly the sum on every rank", "[validate][collectives]") {
+  const int ranks = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
+  const std::int64_t elements = GENERATE(1, 3, 100, 1500, 3000, 10'000, 100'000);
+  const auto schedule =
+      all_reduce_schedule({.algorithm = Algorithm::mpi}, {ranks, 1}, {4.0 * static_cast<double>(elements)});
+  CAPTURE(ranks, elements);
+  for (const Values& buffer : played("memory", *schedule, elements)) CHECK(buffer == sum_of(ranks, elements));
+}
+
+TEST_CASE("a real reduce-scatter leaves exactly the sum of its parts, which an all-gather spreads",
+          "[validate][collectives]") {
+  const std::string kind = GENERATE("memory", "sockets");
+  const int ranks = GENERATE(2, 3, 4, 5, 6, 7, 8);
+  const int channels = GENERATE(1, 2);
+  constexpr std::int64_t kElements = 70'001;
+  CAPTURE(kind, ranks, channels);
+  const Schedule scatter = ring_reduce_scatter({ranks, 1}, channels),
+                 gather = ring_all_gather({ranks, 1}, channels);
+  const Values sum = sum_of(ranks, kElements);
+  std::vector<Values> buffers = played(kind, scatter, kElements);
+  std::vector<int> owners(sum.size(), 0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    Values& buffer = buffers[static_cast<std::size_t>(rank)];
+    Values own(sum.size(), -1);  // what others have counts for nothing
+    for (const Slice& slice : parts_after_scatter(scatter, rank, kElements)) {
+      for (auto i = static_cast<std::size_t>(slice.begin); i < static_cast<std::size_t>(slice.end); ++i) {
+        own[i] = buffer[i];
+        ++owners[i];
+      }
+    }
+    buffer = own;
+  }
+  CHECK(owners == std::vector<int>(sum.size(), 1));
+  play_on(kind, gather, buffers);
+  for (const Values& buffer : buffers) CHECK(buffer == sum);
 }
 
 TEST_CASE("a real broadcast gives every rank the root's buffer and a reduce gives the root the sum",
           "[validate][collectives]") {
   const std::string kind = GENERATE("memory", "sockets");
-  const int ranks = GENERATE(1, 2, 3, 5, 8);
-  for (const Values& buffer : played(kind, binomial_broadcast({ranks, 1}), 70'000)) {
-    CHECK(buffer == whole_numbers(0, 70'000));
+  const int ranks = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
+  CAPTURE(kind, ranks);
+  for (const Schedule& schedule : {binomial_broadcast({ranks, 1}), flat_broadcast({ranks, 1})}) {
+    for (const Values& buffer : played(kind, schedule, 70'000)) CHECK(buffer == whole_numbers(0, 70'000));
   }
-  CHECK(played(kind, binomial_reduce({ranks, 1}), 70'000)[0] == sum_of(ranks, 70'000));
+  for (const Schedule& schedule : {binomial_reduce({ranks, 1}), flat_reduce({ranks, 1})})
+    CHECK(played(kind, schedule, 70'000)[0] == sum_of(ranks, 70'000));
 }
 
 TEST_CASE("a real all-to-all transposes the exchange matrix", "[validate][collectives]") {
   const std::string kind = GENERATE("memory", "sockets");
-  constexpr int kRanks = 4;
+  const int ranks = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
   constexpr std::size_t kPart = 5000;
-  const auto buffers = played(kind, all_to_all({kRanks, 1}), kRanks * kRanks * kPart);
-  for (std::size_t target = 0; target < kRanks; ++target) {
-    for (std::size_t source = 0; source < kRanks; ++source) {
-      if (source == target) continue;
-      const std::size_t begin = (source * kRanks + target) * kPart;
-      const Values sent = whole_numbers(static_cast<int>(source), kRanks * kRanks * kPart);
-      CHECK(buffers[target][begin] == sent[begin]);
-      CHECK(buffers[target][begin + kPart - 1] == sent[begin + kPart - 1]);
+  const auto count = static_cast<std::size_t>(ranks), all = count * count * kPart;
+  CAPTURE(kind, ranks);
+  const auto buffers = played(kind, all_to_all({ranks, 1}), static_cast<std::int64_t>(all));
+  for (std::size_t source = 0; source < count; ++source) {
+    const Values sent = whole_numbers(static_cast<int>(source), static_cast<std::int64_t>(all));
+    for (std::size_t target = 0; target < count; ++target) {
+      const auto begin = static_cast<std::ptrdiff_t>((source * count + target) * kPart);
+      CHECK(std::equal(sent.begin() + begin, sent.begin() + begin + kPart, buffers[target].begin() + begin));
     }
   }
 }
