@@ -68,6 +68,9 @@ class LayerKernel {
   /// Layers of a cut sample whose windows read rows of neighbours: what they exchange before a pass. Null for
   /// others.
   virtual const HaloMaps* halo(Pass) const { return nullptr; }
+  /// Before that exchange: works out what is sent, where several layers' error signals make it up. A pass
+  /// that was not prepared does it itself.
+  virtual void prepare_halo(Pass) {}
   /// What ranks sum within a pass: two numbers a channel of a batch norm over several of them, outputs and
   /// error signals of layers that they share. Once `couple` was called, `run` ends before the sum and
   /// `finish` does what comes after it; until then `run` takes its own for all. Empty for other layers and

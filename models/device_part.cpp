@@ -21,7 +21,8 @@ void set_repeated(std::int64_t factor, CutRows& rows) {
   rows.reading = {rows.in.first * factor, rows.in.last * factor};
 }
 
-void set_windows(const Slide& slide, std::int64_t inputs, std::int64_t outputs, CutRows& rows) {
+/// @param largest  of a max pool, whose backward pass needs the windows that it works out (models/halo.cpp)
+void set_windows(const Slide& slide, bool largest, std::int64_t inputs, std::int64_t outputs, CutRows& rows) {
   const auto first_read = [&](const Rows& out) { return out.first * slide.stride - slide.pad_before; };
   const auto last_read = [&](const Rows& out) {
     return (out.last - 1) * slide.stride - slide.pad_before + slide.kernel;
@@ -29,10 +30,12 @@ void set_windows(const Slide& slide, std::int64_t inputs, std::int64_t outputs, 
   const auto beyond = [&](const Rows& out, const Rows& in) {
     return Halo{in.first - first_read(out), std::max<std::int64_t>(0, last_read(out) - in.last)};
   };
-  rows.read = rows_read(slide, rows.out, inputs);
   rows.reading = rows_reading(slide, rows.in, outputs);
+  if (largest && rows.reading.size() > 0) rows.reading = hull(rows.reading, rows.out);
+  const Rows windows = largest && rows.reading.size() > 0 ? rows.reading : rows.out;
+  rows.read = rows_read(slide, windows, inputs);
   rows.read_back = rows_read(slide, rows.reading, inputs);
-  rows.pad = beyond(rows.out, rows.read);
+  rows.pad = beyond(windows, rows.read);
   rows.pad_in = beyond(rows.reading, rows.in);
   rows.pad_back = beyond(rows.reading, rows.read_back);
 }
@@ -74,7 +77,7 @@ LayerCut layer_cut(const Layer& layer, const SampleCut& cut, const std::vector<i
       rows.pad = rows.pad_in = rows.pad_back = {layer.window.pad_before[i], layer.window.pad_after[i]};
     } else if (!layer.window.stride.empty()) {
       const Slide slide{layer.window.kernel[i], layer.window.stride[i], layer.window.pad_before[i]};
-      set_windows(slide, layer.input[i + 1], layer.output[i + 1], rows);
+      set_windows(slide, layer.kind == LayerKind::max_pool, layer.input[i + 1], layer.output[i + 1], rows);
     }
     found.push_back(rows);
   }

@@ -9,8 +9,8 @@ namespace stepcast {
 /// One layer of a cut network on one device, along one spatial dimension. Rows are those of the whole map.
 struct CutRows {
   Rows in, out;    ///< its own
-  Rows read;       ///< of the input, read by its own outputs
-  Rows reading;    ///< of the output, that read its own inputs
+  Rows read;       ///< of the input, read by its own outputs; max pools: by `reading`
+  Rows reading;    ///< of the output, that read its own inputs; max pools: its own outputs as well
   Rows read_back;  ///< of the input, read by those
   Halo pad;        ///< rows beyond the map that its own outputs read,
   Halo pad_in;     ///< by which the windows of `reading` reach beyond `in`; `before` is negative where they

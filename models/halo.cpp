@@ -36,6 +36,13 @@ DimensionHalo up_sample_halo(const Layer& layer, std::size_t dimension, int part
           outside({in.first * factor, in.last * factor}, out)};
 }
 
+/// Outputs whose windows a device works out: its own, and of a max pool all that read its inputs, since where
+/// their largest element came from decides where their error signal goes.
+Rows worked_out(LayerKind kind, Rows own, Rows reading) {
+  if (kind != LayerKind::max_pool || reading.size() <= 0) return own;
+  return {std::min(own.first, reading.first), std::max(own.last, reading.last)};
+}
+
 bool slides(LayerKind kind) {
   return kind == LayerKind::convolution || kind == LayerKind::locally_connected ||
          kind == LayerKind::max_pool || kind == LayerKind::average_pool;
@@ -98,7 +105,9 @@ DimensionHalo dimension_halo(const Layer& layer, std::size_t dimension, int part
   const Slide slide = slide_of(layer, dimension);
   const std::int64_t inputs = layer.input[dimension + 1], outputs = layer.output[dimension + 1];
   const Rows in = part_of(inputs, parts, index), out = part_of(outputs, parts, index);
-  return {outside(rows_read(slide, out, inputs), in), outside(rows_reading(slide, in, outputs), out)};
+  const Rows reading = rows_reading(slide, in, outputs);
+  const Rows read = rows_read(slide, worked_out(layer.kind, out, reading), inputs);
+  return {outside(read, in), outside(reading, out)};
 }
 
 std::vector<LayerHalo> device_halos(const Model& model, const SampleCut& cut, int device) {

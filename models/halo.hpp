@@ -25,7 +25,7 @@ Rows rows_reading(const Slide& slide, Rows inputs, std::int64_t outputs);
 
 /// Of one layer along one dimension.
 struct DimensionHalo {
-  Halo forward;   ///< rows of the input
+  Halo forward;   ///< rows of the input; a max pool's backward pass needs those of all windows it works out
   Halo backward;  ///< rows of the error signal of the output, for backward-data
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "models/device_part.hpp"
-#include "models/graph.hpp"
 
 namespace stepcast {
 namespace {
@@ -57,12 +56,9 @@ std::string layer_problem(const Model& model, const SampleCut& cut, std::size_t 
     return fmt::format("layer {} reshapes a cut map into another", layer.name);
   const std::string name = fmt::format("layer {} ({}) ", layer.name, to_string(layer.kind));
   if (!crosses_cut(layer, cut)) return skips_rows(layer, rows) ? name + "skips rows at the cut" : "";
-  if (layer.kind == LayerKind::max_pool)
-    return name + "has windows that cross the cut, and where a maximum came from is not sent";
-  if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::average_pool)
+  if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::average_pool &&
+      layer.kind != LayerKind::max_pool)
     return name + "reads rows of a neighbour";
-  if (backward_data_needed(model)[index] && consumers(model)[index] > 1)
-    return name + "has windows that cross the cut and several readers";
   for (const CutRows& one : rows) {
     if (one.reading.size() <= 0 || (layer.kind == LayerKind::convolution && one.pad_in.before < 0))
       return name + "skips rows at the cut";

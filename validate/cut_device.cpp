@@ -87,10 +87,14 @@ class CutDevice : public RankDevice {
 
   CollectiveWork halo_work(const Collective& collective) {
     const bool errors = collective.buffer.array == Array::errors;
-    const HaloMaps* maps = network_.kernel(static_cast<std::size_t>(collective.layer))
-                               .halo(errors ? Pass::backward_data : Pass::forward);
+    const Pass pass = errors ? Pass::backward_data : Pass::forward;
+    LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
+    const HaloMaps* maps = kernel.halo(pass);
     const std::span<float> memory = wire(collective);
     if (maps == nullptr) throw std::logic_error("a halo of a layer that has none");
+    const Instant begin = now();
+    kernel.prepare_halo(pass);
+    book(begin);
     auto& messages = messages_[&collective];
     if (messages.empty()) messages = halo_messages(model_, cut_, collective, place_);
     return {.memory = memory,

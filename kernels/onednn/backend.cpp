@@ -21,7 +21,7 @@ MakeKernel group_maker(const LayerSite& site) {
   if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return make_shared_softmax_loss;
   if (site.cut == nullptr) return nullptr;
   if (kind == LayerKind::convolution) return make_cut_convolution;
-  return kind == LayerKind::average_pool ? make_cut_pool : nullptr;
+  return kind == LayerKind::average_pool || kind == LayerKind::max_pool ? make_cut_pool : nullptr;
 }
 
 MakeKernel maker(LayerKind kind) {

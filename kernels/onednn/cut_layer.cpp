@@ -103,8 +103,18 @@ void CutLayer::gather_input(const dnnl::memory& read) {
   copy_rows(forward_, input().memory(), &CutRows::in, read, &CutRows::read);
 }
 
+void CutLayer::prepare_halo(Pass pass) {
+  if (pass != Pass::backward_data) return;
+  for (const auto& step : joins_) step();
+  prepared_ = true;
+}
+
 void CutLayer::gather_errors(const dnnl::memory& errors) {
-  const dnnl::memory own = only_output_gradient();
+  const dnnl::memory own = joined_output_gradient(joins_);
+  backward_data_.emplace_back([this] {
+    if (!prepared_) prepare_halo(Pass::backward_data);
+    prepared_ = false;
+  });
   halo_backward_ = {view_of(own, rows(&CutRows::out)), view_of(errors, rows(&CutRows::reading))};
   copy_rows(backward_data_, own, &CutRows::out, errors, &CutRows::reading);
 }

@@ -23,6 +23,7 @@ class CutLayer : public OnednnLayer {
       : OnednnLayer(std::move(library), site), cut_(*site.cut) {}
 
   const HaloMaps* halo(Pass pass) const override;
+  void prepare_halo(Pass pass) override;
 
  protected:
   std::vector<Rows> rows(Rows CutRows::*which) const;
@@ -39,6 +40,8 @@ class CutLayer : public OnednnLayer {
  private:
   LayerCut cut_;
   HaloMaps halo_forward_, halo_backward_;
+  Steps joins_;  ///< the sum of several readers' error signals
+  bool prepared_ = false;
 };
 
 }  // namespace stepcast::onednn

@@ -1,7 +1,5 @@
 #include "kernels/onednn/layer.hpp"
 
-#include "core/error.hpp"
-
 namespace stepcast::onednn {
 
 OnednnLayer::OnednnLayer(std::shared_ptr<Library> library, const LayerSite& site)
@@ -114,10 +112,9 @@ dnnl::memory OnednnLayer::output_gradient(Steps& steps, const Desc& desc) {
   return joined_->memory();
 }
 
-dnnl::memory OnednnLayer::only_output_gradient() const {
+dnnl::memory OnednnLayer::joined_output_gradient(Steps& steps) {
   if (output_gradients_.size() == 1) return output_gradients_[0]->memory();
-  throw InputError("layer " + layer_.name +
-                   ": several layers read an output whose error signal is exchanged");
+  return output_gradient(steps, output_desc());
 }
 
 std::shared_ptr<OnednnTensor> OnednnLayer::joined_gradient(Steps& steps) {

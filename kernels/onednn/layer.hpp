@@ -68,8 +68,8 @@ class OnednnLayer : public LayerKernel {
 
   /// Sum over the consumers, in this layout; the first call puts the sum into `steps`.
   dnnl::memory output_gradient(Steps& steps, const Desc& desc);
-  /// As it came from the one reader. @throws InputError if there are several
-  dnnl::memory only_output_gradient() const;
+  /// As it came from the one reader; of several, their sum, by `steps`.
+  dnnl::memory joined_output_gradient(Steps& steps);
   /// The same in the layout in which it came, for layers that only pass it on.
   std::shared_ptr<OnednnTensor> joined_gradient(Steps& steps);
 

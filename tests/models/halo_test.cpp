@@ -122,6 +122,19 @@ TEST_CASE("interior strips need the halos that kernel, stride and padding decide
   CHECK(halo.backward.after == given.backward.after);
 }
 
+TEST_CASE("a max pool needs the rows of all windows that read its own, to know where they are largest",
+          "[models]") {
+  Layer layer = one_convolution(64, 3, 2, 1);
+  layer.kind = LayerKind::max_pool;
+  const DimensionHalo interior = dimension_halo(layer, 0, 4, 1), last = dimension_halo(layer, 0, 4, 3);
+  CHECK(interior.forward.before == 1);
+  CHECK(interior.forward.after == 2);  // of the neighbour's first window
+  CHECK(interior.backward.before == 0);
+  CHECK(interior.backward.after == 1);
+  CHECK(last.forward.before == 1);
+  CHECK(last.forward.after == 0);
+}
+
 TEST_CASE("the outer strips need nothing from outside", "[models]") {
   const Layer layer = one_convolution(64, 3, 1, 1);
   CHECK(dimension_halo(layer, 0, 4, 0).forward.before == 0);

@@ -29,6 +29,29 @@ layers:
   - {name: loss, kind: mean_squared_error}
 )";
 
+/// Max pools whose windows cross the cut, with and without overlap, each with two readers, after zeros of a
+/// relu, among which the first counts.
+std::string pools(const std::string& input) {
+  return "name: pools\nsource: test\ninput: " + input + R"(
+layers:
+  - {name: conv1, kind: convolution, filters: 8, kernel: 3, pad: 1, bias: false}
+  - {name: bn1, kind: batch_norm}
+  - {name: relu1, kind: relu}
+  - {name: pool1, kind: max_pool, kernel: 3, stride: 2, pad: 1}
+  - {name: shortcut, kind: convolution, filters: 12, kernel: 1}
+  - {name: conv2, kind: convolution, inputs: [pool1], filters: 12, kernel: 3, pad: 1}
+  - {name: add2, kind: add, inputs: [conv2, shortcut]}
+  - {name: relu2, kind: relu}
+  - {name: pool2, kind: max_pool, kernel: 2, stride: 1}
+  - {name: conv3, kind: convolution, filters: 4, kernel: 3, pad: 1}
+  - {name: conv4, kind: convolution, inputs: [pool2], filters: 4, kernel: 1}
+  - {name: add3, kind: add, inputs: [conv3, conv4]}
+  - {name: pool3, kind: max_pool, kernel: 2}
+  - {name: sigmoid, kind: sigmoid}
+  - {name: loss, kind: mean_squared_error}
+)";
+}
+
 /// A class a sample: what follows the dense layer has whole samples.
 const std::string kClasses = R"(
 name: classes
@@ -180,6 +203,18 @@ TEST_CASE("a mesh network whose samples are cut trains as the uncut one, to roun
                        Case{"split: [1, 2]", 2, 2, 2}, Case{"split: [2, 2]", 4, 4, 2},
                        Case{"split: 2, batch_norm: all, bucket: tensor, all_reduce: ring", 4, 2, 2}),
               {4, 7, 6});
+}
+
+TEST_CASE("max pools whose windows cross the cut train as the uncut ones, to rounding",
+          "[validate][training]") {
+  // 24 x 28, 12 x 14, 11 x 13, 5 x 6; 27 x 25, 14 x 13, 13 x 12, 6 x 6.
+  const auto [input, labels] = GENERATE(std::pair<const char*, Shape>{"[3, 24, 28]", {4, 5, 6}},
+                                        std::pair<const char*, Shape>{"[3, 27, 25]", {4, 6, 6}});
+  CAPTURE(input);
+  check_equal(pools(input),
+              GENERATE(Case{"split: 2", 2, 2, 2}, Case{"split: 4", 4, 4, 2}, Case{"split: [1, 2]", 2, 2, 2},
+                       Case{"split: [2, 2]", 4, 4, 2}, Case{"split: 2, batch_norm: all", 4, 2, 2}),
+              labels);
 }
 
 TEST_CASE("a classifier whose samples are cut and then dealt out trains as the uncut one, to rounding",
