@@ -65,6 +65,8 @@ class Capture {
   void want(int pairs) { options_.steps = pairs; }
   /// @throws InputError if half of `options.steps` pairs could not be had undisturbed
   Trace trace();
+  /// The network, for who goes on with it where it lies in memory; nothing can be captured after.
+  std::unique_ptr<Network> take_network() { return std::move(network_); }
 
  private:
   void report(double step_seconds) const;

@@ -8,16 +8,17 @@
 
 #include "kernels/capture.hpp"
 #include "kernels/stopwatch.hpp"
+#include "kernels/synthetic.hpp"
 #include "models/join_traces.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
+#include "report/json_lines.hpp"
 #include "scenarios/data_files.hpp"
-#include "strategies/collectives/algorithms.hpp"
 #include "validate/compression_times.hpp"
 #include "validate/cut_device.hpp"
 #include "validate/gather.hpp"
-#include "validate/play.hpp"
 #include "validate/repeats.hpp"
+#include "validate/sum_times.hpp"
 #include "validate/tensor_device.hpp"
 
 namespace stepcast {
@@ -40,19 +41,22 @@ double greatest(Transport& transport, double own) {
   return shared_value(transport, worst);
 }
 
-void sum_gradients(Transport& transport, Network& network) {
-  const ParameterView& all = network.all_parameters();
-  const auto schedule = ring_all_reduce({transport.ranks(), 1});
-  play(transport, rounds_of(schedule, transport.rank(), static_cast<std::int64_t>(all.elements)),
-       all.gradient);
-}
-
 std::filesystem::path own_trace_file(const RankRun& run, const Need& need, int rank) {
   const auto file = trace_file(run.folder, need);
   return run.folder / fmt::format("{}-rank{}.yaml", file.stem().string(), rank);
 }
 
-CaptureOptions capture_options(const RankRun& run, const Need& need, const ValidationOptions& options) {
+/// What every capture of a rank shares.
+struct Shared {
+  const RankRun& run;
+  const Validation& validation;
+  const ValidationOptions& options;
+  const CapturePlace& place;
+  SumTimes& sums;
+};
+
+CaptureOptions capture_options(const Shared& shared, const Need& need) {
+  const auto& [run, validation, options, place, sums] = shared;
   CaptureOptions capturing;
   capturing.name = trace_file(run.folder, need).stem().string();
   capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
@@ -61,11 +65,13 @@ CaptureOptions capture_options(const RankRun& run, const Need& need, const Valid
   capturing.warm_up = 1;
   capturing.disturbance = options.accept_disturbed ? 1e9 : kDisturbance;
   capturing.attempts = 2 * kAttempts;
-  capturing.progress = [&run](double, Seconds) { run.state.beat.fetch_add(1); };
+  capturing.progress = [&run = shared.run](double, Seconds) { run.state.beat.fetch_add(1); };
   if (options.sleep) return capturing;
-  capturing.worst = [&run](double own) { return greatest(run.transport, own); };
+  capturing.worst = [&run = shared.run](double own) { return greatest(run.transport, own); };
   if (need.exchanges)
-    capturing.exchange = [&run](Network& network) { sum_gradients(run.transport, network); };
+    capturing.exchange = [&run = shared.run, &sums = shared.sums](Network& network) {
+      sums.sum(run.transport, network);
+    };
   return capturing;
 }
 
@@ -81,8 +87,8 @@ struct Turns {
   bool of_part() const { return part != nullptr || shared != nullptr; }
 };
 
-std::vector<Turns> whole_networks(const RankRun& run, const std::set<Need>& needs, Backend& backend,
-                                  const ValidationOptions& options, Library& library) {
+std::vector<Turns> whole_networks(const Shared& shared, const std::set<Need>& needs) {
+  const RankRun& run = shared.run;
   std::vector<Turns> all;
   for (const Need& need : needs) {
     Turns one{need,
@@ -91,9 +97,9 @@ std::vector<Turns> whole_networks(const RankRun& run, const std::set<Need>& need
               nullptr,
               nullptr,
               nullptr};
-    if (!options.sleep || run.transport.rank() == 0)
-      one.capture =
-          std::make_unique<Capture>(backend, model_of(need, library), capture_options(run, need, options));
+    if (!shared.options.sleep || run.transport.rank() == 0)
+      one.capture = std::make_unique<Capture>(shared.place.backend, model_of(need, shared.place.library),
+                                              capture_options(shared, need));
     all.push_back(std::move(one));
   }
   return all;
@@ -115,14 +121,14 @@ const Model& take_part(const Model& model, const NetworkSharing& sharing, int ra
 
 /// Parts of networks whose samples or layers are cut, at the shapes of the part: each rank its own, with all
 /// that it copies between its rows and those of neighbours; that of the first place, the largest, is written.
-void add_parts(const RankRun& run, const Validation& validation, Backend& backend,
-               const ValidationOptions& options, Library& library, std::vector<Turns>& all) {
+void add_parts(const Shared& shared, std::vector<Turns>& all) {
+  const auto& [run, validation, options, place, sums] = shared;
   std::set<std::filesystem::path> known;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     if (validation.cuts[i].empty()) continue;
     const Need& need = validation.needs[i];
     const auto file = cut_trace_file(run.folder, need, validation.cuts[i]);
-    const Model& model = model_of(need, library);
+    const Model& model = model_of(need, place.library);
     const NetworkSharing sharing = cut_of(validation, i, model, run.cluster.ranks);
     if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
     Turns one{need,    fmt::format("capturing a part of {} with batch {}", need.model, need.batch),
@@ -130,13 +136,13 @@ void add_parts(const RankRun& run, const Validation& validation, Backend& backen
               nullptr, nullptr};
     NetworkOptions network;
     const Model& part = take_part(model, sharing, run.transport.rank(), one, network);
-    CaptureOptions capturing = capture_options(run, need, options);
+    CaptureOptions capturing = capture_options(shared, need);
     const bool replicas = sharing.form != NetworkSharing::Form::blocks || sharing.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = {};  // nobody else has these parameters
     capturing.name = file.stem().string();
     capturing.batch = network.batch;
     capturing.part = network.part;
-    one.capture = std::make_unique<Capture>(backend, part, capturing);
+    one.capture = std::make_unique<Capture>(place.backend, part, capturing);
     all.push_back(std::move(one));
   }
 }
@@ -159,6 +165,19 @@ int rounds_for(const RankRun& run, std::vector<Turns>& all) {
     if (one.capture != nullptr) one.capture->want(rounds);
   }
   return rounds;
+}
+
+void take_turns(const RankRun& run, MachineSpeed* speed, std::vector<Turns>& all) {
+  const int rounds = rounds_for(run, all);
+  for (int round = 0; round < rounds; ++round) {
+    for (const Turns& one : all) {
+      say(run.state, one.doing.c_str());
+      if (speed != nullptr) speed->probe();
+      barrier(run.transport);
+      if (one.capture != nullptr) one.capture->measure(1);
+    }
+  }
+  if (speed != nullptr) speed->set_pace();
 }
 
 void write_trace(const RankRun& run, const Turns& one) {
@@ -186,26 +205,27 @@ void join_ranks(const RankRun& run, const std::set<Need>& needs, bool sleep, Lib
 /// in each step that training has; where they sleep instead, one. A worker's step is any rank's: cores of a
 /// shared machine are not equally fast. Networks, and parts of them, take turns, as points will: the speed of
 /// a shared machine changes within seconds.
-void capture_traces(const RankRun& run, const Validation& validation, const ValidationOptions& options,
-                    Library& library, MachineSpeed* speed) {
+CapturedNetworks capture_traces(const RankRun& run, const Validation& validation,
+                                const ValidationOptions& options, const CapturePlace& place) {
   const std::set<Need> needs(validation.needs.begin(), validation.needs.end());
-  const auto backend = make_onednn_backend();
-  std::vector<Turns> all = whole_networks(run, needs, *backend, options, library);
-  add_parts(run, validation, *backend, options, library, all);
-  const int rounds = rounds_for(run, all);
-  for (int round = 0; round < rounds; ++round) {
-    for (const Turns& one : all) {
-      say(run.state, one.doing.c_str());
-      if (speed != nullptr) speed->probe();
-      barrier(run.transport);
-      if (one.capture != nullptr) one.capture->measure(1);
-    }
+  SumTimes sums;
+  const Shared shared{run, validation, options, place, sums};
+  std::vector<Turns> all = whole_networks(shared, needs);
+  add_parts(shared, all);
+  take_turns(run, place.speed, all);
+  for (const Row& row : sums.rows(run.transport))
+    append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
+  CapturedNetworks networks;
+  for (const Turns& one : all) {
+    write_trace(run, one);
+    if (options.sleep || one.of_part() || one.need.accumulates) continue;
+    networks[one.need] = one.capture->take_network();
+    fill_with_synthetic_data(*networks[one.need], static_cast<std::uint64_t>(1 + run.transport.rank()));
   }
-  if (speed != nullptr) speed->set_pace();
-  for (const Turns& one : all) write_trace(run, one);
-  capture_compressions(run, validation, options, library);
+  capture_compressions(run, validation, options, place.library);
   barrier(run.transport);
-  if (run.transport.rank() == 0) join_ranks(run, needs, options.sleep, library);
+  if (run.transport.rank() == 0) join_ranks(run, needs, options.sleep, place.library);
+  return networks;
 }
 
 }  // namespace stepcast

@@ -91,7 +91,7 @@ void rank_validate(const RankRun& run, const ValidationOptions& options) {
   const auto backend = make_onednn_backend();
   const auto speed = options.sleep ? nullptr : machine_speed(run, *backend, library);
   rank_calibrate(run, true);
-  capture_traces(run, validation, options, library, speed.get());
+  auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
   wait_at_gate(run.control, run.state, 1);
   OtherDevices others(*backend, validation, options, run.transport.rank());
   RealRuns runs(
@@ -99,7 +99,8 @@ void rank_validate(const RankRun& run, const ValidationOptions& options) {
       {.backend = *backend,
        .device = [&others](std::size_t index,
                            const Experiment& experiment) { return others.device(index, experiment); },
-       .speed = speed.get()});
+       .speed = speed.get(),
+       .networks = std::move(networks)});
   runs.all();
   learn_all({run, runs.thread(), runs.mail(), runs.completions(), runs.runs()}, validation, library);
 }

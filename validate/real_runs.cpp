@@ -42,6 +42,7 @@ RealRuns::RealRuns(const RankRun& run, const Validation& validation, const Valid
       mail_(*run.mail, &run.state.messages_beat) {
   if (place_.parcels != nullptr)
     mail_.tell_parcels([parcels = place_.parcels](const Message& one) { parcels->expect(one.parcel); });
+  networks_ = std::move(place_.networks);
   for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
 }
 

@@ -24,8 +24,9 @@ struct RealPlace {
   std::function<std::unique_ptr<RankDevice>(std::size_t index, const Experiment&)> device = {};
   /// RealWorld::carry for a point; null: all are played over the transport.
   std::function<Carry(const Plan&)> carry = {};
-  Parcels* parcels = nullptr;     ///< RealWorld::parcels; it outlives the runs
-  MachineSpeed* speed = nullptr;  ///< looked at before each run; null: it is not
+  Parcels* parcels = nullptr;                              ///< RealWorld::parcels; it outlives the runs
+  MachineSpeed* speed = nullptr;                           ///< looked at before each run; null: it is not
+  std::map<Need, std::unique_ptr<Network>> networks = {};  ///< of `backend`, that there are already
 };
 
 /// All points of a validation on one rank.
