@@ -35,7 +35,7 @@ bool asks_mpi(const Plan& plan) {
 std::string why_not_on_gpus(const Experiment& experiment, int ranks) {
   if (experiment.plan.sharing.form == NetworkSharing::Form::positions)
     return "samples cut over several devices are not there on GPUs";
-  if (experiment.plan.sharing.form == NetworkSharing::Form::blocks)
+  if (experiment.plan.sharing.form == NetworkSharing::Form::blocks || experiment.plan.sharing.ways > 1)
     return "layers that several devices share are not there on GPUs";
   if (experiment.learning) return "learning is not there on GPUs; the run is timed on synthetic data";
   if (asks_mpi(experiment.plan)) return "all_reduce: mpi is not there on GPUs, whose ranks know no MPI";

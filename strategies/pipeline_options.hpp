@@ -20,4 +20,8 @@ PipelineOptions read_pipeline_options(const YamlMap& map);
 /// slowest run takes least.
 Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs);
 
+/// What the ranks of the plan have of the network, and why kernels cannot run that, if they cannot.
+NetworkSharing pipeline_sharing(const Model& model, const PipelineOptions& options, const Stages& cuts,
+                                const GroupPlan& groups);
+
 }  // namespace stepcast

@@ -155,24 +155,6 @@ void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
   if (number > 0) add_channels(number - 1, number, plan);
 }
 
-/// @param drops  the network has dropout
-NetworkSharing sharing_of(const PipelineOptions& options, const Stages& cuts, std::int64_t micro_batch,
-                          bool drops) {
-  NetworkSharing sharing;
-  sharing.form = NetworkSharing::Form::stages;
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) sharing.stages.push_back({cuts[i], cuts[i + 1]});
-  sharing.micro_batch = micro_batch;
-  sharing.micro_batches = options.group.micro_batches;
-  sharing.sums_every_micro_batch = options.zero == 2;
-  for (int stage = 0; options.group.recompute && stage < options.stages; ++stage)
-    sharing.recomputed.push_back(
-        turns(options.order, stage, options.stages, options.group.micro_batches, options.chunks));
-  if (options.tensor > 1) sharing.simulated_only = "tensor parallelism";
-  if (options.group.recompute && drops) sharing.simulated_only = kDropsOthers;
-  if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";
-  return sharing;
-}
-
 }  // namespace
 
 Plan read_pipeline(const YamlValue& value, const Setting& setting) {
@@ -208,7 +190,7 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size;
   const double work = mean_work(workload, options);
   Plan plan = std::move(groups.plan);
-  plan.sharing = sharing_of(options, cuts, groups.micro_batch, has_dropout(setting.model));
+  plan.sharing = pipeline_sharing(setting.model, options, cuts, groups);
   plan.workloads.push_back(std::move(workload));
   plan.summed_gradients = ranks / options.tensor;  // those of micro-batches make up their mean
   set_verdict(setting, groups, times, fullest, plan);

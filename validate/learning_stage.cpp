@@ -12,15 +12,15 @@ class Stage : public LearningPart {
       : place_(place),
         plan_(place.experiment.plan),
         stage_(role_of(plan_, place.rank)),
-        replica_(place.rank - plan_.roles[static_cast<std::size_t>(stage_)].first_rank) {
+        replica_((place.rank - role().first_rank) / plan_.sharing.ways) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
     options.data_seed = static_cast<std::uint64_t>(1 + replica_ * plan_.sharing.micro_batches);
-    own_ = stage_networks(place.backend, place.experiment.model, plan_.sharing, stage_,
-                          static_cast<int>(plan_.roles.size()), options);
+    own_ = stage_networks(place.backend, place.experiment.model, plan_.sharing,
+                          {stage_, static_cast<int>(plan_.roles.size()), own_place()}, options);
   }
 
   Batches::Split split() const override {
-    return {replica_, plan_.roles[static_cast<std::size_t>(stage_)].members, place_.batch};
+    return {replica_, role().members / plan_.sharing.ways, place_.batch};
   }
 
   bool reads_data() const override {
@@ -49,7 +49,8 @@ class Stage : public LearningPart {
   }
 
   void write(const Parameters& whole) override {
-    for (Network* network : networks()) write_parameters(*network, whole);
+    const Parameters own = parameters_of_part(whole, place_.experiment.model, plan_.sharing, own_place());
+    for (Network* network : networks()) write_parameters(*network, own);
   }
 
   bool tells() const override { return replica_ == 0; }
@@ -63,10 +64,13 @@ class Stage : public LearningPart {
         if (!of_chunk[i].empty()) own[i] = std::move(of_chunk[i]);
       }
     }
-    return parameters_of_stages(*transport, place_.experiment.model, plan_, std::move(own));
+    return parameters_of_stages(*transport, place_.experiment.model, plan_, own);
   }
 
  private:
+  const Role& role() const { return plan_.roles[static_cast<std::size_t>(stage_)]; }
+  int own_place() const { return (place_.rank - role().first_rank) % plan_.sharing.ways; }
+
   LearningPlace place_;
   const Plan& plan_;
   int stage_, replica_;

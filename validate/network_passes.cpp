@@ -1,10 +1,18 @@
 #include "validate/network_passes.hpp"
 
+#include "strategies/pieces.hpp"
+
 namespace stepcast {
 namespace {
 
 void run(Network& network, std::size_t layer, Pass pass) {
   if (network.has(layer, pass)) network.run(layer, pass);
+}
+
+/// Whose error signals travel while its weights' gradients are computed.
+bool has_columns(const Network& network, std::size_t layer) {
+  const SharedPart* part = network.shared_part();
+  return part != nullptr && part->shares[layer] && part->shares[layer]->form == LayerShare::Form::columns;
 }
 
 }  // namespace
@@ -25,6 +33,18 @@ void run_layers(Network& network, Work pass, LayerRange layers) {
       network.begin_update();
       for (std::size_t i = first; i < last; ++i) run(network, i, Pass::update);
       break;
+  }
+}
+
+void run_pieces(Network& network, Work pass, LayerRange pieces) {
+  for (int piece = pieces.first; pass == Work::forward && piece < pieces.last; ++piece) {
+    if (piece % kPieces == 0) run(network, static_cast<std::size_t>(piece / kPieces), Pass::forward);
+  }
+  for (int piece = pieces.last; pass == Work::backward && piece-- > pieces.first;) {
+    const auto layer = static_cast<std::size_t>(piece / kPieces);
+    const int last = has_columns(network, layer) ? 0 : 1;
+    if (piece % kPieces == 1) run(network, layer, Pass::backward_data);
+    if (piece % kPieces == last) run(network, layer, Pass::backward_weights);
   }
 }
 

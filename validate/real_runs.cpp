@@ -109,7 +109,8 @@ std::unique_ptr<RankDevice> RealRuns::device_of(std::size_t index, RealPoint& po
   const int role = role_of(experiment.plan, rank);
   if (sharing.form == NetworkSharing::Form::stages && role >= 0) {
     const int stages = static_cast<int>(experiment.plan.roles.size());
-    point.stage = stage_networks(place_.backend, experiment.model, sharing, role, stages, options);
+    point.stage = stage_networks(place_.backend, experiment.model, sharing,
+                                 {role, stages, rank % sharing.ways}, options);
     return stage_device(point.stage, sharing, role, owned_parts(experiment.plan, rank, point.stage, role));
   }
   Network& network = network_of(need, experiment);

@@ -6,13 +6,6 @@
 #include "validate/network_passes.hpp"
 
 namespace stepcast {
-namespace {
-
-LayerRange layers_of(LayerRange pieces) {
-  return {pieces.first / kPieces, (pieces.last + kPieces - 1) / kPieces};
-}
-
-}  // namespace
 
 StageChunk::StageChunk(const ChunkNetworks& networks, const LayerRange& layers, std::int64_t micro_batch,
                        std::vector<Slice> owned, Mirror* mirror)
@@ -40,13 +33,15 @@ void StageChunk::begin() {
 
 void StageChunk::compute(Work pass, LayerRange pieces) {
   std::size_t& turn = pass == Work::forward ? forward_ : backward_;
-  run_layers(*networks_.of_micro_batch.at(turn), pass, layers_of(pieces));
+  current_ = networks_.of_micro_batch.at(turn).get();
+  run_pieces(*current_, pass, pieces);
   const LayerRange all = pieces_of(layers_);
   if (pass == Work::forward ? pieces.last == all.last : pieces.first == all.first) ++turn;
 }
 
 void StageChunk::compute_again(LayerRange pieces) {
-  run_layers(*networks_.of_micro_batch.at(backward_), Work::forward, layers_of(pieces));
+  current_ = networks_.of_micro_batch.at(backward_).get();
+  run_pieces(*current_, Work::forward, pieces);
 }
 
 void StageChunk::update() {

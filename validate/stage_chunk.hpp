@@ -31,6 +31,8 @@ class StageChunk {
   /// The forward pass of the micro-batch whose backward pass is next.
   void compute_again(LayerRange pieces);
   void update();
+  /// Of the micro-batch that it computed last.
+  Network& current() const { return *current_; }
   /// Turns of this step that are through, forward and backward.
   std::size_t turns() const { return forward_ + backward_; }
 
@@ -65,6 +67,7 @@ class StageChunk {
   std::vector<Held> held_;
   std::vector<float> sent_values_, sent_errors_;
   std::size_t forward_ = 0, backward_ = 0;  ///< turns of this step that are through
+  Network* current_ = nullptr;
 };
 
 }  // namespace stepcast

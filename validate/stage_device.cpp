@@ -7,16 +7,11 @@
 #include "kernels/stopwatch.hpp"
 #include "strategies/pieces.hpp"
 #include "strategies/pipeline.hpp"
-#include "validate/real_collectives.hpp"
 #include "validate/sleep_until.hpp"
 #include "validate/stage_chunk.hpp"
 
 namespace stepcast {
 namespace {
-
-LayerRange layers_of_chunk(const NetworkSharing& sharing, std::size_t chunk, std::size_t chunks, int stage) {
-  return sharing.stages.at(chunk * (sharing.stages.size() / chunks) + static_cast<std::size_t>(stage));
-}
 
 class StageDevice : public RankDevice {
  public:
@@ -102,6 +97,8 @@ class StageDevice : public RankDevice {
   /// Gradients and parameters are numbered in each chunk.
   CollectiveWork work_of(const Collective& collective) override {
     StageChunk& chunk = chunk_with(collective.layer);
+    if (collective.buffer.array == Array::activations || collective.buffer.array == Array::errors)
+      return work_between(chunk, collective);
     if (scatters_each_ && collective.kind == Collective::Kind::reduce_scatter)
       return scatter_of_micro_batch(chunk, chunk.map().stored(collective.buffer.elements));
     return work_on(chunk.part(collective.buffer), chunk.mirror());
@@ -129,6 +126,20 @@ class StageDevice : public RankDevice {
     std::size_t through = 0;
     for (const StageChunk& chunk : chunks_) through += chunk.turns();
     return turns_.at(through).pass == Work::backward;
+  }
+
+  /// A sum of outputs or error signals of a layer that ranks share. Where nothing below learns from an error
+  /// signal, the plan sends one all the same.
+  CollectiveWork work_between(const StageChunk& chunk, const Collective& collective) {
+    LayerKernel& kernel = chunk.current().kernel(static_cast<std::size_t>(collective.layer));
+    const Pass pass = collective.buffer.array == Array::activations ? Pass::forward : Pass::backward_data;
+    const std::span<float> sums = kernel.summed(pass);
+    if (sums.empty()) return RankDevice::work_of(collective);
+    return {.memory = sums, .waited = [this, &kernel, pass] {
+              const Instant begin = now();
+              kernel.finish(pass);
+              book(begin);
+            }};
   }
 
   /// What has been added up since the last scatter travels in a copy, as the next micro-batch begins to add
@@ -159,37 +170,6 @@ class StageDevice : public RankDevice {
 };
 
 }  // namespace
-
-StageNetworks stage_networks(Backend& backend, const Model& model, const NetworkSharing& sharing, int stage,
-                             int stages, NetworkOptions options) {
-  const std::uint64_t seed = options.data_seed;
-  options.part.accumulate = sharing.micro_batches > 1;
-  options.part.loss_weight = 1.0 / sharing.micro_batches;
-  StageNetworks networks;
-  for (std::size_t run = static_cast<std::size_t>(stage); run < sharing.stages.size();
-       run += static_cast<std::size_t>(stages)) {
-    options.part.first = static_cast<std::size_t>(sharing.stages[run].first);
-    options.part.last = static_cast<std::size_t>(sharing.stages[run].last);
-    options.part.shares = nullptr;
-    options.data_seed = seed;
-    ChunkNetworks& chunk = networks.chunks.emplace_back();
-    for (int i = 0; i < sharing.micro_batches; ++i, ++options.data_seed) {
-      chunk.of_micro_batch.push_back(std::make_unique<Network>(backend, model, options));
-      options.part.shares = chunk.of_micro_batch.front().get();
-    }
-  }
-  return networks;
-}
-
-std::vector<std::vector<Slice>> owned_parts(const Plan& plan, int rank, const StageNetworks& networks,
-                                            int stage) {
-  std::vector<std::vector<Slice>> owned;
-  for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
-    const LayerRange layers = layers_of_chunk(plan.sharing, i, networks.chunks.size(), stage);
-    owned.push_back(scattered_parts(plan, rank, ArrayMap(networks.chunks[i].first()), layers));
-  }
-  return owned;
-}
 
 std::unique_ptr<RankDevice> stage_device(const StageNetworks& networks, const NetworkSharing& sharing,
                                          int stage, std::vector<std::vector<Slice>> owned,

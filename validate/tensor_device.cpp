@@ -1,7 +1,6 @@
 #include "validate/tensor_device.hpp"
 
 #include "kernels/stopwatch.hpp"
-#include "strategies/pieces.hpp"
 #include "validate/network_passes.hpp"
 #include "validate/sleep_until.hpp"
 
@@ -33,9 +32,7 @@ class TensorDevice : public RankDevice {
       learning_.next_batch();
     if (pass != Work::update && pieces.first == 0) mini_batch_begun_ = pass == Work::forward;
     const Instant begin = now();
-    if (pass == Work::forward) forward(pieces);
-    if (pass == Work::backward) backward(pieces);
-    if (pass == Work::update) update();
+    pass == Work::update ? update() : run_pieces(network_, pass, pieces);
     book(begin);
   }
 
@@ -62,31 +59,6 @@ class TensorDevice : public RankDevice {
   Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
 
  private:
-  /// Whose error signals travel while its weights' gradients are computed, in a piece of their own (docs of
-  /// pieces.cpp).
-  bool has_columns(std::size_t layer) const {
-    return part_.shares[layer] && part_.shares[layer]->form == LayerShare::Form::columns;
-  }
-
-  void run(std::size_t layer, Pass pass) {
-    if (network_.has(layer, pass)) network_.run(layer, pass);
-  }
-
-  void forward(LayerRange pieces) {
-    for (int piece = pieces.first; piece < pieces.last; ++piece) {
-      if (piece % kPieces == 0) run(static_cast<std::size_t>(piece / kPieces), Pass::forward);
-    }
-  }
-
-  void backward(LayerRange pieces) {
-    for (int piece = pieces.last; piece-- > pieces.first;) {
-      const auto layer = static_cast<std::size_t>(piece / kPieces);
-      const bool apart = has_columns(layer);
-      if (piece % kPieces == 1) run(layer, Pass::backward_data);
-      if (piece % kPieces == (apart ? 0 : 1)) run(layer, Pass::backward_weights);
-    }
-  }
-
   void update() {
     network_.set_rate(learning_.rate.at(++steps_, learning_.summed), 1.0 / learning_.summed);
     run_layers(network_, Work::update, {0, static_cast<int>(part_.shares.size())});

@@ -47,17 +47,27 @@ Parameters whole_parameters(Transport& transport, const Model& model, const Netw
   return whole;
 }
 
-Parameters parameters_of_stages(Transport& transport, const Model& model, const Plan& plan, Parameters own) {
+Parameters parameters_of_stages(Transport& transport, const Model& model, const Plan& plan,
+                                const Parameters& own) {
+  const int ways = plan.sharing.ways, me = transport.rank();
+  std::vector<SharedPart> parts;
+  for (int place = 0; place < ways; ++place) parts.push_back(shared_part(model, plan.sharing, place));
+  Parameters whole(own.size());
   for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
-    const int owner = first_rank_with(plan, static_cast<int>(layer));
-    std::vector<float>& values = own[number];
-    if (owner == 0 || (transport.rank() != owner && transport.rank() != 0)) return;
-    values.resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
-    const auto count = static_cast<std::int64_t>(values.size());
-    transport.rank() == 0 ? receive(transport, owner, values.data(), count)
-                          : send(transport, 0, values.data(), count);
+    const int first = first_rank_with(plan, static_cast<int>(layer));
+    if (me == 0) whole[number].resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
+    for (int place = 0; place < ways; ++place) {
+      const SharedPart& part = parts[static_cast<std::size_t>(place)];
+      std::vector<float> values = own[number];
+      const std::int64_t count = part.model.layers[layer].parameters[k].elements();
+      values.resize(static_cast<std::size_t>(count));
+      if (me > 0 && me == first + place) send(transport, 0, values.data(), count);
+      if (me > 0) continue;
+      if (first + place > 0) receive(transport, first + place, values.data(), count);
+      put_back(values, part, layer, k, whole[number]);
+    }
   });
-  return own;
+  return whole;
 }
 
 Parameters parameters_of_part(const Parameters& whole, const Model& model, const NetworkSharing& sharing,

@@ -13,7 +13,8 @@ Parameters whole_parameters(Transport& transport, const Model& model, const Netw
                             const Parameters& own);
 
 /// The same of the stages of the first replica; only its ranks call it.
-Parameters parameters_of_stages(Transport& transport, const Model& model, const Plan& plan, Parameters own);
+Parameters parameters_of_stages(Transport& transport, const Model& model, const Plan& plan,
+                                const Parameters& own);
 
 /// What the rank at `place` has of the whole network's.
 Parameters parameters_of_part(const Parameters& whole, const Model& model, const NetworkSharing& sharing,

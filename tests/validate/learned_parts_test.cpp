@@ -164,6 +164,14 @@ TEST_CASE("ranks that share a network learn what ranks with whole ones do, to ro
       Case{"{kind: spatial, split: 2, halo_overlap: false, whole_from: conv1}", 2, 1, &kImages, Kind::images},
       Case{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kMesh, Kind::mesh},
       Case{"{kind: spatial, split: [2, 2], halo_overlap: false, batch_norm: all}", 4, 1, &kMesh, Kind::mesh},
+      Case{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
+           Kind::sequences},
+      Case{pipeline + "tensor: 2, cuts: [expand], micro_batches: 2, schedule: gpipe, all_reduce: ring, "
+                      "halo_overlap: false, recompute: true}",
+           8, 2, &kBlocks, Kind::sequences},
+      Case{pipeline + "tensor: 2, cuts: [expand, add, classes], schedule: interleaved, chunks: 2, "
+                      "micro_batches: 2}",
+           4, 1, &kBlocks, Kind::sequences},
       Case{"{kind: tensor, ways: 2}", 2, 1, &kBlocks, Kind::sequences},
       Case{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
   CAPTURE(c.strategy);

@@ -118,7 +118,7 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
   if (guarded && sharing.sums_every_micro_batch) {
     const auto backend = test::make_guarded_backend();
     const StageNetworks networks =
-        stage_networks(*backend, planned.model, sharing, 0, c.stages, {.batch = sharing.micro_batch});
+        stage_networks(*backend, planned.model, sharing, {0, c.stages}, {.batch = sharing.micro_batch});
     CHECK_THROWS_WITH(stage_device(networks, sharing, 0),
                       "gradients dealt out after every micro-batch (zero: 2) train on CPUs alone");
     return;
@@ -133,7 +133,7 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
     const auto backend = guarded ? test::make_guarded_backend() : make_onednn_backend();
     std::unique_lock lock(building);
     const StageNetworks networks =
-        stage_networks(*backend, planned.model, sharing, stage, c.stages,
+        stage_networks(*backend, planned.model, sharing, {stage, c.stages},
                        {.batch = sharing.micro_batch, .optimizer = optimizer(0.1 / c.replicas)});
     lock.unlock();
     for (const ChunkNetworks& chunk : networks.chunks) {

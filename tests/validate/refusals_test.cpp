@@ -47,4 +47,23 @@ layers:
   CHECK(why("stages: 2, cuts: [fc2], precision: mixed", 2) == "simulated only: activations of 2 bytes");
 }
 
+TEST_CASE("stages whose ranks share what crosses a cut are refused with the layer", "[validate]") {
+  const std::string text = R"(
+name: block
+source: test
+input: [8]
+layers:
+  - {name: expand, kind: dense, units: 8}
+  - {name: gelu, kind: gelu}
+  - {name: contract, kind: dense, units: 8}
+  - {name: loss, kind: mean_squared_error}
+)";
+  const auto why = [&](const std::string& cut) {
+    const PlannedParts planned(4, text, "{kind: pipeline, stages: 2, tensor: 2, cuts: [" + cut + "]}", 4, 1);
+    return planned.plan.sharing.simulated_only;
+  };
+  CHECK(why("contract") == "a cut behind layer gelu, whose output ranks share");
+  CHECK(why("loss") == "");
+}
+
 }  // namespace stepcast
