@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 
 namespace stepcast {
 namespace {
@@ -131,7 +133,12 @@ void read_sweep(const YamlValue& value, std::vector<Point>& points, std::vector<
   } else {
     add_product(value.any_map(), points, keys, bytes);
   }
-  for (Point& point : points) point.name = point_name(point.values);
+  std::unordered_set<std::string> names;
+  for (Point& point : points) {
+    point.name = point_name(point.values);
+    if (!names.insert(point.name).second)
+      value.refuse(fmt::format("point \"{}\" is there twice", printable(point.name)));
+  }
 }
 
 }  // namespace stepcast

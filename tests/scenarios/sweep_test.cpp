@@ -87,6 +87,13 @@ TEST_CASE("a sweep that cannot be says where and why", "[scenarios][errors]") {
                     "s.yaml:1:5: sweep.w.from: missing (expected an integer)");
 }
 
+TEST_CASE("a point that is there twice is refused: results and journal know points by name",
+          "[scenarios][errors]") {
+  CHECK_THROWS_WITH(sweep_of("{w: [1, 2, 1]}"), "s.yaml:1:1: sweep: point \"w=1\" is there twice");
+  CHECK_THROWS_WITH(sweep_of("[{w: [1, 2]}, {w: [2]}]"), "s.yaml:1:1: sweep: point \"w=2\" is there twice");
+  CHECK(names_of("[{w: [1], a: [x]}, {w: [1]}]") == Names{"w=1, a=x", "w=1"});
+}
+
 TEST_CASE("100,000 points are swept, one more is refused before it is made", "[scenarios][errors]") {
   CHECK(sweep_of("{w: {from: 1, to: 100000, step: 1}}").points.size() == 100'000);
   CHECK_THROWS_AS(sweep_of("{w: {from: 1, to: 100001, step: 1}}"), LimitError);
