@@ -83,6 +83,10 @@ LayerTimes layer_times(const Model& model, std::vector<const Trace*> traces, std
     times.kind += ", scaled";
   } else {
     const LayerTimes lower = times_of(**(above - 1));
+    for (const std::string& flag : lower.flags) {
+      if (std::find(times.flags.begin(), times.flags.end(), flag) == times.flags.end())
+        times.flags.push_back(flag);
+    }
     const double from = static_cast<double>((*(above - 1))->batch), to = static_cast<double>(upper.batch);
     const double share = (static_cast<double>(batch) - from) / (to - from);
     for (std::size_t i = 0; i < times.median.size(); ++i) {

@@ -56,6 +56,17 @@ TEST_CASE("between two batches the times are linear in the batch", "[scenarios]"
   CHECK(times.median.at(0).update == Approx(7.5e-4));
 }
 
+TEST_CASE("between two batches the doubts of both traces are kept, a common one once", "[scenarios]") {
+  Trace small = trace_of(4, 1), large = trace_of(8, 3);
+  small.flags = {"common", "of the small"};
+  large.flags = {"of the large", "common"};
+  using Flags = std::vector<std::string>;
+  CHECK(layer_times(two_layers(), {&small, &large}, 5).flags ==
+        Flags{"of the large", "common", "of the small"});
+  CHECK(layer_times(two_layers(), {&small, &large}, 8).flags == Flags{"of the large", "common"});
+  CHECK(layer_times(two_layers(), {&small, &large}, 2).flags == Flags{"common", "of the small"});
+}
+
 TEST_CASE("beyond the batches forward and backward grow with the batch, the update does not", "[scenarios]") {
   const Trace small = trace_of(4, 1), large = trace_of(8, 3);
   const LayerTimes above = layer_times(two_layers(), {&small, &large}, 16);
