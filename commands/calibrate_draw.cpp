@@ -1,6 +1,7 @@
 #include "commands/calibrate_draw.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "commands/forecast.hpp"
 #include "commands/pool.hpp"
@@ -11,6 +12,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kClose = 1e-5;  // of the figure
+constexpr double kMet = 1e-3;    // of the figure: as a fitted figure without tolerance is judged
 constexpr int kMostSteps = 40;
 
 /// Column of a point, simulated in a child process.
@@ -32,16 +34,17 @@ double simulated(const Scenario& scenario, const Feed& feed, const std::vector<A
   return result;
 }
 
-/// Zero of an increasing or decreasing function between two ends (regula falsi, Illinois variant).
+/// Where an increasing or decreasing function is zero between two ends, and what it is there (regula falsi,
+/// Illinois variant); an end where it is not.
 template <class Function>
-double zero_between(double low, double high, double scale, const Function& f) {
+std::pair<double, double> zero_between(double low, double high, double scale, const Function& f) {
   double at_low = f(low), at_high = f(high);
-  if (at_low * at_high > 0) return std::abs(at_low) < std::abs(at_high) ? low : high;
-  double x = low;
-  for (int step = 0; step < kMostSteps; ++step) {
+  if (at_low * at_high > 0)
+    return std::abs(at_low) < std::abs(at_high) ? std::pair{low, at_low} : std::pair{high, at_high};
+  double x = low, at_x = at_low;
+  for (int step = 0; step < kMostSteps && std::abs(at_x) > kClose * scale; ++step) {
     x = (low * at_high - high * at_low) / (at_high - at_low);
-    const double at_x = f(x);
-    if (std::abs(at_x) <= kClose * scale) break;
+    at_x = f(x);
     if (at_x * at_high > 0) {
       high = x;
       at_high = at_x;
@@ -52,26 +55,31 @@ double zero_between(double low, double high, double scale, const Function& f) {
       at_high /= 2;
     }
   }
-  return x;
+  return {x, at_x};
 }
 
 }  // namespace
 
-std::vector<double> calibrated_values(const Scenario& scenario, const std::vector<double>& inputs,
-                                      Library& library) {
-  std::vector<double> found;
+Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs, Library& library) {
+  Calibrated found;
   for (const Feed& feed : scenario.calibrations) {
     const auto difference = [&](double x) {
-      std::vector<double> tried = found;
+      std::vector<double> tried = found.values;
       tried.push_back(x);
       const auto at = [&](const std::vector<Assignment>& point) {
         return simulated(scenario, feed, values_of(scenario, point, inputs, tried), library);
       };
       return (feed.over.empty() ? at(feed.point) : at(feed.point) / at(feed.over)) - feed.value;
     };
-    found.push_back(zero_between(feed.range.low, feed.range.high, feed.value, difference));
+    const auto [value, off] = zero_between(feed.range.low, feed.range.high, feed.value, difference);
+    found.values.push_back(value);
+    found.reached.push_back(feed.value + off);
   }
   return found;
+}
+
+bool is_met(const Feed& feed, double reached) {
+  return std::abs(reached - feed.value) <= kMet * std::abs(feed.value);
 }
 
 }  // namespace stepcast

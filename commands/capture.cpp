@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <iostream>
 
 #include "commands/commands.hpp"
@@ -12,6 +13,8 @@
 #include "models/table.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
+#include "report/human.hpp"
+#include "report/progress.hpp"
 #include "scenarios/data_files.hpp"
 #include "scenarios/library.hpp"
 
@@ -45,7 +48,30 @@ std::vector<std::string> gpu_arguments(const Options& options) {
   return arguments;
 }
 
+/// A trace that cannot be written, or not be read again by its name, is found before minutes of measuring.
+void check_output(const std::filesystem::path& file) {
+  if (file.extension() != ".yaml")
+    throw InputError(fmt::format("--output: expected a name ending in .yaml, got \"{}\"", file.string()));
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    throw InputError(fmt::format("--output: {} is a folder, not a file", file.string()));
+  check_writable(file.has_parent_path() ? file.parent_path() : ".");
+}
+
+/// Captures, and shows how far it is.
+Trace captured(Backend& backend, const Model& model, CaptureOptions options) {
+  const auto started = std::chrono::steady_clock::now();
+  Progress progress(std::cerr, progress_style());
+  options.progress = [&](double share, Seconds left) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
+    progress.update(fmt::format("capture: {:.0f} %, {} left", 100 * share, human(left)), {elapsed.count()});
+  };
+  return capture(backend, model, options);
+}
+
 void capture_to_file(Options& options) {
+  if (options.device != "cpu" && !options.device.starts_with("cuda:"))
+    throw InputError(fmt::format("--device: expected cpu or cuda:NUMBER, got \"{}\"", options.device));
   if (options.device != "cpu") run_gpu_program(options.device, gpu_arguments(options));
   if (options.precision != "f32" || options.layout != "nchw") {
     throw InputError("--precision and --layout: for --device cuda:NUMBER; on the CPU everything is f32");
@@ -56,15 +82,11 @@ void capture_to_file(Options& options) {
   const std::filesystem::path file = options.output.empty()
                                          ? fmt::format("{}-b{}-cpu.yaml", model.name, options.capture.batch)
                                          : options.output;
-  check_writable(file.has_parent_path() ? file.parent_path() : ".");
+  check_output(file);
   options.capture.name = file.stem().string();
   options.capture.command = command_of(options);
-  options.capture.progress = [](double share, Seconds left) {
-    fmt::print(stderr, "\rcapture: {:3.0f} %, {:.0f} s left ", 100 * share, left.value);
-  };
   const auto backend = make_onednn_backend();
-  const Trace trace = capture(*backend, model, options.capture);
-  fmt::print(stderr, "\n");
+  const Trace trace = captured(*backend, model, options.capture);
   write_atomically(file, to_yaml(trace));
   fmt::print("{}written: {}\n", trace_table(trace, &model), file.string());
 }

@@ -29,6 +29,10 @@ std::string name_of(const Scenario& scenario, const Job& job) {
                      static_cast<int>(job.doubled));
 }
 
+std::string calibration_name(std::size_t draw) {
+  return fmt::format("calibration | draw {}", draw);
+}
+
 /// Jobs: all points of all draws, then each point with each resource doubled in the first draw.
 std::vector<Job> jobs_of(const ForecastOptions& options, std::size_t draws) {
   std::vector<Job> jobs;
@@ -50,6 +54,13 @@ void store(Simulations& all, const Job& job, Row row) {
   } else {
     all.doubled[job.point][job.doubled] = std::move(row);
   }
+}
+
+/// What a child sent.
+Row row_of(const std::string& text) {
+  Row row = read_json_lines(text + "\n", "simulation").rows.at(0);
+  std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
+  return row;
 }
 
 /// Finished simulations of an earlier, interrupted run by name.
@@ -80,6 +91,7 @@ class Forecaster {
     }
     all_.rows.assign(draws, std::vector<Row>(scenario_.points.size()));
     all_.doubled.resize(scenario_.points.size());
+    known_ = read_journal(options_.journal);
     calibrate(draws);
     simulate_all(jobs_of(options_, draws));
     return std::move(all_);
@@ -88,31 +100,45 @@ class Forecaster {
  private:
   void calibrate(std::size_t draws) {
     all_.calibrated.assign(draws, {});
+    all_.reached.assign(draws, {});
     if (scenario_.calibrations.empty()) return;
     std::vector<Task> tasks;
+    std::vector<std::size_t> open;
     for (std::size_t draw = 0; draw < draws; ++draw) {
+      const auto found = known_.find(calibration_name(draw));
+      if (found != known_.end()) {
+        store_calibration(draw, found->second);
+        continue;
+      }
+      open.push_back(draw);
       tasks.push_back([this, draw] {
-        std::string text;
-        for (const double value : calibrated_values(scenario_, all_.inputs[draw], library_)) {
-          text += fmt::format("{:a} ", value);
+        const Calibrated found_now = calibrated_draw(scenario_, all_.inputs[draw], library_);
+        Row row;
+        for (std::size_t i = 0; i < found_now.values.size(); ++i) {
+          row.set(fmt::format("value_{}", i), found_now.values[i]);
+          row.set(fmt::format("reached_{}", i), found_now.reached[i]);
         }
-        return text;
+        return to_json_line({}, row);
       });
     }
-    play(tasks, [&](std::size_t draw, const std::string& text) {
-      const char* at = text.c_str();
-      for (std::size_t i = 0; i < scenario_.calibrations.size(); ++i) {
-        char* end = nullptr;
-        all_.calibrated[draw].push_back(std::strtod(at, &end));
-        at = end;
-      }
+    play(tasks, "calibrations", [&](std::size_t task, const std::string& text) {
+      const Row row = row_of(text);
+      keep(calibration_name(open[task]), row);
+      store_calibration(open[task], row);
     });
   }
 
-  void play(const std::vector<Task>& tasks,
+  void store_calibration(std::size_t draw, const Row& row) {
+    for (std::size_t i = 0; i < scenario_.calibrations.size(); ++i) {
+      all_.calibrated[draw].push_back(row.number(fmt::format("value_{}", i)).value());
+      all_.reached[draw].push_back(row.number(fmt::format("reached_{}", i)).value_or(NAN));
+    }
+  }
+
+  void play(const std::vector<Task>& tasks, const char* what,
             const std::function<void(std::size_t, const std::string&)>& done) {
     std::optional<TaskProgress> progress;
-    if (options_.progress) progress.emplace(tasks.size());
+    if (options_.progress) progress.emplace(tasks.size(), what);
     run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
       done(task, text);
       if (progress) progress->one_done();
@@ -127,30 +153,35 @@ class Forecaster {
   }
 
   void simulate_all(const std::vector<Job>& jobs) {
-    auto known = read_journal(options_.journal);
     std::vector<Job> open;
     for (const Job& job : jobs) {
-      const auto found = known.find(name_of(scenario_, job));
-      found == known.end() ? open.push_back(job) : store(all_, job, std::move(found->second));
+      const auto found = known_.find(name_of(scenario_, job));
+      found == known_.end() ? open.push_back(job) : take(job, std::move(found->second));
     }
     std::vector<Task> tasks;
     for (const Job& job : open) tasks.push_back([this, job] { return simulated(job); });
-    play(tasks, [&](std::size_t task, const std::string& text) { finish(open[task], text); });
+    play(tasks, "simulations", [&](std::size_t task, const std::string& text) {
+      Row row = row_of(text);
+      keep(name_of(scenario_, open[task]), row);
+      take(open[task], std::move(row));
+    });
   }
 
-  void finish(const Job& job, const std::string& text) {
-    Row row = read_json_lines(text + "\n", "simulation").rows.at(0);
-    std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
-    if (!options_.journal.empty()) {
-      append_line(options_.journal,
-                  to_json_line({scenario_.name, {}}, with_first("simulation", name_of(scenario_, job), row)));
-    }
+  /// A line in the journal.
+  void keep(const std::string& name, const Row& row) const {
+    if (options_.journal.empty()) return;
+    append_line(options_.journal, to_json_line({scenario_.name, {}}, with_first("simulation", name, row)));
+  }
+
+  void take(const Job& job, Row row) {
+    if (options_.inspect && job.draw == 0 && job.doubled == Doubled::none) options_.inspect(job.point, row);
     store(all_, job, std::move(row));
   }
 
   const Scenario& scenario_;
   Library& library_;
   const ForecastOptions& options_;
+  std::map<std::string, Row> known_;  ///< of an earlier run
   Simulations all_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -18,12 +19,16 @@ struct ForecastOptions {
   std::filesystem::path journal;    ///< finished simulations, a line each; read first if it is there
   bool double_resources = true;     ///< three simulations more a point
   bool progress = false;            ///< shown
+  /// Called with each point's row of the first draw, as soon as it is there; what it throws ends the
+  /// forecast.
+  std::function<void(std::size_t point, const Row& row)> inspect = {};
 };
 
 /// Rows of every simulation of a scenario. A row that was not asked for is empty.
 struct Simulations {
   std::vector<std::vector<double>> inputs;  ///< [draw][assumption], in [0, 1); one draw without assumptions
   std::vector<std::vector<double>> calibrated;  ///< [draw][calibration]: the value found
+  std::vector<std::vector<double>> reached;     ///< [draw][calibration]: the figure that it gives
   std::vector<std::vector<Row>> rows;           ///< [draw][point]
   std::vector<std::map<Doubled, Row>> doubled;  ///< [point], of the middle of all assumptions
 };

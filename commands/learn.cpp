@@ -76,7 +76,7 @@ Results learned(const Scenario& scenario, const std::vector<LearningPoint>& poin
       return text;
     });
   }
-  TaskProgress progress(tasks.size());
+  TaskProgress progress(tasks.size(), "points");
   std::vector<Results> of_points(tasks.size());
   run_tasks(tasks, processes, [&](std::size_t task, const std::string& text) {
     of_points[task] = read_json_lines(text, "a simulation");

@@ -7,11 +7,25 @@
 
 namespace stepcast {
 
+namespace {
+
+/// What an earlier run may have left in the folder and this one need not make: it would belong to other
+/// results.
+std::vector<std::string> left_by_others() {
+  std::vector<std::string> left{"published.csv", "sensitivity.csv", "timeline.json"};
+  for (const std::string plot : {"scaling", "breakdown", "sensitivity"}) {
+    for (const char* type : {".gp", ".svg", ".png"}) left.push_back(plot + type);
+  }
+  return left;
+}
+
+}  // namespace
+
 std::vector<std::string> write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
                                        const Manifest& manifest, bool plots) {
   const std::string& scenario = outputs.results.scenario;
   std::error_code error;
-  for (const char* left : {"published.csv", "sensitivity.csv"}) std::filesystem::remove(folder / left, error);
+  for (const std::string& left : left_by_others()) std::filesystem::remove(folder / left, error);
   write_atomically(folder / "results.csv", to_csv(outputs.results));
   write_atomically(folder / "results.jsonl", to_json_lines(outputs.results));
   if (!outputs.published.empty()) {

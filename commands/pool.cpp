@@ -98,7 +98,7 @@ class Pool {
     for (const Child& child : children_) waits.push_back({child.output, POLLIN, 0});
     const int ready = poll(waits.data(), waits.size(), meanwhile_ ? 200 : -1);
     if (meanwhile_) meanwhile_();
-    if (SignalGuard::interrupted()) throw Interrupted("interrupted");
+    SignalGuard::stop_if_interrupted();
     if (ready < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
     for (std::size_t i = 0; ready > 0 && i < waits.size(); ++i) {
       if (waits[i].revents != 0) receive(children_[i]);

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "commands/summary.hpp"
 #include "core/error.hpp"
+#include "core/nearest.hpp"
+#include "core/utf8.hpp"
 #include "report/statistics.hpp"
 #include "scenarios/sweep.hpp"
 
@@ -113,6 +116,20 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
   return compared(figure, forecast);
 }
 
+void check_column(const Scenario& scenario, const Published& published, const Row& row) {
+  std::vector<std::string> columns{"speedup", "efficiency"};  // come when all points are there
+  for (const auto& [column, cell] : row.cells) {
+    if (row.number(column)) columns.push_back(column);
+  }
+  if (std::find(columns.begin(), columns.end(), published.column) != columns.end()) return;
+  const std::string nearest = nearest_word(published.column, columns);
+  const std::string place =
+      published.point.empty() ? scenario.file.string() : to_string(published.point.front().value.place);
+  throw InputError(fmt::format("{}: published: results of this point have no number in a column \"{}\"{}",
+                               place, printable(published.column),
+                               nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
+}
+
 }  // namespace
 
 std::size_t judged_point(const Scenario& scenario, const std::vector<std::size_t>& points) {
@@ -130,6 +147,18 @@ std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
   if (points.size() < scenario.points.size()) return rows;  // a shard: compared when all points are there
   for (const Published& published : scenario.published) rows.push_back(row_of(scenario, published, all));
   return rows;
+}
+
+std::function<void(std::size_t, const Row&)> published_check(const Scenario& scenario) {
+  std::multimap<std::size_t, const Published*> asked;
+  for (const Published& published : scenario.published) {
+    asked.emplace(find_point(scenario, published.point), &published);
+    if (!published.over.empty()) asked.emplace(find_point(scenario, published.over), &published);
+  }
+  return [&scenario, asked = std::move(asked)](std::size_t point, const Row& row) {
+    const auto [first, last] = asked.equal_range(point);
+    for (auto one = first; one != last; ++one) check_column(scenario, *one->second, row);
+  };
 }
 
 }  // namespace stepcast

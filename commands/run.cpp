@@ -7,11 +7,13 @@
 #include <set>
 #include <thread>
 
+#include "commands/checked_points.hpp"
 #include "commands/commands.hpp"
 #include "commands/limits.hpp"
 #include "commands/outputs.hpp"
 #include "commands/run_files.hpp"
 #include "commands/run_report.hpp"
+#include "commands/signals.hpp"
 #include "commands/time_estimate.hpp"
 #include "commands/time_limit.hpp"
 #include "commands/timeline.hpp"
@@ -33,17 +35,6 @@ std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOption
   return points;
 }
 
-/// Every point is built once before any is simulated, so that a bad value is found first.
-Experiment checked(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library) {
-  Experiment largest;
-  for (const std::size_t point : points) {
-    Experiment experiment =
-        build_experiment(scenario.document, middle_values(scenario, scenario.points[point]), library);
-    if (experiment.plan.workers >= largest.plan.workers) largest = std::move(experiment);
-  }
-  return largest;
-}
-
 Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all) {
   Outputs outputs;
   outputs.results = summarized_results(scenario, points, all);
@@ -54,13 +45,14 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   return outputs;
 }
 
-/// The forecast; what was simulated is kept when it is interrupted.
-Simulations simulated(const Scenario& scenario, Library& library, const ForecastOptions& options) {
+/// Does it; what was simulated is kept when it is interrupted.
+template <class Doing>
+auto resumable(const std::filesystem::path& journal, const Doing& doing) {
   try {
-    return forecast(scenario, library, options);
+    return doing();
   } catch (const Interrupted&) {
-    throw Interrupted(fmt::format("interrupted; go on with --resume (what was simulated is kept in {})",
-                                  options.journal.string()));
+    throw Interrupted(
+        fmt::format("interrupted; go on with --resume (what was simulated is kept in {})", journal.string()));
   }
 }
 
@@ -86,11 +78,12 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   const auto points = chosen_points(scenario, options);
   if (!options.timeline.empty()) timeline_point(scenario, options.timeline);  // a wrong name is found first
   Library library;
-  const Experiment largest = checked(scenario, points, library);
+  const Experiment largest = checked_points(scenario, points, library);
   const int draws = scenario.assumptions.empty() ? 1 : options.draws;
   const RunSize size = estimated(largest, points.size(), options.results_only ? draws : draws + 3);
   check_limits(size, options);
   check_time(largest, size, options);
+  const auto inspect = published_check(scenario);
   if (options.dry_run) {
     const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
     fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
@@ -108,20 +101,25 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
       .journal = journal_of(folder, manifest, options),
       .double_resources = !options.results_only,
       .progress = true,
+      .inspect = inspect,
   };
-  Simulations all = simulated(scenario, library, wanted);
+  Simulations all = resumable(wanted.journal, [&] { return forecast(scenario, library, wanted); });
   add_scaling(scenario, points, all);
   const Outputs outputs = outputs_of(scenario, points, all);
   std::set<std::string> forms;
   for (const Row& row : outputs.results.rows) forms.insert(row.text("communication_form"));
   manifest.forms.assign(forms.begin(), forms.end());
-  const auto complaints = write_outputs(folder, outputs, manifest, !options.results_only);
-  if (!options.timeline.empty()) {
-    const auto& point = scenario.points[timeline_point(scenario, options.timeline)];
-    write_timeline(scenario, library,
-                   values_of(scenario, point.values, all.inputs.front(), all.calibrated.front()),
-                   folder / "timeline.json");
-  }
+  const auto complaints = resumable(wanted.journal, [&] {
+    auto lines = write_outputs(folder, outputs, manifest, !options.results_only);
+    SignalGuard::stop_if_interrupted();
+    if (!options.timeline.empty()) {
+      const auto& point = scenario.points[timeline_point(scenario, options.timeline)];
+      write_timeline(scenario, library,
+                     values_of(scenario, point.values, all.inputs.front(), all.calibrated.front()),
+                     folder / "timeline.json");
+    }
+    return lines;
+  });
 
   print_outputs(outputs, all, scenario, largest);
   for (const std::string& complaint : complaints) fmt::print("{}\n", complaint);
@@ -132,6 +130,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
 }  // namespace
 
 void run(const RunOptions& options) {
+  const SignalGuard guard;  // all the way: what is no simulation ends with a word and the right exit code too
   std::vector<PublishedRow> published;
   for (const Scenario& scenario : read_scenarios(options)) {
     const auto rows = run_scenario(scenario, options);

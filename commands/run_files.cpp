@@ -53,6 +53,9 @@ std::filesystem::path journal_of(const std::filesystem::path& folder, const Mani
   const std::string print = sha256(all);
   std::error_code error;
   const bool same = std::filesystem::exists(mark, error) && read_file(mark) == print + "\n";
+  if (options.resume && !same && std::filesystem::exists(journal, error))
+    fmt::print(stderr, "--resume: inputs or settings are not those of {}: it is begun anew\n",
+               journal.string());
   if (!options.resume || !same) {
     std::filesystem::remove(journal, error);
     write_atomically(mark, print + "\n");

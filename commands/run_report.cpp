@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "commands/calibrate_draw.hpp"
 #include "report/results_table.hpp"
 #include "scenarios/sweep.hpp"
 
@@ -11,9 +14,17 @@ namespace {
 void print_assumptions(const Outputs& outputs, const Simulations& all, const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.calibrations.size(); ++i) {
     const Feed& feed = scenario.calibrations[i];
-    fmt::print("calibrated: {} = {:.4g}{} meets {} = {:.4g} at {}{}\n", feed.range.key,
-               all.calibrated.front()[i], feed.range.unit, feed.column, feed.value, point_name(feed.point),
-               feed.over.empty() ? "" : " / " + point_name(feed.over));
+    const double reached = all.reached.front()[i];
+    const std::string point =
+        point_name(feed.point) + (feed.over.empty() ? "" : " / " + point_name(feed.over));
+    fmt::print("calibrated: {} = {:.4g}{} {} {} = {:.4g} at {}{}\n", feed.range.key,
+               all.calibrated.front()[i], feed.range.unit, is_met(feed, reached) ? "meets" : "only reaches",
+               feed.column, reached, point,
+               is_met(feed, reached) ? "" : fmt::format(", not {:.4g}: its range ends there", feed.value));
+    const auto missed = std::count_if(all.reached.begin(), all.reached.end(),
+                                      [&](const auto& draw) { return !is_met(feed, draw[i]); });
+    if (missed > 0 && all.reached.size() > 1)
+      fmt::print("  not met in {} of {} draws of the assumptions\n", missed, all.reached.size());
   }
   if (outputs.sensitivity.empty()) return;
   fmt::print("step time at {}: share of the variance that each assumption explains\n",
@@ -31,7 +42,7 @@ void print_misfits(const Results& results) {
 }
 
 void print_flags(const Experiment& experiment) {
-  for (const std::string& flag : experiment.plan.flags) fmt::print("note on the trace: {}\n", flag);
+  for (const std::string& flag : experiment.plan.flags) fmt::print("{}\n", flag);
 }
 
 std::vector<std::string> leading_columns(const Scenario& scenario) {

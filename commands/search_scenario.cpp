@@ -72,7 +72,7 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
   searched.point = point_name(fixed);
   const std::vector<double> middle(scenario.assumptions.size(), 0.5);
   std::vector<double> calibrated;
-  if (!scenario.calibrations.empty()) calibrated = calibrated_values(scenario, middle, library);
+  if (!scenario.calibrations.empty()) calibrated = calibrated_draw(scenario, middle, library).values;
   searched.common = values_of(scenario, fixed, middle, calibrated);
   check(searched, library);
   return searched;
@@ -92,7 +92,7 @@ SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& libr
     : searched_(searched),
       library_(library),
       processes_(command.processes),
-      progress_(static_cast<std::size_t>(command.evaluations)) {}
+      progress_(static_cast<std::size_t>(command.evaluations), "evaluations") {}
 
 Row SearchSimulator::simulated(const std::vector<Assignment>& chosen) const {
   try {

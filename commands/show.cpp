@@ -9,6 +9,7 @@
 #include "models/trace_times.hpp"
 #include "platforms/table.hpp"
 #include "report/human.hpp"
+#include "scenarios/check_keys.hpp"
 #include "scenarios/data_files.hpp"
 #include "scenarios/experiment.hpp"
 #include "scenarios/scenario.hpp"
@@ -58,15 +59,17 @@ void show_platform(const std::string& name, const std::vector<std::string>& rout
   const YamlNode node = command_line_name(name);
   const Platform platform =
       read_platform(YamlValue(library.tree(YamlValue(node, "platform"), "platforms"), ""));
-  if (route.empty()) {
-    fmt::print("{}", platform_table(platform));
-  } else {
+  if (!route.empty()) {
     fmt::print("{}", route_table(platform, endpoint_of(platform, route[0]), endpoint_of(platform, route[1])));
+    return;
   }
+  fmt::print("{}", platform_table(platform));
+  if (platform.devices() > 1) fmt::print("\n{}", route_table(platform, 0, platform.devices() - 1));
 }
 
 void show_scenario(const std::string& file) {
   const Scenario scenario = read_scenario(file, {});
+  check_keys(scenario.document);
   fmt::print("{}: {}\n\n{} points\n", scenario.name, scenario.description, scenario.points.size());
   for (const Point& point : scenario.points) fmt::print("  {}\n", point.name);
   if (!scenario.assumptions.empty()) fmt::print("\nassumed\n");
@@ -128,8 +131,14 @@ void add_show(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto route = std::make_shared<std::vector<std::string>>();
   platform->add_option("name", *name, "a name in platforms/ or a path ending in .yaml");
-  platform->add_option("--route", *route, "two endpoints: DEVICE, host:NODE or storage")->expected(2);
-  platform->callback([=] { name->empty() ? show_folder("platforms") : show_platform(*name, *route); });
+  platform
+      ->add_option("--route", *route,
+                   "two endpoints: DEVICE, host:NODE or storage; else the first and the last device")
+      ->expected(2);
+  platform->callback([=] {
+    if (name->empty() && !route->empty()) throw InputError("--route: of which platform? give its name");
+    name->empty() ? show_folder("platforms") : show_platform(*name, *route);
+  });
   auto* scenario = show->add_subcommand("scenario", "Print what a scenario sweeps, assumes and compares");
   auto file = std::make_shared<std::string>();
   scenario->add_option("file", *file, "a scenario file")->required()->type_name("SCENARIO.yaml");

@@ -4,7 +4,8 @@
 
 namespace stepcast {
 
-/// Takes SIGINT and SIGTERM while it lives.
+/// Takes SIGINT and SIGTERM while it lives. Guards may live inside one another: what one has seen is seen
+/// until the outermost ends.
 class SignalGuard {
  public:
   SignalGuard();
@@ -13,6 +14,7 @@ class SignalGuard {
   ~SignalGuard();
 
   static bool interrupted();
+  static void stop_if_interrupted();  ///< throws Interrupted
 
  private:
   struct sigaction old_int_ {};

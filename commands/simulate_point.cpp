@@ -1,5 +1,9 @@
 #include "commands/simulate_point.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "commands/training_columns.hpp"
 #include "report/statistics.hpp"
 
@@ -20,7 +24,9 @@ void set_times(Row& row, const std::vector<StepSeconds>& steps) {
   row.set("step_seconds_p10", quantile(seconds, 0.1));
   row.set("step_seconds_p90", quantile(seconds, 0.9));
   row.set("compute_seconds", mean(column(steps, &StepSeconds::compute)));
-  row.set("waiting_seconds", mean(column(steps, &StepSeconds::straggler)));
+  // The slowest less the mean: of equal workers only rounding is left, of either sign.
+  const double waiting = mean(column(steps, &StepSeconds::straggler));
+  row.set("waiting_seconds", std::abs(waiting) < 1e-12 * *row.number("compute_seconds") ? 0 : waiting);
   row.set("data_loading_seconds", mean(column(steps, &StepSeconds::loading)));
   row.set("exposed_communication_seconds", mean(column(steps, &StepSeconds::exposed)));
   row.set("communication_seconds", mean(column(steps, &StepSeconds::communication)));
@@ -99,6 +105,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, Timeline* time
   row.set("communication_form", result.form);
   row.set("all_reduce", result.algorithms);
   row.set("trace_kind", plan.trace_kind);
+  if (!plan.flags.empty()) row.set("trace_flags", fmt::format("{}", fmt::join(plan.flags, "; ")));
   return row;
 }
 

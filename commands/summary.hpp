@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "commands/forecast.hpp"
@@ -26,6 +27,10 @@ std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled);
 std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
                                                   const std::vector<std::size_t>& points,
                                                   const Simulations& all);
+
+/// What to ask of each point's row as it comes in, so that a wrong column is not found at the end of a long
+/// run. Throws InputError at once for a point that is not there; what it returns throws it for a column.
+std::function<void(std::size_t point, const Row& row)> published_check(const Scenario& scenario);
 
 /// The point that matters most: that of the first published figure that is predicted, else the last.
 std::size_t judged_point(const Scenario& scenario, const std::vector<std::size_t>& points);

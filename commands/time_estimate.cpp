@@ -38,7 +38,7 @@ Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>&
                        int draws, double simulations) {
   const std::vector<double> middle(scenario.assumptions.size(), 0.5);
   const double begun = children_seconds();
-  const std::vector<double> calibrated = calibrated_values(scenario, middle, library);
+  const std::vector<double> calibrated = calibrated_draw(scenario, middle, library).values;
   const double after_calibration = children_seconds();
   const std::vector<std::size_t> tried = tried_points(points);
   std::vector<Task> tasks;

@@ -21,8 +21,8 @@ ProgressStyle progress_style() {
   return ::isatty(STDERR_FILENO) != 0 ? ProgressStyle::line : ProgressStyle::plain;
 }
 
-std::string progress_text(std::size_t done, std::size_t total, Seconds elapsed) {
-  auto text = fmt::format("{} of {} points, {}", done, total, human(elapsed));
+std::string progress_text(std::size_t done, std::size_t total, Seconds elapsed, std::string_view what) {
+  auto text = fmt::format("{} of {} {}, {}", done, total, what, human(elapsed));
   if (done > 0 && done < total) {
     const double each = elapsed.value / static_cast<double>(done);
     text += fmt::format(", {} left", human(Seconds{each * static_cast<double>(total - done)}));
@@ -30,14 +30,13 @@ std::string progress_text(std::size_t done, std::size_t total, Seconds elapsed) 
   return text;
 }
 
-void Progress::update(std::size_t done, Seconds elapsed) {
+void Progress::update(const std::string& text, Seconds elapsed) {
   const bool terminal = style_ == ProgressStyle::line;
   const double due = shown_at_  ? *shown_at_ + (terminal ? kTerminalPause : kLogPause)
                      : terminal ? kSilent
                                 : kLogPause;
   if (elapsed.value < due) return;
   shown_at_ = elapsed.value;
-  const auto text = progress_text(done, total_, elapsed);
   if (terminal) {
     out_ << '\r' << text << std::string(width_ > text.size() ? width_ - text.size() : 0, ' ') << std::flush;
     width_ = std::max(width_, text.size());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "platforms/topology.hpp"
+#include "scenarios/check_keys.hpp"
 #include "scenarios/placement.hpp"
 #include "scenarios/read_noise.hpp"
 #include "scenarios/read_setting.hpp"
@@ -153,6 +154,10 @@ void read_training(const YamlMap& map, Experiment& experiment) {
 }
 
 }  // namespace
+
+void check_keys(const YamlNode& document) {
+  YamlValue(document, "").map(kKeys);
+}
 
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);

@@ -89,6 +89,9 @@ Published read_published(const YamlValue& value) {
   published.column = map.at("column", "a column of results.csv").text();
   const std::vector<std::string> kinds{"predicted", "fitted", "bound", "trend"};
   published.kind = kinds[map.at("kind", "predicted, fitted, bound or trend").one_of(kinds)];
+  const bool related = published.kind == "bound" || published.kind == "trend";
+  if (const auto relation = map.maybe("relation"); relation && !related)
+    relation->refuse("belongs to a bound or a trend");
   if (published.kind == "bound") {
     const std::vector<std::string> relations{"at_most", "at_least"};
     published.relation = relations[map.at("relation", "at_most or at_least").one_of(relations)];
@@ -98,6 +101,7 @@ Published read_published(const YamlValue& value) {
     published.relation =
         relations[map.at("relation", "less_than or more_than, of the point `over`").one_of(relations)];
     if (published.over.empty()) map.at("over", "the point that it is compared with");
+    if (const auto figure = map.maybe("value")) figure->refuse("a trend has no value, only a relation");
   } else {
     published.value = figure_of(map.at("value", "the published figure"));
   }

@@ -108,9 +108,19 @@ refuses 3 'use form: automatic, fewer workers or steps, or raise --time-limit' \
 refuses 3 'more than 100000 points' run tiny.yaml --set 'sweep.workers={from: 1, to: 200000, step: 1}'
 refuses 2 '--jobs' run tiny.yaml -j 0
 refuses 2 'there is no point "workers=3"' run tiny.yaml --timeline workers=3 -o none
+refuses 2 'point "workers=1" is there twice' run tiny.yaml --set sweep.workers=[1,1]
+figure='column: step_second, kind: predicted, value: 1 s, source: x'
+refuses 2 'published: the sweep has no point with workers=7' run tiny.yaml -o none --set "published=[{point: {workers: 7}, $figure}]"
 refuses 2 'expected KEY=VALUE' run tiny.yaml --set nothing
 refuses 2 'such as "resnet50"' show model resnet5
 refuses 2 'is a trace of small-cnn, not of resnet50' run tiny.yaml --set model=resnet50
+refuses 2 'source: unknown key' show scenario "$source_folder/platforms/lassen.yaml"
+refuses 2 '--route: of which platform?' show platform --route 0 1
+refuses 2 'expected cpu or cuda:NUMBER, got "gpu"' capture --model small-cnn --batch 8 --device gpu
+mkdir taken.yaml
+refuses 2 'taken.yaml is a folder, not a file' capture --model small-cnn --batch 8 -o taken.yaml
+rmdir taken.yaml
+refuses 2 'expected a name ending in .yaml, got "x.txt"' capture --model small-cnn --batch 8 -o x.txt
 refuses 2 'from 0 to 1023' show platform ethernet-cpu --route 0 1024
 refuses 2 'cannot read' plot nowhere
 refuses 2 'cannot read' compare nowhere.csv nowhere.csv
@@ -160,6 +170,7 @@ prints 'conv1' show trace small-cnn-b64-cpu
 prints '1024 x cpu-core, 1 a node' show platform ethernet-cpu
 prints 'bisection' show platform ethernet-cpu
 prints 'leaf' show platform ethernet-cpu --route 0 40
+prints 'device 0 to device 1023' show platform ethernet-cpu
 prints 'fp32' show device cpu-core
 prints 'strategy.step_overhead' show scenario "$source_folder/scenarios/goyal-imagenet-1h.yaml"
 prints synchronous show strategies
@@ -186,6 +197,34 @@ for work_of in forward backward update; do
 done
 prints 'maximum 0.00 %' compare full/results.csv full/results.csv
 prints 'drawn: full' plot full
+cp -r full stale
+run_with 0 run tiny.yaml --set simulation.steps=2 --results-only -o stale
+for file in timeline.json scaling.gp scaling.svg breakdown.png; do
+  [ ! -e stale/$file ] || fail "stale/$file belongs to other results"
+done
+
+# A trace that is flagged says so in every result that used it, whichever points that are.
+{ sed '/^model/d;/^trace/d' tiny.yaml; echo 'model: resnet50'; echo 'trace: [resnet50-b4-cpu, resnet50-b8-cpu]'; } >flagged.yaml
+prints "note on the trace: the sum of the layers' medians differs" run flagged.yaml --results-only -o flagged \
+  --set 'sweep={workers: [1, 2], batch_per_worker: [4, 8]}'
+[ "$(head -n 1 flagged/results.csv | grep -c trace_flags)" -eq 1 ] || fail "results.csv has no trace_flags"
+[ "$(grep -c 'batch_per_worker=4.*medians differs' flagged/results.csv)" -eq 2 ] || fail "a flag is missing in results.csv"
+grep 'batch_per_worker=8' flagged/results.csv | grep -q 'medians differs' && fail "a flag of another trace in results.csv"
+
+
+# A key that does nothing is said to: at all points, not at one of a sweep over it.
+prints 'note: noise.jitter: trace has nothing to replay' run tiny.yaml --set trace=derived --results-only -o idle
+prints 'note: noise.sigma does nothing' run tiny.yaml --set noise.sigma=0.1 --results-only -o idle
+prints 'note: nobody is slow' run tiny.yaml --set noise.straggler_factor=2 --results-only -o idle
+run_with 0 run tiny.yaml --set 'sweep={noise.sigma: [0, 0.1]}' --set workers=2 --set noise.jitter=lognormal --results-only -o idle
+grep -q '^note' out && fail "a note on a sweep that is right"
+run_with 0 run tiny.yaml --results-only -o idle
+grep -q '^note' out && fail "a note on a scenario that is right"
+
+# A wrong column of a published figure is found with the first simulation of its point, with its place.
+{ cat tiny.yaml; echo "published: [{point: {workers: 2}, $figure}]"; } >column.yaml
+refuses 2 'column.yaml:10:31: published: results of this point have no number in a column "step_second"' run column.yaml -o column -j 1
+[ "$(wc -l <column/simulations.jsonl)" -eq 2 ] || fail "not found as early as can be"
 
 # A search: the same bits on any number of processes, nothing simulated twice after --resume.
 search=(search tiny.yaml --maximise samples_per_second --over 'strategy.bucket=64 KiB..4096 KiB:log,strategy.all_reduce=ring|automatic'
@@ -244,6 +283,26 @@ cmp -s cut/results.csv whole/results.csv || fail "resumed: results.csv differs"
 [ "$(wc -l <cut/simulations.jsonl)" -eq 96 ] || fail "resumed: the journal has not every simulation once"
 run_with 0 run long.yaml -j 2 -o cut --resume --set simulation.steps=2
 cmp -s cut/results.csv whole/results.csv && fail "--resume took over simulations of other inputs"
+grep -q 'inputs or settings are not those of cut/simulations.jsonl: it is begun anew' err ||
+  fail "--resume: not said that it began anew"
+
+# Interrupted while plots are drawn: the same word and exit code.
+mkdir -p slow
+printf '#!/bin/bash\ntouch drawing-began\nsleep 1\n' >slow/gnuplot
+chmod +x slow/gnuplot
+PATH=$work/slow:$PATH "$stepcast" run tiny.yaml -o drawn >out 2>err </dev/null &
+pid=$!
+for ((try = 0; try < 1200; ++try)); do
+  [ -n "$(find drawn -name drawing-began 2>/dev/null)" ] && break
+  sleep 0.05
+done
+kill -INT $pid
+wait $pid
+code=$?
+[ $code -eq 4 ] || fail "interrupted while drawing: exit code $code, not 4"
+grep -q 'interrupted; go on with --resume' err || fail "interrupted while drawing: no word of --resume"
+run_with 0 run tiny.yaml -o drawn --resume
+[ -s drawn/scaling.png ] || [ -z "$(command -v gnuplot)" ] || fail "not drawn after --resume"
 
 # An interrupted validation has no --resume, and does not promise it.
 "$stepcast" validate "$source_folder/scenarios/validate/small.yaml" --ranks 2 --sleep -o stopped >out 2>err </dev/null &

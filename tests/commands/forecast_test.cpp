@@ -64,9 +64,9 @@ std::string fed_in(const std::string& value, const std::string& column = "step_s
          ", source: none}]\nsweep: {workers: [1]}\n";
 }
 
-std::vector<double> calibrated(const std::string& text) {
+Calibrated calibrated(const std::string& text) {
   Library library;
-  return calibrated_values(scenario_of(text), {}, library);
+  return calibrated_draw(scenario_of(text), {}, library);
 }
 
 }  // namespace
@@ -174,8 +174,9 @@ TEST_CASE("what a torn journal lacks is simulated again, and the journal is whol
 }
 
 TEST_CASE("a calibrated key meets its figure", "[commands]") {
-  const auto found = calibrated(fed_in("60 ms"));
+  const auto [found, reached] = calibrated(fed_in("60 ms"));
   REQUIRE(found.size() == 1);
+  CHECK(reached.at(0) == Approx(0.06).epsilon(1e-5));
   const Simulations all = forecast_of(fed_in("60 ms"), 1);
   CHECK(all.calibrated == std::vector<std::vector<double>>{found});
   CHECK(all.rows[0][0].number("step_seconds") == Approx(0.06).epsilon(1e-4));
@@ -197,9 +198,54 @@ TEST_CASE("a calibrated key meets a ratio of two points", "[commands]") {
   CHECK(overhead < 0.7 * small);
 }
 
-TEST_CASE("a figure that cannot be met takes the nearer end of the range", "[commands]") {
-  CHECK(calibrated(fed_in("1 ms")) == std::vector<double>{0});
-  CHECK(calibrated(fed_in("9 s")) == std::vector<double>{50});
+TEST_CASE("a figure that cannot be met takes the nearer end of the range, and what it gives is said",
+          "[commands]") {
+  const Calibrated low = calibrated(fed_in("1 ms")), high = calibrated(fed_in("9 s"));
+  CHECK(low.values == std::vector<double>{0});
+  CHECK(high.values == std::vector<double>{50});
+  CHECK(high.reached.at(0) == Approx(low.reached.at(0) + 0.05).epsilon(1e-9));
+  const Scenario scenario = scenario_of(fed_in("60 ms"));
+  CHECK(is_met(scenario.calibrations.at(0), 0.06005));
+  CHECK_FALSE(is_met(scenario.calibrations.at(0), 0.0601));
+}
+
+TEST_CASE("a journal keeps calibrations, and a second run does not search again", "[commands]") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path() / "j.jsonl";
+  const Simulations first = forecast_of(fed_in("60 ms"), 1, journal);
+  CHECK(lines_in(journal) == 5);  // a calibration, a point, three doubled resources
+  std::string text = read_file(journal);
+  const Simulations second = forecast_of(fed_in("60 ms"), 1, journal);
+  CHECK(second.calibrated == first.calibrated);  // to the bit
+  CHECK(second.reached == first.reached);
+  CHECK(read_file(journal) == text);
+
+  const std::string key = "\"value_0\":";
+  const auto at = text.find(key) + key.size();
+  text.replace(at, text.find(',', at) - at, "7.5");
+  std::ofstream(journal) << text.substr(0, text.find('\n') + 1);
+  CHECK(forecast_of(fed_in("60 ms"), 1, journal).calibrated == std::vector<std::vector<double>>{{7.5}});
+}
+
+TEST_CASE("each point's first row is inspected once, from a journal too, and what that throws ends it",
+          "[commands]") {
+  const TemporaryFolder folder;
+  const Scenario scenario = scenario_of(kTiny + kAssumed);
+  ForecastOptions options;
+  options.draws = 3;
+  options.points = {0, 1};
+  options.journal = folder.path() / "j.jsonl";
+  Library library;
+  for (int run = 0; run < 2; ++run) {
+    std::vector<std::int64_t> seen(2);
+    options.inspect = [&](std::size_t point, const Row& row) {
+      seen.at(point) += static_cast<std::int64_t>(*row.number("workers"));
+    };
+    forecast(scenario, library, options);
+    CHECK(seen == std::vector<std::int64_t>{1, 3});
+  }
+  options.inspect = [](std::size_t, const Row&) { throw InputError("no"); };
+  CHECK_THROWS_WITH(forecast(scenario, library, options), "no");
 }
 
 TEST_CASE("a calibration on a column that is not there is refused", "[commands][errors]") {

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "commands/signals.hpp"
 #include "core/error.hpp"
 
 using namespace stepcast;
@@ -163,4 +164,18 @@ TEST_CASE("children of a stopped task end with it", "[commands]") {
   CHECK(poll(&ended, 1, 60'000) == 1);  // end of file once no process holds the other end
   CHECK((ended.revents & POLLHUP) != 0);
   for (const int descriptor : {started[0], started[1], held[0]}) close(descriptor);
+}
+
+TEST_CASE("a signal is remembered until the outermost guard ends", "[commands]") {
+  {
+    const SignalGuard outer;
+    CHECK_NOTHROW(SignalGuard::stop_if_interrupted());
+    raise(SIGINT);
+    { const SignalGuard inner; }  // as a pool has one
+    { const SignalGuard inner; }
+    CHECK(SignalGuard::interrupted());
+    CHECK_THROWS_AS(SignalGuard::stop_if_interrupted(), Interrupted);
+  }
+  const SignalGuard next;
+  CHECK_FALSE(SignalGuard::interrupted());
 }

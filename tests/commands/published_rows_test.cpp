@@ -145,3 +145,20 @@ TEST_CASE("a point or a column that is not there is the user's mistake", "[comma
 TEST_CASE("a part of the points is not compared", "[commands]") {
   CHECK(compared_with_published(with(figure("predicted", "", 1)), {1}, draw_of(3)).empty());
 }
+
+TEST_CASE("a point or a column that is not there is found before the run is over", "[commands][errors]") {
+  Published published = figure("predicted", "", 2);
+  published.column = "step_second";
+  const Scenario scenario = with(published);
+  const auto check = published_check(scenario);
+  CHECK_NOTHROW(check(0, row_of(8, 1, 2)));  // another point
+  CHECK_THROWS_WITH(
+      check(1, row_of(16, 1, 2)),
+      "s.yaml:7:3: published: results of this point have no number in a column \"step_second\"; did "
+      "you mean \"step_seconds\"?");
+  published.column = "efficiency";  // is there once all points are
+  const Scenario scaled = with(published);
+  CHECK_NOTHROW(published_check(scaled)(1, row_of(16, 1, 2)));
+  published.point = {value_of("workers", "32")};
+  CHECK_THROWS_AS(published_check(with(published)), InputError);
+}
