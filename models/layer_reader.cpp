@@ -111,7 +111,7 @@ void read_activation(const YamlValue& value, Layer& layer) {
   } else if (layer.kind == LayerKind::elu) {
     layer.coefficient = coefficient(keys(value, {"alpha"}), "alpha", 1);
   } else if (layer.kind == LayerKind::dropout) {
-    layer.coefficient = keys(value, {"rate"}).at("rate", "a number from 0 to 1").number(0, 1);
+    layer.coefficient = keys(value, {"rate"}).at("rate", "a number from 0 to 0.999").number(0, 0.999);
   } else {
     keys(value, {});
   }

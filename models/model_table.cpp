@@ -23,7 +23,13 @@ std::string giga(double flops) {
 }
 
 std::string megabytes(double bytes) {
-  return fmt::format("{:.3f}", bytes / 1e6);
+  return fmt::format("{:.4g}", bytes / 1e6);
+}
+
+/// In which the parts of a sum are told apart.
+std::pair<double, const char*> unit_of(Bytes total) {
+  if (total.value >= 1e8) return {1e9, "GB"};
+  return total.value >= 1e5 ? std::pair{1e6, "MB"} : std::pair{1e3, "kB"};
 }
 
 double backward(const LayerCost& cost) {
@@ -55,15 +61,16 @@ std::string memory_lines(const Model& model) {
   MemoryOptions lean;
   lean.activations = MemoryOptions::Activations::in_place;
   lean.error_signals = MemoryOptions::ErrorSignals::freed;
-  const auto gigabytes = [](Bytes bytes) { return bytes.value / 1e9; };
+  const auto [unit, name] = unit_of(all.total());
+  const auto in_unit = [unit = unit](Bytes bytes) { return bytes.value / unit; };
   return fmt::format(
-      "memory, batch 1  {:.3f} GB: weights {:.3f}, gradients {:.3f}, momentum {:.3f}, activations {:.3f}, "
+      "memory, batch 1  {:.3f} {}: weights {:.3f}, gradients {:.3f}, momentum {:.3f}, activations {:.3f}, "
       "error signals "
       "{:.3f}, input {:.3f}\n"
-      "                 {:.3f} GB with ReLU in place and error signals freed early\n",
-      gigabytes(all.total()), gigabytes(all.weights), gigabytes(all.gradients),
-      gigabytes(all.optimizer_state), gigabytes(all.activations), gigabytes(all.error_signals),
-      gigabytes(all.input), gigabytes(training_memory(model, lean).total()));
+      "                 {:.3f} {} with ReLU in place and error signals freed early\n",
+      in_unit(all.total()), name, in_unit(all.weights), in_unit(all.gradients), in_unit(all.optimizer_state),
+      in_unit(all.activations), in_unit(all.error_signals), in_unit(all.input),
+      in_unit(training_memory(model, lean).total()), name);
 }
 
 }  // namespace

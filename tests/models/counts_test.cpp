@@ -22,6 +22,7 @@ TEST_CASE("shipped networks have the published counts", "[models]") {
       {"distbelief-speech", 41'777'152, 41'777'152, 10},
       {"gan-generator", 872'808, 872'948, 13},
       {"gan-discriminator", 73'402, 73'450, 18},
+      {"3dgan", 872'808 + 73'402, 872'948 + 73'450, 31},
       {"nnlo-gru", 45'955, 45'955, 13},
       {"small-cnn", 600'810, 600'810, 8},
       {"small-mlp", 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 10250, 1'863'690, 6},
