@@ -83,8 +83,8 @@ void add_rows(std::vector<NamedCase>& cases) {
 void add_elements(std::vector<NamedCase>& cases) {
   for (const LayerKind kind : {LayerKind::relu, LayerKind::leaky_relu, LayerKind::sigmoid, LayerKind::tanh,
                                LayerKind::elu, LayerKind::gelu}) {
-    cases.push_back({"activation " + std::to_string(static_cast<int>(kind)),
-                     case_of(plain_layer(kind, {3, 5, 7}, 0.3), 2)});
+    cases.push_back(
+        {std::string("activation ") + to_string(kind), case_of(plain_layer(kind, {3, 5, 7}, 0.3), 2)});
   }
   cases.push_back({"add", case_of(plain_layer(LayerKind::add, {3, 5}), 2)});
   cases.push_back({"up_sample", case_of(up_sample_layer({3, 4, 5}, {2, 3}), 2)});

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <memory>
+#include <set>
 
 #include "cases.hpp"
 #include "core/error.hpp"
@@ -58,6 +59,7 @@ void check_near(const std::vector<float>& found, const Array& expected) {
   REQUIRE(found.size() == expected.size());
   double worst = 0, size = 1;
   for (std::size_t i = 0; i < found.size(); ++i) {
+    REQUIRE(std::isfinite(found[i]));  // max would pass over a NaN
     worst = std::max(worst, std::abs(found[i] - expected[i]));
     size = std::max(size, std::abs(expected[i]));
   }
@@ -71,6 +73,15 @@ Case with_dropout_key(Case c) {
 }
 
 }  // namespace
+
+TEST_CASE("every kind of layer is tried, but the one that oneDNN lacks", "[kernels][onednn]") {
+  std::set<LayerKind> tried{LayerKind::locally_connected};
+  for (const NamedCase& named : all_cases()) tried.insert(named.value.layer.kind);
+  for (int kind = 0; kind <= static_cast<int>(LayerKind::mean_squared_error); ++kind) {
+    INFO(to_string(static_cast<LayerKind>(kind)));
+    CHECK(tried.contains(static_cast<LayerKind>(kind)));
+  }
+}
 
 TEST_CASE("every oneDNN layer computes what the plain loops compute", "[kernels][onednn]") {
   const auto backend = make_onednn_backend();
