@@ -4,7 +4,7 @@
 # Usage: tools/validate-all.sh [--again] [STEPCAST] [FOLDER]
 # Writes FOLDER (default validate/data). What a launch has measured stays in results/validate-all: when the command is given
 # again, launches that are finished are not made again (--again: all are), and one that fails keeps none of the others back.
-# REPEATS=5: of each point. ONLY='memory-2 ...': these launches alone. ACCEPT_DISTURBED=1: counts disturbed runs too.
+# REPEATS=3: of each point (else 5 where kernels compute, 2 where ranks sleep). ONLY='memory-2 ...': these launches alone. ACCEPT_DISTURBED=1: counts disturbed runs too.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 again=
@@ -17,14 +17,15 @@ data=${2:-$root/validate/data}
 work=$root/results/validate-all
 export STEPCAST_DATA=$root
 mkdir -p "$data" "$work"
-repeats=${REPEATS:-5}
+computing=${REPEATS:-5} sleeping=${REPEATS:-2}
 more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
 failed=() launches=()
 
 # run NAME SCENARIO OPTIONS...: one launch; its table goes to the terminal, its data to FOLDER/NAME-*.
 run() {
-  local name=$1 file command
+  local name=$1 file command repeats=$computing
+  if [[ " $* " == *" --sleep "* ]]; then repeats=$sleeping; fi
   launches+=("$name")
   if [[ ${ONLY:-} && " $ONLY " != *" $name "* ]]; then return; fi
   command=(validate "scenarios/validate/$2.yaml" --repeats "$repeats" "${more[@]}" "${@:3}")
@@ -46,6 +47,7 @@ run() {
 
 run memory-2 small --ranks 2
 run memory-2-cut cut --ranks 2
+run memory-2-tensor tensor --ranks 2
 if ((EUID == 0)); then
   run netcluster-2-1gbit cluster --ranks 2 --cluster netcluster:1gbit --sleep
   run netcluster-4-1gbit cluster --ranks 4 --cluster netcluster:1gbit --sleep
@@ -68,7 +70,7 @@ done
 {
   echo "date: $(date -u +%F)"
   echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) cores, load $(cut -d' ' -f1-3 /proc/loadavg) at the end"
-  echo "command: tools/validate-all.sh (repeats $repeats${more:+, disturbed runs counted}); each launch:"
+  echo "command: tools/validate-all.sh (repeats $computing, of ranks that sleep $sleeping${more:+; disturbed runs counted}); each launch:"
   sed -s 's/^/stepcast /' "$work"/*.command
 } >"$data/machine.txt"
 "$stepcast" --version >>"$data/machine.txt"

@@ -5,6 +5,22 @@
 
 namespace stepcast {
 
+std::vector<std::size_t> unfinished_points(const std::vector<MadeRun>& runs, std::size_t points,
+                                           const Chances& chances) {
+  std::vector<int> good(points, 0), undisturbed(points, 0), made(points, 0);
+  for (const MadeRun& run : runs) {
+    ++made[run.point];
+    undisturbed[run.point] += run.disturbed ? 0 : 1;
+    good[run.point] += !run.disturbed && run.off_pace <= kMostOffPace ? 1 : 0;
+  }
+  std::vector<std::size_t> unfinished;
+  for (std::size_t i = 0; i < points; ++i) {
+    if (good[i] < chances.wanted && undisturbed[i] < chances.most_undisturbed && made[i] < chances.most)
+      unfinished.push_back(i);
+  }
+  return unfinished;
+}
+
 std::vector<bool> kept_runs(const std::vector<MadeRun>& runs, int wanted) {
   std::map<std::size_t, std::vector<std::size_t>> of_point;
   for (std::size_t i = 0; i < runs.size(); ++i) {

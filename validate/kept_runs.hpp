@@ -16,6 +16,17 @@ struct MadeRun {
   double off_pace = 0;     ///< of the round that it was in, a share
 };
 
+/// Runs of one point.
+struct Chances {
+  int wanted = 0;            ///< undisturbed ones at the launch's pace
+  int most_undisturbed = 0;  ///< at any pace
+  int most = 0;
+};
+
+/// Points of which fewer runs than wanted count so far, and that have not had all their chances.
+std::vector<std::size_t> unfinished_points(const std::vector<MadeRun>& runs, std::size_t points,
+                                           const Chances& chances);
+
 /// Which runs count: of each point the undisturbed ones of rounds at the launch's pace; where there are fewer
 /// than `wanted`, the undisturbed ones of the rounds nearest to it up to that number.
 std::vector<bool> kept_runs(const std::vector<MadeRun>& runs, int wanted);

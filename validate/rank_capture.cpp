@@ -6,14 +6,13 @@
 #include <memory>
 #include <set>
 
-#include "kernels/capture.hpp"
-#include "kernels/stopwatch.hpp"
 #include "kernels/synthetic.hpp"
 #include "models/join_traces.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
 #include "scenarios/data_files.hpp"
+#include "validate/capture_turns.hpp"
 #include "validate/compression_times.hpp"
 #include "validate/cut_device.hpp"
 #include "validate/gather.hpp"
@@ -23,12 +22,6 @@
 
 namespace stepcast {
 namespace {
-
-// A round over all networks takes one pair of steps of each, so that the captures of one network lie as far
-// apart as they can: what is near in time was captured at the same speed of the machine.
-constexpr int kFewestRounds = 16, kMostRounds = 64;
-constexpr double kCaptureSeconds = 40;  // of all rounds, about
-constexpr int kStepsOfTurn = 3;         // a warm-up and a pair
 
 const Model& model_of(const Need& need, Library& library) {
   const YamlNode name = command_line_name(need.model);
@@ -74,18 +67,6 @@ CaptureOptions capture_options(const Shared& shared, const Need& need) {
     };
   return capturing;
 }
-
-/// What is captured of a network on this rank, some steps a turn.
-struct Turns {
-  Need need;
-  std::string doing;
-  std::filesystem::path file;          ///< of this rank
-  std::unique_ptr<DevicePart> part;    ///< what it computes of cut samples; null: all
-  std::unique_ptr<SharedPart> shared;  ///< what it has of shared layers; null: all
-  std::unique_ptr<Capture> capture;    ///< null where this rank only sleeps
-
-  bool of_part() const { return part != nullptr || shared != nullptr; }
-};
 
 std::vector<Turns> whole_networks(const Shared& shared, const std::set<Need>& needs) {
   const RankRun& run = shared.run;
@@ -145,39 +126,6 @@ void add_parts(const Shared& shared, std::vector<Turns>& all) {
     one.capture = std::make_unique<Capture>(place.backend, part, capturing);
     all.push_back(std::move(one));
   }
-}
-
-/// As many as fit into the time, by what a warm step of every network takes.
-int rounds_for(const RankRun& run, std::vector<Turns>& all) {
-  double seconds = 0;
-  for (int warm = 0; warm < 2; ++warm) {
-    barrier(run.transport);
-    const Instant begin = now();
-    for (const Turns& one : all) {
-      if (one.capture != nullptr) one.capture->measure(0);
-    }
-    seconds = now().wall - begin.wall;
-  }
-  const double fit = kCaptureSeconds / (kStepsOfTurn * std::max(seconds, 1e-6));
-  const int rounds = static_cast<int>(
-      std::clamp(shared_value(run.transport, fit), double{kFewestRounds}, double{kMostRounds}));
-  for (const Turns& one : all) {
-    if (one.capture != nullptr) one.capture->want(rounds);
-  }
-  return rounds;
-}
-
-void take_turns(const RankRun& run, MachineSpeed* speed, std::vector<Turns>& all) {
-  const int rounds = rounds_for(run, all);
-  for (int round = 0; round < rounds; ++round) {
-    for (const Turns& one : all) {
-      say(run.state, one.doing.c_str());
-      if (speed != nullptr) speed->probe();
-      barrier(run.transport);
-      if (one.capture != nullptr) one.capture->measure(1);
-    }
-  }
-  if (speed != nullptr) speed->set_pace();
 }
 
 void write_trace(const RankRun& run, const Turns& one) {

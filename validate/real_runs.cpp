@@ -46,26 +46,12 @@ RealRuns::RealRuns(const RankRun& run, const Validation& validation, const Valid
   for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
 }
 
-/// Points of which fewer runs than wanted count so far, and that have not had their chances yet.
-std::vector<std::size_t> RealRuns::still_wanted() const {
-  std::vector<int> good(points_.size(), 0), quiet(points_.size(), 0), made(points_.size(), 0);
-  for (const MadeRun& run : made_) {
-    ++made[run.point];
-    quiet[run.point] += run.disturbed ? 0 : 1;
-    good[run.point] += !run.disturbed && run.off_pace <= kMostOffPace ? 1 : 0;
-  }
-  std::vector<std::size_t> wanted;
-  for (std::size_t i = 0; i < points_.size(); ++i) {
-    if (good[i] < options_.repeats && quiet[i] < kRounds * options_.repeats &&
-        made[i] < kAttempts * options_.repeats)
-      wanted.push_back(i);
-  }
-  return wanted;
-}
-
 void RealRuns::all() {
+  const Chances chances{options_.repeats, kRounds * options_.repeats, kAttempts * options_.repeats};
   int number = 0;
-  for (auto points = still_wanted(); !points.empty(); points = still_wanted()) round(points, ++number);
+  for (auto points = unfinished_points(made_, points_.size(), chances); !points.empty();
+       points = unfinished_points(made_, points_.size(), chances))
+    round(points, ++number);
   write(true);
 }
 

@@ -57,7 +57,6 @@ class RealRuns {
   void add(std::size_t index);
   std::unique_ptr<RankDevice> device_of(std::size_t index, RealPoint& point);
   Network& network_of(const Need& need, const Experiment& experiment);
-  std::vector<std::size_t> still_wanted() const;
   void round(const std::vector<std::size_t>& points, int number);
   void once(std::size_t index, int repeat);
   bool is_disturbed(const std::vector<std::vector<double>>& others, Row& row) const;

@@ -15,4 +15,13 @@ TEST_CASE("runs of rounds at the launch's pace count, and the nearest others whe
   CHECK(kept_runs({}, 1).empty());
 }
 
+TEST_CASE("points are run until enough counts or they have had their chances", "[validate]") {
+  const double off = 2 * kMostOffPace;
+  const std::vector<MadeRun> runs{{0, false, 0}, {0, true, 0},   {1, false, off}, {1, false, off},
+                                  {2, true, 0},  {2, true, off}, {2, true, 0},    {3, false, off}};
+  CHECK(unfinished_points(runs, 5, {1, 2, 3}) == std::vector<std::size_t>{3, 4});
+  CHECK(unfinished_points(runs, 5, {2, 2, 3}) == std::vector<std::size_t>{0, 3, 4});
+  CHECK(unfinished_points(runs, 5, {2, 3, 4}) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+}
+
 }  // namespace stepcast

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/capture.hpp"
+#include "models/device_part.hpp"
+#include "models/shared_part.hpp"
+#include "validate/machine_speed.hpp"
+#include "validate/rank_run.hpp"
+#include "validate/validation.hpp"
+
+namespace stepcast {
+
+/// What is captured of a network on this rank, some steps a turn.
+struct Turns {
+  Need need;
+  std::string doing;
+  std::filesystem::path file;          ///< of this rank
+  std::unique_ptr<DevicePart> part;    ///< what it computes of cut samples; null: all
+  std::unique_ptr<SharedPart> shared;  ///< what it has of shared layers; null: all
+  std::unique_ptr<Capture> capture;    ///< null where this rank only sleeps
+
+  bool of_part() const { return part != nullptr || shared != nullptr; }
+};
+
+/// Captures all of them in turn, in as many rounds as fit into the time that there is.
+/// @param speed  looked at before each turn; then its pace is set. Null: it is not
+void take_turns(const RankRun& run, MachineSpeed* speed, std::vector<Turns>& all);
+
+}  // namespace stepcast
