@@ -58,6 +58,9 @@ CampaignOptions read_campaign(const YamlValue& value, const Plan& plan, const Pl
   campaign.groups = count(map, "groups", 1);
   campaign.folds = count(map, "folds", 1);
   campaign.folds_at_once = count(map, "folds_at_once", 1);
+  if (campaign.folds_at_once > campaign.folds)
+    map.at("folds_at_once")
+        .refuse(fmt::format("{} at once of {} folds", campaign.folds_at_once, campaign.folds));
   campaign.training_devices = plan.devices;
   campaign.point_spread = number(map, "point_spread", 10, 0);
   campaign.fold_spread = number(map, "fold_spread", 10, 0);

@@ -85,7 +85,11 @@ FaultOptions read_faults(const YamlValue& value, const Plan& plan, const Platfor
     const std::size_t which = answer->one_of({"restart", "shrink", "automatic"});
     if (which < 2) faults.answer = which == 0 ? Answer::restart : Answer::shrink;
   }
-  if (const auto exchange = map.maybe("exchange")) faults.exchange = exchange->seconds();
+  if (const auto exchange = map.maybe("exchange")) {
+    faults.exchange = exchange->seconds();
+    const auto answer = map.maybe("answer");
+    if (answer && answer->text() == "restart") exchange->refuse("belongs to answer: shrink");
+  }
   if (const auto checkpoint = map.maybe("checkpoint")) read_checkpoints(*checkpoint, plan, platform, options);
   if (options.best_interval && faults.answer == Answer::shrink) {
     map.at("checkpoint").refuse("interval: best is for training that restarts; who shrinks hardly needs one");

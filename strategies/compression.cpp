@@ -20,7 +20,10 @@ GradientCompression read_compression_options(const YamlMap& map, const Setting& 
     compression.density = density->number(1e-9, 1);
     if (compression.kind != Compression::top_k) density->refuse("density belongs to compression: top_k");
   }
-  if (const auto value = map.maybe("compression_factor")) compression.factor = value->number(0, 1e6);
+  if (const auto value = map.maybe("compression_factor")) {
+    compression.factor = value->number(0, 1e6);
+    if (!map.has("compression")) value->refuse("belongs to compression");
+  }
   if (compression.kind == Compression::none) return compression;
   if (const auto precision = map.maybe("precision"); precision && precision->text() == "mixed")
     map.at("compression")

@@ -8,6 +8,12 @@ int whole(const YamlMap& map, const char* key, int otherwise, int least, int mos
   return value ? static_cast<int>(value->integer(least, most)) : otherwise;
 }
 
+/// A key without which another one changes nothing.
+void belongs(const YamlMap& map, const char* key, const char* to) {
+  const auto value = map.maybe(key);
+  if (value && !map.has(to)) value->refuse(std::string("belongs to ") + to);
+}
+
 void read_tree(const YamlMap& map, ServerOptions& options) {
   options.sub_masters_at = map.maybe("sub_masters");
   options.group_at = map.maybe("group_size");
@@ -56,6 +62,9 @@ ServerOptions read_server_options(const YamlMap& map, double apply_arrays) {
   if (const auto value = map.maybe("exchanged")) options.exchanged = value->bytes(1);
   if (const auto value = map.maybe("arrays")) options.arrays = static_cast<int>(value->integer(1, 1'000'000));
   read_tree(map, options);
+  belongs(map, "validation_time", "validate_every");
+  belongs(map, "sub_master_every", "sub_masters");
+  belongs(map, "arrays", "messages");
   return options;
 }
 

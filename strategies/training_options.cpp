@@ -23,6 +23,7 @@ AllReduceChoice read_all_reduce(const YamlMap& map) {
 double threads_factor(const YamlMap& map) {
   const auto threads = map.maybe("threads"), serial = map.maybe("serial_share");
   const double undivided = serial ? serial->number(0, 1) : 0;
+  if (serial && !threads) serial->refuse("belongs to threads");
   return undivided + (1 - undivided) / (threads ? static_cast<double>(threads->integer(1, 4096)) : 1);
 }
 

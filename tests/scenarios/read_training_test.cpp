@@ -87,6 +87,9 @@ TEST_CASE("bad faults and campaigns are refused where they stand", "[scenarios][
       "faults.checkpoint.snapshot: only a checkpoint in the background has a snapshot (background: true)");
   refused("faults={answer: shrink, checkpoint: {interval: best}}",
           "faults.checkpoint: interval: best is for training that restarts; who shrinks hardly needs one");
+  refused("faults={answer: restart, exchange: 1 s}", "faults.exchange: belongs to answer: shrink");
+  refused("campaign={points: 10, folds: 2, folds_at_once: 3}",
+          "campaign.folds_at_once: 3 at once of 2 folds");
   refused("campaign={points: 0}", "campaign.points: expected an integer from 1 to 1000000, got \"0\"");
   refused("campaign={points: 10, optimizer: {by: evolution}}",
           "campaign.optimizer.generation: missing (expected points of a generation)");
@@ -94,10 +97,21 @@ TEST_CASE("bad faults and campaigns are refused where they stand", "[scenarios][
           "campaign: takes 1601 devices, but platform ethernet-cpu has 1024; set platform.nodes (the real "
           "one has "
           "16384 nodes)");
-  refused(
-      "campaign={points: 9, groups: 999999, folds_at_once: 99999}",
-      "campaign: takes 1599982400017 devices, but platform ethernet-cpu has 1024; set platform.nodes (the "
-      "real one has 16384 nodes)");
+  CHECK_THROWS_WITH(quick({"campaign={points: 9, groups: 999999, folds: 99999, folds_at_once: 99999}"}),
+                    Catch::Matchers::EndsWith("campaign: takes 1599982400017 devices, but platform "
+                                              "ethernet-cpu has 1024; set platform.nodes (the real one has "
+                                              "16384 nodes)"));
+}
+
+TEST_CASE("noise that would change nothing is refused", "[scenarios][errors]") {
+  const std::string spread =
+      "noise.sigma: missing (expected the spread of the jitter, a number from 0 to 10)";
+  refused("noise={jitter: lognormal}", spread);
+  refused("noise={jitter: layers}", spread);
+  refused("noise={sigma: 0.1}", "noise.sigma: belongs to jitter: lognormal or layers");
+  refused("noise={straggler_share: 0.1}",
+          "noise.straggler_factor: missing (expected by how much they are slower, a number >= 1)");
+  refused("noise={straggler_factor: 2}", "noise.straggler_factor: belongs to straggler_share");
 }
 
 TEST_CASE("how long a training is must be said", "[scenarios][errors]") {
