@@ -28,6 +28,24 @@ layers:
   - {name: loss, kind: softmax_cross_entropy}
 )";
 
+/// Convolutions that shrink their maps.
+const std::string kDigits = R"(
+name: digits
+source: test
+input: [1, 28, 28]
+layers:
+  - {name: conv1, kind: convolution, filters: 8, kernel: 3}
+  - {name: relu1, kind: relu}
+  - {name: conv2, kind: convolution, filters: 8, kernel: 3}
+  - {name: relu2, kind: relu}
+  - {name: pool, kind: max_pool, kernel: 2}
+  - {name: flatten, kind: reshape, shape: [1152]}
+  - {name: fc1, kind: dense, units: 16}
+  - {name: relu3, kind: relu}
+  - {name: fc2, kind: dense, units: 10}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
 /// A label a pixel, in a flattened map; its 13 rows are cut unevenly.
 const std::string kMesh = R"(
 name: mesh
@@ -162,6 +180,7 @@ TEST_CASE("ranks that share a network learn what ranks with whole ones do, to ro
       Case{"{kind: spatial, split: [1, 2], halo_overlap: false, whole_from: conv2}", 4, 2, &kImages,
            Kind::images},
       Case{"{kind: spatial, split: 2, halo_overlap: false, whole_from: conv1}", 2, 1, &kImages, Kind::images},
+      Case{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kDigits, Kind::images},
       Case{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kMesh, Kind::mesh},
       Case{"{kind: spatial, split: [2, 2], halo_overlap: false, batch_norm: all}", 4, 1, &kMesh, Kind::mesh},
       Case{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
