@@ -121,8 +121,8 @@ void Capture::report(double step_seconds) const {
   options_.progress(kept / options_.steps, Seconds{2 * (options_.steps - kept) * step_seconds});
 }
 
-/// A network that sees the same samples again and again has learned them after some hundred steps; then its
-/// error signals are too small to be normal numbers, and processors take several times as long for those.
+/// Real runs begin anew after about as many steps: both work on values of like size, also where some hundred
+/// steps on the same samples would leave error signals too small to be normal numbers, which take longer.
 void Capture::begin_anew_if_old() {
   if (age_ < kYoung) return;
   network_->reset();

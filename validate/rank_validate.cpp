@@ -77,7 +77,7 @@ std::unique_ptr<MachineSpeed> machine_speed(const RankRun& run, Backend& backend
   const Model& model = library.model(YamlValue(name, "model"));
   const auto network = std::make_shared<Network>(backend, model, NetworkOptions{.batch = 4});
   return std::make_unique<MachineSpeed>(run.transport, [network] {
-    network->reset();  // or it learns its samples, and numbers too small to be normal take longer
+    network->reset();  // always the same work: it does not learn
     network->step();   // what ran before has left its own in the caches
     return time_step_outside(*network).total.wall;
   });
