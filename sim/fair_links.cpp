@@ -6,6 +6,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kRounding = 1e-12;  // of the bytes served
+constexpr std::size_t kSoon = 6;     // flows ahead that the cache is to fetch
 
 }  // namespace
 
@@ -103,16 +104,26 @@ void FairLinks::line_up(std::uint32_t number, int at, double bytes) {
   arm(at);
 }
 
+void FairLinks::move_slot(int at, std::size_t from, std::size_t to) {
+  auto& flows = queue(at).flows;
+  flows[to] = flows[from];
+  for (Hop& hop : pool_[flows[to]].hops) {
+    if (hop.queue == at && hop.slot == from) hop.slot = static_cast<std::uint32_t>(to);
+  }
+}
+
 /// Lets the flows of a link look for their least share, and closes the gaps between them.
 void FairLinks::reconsider(int at) {
   Queue& changed = queue(at);
   changed.considered = changed.count;
-  std::uint32_t slot = 0, kept = 0;
-  for (const std::uint32_t number : changed.flows) {
-    const std::uint32_t before = slot++;
+  std::size_t kept = 0;
+  for (std::size_t slot = 0; slot < changed.flows.size(); ++slot) {
+    const std::uint32_t number = changed.flows[slot];
+    const std::uint32_t soon = changed.flows[std::min(slot + kSoon, changed.flows.size() - 1)];
+    if (soon != kNobody) __builtin_prefetch(&pool_[soon]);
     if (number == kNobody) continue;
-    for (Hop& hop : pool_[number].hops) hop.slot = hop.queue == at && hop.slot == before ? kept : hop.slot;
-    changed.flows[kept++] = number;
+    if (kept != slot) move_slot(at, slot, kept);
+    ++kept;
     const int better = narrowest(pool_[number]);
     const int held = pool_[number].queue;
     if (better == held) continue;

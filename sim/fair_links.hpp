@@ -109,6 +109,7 @@ class FairLinks {
   void settle(int queue);
   int narrowest(const Flow& flow) const;
   void line_up(std::uint32_t flow, int queue, double bytes);
+  void move_slot(int queue, std::size_t from, std::size_t to);
   void reconsider(int queue);
   void arm(int queue);
   void look(int queue, std::uint32_t generation);
