@@ -58,9 +58,12 @@ void check_limits(const RunSize& size, const RunOptions& options) {
 void check_process_memory(Bytes each, int processes, const std::string& limit_text) {
   const Bytes limit = limit_of(limit_text), needed = static_cast<double>(processes) * each;
   if (needed <= limit) return;
-  throw LimitError(fmt::format(
-      "{} processes of about {} need {}, over the limit of {}: use -j {} or raise --memory-limit", processes,
-      human(each), human(needed), human(limit), std::max(1, static_cast<int>(limit / each))));
+  const int fit = static_cast<int>(limit / each);
+  const std::string way_out = fit >= 1 ? fmt::format("use -j {} or raise --memory-limit", fit)
+                                       : "raise --memory-limit or simulate fewer workers";
+  throw LimitError(fmt::format("{} process{} of about {} need{} {}, over the limit of {}: {}", processes,
+                               processes == 1 ? "" : "es", human(each), processes == 1 ? "s" : "",
+                               human(needed), human(limit), way_out));
 }
 
 void read_shard(RunOptions& options) {

@@ -100,7 +100,7 @@ grep -qF 'did you mean "platform"?' err || fail "no suggestion for platfrom"
 refuses 2 '--shard: expected i/N' run tiny.yaml --shard 2/2
 refuses 2 '--shard: there are only 2 points' run tiny.yaml --shard 5/6
 refuses 2 '--memory-limit: expected a size' run tiny.yaml --memory-limit 1
-refuses 3 'over the limit of' run tiny.yaml --memory-limit "1 MB"
+refuses 3 'raise --memory-limit or simulate fewer workers' run tiny.yaml --memory-limit "1 MB"
 refuses 2 '--time-limit: expected a time' run tiny.yaml --time-limit 1
 refuses 3 'use form: automatic, fewer workers or steps, or raise --time-limit' \
   run "$source_folder/scenarios/quickstart.yaml" --set 'sweep={workers: [2048]}' --set platform.nodes=2048 --set platform.max_nodes=2048 \
@@ -215,7 +215,7 @@ grep 'batch_per_worker=8' flagged/results.csv | grep -q 'medians differs' && fai
 # A key that does nothing is said to: at all points, not at one of a sweep over it.
 prints 'note: noise.jitter: trace has nothing to replay' run tiny.yaml --set trace=derived --results-only -o idle
 prints 'note: noise.sigma does nothing' run tiny.yaml --set noise.sigma=0.1 --results-only -o idle
-prints 'note: nobody is slow' run tiny.yaml --set noise.straggler_factor=2 --results-only -o idle
+prints 'note: nobody is slow' run tiny.yaml --set noise.straggler_share=0 --set noise.straggler_factor=2 --results-only -o idle
 run_with 0 run tiny.yaml --set 'sweep={noise.sigma: [0, 0.1]}' --set workers=2 --set noise.jitter=lognormal --results-only -o idle
 grep -q '^note' out && fail "a note on a sweep that is right"
 run_with 0 run tiny.yaml --results-only -o idle

@@ -49,6 +49,10 @@ TEST_CASE("processes that need more memory together than the limit are refused",
   CHECK_THROWS_WITH(check_limits(size_of(150 * 1048576.0), options),
                     "4 processes of about 150 MiB need 600 MiB, over the limit of 400 MiB: use -j 2 or raise "
                     "--memory-limit");
+  CHECK_THROWS_WITH(
+      check_limits(size_of(500 * 1048576.0), options),
+      "4 processes of about 500 MiB need 1.95 GiB, over the limit of 400 MiB: raise --memory-limit or "
+      "simulate fewer workers");
   for (const char* text : {"400", "-1 MiB", "0 B", "4 MHz", "much"}) {
     options.memory_limit = text;
     CHECK_THROWS_WITH(check_limits(size_of(1), options),
