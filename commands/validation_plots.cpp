@@ -11,13 +11,16 @@
 namespace stepcast {
 namespace {
 
-std::optional<PlotScript> scatter(const std::vector<PointOutcome>& outcomes, const std::string& name) {
+/// @param scale  from what was compared to the quantity's unit
+std::optional<PlotScript> scatter(const std::vector<PointOutcome>& outcomes, const std::string& title,
+                                  const std::string& quantity, double scale) {
   ScatterPlot plot;
-  plot.title = name + ": predicted against measured";
+  plot.title = title;
+  plot.quantity = quantity;
   std::map<std::string, ScatterSeries> series;
   for (const PointOutcome& one : outcomes) {
     series[one.strategy].name = one.strategy;
-    series[one.strategy].points.emplace_back(1e3 * one.measured, 1e3 * one.predicted);
+    series[one.strategy].points.emplace_back(scale * one.measured, scale * one.predicted);
   }
   for (auto& [strategy, own] : series) plot.series.push_back(std::move(own));
   return scatter_script(plot);
@@ -66,8 +69,15 @@ void draw(const std::optional<PlotScript>& script, const std::string& file,
 
 void plot_validation(const std::vector<PointOutcome>& outcomes, const std::string& name,
                      const std::filesystem::path& folder) {
-  draw(scatter(outcomes, name), "scatter", folder);
+  draw(scatter(outcomes, name + ": predicted against measured", "step time [ms]", 1e3), "scatter", folder);
   draw(bars(outcomes, name), "breakdown", folder);
+}
+
+void plot_comparison(const std::vector<PointOutcome>& outcomes, const std::string& column,
+                     const std::filesystem::path& folder) {
+  const bool step = column == "step_seconds";
+  draw(scatter(outcomes, "Predicted against measured", step ? "step time [ms]" : column, step ? 1e3 : 1),
+       "scatter", folder);
 }
 
 }  // namespace stepcast

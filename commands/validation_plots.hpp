@@ -14,4 +14,8 @@ namespace stepcast {
 void plot_validation(const std::vector<PointOutcome>& outcomes, const std::string& name,
                      const std::filesystem::path& folder);
 
+/// scatter.svg alone, of any column.
+void plot_comparison(const std::vector<PointOutcome>& outcomes, const std::string& column,
+                     const std::filesystem::path& folder);
+
 }  // namespace stepcast

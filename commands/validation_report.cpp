@@ -60,7 +60,8 @@ void report_validation(const Results& predicted, const std::string& cluster, int
                        const std::filesystem::path& folder) {
   const auto file = folder / "samples.jsonl";
   const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
-  const auto outcomes = outcomes_of(predicted, samples, ranks);
+  auto outcomes = outcomes_of(predicted, samples);
+  for (PointOutcome& one : outcomes) one.ranks = ranks;  // servers too, not workers alone
   write_atomically(folder / "samples.csv", to_csv(samples));
   write_atomically(folder / "measured.csv", to_csv(results_of(outcomes, predicted.scenario, cluster)));
   fmt::print("{}", to_string(outcome_table(outcomes)));

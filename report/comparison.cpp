@@ -11,15 +11,6 @@
 namespace stepcast {
 namespace {
 
-using Key = std::vector<std::string>;
-
-/// Texts, so that 8 and 8.0 agree.
-Key key_of(const Row& row, const std::vector<std::string>& by) {
-  Key key;
-  for (const auto& column : by) key.push_back(row.text(column));
-  return key;
-}
-
 using ErrorsByScenario = std::map<std::string, std::vector<double>>;
 
 /// Of the median |error| of each scenario.
@@ -84,35 +75,6 @@ std::string to_string(const PublishedSummary& summary) {
     }
   }
   return text;
-}
-
-std::vector<JoinedPoint> joined(const Results& predicted, const Results& measured, const std::string& column,
-                                const std::vector<std::string>& by) {
-  std::map<Key, const Row*> found;
-  for (const Row& row : measured.rows) found.emplace(key_of(row, by), &row);
-  std::vector<JoinedPoint> points;
-  for (const Row& row : predicted.rows) {
-    const Key key = key_of(row, by);
-    const auto match = found.find(key);
-    if (match == found.end()) continue;
-    const auto forecast = row.number(column);
-    const auto truth = match->second->number(column);
-    if (!forecast || !truth || *truth == 0) continue;
-    points.push_back({fmt::format("{}", fmt::join(key, ", ")), *forecast, *truth, *forecast / *truth - 1});
-    found.erase(match);
-  }
-  return points;
-}
-
-Table joined_table(const std::vector<JoinedPoint>& points, const std::string& column) {
-  Table table;
-  table.columns = {
-      {"point", "", Align::left, 48}, {"predicted", column}, {"measured", column}, {"error", "%"}};
-  for (const JoinedPoint& point : points) {
-    table.rows.push_back({point.point, fmt::format("{:.4g}", point.predicted),
-                          fmt::format("{:.4g}", point.measured), fmt::format("{:+.1f}", 100 * point.error)});
-  }
-  return table;
 }
 
 }  // namespace stepcast

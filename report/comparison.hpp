@@ -1,13 +1,10 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "report/published.hpp"
-#include "report/results.hpp"
-#include "report/table.hpp"
 
 namespace stepcast {
 
@@ -37,21 +34,5 @@ PublishedSummary summarized(const std::vector<PublishedRow>& rows);
 
 /// One line for the terminal: "4 predicted figures: |error| median 2.1 %, ...". Says so when there is none.
 std::string to_string(const PublishedSummary& summary);
-
-/// One column of one point in two result files.
-struct JoinedPoint {
-  std::string point;
-  double predicted = 0;
-  double measured = 0;
-  double error = 0;  ///< predicted / measured - 1
-};
-
-/// Points that both files have, in the order of `predicted`, where `column` is a number in both and not 0
-/// measured. `by`: the columns that tell points apart; where several rows agree in them, the first counts.
-std::vector<JoinedPoint> joined(const Results& predicted, const Results& measured, const std::string& column,
-                                const std::vector<std::string>& by = {"point"});
-
-/// Point, predicted, measured and error in per cent, values in four digits.
-Table joined_table(const std::vector<JoinedPoint>& points, const std::string& column);
 
 }  // namespace stepcast

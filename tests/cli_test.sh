@@ -124,6 +124,13 @@ refuses 2 'expected a name ending in .yaml, got "x.txt"' capture --model small-c
 refuses 2 'from 0 to 1023' show platform ethernet-cpu --route 0 1024
 refuses 2 'cannot read' plot nowhere
 refuses 2 'cannot read' compare nowhere.csv nowhere.csv
+printf 'workers,step_seconds\n2,1\n2,3\n' >logs.csv
+refuses 2 'logs.csv: expected a column "point"; --by says which' compare logs.csv logs.csv
+refuses 2 'logs.csv: expected a column "samples_per_second"; --column says' compare logs.csv logs.csv --by workers --column samples_per_second
+printf 'workers,step_seconds\n2,2.5\n' >forecast.csv
+prints 'maximum 25.00 %' compare forecast.csv logs.csv --by workers -o compared
+[ -s compared/comparison.csv ] && [ -s compared/scatter.svg ] || fail "compare -o: no table or no picture"
+rm -r forecast.csv logs.csv compared
 refuses 2 'is a device, not a file' compare /dev/zero /dev/zero
 refuses 2 '--set workers=: expected a value after =, got nothing' run tiny.yaml --set workers=
 STEPCAST_DATA=$work/nowhere refuses 2 'nowhere/models' show model

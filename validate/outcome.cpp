@@ -11,20 +11,40 @@ namespace stepcast {
 namespace {
 
 struct Samples {
-  std::vector<double> seconds, compute;
+  std::vector<double> values, compute;
   int disturbed = 0;
 };
 
-std::map<std::string, Samples> by_point(const Results& results) {
-  std::map<std::string, Samples> points;
+using Key = std::vector<std::string>;
+
+/// Texts, so that 8 and 8.0 agree.
+Key key_of(const Row& row, const std::vector<std::string>& by) {
+  Key key;
+  for (const std::string& column : by) key.push_back(row.text(column));
+  return key;
+}
+
+/// "ring" by one column, "workers=8, strategy=ring" by several.
+std::string name_of(const Key& key, const std::vector<std::string>& by) {
+  if (by.size() == 1 && by[0] == "point") return key[0];
+  std::string name;
+  for (std::size_t i = 0; i < by.size(); ++i)
+    name += fmt::format("{}{}={}", i > 0 ? ", " : "", by[i], key[i]);
+  return name;
+}
+
+std::map<Key, Samples> samples_of(const Results& results, const Joining& joining) {
+  std::map<Key, Samples> points;
   for (const Row& row : results.rows) {
-    Samples& samples = points[row.text("point")];
-    if (row.text("kept") != "true") {
+    Samples& samples = points[key_of(row, joining.by)];
+    const std::string kept = row.text("kept");
+    const auto value = row.number(joining.column);
+    if (!kept.empty() && kept != "true") {
       ++samples.disturbed;
-      continue;
+    } else if (value && *value > 0) {
+      samples.values.push_back(*value);
+      samples.compute.push_back(row.number("compute_seconds").value_or(0));
     }
-    samples.seconds.push_back(row.number("step_seconds").value_or(0));
-    samples.compute.push_back(row.number("compute_seconds").value_or(0));
   }
   return points;
 }
@@ -32,33 +52,36 @@ std::map<std::string, Samples> by_point(const Results& results) {
 std::string line(const std::string& name, const std::vector<double>& errors) {
   const ErrorSummary summary = summarized(errors);
   return fmt::format(
-      "{}: {} points: |error| mean {:.2f} %, median {:.2f} %, 90th percentile {:.2f} %, maximum {:.2f} %",
-      name, summary.count, 100 * summary.mean, 100 * summary.median, 100 * summary.p90,
-      100 * summary.maximum);
+      "{}: {} point{}: |error| mean {:.2f} %, median {:.2f} %, 90th percentile {:.2f} %, maximum {:.2f} %",
+      name, summary.count, summary.count == 1 ? "" : "s", 100 * summary.mean, 100 * summary.median,
+      100 * summary.p90, 100 * summary.maximum);
 }
 
 }  // namespace
 
-std::vector<PointOutcome> outcomes_of(const Results& predicted, const Results& samples, int ranks) {
-  const auto measured = by_point(samples);
+std::vector<PointOutcome> outcomes_of(const Results& predicted, const Results& samples,
+                                      const Joining& joining) {
+  auto measured = samples_of(samples, joining);
   std::vector<PointOutcome> outcomes;
   for (const Row& row : predicted.rows) {
-    const auto found = measured.find(row.text("point"));
-    if (found == measured.end() || found->second.seconds.empty()) continue;
-    const Quantiles interval = median_interval(found->second.seconds, {.seed = 1});
+    const auto found = measured.find(key_of(row, joining.by));
+    const auto forecast = row.number(joining.column);
+    if (found == measured.end() || found->second.values.empty() || !forecast || *forecast <= 0) continue;
+    const Quantiles interval = median_interval(found->second.values, {.seed = 1});
     PointOutcome one;
-    one.point = found->first;
+    one.point = name_of(found->first, joining.by);
     one.strategy = row.text("strategy");
-    one.ranks = ranks;
-    one.repeats = static_cast<int>(found->second.seconds.size());
+    one.ranks = static_cast<int>(row.number("workers").value_or(0));
+    one.repeats = static_cast<int>(found->second.values.size());
     one.disturbed = found->second.disturbed;
-    one.predicted = row.number("step_seconds").value_or(0);
+    one.predicted = *forecast;
     one.predicted_compute = row.number("compute_seconds").value_or(0);
     one.measured = interval.median;
     one.low = interval.low;
     one.high = interval.high;
     one.measured_compute = median_of(found->second.compute);
     outcomes.push_back(one);
+    measured.erase(found);
   }
   return outcomes;
 }
@@ -106,8 +129,9 @@ std::vector<std::string> summary_lines(const std::vector<PointOutcome>& outcomes
     all.push_back(one.error());
   }
   std::vector<std::string> lines;
-  for (const auto& [strategy, own] : errors) lines.push_back(line(strategy, own));
-  if (errors.size() > 1) lines.push_back(line("all", all));
+  for (const auto& [strategy, own] : errors)
+    if (!strategy.empty()) lines.push_back(line(strategy, own));
+  if (lines.size() != 1) lines.push_back(line("all", all));
   const SpeedOrder order = order_of(outcomes);
   if (order.pairs > 0) {
     lines.push_back(

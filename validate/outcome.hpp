@@ -7,20 +7,28 @@
 
 namespace stepcast {
 
-/// One point of a validation, forecast beside measurement.
+/// One point, forecast beside measurement.
 struct PointOutcome {
   std::string point, strategy;
   int ranks = 0, repeats = 0, disturbed = 0;  ///< disturbed: runs that were thrown away
-  double predicted = 0, measured = 0;         ///< seconds of a step; measured: median over repeats
+  double predicted = 0, measured = 0;         ///< seconds of a step, or Joining::column; measured: median
   double low = 0, high = 0;                   ///< 95 % bootstrap interval of that median
-  double predicted_compute = 0, measured_compute = 0;
+  double predicted_compute = 0, measured_compute = 0;  ///< seconds; 0 where unknown
 
   double error() const { return predicted / measured - 1; }
 };
 
-/// Joins the forecast's rows with the samples that the ranks wrote. A point without a kept sample is left
-/// out.
-std::vector<PointOutcome> outcomes_of(const Results& predicted, const Results& samples, int ranks);
+/// How rows of a forecast and of measurements meet.
+struct Joining {
+  std::vector<std::string> by = {"point"};  ///< the columns that tell points apart
+  std::string column = "step_seconds";      ///< what is compared
+};
+
+/// Joins the forecast's rows with samples, several of which may be of one point. Samples whose column `kept`
+/// says other than "true" count as disturbed. Left out: points without a number above 0 in both, and rows of
+/// the forecast that agree in `by` with an earlier one.
+std::vector<PointOutcome> outcomes_of(const Results& predicted, const Results& samples,
+                                      const Joining& joining = {});
 
 /// The columns of validate/data: scenario, point, strategy, ranks, cluster, repeats, predicted_seconds, ...
 Results results_of(const std::vector<PointOutcome>& outcomes, const std::string& scenario,

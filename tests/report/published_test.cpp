@@ -137,24 +137,3 @@ TEST_CASE("every experiment counts once: by the median of its rows", "[report]")
                  "\none number an experiment (the median of its rows): |error| median over 3 6.0 %; ideal "
                  "scaling, over the 2 where it says anything: 15.0 %"));
 }
-
-TEST_CASE("two result files are joined by point", "[report]") {
-  const auto results = [](std::vector<std::pair<std::string, double>> points) {
-    Results out{"s", {}};
-    for (const auto& [point, value] : points) {
-      Row row;
-      row.set("point", point);
-      row.set("step_seconds", value);
-      out.rows.push_back(row);
-    }
-    return out;
-  };
-  const auto points = joined(results({{"a", 1.1}, {"b", 2}, {"c", 3}}),
-                             results({{"c", 4}, {"a", 1}, {"d", 5}}), "step_seconds");
-  REQUIRE(points.size() == 2);
-  CHECK(points[0].point == "a");
-  CHECK(points[0].error == Approx(0.1).epsilon(1e-9));
-  CHECK(points[1].point == "c");
-  CHECK(points[1].error == Approx(-0.25).epsilon(1e-9));
-  CHECK(joined(results({{"a", 1}}), results({{"a", 1}}), "missing").empty());
-}

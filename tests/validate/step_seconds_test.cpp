@@ -51,12 +51,40 @@ TEST_CASE("a point's measurement is the median of its kept samples", "[validate]
     sample.set("kept", seconds < 50);
     samples.rows.push_back(sample);
   }
-  const auto outcomes = outcomes_of(predicted, samples, 2);
+  const auto outcomes = outcomes_of(predicted, samples);
   REQUIRE(outcomes.size() == 1);
   CHECK(outcomes[0].measured == 1);
   CHECK(outcomes[0].error() == Approx(0.1));
   CHECK(outcomes[0].repeats == 3);
   CHECK(outcomes[0].disturbed == 1);
+}
+
+TEST_CASE("a forecast meets the logs of a cluster by the columns that tell points apart", "[validate]") {
+  const auto row = [](std::int64_t workers, const char* strategy, double rate) {
+    Row one;
+    one.set("workers", workers);
+    one.set("strategy", std::string(strategy));
+    one.set("samples_per_second", rate);
+    return one;
+  };
+  const Results predicted{"",
+                          {row(8, "synchronous", 110), row(16, "synchronous", 200), row(16, "bmuf", 240),
+                           row(16, "bmuf", 999), row(32, "bmuf", 400)}};
+  const Results measured{"",
+                         {row(16, "bmuf", 200), row(8, "synchronous", 90), row(8, "synchronous", 100),
+                          row(8, "synchronous", 130), row(16, "synchronous", 0), row(64, "bmuf", 500)}};
+  const auto outcomes = outcomes_of(predicted, measured, {{"workers", "strategy"}, "samples_per_second"});
+  REQUIRE(outcomes.size() == 2);
+  CHECK(outcomes[0].point == "workers=8, strategy=synchronous");
+  CHECK(outcomes[0].measured == 100);
+  CHECK(outcomes[0].repeats == 3);
+  CHECK(outcomes[0].low == 90);
+  CHECK(outcomes[0].high == 130);
+  CHECK(outcomes[0].error() == Approx(0.1));
+  CHECK(outcomes[1].point == "workers=16, strategy=bmuf");
+  CHECK(outcomes[1].error() == Approx(0.2));
+  CHECK(summary_lines(outcomes).size() == 4);  // two strategies, all, the order of one pair
+  CHECK(outcomes_of(predicted, measured, {{"workers"}, "step_seconds"}).empty());
 }
 
 }  // namespace stepcast
