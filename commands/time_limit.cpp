@@ -9,6 +9,7 @@
 #include "core/parse_number.hpp"
 #include "core/utf8.hpp"
 #include "sim/collectives.hpp"
+#include "sim/form_rule.hpp"
 
 namespace stepcast {
 namespace {
@@ -20,9 +21,9 @@ constexpr Seconds kDefaultLimit{3600};
 /// arrival and departure shares anew by SimGrid; and with 1,024 by FairLinks.
 constexpr double kSecondsAMessage = 20e-6, kSecondsAnother = 50e-9, kSecondsASharedMessage = 1.5e-6;
 
-/// Of a synchronous step in the form automatic or coupled at most (sim/form_rule.hpp): half a second of
-/// messages, or 30,000 flows.
-constexpr double kMostSecondsAStep = 0.5, kNotLong = 600;
+/// Synchronous runs by the rule that cannot take longer than this, at kMostMessageSeconds a step, are not
+/// worked out.
+constexpr double kNotLong = 600;
 
 /// Members of training roles, and of the others (servers).
 std::pair<double, double> trainers_and_servers(const Plan& plan) {
@@ -45,7 +46,7 @@ Seconds limit_of(const std::string& text) {
 Detailed detailed(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
   const bool cheap = experiment.form == Form::automatic || experiment.form == Form::coupled;
-  if (!plan.asynchronous && cheap && experiment.steps * kMostSecondsAStep < kNotLong) return {};
+  if (!plan.asynchronous && cheap && experiment.steps * kMostMessageSeconds < kNotLong) return {};
   const Simulation simulation = simulation_of(experiment, Doubled::none);
   const Topology topology(experiment.platform);
   const Collectives traffic(simulation, topology);

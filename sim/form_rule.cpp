@@ -11,7 +11,6 @@
 namespace stepcast {
 namespace {
 
-constexpr double kMostSeconds = 2;  // to play a step message by message
 // Of a message, and for every rank: rings of 64 to 1,024 workers on one switch (docs/performance.md).
 constexpr double kSecondsAMessage = 3e-6, kSecondsARank = 10e-9;
 constexpr double kSecondsAnOwnMessage = 1e-6;            // shared out by MaxMinLinks (there too)
@@ -164,7 +163,7 @@ ChosenForm automatic(const Traffic& traffic, ChosenForm chosen, bool several) {
   }
   if (close == Closeness::likely) return chosen;
   chosen.name = "coupled, roughly";
-  if (own_seconds(messages_a_step(traffic), traffic.simulation) > kMostSeconds) return chosen;
+  if (own_seconds(messages_a_step(traffic), traffic.simulation) > kMostMessageSeconds) return chosen;
   chosen.form = Form::message;
   chosen.sharing = SimNetwork::Sharing::own;
   chosen.name = "message";

@@ -36,16 +36,19 @@ struct ChosenForm {
   std::vector<double> seconds;  ///< of each collective of the traffic, where all are known
 };
 
+/// Of the processor, to play a step message by message where no cheaper form is close.
+constexpr double kMostMessageSeconds = 2;
+
 /// Rule for `form: automatic`: the cheapest form that is known to be within 1 % of every message.
 /// Collectives that never meet: "coupled", where rounds go in lock step or bounds leave no room for 1 %; else
 /// "message, sampled", each different collective once, alone, by few of its rounds; and where that takes more
 /// than some 50 ms "coupled", if all ranks are at work in every round. Collectives that meet:
 /// "coupled", round by round, where edges of all ranks are at work in every round, and of one speed. All else
-/// message by message where a step of that takes half a second at most, and by the form "coupled, roughly"
-/// where it takes more. Where rounds make more than 30,000 flows a step, phases are cut into fewer segments,
-/// 8 at least, and are close only if latencies take less than 5 % of their time. Asynchronous plans, and
-/// messages between single workers, are played message by message; those of asynchronous plans of more than
-/// 64 roles without collectives over FairLinks, as "message, shared".
+/// message by message where a step of that takes kMostMessageSeconds at most, and by the form "coupled,
+/// roughly" where it takes more. Where rounds make more than 30,000 flows a step, phases are cut into fewer
+/// segments, 8 at least, and are close only if latencies take less than 5 % of their time. Asynchronous
+/// plans, and messages between single workers, are played message by message; those of asynchronous plans of
+/// more than 64 roles without collectives over FairLinks, as "message, shared".
 ChosenForm chosen_form(const Traffic& traffic);
 
 /// What the collectives of a step take in a form.
