@@ -17,38 +17,7 @@ struct Action {
 };
 
 /// Does them, and waits for all that it has started.
-inline Program follow(Worker& worker, const std::vector<Action>& actions) {
-  std::vector<Pending> started;
-  for (const Action& action : actions) {
-    const int number = action.number;
-    const LayerRange layer{number, number + 1};
-    Message message;
-    message.tag = 1;
-    message.buffer.size = {action.bytes};
-    switch (action.what) {
-      case Action::forward:
-        co_await worker.forward(layer);
-        break;
-      case Action::backward:
-        co_await worker.backward(layer);
-        break;
-      case Action::sum:
-        co_await worker.collective(number);
-        break;
-      case Action::start_sum:
-        started.push_back(worker.start_collective(number));
-        break;
-      case Action::send:
-        started.push_back(worker.start_send(number, message));
-        break;
-      case Action::receive:
-        co_await worker.receive(1, number);
-        break;
-    }
-  }
-  for (Pending& one : started) co_await worker.finished(std::move(one));
-  worker.end_step();
-}
+Program follow(Worker& worker, const std::vector<Action>& actions);
 
 /// Makes the plan of a drawn step.
 class GroupsPlan {
