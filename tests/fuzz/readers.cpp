@@ -5,6 +5,7 @@
 #include "report/csv.hpp"
 #include "report/json_lines.hpp"
 #include "tests/fuzz/input.hpp"
+#include "validate/outcome.hpp"
 #include "validate/platform_text.hpp"
 #include "validate/read_benchmarks.hpp"
 
