@@ -44,10 +44,7 @@ Table table_of(const std::vector<PointOutcome>& outcomes, const std::string& col
                    {"95 % interval", "%"},         {"of measurements"},   {"error", "%"}};
   for (const PointOutcome& one : outcomes) {
     table.rows.push_back({one.point, fmt::format("{:.4g}", one.predicted),
-                          fmt::format("{:.4g}", one.measured),
-                          one.repeats < 2 ? ""
-                                          : fmt::format("{:+.1f} {:+.1f}", 100 * (one.low / one.measured - 1),
-                                                        100 * (one.high / one.measured - 1)),
+                          fmt::format("{:.4g}", one.measured), one.repeats < 2 ? "" : interval_text(one),
                           std::to_string(one.repeats), fmt::format("{:+.1f}", 100 * one.error())});
   }
   return table;

@@ -23,10 +23,9 @@ Table outcome_table(const std::vector<PointOutcome>& outcomes) {
       {"compute predicted"},          {"measured"},  {"thrown away"}};
   for (const PointOutcome& one : outcomes) {
     table.rows.push_back({one.point, human(Seconds{one.predicted}), human(Seconds{one.measured}),
-                          fmt::format("{:+.1f} {:+.1f}", 100 * (one.low / one.measured - 1),
-                                      100 * (one.high / one.measured - 1)),
-                          fmt::format("{:+.1f}", 100 * one.error()), human(Seconds{one.predicted_compute}),
-                          human(Seconds{one.measured_compute}), std::to_string(one.disturbed)});
+                          interval_text(one), fmt::format("{:+.1f}", 100 * one.error()),
+                          human(Seconds{one.predicted_compute}), human(Seconds{one.measured_compute}),
+                          std::to_string(one.disturbed)});
   }
   return table;
 }

@@ -108,6 +108,11 @@ Results results_of(const std::vector<PointOutcome>& outcomes, const std::string&
   return results;
 }
 
+std::string interval_text(const PointOutcome& outcome) {
+  return fmt::format("{:+.1f} {:+.1f}", 100 * (outcome.low / outcome.measured - 1),
+                     100 * (outcome.high / outcome.measured - 1));
+}
+
 SpeedOrder order_of(const std::vector<PointOutcome>& outcomes) {
   SpeedOrder order;
   for (std::size_t a = 0; a < outcomes.size(); ++a) {

@@ -18,6 +18,9 @@ struct PointOutcome {
   double error() const { return predicted / measured - 1; }
 };
 
+/// "-1.6 +1.2": how far the interval reaches from the measured median [%].
+std::string interval_text(const PointOutcome& outcome);
+
 /// How rows of a forecast and of measurements meet.
 struct Joining {
   std::vector<std::string> by = {"point"};  ///< the columns that tell points apart
