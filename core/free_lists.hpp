@@ -7,6 +7,14 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define STEPCAST_ADDRESS_SANITIZER  // clang's way to say it
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define STEPCAST_ADDRESS_SANITIZER  // gcc's
+#endif
+
 namespace stepcast {
 
 /// Memory for small things that come and go by the million (operations, frames of coroutines): what is given
@@ -32,7 +40,7 @@ class FreeLists {
   }
 
  private:
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(STEPCAST_ADDRESS_SANITIZER)
   static constexpr std::size_t kLargest = 0;
 #else
   static constexpr std::size_t kLargest = 1024;
