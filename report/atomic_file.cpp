@@ -72,18 +72,33 @@ void sync_folder(const fs::path& file) {
   if (folder.is_open()) folder.sync();
 }
 
+/// What is in `temporary` is on the disk already.
+void rename_to(const fs::path& temporary, const fs::path& file) {
+  if (::rename(temporary.c_str(), file.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    throw std::system_error(error, std::generic_category());
+  }
+  sync_folder(file);
+}
+
 }  // namespace
 
 void write_atomically(const fs::path& file, std::string_view text) {
   try {
-    const auto temporary = write_temporary(file, text);
-    if (::rename(temporary.c_str(), file.c_str()) != 0) {
-      const int error = errno;
-      ::unlink(temporary.c_str());
-      throw std::system_error(error, std::generic_category());
-    }
-    sync_folder(file);
+    rename_to(write_temporary(file, text), file);
   } catch (const std::system_error& error) {
+    throw InputError(fmt::format("{}: cannot write: {}", file.string(), error.code().message()));
+  }
+}
+
+void put_in_place(const fs::path& temporary, const fs::path& file) {
+  try {
+    if (File written(temporary, O_RDONLY); !written.is_open() || !written.sync())
+      throw std::system_error(errno, std::generic_category());
+    rename_to(temporary, file);
+  } catch (const std::system_error& error) {
+    ::unlink(temporary.c_str());
     throw InputError(fmt::format("{}: cannot write: {}", file.string(), error.code().message()));
   }
 }

@@ -11,6 +11,11 @@ namespace stepcast {
 /// @throws InputError `FILE: cannot write: REASON`
 void write_atomically(const std::filesystem::path& file, std::string_view text);
 
+/// The same for a finished file that another program, or a stream, wrote in that file system; gone after an
+/// error.
+/// @throws InputError `FILE: cannot write: REASON`
+void put_in_place(const std::filesystem::path& temporary, const std::filesystem::path& file);
+
 /// Appends `line` and a newline to `file` in one write, creating the file: what survives when a sweep is
 /// interrupted.
 /// @throws InputError `FILE: cannot write: REASON`

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "report/atomic_file.hpp"
 #include "report/json_text.hpp"
 #include "report/results.hpp"
 
@@ -78,13 +79,13 @@ void write_chrome_trace(const std::filesystem::path& file, const Timeline& timel
   std::ofstream out(temporary, std::ios::binary);
   write_chrome_trace(out, timeline);
   out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(temporary, file, error);
-  if (!out || error) {
-    const auto reason = error ? error.message() : std::generic_category().message(errno);
-    std::filesystem::remove(temporary, error);
-    throw InputError(fmt::format("{}: cannot write: {}", file.string(), reason));
+  if (!out) {
+    const int error = errno;
+    std::filesystem::remove(temporary);
+    throw InputError(
+        fmt::format("{}: cannot write: {}", file.string(), std::generic_category().message(error)));
   }
+  put_in_place(temporary, file);
 }
 
 }  // namespace stepcast

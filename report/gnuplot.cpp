@@ -89,7 +89,7 @@ std::optional<std::string> draw_plot(const fs::path& folder, const std::string& 
       return fmt::format("{0}.svg and {0}.png are not drawn: gnuplot: {1}", name, reason_in(finished.errors));
     }
     for (const char* type : {".svg", ".png"})
-      fs::rename(drawing.path() / (name + type), folder / (name + type));
+      put_in_place(drawing.path() / (name + type), folder / (name + type));
   } catch (const std::system_error& error) {
     return fmt::format("{0}.svg and {0}.png are not drawn: {1}", name, error.code().message());
   }

@@ -100,3 +100,20 @@ TEST_CASE("read_file names the file and the reason", "[report][errors]") {
   CHECK_THROWS_WITH(read_file(folder.path()), folder.path().string() + ": cannot read: Is a directory");
   CHECK_THROWS_WITH(read_file("/dev/zero"), "/dev/zero: cannot read: is a device, not a file");
 }
+
+TEST_CASE("a finished file is put in place whole, or is gone and the old one stays", "[report][errors]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "scaling.svg", drawn = folder.path() / "drawn";
+  write_atomically(file, "old");
+  write_atomically(drawn, "new");
+  put_in_place(drawn, file);
+  CHECK(read_file(file) == "new");
+  CHECK(entries(folder.path()) == 1);
+  write_atomically(drawn, "newer");
+  const auto missing = folder.path() / "missing" / "scaling.svg";
+  CHECK_THROWS_WITH(put_in_place(drawn, missing),
+                    missing.string() + ": cannot write: No such file or directory");
+  CHECK(entries(folder.path()) == 1);
+  CHECK_THROWS_AS(put_in_place(folder.path() / "never", file), InputError);
+  CHECK(read_file(file) == "new");
+}
