@@ -34,22 +34,19 @@ void write_platform(const Results& links, const Cluster& cluster, const std::fil
 
 /// Workers that start together drift apart until each finds the others' links free, by the jitter of their
 /// steps, in hundreds of these.
-std::vector<Assignment> with_steady_state(std::vector<Assignment> more) {
-  more.push_back(parse_assignment("simulation.steps=1000"));
-  more.push_back(parse_assignment("noise.jitter=trace"));
-  return more;
+void add_steady_state(std::vector<Assignment>& own) {
+  own.push_back(parse_assignment("simulation.steps=1000"));
+  own.push_back(parse_assignment("noise.jitter=trace"));
 }
 
 /// What is drawn anew in each step is drawn often enough for its mean.
-std::vector<Assignment> with_many_steps(std::vector<Assignment> more) {
-  more.push_back(parse_assignment("simulation.steps=500"));
-  return more;
+void add_many_steps(std::vector<Assignment>& own) {
+  own.push_back(parse_assignment("simulation.steps=500"));
 }
 
 /// Stages whose ranks compute: their messages cost the cores that compute.
-std::vector<Assignment> with_stage_trace(std::vector<Assignment> more, const Experiment& experiment,
-                                         const std::filesystem::path& trace_file, std::size_t index,
-                                         Library& library) {
+Assignment stage_trace(const Experiment& experiment, const std::filesystem::path& trace_file,
+                       std::size_t index, Library& library) {
   const std::filesystem::path folder = trace_file.parent_path();
   const Results links = measured_links(folder);
   const Trace whole = library.trace(YamlValue(command_line_name(trace_file.string()), "trace"));
@@ -57,8 +54,7 @@ std::vector<Assignment> with_stage_trace(std::vector<Assignment> more, const Exp
                                    [&links](Bytes size) { return message_host_time(links, size); });
   const auto file = folder / fmt::format("{}-stages{}.yaml", trace_file.stem().string(), index + 1);
   write_atomically(file, to_yaml(with));
-  more.push_back(parse_assignment("trace=" + file.string()));
-  return more;
+  return parse_assignment("trace=" + file.string());
 }
 
 Row row_of(const std::string& text, const std::string& point, StepStatistic statistic) {
@@ -91,15 +87,16 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
   const bool on_cores = !options.sleep && std::filesystem::exists(folder / "links.jsonl");
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     auto own = more;
-    experiments.push_back(measured_experiment(validation, i, folder, more, library));
-    if (on_cores && experiments.back().plan.sharing.form == NetworkSharing::Form::stages)
-      own = with_stage_trace(more, experiments.back(), trace_file(folder, validation.needs[i]), i, library);
+    const auto forecast = [&] { return measured_experiment(validation, i, folder, own, library); };
+    experiments.push_back(forecast());
     const Experiment& one = experiments.back();
+    if (on_cores && one.plan.sharing.form == NetworkSharing::Form::stages)
+      own.push_back(stage_trace(one, trace_file(folder, validation.needs[i]), i, library));
     // What ranks that sleep draw, real ones draw too: the run that is made is forecast, not the mean of many.
-    if (!options.sleep && (one.plan.asynchronous || one.noise.jitter != Noise::Jitter::none)) {
-      const auto settled = one.plan.asynchronous ? with_steady_state(more) : with_many_steps(more);
-      experiments.back() = measured_experiment(validation, i, folder, settled, library);
-    }
+    if (!options.sleep && one.plan.asynchronous) add_steady_state(own);
+    if (!options.sleep && !one.plan.asynchronous && one.noise.jitter != Noise::Jitter::none)
+      add_many_steps(own);
+    if (own.size() > more.size()) experiments.back() = forecast();
     const std::string why = why_not(experiments.back(), options, cluster.ranks);
     const std::string& name = validation.scenario.points[validation.points[i]].name;
     if (!why.empty())
