@@ -20,6 +20,7 @@ void append(PassSamples& to, const PassSamples& from) {
 void join(Trace& trace, const Trace& other) {
   if (trace.layers.size() != other.layers.size())
     throw std::invalid_argument("only traces of the same network can be joined");
+  trace.ranks += other.ranks;
   append(trace.step_seconds, other.step_seconds);
   append(trace.step_cpu_seconds, other.step_cpu_seconds);
   for (std::size_t i = 0; i < trace.layers.size(); ++i) {

@@ -86,8 +86,8 @@ void read_origin(const YamlMap& yaml, Trace& trace) {
 
 Trace read_trace(const YamlValue& value) {
   const YamlMap yaml = value.map({"name", "kind", "model", "batch", "precision", "device", "library",
-                                  "threads", "date", "command", "source", "flags", "notes", "step_seconds",
-                                  "step_cpu_seconds", "graph_step_seconds", "layers"});
+                                  "threads", "ranks", "date", "command", "source", "flags", "notes",
+                                  "step_seconds", "step_cpu_seconds", "graph_step_seconds", "layers"});
   Trace trace;
   read_origin(yaml, trace);
   trace.step_seconds = read_times(yaml, "step_seconds");
@@ -100,6 +100,11 @@ Trace read_trace(const YamlValue& value) {
     check_counts(layer, trace.layers.back(), samples);
   }
   if (samples == 0) layers.expected("at least one layer with a timed pass");
+  if (const auto ranks = yaml.maybe("ranks")) {
+    trace.ranks = static_cast<int>(ranks->integer(1, 100'000));
+    if (samples % static_cast<std::size_t>(trace.ranks) != 0)
+      ranks->expected(fmt::format("a divisor of the {} samples", samples));
+  }
   return trace;
 }
 

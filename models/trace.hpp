@@ -35,6 +35,7 @@ struct Trace {
   std::string device;      ///< what it ran on, or is carried over to
   std::string library;     ///< kernel library and version
   int threads = 1;
+  int ranks = 1;                      ///< that were timed at once; samples of the first, then of the next
   std::string date, command, source;  ///< how it was made
   std::vector<std::string> flags;     ///< reasons to doubt it; printed with every result that used it
   std::vector<double>

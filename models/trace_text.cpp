@@ -44,6 +44,7 @@ std::string to_yaml(const Trace& trace) {
   result += text_line("model", trace.model) + fmt::format("batch: {}\n", trace.batch);
   result += text_line("precision", trace.precision) + text_line("device", trace.device);
   result += text_line("library", trace.library) + fmt::format("threads: {}\n", trace.threads);
+  if (trace.ranks > 1) result += fmt::format("ranks: {}\n", trace.ranks);
   result += text_line("date", trace.date) + text_line("command", trace.command);
   result += text_line("source", trace.source) + lines("flags", trace.flags);
   result += lines("notes", trace.notes);

@@ -27,7 +27,8 @@ double of(const LayerSeconds& seconds, Work pass) {
 
 }  // namespace
 
-ComputeTimes::ComputeTimes(const Workload& workload) : median_(workload.median) {
+ComputeTimes::ComputeTimes(const Workload& workload)
+    : median_(workload.median), sample_ranks_(workload.sample_ranks) {
   prefixes_.push_back(prefix_sums(workload.median));
   for (const auto& sample : workload.samples) prefixes_.push_back(prefix_sums(sample));
 }

@@ -13,7 +13,7 @@ class ComputeTimes {
  public:
   explicit ComputeTimes(const Workload& workload);
 
-  std::size_t samples() const { return prefixes_.size() - 1; }
+  MeasuredSteps samples() const { return {prefixes_.size() - 1, sample_ranks_}; }
   double seconds(Work pass, LayerRange layers, const Draw& draw) const;
 
  private:
@@ -21,6 +21,7 @@ class ComputeTimes {
 
   std::vector<LayerSeconds> median_;
   std::vector<Prefix> prefixes_;  ///< medians, then each measured step
+  int sample_ranks_;
 };
 
 }  // namespace stepcast

@@ -78,7 +78,7 @@ void SimWorker::draw_loads(Timeline* timeline) {
 void SimWorker::draw_step() {
   if (!role_.training) return;
   const Simulation& simulation = world_.simulation;
-  const std::size_t samples = world_.times[static_cast<std::size_t>(role_.workload)].samples();
+  const MeasuredSteps samples = world_.times[static_cast<std::size_t>(role_.workload)].samples();
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const int endpoint = simulation.plan->endpoints[static_cast<std::size_t>(rank(i))];
     const int key = simulation.noise.per_node ? simulation.platform->node_of(endpoint) : rank(i);

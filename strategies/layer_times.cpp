@@ -36,6 +36,7 @@ LayerTimes times_of(const Trace& trace) {
   LayerTimes times;
   times.kind = trace.kind == Trace::Kind::captured ? "captured" : "derived";
   times.flags = trace.flags;
+  times.ranks = trace.ranks;
   for (const LayerTrace& layer : trace.layers) times.median.push_back(median_of(layer));
   for (std::size_t i = 0; i < samples_in(trace); ++i) {
     times.samples.emplace_back();

@@ -17,6 +17,7 @@ struct LayerTimes {
   std::string
       kind;  ///< "captured", "derived", with ", interpolated" or ", scaled" where the batch was not measured
   std::vector<std::string> flags;
+  int ranks = 1;  ///< that the samples are of, as many of each, one rank after the other
 };
 
 /// Times for `batch` samples: a trace of that batch; else between two traces of smaller and larger batches,

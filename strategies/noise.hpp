@@ -18,8 +18,14 @@ struct Draw {
   double layer_factor(int layer, Work pass) const;  ///< of mean 1
 };
 
+/// What workers may replay.
+struct MeasuredSteps {
+  std::size_t count = 0;
+  int ranks = 1;  ///< that were measured at once: as many steps of each, one rank after the other
+};
+
 /// The same for a worker and step whoever asks, in any order.
 Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uint32_t step,
-          std::size_t samples);
+          const MeasuredSteps& measured);
 
 }  // namespace stepcast

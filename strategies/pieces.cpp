@@ -132,6 +132,7 @@ Workload pieces_workload(const Trace& times, const std::vector<LayerCost>& costs
                          const std::vector<LayerCalls>& calls, bool overlap) {
   Workload workload;
   workload.samples.resize(sample_count(times));
+  workload.sample_ranks = times.ranks;
   for (std::size_t i = 0; i < times.layers.size(); ++i) {
     const LayerTrace& layer = times.layers[i];
     for (int piece = 0; piece < kPieces; ++piece) workload.layer_names.push_back(layer.name);

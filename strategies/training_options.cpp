@@ -93,6 +93,7 @@ Workload make_workload(const Model& model, LayerTimes times, double compute_fact
   for (auto& sample : times.samples) scale(sample, compute_factor);
   workload.median = std::move(times.median);
   workload.samples = std::move(times.samples);
+  workload.sample_ranks = times.ranks;
   plan.trace_kind = times.kind;
   plan.flags = std::move(times.flags);
   return workload;

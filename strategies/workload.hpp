@@ -40,6 +40,7 @@ struct Workload {
   std::vector<LayerSeconds> median;  ///< one entry a layer
   std::vector<std::vector<LayerSeconds>>
       samples;                    ///< measured steps: [sample][layer]; empty: no jitter to draw from
+  int sample_ranks = 1;           ///< that were measured at once: samples of the first, then of the next
   std::vector<Bucket> buckets;    ///< in the order in which the backward pass completes them
   std::vector<Bytes> statistics;  ///< of each layer's batch norm over the micro-batch; 0: none
   Bytes input;                    ///< of one micro-batch, read from storage

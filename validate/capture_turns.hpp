@@ -18,7 +18,7 @@ namespace stepcast {
 struct Turns {
   Need need;
   std::string doing;
-  std::filesystem::path file;          ///< of this rank
+  std::filesystem::path file;          ///< of all ranks
   std::unique_ptr<DevicePart> part;    ///< what it computes of cut samples; null: all
   std::unique_ptr<SharedPart> shared;  ///< what it has of shared layers; null: all
   std::unique_ptr<Capture> capture;    ///< null where this rank only sleeps

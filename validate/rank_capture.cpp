@@ -8,6 +8,7 @@
 
 #include "kernels/synthetic.hpp"
 #include "models/join_traces.hpp"
+#include "models/layer_shapes.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
@@ -34,9 +35,8 @@ double greatest(Transport& transport, double own) {
   return shared_value(transport, worst);
 }
 
-std::filesystem::path own_trace_file(const RankRun& run, const Need& need, int rank) {
-  const auto file = trace_file(run.folder, need);
-  return run.folder / fmt::format("{}-rank{}.yaml", file.stem().string(), rank);
+std::filesystem::path own_file(const std::filesystem::path& file, int rank) {
+  return file.parent_path() / fmt::format("{}-rank{}.yaml", file.stem().string(), rank);
 }
 
 /// What every capture of a rank shares.
@@ -74,7 +74,7 @@ std::vector<Turns> whole_networks(const Shared& shared, const std::set<Need>& ne
   for (const Need& need : needs) {
     Turns one{need,
               fmt::format("capturing {} with batch {}", need.model, need.batch),
-              own_trace_file(run, need, run.transport.rank()),
+              trace_file(run.folder, need),
               nullptr,
               nullptr,
               nullptr};
@@ -101,7 +101,7 @@ const Model& take_part(const Model& model, const NetworkSharing& sharing, int ra
 }
 
 /// Parts of networks whose samples or layers are cut, at the shapes of the part: each rank its own, with all
-/// that it copies between its rows and those of neighbours; that of the first place, the largest, is written.
+/// that it copies between its rows and those of neighbours.
 void add_parts(const Shared& shared, std::vector<Turns>& all) {
   const auto& [run, validation, options, place, sums] = shared;
   std::set<std::filesystem::path> known;
@@ -129,30 +129,38 @@ void add_parts(const Shared& shared, std::vector<Turns>& all) {
 }
 
 void write_trace(const RankRun& run, const Turns& one) {
-  if (one.capture == nullptr || (one.of_part() && run.transport.rank() != 0)) return;
+  if (one.capture == nullptr) return;
   Trace trace = one.capture->trace();
   if (one.of_part()) trace.batch = one.need.batch;
-  write_atomically(one.file, to_yaml(trace));
+  write_atomically(own_file(one.file, run.transport.rank()), to_yaml(trace));
 }
 
-/// Rank 0: the samples of all ranks in one trace of each network.
-void join_ranks(const RankRun& run, const std::set<Need>& needs, bool sleep, Library& library) {
-  const auto trace_of = [&](const Need& need, int rank) {
-    return library.trace(YamlValue(command_line_name(own_trace_file(run, need, rank).string()), "trace"));
+/// Whether all ranks have parts of one shape; else that of the first, the largest, stands for all.
+bool all_alike(Transport& transport, const Turns& one) {
+  if (!one.of_part()) return true;
+  const Model& part = one.part ? one.part->model : one.shared->model;
+  std::vector<double> own;
+  for (const Layer& layer : part.layers) own.push_back(static_cast<double>(elements(layer.output)));
+  const auto all = gathered(transport, own);
+  return std::ranges::all_of(all, [&](const auto& other) { return other == own; });
+}
+
+/// Rank 0: the samples of all ranks in one trace.
+void join_ranks(const std::filesystem::path& file, int ranks, Library& library) {
+  const auto trace_of = [&](int rank) {
+    return library.trace(YamlValue(command_line_name(own_file(file, rank).string()), "trace"));
   };
-  for (const Need& need : needs) {
-    Trace all = trace_of(need, 0);
-    for (int rank = 1; rank < run.transport.ranks() && !sleep; ++rank) join(all, trace_of(need, rank));
-    write_atomically(trace_file(run.folder, need), to_yaml(all));
-  }
+  Trace all = trace_of(0);
+  for (int rank = 1; rank < ranks; ++rank) join(all, trace_of(rank));
+  write_atomically(file, to_yaml(all));
 }
 
 }  // namespace
 
 /// All ranks at once, so that they share the machine as they will when they train, with the sum of gradients
-/// in each step that training has; where they sleep instead, one. A worker's step is any rank's: cores of a
-/// shared machine are not equally fast. Networks, and parts of them, take turns, as points will: the speed of
-/// a shared machine changes within seconds.
+/// in each step that training has; where they sleep instead, one. A worker replays steps of its own rank:
+/// cores of a shared machine are not equally fast. Networks, and parts of them, take turns, as points will:
+/// the speed of a shared machine changes within seconds.
 CapturedNetworks capture_traces(const RankRun& run, const Validation& validation,
                                 const ValidationOptions& options, const CapturePlace& place) {
   const std::set<Need> needs(validation.needs.begin(), validation.needs.end());
@@ -172,7 +180,10 @@ CapturedNetworks capture_traces(const RankRun& run, const Validation& validation
   }
   capture_compressions(run, validation, options, place.library);
   barrier(run.transport);
-  if (run.transport.rank() == 0) join_ranks(run, needs, options.sleep, place.library);
+  for (const Turns& one : all) {
+    const int ranks = !options.sleep && all_alike(run.transport, one) ? run.transport.ranks() : 1;
+    if (run.transport.rank() == 0) join_ranks(one.file, ranks, place.library);
+  }
   return networks;
 }
 

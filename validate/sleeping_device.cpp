@@ -24,7 +24,7 @@ class SleepingDevice : public RankDevice {
   void begin() override { begin_step(0); }
   void begin_step(int step) override {
     if (noise_.training)
-      drawn_ = draw(noise_.noise, noise_.seed, noise_.worker, static_cast<std::uint32_t>(step), 0);
+      drawn_ = draw(noise_.noise, noise_.seed, noise_.worker, static_cast<std::uint32_t>(step), {});
   }
   bool calculate(const Arithmetic&) override { return false; }
   void compute(Work pass, LayerRange layers) override {

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
+#include "models/join_traces.hpp"
 #include "models/trace_text.hpp"
 #include "models/trace_times.hpp"
 #include "read_text.hpp"
@@ -44,6 +45,17 @@ TEST_CASE("a trace survives writing and reading", "[models]") {
   CHECK(again.step_seconds == trace.step_seconds);
   CHECK(again.layers[0].update.seconds == trace.layers[0].update.seconds);
   CHECK(again.layers[1].name == "b: c");
+}
+
+TEST_CASE("a trace of several ranks has as many samples of each", "[models][errors]") {
+  Trace trace = small_trace();
+  join(trace, small_trace());
+  CHECK(trace.ranks == 2);
+  CHECK(trace.layers[0].forward.seconds == std::vector<double>{3, 1, 2, 3, 1, 2});
+  CHECK(trace_of(to_yaml(trace)).ranks == 2);
+  trace.ranks = 4;
+  CHECK_THROWS_WITH(trace_of(to_yaml(trace)),
+                    Catch::Contains("ranks: expected a divisor of the 6 samples, got \"4\""));
 }
 
 TEST_CASE("times are written with six significant digits, one pass a line", "[models]") {

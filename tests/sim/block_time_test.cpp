@@ -147,7 +147,8 @@ TEST_CASE("a master that balances the load gives slow workers fewer mini-batches
     };
   };
   std::vector<double> factors;
-  for (std::uint32_t worker = 0; worker < 8; ++worker) factors.push_back(draw(noise, 1, worker, 0, 0).factor);
+  for (std::uint32_t worker = 0; worker < 8; ++worker)
+    factors.push_back(draw(noise, 1, worker, 0, {}).factor);
   REQUIRE(std::count(factors.begin(), factors.end(), 2.0) > 0);
   REQUIRE(std::count(factors.begin(), factors.end(), 1.0) > 0);
   const std::vector<int> shares = balanced_shares(factors, 240);

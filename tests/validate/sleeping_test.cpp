@@ -36,7 +36,7 @@ TEST_CASE("a rank that sleeps draws what its simulated worker draws", "[validate
   noise.noise.sigma = 0.5;
   const auto seconds = booked(noise, 3);
   for (std::uint32_t step = 0; step < 3; ++step)
-    CHECK(seconds[step] == Approx(0.0007 * draw(noise.noise, 7, 3, step, 0).factor));
+    CHECK(seconds[step] == Approx(0.0007 * draw(noise.noise, 7, 3, step, {}).factor));
   CHECK(seconds[0] != Approx(seconds[1]));
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("a rank that sleeps draws for every layer where the scenario says so",
   SleepNoise noise{.noise = {}, .seed = 7, .worker = 0, .training = true};
   noise.noise.jitter = Noise::Jitter::layers;
   noise.noise.sigma = 0.5;
-  const Draw drawn = draw(noise.noise, 7, 0, 0, 0);
+  const Draw drawn = draw(noise.noise, 7, 0, 0, {});
   CHECK(booked(noise, 1)[0] == Approx(0.0005 * drawn.layer_factor(0, Work::forward) +
                                       0.0002 * drawn.layer_factor(1, Work::forward)));
 }
