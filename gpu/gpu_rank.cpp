@@ -180,8 +180,15 @@ void run_gpu_rank(const RankOptions& options) {
   const auto transport = shared_memory_transport(control->rings(0), options.rank, options.ranks, 0),
              mail = shared_memory_transport(control->rings(1), options.rank, options.ranks, 0);
   transport->count_waits(&state.beat);
-  const RankRun run{
-      read_cluster("memory", options.ranks), options.folder, *control, state, *transport, mail.get(), {}};
+  Leisure leisure;
+  const RankRun run{read_cluster("memory", options.ranks),
+                    options.folder,
+                    *control,
+                    state,
+                    leisure,
+                    *transport,
+                    mail.get(),
+                    {}};
   GpuRank(options, gpu, place.nccl, *store, run).all();
   say(state, "its end");
   barrier(*transport);

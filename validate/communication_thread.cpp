@@ -6,8 +6,8 @@
 
 namespace stepcast {
 
-CommunicationThread::CommunicationThread(std::atomic<std::uint64_t>* beat)
-    : beat_(beat), thread_([this] { run(); }) {}
+CommunicationThread::CommunicationThread(std::atomic<std::uint64_t>* beat, Leisure* leisure)
+    : beat_(beat), leisure_(leisure), thread_([this] { run(); }) {}
 
 CommunicationThread::~CommunicationThread() {
   {
@@ -19,6 +19,7 @@ CommunicationThread::~CommunicationThread() {
 }
 
 void CommunicationThread::submit(std::function<void()> work) {
+  if (leisure_ != nullptr) ++leisure_->collectives;
   {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
@@ -38,6 +39,7 @@ void CommunicationThread::run() {
     work_.pop_front();
     lock.unlock();
     next();
+    if (leisure_ != nullptr) --leisure_->collectives;
     lock.lock();
   }
   if (beat_ != nullptr) beat_->store(0);

@@ -12,10 +12,19 @@ void Completions::post(Pending operation) {
   posted_.notify_one();
 }
 
-Pending Completions::next() {
+/// @return whether there is one
+bool Completions::wait(std::unique_lock<std::mutex>& lock) {
   using namespace std::chrono_literals;
+  const bool computed = leisure_ != nullptr && leisure_->computes.exchange(false);
+  if (begins_to_wait_) begins_to_wait_();
+  const bool posted = posted_.wait_for(lock, 1s, [this] { return !done_.empty(); });
+  if (leisure_ != nullptr) leisure_->computes.store(computed);
+  return posted;
+}
+
+Pending Completions::next() {
   std::unique_lock lock(mutex_);
-  if (!posted_.wait_for(lock, 1s, [this] { return !done_.empty(); })) return nullptr;
+  if (done_.empty() && !wait(lock)) return nullptr;
   Pending operation = std::move(done_.front());
   done_.pop_front();
   return operation;

@@ -31,8 +31,9 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   const auto device = learner.device();
   RealCollectives collectives(experiment.plan, link_table_of(experiment.platform, experiment.plan.endpoints),
                               run.transport.rank());
-  RealWorld real{experiment.plan, run.transport,     world.thread, world.mail, *device,
-                 collectives,     world.completions, run.state,    0,          run.library_all_reduce};
+  RealWorld real{experiment.plan,       run.transport,     world.thread, world.mail,   *device,
+                 collectives,           world.completions, run.state,    &run.leisure, 0,
+                 run.library_all_reduce};
   real.step_ended = [&learner](double seconds) { learner.step_ended(seconds); };
   run_program(real, ++world.runs);
   std::vector<Row> rows;

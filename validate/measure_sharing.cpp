@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <future>
 
 #include "kernels/memory.hpp"
 #include "kernels/stopwatch.hpp"
@@ -34,9 +33,10 @@ std::vector<Row> measure_memory(Transport& transport, double budget) {
   return rows;
 }
 
-/// What messages between stages cost a core, as all ranks send one and receive one: out of a tensor, into a
-/// letter, away; and in, out of the letter, into a tensor.
-std::vector<Row> measure_message_host(Transport& transport, double budget) {
+/// What messages between stages cost a core that has work to do, as all ranks send one and receive one: out
+/// of a tensor, into a letter, away; and in, out of the letter, into a tensor.
+std::vector<Row> measure_message_host(Transport& transport, Leisure& leisure, double budget) {
+  const Computing computing(&leisure);
   constexpr std::int64_t kFewest = 1 << 14, kMost = 1 << 20;  // floats
   const int next = (transport.rank() + 1) % transport.ranks();
   const int before = (transport.rank() + transport.ranks() - 1) % transport.ranks();
@@ -87,9 +87,12 @@ double compute_slowdown(double compute, double collective, double together) {
   return collective / (collective - lost);
 }
 
-std::vector<Row> measure_sharing(Transport& transport, Network& network, double budget) {
+std::vector<Row> measure_sharing(Transport& transport, Leisure& leisure, Network& network, double budget) {
   std::vector<Row> rows = measure_memory(transport, budget);
-  const auto compute = [&network] { network.step(); };
+  const auto compute = [&] {
+    const Computing computing(&leisure);
+    network.step();
+  };
   const Repeats alone = repeated(transport, budget, compute);
   const double step = shared_value(transport, transport.rank() == 0 ? median_of(undisturbed(alone)) : 0);
   const std::int64_t elements = elements_for(transport, step / 2);
@@ -97,22 +100,24 @@ std::vector<Row> measure_sharing(Transport& transport, Network& network, double 
   const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(), elements);
   const auto sum = [&] { play(transport, rounds, buffer.data()); };
   const Repeats summed = repeated(transport, budget, sum);
-  CommunicationThread thread;
-  const Repeats beside = repeated(transport, budget, [&] {
-    std::promise<void> done;
-    thread.submit([&] {
-      sum();
-      done.set_value();
+  Completions completions(&leisure, [&] { transport.hurry(); });
+  CommunicationThread thread(nullptr, &leisure);  // last: it uses the other
+  const auto submit = [&](const std::function<void()>& work) {
+    thread.submit([&completions, work] {
+      work();
+      completions.post(std::make_shared<Operation>());
     });
+  };
+  const Repeats beside = repeated(transport, budget, [&] {
+    submit(sum);
     compute();
-    done.get_future().wait();
-  });
-  Completions completions;
-  const Repeats handed = repeated(transport, budget, [&] {
-    thread.submit([&] { completions.post(std::make_shared<Operation>()); });
     completions.next();
   });
-  const std::vector<Row> messages = measure_message_host(transport, budget / 4);
+  const Repeats handed = repeated(transport, budget, [&] {
+    submit([] {});
+    completions.next();
+  });
+  const std::vector<Row> messages = measure_message_host(transport, leisure, budget / 4);
   if (transport.rank() != 0) return {};
   rows.insert(rows.end(), messages.begin(), messages.end());
   const double bytes = 4.0 * static_cast<double>(elements);

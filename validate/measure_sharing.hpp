@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/network.hpp"
+#include "validate/leisure.hpp"
 #include "validate/measure_links.hpp"
 
 namespace stepcast {
@@ -12,7 +13,7 @@ namespace stepcast {
 /// compute_alone      training steps of `network`, all ranks at once, nothing else
 /// compute_beside     the same while the communication thread sums a buffer again and again
 /// all_reduce_alone   that sum without compute
-std::vector<Row> measure_sharing(Transport& transport, Network& network, double budget);
+std::vector<Row> measure_sharing(Transport& transport, Leisure& leisure, Network& network, double budget);
 
 /// By how much compute is slower while a collective runs: with C and A the seconds of compute and of the
 /// collective alone and T those of both begun together (A < C), compute got T - A seconds at full speed and A

@@ -34,7 +34,7 @@ void rank_calibrate(const RankRun& run, bool quick) {
   const auto backend = make_onednn_backend();
   Network network(*backend, library.model(YamlValue(name, "model")), {.batch = 32});
   const double seconds = quick && run.cluster.kind == Cluster::Kind::netcluster ? 0.1 : 0.5;
-  const std::vector<Row> sharing = measure_sharing(run.transport, network, seconds);
+  const std::vector<Row> sharing = measure_sharing(run.transport, run.leisure, network, seconds);
   rows.insert(rows.end(), sharing.begin(), sharing.end());
   if (run.transport.rank() == 0)
     write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));

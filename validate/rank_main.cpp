@@ -77,13 +77,16 @@ void run(const Options& options, Control& control, int rank, int ranks) {
   const bool own_core = bind_to_core(rank, ranks);
   set_kernel_threads(1);
   const double spin = own_core ? 20e-6 : 0;
-  const auto make = [&](int which) {
-    return cluster.sockets() ? connected(cluster, rank)
-                             : shared_memory_transport(control.rings(which), rank, ranks, spin);
+  Leisure leisure;
+  const auto make = [&](int which, bool (Leisure::*at_leisure)() const) {
+    return cluster.sockets()
+               ? connected(cluster, rank)
+               : shared_memory_transport(control.rings(which), rank, ranks, spin,
+                                         [&leisure, at_leisure] { return (leisure.*at_leisure)(); });
   };
-  const auto transport = make(0), mail = make(1);
+  const auto transport = make(0, &Leisure::for_collectives), mail = make(1, &Leisure::for_messages);
   transport->count_waits(&state.beat);
-  RankRun run{cluster, options.folder, control, state, *transport, mail.get(), {}};
+  RankRun run{cluster, options.folder, control, state, leisure, *transport, mail.get(), {}};
   run.library_all_reduce = [](float* buffer, std::int64_t elements) {
     MPI_Allreduce(MPI_IN_PLACE, buffer, static_cast<int>(elements), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   };

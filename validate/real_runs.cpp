@@ -38,8 +38,10 @@ RealRuns::RealRuns(const RankRun& run, const Validation& validation, const Valid
       options_(options),
       library_(library),
       place_(std::move(place)),
-      thread_(&run.state.collectives_beat),
-      mail_(*run.mail, &run.state.messages_beat) {
+      thread_(&run.state.collectives_beat, &run.leisure),
+      mail_(*run.mail, &run.state.messages_beat),
+      completions_(&run.leisure,
+                   [&run] { (run.leisure.collectives.load() > 0 ? run.transport : *run.mail).hurry(); }) {
   if (place_.parcels != nullptr)
     mail_.tell_parcels([parcels = place_.parcels](const Message& one) { parcels->expect(one.parcel); });
   networks_ = std::move(place_.networks);
@@ -132,6 +134,7 @@ void RealRuns::once(std::size_t index, int repeat) {
                   *point.collectives,
                   completions_,
                   run_.state,
+                  &run_.leisure,
                   start_seconds(point.experiment.plan, point.experiment.noise, run_.transport.rank()),
                   run_.library_all_reduce};
   world.carry = point.carry;

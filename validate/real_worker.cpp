@@ -218,6 +218,7 @@ RealRun run_program(RealWorld& world, int run) {
   for (int i = 0; !role.training && i < training_ranks(world.plan); ++i)
     overs.push_back(worker.start_receive(kOver, kAnyone, Array::none));
   const WorkTime before = world.device.worked();
+  const Computing computing(world.leisure);
   Program program = role.program(worker);
   worker.begin();
   program.start();

@@ -9,6 +9,7 @@
 #include "validate/communication_thread.hpp"
 #include "validate/completions.hpp"
 #include "validate/control.hpp"
+#include "validate/leisure.hpp"
 #include "validate/parcels.hpp"
 #include "validate/rank_device.hpp"
 #include "validate/real_collectives.hpp"
@@ -26,7 +27,8 @@ struct RealWorld {
   RealCollectives& collectives;
   Completions& completions;
   RankState& state;
-  double delay = 0;  ///< of this rank's program after the start of the run [s]
+  Leisure* leisure = nullptr;  ///< of the core; null: nobody asks
+  double delay = 0;            ///< of this rank's program after the start of the run [s]
   std::function<void(float*, std::int64_t)> library_all_reduce = {};  ///< over all ranks: `all_reduce: mpi`
   /// In place of the transport, for what lies in a device's memory; empty: there is nobody to carry it.
   Carry carry = {};

@@ -41,11 +41,12 @@ double seconds_now() {
 
 class SharedMemory : public Transport {
  public:
-  SharedMemory(void* memory, int rank, int ranks, double spin)
+  SharedMemory(void* memory, int rank, int ranks, double spin, std::function<bool()> at_leisure)
       : Transport(rank, ranks),
         bells_(static_cast<Bell*>(memory)),
         rings_(reinterpret_cast<Ring*>(static_cast<char*>(memory) + bells_bytes(ranks))),
-        spin_(spin) {}
+        spin_(spin),
+        at_leisure_(std::move(at_leisure)) {}
 
   std::int64_t send_some(int peer, const float* data, std::int64_t count) override {
     Ring& way = ring(rank(), peer);
@@ -87,13 +88,13 @@ class SharedMemory : public Transport {
 
   void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override {
     waited();
-    const double until = spin_ > 0 ? seconds_now() + spin_ : 0;
+    const double begin = spin_ > 0 ? seconds_now() : 0;
     do {
       for (int turn = 0; turn < 64; ++turn) {
         if (ready(sending_to, receiving_from)) return;
         __builtin_ia32_pause();
       }
-    } while (spin_ > 0 && seconds_now() < until);
+    } while (spins_on(begin));
     Bell& bell = bells_[rank()];
     if (woken_.exchange(false)) return;
     const std::uint32_t heard = bell.rings.load();
@@ -106,12 +107,22 @@ class SharedMemory : public Transport {
     woken_.store(false);
   }
 
+  void hurry() override {
+    if (bells_[rank()].sleeping.load() != 0) wake();
+  }
+
   void wake() override {
     woken_.store(true);
     ring_bell(rank());
   }
 
  private:
+  bool spins_on(double begin) const {
+    if (spin_ == 0 || woken_.load(std::memory_order_relaxed)) return false;
+    const double spun = seconds_now() - begin;
+    return spun < spin_ || (spun < 1 && at_leisure_ && at_leisure_());
+  }
+
   Ring& ring(int from, int to) { return rings_[from * ranks() + to]; }
 
   static std::int64_t contiguous(std::int64_t position, std::int64_t count) {
@@ -144,6 +155,7 @@ class SharedMemory : public Transport {
   Bell* bells_;
   Ring* rings_;
   double spin_;
+  std::function<bool()> at_leisure_;
 };
 
 }  // namespace
@@ -153,8 +165,9 @@ std::size_t SharedRings::bytes_for(int ranks) {
          sizeof(Ring) * static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
 }
 
-std::unique_ptr<Transport> shared_memory_transport(void* memory, int rank, int ranks, double spin_seconds) {
-  return std::make_unique<SharedMemory>(memory, rank, ranks, spin_seconds);
+std::unique_ptr<Transport> shared_memory_transport(void* memory, int rank, int ranks, double spin_seconds,
+                                                   std::function<bool()> at_leisure) {
+  return std::make_unique<SharedMemory>(memory, rank, ranks, spin_seconds, std::move(at_leisure));
 }
 
 }  // namespace stepcast

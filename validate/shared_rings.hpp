@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "validate/transport.hpp"
@@ -14,7 +15,9 @@ struct SharedRings {
   static std::size_t bytes_for(int ranks);  ///< zeroed and 64-byte aligned memory that they need
 };
 
-/// Transport over such memory, which outlives it. Waiting spins for `spin_seconds`, then sleeps on the bell.
-std::unique_ptr<Transport> shared_memory_transport(void* memory, int rank, int ranks, double spin_seconds);
+/// Transport over such memory, which outlives it. Waiting spins for `spin_seconds`, if these are not 0 while
+/// `at_leisure` too, then sleeps on the bell.
+std::unique_ptr<Transport> shared_memory_transport(void* memory, int rank, int ranks, double spin_seconds,
+                                                   std::function<bool()> at_leisure = {});
 
 }  // namespace stepcast

@@ -20,6 +20,8 @@ class Transport {
 
   /// Ends a `wait` of another thread, or the next one.
   virtual void wake() = 0;
+  /// Ends a `wait` of another thread that sleeps in it, where looking all the time would be quicker.
+  virtual void hurry() {}
 
   /// Counted up when somebody waits and every second while it does, so that who watches can tell waiting from
   /// hanging; may be null.
