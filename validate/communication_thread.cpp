@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "validate/prompt_thread.hpp"
+
 namespace stepcast {
 
 CommunicationThread::CommunicationThread(std::atomic<std::uint64_t>* beat, Leisure* leisure)
@@ -30,6 +32,7 @@ void CommunicationThread::submit(std::function<void()> work) {
 void CommunicationThread::run() {
   using namespace std::chrono_literals;
   pthread_setname_np(pthread_self(), "collectives");
+  be_prompt();
   std::unique_lock lock(mutex_);
   while (true) {
     if (beat_ != nullptr) beat_->fetch_add(1, std::memory_order_relaxed);

@@ -26,6 +26,7 @@ class Completions {
   bool wait(std::unique_lock<std::mutex>& lock);
 
   Leisure* leisure_;
+  bool waits_ = false;  ///< a program that has computed
   std::function<void()> begins_to_wait_;
   std::mutex mutex_;
   std::condition_variable posted_;

@@ -76,15 +76,16 @@ void run(const Options& options, Control& control, int rank, int ranks) {
   RankState& state = control.rank(rank);
   const bool own_core = bind_to_core(rank, ranks);
   set_kernel_threads(1);
-  const double spin = own_core ? 20e-6 : 0;
   Leisure leisure;
-  const auto make = [&](int which, bool (Leisure::*at_leisure)() const) {
+  const auto make = [&](int which, double spin, bool (Leisure::*at_leisure)() const) {
     return cluster.sockets()
                ? connected(cluster, rank)
-               : shared_memory_transport(control.rings(which), rank, ranks, spin,
+               : shared_memory_transport(control.rings(which), rank, ranks, own_core ? spin : 0,
                                          [&leisure, at_leisure] { return (leisure.*at_leisure)(); });
   };
-  const auto transport = make(0, &Leisure::for_collectives), mail = make(1, &Leisure::for_messages);
+  // Who carries messages has just given the program what it waited for: it leaves it the core.
+  const auto transport = make(0, 20e-6, &Leisure::for_collectives),
+             mail = make(1, 1e-6, &Leisure::for_messages);
   transport->count_waits(&state.beat);
   RankRun run{cluster, options.folder, control, state, leisure, *transport, mail.get(), {}};
   run.library_all_reduce = [](float* buffer, std::int64_t elements) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "strategies/worker.hpp"
+#include "validate/prompt_thread.hpp"
 
 namespace stepcast {
 namespace {
@@ -214,6 +215,7 @@ void RealMail::confirmed(int peer) {
 /// A connection that breaks ends all mail; who waits for some is told.
 void RealMail::run() {
   pthread_setname_np(pthread_self(), "messages");
+  be_prompt();
   transport_.count_waits(beat_);
   try {
     carry();
