@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct Turns {
   std::unique_ptr<DevicePart> part;    ///< what it computes of cut samples; null: all
   std::unique_ptr<SharedPart> shared;  ///< what it has of shared layers; null: all
   std::unique_ptr<Capture> capture;    ///< null where this rank only sleeps
+  /// Adds what the core does between layers to the trace of this network; may be null.
+  std::function<void(Network&, Trace&)> add_between = {};
 
   bool of_part() const { return part != nullptr || shared != nullptr; }
 };

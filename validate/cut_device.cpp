@@ -11,12 +11,6 @@
 namespace stepcast {
 namespace {
 
-/// Whether parts of samples become whole ones somewhere in the network.
-bool deals_samples(const NetworkSharing& sharing, const Model& model) {
-  const std::size_t from = sharing.cut.whole_from;
-  return device_count(sharing.cut.parts) > 1 && from > 0 && from < model.layers.size();
-}
-
 class CutDevice : public RankDevice {
  public:
   CutDevice(const CutNetwork& cut, const Model& model, const NetworkSharing& sharing, int place,

@@ -3,9 +3,21 @@
 #include <algorithm>
 
 #include "kernels/processor.hpp"
+#include "kernels/stopwatch.hpp"
 #include "models/layer_shapes.hpp"
+#include "report/statistics.hpp"
 
 namespace stepcast {
+namespace {
+
+constexpr int kHostRepeats = 15;
+
+}  // namespace
+
+bool deals_samples(const NetworkSharing& sharing, const Model& model) {
+  const std::size_t from = sharing.cut.whole_from;
+  return device_count(sharing.cut.parts) > 1 && from > 0 && from < model.layers.size();
+}
 
 Dealing::Dealing(Network& network, const Model& model, const NetworkSharing& sharing, int place)
     : network_(network),
@@ -54,6 +66,20 @@ CollectiveWork Dealing::work(bool forward, std::span<float> memory) {
               [this, forward, memory, last](std::size_t phase) {
                 if (phase == last) forward ? unpack_samples(memory) : unpack_errors(memory);
               }};
+}
+
+Seconds Dealing::host_time(bool forward) {
+  std::vector<float> memory(part_ * static_cast<std::size_t>(ways_ * ways_));
+  const CollectiveWork copies = work(forward, memory);
+  std::vector<double> seconds;
+  for (int repeat = 0; repeat < kHostRepeats; ++repeat) {
+    network_.step();
+    const Instant begin = now();
+    copies.before_phase(0);
+    copies.after_phase(static_cast<std::size_t>(ways_) - 2);
+    seconds.push_back(now().wall - begin.wall);
+  }
+  return {median_of(seconds)};
 }
 
 void Dealing::pack_parts(std::span<float> memory) {

@@ -9,6 +9,9 @@
 
 namespace stepcast {
 
+/// Whether parts of samples become whole ones somewhere in the network.
+bool deals_samples(const NetworkSharing& sharing, const Model& model);
+
 /// The way from parts of all samples of a group to whole samples of each rank, and of error signals back: an
 /// all-to-all, whose piece (s, t) of the buffer goes from rank s to rank t.
 class Dealing {
@@ -16,6 +19,8 @@ class Dealing {
   Dealing(Network& network, const Model& model, const NetworkSharing& sharing, int place);
 
   CollectiveWork work(bool forward, std::span<float> memory);
+  /// Median seconds of all copies of one way, after a step of the network: what is not in its messages.
+  Seconds host_time(bool forward);
 
  private:
   /// Part `device` of some samples: to and from whole samples in row-major order.

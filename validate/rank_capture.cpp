@@ -16,8 +16,10 @@
 #include "validate/capture_turns.hpp"
 #include "validate/compression_times.hpp"
 #include "validate/cut_device.hpp"
+#include "validate/dealing.hpp"
 #include "validate/gather.hpp"
 #include "validate/repeats.hpp"
+#include "validate/stage_trace.hpp"
 #include "validate/sum_times.hpp"
 #include "validate/tensor_device.hpp"
 
@@ -100,6 +102,16 @@ const Model& take_part(const Model& model, const NetworkSharing& sharing, int ra
   return one.part->model;
 }
 
+/// Where whole samples are dealt out: copies before and after the messages.
+std::function<void(Network&, Trace&)> copies_of_dealing(const Model& model, const NetworkSharing& sharing,
+                                                        int rank) {
+  return [&model, sharing, place = rank % device_count(sharing.cut.parts)](Network& network, Trace& trace) {
+    Dealing dealing(network, model, sharing, place);
+    const Seconds forward = dealing.host_time(true), backward = dealing.host_time(false);
+    add_host_time(trace, static_cast<int>(sharing.cut.whole_from), forward, backward);
+  };
+}
+
 /// Parts of networks whose samples or layers are cut, at the shapes of the part: each rank its own, with all
 /// that it copies between its rows and those of neighbours.
 void add_parts(const Shared& shared, std::vector<Turns>& all) {
@@ -124,6 +136,8 @@ void add_parts(const Shared& shared, std::vector<Turns>& all) {
     capturing.batch = network.batch;
     capturing.part = network.part;
     one.capture = std::make_unique<Capture>(place.backend, part, capturing);
+    if (one.part && deals_samples(sharing, model))
+      one.add_between = copies_of_dealing(model, sharing, run.transport.rank());
     all.push_back(std::move(one));
   }
 }
@@ -132,6 +146,7 @@ void write_trace(const RankRun& run, const Turns& one) {
   if (one.capture == nullptr) return;
   Trace trace = one.capture->trace();
   if (one.of_part()) trace.batch = one.need.batch;
+  if (one.add_between) one.add_between(*one.capture->take_network(), trace);
   write_atomically(own_file(one.file, run.transport.rank()), to_yaml(trace));
 }
 

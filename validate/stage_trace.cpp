@@ -13,16 +13,21 @@ void add(PassSamples& pass, Seconds more) {
   for (double& seconds : pass.cpu_seconds) seconds += more.value;
 }
 
-/// To the backward pass of the first layer, from this one downwards, that has any.
-void add_backward(Trace& trace, int layer, Seconds more) {
+}  // namespace
+
+void add_host_time(Trace& trace, int layer, Seconds forward, Seconds backward) {
+  for (auto i = static_cast<std::size_t>(layer); i < trace.layers.size(); ++i) {
+    PassSamples& pass = trace.layers[i].forward;
+    if (pass.seconds.empty()) continue;
+    add(pass, forward);
+    break;
+  }
   for (int i = layer; i >= 0; --i) {
     LayerTrace& one = trace.layers.at(static_cast<std::size_t>(i));
     PassSamples& pass = one.backward_data.seconds.empty() ? one.backward_weights : one.backward_data;
-    if (!pass.seconds.empty()) return add(pass, more);
+    if (!pass.seconds.empty()) return add(pass, backward);
   }
 }
-
-}  // namespace
 
 Seconds message_host_time(const Results& links, Bytes size) {
   std::map<double, double> known{{0, 0}};
@@ -45,10 +50,7 @@ Trace with_messages(Trace trace, const Model& model, const NetworkSharing& shari
     if (stage.first == 0) continue;
     const Crossing crossing = crossing_at(model, stage.first, sharing.micro_batch);
     const Seconds each = host_time({4.0 * static_cast<double>(crossing.size)});
-    for (const int layer : {stage.first - 1, stage.first}) {
-      add(trace.layers.at(static_cast<std::size_t>(layer)).forward, each);
-      add_backward(trace, layer, each);
-    }
+    for (const int layer : {stage.first - 1, stage.first}) add_host_time(trace, layer, each, each);
   }
   return trace;
 }

@@ -44,6 +44,16 @@ TEST_CASE("messages of stages cost the layers on both sides of a cut, forward an
   CHECK(with.layers[2].backward_weights.cpu_seconds == std::vector<double>{3.5, 4.5});
 }
 
+TEST_CASE("what is done beside a layer without passes belongs to those around it", "[validate]") {
+  Trace trace;
+  trace.layers.resize(3);
+  trace.layers[0].backward_data = {{1}, {1}};
+  trace.layers[2].forward = {{2}, {2}};
+  add_host_time(trace, 1, {0.5}, {0.25});
+  CHECK(trace.layers[2].forward.seconds == std::vector<double>{2.5});
+  CHECK(trace.layers[0].backward_data.seconds == std::vector<double>{1.25});
+}
+
 TEST_CASE("what a message costs its core lies on the lines between measured sizes", "[validate]") {
   Results links{"calibrate", {}};
   CHECK(message_host_time(links, {1000}).value == 0);
