@@ -36,7 +36,7 @@ void Mail::send(Address from, Address to, std::size_t to_program, const Message&
 
 void Mail::carry(Address from, Address to, const Message& message, Engine::Callback&& arrived) {
   const int pattern = traffic_.channel_pattern(from.role, to.role);
-  if (pattern >= 0) return traffic_.network().play(pattern, message.buffer.size, 1, std::move(arrived));
+  if (pattern >= 0) return queue(pattern, {message.buffer.size, std::move(arrived)});
   const auto endpoint = [&](Address address) {
     const int first = simulation_.plan->roles[static_cast<std::size_t>(address.role)].first_rank;
     return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
@@ -57,6 +57,24 @@ void Mail::carry(Address from, Address to, const Message& message, Engine::Callb
   engine.at(date,
             [&engine, links = std::vector<int>(path.links.begin(), path.links.end()), size,
              arrived = std::move(arrived)]() mutable { engine.start_flow(links, size, std::move(arrived)); });
+}
+
+/// Messages of a pair of roles go one after the other, as over a connection: the first of several is there
+/// when its own bytes are, not when all are.
+void Mail::queue(int pattern, Parcel parcel) {
+  std::deque<Parcel>& parcels = channels_[pattern];
+  parcels.push_back(std::move(parcel));
+  if (parcels.size() == 1) play_first(pattern);
+}
+
+void Mail::play_first(int pattern) {
+  traffic_.network().play(pattern, channels_[pattern].front().size, 1, [this, pattern] {
+    std::deque<Parcel>& parcels = channels_[pattern];
+    Parcel gone = std::move(parcels.front());
+    parcels.pop_front();
+    if (!parcels.empty()) play_first(pattern);
+    gone.arrived();
+  });
 }
 
 void Mail::arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,

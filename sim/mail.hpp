@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -48,6 +49,13 @@ class Mail {
     std::vector<Wish> wishes;  ///< few
   };
 
+  struct Parcel {
+    Bytes size;
+    Engine::Callback arrived;
+  };
+
+  void queue(int pattern, Parcel parcel);
+  void play_first(int pattern);
   void carry(Address from, Address to, const Message& message, Engine::Callback&& arrived);
   void arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,
               std::size_t program);
@@ -63,7 +71,8 @@ class Mail {
   };
   std::optional<Shared> shared_;
   Paths paths_;
-  std::vector<Box> boxes_;  ///< of each program
+  std::vector<Box> boxes_;                      ///< of each program
+  std::map<int, std::deque<Parcel>> channels_;  ///< by pattern; the first is on its way
   double busy_seconds_ = 0;
 };
 

@@ -51,6 +51,17 @@ TEST_CASE("one forward, one backward has GPipe's bubble and holds fewer micro-ba
   CHECK(alternating.memory < gpipe.memory);
 }
 
+TEST_CASE("messages between two stages go one after the other: the next stage begins with the first",
+          "[sim]") {
+  constexpr int kMicroBatches = 4;
+  const int batch = kMicroBatches * 1'500'000;
+  const double message = 1e-6 + 40.0 * batch / kMicroBatches / 1e9;  // longer than a backward pass
+  const double seconds = run("schedule: gpipe, micro_batches: 4", 4, batch).seconds;
+  // Either way through all stages, and the other micro-batches at the pace of the links.
+  CHECK(seconds == Approx(4 * (kForward + kBackward) + 2 * (3 + kMicroBatches - 1) * message + kStageUpdate)
+                       .epsilon(1e-9));
+}
+
 TEST_CASE("a naive pipeline takes the sum of its stages", "[sim]") {
   const double one = 4 * (kForward + kBackward);
   CHECK(run("schedule: naive, micro_batches: 1", 4, 1).seconds ==
