@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 
-# NAME WORKERS LIMIT_SECONDS LIMIT_MEGABYTES (- : none)
+# NAME WORKERS LIMIT_SECONDS LIMIT_MEGABYTES (- : none) [SETTING]
 cases() {
   cat <<'TABLE'
 s 64 - -
@@ -33,6 +33,8 @@ h 16384 5 -
 p 16 - -
 p 256 - -
 p 1024 1 -
+p 1024 - - strategy.shards=1
+p 1024 - - strategy.shards=64
 p 4096 - -
 b 16384 - -
 g 16384 5 -
@@ -42,21 +44,22 @@ TABLE
 
 # One run: "seconds megabytes".
 measure() {
-  local name=$1 workers=$2
+  local name=$1 workers=$2 setting=${3:-}
   local -a more=(-j1 --set "sweep={workers: [$workers]}")
+  [ -z "$setting" ] || more+=(--set "$setting")
   [ "$name" = w ] && more=(-j2)
   /usr/bin/time -o "$work/time" -f "%U %S %M" "$build/stepcast" run "$root/bench/cases/$name.yaml" \
     --results-only "${more[@]}" -o "$work/out" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
   awk '{printf "%.3f %.0f\n", $1 + $2, $3 * 1024 / 1e6}' "$work/time"
 }
 
-echo "case,workers,processor_seconds,lowest,highest,peak_megabytes,limit_seconds,limit_megabytes" >"$work/whole.csv"
-while read -r name workers limit memory; do
+echo "case,workers,processor_seconds,lowest,highest,peak_megabytes,limit_seconds,limit_megabytes,setting" >"$work/whole.csv"
+while read -r name workers limit memory setting; do
   case " ${CASES:-$name} " in *" $name "*) ;; *) continue ;; esac
-  for _ in $(seq "$repeats"); do measure "$name" "$workers"; done | sort -n >"$work/runs"
-  awk -v c="$name" -v w="$workers" -v l="$limit" -v m="$memory" '
+  for _ in $(seq "$repeats"); do measure "$name" "$workers" "$setting"; done | sort -n >"$work/runs"
+  awk -v c="$name" -v w="$workers" -v l="$limit" -v m="$memory" -v s="$setting" '
     {seconds[NR] = $1; if ($2 > peak) peak = $2}
-    END {printf "%s,%d,%.2f,%.2f,%.2f,%d,%s,%s\n", c, w, seconds[int((NR + 1) / 2)], seconds[1], seconds[NR], peak, l, m}' \
+    END {printf "%s,%d,%.2f,%.2f,%.2f,%d,%s,%s,%s\n", c, w, seconds[int((NR + 1) / 2)], seconds[1], seconds[NR], peak, l, m, s}' \
     "$work/runs" | tee -a "$work/whole.csv"
 done < <(cases)
 mv "$work/whole.csv" "$out/whole.csv"
@@ -67,7 +70,7 @@ mv "$work/whole.csv" "$out/whole.csv"
   echo
   echo "| case | workers | processor seconds | lowest to highest | peak memory, MB | limit |"
   echo "|---|---|---|---|---|---|"
-  awk -F, 'NR > 1 {printf "| %s | %d | %s | %s to %s | %d | %s |\n", toupper($1), $2, $3, $4, $5, $6,
+  awk -F, 'NR > 1 {printf "| %s | %d | %s | %s to %s | %d | %s |\n", toupper($1) ($9 == "" ? "" : ", " $9), $2, $3, $4, $5, $6,
     ($7 == "-" ? "" : $7 " s") ($8 == "-" ? "" : ", " $8 " MB")}' "$out/whole.csv"
 } >"$out/whole.md"
 
