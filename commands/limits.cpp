@@ -15,6 +15,17 @@ namespace {
 /// (docs/performance.md).
 constexpr double kProcessBytes = 40e6, kBytesAWorker = 3000, kBytesALink = 24, kBytesADetailedLink = 1500;
 
+/// Of a run with servers: a message that is under way, a path between a worker and a server there and back;
+/// and what an update leaves on record (five numbers, in lists that grow by doubling).
+constexpr double kBytesAPair = 1000, kBytesAnUpdate = 80;
+
+/// What workers and servers send each other, and record.
+double server_bytes(const Experiment& experiment) {
+  double trainers = 0, servers = 0;
+  for (const Role& role : experiment.plan.roles) (role.training ? trainers : servers) += role.members;
+  return trainers * servers * (kBytesAPair + experiment.steps * kBytesAnUpdate);
+}
+
 Bytes machine_memory() {
   return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
 }
@@ -42,7 +53,8 @@ RunSize estimated(const Experiment& largest, std::size_t points, int simulations
                         (!communicators.empty() && communicators.front().streams > 1);
   const double links = largest.bandwidths.size();
   size.process_memory = {kProcessBytes + kBytesAWorker * largest.plan.workers +
-                         links * (kBytesALink + (detailed ? kBytesADetailedLink : 0))};
+                         links * (kBytesALink + (detailed ? kBytesADetailedLink : 0)) +
+                         (largest.plan.asynchronous ? server_bytes(largest) : 0)};
   return size;
 }
 

@@ -157,3 +157,15 @@ TEST_CASE("a run has its points in every simulation that is asked for", "[comman
   larger.form = Form::message;
   CHECK(estimated(larger, 10, 64).process_memory > coupled);
 }
+
+TEST_CASE("what a run with servers keeps of its messages counts before it starts", "[commands]") {
+  const RunSize few = estimated(benchmark("p", 1024, {"simulation.steps=20"}), 1, 1);
+  const RunSize many = estimated(benchmark("p", 1024, {"simulation.steps=1000"}), 1, 1);
+  const double updates = 1024 * 16 * 980.0;
+  CHECK(many.process_memory.value - few.process_memory.value > 5 * 8 * updates);  // five numbers each
+  RunOptions options;
+  options.processes = 1;
+  options.memory_limit = fmt::format("{} B", 1.01 * few.process_memory.value);
+  CHECK_NOTHROW(check_limits(few, options));
+  CHECK_THROWS_AS(check_limits(many, options), LimitError);
+}
