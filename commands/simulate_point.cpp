@@ -6,6 +6,7 @@
 
 #include "commands/training_columns.hpp"
 #include "report/statistics.hpp"
+#include "sim/record_book.hpp"
 
 namespace stepcast {
 namespace {
@@ -97,7 +98,8 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, Timeline* time
   set_times(row, result.steps);
   set_totals(row, experiment);
   if (plan.figures) {
-    const Records& records = plan.asynchronous ? result.steady_records : result.records;
+    Records records = std::move(result.records);
+    if (plan.asynchronous) records = first_records(std::move(records), result.steady_counts);
     for (const auto& [column, value] : plan.figures(records, *row.number("step_seconds")))
       row.set(column, value);
   }

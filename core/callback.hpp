@@ -35,16 +35,19 @@ class Callback {
   }
   ~Callback() { clear(); }
 
+  void reset() { clear(); }
+
   void operator()() { table_->call(room_); }
   explicit operator bool() const { return table_ != nullptr; }
 
-  /// Has the cache fetch what its first pointers, if they are some, point to: it is about to be called.
+  /// Has the cache fetch what it points to (the second pointer to three lines), as it is about to be called.
+  /// What is no pointer is fetched too, and does no harm.
   void touch() const {
-    const void* words[2];
+    const std::byte* words[kRoom / sizeof(void*)];
     std::memcpy(words, room_, sizeof words);
-    __builtin_prefetch(words[0]);
-    __builtin_prefetch(words[1]);
-    __builtin_prefetch(static_cast<const std::byte*>(words[1]) + 64);
+    for (const std::byte* word : words) __builtin_prefetch(word);
+    __builtin_prefetch(words[1] + 64);
+    __builtin_prefetch(words[1] + 128);
   }
 
  private:

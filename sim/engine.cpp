@@ -28,16 +28,16 @@ SimGridFlows& Engine::simgrid() {
   return *simgrid_;
 }
 
-Event Engine::event_at(double date, Callback&& callback) {
-  std::uint64_t place = callbacks_.size();
+Event Engine::event_at(double date, Callback&& called) {
   if (free_.empty()) {
-    if (place >> kPlaceBits != 0) throw std::length_error("more events at once than an engine holds");
-    callbacks_.push_back(std::move(callback));
-  } else {
-    place = free_.back();
-    free_.pop_back();
-    callbacks_[place] = std::move(callback);
+    const std::uint64_t first = callbacks_.size() * kRow;
+    if (first >> kPlaceBits != 0) throw std::length_error("more events at once than an engine holds");
+    callbacks_.push_back(std::make_unique<Callback[]>(kRow));
+    for (std::uint64_t place = first + kRow; place-- > first;) free_.push_back(place);
   }
+  const std::uint64_t place = free_.back();
+  free_.pop_back();
+  callback(place) = std::move(called);
   return {std::max(now_, date), sequence_++ << kPlaceBits | place};
 }
 
@@ -95,11 +95,11 @@ void Engine::play_events() {
     const std::uint64_t place = place_of(next);
     queue_.pop();
     if (const Event* soon = queue_.empty() ? nullptr : queue_.soon())
-      __builtin_prefetch(&callbacks_[place_of(*soon)]);
-    Callback callback = std::move(callbacks_[place]);
-    free_.push_back(place);
+      __builtin_prefetch(&callback(place_of(*soon)));
     ++events_;
-    call(callback);
+    call(callback(place));
+    callback(place).reset();
+    free_.push_back(place);
   }
   playing_ = false;
 }

@@ -38,6 +38,7 @@ class Engine {
   /// Runs until nothing is left to happen. Rethrows the first exception that a callback threw.
   void run();
 
+  std::uint64_t asked() const { return sequence_; }  ///< calls of `at` so far
   std::int64_t events() const { return events_; }
   std::int64_t flows() const { return flows_; }
 
@@ -52,7 +53,9 @@ class Engine {
   static std::uint64_t place_of(const Event& event) {
     return event.order & ((std::uint64_t{1} << kPlaceBits) - 1);
   }
-  Event event_at(double date, Callback&& callback);
+  static constexpr std::uint64_t kRow = 256;  // callbacks
+  Callback& callback(std::uint64_t place) { return callbacks_[place / kRow][place % kRow]; }
+  Event event_at(double date, Callback&& called);
   SimGridFlows& simgrid();
   void play_events();
   void start_waiting();
@@ -64,7 +67,8 @@ class Engine {
   std::unique_ptr<SimGridFlows> simgrid_;  ///< made when the first flow starts
   double now_ = 0;
   EventQueue queue_;
-  std::vector<Callback> callbacks_;
+  /// Of the events, in rows that never move, so that each is called where it lies.
+  std::vector<std::unique_ptr<Callback[]>> callbacks_;
   std::vector<std::uint64_t> free_;  ///< places in callbacks_
   /// Dates of the SimGrid timers that are set, latest first; never set twice for a date.
   std::vector<double> armed_;

@@ -22,7 +22,7 @@ struct Event {
 };
 
 /// Events in the order of their keys. Those of a simulation are asked for in a few rising rows (latencies;
-/// steps of computing; ends of flows): a new one is added to the row whose last event is the latest of those
+/// steps of computing; ends of flows): a new one is added to the first row whose last event comes
 /// before it, which costs a few comparisons. What fits nowhere lies in a heap with four children a node.
 /// Where an event lies changes no order.
 class EventQueue {
@@ -40,21 +40,21 @@ class EventQueue {
 
   void push(const Event& event) {
     const Event::Key key = event.key();
-    std::size_t chosen = kRows;
-    Event::Key latest = 0;
-    for (std::size_t i = 0; i < kRows; ++i) {
-      if (lasts_[i] > key || (chosen < kRows && lasts_[i] <= latest)) continue;
-      latest = lasts_[i];
-      chosen = i;
-    }
+    std::size_t chosen = 0;
+    while (chosen < kRows && lasts_[chosen] > key) ++chosen;
     if (chosen == kRows) {
       push_heap(event);
     } else {
       rows_[chosen].events.push_back(event);
       lasts_[chosen] = key;
     }
+    if (size_++ == 0 || key < firsts_[least_]) {
+      if (chosen != least_) second_ = firsts_[least_];
+      least_ = chosen;
+    } else if (chosen != least_) {
+      second_ = std::min(second_, key);
+    }
     firsts_[chosen] = std::min(firsts_[chosen], key);
-    if (size_++ == 0 || key < firsts_[least_]) least_ = chosen;
   }
 
   void pop() {
@@ -65,7 +65,7 @@ class EventQueue {
     } else {
       drop_first(least_);
     }
-    for (std::size_t i = least_ = 0; i <= kRows; ++i) least_ = firsts_[i] < firsts_[least_] ? i : least_;
+    if (firsts_[least_] > second_) find_least();
   }
 
  private:
@@ -77,6 +77,20 @@ class EventQueue {
     std::vector<Event> events;
     std::size_t first = 0;
   };
+
+  void find_least() {
+    std::size_t found = 0;
+    Event::Key least = firsts_[0], second = kNever;
+    for (std::size_t i = 1; i <= kRows; ++i) {
+      const Event::Key key = firsts_[i];
+      const bool less = key < least;
+      second = std::min(second, less ? least : key);
+      least = less ? key : least;
+      found = less ? i : found;
+    }
+    least_ = found;
+    second_ = second;
+  }
 
   void drop_first(std::size_t number) {
     Row& row = rows_[number];
@@ -131,6 +145,7 @@ class EventQueue {
 
   std::size_t size_ = 0, least_ = 0;  ///< row of the top; kRows: the heap
   std::array<Event::Key, kRows + 1> firsts_ = never();
+  Event::Key second_ = kNever;  ///< the least of the firsts of the other rows
   std::array<Event::Key, kRows> lasts_{};
   std::array<Row, kRows> rows_;
   std::vector<Event> heap_;

@@ -5,8 +5,9 @@
 namespace stepcast {
 namespace {
 
-constexpr double kRounding = 1e-12;  // of the bytes served
-constexpr std::size_t kSoon = 6;     // flows ahead that the cache is to fetch
+constexpr double kRounding = 1e-12;   // of the bytes served
+constexpr std::size_t kSoon = 6;      // flows ahead that the cache is to fetch
+constexpr std::size_t kMostGaps = 3;  // gaps and flows of a link over flows
 
 }  // namespace
 
@@ -35,6 +36,7 @@ std::uint32_t FairLinks::free_flow() {
   if (free_.empty()) {
     pool_.emplace_back();
     done_.emplace_back();
+    sequences_.push_back(0);
     return static_cast<std::uint32_t>(pool_.size() - 1);
   }
   const std::uint32_t flow = free_.back();
@@ -52,6 +54,24 @@ int FairLinks::narrowest(const Flow& flow) const {
     found = hop.queue;
   }
   return found;
+}
+
+/// The same from what one of its links knows; the first of equal ones too.
+int FairLinks::narrowest(const Crossing& crossing, int at) const {
+  if (crossing.place == Crossing::alone) return at;
+  if (crossing.place == Crossing::many) return narrowest(pool_[crossing.flow]);
+  const double here = shares_[static_cast<std::size_t>(at)];
+  const double there = shares_[static_cast<std::size_t>(crossing.other)];
+  const bool there_first = crossing.place == Crossing::second;
+  return there < here || (there_first && there == here) ? crossing.other : at;
+}
+
+FairLinks::Crossing FairLinks::crossing_of(std::uint32_t number, std::size_t hop) const {
+  const Hop* hops = pool_[number].hops.begin();
+  const auto count = static_cast<std::size_t>(pool_[number].hops.end() - hops);
+  if (count == 1) return {number, 0, 0, Crossing::alone};
+  if (count > 2) return {number, 0, 0, Crossing::many};
+  return {number, 0, hops[1 - hop].queue, hop == 0 ? Crossing::first : Crossing::second};
 }
 
 void FairLinks::start_flow(const std::vector<int>& links, Bytes size, Engine::Callback done) {
@@ -77,13 +97,33 @@ void FairLinks::start_flow(std::uint32_t number) {
     Queue& joined = queue(hop.queue);
     settle(hop.queue);
     hop.slot = static_cast<std::uint32_t>(joined.flows.size());
-    joined.flows.push_back(number);
+    joined.flows.push_back(crossing_of(number, static_cast<std::size_t>(&hop - flow.hops.begin())));
     ++joined.count;
     resized(hop.queue);
   }
   line_up(number, narrowest(flow), flow.finish);
   for (const Hop& hop : flow.hops) {
     if (queue(hop.queue).has_changed()) reconsider(hop.queue);
+  }
+}
+
+void FairLinks::start_flow_at(double date, std::uint32_t number) {
+  pool_[number].next = kNobody;
+  if (date == row_.date && engine_.asked() == row_.asked) {
+    pool_[row_.last].next = number;
+  } else {
+    engine_.at(date, [this, number] { start_row(number); });
+    row_ = {date, engine_.asked(), number};
+  }
+  row_.last = number;
+}
+
+void FairLinks::start_row(std::uint32_t first) {
+  row_.date = -1;  // closed, if it is this one
+  for (std::uint32_t number = first; number != kNobody;) {
+    const std::uint32_t next = pool_[number].next;
+    start_flow(number);
+    number = next;
   }
 }
 
@@ -98,40 +138,59 @@ void FairLinks::line_up(std::uint32_t number, int at, double bytes) {
   Queue& joined = queue(at);
   Flow& flow = pool_[number];
   flow.queue = at;
-  flow.sequence = sequence_++;
   flow.finish = joined.served + bytes;
-  joined.places.push_rising({flow.finish, flow.sequence, number});
+  sequences_[number] = sequence_++;
+  for (const Hop& hop : flow.hops) queue(hop.queue).flows[hop.slot].held = at;
+  joined.places.push_rising({flow.finish, sequences_[number], number});
   arm(at);
 }
 
 void FairLinks::move_slot(int at, std::size_t from, std::size_t to) {
   auto& flows = queue(at).flows;
   flows[to] = flows[from];
-  for (Hop& hop : pool_[flows[to]].hops) {
+  for (Hop& hop : pool_[flows[to].flow].hops) {
     if (hop.queue == at && hop.slot == from) hop.slot = static_cast<std::uint32_t>(to);
   }
 }
 
-/// Lets the flows of a link look for their least share, and closes the gaps between them.
+void FairLinks::close_gaps(int at) {
+  auto& flows = queue(at).flows;
+  std::size_t kept = 0;
+  for (std::size_t slot = 0; slot < flows.size(); ++slot) {
+    const std::uint32_t soon = flows[std::min(slot + kSoon, flows.size() - 1)].flow;
+    if (soon != kNobody) __builtin_prefetch(&pool_[soon]);
+    if (flows[slot].flow == kNobody) continue;
+    if (kept != slot) move_slot(at, slot, kept);
+    ++kept;
+  }
+  flows.resize(kept);
+}
+
+/// Lets the flows of a link look for their least share.
 void FairLinks::reconsider(int at) {
   Queue& changed = queue(at);
   changed.considered = changed.count;
-  std::size_t kept = 0;
+  changed.gone = 0;
+  if (changed.flows.size() > kMostGaps * changed.count) close_gaps(at);
   for (std::size_t slot = 0; slot < changed.flows.size(); ++slot) {
-    const std::uint32_t number = changed.flows[slot];
-    const std::uint32_t soon = changed.flows[std::min(slot + kSoon, changed.flows.size() - 1)];
-    if (soon != kNobody) __builtin_prefetch(&pool_[soon]);
-    if (number == kNobody) continue;
-    if (kept != slot) move_slot(at, slot, kept);
-    ++kept;
-    const int better = narrowest(pool_[number]);
-    const int held = pool_[number].queue;
+    const Crossing crossing = changed.flows[slot];
+    if (crossing.flow == kNobody) continue;
+    const int better = narrowest(crossing, at);
+    const int held = crossing.held;
     if (better == held) continue;
     settle(held);
     settle(better);
-    line_up(number, better, std::max(0.0, pool_[number].finish - queue(held).served));
+    line_up(crossing.flow, better, std::max(0.0, pool_[crossing.flow].finish - queue(held).served));
   }
-  changed.flows.resize(kept);
+}
+
+/// Has the cache fetch what the next ends of flows need: first the flow, later what its call points to.
+void FairLinks::fetch(const RisingQueue<Place>& places) const {
+  const std::uint32_t next = places.ahead(kSoon).flow;
+  __builtin_prefetch(&pool_[next]);
+  __builtin_prefetch(&done_[next]);
+  __builtin_prefetch(&done_[next] + 1);
+  done_[places.ahead(kSoon / 2).flow].touch();
 }
 
 /// Sets a look at the date when the first of the link's flows will be done, if no earlier one is set: an
@@ -140,9 +199,8 @@ void FairLinks::arm(int at) {
   Queue& armed = queue(at);
   while (!armed.places.empty() && is_stale(armed.places.top())) armed.places.pop();
   if (armed.places.empty()) return;
+  fetch(armed.places);
   const Place& first = armed.places.top();
-  __builtin_prefetch(&pool_[first.flow]);
-  __builtin_prefetch(&done_[first.flow]);
   const double left = first.finish - armed.served;
   const double date = engine_.now() + std::max(0.0, left) / share(at);
   if (date >= armed.armed) return;
@@ -159,6 +217,7 @@ void FairLinks::look(int at, std::uint32_t generation) {
     if (places.empty()) break;
     const Place first = places.top();
     if (!is_stale(first)) {
+      fetch(places);
       const double left = first.finish - queue(at).served;
       const bool later = engine_.now() + left / share(at) > engine_.now();
       if (later && left > kRounding * first.finish) break;
@@ -172,13 +231,16 @@ void FairLinks::look(int at, std::uint32_t generation) {
 
 /// @param looking  link whose flows are looked through, and which is armed when that is done
 void FairLinks::leave(std::uint32_t number, int looking) {
-  done_[number].touch();
-  pool_[number].sequence = sequence_++;  // its place is stale
+  sequences_[number] = sequence_++;  // its place is stale
   for (const Hop& hop : pool_[number].hops) {
-    Queue& left = queue(hop.queue);
+    Queue& crossed = queue(hop.queue);
     settle(hop.queue);
-    left.flows[hop.slot] = kNobody;
-    if (--left.count == 0) left.flows.clear();
+    crossed.flows[hop.slot].flow = kNobody;
+    ++crossed.gone;
+    if (--crossed.count == 0) {
+      crossed.flows.clear();
+      crossed.gone = 0;
+    }
     resized(hop.queue);
   }
   for (const Hop& hop : pool_[number].hops) {

@@ -31,6 +31,9 @@ class FairLinks {
   /// The same in two steps, so that what is known before the latency need not be kept elsewhere.
   std::uint32_t prepare_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
   void start_flow(std::uint32_t prepared);
+  /// Starts it at `date`. Flows of equal dates that are asked for one after the other, with nothing else
+  /// between them, take one event.
+  void start_flow_at(double date, std::uint32_t prepared);
 
   std::int64_t flows() const { return flows_; }  ///< started so far
 
@@ -64,9 +67,9 @@ class FairLinks {
   /// One line of the cache. What happens when the flow is done lies in `done_`.
   struct alignas(64) Flow {
     Hops hops;
-    double finish = 0;           ///< bytes served there to each flow when this one is done
-    std::uint64_t sequence = 0;  ///< of its place there
-    int queue = 0;               ///< that holds it up
+    double finish = 0;       ///< bytes served there to each flow when this one is done
+    int queue = 0;           ///< that holds it up
+    std::uint32_t next = 0;  ///< that starts after it, in one event
   };
   struct Place {
     double finish;
@@ -78,24 +81,32 @@ class FairLinks {
   };
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
+  /// A flow as a link that it crosses sees it: what it takes to tell where it is held up, without looking at
+  /// the flow.
+  struct Crossing {
+    std::uint32_t flow = kNobody;
+    int held = 0;   ///< queue that the flow is in
+    int other = 0;  ///< queue of its other link, where it crosses two
+    enum : int { alone, first, second, many } place = alone;  ///< of this link on its way
+  };
+
   /// A link that flows have crossed.
   struct Queue {
     double bandwidth = 0;
-    double served = 0, since = 0;      ///< bytes served to each, up to a date
-    std::vector<std::uint32_t> flows;  ///< that cross the link, and gaps (kNobody)
-    std::size_t count = 0;             ///< of flows
-    RisingQueue<Place> places;         ///< flows queued here
-    std::size_t considered = 0;        ///< flows when they last looked for their least share
-    double armed = 1e300;              ///< date of the next look
+    double served = 0, since = 0;     ///< bytes served to each, up to a date
+    std::vector<Crossing> flows;      ///< that cross the link, and gaps (kNobody)
+    std::size_t count = 0, gone = 0;  ///< flows; those that left since `considered`
+    RisingQueue<Place> places;        ///< flows queued here
+    std::size_t considered = 0;       ///< flows when they last looked for their least share
+    double armed = 1e300;             ///< date of the next look
     std::uint32_t generation = 0;
 
-    /// Whether flows should look for their least share: there are a quarter more or fewer than last time. Or
-    /// there are too many gaps.
+    /// Whether flows should look for their least share: there are a quarter more or fewer than last time, or
+    /// twice as many as there are have left.
     bool has_changed() const {
       const auto [less, more] = std::minmax(count, considered);
-      return more - less > less / kQuarter || flows.size() > kMostGaps * count;
+      return more - less > less / kQuarter || gone > 2 * count;
     }
-    static constexpr std::size_t kMostGaps = 3;
     static constexpr std::size_t kQuarter = 4;
   };
 
@@ -106,16 +117,21 @@ class FairLinks {
     share(number) = changed.bandwidth / static_cast<double>(changed.count);
   }
   int queue_of(int link);
+  void start_row(std::uint32_t first);
   void settle(int queue);
   int narrowest(const Flow& flow) const;
+  int narrowest(const Crossing& crossing, int at) const;
+  Crossing crossing_of(std::uint32_t flow, std::size_t hop) const;
   void line_up(std::uint32_t flow, int queue, double bytes);
   void move_slot(int queue, std::size_t from, std::size_t to);
+  void close_gaps(int queue);
   void reconsider(int queue);
   void arm(int queue);
   void look(int queue, std::uint32_t generation);
   void leave(std::uint32_t flow, int looking);
   void end(std::uint32_t flow);
-  bool is_stale(const Place& place) const { return pool_[place.flow].sequence != place.sequence; }
+  bool is_stale(const Place& place) const { return sequences_[place.flow] != place.sequence; }
+  void fetch(const RisingQueue<Place>& places) const;
   std::uint32_t free_flow();
 
   Engine& engine_;
@@ -125,9 +141,18 @@ class FairLinks {
   std::vector<double> shares_;  ///< that each queue's link gives to a flow; apart, as they are looked at most
   std::vector<Flow> pool_;
   std::vector<Engine::Callback> done_;  ///< of each flow
+  std::vector<std::uint64_t>
+      sequences_;  ///< of each flow that of its place; apart, as they are asked for most
   std::vector<std::uint32_t> free_;
   std::uint64_t sequence_ = 0;
   std::int64_t flows_ = 0;
+  /// The last row of flows that start together, as long as another one may be added to it.
+  struct Row {
+    double date = -1;
+    std::uint64_t asked = 0;  ///< of the engine when it was last added to
+    std::uint32_t last = 0;
+  };
+  Row row_;
 };
 
 }  // namespace stepcast

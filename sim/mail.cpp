@@ -29,18 +29,15 @@ void Mail::send(Address from, Address to, std::size_t to_program, const Message&
   operation->message = message;
   operation->message.from = from.role;
   const double started = traffic_.network().engine().now();
-  carry(from, to, message, [this, operation = std::move(operation), clock = &clock, started, to_program] {
-    arrive(operation, *clock, started, to_program);
+  Box* box = &boxes_[to_program];
+  carry(from, to, message, [this, operation = std::move(operation), clock = &clock, started, box] {
+    arrive(operation, *clock, started, *box);
   });
 }
 
 void Mail::carry(Address from, Address to, const Message& message, Engine::Callback&& arrived) {
   const int pattern = traffic_.channel_pattern(from.role, to.role);
   if (pattern >= 0) return queue(pattern, {message.buffer.size, std::move(arrived)});
-  const auto endpoint = [&](Address address) {
-    const int first = simulation_.plan->roles[static_cast<std::size_t>(address.role)].first_rank;
-    return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
-  };
   const Platform& platform = *simulation_.platform;
   const Paths::Path path = paths_.between(endpoint(from), endpoint(to));
   const MessageCost& cost = message_cost(path.local ? platform.local_message_costs : platform.message_costs,
@@ -51,8 +48,8 @@ void Mail::carry(Address from, Address to, const Message& message, Engine::Callb
   const double date = engine.now() + latency;
   if (size.value <= 0) return engine.at(date, std::move(arrived));
   if (shared_) {
-    const std::uint32_t flow = shared_->links.prepare_flow(path.links, size, std::move(arrived));
-    return engine.at(date, [this, flow] { shared_->links.start_flow(flow); });
+    return shared_->links.start_flow_at(date,
+                                        shared_->links.prepare_flow(path.links, size, std::move(arrived)));
   }
   engine.at(date,
             [&engine, links = std::vector<int>(path.links.begin(), path.links.end()), size,
@@ -77,11 +74,17 @@ void Mail::play_first(int pattern) {
   });
 }
 
+/// Of a program that stands for one member.
+int Mail::endpoint(Address address) const {
+  const int first = simulation_.plan->roles[static_cast<std::size_t>(address.role)].first_rank;
+  return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
+}
+
 void Mail::arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,
-                  std::size_t program) {
+                  Box& box) {
   busy_seconds_ += traffic_.network().engine().now() - started;
   operation->end = clock.work_now();
-  deliver(program, {operation->message, operation->lags, operation->values});
+  deliver(box, {operation->message, operation->lags, operation->values});
   operation->complete();
 }
 
@@ -93,8 +96,7 @@ void Mail::hand_over(const Wish& wish, Letter letter) {
   wish.operation->complete();
 }
 
-void Mail::deliver(std::size_t program, Letter letter) {
-  Box& box = boxes_[program];
+void Mail::deliver(Box& box, Letter letter) {
   const auto wish = std::find_if(box.wishes.begin(), box.wishes.end(),
                                  [&](const Wish& one) { return matches(letter.message, one.tag, one.role); });
   if (wish == box.wishes.end()) return box.letters.push_back(std::move(letter));

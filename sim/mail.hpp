@@ -45,8 +45,8 @@ class Mail {
     ComputeClock* clock;
   };
   struct Box {
-    std::deque<Letter> letters;
     std::vector<Wish> wishes;  ///< few
+    std::deque<Letter> letters;
   };
 
   struct Parcel {
@@ -56,10 +56,10 @@ class Mail {
 
   void queue(int pattern, Parcel parcel);
   void play_first(int pattern);
+  int endpoint(Address address) const;
   void carry(Address from, Address to, const Message& message, Engine::Callback&& arrived);
-  void arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,
-              std::size_t program);
-  void deliver(std::size_t program, Letter letter);
+  void arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started, Box& box);
+  static void deliver(Box& box, Letter letter);
   static void hand_over(const Wish& wish, Letter letter);
 
   Collectives& traffic_;

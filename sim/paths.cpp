@@ -17,16 +17,19 @@ std::size_t spread(std::uint64_t number) {
 
 Paths::Path Paths::between(int from, int to) {
   const std::uint64_t pair = static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-  if (2 * (count_ + 1) > known_.size()) grow();
-  Kept& kept = place_of(pair);
-  if (kept.pair == Kept::kNone) {
-    kept = worked_out(from, to);
-    kept.pair = pair;
-    ++count_;
+  if (known_.empty()) grow();
+  Kept* kept = &place_of(pair);
+  if (kept->pair == Kept::kNone) {
+    if (2 * ++count_ > known_.size()) {
+      grow();
+      kept = &place_of(pair);
+    }
+    *kept = worked_out(from, to);
+    kept->pair = pair;
   }
-  const std::uint32_t count = kept.count();
-  const int* links = count <= Kept::kNear ? kept.near : links_.data() + kept.near[0];
-  return {kept.latency, kept.local(), {links, count}};
+  const std::uint32_t count = kept->count();
+  const int* links = count <= Kept::kNear ? kept->near : links_.data() + kept->near[0];
+  return {kept->latency, kept->local(), {links, count}};
 }
 
 /// Where a pair lies, or would. Neighbours lie side by side, as messages mostly go to one after the other;

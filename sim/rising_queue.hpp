@@ -19,6 +19,9 @@ class RisingQueue {
     return !list_.empty() && list_.front().before(heap_.front()) ? list_.front() : heap_.front();
   }
 
+  /// Mostly the one that comes so many after the top; any other that is there, else.
+  const Item& ahead(std::size_t count) const { return list_.empty() ? heap_.back() : list_.ahead(count); }
+
   void push_rising(const Item& item) {
     if (!list_.take(item)) push(item);
   }
@@ -47,6 +50,7 @@ class RisingQueue {
    public:
     bool empty() const { return first_ == items_.size(); }
     const Item& front() const { return items_[first_]; }
+    const Item& ahead(std::size_t count) const { return items_[std::min(first_ + count, items_.size() - 1)]; }
 
     bool take(const Item& item) {
       if (!empty() && item.before(items_.back())) return false;

@@ -243,7 +243,10 @@ void SimWorker::end_step() {
     member.work = 0;
   }
   loading_ = 0;
-  if (role_.training) book_.add(number_, step_, share);
+  if (role_.training) {
+    book_.add(number_, step_, share);
+    world_.records.step_ended(number_, world_.traffic.network().engine().now());
+  }
   if (memory_ != nullptr) memory_->step_ended(world_.traffic.network().engine().now());
   ++step_;
   draw_step();
@@ -257,9 +260,7 @@ double SimWorker::mark(const char* phase) {
 }
 
 void SimWorker::record(const char* what, double value) {
-  world_.list(what).push_back(value);
-  if (world_.simulation.plan->asynchronous)
-    world_.recorded_at[what].push_back(world_.traffic.network().engine().now());
+  world_.records.add(what, value, world_.traffic.network().engine().now());
 }
 
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 #include "sim/collective_values.hpp"
 #include "sim/compute_times.hpp"
 #include "sim/mail.hpp"
+#include "sim/record_book.hpp"
 #include "sim/simulate.hpp"
 #include "sim/step_book.hpp"
 #include "strategies/noise.hpp"
@@ -24,22 +25,13 @@ struct SimWorld {
   std::vector<std::vector<int>> position;  ///< [communicator][rank]: place in its ranks; -1: not in it
   std::vector<std::size_t> programs;  ///< of each role the first; one a member, or one in all where folded
   CollectiveValues collective_values;
-  Records records;
-  Records recorded_at;  ///< of every record the time; of asynchronous plans
+  RecordBook records;
   std::int64_t clock_moves = 0;
   Timeline* timeline = nullptr;
 
   std::size_t program(int role, int member) const {
     return programs[static_cast<std::size_t>(role)] + static_cast<std::size_t>(simulation.fold ? 0 : member);
   }
-  /// The list of a name. The same text mostly comes from the same place, which is found without comparing it.
-  std::vector<double>& list(const char* name) {
-    for (const auto& [known, values] : lists) {
-      if (known == name) return *values;
-    }
-    return *lists.emplace_back(name, &records[name]).second;
-  }
-  std::vector<std::pair<const char*, std::vector<double>*>> lists;
 };
 
 /// A worker of the simulated world, standing for one or more equal workers ("members") with a clock each.

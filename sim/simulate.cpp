@@ -95,17 +95,6 @@ void run_programs(std::vector<std::unique_ptr<SimWorker>>& workers, const std::v
   }
 }
 
-/// Records until `until`.
-Records early_records(const SimWorld& world, double until) {
-  Records early;
-  for (const auto& [name, times] : world.recorded_at) {
-    const auto count = std::upper_bound(times.begin(), times.end(), until) - times.begin();
-    const std::vector<double>& values = world.records.at(name);
-    early[name].assign(values.begin(), values.begin() + count);
-  }
-  return early;
-}
-
 Timeline named_timeline(const std::vector<std::unique_ptr<SimWorker>>& workers, const Plan& plan) {
   Timeline timeline;
   for (const auto& worker : workers) timeline.processes.push_back(worker->name());
@@ -135,7 +124,7 @@ SimulationResult simulate(const Simulation& simulation) {
 
   const std::vector<Part> parts = parts_of(simulation);
   Mail mail(traffic, simulation, parts.size());
-  SimWorld world{simulation, traffic, mail, {}, {}, {}, {}, CollectiveValues(plan), {}, {}, 0, nullptr, {}};
+  SimWorld world{simulation, traffic, mail, {}, {}, {}, {}, CollectiveValues(plan), {}, 0, nullptr};
   for (const Workload& workload : plan.workloads) world.times.emplace_back(workload);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].first == 0) world.programs.push_back(i);
@@ -164,8 +153,8 @@ SimulationResult simulate(const Simulation& simulation) {
   }
   run_programs(workers, starts, traffic.network().engine());
   result.steps = plan.asynchronous ? std::vector<StepSeconds>{book.steady_state()} : book.steps();
-  result.steady_records = early_records(world, book.first_end());
-  result.records = std::move(world.records);
+  result.steady_counts = world.records.counts_at_end(book.first_to_end());
+  result.records = world.records.take();
   result.seconds = engine.now();
   result.form = traffic.form().name;
   result.algorithms = traffic.algorithm_names();

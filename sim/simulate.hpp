@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct StepSeconds {
 struct SimulationResult {
   std::vector<StepSeconds> steps;  ///< an asynchronous plan has one: the mean of its steady state
   Records records;
-  Records steady_records;  ///< of an asynchronous plan: those until one worker had ended all its steps
+  /// Of an asynchronous plan: how many of them, by name, until one worker had ended all its steps.
+  std::map<std::string, std::size_t> steady_counts;
   double seconds = 0;      ///< of the whole run
   std::string form;        ///< that ran
   std::string algorithms;  ///< of the all-reduces, such as "ring" or "double_tree, ring"

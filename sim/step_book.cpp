@@ -35,10 +35,13 @@ void StepBook::close(const StepShare& total) {
   last_busy_ = busy_();
 }
 
-double StepBook::first_end() const {
-  double first = std::numeric_limits<double>::infinity();
-  for (const auto& ends : ends_) {
-    if (!ends.empty()) first = std::min(first, ends.back());
+std::size_t StepBook::first_to_end() const {
+  std::size_t first = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    if (ends_[i].empty() || ends_[i].back() >= least) continue;
+    least = ends_[i].back();
+    first = i;
   }
   return first;
 }

@@ -28,8 +28,8 @@ class StepBook {
   /// Steps that all workers took together.
   const std::vector<StepSeconds>& steps() const { return steps_; }
 
-  /// When one program had ended all its steps.
-  double first_end() const;
+  /// The program that ended all its steps before the others, or at the same date.
+  std::size_t first_to_end() const;
 
   /// One step of workers that do not wait for each other (own_pace_step_seconds).
   StepSeconds steady_state() const;

@@ -19,7 +19,7 @@ double mean_step(const std::vector<double>& ends, double until) {
 }  // namespace
 
 double start_seconds(const Plan& plan, const Noise& noise, int rank) {
-  if (!plan.asynchronous) return 0;
+  if (!plan.asynchronous || noise.start_spread == 0) return 0;
   int before = 0, training = 0;
   bool trains = false;
   for (const Role& role : plan.roles) {

@@ -1,7 +1,6 @@
 #include "strategies/serve.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "strategies/arithmetic/downpour.hpp"
 
@@ -25,6 +24,15 @@ void record(Worker& worker, const Server& options, const ServerLedger::Outcome& 
   worker.record("staleness", outcome.staleness);
   worker.record("first", first ? 1 : 0);
   if (options.rules.mode == ServerRules::Mode::bounded_staleness) worker.record("lead", lead);
+}
+
+/// Whether a role was not known; it is now.
+bool is_new(std::vector<bool>& known, int role) {
+  const auto place = static_cast<std::size_t>(role);
+  if (place >= known.size()) known.resize(place + 1, false);
+  if (known[place]) return false;
+  known[place] = true;
+  return true;
 }
 
 void sum_update(Arrays& arrays) {
@@ -73,13 +81,13 @@ Part sync_with_parent(Worker& worker, const Server& options, ClientState& parent
 Program serve(Worker& worker, const Server& options) {
   ServerLedger ledger(options.rules);
   ClientState parent;
-  std::set<int> known;  // clients whose first update came
+  std::vector<bool> known;  // of each role: its first update came
   int applied = 0;
   for (;;) {
     Message request;
     co_await take(worker, options.serial, options.top, request);
     const ServerLedger::Outcome& outcome = ledger.arrived(request);
-    const bool first = outcome.accepted && known.insert(request.from).second;
+    const bool first = outcome.accepted && is_new(known, request.from);
     record(worker, options, outcome, first, ledger.lead());
     if (outcome.accepted && options.restore.run) co_await worker.local(options.restore);
     if (outcome.accepted && options.add.duration.value > 0) {

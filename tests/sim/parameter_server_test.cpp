@@ -1,4 +1,5 @@
 #include "core/random.hpp"
+#include "sim/record_book.hpp"
 #include "tests/sim/server_run.hpp"
 
 using namespace stepcast;
@@ -18,7 +19,7 @@ ServerRun serial(int workers) {
 }
 
 double column(const ServerRun& run, const SimulationResult& result, const std::string& name) {
-  for (const auto& [key, value] : run.plan().figures(result.steady_records, result.steps.at(0).seconds)) {
+  for (const auto& [key, value] : run.plan().figures(first_records(result.records, result.steady_counts), result.steps.at(0).seconds)) {
     if (key == name) return value;
   }
   FAIL("no column " << name);
