@@ -1,0 +1,29 @@
+#pragma once
+
+#include "tests/sim/compared.hpp"
+#include "tests/sim/groups_plan.hpp"
+
+namespace stepcast {
+
+/// A drawn step. @param sigma  of lognormal jitter; 0: none. @param scale  of the gradients, beside the drawn
+inline Told groups_run(const DrawnGroups& g, Form form, bool fold, double sigma, double scale = 1) {
+  return told_by_child([&] {
+    const Platform platform = platform_of(g.cluster);
+    Workload workload = three_layers({1});
+    for (Bucket& bucket : workload.buckets) bucket.gradient.value *= g.cluster.scale * scale;
+    for (LayerSeconds& layer : workload.median) layer = {g.cluster.backward / 2, g.cluster.backward, 0};
+    const Plan plan = GroupsPlan(g, platform, std::move(workload)).made();
+    Simulation simulation;
+    simulation.platform = &platform;
+    simulation.plan = &plan;
+    simulation.bandwidths = LinkBandwidths(platform);
+    slow_nics(g.cluster, simulation.bandwidths);
+    simulation.form = form;
+    simulation.fold = fold;
+    simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
+    simulation.noise.sigma = sigma;
+    return simulate(simulation);
+  });
+}
+
+}  // namespace stepcast
