@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "core/error.hpp"
 #include "report/atomic_file.hpp"
 #include "report/child_process.hpp"
 #include "report/display_text.hpp"
@@ -90,6 +91,8 @@ std::optional<std::string> draw_plot(const fs::path& folder, const std::string& 
     }
     for (const char* type : {".svg", ".png"})
       put_in_place(drawing.path() / (name + type), folder / (name + type));
+  } catch (const InputError& error) {
+    return fmt::format("{0}.svg and {0}.png are not drawn: {1}", name, error.what());
   } catch (const std::system_error& error) {
     return fmt::format("{0}.svg and {0}.png are not drawn: {1}", name, error.code().message());
   }

@@ -30,14 +30,23 @@ void Mail::send(Address from, Address to, std::size_t to_program, const Message&
   operation->message.from = from.role;
   const double started = traffic_.network().engine().now();
   Box* box = &boxes_[to_program];
-  carry(from, to, message, [this, operation = std::move(operation), clock = &clock, started, box] {
+  Engine::Callback arrived = [this, operation = std::move(operation), clock = &clock, started, box] {
     arrive(operation, *clock, started, *box);
-  });
+  };
+  const Array carried = message.buffer.array;
+  if (carried != Array::activations && carried != Array::errors)
+    return carry(from, to, message, std::move(arrived));
+  // Between stages, as over a connection: the first of several is there when its own bytes are, not when all
+  // are.
+  const Lane lane{from.role, from.member, to.role, to.member};
+  std::deque<Parcel>& parcels = lanes_[lane];
+  parcels.push_back({from, to, message, std::move(arrived)});
+  if (parcels.size() == 1) carry_first(parcels);
 }
 
 void Mail::carry(Address from, Address to, const Message& message, Engine::Callback&& arrived) {
   const int pattern = traffic_.channel_pattern(from.role, to.role);
-  if (pattern >= 0) return queue(pattern, {message.buffer.size, std::move(arrived)});
+  if (pattern >= 0) return traffic_.network().play(pattern, message.buffer.size, 1, std::move(arrived));
   const Platform& platform = *simulation_.platform;
   const Paths::Path path = paths_.between(endpoint(from), endpoint(to));
   const MessageCost& cost = message_cost(path.local ? platform.local_message_costs : platform.message_costs,
@@ -56,20 +65,12 @@ void Mail::carry(Address from, Address to, const Message& message, Engine::Callb
              arrived = std::move(arrived)]() mutable { engine.start_flow(links, size, std::move(arrived)); });
 }
 
-/// Messages of a pair of roles go one after the other, as over a connection: the first of several is there
-/// when its own bytes are, not when all are.
-void Mail::queue(int pattern, Parcel parcel) {
-  std::deque<Parcel>& parcels = channels_[pattern];
-  parcels.push_back(std::move(parcel));
-  if (parcels.size() == 1) play_first(pattern);
-}
-
-void Mail::play_first(int pattern) {
-  traffic_.network().play(pattern, channels_[pattern].front().size, 1, [this, pattern] {
-    std::deque<Parcel>& parcels = channels_[pattern];
+void Mail::carry_first(std::deque<Parcel>& parcels) {
+  const Parcel& first = parcels.front();
+  carry(first.from, first.to, first.message, [this, &parcels] {
     Parcel gone = std::move(parcels.front());
     parcels.pop_front();
-    if (!parcels.empty()) play_first(pattern);
+    if (!parcels.empty()) carry_first(parcels);
     gone.arrived();
   });
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -50,12 +51,13 @@ class Mail {
   };
 
   struct Parcel {
-    Bytes size;
+    Address from, to;
+    Message message;
     Engine::Callback arrived;
   };
+  using Lane = std::array<int, 4>;  ///< role and member, from and to
 
-  void queue(int pattern, Parcel parcel);
-  void play_first(int pattern);
+  void carry_first(std::deque<Parcel>& parcels);
   int endpoint(Address address) const;
   void carry(Address from, Address to, const Message& message, Engine::Callback&& arrived);
   void arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started, Box& box);
@@ -71,8 +73,8 @@ class Mail {
   };
   std::optional<Shared> shared_;
   Paths paths_;
-  std::vector<Box> boxes_;                      ///< of each program
-  std::map<int, std::deque<Parcel>> channels_;  ///< by pattern; the first is on its way
+  std::vector<Box> boxes_;                    ///< of each program
+  std::map<Lane, std::deque<Parcel>> lanes_;  ///< between stages; the first of each is on its way
   double busy_seconds_ = 0;
 };
 
