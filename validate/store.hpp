@@ -6,7 +6,8 @@
 namespace stepcast {
 
 /// Where ranks leave words for each other while they start: where they listen, NCCL's unique ids. An abstract
-/// class because ranks of one machine, or of machines that share a disk, need no connection for it.
+/// class because ranks of one machine, or of machines that share a disk, need no connection for it. Any
+/// thread may call it; a call that waits keeps no other from going on.
 class Store {
  public:
   virtual ~Store() = default;

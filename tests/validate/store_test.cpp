@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "core/error.hpp"
@@ -117,6 +119,40 @@ TEST_CASE("a rank that dies before it left its word is named where others wait f
                                                  return 7;  // and dies
                                                }});
   CHECK(codes == std::vector<int>{0, 0, 7});
+}
+
+TEST_CASE("threads of a rank use its store at the same time, while some of them wait", "[validate][store]") {
+  const std::string kind = GENERATE(as<std::string>{}, "file", "tcp");
+  CAPTURE(kind);
+  constexpr int kThreads = 8, kKeys = 20;
+  const Place place(kind);
+  const auto key = [](int thread, int i) { return fmt::format("key-{}-{}", thread, i); };
+  const auto value = [](int rank, int thread, int i) {
+    return fmt::format("{} {} {}", rank, thread, i) +
+           std::string(static_cast<std::size_t>(100 * i), static_cast<char>('a' + thread));
+  };
+  // Thread t of a rank waits for thread t + 1 of the other one before it leaves its own next word, so that
+  // they get on only if no call keeps another from being made.
+  const auto talk = [&](int rank) {
+    const auto store = open_store(place.where, rank, 20);
+    std::atomic<int> right = 0;
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        const int other = (thread + 1) % kThreads;
+        for (int i = 0; i < kKeys; ++i) {
+          if (rank == 0) store->put(key(thread, i), value(rank, thread, i));
+          if (store->get(1 - rank, key(other, i)) == value(1 - rank, other, i)) ++right;
+          if (rank == 1) store->put(key(thread, i), value(rank, thread, i));
+        }
+      });
+    }
+    for (std::thread& one : threads) one.join();
+    store->put("done", "");
+    if (rank == 0) store->get(1, "done");  // who serves goes last
+    return right == kThreads * kKeys ? 0 : 1;
+  };
+  CHECK(in_processes({[&] { return talk(0); }, [&] { return talk(1); }}) == std::vector<int>{0, 0});
 }
 
 TEST_CASE("a store that rank 0 does not serve, or no longer, is said so", "[validate][store][faults]") {
