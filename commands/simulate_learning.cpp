@@ -11,8 +11,8 @@ namespace {
 /// A rank's network, driven by the simulated clock.
 class LearningMemory : public WorkerMemory {
  public:
-  LearningMemory(const Experiment& experiment, Learner::Options options)
-      : learner_(experiment, std::move(options)), device_(learner_.device()) {
+  LearningMemory(const Experiment& experiment, Backend& backend, Learner::Options options)
+      : learner_(experiment, backend, std::move(options)), device_(learner_.device()) {
     device_->begin();
   }
 
@@ -46,12 +46,13 @@ Bytes learning_memory(const Experiment& experiment) {
 std::vector<Row> simulate_learning(const Experiment& experiment, std::int64_t batch) {
   set_kernel_threads(1);  // ranks take turns, and points run side by side
   const auto data = learning_data(experiment);
+  const auto backend = make_onednn_backend();
   std::vector<std::unique_ptr<LearningMemory>> ranks;
   Simulation simulation = simulation_of(experiment, Doubled::none);
   simulation.fold = false;
   for (std::size_t rank = 0; rank < experiment.plan.endpoints.size(); ++rank) {
     ranks.push_back(std::make_unique<LearningMemory>(
-        experiment, Learner::Options{static_cast<int>(rank), batch, data, [] {}}));
+        experiment, *backend, Learner::Options{static_cast<int>(rank), batch, data, [] {}}));
     simulation.memories.push_back(ranks.back().get());
   }
   simulate(simulation);

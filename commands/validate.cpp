@@ -58,7 +58,8 @@ void validate(Options& options) {
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
   const std::filesystem::path folder = std::filesystem::absolute(name);
   check_writable(folder);
-  for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml"})
+  for (const char* file :
+       {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml", "platform-host.yaml"})
     std::filesystem::remove(folder / file);
 
   const SignalGuard signals;

@@ -119,9 +119,10 @@ double rounding_tolerance(GpuPrecision precision) {
   return 4.0 / (1 << 7);
 }
 
-std::vector<Deviation> check_layers(Backend& backend) {
+std::vector<Deviation> check_layers(Backend& backend, const std::function<bool(LayerKind)>& wanted) {
   std::vector<Deviation> found;
   for (const test::NamedCase& named : test::all_cases()) {
+    if (wanted && !wanted(named.value.layer.kind)) continue;
     try {
       check_one(backend, named.name, named.value, found);
     } catch (const std::exception& error) {

@@ -25,6 +25,7 @@ double rounding_tolerance(GpuPrecision precision);
 
 /// Every kind of layer at shapes that catch mistakes, forward and backward. A layer that the backend refuses
 /// has an infinite error; its array is the refusal.
-std::vector<Deviation> check_layers(Backend& backend);
+/// @param wanted  of kinds; empty: all
+std::vector<Deviation> check_layers(Backend& backend, const std::function<bool(LayerKind)>& wanted = {});
 
 }  // namespace stepcast

@@ -2,23 +2,25 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <deque>
 #include <thread>
 
 #include "core/error.hpp"
+#include "gpu/captures.hpp"
 #include "gpu/devices.hpp"
 #include "gpu/measure_path.hpp"
 #include "gpu/nccl_carrier.hpp"
 #include "gpu/rank_options.hpp"
 #include "kernels/gpu_capture.hpp"
-#include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
 #include "scenarios/data_files.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "validate/compression_times.hpp"
+#include "validate/cut_device.hpp"
 #include "validate/gpu_ranks.hpp"
+#include "validate/learning_runs.hpp"
 #include "validate/platform_text.hpp"
 #include "validate/real_runs.hpp"
+#include "validate/roles.hpp"
 #include "validate/shared_rings.hpp"
 
 namespace stepcast {
@@ -33,13 +35,11 @@ bool asks_mpi(const Plan& plan) {
 
 /// What a point needs that GPUs here cannot, in words; empty: nothing.
 std::string why_not_on_gpus(const Experiment& experiment, int ranks) {
-  if (experiment.plan.sharing.form == NetworkSharing::Form::positions)
-    return "samples cut over several devices are not there on GPUs";
   if (experiment.plan.sharing.form == NetworkSharing::Form::blocks || experiment.plan.sharing.ways > 1)
     return "layers that several devices share are not there on GPUs";
-  if (experiment.learning) return "learning is not there on GPUs; the run is timed on synthetic data";
   if (asks_mpi(experiment.plan)) return "all_reduce: mpi is not there on GPUs, whose ranks know no MPI";
-  return why_not_for_real(experiment.plan, ranks, false);
+  const std::string why = why_not_for_real(experiment.plan, ranks, false);
+  return why.empty() && experiment.learning ? why_not_learned(experiment) : why;
 }
 
 class GpuRank {
@@ -64,24 +64,43 @@ class GpuRank {
     const Validation validation = read_validation(options_.validation, options_.ranks);
     Library library;
     say(run_.state, "measuring what lies between GPUs");
-    write_platform(measured_path());
-    capture(validation, library);
+    write_platform(measured_path(), platform_file(run_.folder), nccl_ ? "by NCCL" : "through the host");
+    capture_on_gpus(run_, options_, gpu_, validation, library);
+    if (std::ranges::find(validation.compresses, true) != validation.compresses.end())
+      time_compression(validation, library);
     check(validation, library);
     wait_at_gate(run_.control, run_.state, 1);
     if (nccl_) return run_joined(validation, library);
-    RealRuns(run_, validation, options_.validation, library, {.backend = *backend_}).all();
+    RealRuns runs(run_, validation, options_.validation, library,
+                  {.backend = *backend_, .device = own_device()});
+    runs.all();
+    learn_all({run_, *backend_, runs.thread(), runs.mail(), runs.completions(), runs.runs()}, validation,
+              library);
   }
 
  private:
+  /// RealPlace::device: this rank's part of samples that are cut.
+  std::function<std::unique_ptr<RankDevice>(std::size_t, const Experiment&)> own_device() {
+    return [this](std::size_t, const Experiment& experiment) -> std::unique_ptr<RankDevice> {
+      const NetworkSharing& sharing = experiment.plan.sharing;
+      const bool cut = sharing.form == NetworkSharing::Form::positions;
+      if (!cut || role_of(experiment.plan, options_.rank) < 0) return nullptr;
+      cuts_.push_back(timed_cut_network(*backend_, experiment, options_.rank));
+      return cut_device(cuts_.back(), experiment.model, sharing,
+                        options_.rank % device_count(sharing.cut.parts));
+    };
+  }
+
   /// Collectives and messages by NCCL.
   void run_joined(const Validation& validation, Library& library) {
     Parcels parcels(*backend_->device_memory(), options_.rank, options_.ranks,
                     [this](int from, int to) { return carrier_.link(from, to); });
+    const auto carry = [this](const Plan& plan) { return carrier_.carry(plan); };
     RealRuns runs(run_, validation, options_.validation, library,
-                  {.backend = *backend_,
-                   .carry = [this](const Plan& plan) { return carrier_.carry(plan); },
-                   .parcels = &parcels});
+                  {.backend = *backend_, .device = own_device(), .carry = carry, .parcels = &parcels});
     runs.all();
+    learn_all({run_, *backend_, runs.thread(), runs.mail(), runs.completions(), runs.runs(), carry, &parcels},
+              validation, library);
     parcels.finish();
     barrier(run_.transport);  // before anybody's mail, which announces parcels, ends
   }
@@ -99,25 +118,33 @@ class GpuRank {
       });
     }
     const auto here = memory.host_memory(kMostElements);
-    const Schedule ring = ring_all_reduce({options_.ranks, 1});
-    std::map<std::int64_t, std::vector<Round>> known;
-    return message_times_of(run_.transport, kMostElements, [&](std::int64_t elements) {
-      auto& rounds = known[elements];
-      if (rounds.empty()) rounds = rounds_of(ring, options_.rank, elements);
-      const auto count = static_cast<std::size_t>(elements);
+    return ring_times(run_.transport, here.get(), kMostElements, [&](std::size_t count, const auto& sum) {
       memory.to_host(memory.mark(), there.get(), here.get(), count);
-      play(run_.transport, rounds, here.get());
+      sum();
       memory.to_device(here.get(), there.get(), count);
     });
   }
 
-  void write_platform(const std::vector<MessageTime>& times) const {
+  /// Gradients are compressed by the host, which copies them, and travel by shared memory, whoever carries
+  /// the others.
+  void time_compression(const Validation& validation, Library& library) {
+    capture_compressions(run_, validation, options_.validation, library,
+                         {backend_->device(), backend_->device_memory()});
+    std::vector<float> values(kMostElements);
+    const auto times =
+        ring_times(run_.transport, values.data(), kMostElements, [](std::size_t, const auto& sum) { sum(); });
+    write_platform(times, host_platform_file(run_.folder), "of the host's memory");
+    barrier(run_.transport);
+  }
+
+  void write_platform(const std::vector<MessageTime>& times, const std::filesystem::path& file,
+                      const char* how) const {
     if (options_.rank != 0) return;
-    const MeasuredPlatform platform{"measured",
-                                    fmt::format("stepcast-gpu on {} ranks of {}, sums {}", options_.ranks,
-                                                backend_->device(), nccl_ ? "by NCCL" : "through the host"),
-                                    run_.cluster, fitted_link_table(times), device_file()};
-    write_atomically(platform_file(run_.folder), platform_text(platform));
+    const MeasuredPlatform platform{
+        "measured",
+        fmt::format("stepcast-gpu on {} ranks of {}, sums {}", options_.ranks, backend_->device(), how),
+        run_.cluster, fitted_link_table(times), device_file()};
+    write_atomically(file, platform_text(platform));
   }
 
   std::string device_file() const {
@@ -125,32 +152,10 @@ class GpuRank {
     return named.empty() ? device_file_of(backend_->device()) : named;
   }
 
-  /// All ranks at once: those that share a GPU share it here as they will when they train.
-  void capture(const Validation& validation, Library& library) {
-    for (const Need& need : std::set<Need>(validation.needs.begin(), validation.needs.end())) {
-      say(run_.state, fmt::format("capturing {} with batch {}", need.model, need.batch).c_str());
-      barrier(run_.transport);
-      CaptureOptions capturing{.name = trace_file(run_.folder, need).stem().string(),
-                               .command = fmt::format("stepcast-gpu run {} --ranks {}",
-                                                      options_.validation.scenario, options_.ranks),
-                               .batch = need.batch,
-                               .steps = 20,
-                               .warm_up = 10};
-      capturing.part.accumulate = need.accumulates;
-      capturing.progress = [this](double, Seconds) { run_.state.beat.fetch_add(1); };
-      const YamlNode name = command_line_name(need.model);
-      const Trace trace = capture_on_gpu(gpu_, library.model(YamlValue(name, "model")), capturing);
-      if (options_.rank == 0) write_atomically(trace_file(run_.folder, need), to_yaml(trace));
-    }
-    barrier(run_.transport);
-  }
-
   void check(const Validation& validation, Library& library) const {
     for (std::size_t i = 0; i < validation.points.size(); ++i) {
       const std::string why =
-          validation.compresses[i]
-              ? "compressed gradients are not there on GPUs"
-              : why_not_on_gpus(measured_experiment(validation, i, run_.folder, {}, library), options_.ranks);
+          why_not_on_gpus(measured_experiment(validation, i, run_.folder, {}, library), options_.ranks);
       if (why.empty()) continue;
       throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options_.validation.scenario,
                                    validation.scenario.points[validation.points[i]].name, why));
@@ -163,6 +168,7 @@ class GpuRank {
   std::unique_ptr<Backend> backend_;
   NcclCarrier carrier_;
   bool nccl_;
+  std::deque<CutNetwork> cuts_;  ///< of points whose samples are cut
 };
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "gpu/measure_path.hpp"
 
+#include <map>
+
 #include "report/statistics.hpp"
+#include "strategies/collectives/algorithms.hpp"
+#include "validate/play.hpp"
 #include "validate/repeats.hpp"
 
 namespace stepcast {
@@ -17,6 +21,17 @@ std::vector<MessageTime> message_times_of(Transport& transport, std::int64_t mos
                      {median_of(undisturbed(repeats)) / (2 * (ranks - 1))}});
   }
   return times;
+}
+
+std::vector<MessageTime> ring_times(Transport& transport, float* here, std::int64_t most_elements,
+                                    const AroundSum& around) {
+  const Schedule ring = ring_all_reduce({transport.ranks(), 1});
+  std::map<std::int64_t, std::vector<Round>> known;
+  return message_times_of(transport, most_elements, [&](std::int64_t elements) {
+    auto& rounds = known[elements];
+    if (rounds.empty()) rounds = rounds_of(ring, transport.rank(), elements);
+    around(static_cast<std::size_t>(elements), [&] { play(transport, rounds, here); });
+  });
 }
 
 }  // namespace stepcast

@@ -15,4 +15,10 @@ namespace stepcast {
 std::vector<MessageTime> message_times_of(Transport& transport, std::int64_t most_elements,
                                           const std::function<void(std::int64_t elements)>& sum);
 
+/// The same of sums by shared memory, by a ring. @param around  calls what sums the first so many floats of
+/// `here`, with what comes before and after it
+using AroundSum = std::function<void(std::size_t elements, const std::function<void()>& sum)>;
+std::vector<MessageTime> ring_times(Transport& transport, float* here, std::int64_t most_elements,
+                                    const AroundSum& around);
+
 }  // namespace stepcast

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <map>
 
 #include "core/error.hpp"
@@ -31,6 +32,23 @@ void print_steps(const Validation& validation, const std::filesystem::path& fold
   }
 }
 
+/// What each point's parameters know of held-out data, where the scenario has `learning`.
+void print_learning(const std::filesystem::path& folder) {
+  const auto file = folder / "learning.jsonl";
+  if (!std::filesystem::exists(file)) return;
+  std::map<std::string, std::vector<Row>> points;
+  for (const Row& row : read_json_lines(read_file(file), file.string(), TornLine::drop).rows)
+    points[row.text("point")].push_back(row);
+  for (const auto& [point, rows] : points) {
+    const Row &first = rows.front(), &last = rows.back();
+    const auto accuracy = last.number("accuracy");
+    fmt::print("{}: loss {:.3g} to {:.3g}{} after {} mini-batches of a worker in {:.3g} s\n", point,
+               first.number("loss").value_or(NAN), last.number("loss").value_or(NAN),
+               accuracy ? fmt::format(", accuracy {:.1f} %", 100 * *accuracy) : "",
+               last.number("step").value_or(0), last.number("seconds").value_or(0));
+  }
+}
+
 void run_on_gpus(const RealRunOptions& options) {
   const int first = DeviceOptions{options.gpus.words}.read().device;
   free_gpu_memory(first);  // no GPU: said before anything else is
@@ -39,7 +57,8 @@ void run_on_gpus(const RealRunOptions& options) {
   const std::filesystem::path folder = std::filesystem::absolute(
       options.output.empty() ? "results/" + validation.scenario.name : options.output);
   check_writable(folder);
-  for (const char* file : {"samples.jsonl", "predicted.csv"}) std::filesystem::remove(folder / file);
+  for (const char* file : {"samples.jsonl", "learning.jsonl", "predicted.csv", "platform-host.yaml"})
+    std::filesystem::remove(folder / file);
 
   RankJob job;
   job.cluster.ranks = options.ranks;
@@ -52,6 +71,7 @@ void run_on_gpus(const RealRunOptions& options) {
   };
   run_ranks(job);
   print_steps(validation, folder);
+  print_learning(folder);
   fmt::print("written: {}\n", folder.string());
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/box_move.hpp"
 #include "kernels/device_memory.hpp"
-#include "kernels/map_view.hpp"
 #include "kernels/tensor.hpp"
 #include "models/device_part.hpp"
 #include "models/layer.hpp"
@@ -65,16 +65,20 @@ class LayerKernel {
   virtual bool has(Pass pass) const = 0;
   virtual void run(Pass pass) = 0;
 
-  /// Layers of a cut sample whose windows read rows of neighbours: what they exchange before a pass. Null for
-  /// others.
-  virtual const HaloMaps* halo(Pass) const { return nullptr; }
+  /// Layers of a cut sample whose windows read rows of neighbours: whether they exchange some before a pass.
+  virtual bool has_halo(Pass) const { return false; }
+  /// Copies a box of rows into, or from, a message in memory of the backend: [sample][position][channel].
+  /// What is packed is taken from the own rows and, beyond them, from what came; what is not read is left
+  /// out.
+  virtual void pack_halo(Pass, const std::vector<Rows>& /*box*/, float* /*message*/) {}
+  virtual void unpack_halo(Pass, const std::vector<Rows>& /*box*/, const float* /*message*/) {}
   /// Before that exchange: works out what is sent, where several layers' error signals make it up. A pass
   /// that was not prepared does it itself.
   virtual void prepare_halo(Pass) {}
-  /// What ranks sum within a pass: two numbers a channel of a batch norm over several of them, outputs and
-  /// error signals of layers that they share. Once `couple` was called, `run` ends before the sum and
-  /// `finish` does what comes after it; until then `run` takes its own for all. Empty for other layers and
-  /// passes.
+  /// What ranks sum within a pass, in memory of the backend: two numbers a channel of a batch norm over
+  /// several of them, outputs and error signals of layers that they share. Once `couple` was called, `run`
+  /// ends before the sum and `finish` does what comes after it; until then `run` takes its own for all. Empty
+  /// for other layers and passes.
   virtual std::span<float> summed(Pass) { return {}; }
   virtual void couple() {}
   virtual void finish(Pass) {}
@@ -110,6 +114,10 @@ class Backend {
   /// All values in row-major order, between a tensor and memory of `allocate`. Work like any other.
   virtual void copy_out(const Tensor& from, float* to) { from.copy_to(to); }
   virtual void copy_in(const float* from, Tensor& to) { to.copy_from(from); }
+  /// A box of elements between two places of such memory.
+  virtual void move(const BoxMove& box, const float* from, float* to) { move_on_host(box, from, to); }
+  /// To be called by a thread beside the program's before it computes or copies anything.
+  virtual void begin_thread() {}
   /// Returns when everything that was started is done.
   virtual void finish() = 0;
   /// Where `allocate` takes memory from that the host cannot touch; null: it can.

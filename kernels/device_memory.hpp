@@ -16,6 +16,8 @@ class DeviceMemory {
   virtual ~DeviceMemory() = default;
 
   virtual Mark mark() = 0;
+  /// Returns when the work before the mark is done.
+  virtual void wait(const Mark& mark) = 0;
   /// Between two marks whose work is done [s].
   virtual double seconds(const Mark& begin, const Mark& end) = 0;
 

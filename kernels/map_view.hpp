@@ -23,9 +23,4 @@ struct MapView {
 void pack(const std::vector<Rows>& box, const MapView& own, const MapView& extended, float* message);
 void unpack(const std::vector<Rows>& box, const MapView& extended, const float* message);
 
-/// What a cut layer exchanges before a pass: rows that neighbours need, and where theirs go.
-struct HaloMaps {
-  MapView own, extended;
-};
-
 }  // namespace stepcast

@@ -5,10 +5,6 @@
 
 #include <fstream>
 
-// GNU's OpenMP runtime is the one that oneDNN uses, whatever compiler builds this file; its header comes with
-// g++ only.
-extern "C" void omp_set_num_threads(int);
-
 namespace stepcast {
 
 std::string processor_name() {
@@ -26,10 +22,6 @@ std::string processor_name() {
 
 Bytes processor_memory() {
   return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
-}
-
-void set_kernel_threads(int threads) {
-  omp_set_num_threads(threads);
 }
 
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/compression_beside.hpp"
 #include "models/derive.hpp"
 #include "platforms/topology.hpp"
 
@@ -74,7 +75,9 @@ std::function<CompressionTimes(Compression)> read_compression_times(const std::o
                                                                     const Device& device, Library& library) {
   return [&, name](Compression kind) -> CompressionTimes {
     const CompressionTrace& trace = library.compression(name);
-    if (device.launch_overhead.value == 0) return {cost_of(trace, kind), trace.rows, ""};
+    // Measured as it is done: by the processor itself, or by one beside a device.
+    if (device.launch_overhead.value == 0 || is_beside_device(trace))
+      return {cost_of(trace, kind), trace.rows, ""};
     return {derived_cost(trace, kind, device), trace.rows,
             fmt::format("times of compression are derived for {} from {}", device.name, trace.device)};
   };

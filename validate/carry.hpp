@@ -20,6 +20,10 @@ struct CarriedWork {
 /// Carries one; returns when it is through. On the communication thread.
 using Carry = std::function<void(const CarriedWork& work)>;
 
+/// Has one carried; phase by phase where the rank does something around each.
+void carry_work(const Carry& carry, int index, const CollectiveWork& work,
+                const std::vector<std::vector<Round>>& phases);
+
 /// Plays one over a transport, with what the rank does around it.
 void play_work(Transport& transport, const CollectiveWork& work,
                const std::vector<std::vector<Round>>& phases);

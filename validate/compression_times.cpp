@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "kernels/compression.hpp"
 #include "models/compression_text.hpp"
 #include "report/atomic_file.hpp"
 #include "validate/gather.hpp"
@@ -33,7 +32,7 @@ void join_ranks(Transport& transport, CompressionTrace& trace) {
 }  // namespace
 
 void capture_compressions(const RankRun& run, const Validation& validation, const ValidationOptions& options,
-                          Library& library) {
+                          Library& library, const GradientDevice& beside) {
   std::set<std::string> done;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const Need& need = validation.needs[i];
@@ -42,6 +41,7 @@ void capture_compressions(const RankRun& run, const Validation& validation, cons
     barrier(run.transport);
     const YamlNode model = command_line_name(need.model);
     CompressionCapture capturing;
+    capturing.beside = beside;
     const auto file = compression_file(run.folder, need.model);
     capturing.name = file.stem().string();
     capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/compression.hpp"
 #include "scenarios/data_files.hpp"
 #include "validate/rank_run.hpp"
 #include "validate/validation.hpp"
@@ -7,8 +8,8 @@
 namespace stepcast {
 
 /// Kernels that compress gradients, by all ranks at once, on gradients of the model's size; the samples of
-/// all ranks are joined.
+/// all ranks are joined. @param beside  a device whose gradients they are; none: the host's own
 void capture_compressions(const RankRun& run, const Validation& validation, const ValidationOptions& options,
-                          Library& library);
+                          Library& library, const GradientDevice& beside = {});
 
 }  // namespace stepcast

@@ -7,6 +7,7 @@
 #include "validate/halo_messages.hpp"
 #include "validate/network_passes.hpp"
 #include "validate/sleep_until.hpp"
+#include "validate/wire.hpp"
 
 namespace stepcast {
 namespace {
@@ -21,7 +22,8 @@ class CutDevice : public RankDevice {
         cut_(sharing.cut),
         place_(place),
         learning_(std::move(learning)),
-        map_(network_) {
+        map_(network_),
+        wire_(network_.backend()) {
     if (deals_samples(sharing, model)) dealing_ = std::make_unique<Dealing>(network_, model, sharing, place);
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       if (model.layers[i].kind == LayerKind::batch_norm && sharing.statistics_over > 1)
@@ -42,18 +44,13 @@ class CutDevice : public RankDevice {
   }
 
   void compute(Work pass, LayerRange pieces) override {
-    const Instant begin = now();
     pass_ = pass;
-    if (pass == Work::update) {
-      run_layers(network_, pass, {0, static_cast<int>(model_.layers.size())});
-    } else {
-      // Forward runs with the first piece of a layer, backward with the second (docs of pieces.cpp).
-      const int which = pass == Work::forward ? 0 : 1;
-      const int first = (pieces.first - which + kPieces - 1) / kPieces;
-      const int last = (pieces.last - 1 - which + kPieces) / kPieces;
-      run_layers(network_, pass, {first, last});
-    }
-    book(begin);
+    // Forward runs with the first piece of a layer, backward with the second (docs of pieces.cpp).
+    const int which = pass == Work::forward ? 0 : 1;
+    const int first = (pieces.first - which + kPieces - 1) / kPieces;
+    const int last = (pieces.last - 1 - which + kPieces) / kPieces;
+    const LayerRange all{0, static_cast<int>(model_.layers.size())};
+    timed([&] { run_layers(network_, pass, pass == Work::update ? all : LayerRange{first, last}); });
   }
 
   bool calculate(const Arithmetic&) override { return false; }
@@ -62,8 +59,7 @@ class CutDevice : public RankDevice {
 
   CollectiveWork work_of(const Collective& collective) override {
     if (collective.kind == Collective::Kind::exchange) return halo_work(collective);
-    if (collective.kind == Collective::Kind::all_to_all)
-      return dealing_->work(pass_ == Work::forward, wire(collective));
+    if (collective.kind == Collective::Kind::all_to_all) return dealing_work(collective);
     if (collective.buffer.array == Array::statistics) return statistics_work(collective);
     return RankDevice::work_of(collective);
   }
@@ -73,45 +69,53 @@ class CutDevice : public RankDevice {
   Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
 
  private:
-  /// Memory of one exchange; programs wait for each before the next.
-  std::span<float> wire(const Collective& collective) {
-    wire_.resize(static_cast<std::size_t>(collective.buffer.size.value / sizeof(float)));
-    return wire_;
+  /// Programs wait for each exchange before the next.
+  WireMemory wire(const Collective& collective) {
+    return wire_.of(static_cast<std::size_t>(collective.buffer.size.value / sizeof(float)));
+  }
+
+  static CollectiveWork work_on_wire(const WireMemory& memory) {
+    CollectiveWork work{.memory = memory.here};
+    if (memory.device != nullptr) work.on_device = memory.there;
+    work.phases_on = memory.device;
+    return work;
   }
 
   CollectiveWork halo_work(const Collective& collective) {
     const bool errors = collective.buffer.array == Array::errors;
     const Pass pass = errors ? Pass::backward_data : Pass::forward;
     LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
-    const HaloMaps* maps = kernel.halo(pass);
-    const std::span<float> memory = wire(collective);
-    if (maps == nullptr) throw std::logic_error("a halo of a layer that has none");
-    const Instant begin = now();
-    kernel.prepare_halo(pass);
-    book(begin);
+    if (!kernel.has_halo(pass)) throw std::logic_error("a halo of a layer that has none");
+    const WireMemory memory = wire(collective);
+    timed([&] { kernel.prepare_halo(pass); });
     auto& messages = messages_[&collective];
     if (messages.empty()) messages = halo_messages(model_, cut_, collective, place_);
-    return {.memory = memory,
-            .before_phase =
-                [&messages, maps, memory](std::size_t phase) {
-                  for (const HaloBox& one : messages[phase])
-                    if (one.sends) pack(one.box, maps->own, maps->extended, memory.data() + one.begin);
-                },
-            .after_phase =
-                [&messages, maps, memory](std::size_t phase) {
-                  for (const HaloBox& one : messages[phase])
-                    if (!one.sends) unpack(one.box, maps->extended, memory.data() + one.begin);
-                }};
+    CollectiveWork work = work_on_wire(memory);
+    work.before_phase = [this, &messages, &kernel, pass, there = memory.there](std::size_t phase) {
+      network_.backend().begin_thread();
+      for (const HaloBox& one : messages[phase])
+        if (one.sends) kernel.pack_halo(pass, one.box, there + one.begin);
+    };
+    work.after_phase = [&messages, &kernel, pass, there = memory.there](std::size_t phase) {
+      for (const HaloBox& one : messages[phase])
+        if (!one.sends) kernel.unpack_halo(pass, one.box, there + one.begin);
+    };
+    return work;
+  }
+
+  CollectiveWork dealing_work(const Collective& collective) {
+    const WireMemory memory = wire(collective);
+    CollectiveWork work = work_on_wire(memory);
+    dealing_->add_to(work, pass_ == Work::forward, memory.there);
+    return work;
   }
 
   CollectiveWork statistics_work(const Collective& collective) {
     LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
     const Pass pass = pass_ == Work::forward ? Pass::forward : Pass::backward_data;
-    return {.memory = kernel.summed(pass), .waited = [this, &kernel, pass] {
-              const Instant begin = now();
-              kernel.finish(pass);
-              book(begin);
-            }};
+    CollectiveWork work = work_on_backend(kernel.summed(pass));
+    work.waited = [this, &kernel, pass] { timed([&] { kernel.finish(pass); }); };
+    return work;
   }
 
   Network& network_;
@@ -121,7 +125,7 @@ class CutDevice : public RankDevice {
   DeviceLearning learning_;
   ArrayMap map_;
   Work pass_ = Work::forward;  ///< that was computed last
-  std::vector<float> wire_;
+  Wire wire_;
   std::map<const Collective*, std::vector<std::vector<HaloBox>>> messages_;
   std::unique_ptr<Dealing> dealing_;
 };
@@ -148,6 +152,13 @@ CutNetwork cut_network(Backend& backend, const Model& model, const NetworkSharin
   made.network =
       std::make_unique<Network>(backend, made.part->model, cut_options(*made.part, model, sharing, options));
   return made;
+}
+
+CutNetwork timed_cut_network(Backend& backend, const Experiment& experiment, int rank) {
+  const NetworkSharing& sharing = experiment.plan.sharing;
+  NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank)};
+  options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
+  return cut_network(backend, experiment.model, sharing, rank % device_count(sharing.cut.parts), options);
 }
 
 std::unique_ptr<RankDevice> cut_device(const CutNetwork& cut, const Model& model,

@@ -4,6 +4,7 @@
 
 #include "kernels/network.hpp"
 #include "models/device_part.hpp"
+#include "scenarios/experiment.hpp"
 #include "validate/rank_device.hpp"
 
 namespace stepcast {
@@ -20,6 +21,9 @@ NetworkOptions cut_options(const DevicePart& part, const Model& model, const Net
 
 CutNetwork cut_network(Backend& backend, const Model& model, const NetworkSharing& sharing, int place,
                        const NetworkOptions& options);
+
+/// That of a rank of an experiment that is timed on synthetic data.
+CutNetwork timed_cut_network(Backend& backend, const Experiment& experiment, int rank);
 
 /// Runs the kernels of a part of every sample, and binds halos, statistics and whole samples to the
 /// collectives that carry them.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "validate/stored_values.hpp"
+
 namespace stepcast {
 
 std::int64_t mini_batches_a_step(const Plan& plan) {
@@ -20,12 +22,12 @@ std::shared_ptr<const TrainAndTest> learning_data(const Experiment& experiment) 
       make_data(experiment.learning->data, learning_task(experiment.model).form));
 }
 
-Learner::Learner(const Experiment& experiment, Options options)
+Learner::Learner(const Experiment& experiment, Backend& backend, Options options)
     : experiment_(experiment),
       options_(std::move(options)),
       task_(learning_task(experiment.model)),
-      backend_(make_onednn_backend()),
-      part_(learning_part({*backend_, experiment, task_, options_.rank, options_.batch})),
+      backend_(backend),
+      part_(learning_part({backend_, experiment, task_, options_.rank, options_.batch})),
       batches_(*options_.data->train, task_.form, part_->split()) {
   if (experiment.learning->start) start_ = load_checkpoint(*experiment.learning->start, experiment.model);
   if (options_.rank < experiment.plan.workers && part_->reads_data())
@@ -53,8 +55,8 @@ DeviceLearning Learner::learning() {
 void Learner::take_snapshot(double seconds) {
   Snapshot& now = snapshots_.emplace_back(Snapshot{done_, seconds, {}});
   for (const Network* network : part_->networks()) {
-    const ParameterView& all = network->all_parameters();
-    now.values.insert(now.values.end(), all.value, all.value + all.elements);
+    const std::vector<float> own = stored_values(*network);
+    now.values.insert(now.values.end(), own.begin(), own.end());
   }
 }
 
@@ -73,15 +75,14 @@ std::vector<Row> Learner::rows() {
   const Dataset& test = *options_.data->test;
   std::unique_ptr<HeldOut> held_out;
   if (options_.rank == 0)
-    held_out = std::make_unique<HeldOut>(*backend_, experiment_.model, task_, test,
+    held_out = std::make_unique<HeldOut>(backend_, experiment_.model, task_, test,
                                          std::min(experiment_.learning->data.test_samples, test.samples()));
   std::vector<Row> rows;
   for (const Snapshot& snapshot : snapshots_) {
-    auto from = snapshot.values.begin();
+    const float* from = snapshot.values.data();
     for (Network* network : part_->networks()) {
-      const ParameterView& all = network->all_parameters();
-      std::copy_n(from, all.elements, all.value);
-      from += static_cast<std::ptrdiff_t>(all.elements);
+      store_values(from, *network);
+      from += network->all_parameters().elements;
     }
     last_ = part_->whole(options_.transport);
     if (held_out) rows.push_back(row_of(snapshot, held_out->score(last_, options_.beat)));

@@ -28,8 +28,8 @@ class Learner {
     Transport* transport = nullptr;  ///< to those that have the rest of a shared network
   };
 
-  /// The experiment outlives it.
-  Learner(const Experiment& experiment, Options options);
+  /// The experiment and the backend outlive it.
+  Learner(const Experiment& experiment, Backend& backend, Options options);
 
   /// What computes; it outlives nothing of this.
   std::unique_ptr<RankDevice> device();
@@ -57,7 +57,7 @@ class Learner {
   const Experiment& experiment_;
   Options options_;
   LearningTask task_;
-  std::unique_ptr<Backend> backend_;
+  Backend& backend_;
   std::unique_ptr<LearningPart> part_;
   Batches batches_;
   std::int64_t done_ = 0;  ///< mini-batches

@@ -51,7 +51,8 @@ class PartOfSamples : public LearningPart {
                          {.data_seed = static_cast<std::uint64_t>(1 + place.rank),
                           .optimizer = place.experiment.learning->optimizer})),
         inputs_(share(0, place.experiment.model.input)),
-        targets_(share(place.task.loss_layer, map_of_targets())) {}
+        targets_(share(place.task.loss_layer, map_of_targets())),
+        writer_(place.backend) {}
 
   Batches::Split split() const override {
     return {group_of(place_.experiment, place_.rank, ways_), place_.experiment.plan.workers / ways_,
@@ -61,7 +62,8 @@ class PartOfSamples : public LearningPart {
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
     learning.next_step = [this, &batches] {
       const Batches::Batch& all = batches.next();
-      write_batch({inputs_.of(all.inputs), targets_.of(all.targets)}, place_.task.loss_layer, *own_.network);
+      write_batch({inputs_.of(all.inputs), targets_.of(all.targets)}, place_.task.loss_layer, *own_.network,
+                  writer_);
     };
     return cut_device(own_, place_.experiment.model, sharing_, place_.rank % ways_, std::move(learning));
   }
@@ -89,6 +91,7 @@ class PartOfSamples : public LearningPart {
   int ways_;
   CutNetwork own_;
   OwnShare inputs_, targets_;
+  BatchWriter writer_;
 };
 
 }  // namespace

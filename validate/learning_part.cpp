@@ -21,7 +21,9 @@ NetworkOptions network_options(const LearningPlace& place, int group) {
 class WholeNetwork : public LearningPart {
  public:
   explicit WholeNetwork(const LearningPlace& place)
-      : place_(place), network_(place.backend, place.experiment.model, network_options(place, place.rank)) {}
+      : place_(place),
+        network_(place.backend, place.experiment.model, network_options(place, place.rank)),
+        writer_(place.backend) {}
 
   Batches::Split split() const override {
     return {group_of(place_.experiment, place_.rank, 1), place_.experiment.plan.workers, place_.batch};
@@ -29,7 +31,9 @@ class WholeNetwork : public LearningPart {
 
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
     learning.owned = scattered_parts(place_.experiment.plan, place_.rank, ArrayMap(network_));
-    learning.next_batch = [this, &batches] { write_batch(batches.next(), place_.task.loss_layer, network_); };
+    learning.next_batch = [this, &batches] {
+      write_batch(batches.next(), place_.task.loss_layer, network_, writer_);
+    };
     return kernel_device(network_, std::move(learning));
   }
 
@@ -41,6 +45,7 @@ class WholeNetwork : public LearningPart {
  private:
   LearningPlace place_;
   Network network_;
+  BatchWriter writer_;
 };
 
 class PartOfLayers : public LearningPart {
@@ -49,7 +54,8 @@ class PartOfLayers : public LearningPart {
       : place_(place),
         sharing_(place.experiment.plan.sharing),
         own_(shared_network(place.backend, place.experiment.model, sharing_, place.rank % sharing_.ways,
-                            network_options(place, place.rank / sharing_.ways))) {}
+                            network_options(place, place.rank / sharing_.ways))),
+        writer_(place.backend) {}
 
   Batches::Split split() const override {
     return {group_of(place_.experiment, place_.rank, sharing_.ways),
@@ -58,7 +64,7 @@ class PartOfLayers : public LearningPart {
 
   std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
     learning.next_batch = [this, &batches] {
-      write_batch(batches.next(), place_.task.loss_layer, *own_.network);
+      write_batch(batches.next(), place_.task.loss_layer, *own_.network, writer_);
     };
     return tensor_device(own_, std::move(learning));
   }
@@ -77,6 +83,7 @@ class PartOfLayers : public LearningPart {
   LearningPlace place_;
   const NetworkSharing& sharing_;
   SharedNetwork own_;
+  BatchWriter writer_;
 };
 
 }  // namespace
@@ -95,9 +102,9 @@ int group_of(const Experiment& experiment, int rank, int group_size) {
   return std::min(rank, experiment.plan.workers - 1) / group_size;
 }
 
-void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network) {
-  network.input().write(batch.inputs);
-  if (network.contains(loss_layer)) network.kernel(loss_layer).targets()->write(batch.targets);
+void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network, BatchWriter& writer) {
+  writer.write(batch.inputs, network.input());
+  if (network.contains(loss_layer)) writer.write(batch.targets, *network.kernel(loss_layer).targets());
 }
 
 }  // namespace stepcast

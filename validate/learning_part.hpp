@@ -5,6 +5,7 @@
 
 #include "data/batches.hpp"
 #include "scenarios/experiment.hpp"
+#include "validate/batch_writer.hpp"
 #include "validate/checkpoint.hpp"
 #include "validate/rank_device.hpp"
 #include "validate/sample_form.hpp"
@@ -54,6 +55,6 @@ std::unique_ptr<LearningPart> learning_cut(const LearningPlace& place);
 /// Number of the group that has a rank, of groups of so many; ranks beyond the workers count to the last.
 int group_of(const Experiment& experiment, int rank, int group_size);
 /// Inputs, and targets where the network has the loss.
-void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network);
+void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network, BatchWriter& writer);
 
 }  // namespace stepcast

@@ -25,7 +25,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   const Point& point = validation.scenario.points[validation.points[index]];
   say(run.state, fmt::format("{} (learning)", point.name).c_str());
   const int rank = run.transport.rank();
-  Learner learner(experiment,
+  Learner learner(experiment, world.backend,
                   {rank, validation.needs[index].batch, learning_data(experiment),
                    [&run] { run.state.beat.fetch_add(1); }, validation.compresses[index], &run.transport});
   const auto device = learner.device();
@@ -34,6 +34,8 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   RealWorld real{experiment.plan,       run.transport,     world.thread, world.mail,   *device,
                  collectives,           world.completions, run.state,    &run.leisure, 0,
                  run.library_all_reduce};
+  if (world.carry) real.carry = world.carry(experiment.plan);
+  real.parcels = world.parcels;
   real.step_ended = [&learner](double seconds) { learner.step_ended(seconds); };
   run_program(real, ++world.runs);
   std::vector<Row> rows;

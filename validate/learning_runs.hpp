@@ -1,6 +1,8 @@
 #pragma once
 
+#include "validate/carry.hpp"
 #include "validate/communication_thread.hpp"
+#include "validate/parcels.hpp"
 #include "validate/rank_run.hpp"
 #include "validate/real_mail.hpp"
 #include "validate/validation.hpp"
@@ -14,10 +16,13 @@ std::string why_not_learned(const Experiment& experiment);
 /// What all learning runs share.
 struct LearningWorld {
   const RankRun& run;
+  Backend& backend;
   CommunicationThread& thread;
   RealMail& mail;
   Completions& completions;
-  int& runs;  ///< number of the last run
+  int& runs;                                     ///< number of the last run
+  std::function<Carry(const Plan&)> carry = {};  ///< RealPlace::carry
+  Parcels* parcels = nullptr;                    ///< RealPlace::parcels, opened for these plans
 };
 
 /// Trains every point that has `learning` for real, one after the other; rank 0 writes what its parameters

@@ -12,7 +12,8 @@ class Stage : public LearningPart {
       : place_(place),
         plan_(place.experiment.plan),
         stage_(role_of(plan_, place.rank)),
-        replica_((place.rank - role().first_rank) / plan_.sharing.ways) {
+        replica_((place.rank - role().first_rank) / plan_.sharing.ways),
+        writer_(place.backend) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
     options.data_seed = static_cast<std::uint64_t>(1 + replica_ * plan_.sharing.micro_batches);
     own_ = stage_networks(place.backend, place.experiment.model, plan_.sharing,
@@ -35,7 +36,7 @@ class Stage : public LearningPart {
       for (std::size_t i = 0; reads_data() && i < own_.chunks.front().of_micro_batch.size(); ++i) {
         const Batches::Batch& batch = batches.next();
         for (const ChunkNetworks& chunk : own_.chunks)
-          write_batch(batch, place_.task.loss_layer, *chunk.of_micro_batch[i]);
+          write_batch(batch, place_.task.loss_layer, *chunk.of_micro_batch[i], writer_);
       }
     };
     return stage_device(own_, plan_.sharing, stage_, owned_parts(plan_, place_.rank, own_, stage_),
@@ -75,6 +76,7 @@ class Stage : public LearningPart {
   const Plan& plan_;
   int stage_, replica_;
   StageNetworks own_;
+  BatchWriter writer_;
 };
 
 }  // namespace

@@ -90,6 +90,27 @@ CollectiveWork RankDevice::work_on(std::span<float> part, Mirror* mirror) {
   return work;
 }
 
+CollectiveWork RankDevice::work_on_backend(std::span<float> there) {
+  DeviceMemory* device = device_memory();
+  if (device == nullptr) return {.memory = there};
+  auto& twin = twins_[there.data()];
+  if (twin == nullptr) twin = device->host_memory(there.size());
+  CollectiveWork work{.memory = {twin.get(), there.size()}};
+  work.on_device = there.data();
+  work.ready = device->mark();
+  // Parts of the twin, wherever a sum of several begins.
+  const auto place = [here = twin.get(), there = there.data()](std::span<const float> own) {
+    return there + (own.data() - here);
+  };
+  work.before = [device, place, ready = work.ready](std::span<float> own) {
+    device->to_host(ready, place(own), own.data(), own.size());
+  };
+  work.after = [device, place](std::span<float> own) {
+    device->to_device(own.data(), place(own), own.size());
+  };
+  return work;
+}
+
 void RankDevice::book(const Instant& begin) {
   const Instant end = now();
   worked_.wall += end.wall - begin.wall;

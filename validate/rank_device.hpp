@@ -35,6 +35,9 @@ struct CollectiveWork {
   /// Where `memory` lies on a device that has memory of its own, and what the device does before; else null.
   float* on_device = nullptr;
   DeviceMemory::Mark ready = {};
+  /// Not null: what a phase sends is fetched from there after `before_phase`, and what came is stored there
+  /// before `after_phase`, by who plays it; then there is no `before` and no `after`.
+  DeviceMemory* phases_on = nullptr;
 };
 
 /// What computes for a worker of a real run, and its arrays. An abstract class because ranks that share
@@ -89,6 +92,8 @@ class RankDevice {
   std::span<float> array_of(const Network& network, Array array) const;
   /// On memory of the mirror, or on what the host has (null, or not of it).
   static CollectiveWork work_on(std::span<float> part, Mirror* mirror);
+  /// On memory of the backend that is no parameter or gradient: sums inside of layers.
+  CollectiveWork work_on_backend(std::span<float> there);
   virtual std::span<float> array(Array array) = 0;
   virtual Slice stored(const Slice& of_model) const = 0;
   /// Books the work since then.
@@ -106,8 +111,9 @@ class RankDevice {
 
   std::span<float> other(Array array, std::size_t size);
 
-  std::vector<Interval> intervals_;  ///< of the device's work, not booked yet
-  std::mutex mutex_;                 ///< of others_
+  std::vector<Interval> intervals_;                 ///< of the device's work, not booked yet
+  std::map<float*, std::shared_ptr<float>> twins_;  ///< of memory of the backend, on the host
+  std::mutex mutex_;                                ///< of others_
   /// Arrays that no kernel knows, of each size that was asked for.
   std::map<std::pair<Array, std::size_t>, std::vector<float>> others_;
 };

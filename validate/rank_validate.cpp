@@ -18,29 +18,25 @@ namespace {
 /// Ranks that sleep, and those that have a part of every sample or of every layer.
 class OtherDevices {
  public:
-  OtherDevices(Backend& backend, const Validation& validation, const ValidationOptions& options, int rank)
-      : backend_(backend), validation_(validation), options_(options), rank_(rank) {}
+  OtherDevices(Backend& backend, const ValidationOptions& options, int rank)
+      : backend_(backend), options_(options), rank_(rank) {}
 
   /// Null: neither.
-  std::unique_ptr<RankDevice> device(std::size_t index, const Experiment& experiment) {
+  std::unique_ptr<RankDevice> device(const Experiment& experiment) {
     if (options_.sleep)
       return sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model),
                              sleep_noise(experiment));
     if (role_of(experiment.plan, rank_) < 0) return nullptr;
     const NetworkSharing::Form form = experiment.plan.sharing.form;
-    if (form == NetworkSharing::Form::positions) return with_part_of_samples(index, experiment);
+    if (form == NetworkSharing::Form::positions) return with_part_of_samples(experiment);
     return form == NetworkSharing::Form::blocks ? with_part_of_layers(experiment) : nullptr;
   }
 
  private:
-  std::unique_ptr<RankDevice> with_part_of_samples(std::size_t index, const Experiment& experiment) {
+  std::unique_ptr<RankDevice> with_part_of_samples(const Experiment& experiment) {
     const NetworkSharing& sharing = experiment.plan.sharing;
-    NetworkOptions network{.batch = validation_.needs[index].batch,
-                           .data_seed = static_cast<std::uint64_t>(1 + rank_)};
-    network.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
-    const int place = rank_ % device_count(sharing.cut.parts);
-    cuts_.push_back(cut_network(backend_, experiment.model, sharing, place, network));
-    return cut_device(cuts_.back(), experiment.model, sharing, place);
+    cuts_.push_back(timed_cut_network(backend_, experiment, rank_));
+    return cut_device(cuts_.back(), experiment.model, sharing, rank_ % device_count(sharing.cut.parts));
   }
 
   std::unique_ptr<RankDevice> with_part_of_layers(const Experiment& experiment) {
@@ -64,7 +60,6 @@ class OtherDevices {
   }
 
   Backend& backend_;
-  const Validation& validation_;
   const ValidationOptions& options_;
   int rank_;
   std::deque<CutNetwork> cuts_;
@@ -93,16 +88,16 @@ void rank_validate(const RankRun& run, const ValidationOptions& options) {
   rank_calibrate(run, true);
   auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
   wait_at_gate(run.control, run.state, 1);
-  OtherDevices others(*backend, validation, options, run.transport.rank());
+  OtherDevices others(*backend, options, run.transport.rank());
   RealRuns runs(
       run, validation, options, library,
       {.backend = *backend,
-       .device = [&others](std::size_t index,
-                           const Experiment& experiment) { return others.device(index, experiment); },
+       .device = [&others](std::size_t, const Experiment& experiment) { return others.device(experiment); },
        .speed = speed.get(),
        .networks = std::move(networks)});
   runs.all();
-  learn_all({run, runs.thread(), runs.mail(), runs.completions(), runs.runs()}, validation, library);
+  learn_all({run, *backend, runs.thread(), runs.mail(), runs.completions(), runs.runs()}, validation,
+            library);
 }
 
 }  // namespace stepcast

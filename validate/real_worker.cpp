@@ -158,11 +158,10 @@ class RealWorker : public Worker {
 
   /// On the communication thread.
   void carry(int index, const CollectiveWork& work, const std::vector<std::vector<Round>>& phases) {
-    const auto elements = static_cast<std::int64_t>(work.memory.size());
     if (by_library(world_.plan.collectives[static_cast<std::size_t>(index)])) {
-      world_.library_all_reduce(work.memory.data(), elements);
+      world_.library_all_reduce(work.memory.data(), static_cast<std::int64_t>(work.memory.size()));
     } else if (world_.carry && work.on_device != nullptr) {
-      world_.carry({index, work.on_device, elements, work.ready, &phases});
+      carry_work(world_.carry, index, work, phases);
     } else {
       play_work(world_.transport, work, phases);
     }

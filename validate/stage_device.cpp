@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 
-#include "core/error.hpp"
 #include "kernels/stopwatch.hpp"
 #include "strategies/pieces.hpp"
 #include "strategies/pipeline.hpp"
@@ -20,8 +20,6 @@ class StageDevice : public RankDevice {
       : RankDevice(networks.chunks.front().first()),
         scatters_each_(sharing.sums_every_micro_batch),
         learning_(std::move(learning)) {
-    if (mirror_ && scatters_each_)
-      throw InputError("gradients dealt out after every micro-batch (zero: 2) train on CPUs alone");
     owned.resize(networks.chunks.size());
     for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
       Mirror* mirror = mirror_.get();
@@ -145,20 +143,37 @@ class StageDevice : public RankDevice {
   /// What has been added up since the last scatter travels in a copy, as the next micro-batch begins to add
   /// up; the share that this rank owns comes back when the program has waited for it.
   CollectiveWork scatter_of_micro_batch(const StageChunk& chunk, const Slice& slice) {
-    const Instant begin = now();
-    float* sums = chunk.network().all_parameters().gradient;
-    const auto copy = std::make_shared<std::vector<float>>(sums + slice.begin, sums + slice.end);
-    std::fill(sums + slice.begin, sums + slice.end, 0.0F);
-    book(begin);
-    return {.memory = *copy, .waited = [this, &chunk, sums, slice, copy] {
-              const Instant waited = now();
-              for (const Slice& owned : chunk.owned()) {
-                const std::int64_t last = std::min(owned.end, slice.end);
-                for (std::int64_t i = std::max(owned.begin, slice.begin); i < last; ++i)
-                  sums[i] += (*copy)[static_cast<std::size_t>(i - slice.begin)];
-              }
-              book(waited);
-            }};
+    Backend& backend = chunk.network().backend();
+    float* const sums = chunk.network().all_parameters().gradient;
+    const std::shared_ptr<float> copy = spare_memory(backend, slice.size());
+    timed([&] {
+      backend.move({.size = {slice.size()}, .from_stride = {1}, .to_stride = {1}}, sums + slice.begin,
+                   copy.get());
+      backend.clear(sums + slice.begin, static_cast<std::size_t>(slice.size()));
+    });
+    CollectiveWork work = work_on_backend({copy.get(), static_cast<std::size_t>(slice.size())});
+    work.waited = [this, &chunk, &backend, sums, slice, copy] {
+      timed([&] {
+        for (const Slice& owned : chunk.owned()) {
+          const std::int64_t first = std::max(owned.begin, slice.begin),
+                             last = std::min(owned.end, slice.end);
+          if (first < last)
+            backend.add(copy.get() + first - slice.begin, sums + first,
+                        static_cast<std::size_t>(last - first));
+        }
+      });
+      spare_.emplace(slice.size(), copy);
+    };
+    return work;
+  }
+
+  /// Of the backend; what a scatter is through with is used again.
+  std::shared_ptr<float> spare_memory(Backend& backend, std::int64_t elements) {
+    const auto found = spare_.find(elements);
+    if (found == spare_.end()) return backend.allocate(static_cast<std::size_t>(elements));
+    std::shared_ptr<float> memory = std::move(found->second);
+    spare_.erase(found);
+    return memory;
   }
 
   bool scatters_each_;
@@ -167,6 +182,7 @@ class StageDevice : public RankDevice {
   std::deque<Mirror> more_mirrors_;  ///< of all chunks but the first
   std::deque<StageChunk> chunks_;
   StageChunk* last_ = nullptr;
+  std::multimap<std::int64_t, std::shared_ptr<float>> spare_;  ///< by how many elements they hold
 };
 
 }  // namespace

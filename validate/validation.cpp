@@ -136,6 +136,10 @@ std::filesystem::path platform_file(const std::filesystem::path& folder) {
   return folder / "platform.yaml";
 }
 
+std::filesystem::path host_platform_file(const std::filesystem::path& folder) {
+  return folder / "platform-host.yaml";
+}
+
 Experiment measured_experiment(const Validation& validation, std::size_t index,
                                const std::filesystem::path& folder, const std::vector<Assignment>& more,
                                Library& library) {
@@ -144,7 +148,9 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
   const auto& own = scenario.points[validation.points[index]].values;
   values.insert(values.end(), own.begin(), own.end());
   values.push_back(parse_assignment("trace=" + trace_file(folder, validation.needs[index]).string()));
-  values.push_back(parse_assignment("platform=" + platform_file(folder).string()));
+  const bool by_host = validation.compresses[index] && std::filesystem::exists(host_platform_file(folder));
+  const auto platform = by_host ? host_platform_file(folder) : platform_file(folder);
+  values.push_back(parse_assignment("platform=" + platform.string()));
   if (validation.compresses[index]) {
     const auto file = compression_file(folder, validation.needs[index].model);
     values.push_back(parse_assignment("compression_times=" + file.string()));

@@ -66,6 +66,9 @@ std::filesystem::path cut_trace_file(const std::filesystem::path& folder, const 
 /// Times of compressing gradients of this model.
 std::filesystem::path compression_file(const std::filesystem::path& folder, const std::string& model);
 std::filesystem::path platform_file(const std::filesystem::path& folder);
+/// Of messages between ranks on GPUs whose payload lies on the host, as gradients that travel compressed do;
+/// only where there are some.
+std::filesystem::path host_platform_file(const std::filesystem::path& folder);
 
 /// Point number `index` of the validation with what was measured in `folder` as its traces and platform.
 Experiment measured_experiment(const Validation& validation, std::size_t index,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "kernels/cudnn/elements.hpp"
 #include "kernels/cudnn/gpu_memory.hpp"
@@ -13,6 +15,15 @@ namespace cudnn {
 namespace {
 
 using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Device>, const LayerSite&);
+
+/// Null for layers that need nothing of other devices.
+MakeKernel group_maker(const LayerSite& site) {
+  const LayerKind kind = site.layer->kind;
+  if (kind == LayerKind::batch_norm && site.statistics_count > 0) return make_group_batch_norm;
+  if (site.cut == nullptr) return nullptr;
+  if (kind == LayerKind::convolution) return make_cut_convolution;
+  return kind == LayerKind::average_pool || kind == LayerKind::max_pool ? make_cut_pool : nullptr;
+}
 
 MakeKernel maker(LayerKind kind) {
   switch (kind) {
@@ -82,11 +93,11 @@ class CudnnBackend final : public Backend {
 
   std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
     const Layer& layer = *site.layer;
-    if (site.cut != nullptr || site.statistics_count > 0) {
+    if (site.share != nullptr) {
       throw InputError(fmt::format(
-          "layer {}: samples cut over several GPUs: cuDNN has no kernels for that here", layer.name));
+          "layer {}: layers that several GPUs share: cuDNN has no kernels for that here", layer.name));
     }
-    const MakeKernel make = maker(layer.kind);
+    const MakeKernel in_group = group_maker(site), make = in_group ? in_group : maker(layer.kind);
     if (make == nullptr) {
       throw InputError(
           fmt::format("layer {}: cuDNN has no {} kernel here", layer.name, to_string(layer.kind)));
@@ -125,6 +136,19 @@ class CudnnBackend final : public Backend {
     std::swap(move.from_element, move.to_element);
     move_elements(move, from, tensor.data(), device_->stream.get());
   }
+
+  void move(const BoxMove& box, const float* from, float* to) override {
+    Move all{.from_offset = box.from_offset, .to_offset = box.to_offset};
+    const auto last = [](const std::vector<std::int64_t>& values, auto& sides) {
+      std::copy(values.begin(), values.end(), sides.end() - static_cast<std::ptrdiff_t>(values.size()));
+    };
+    last(box.size, all.size);
+    last(box.from_stride, all.from_stride);
+    last(box.to_stride, all.to_stride);
+    move_elements(all, from, to, device_->stream.get());
+  }
+
+  void begin_thread() override { check(cudaSetDevice(device_->options.device), "cudaSetDevice"); }
 
   void finish() override { check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize"); }
 

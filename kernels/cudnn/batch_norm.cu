@@ -37,6 +37,32 @@ __global__ void write_statistics(const float2* parts, int count, Channels shape,
   }
 }
 
+/// Of a group, from its sums of x and x^2.
+__global__ void write_group_statistics(const float* sums, double n, std::int64_t channels,
+                                       BatchNormArrays a) {
+  for (std::int64_t c = first_index(); c < channels; c += index_step()) {
+    const double mean = sums[c] / n, variance = fmax(sums[channels + c] / n - mean * mean, 0.);
+    a.mean[c] = static_cast<float>(mean);
+    a.inverse[c] = static_cast<float>(rsqrt(variance + kEpsilon));
+    const double unbiased = n > 1 ? variance * n / (n - 1) : variance;
+    if (a.running_mean != nullptr) {
+      a.running_mean[c] = kKeep * a.running_mean[c] + (1 - kKeep) * static_cast<float>(mean);
+    }
+    if (a.running_variance != nullptr) {
+      a.running_variance[c] = kKeep * a.running_variance[c] + (1 - kKeep) * static_cast<float>(unbiased);
+    }
+  }
+}
+
+template <class T>
+struct Squares {
+  const T* x;
+  __device__ float2 operator()(std::int64_t i, std::int64_t, std::int64_t) const {
+    const float v = to_float(x[i]);
+    return {v, v * v};
+  }
+};
+
 /// v: x.
 struct Normalize {
   BatchNormArrays a;
@@ -114,6 +140,45 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
     const auto size = static_cast<float>(shape.outer * shape.inner);
     map_by_channel<T, 2>(NormalizeBack{arrays, scale_gradient, shift_gradient, size}, shape, {in, gradient},
+                         static_cast<T*>(dx), stream);
+  });
+}
+
+void group_norm_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
+                     cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    sum_into(Squares<T>{static_cast<const T*>(x)}, shape, sums, sums + shape.channels, scratch, stream);
+  });
+}
+
+void group_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const float* sums, double count,
+                        const void* x, void* y, cudaStream_t stream) {
+  write_group_statistics<<<blocks_for(shape.channels), kThreads, 0, stream>>>(sums, count, shape.channels,
+                                                                              arrays);
+  check_launch("write_group_statistics");
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    map_by_channel<T, 1>(Normalize{arrays}, shape, {static_cast<const T*>(x)}, static_cast<T*>(y), stream);
+  });
+}
+
+void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, const void* x, const void* dy,
+                          float* sums, const Scratch& scratch, cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const Slopes<T, false> slopes{static_cast<const T*>(x), static_cast<const T*>(dy), arrays.mean,
+                                  arrays.inverse};
+    sum_into(slopes, shape, sums + shape.channels, sums, scratch, stream);
+  });
+}
+
+void group_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
+                         double count, const void* x, const void* dy, void* dx, cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const NormalizeBack back{arrays, sums + shape.channels, sums, static_cast<float>(count)};
+    map_by_channel<T, 2>(back, shape, {static_cast<const T*>(x), static_cast<const T*>(dy)},
                          static_cast<T*>(dx), stream);
   });
 }

@@ -1,20 +1,9 @@
-#include <fmt/format.h>
-
-#include "kernels/cudnn/convolution_search.hpp"
+#include "kernels/cudnn/convolution_call.hpp"
 #include "kernels/cudnn/kinds.hpp"
 #include "kernels/cudnn/sums.hpp"
 
 namespace stepcast::cudnn {
 namespace {
-
-constexpr float kOne = 1, kZero = 0;
-
-/// Two or three spatial sizes, as cuDNN wants.
-std::vector<int> spatial(const std::vector<std::int64_t>& sizes, int fill) {
-  std::vector<int> result(sizes.begin(), sizes.end());
-  if (result.size() == 1) result.insert(result.begin(), fill);
-  return result;
-}
 
 /// 1-D, 2-D and 3-D convolution. Padding that differs between the sides is done by a copy into a larger
 /// image, because cuDNN pads both sides alike.
@@ -71,39 +60,10 @@ class Convolution final : public CudnnLayer {
   }
 
   void describe_call() {
-    call_.x = describe(source_, as_image(source_.shape()));
-    call_.y = describe(result(), as_image(result().shape()));
-    const Shape dims = as_image(weight_.shape);
-    const std::vector<int> filter(dims.begin(), dims.end());
-    call_.w = make_owned<FilterDesc>(cudnnCreateFilterDescriptor, "cudnnCreateFilterDescriptor");
-    check(cudnnSetFilterNdDescriptor(call_.w.get(), device()->cudnn_type(),
-                                     weight_.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
-                                     static_cast<int>(filter.size()), filter.data()),
-          "cudnnSetFilterNdDescriptor");
     std::vector<std::int64_t> common;
     for (std::size_t d = 0; d < layer().window.kernel.size(); ++d) common.push_back(common_pad(d));
-    const std::vector<int> pad = spatial(common, 0), stride = spatial(layer().window.stride, 1);
-    const std::vector<int> dilation(pad.size(), 1);
-    call_.convolution =
-        make_owned<ConvolutionDesc>(cudnnCreateConvolutionDescriptor, "cudnnCreateConvolutionDescriptor");
-    check(cudnnSetConvolutionNdDescriptor(call_.convolution.get(), static_cast<int>(pad.size()), pad.data(),
-                                          stride.data(), dilation.data(), CUDNN_CROSS_CORRELATION,
-                                          CUDNN_DATA_FLOAT),
-          "cudnnSetConvolutionNdDescriptor");
-    set_math(device()->cudnn_math());
-    call_.geometry =
-        fmt::format("{} to {}, filter {}, stride {}, pad {}, order {}", fmt::join(source_.shape(), "x"),
-                    fmt::join(result().shape(), "x"), fmt::join(weight_.shape, "x"), fmt::join(stride, "x"),
-                    fmt::join(pad, "x"), static_cast<int>(order_));
-  }
-
-  void set_math(cudnnMathType_t math) const {
-    check(cudnnSetConvolutionMathType(call_.convolution.get(), math), "cudnnSetConvolutionMathType");
-  }
-  /// f32 keeps to its own rule; elsewhere the timed algorithm was timed with this kind of arithmetic.
-  void set_math(const TimedChoice& choice) const {
-    const bool f32 = device()->options.precision == GpuPrecision::f32;
-    set_math(f32 ? CUDNN_FMA_MATH : static_cast<cudnnMathType_t>(choice.math));
+    call_ = cudnn::describe_call(*device(), source_, result(),
+                                 {weight_.shape, weight_.channels_last, common, layer().window.stride});
   }
 
   void find_forward() {
@@ -113,13 +73,7 @@ class Convolution final : public CudnnLayer {
   }
 
   void compute() const {
-    set_math(how_forward_);
-    check(cudnnConvolutionForward(device()->dnn.get(), &kOne, call_.x.get(), source_.data(), call_.w.get(),
-                                  product_value(weight_), call_.convolution.get(),
-                                  static_cast<cudnnConvolutionFwdAlgo_t>(how_forward_.algorithm),
-                                  device()->workspace.data(), how_forward_.workspace, &kZero, call_.y.get(),
-                                  result().data()),
-          "cudnnConvolutionForward");
+    convolve(*device(), call_, how_forward_, source_.data(), product_value(weight_), result().data());
   }
 
   Channels channels() const {
@@ -141,12 +95,7 @@ class Convolution final : public CudnnLayer {
     const TimedChoice how = fastest_backward_data(*device(), call_, w.data(), dy.data(), larger.data());
     note(backward_data_name(how));
     backward_data_.emplace_back([this, dy, larger, how] {
-      set_math(how);
-      check(cudnnConvolutionBackwardData(
-                device()->dnn.get(), &kOne, call_.w.get(), product_value(weight_), call_.y.get(), dy.data(),
-                call_.convolution.get(), static_cast<cudnnConvolutionBwdDataAlgo_t>(how.algorithm),
-                device()->workspace.data(), how.workspace, &kZero, call_.x.get(), larger.data()),
-            "cudnnConvolutionBackwardData");
+      convolve_back_data(*device(), call_, how, product_value(weight_), dy.data(), larger.data());
     });
     if (!pads_by_copy()) return;
     Move out = inside(dx, larger);  // and back
@@ -162,12 +111,7 @@ class Convolution final : public CudnnLayer {
     const TimedChoice how = fastest_backward_filter(*device(), call_, source_.data(), dy.data(), dw.data());
     note(backward_filter_name(how));
     backward_weights_.emplace_back([this, dy, how] {
-      set_math(how);
-      check(cudnnConvolutionBackwardFilter(
-                device()->dnn.get(), &kOne, call_.x.get(), source_.data(), call_.y.get(), dy.data(),
-                call_.convolution.get(), static_cast<cudnnConvolutionBwdFilterAlgo_t>(how.algorithm),
-                device()->workspace.data(), how.workspace, &kZero, call_.w.get(), product_gradient(weight_)),
-            "cudnnConvolutionBackwardFilter");
+      convolve_back_filter(*device(), call_, how, source_.data(), dy.data(), product_gradient(weight_));
     });
     lengthen_gradient(backward_weights_, weight_);
     if (bias_ == nullptr) return;

@@ -24,6 +24,10 @@ DeviceMemory::Mark GpuMemory::mark() {
   return mark;
 }
 
+void GpuMemory::wait(const Mark& mark) {
+  check(cudaEventSynchronize(event_of(mark)), "cudaEventSynchronize");
+}
+
 std::shared_ptr<float> GpuMemory::allocate(std::size_t elements) {
   select();
   const auto memory = allocate_bytes(elements * sizeof(float), device_->stream.get());

@@ -12,6 +12,7 @@ class GpuMemory final : public DeviceMemory {
   explicit GpuMemory(std::shared_ptr<Device> device);
 
   Mark mark() override;
+  void wait(const Mark& mark) override;
   std::shared_ptr<float> allocate(std::size_t elements) override;
   void copy(const float* from, float* to, std::size_t elements) override;
   double seconds(const Mark& begin, const Mark& end) override;

@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-
-#include "core/error.hpp"
 #include "kernels/cudnn/kinds.hpp"
-#include "kernels/cudnn/windows.hpp"
+#include "kernels/cudnn/pool_shape.hpp"
 
 namespace stepcast::cudnn {
 namespace {
@@ -15,7 +12,7 @@ class Pool final : public CudnnLayer {
       : CudnnLayer(std::move(device), site), source_(arranged(forward_, input(), input_order())) {
     const Shape to = batched(layer().output);
     const CudnnTensor& output = make_output(to, image_order(to));
-    shape_ = pool_shape(output);
+    shape_ = pool_shape(layer(), layer().window.pad_before, source_, output);
     // 16 bits a tap: two taps a float.
     if (shape_.largest) taps_ = float_scratch({(static_cast<std::int64_t>(output.elements()) + 1) / 2});
     forward_.emplace_back(
@@ -23,22 +20,6 @@ class Pool final : public CudnnLayer {
   }
 
  private:
-  PoolShape pool_shape(const CudnnTensor& output) const {
-    const Window& w = layer().window;
-    PoolShape shape{.in = five(source_.shape(), 1),
-                    .out = five(output.shape(), 1),
-                    .in_stride = five(source_.strides(), 0),
-                    .out_stride = five(output.strides(), 0),
-                    .kernel = last_three(w.kernel, 1),
-                    .stride = last_three(w.stride, 1),
-                    .pad = last_three(w.pad_before, 0),
-                    .largest = layer().kind == LayerKind::max_pool};
-    if (shape.kernel[0] * shape.kernel[1] * shape.kernel[2] > 65536) {
-      throw InputError(fmt::format("layer {}: a pool of more than 65536 elements", layer().name));
-    }
-    return shape;
-  }
-
   std::uint16_t* taps() const { return static_cast<std::uint16_t*>(taps_.data()); }
 
   void connect() override {

@@ -48,4 +48,18 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
                          void* dx, float* scale_gradient, float* shift_gradient, const Scratch& scratch,
                          cudaStream_t stream);
 
+/// Batch norm over a group of devices, each pass in two parts: `sums`, two numbers a channel of the own part
+/// one list after the other, and, when these are the group's, what comes after. `count` is the elements a
+/// channel of the group.
+///   forward   sums of x and x^2        then mean, inverse, running statistics and y
+///   backward  sums of dy and dy x^     then dx; those of the own part are shift's and scale's gradients
+void group_norm_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
+                     cudaStream_t stream);
+void group_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const float* sums, double count,
+                        const void* x, void* y, cudaStream_t stream);
+void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, const void* x, const void* dy,
+                          float* sums, const Scratch& scratch, cudaStream_t stream);
+void group_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
+                         double count, const void* x, const void* dy, void* dx, cudaStream_t stream);
+
 }  // namespace stepcast::cudnn

@@ -5,14 +5,10 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "kernels/box_move.hpp"
+
 namespace stepcast::cudnn {
 namespace {
-
-std::vector<std::int64_t> row_major_strides(const Shape& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
 
 std::vector<std::int64_t> strides_of(const Shape& shape, Order order) {
   if (order == Order::row_major || shape.size() < 3) return row_major_strides(shape);

@@ -108,6 +108,9 @@ class OnednnBackend final : public Backend {
     for (std::size_t i = 0; i < elements; ++i) sum[i] += terms[i];
   }
 
+  /// A rank has one core.
+  void begin_thread() override { set_kernel_threads(1); }
+
   void finish() override { library_->stream.wait(); }
 
  private:

@@ -63,9 +63,12 @@ MapView view_of(const dnnl::memory& memory, const std::vector<Rows>& rows) {
   return view;
 }
 
-const HaloMaps* CutLayer::halo(Pass pass) const {
-  if (pass == Pass::forward) return &halo_forward_;
-  return pass == Pass::backward_data && halo_backward_.own.data != nullptr ? &halo_backward_ : nullptr;
+void CutLayer::pack_halo(Pass pass, const std::vector<Rows>& box, float* message) {
+  pack(box, halo(pass).own, halo(pass).extended, message);
+}
+
+void CutLayer::unpack_halo(Pass pass, const std::vector<Rows>& box, const float* message) {
+  unpack(box, halo(pass).extended, message);
 }
 
 std::vector<Rows> CutLayer::rows(Rows CutRows::*which) const {

@@ -22,7 +22,9 @@ class CutLayer : public OnednnLayer {
   CutLayer(std::shared_ptr<Library> library, const LayerSite& site)
       : OnednnLayer(std::move(library), site), cut_(*site.cut) {}
 
-  const HaloMaps* halo(Pass pass) const override;
+  bool has_halo(Pass pass) const override { return halo(pass).own.data != nullptr; }
+  void pack_halo(Pass pass, const std::vector<Rows>& box, float* message) override;
+  void unpack_halo(Pass pass, const std::vector<Rows>& box, const float* message) override;
   void prepare_halo(Pass pass) override;
 
  protected:
@@ -38,6 +40,13 @@ class CutLayer : public OnednnLayer {
   void gather_errors(const dnnl::memory& errors);
 
  private:
+  /// Rows that neighbours need, and where theirs go.
+  struct HaloMaps {
+    MapView own, extended;
+  };
+
+  const HaloMaps& halo(Pass pass) const { return pass == Pass::forward ? halo_forward_ : halo_backward_; }
+
   LayerCut cut_;
   HaloMaps halo_forward_, halo_backward_;
   Steps joins_;  ///< the sum of several readers' error signals

@@ -1,6 +1,10 @@
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "models/compression.hpp"
+#include "report/atomic_file.hpp"
 #include "scenario_text.hpp"
 
 using namespace stepcast;
@@ -81,4 +85,15 @@ TEST_CASE("compression is derived for a GPU, and says so", "[scenarios]") {
   for (const Collective& one : seide.plan.collectives) bits += one.buffer.size.value;
   for (const Collective& one : full.plan.collectives) floats += one.buffer.size.value;
   CHECK(floats / bits == Approx(31).margin(1));
+}
+
+TEST_CASE("what a processor beside a GPU took to compress its gradients is taken as it is", "[scenarios]") {
+  const auto file = std::filesystem::temp_directory_path() / ("stepcast-beside-" + std::to_string(getpid()));
+  std::string text = read_file(STEPCAST_SOURCE_DIR "/models/compression/cpu.yaml");
+  const std::string processor = "(1 used)";
+  text.replace(text.find(processor), processor.size(), processor + " beside Tesla K20X");
+  write_atomically(file, text);
+  const Experiment beside = shipped_experiment("seide-1bit", {"compression_times=" + file.string()});
+  CHECK(beside.plan.flags.empty());
+  std::filesystem::remove(file);
 }

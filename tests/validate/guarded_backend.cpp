@@ -1,97 +1,15 @@
 #include "guarded_backend.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstring>
-#include <mutex>
+#include <map>
 #include <stdexcept>
-#include <vector>
 
+#include "guarded_arenas.hpp"
 #include "kernels/memory.hpp"
 
 namespace stepcast::test {
 namespace {
-
-/// Memory that is mapped twice: where "the device" has it, closed unless a kernel runs, and where copies go.
-class Arena {
- public:
-  explicit Arena(std::size_t floats) : bytes_((floats * sizeof(float) / 4096 + 1) * 4096) {
-    const int file = memfd_create("guarded", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, static_cast<off_t>(bytes_)) != 0) throw std::runtime_error("memfd");
-    device_ = mapped(file, PROT_NONE);
-    copies_ = mapped(file, PROT_READ | PROT_WRITE);
-    close(file);
-  }
-  Arena(const Arena&) = delete;
-  ~Arena() {
-    munmap(device_, bytes_);
-    munmap(copies_, bytes_);
-  }
-
-  void open(bool wide) { mprotect(device_, bytes_, wide ? PROT_READ | PROT_WRITE : PROT_NONE); }
-  float* device() const { return reinterpret_cast<float*>(device_); }
-  /// Where copies find what the device has there; null if that is not of this arena.
-  float* for_copies(const float* there) const {
-    const auto* place = reinterpret_cast<const char*>(there);
-    if (place < device_ || place >= device_ + bytes_) return nullptr;
-    return reinterpret_cast<float*>(copies_ + (place - device_));
-  }
-
- private:
-  char* mapped(int file, int protection) const {
-    return static_cast<char*>(mmap(nullptr, bytes_, protection, MAP_SHARED, file, 0));
-  }
-
-  std::size_t bytes_;
-  char *device_ = nullptr, *copies_ = nullptr;
-};
-
-class Arenas {
- public:
-  std::shared_ptr<float> make(std::size_t floats) {
-    const auto arena = std::make_shared<Arena>(floats);
-    const std::lock_guard lock(mutex_);
-    all_.push_back(arena);
-    return {arena, arena->device()};
-  }
-  float* for_copies(const float* there) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& weak : all_) {
-      const auto arena = weak.lock();
-      if (float* found = arena ? arena->for_copies(there) : nullptr) return found;
-    }
-    throw std::logic_error("a copy from or to memory that is not the device's");
-  }
-  void open(bool wide) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& weak : all_) {
-      if (const auto arena = weak.lock()) arena->open(wide);
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<Arena>> all_;
-};
-
-/// While something runs on the device.
-class Running {
- public:
-  explicit Running(Arenas& arenas) : arenas_(arenas) { arenas_.open(true); }
-  Running(const Running&) = delete;
-  ~Running() { arenas_.open(false); }
-
- private:
-  Arenas& arenas_;
-};
-
-struct Guard {
-  Arenas arenas;
-
-  Running running() { return Running(arenas); }
-};
 
 class GuardedKernel final : public LayerKernel {
  public:
@@ -126,6 +44,37 @@ class GuardedKernel final : public LayerKernel {
   void run(Pass pass) override {
     const Running running = guard_->running();
     kernel_->run(pass);
+    const auto there = summed_.find(pass);
+    const std::span<float> inner = kernel_->summed(pass);
+    if (there != summed_.end()) std::copy(inner.begin(), inner.end(), there->second.get());
+  }
+  bool has_halo(Pass pass) const override { return kernel_->has_halo(pass); }
+  void pack_halo(Pass pass, const std::vector<Rows>& box, float* message) override {
+    const Running running = guard_->running();
+    kernel_->pack_halo(pass, box, message);
+  }
+  void unpack_halo(Pass pass, const std::vector<Rows>& box, const float* message) override {
+    const Running running = guard_->running();
+    kernel_->unpack_halo(pass, box, message);
+  }
+  void prepare_halo(Pass pass) override {
+    const Running running = guard_->running();
+    kernel_->prepare_halo(pass);
+  }
+  /// In memory of the device, as a GPU's kernels have it.
+  std::span<float> summed(Pass pass) override {
+    const std::span<float> inner = kernel_->summed(pass);
+    if (inner.empty()) return {};
+    auto& there = summed_[pass];
+    if (there == nullptr) there = guard_->arenas.make(inner.size());
+    return {there.get(), inner.size()};
+  }
+  void couple() override { kernel_->couple(); }
+  void finish(Pass pass) override {
+    const Running running = guard_->running();
+    const std::span<float> inner = kernel_->summed(pass);
+    if (!inner.empty()) std::copy_n(summed_.at(pass).get(), inner.size(), inner.data());
+    kernel_->finish(pass);
   }
   Tensor* targets() override { return kernel_->targets(); }
   double loss() const override { return kernel_->loss(); }
@@ -133,6 +82,7 @@ class GuardedKernel final : public LayerKernel {
  private:
   std::shared_ptr<Guard> guard_;
   std::unique_ptr<LayerKernel> kernel_;
+  std::map<Pass, std::shared_ptr<float>> summed_;
 };
 
 class GuardedMemory final : public DeviceMemory {
@@ -140,6 +90,9 @@ class GuardedMemory final : public DeviceMemory {
   explicit GuardedMemory(std::shared_ptr<Guard> guard) : guard_(std::move(guard)) {}
 
   Mark mark() override { return std::make_shared<Clock::time_point>(Clock::now()); }
+  void wait(const Mark& mark) override {
+    if (!mark) throw std::logic_error("nothing to wait for");
+  }
   double seconds(const Mark& begin, const Mark& end) override {
     const auto at = [](const Mark& mark) { return *static_cast<const Clock::time_point*>(mark.get()); };
     return std::chrono::duration<double>(at(end) - at(begin)).count();
@@ -192,6 +145,11 @@ class GuardedBackend final : public Backend {
     const Running running = guard_->running();
     to.copy_from(from);
   }
+  void move(const BoxMove& box, const float* from, float* to) override {
+    const Running running = guard_->running();
+    inner_->move(box, from, to);
+  }
+  void begin_thread() override { inner_->begin_thread(); }
   void finish() override { inner_->finish(); }
   DeviceMemory* device_memory() override { return &memory_; }
 

@@ -3,196 +3,53 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "planned_parts.hpp"
-#include "validate/learner.hpp"
+#include "guarded_backend.hpp"
+#include "learned_curve.hpp"
 
 namespace stepcast {
-namespace {
 
-constexpr int kSteps = 6;
-
-const std::string kImages = R"(
-name: images
-source: test
-input: [2, 16, 16]
-layers:
-  - {name: conv1, kind: convolution, filters: 8, kernel: 3, pad: 1}
-  - {name: relu1, kind: relu}
-  - {name: pool1, kind: max_pool, kernel: 2}
-  - {name: conv2, kind: convolution, filters: 8, kernel: 3, pad: 1}
-  - {name: tanh2, kind: tanh}
-  - {name: flatten, kind: reshape, shape: [512]}
-  - {name: fc1, kind: dense, units: 16}
-  - {name: tanh3, kind: tanh}
-  - {name: fc2, kind: dense, units: 5}
-  - {name: loss, kind: softmax_cross_entropy}
-)";
-
-/// Convolutions that shrink their maps.
-const std::string kDigits = R"(
-name: digits
-source: test
-input: [1, 28, 28]
-layers:
-  - {name: conv1, kind: convolution, filters: 8, kernel: 3}
-  - {name: relu1, kind: relu}
-  - {name: conv2, kind: convolution, filters: 8, kernel: 3}
-  - {name: relu2, kind: relu}
-  - {name: pool, kind: max_pool, kernel: 2}
-  - {name: flatten, kind: reshape, shape: [1152]}
-  - {name: fc1, kind: dense, units: 16}
-  - {name: relu3, kind: relu}
-  - {name: fc2, kind: dense, units: 10}
-  - {name: loss, kind: softmax_cross_entropy}
-)";
-
-/// A label a pixel, in a flattened map; its 13 rows are cut unevenly.
-const std::string kMesh = R"(
-name: mesh
-source: test
-input: [3, 26, 24]
-layers:
-  - {name: conv1, kind: convolution, filters: 8, kernel: 5, stride: 2, pad: 2}
-  - {name: bn1, kind: batch_norm}
-  - {name: relu1, kind: relu}
-  - {name: conv2, kind: convolution, filters: 1, kernel: 3, pad: 1}
-  - {name: loss, kind: sigmoid_cross_entropy}
-)";
-
-const std::string kBlocks = R"(
-name: blocks
-source: test
-input: [6, 4]
-layers:
-  - {name: embed, kind: dense, units: 8}
-  - {name: expand, kind: dense, units: 12}
-  - {name: gelu, kind: gelu}
-  - {name: contract, kind: dense, units: 8}
-  - {name: add, kind: add, inputs: [contract, embed]}
-  - {name: flatten, kind: reshape, shape: [48]}
-  - {name: classes, kind: dense, units: 3}
-  - {name: loss, kind: softmax_cross_entropy}
-)";
-
-struct Case {
-  std::string strategy;
-  int ranks, replicas;
-  const std::string* model;
-  DataOptions::Kind data;
-};
-
-LearningOptions options_of(const Case& c) {
-  LearningOptions options;
-  options.mini_batches = kSteps;
-  options.evaluate_every = 2;
-  options.optimizer = {.momentum = 0.9};
-  options.rate = {.base = 0.05, .linear = true, .warm_up = 3};
-  options.data.kind = c.data;
-  options.data.samples = 40;  // the set begins again within a step
-  options.data.test_samples = 30;
-  return options;
-}
-
-struct Curve {
-  std::vector<Row> rows;
-  Parameters last;
-};
-
-/// What the point's ranks learn for real, with mini-batches of 8 samples a replica.
-Curve learned(const std::string& strategy, int ranks, const std::string& model,
-              const LearningOptions& learning) {
-  const PlannedParts planned(ranks, model, strategy, 8, kSteps);
-  const NetworkSharing& sharing = planned.plan.sharing;
-  REQUIRE(sharing.simulated_only == "");
-  Experiment experiment;
-  experiment.model = planned.model;
-  experiment.plan = planned.plan;
-  experiment.strategy = "test";
-  experiment.learning = learning;
-  const auto data = learning_data(experiment);
-  std::vector<RankState> states(static_cast<std::size_t>(ranks));
-  std::mutex building;
-  Curve curve;
-  run_ranks("memory", ranks, [&](Transport& transport, Transport& mail_transport) {
-    set_kernel_threads(1);
-    const int rank = transport.rank();
-    std::unique_lock lock(building);
-    Learner learner(experiment,
-                    {.rank = rank,
-                     .batch = sharing.form == NetworkSharing::Form::none ? 8 : sharing.micro_batch,
-                     .data = data,
-                     .beat = [] {},
-                     .transport = &transport});
-    const auto device = learner.device();
-    lock.unlock();
-    CommunicationThread thread;
-    RealMail mail(mail_transport);
-    Completions completions;
-    RealCollectives collectives(planned.plan, planned.links, rank);
-    RealWorld world{planned.plan, transport,   thread,      mail,
-                    *device,      collectives, completions, states[static_cast<std::size_t>(rank)]};
-    world.step_ended = [&learner](double seconds) { learner.step_ended(seconds); };
-    run_program(world, 1);
-    if (learner.has_rows()) {
-      const std::vector<Row> rows = learner.rows();
-      if (rank == 0) curve = {rows, learner.last()};
-    }
-    barrier(transport);
-  });
-  return curve;
-}
-
-void check_same(const Curve& one, const Curve& other) {
-  REQUIRE(one.rows.size() == kSteps / 2 + 1);
-  REQUIRE(other.rows.size() == one.rows.size());
-  for (std::size_t i = 0; i < one.rows.size(); ++i) {
-    for (const char* column : {"step", "samples", "loss", "accuracy"}) {
-      CAPTURE(i, column);
-      CHECK(*one.rows[i].number(column) == Approx(*other.rows[i].number(column)).epsilon(1e-4));
-    }
-  }
-  REQUIRE(one.last.size() == other.last.size());
-  for (std::size_t k = 0; k < one.last.size(); ++k) {
-    REQUIRE(one.last[k].size() == other.last[k].size());
-    for (std::size_t i = 0; i < one.last[k].size(); ++i)
-      CHECK(one.last[k][i] == Approx(other.last[k][i]).margin(5e-5));
-  }
-}
-
-}  // namespace
+using namespace test;
 
 TEST_CASE("ranks that share a network learn what ranks with whole ones do, to rounding",
           "[validate][learning]") {
   using Kind = DataOptions::Kind;
   const std::string pipeline = "{kind: pipeline, stages: 2, ";
-  const Case c = GENERATE_COPY(
-      Case{pipeline + "cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages, Kind::images},
-      Case{pipeline + "cuts: [flatten], micro_batches: 4, schedule: 1f1b}", 2, 1, &kImages, Kind::images},
-      Case{pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}", 2, 1,
-           &kImages, Kind::images},
-      Case{pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 2, schedule: interleaved, zero: "
-                      "1, all_reduce: ring}",
-           4, 2, &kImages, Kind::images},
-      Case{"{kind: pipeline, stages: 3, cuts: [pool1, fc1], micro_batches: 2, schedule: 1f1b, recompute: "
-           "true}",
-           3, 1, &kImages, Kind::images},
-      Case{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kImages, Kind::images},
-      Case{"{kind: spatial, split: [1, 2], halo_overlap: false, whole_from: conv2}", 4, 2, &kImages,
-           Kind::images},
-      Case{"{kind: spatial, split: 2, halo_overlap: false, whole_from: conv1}", 2, 1, &kImages, Kind::images},
-      Case{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kDigits, Kind::images},
-      Case{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kMesh, Kind::mesh},
-      Case{"{kind: spatial, split: [2, 2], halo_overlap: false, batch_norm: all}", 4, 1, &kMesh, Kind::mesh},
-      Case{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
-           Kind::sequences},
-      Case{pipeline + "tensor: 2, cuts: [expand], micro_batches: 2, schedule: gpipe, all_reduce: ring, "
-                      "halo_overlap: false, recompute: true}",
-           8, 2, &kBlocks, Kind::sequences},
-      Case{pipeline + "tensor: 2, cuts: [expand, add, classes], schedule: interleaved, chunks: 2, "
-                      "micro_batches: 2}",
-           4, 1, &kBlocks, Kind::sequences},
-      Case{"{kind: tensor, ways: 2}", 2, 1, &kBlocks, Kind::sequences},
-      Case{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
+  const LearningCase c = GENERATE_COPY(
+      LearningCase{pipeline + "cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
+                   Kind::images},
+      LearningCase{pipeline + "cuts: [flatten], micro_batches: 4, schedule: 1f1b}", 2, 1, &kImages,
+                   Kind::images},
+      LearningCase{
+          pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}", 2, 1,
+          &kImages, Kind::images},
+      LearningCase{pipeline +
+                       "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 2, schedule: interleaved, zero: "
+                       "1, all_reduce: ring}",
+                   4, 2, &kImages, Kind::images},
+      LearningCase{
+          "{kind: pipeline, stages: 3, cuts: [pool1, fc1], micro_batches: 2, schedule: 1f1b, recompute: "
+          "true}",
+          3, 1, &kImages, Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kImages, Kind::images},
+      LearningCase{"{kind: spatial, split: [1, 2], halo_overlap: false, whole_from: conv2}", 4, 2, &kImages,
+                   Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false, whole_from: conv1}", 2, 1, &kImages,
+                   Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kDigits, Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kPixels, Kind::mesh},
+      LearningCase{"{kind: spatial, split: [2, 2], halo_overlap: false, batch_norm: all}", 4, 1, &kPixels,
+                   Kind::mesh},
+      LearningCase{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
+                   Kind::sequences},
+      LearningCase{pipeline +
+                       "tensor: 2, cuts: [expand], micro_batches: 2, schedule: gpipe, all_reduce: ring, "
+                       "halo_overlap: false, recompute: true}",
+                   8, 2, &kBlocks, Kind::sequences},
+      LearningCase{pipeline + "tensor: 2, cuts: [expand, add, classes], schedule: interleaved, chunks: 2, "
+                              "micro_batches: 2}",
+                   4, 1, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: tensor, ways: 2}", 2, 1, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
   CAPTURE(c.strategy);
   LearningOptions options = options_of(c);
   const auto uncut = [&] {
@@ -209,6 +66,45 @@ TEST_CASE("ranks that share a network learn what ranks with whole ones do, to ro
   const Curve from_there = learned(c.strategy, c.ranks, *c.model, options);
   CHECK(*from_there.rows.front().number("loss") == Approx(*whole.rows.back().number("loss")).epsilon(1e-5));
   check_same(from_there, uncut());
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("ranks whose arrays lie where the host cannot touch them learn to the same bits",
+          "[validate][learning][device]") {
+  using Kind = DataOptions::Kind;
+  const std::string pipeline = "{kind: pipeline, stages: 2, ";
+  const LearningCase c = GENERATE_COPY(
+      LearningCase{"{kind: synchronous, all_reduce: ring, bucket: tensor}", 2, 2, &kImages, Kind::images},
+      LearningCase{"{kind: synchronous, all_reduce: double_tree}", 3, 3, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: zero, stage: 2, bucket: 200 B}", 2, 2, &kImages, Kind::images},
+      LearningCase{"{kind: bmuf, mini_batches: 2, block_momentum: 0.9, aggregation: flat}", 2, 2, &kDigits,
+                   Kind::images},
+      LearningCase{pipeline + "cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
+                   Kind::images},
+      LearningCase{
+          pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}", 2, 1,
+          &kImages, Kind::images});
+  CAPTURE(c.strategy);
+  LearningOptions options = options_of(c);
+  const Curve plain = learned(c.strategy, c.ranks, *c.model, options);
+  const auto check_equal = [](const Curve& one, const Curve& other) {
+    REQUIRE(one.rows.size() == other.rows.size());
+    REQUIRE(one.rows.size() > 2);
+    for (std::size_t i = 0; i < one.rows.size(); ++i) {
+      for (const char* column : {"step", "samples", "loss", "accuracy"})
+        CHECK(one.rows[i].number(column) == other.rows[i].number(column));
+    }
+    CHECK(one.last == other.last);
+    CHECK(*one.rows.back().number("loss") != *one.rows.front().number("loss"));
+  };
+  check_equal(learned(c.strategy, c.ranks, *c.model, options, make_guarded_backend), plain);
+
+  const auto file = std::filesystem::temp_directory_path() / ("stepcast-guarded-" + std::to_string(getpid()));
+  const YamlNode text = parse_yaml(*c.model, "model.yaml");
+  save_checkpoint(file, read_model(YamlValue(text, "")), plain.last);
+  options.start = file.string();
+  check_equal(learned(c.strategy, c.ranks, *c.model, options, make_guarded_backend),
+              learned(c.strategy, c.ranks, *c.model, options));
   std::filesystem::remove(file);
 }
 

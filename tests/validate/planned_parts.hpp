@@ -67,13 +67,26 @@ inline float target_value(std::int64_t sample, std::int64_t element) {
       std::cos(2 + 1.9 * static_cast<double>(sample) + 0.7 * static_cast<double>(element)));
 }
 
+/// Stands for a library that moves what lies in a device's memory: all of it is read when the work before it
+/// is done, and written when it is through.
+inline Carry carried_by_host(Transport& transport, DeviceMemory& memory) {
+  return [&transport, &memory](const CarriedWork& work) {
+    std::vector<float> values(static_cast<std::size_t>(work.elements));
+    memory.to_host(work.ready, work.memory, values.data(), values.size());
+    for (const std::vector<Round>& phase : *work.phases) play(transport, phase, values.data());
+    memory.to_device(values.data(), work.memory, values.size());
+  };
+}
+
 /// Runs the plan on ranks that are threads: `body(world)` builds what the rank computes with and calls
 /// run_program. Networks are built one after the other (`building`).
-/// @param links  of devices whose memory the host cannot touch; null: messages go by mail
+/// @param links    of devices whose memory the host cannot touch; null: messages go by mail
+/// @param carried  collectives on memory of a device are carried there and from there, as by a library; else
+///                 through the host
 inline void run_parts(const PlannedParts& planned,
                       const std::function<void(int rank, std::mutex& building,
                                                const std::function<RealRun(RankDevice&)>& run)>& body,
-                      test::FakeLinks* links = nullptr) {
+                      test::FakeLinks* links = nullptr, bool carried = false) {
   const int ranks = static_cast<int>(planned.plan.endpoints.size());
   std::vector<RankState> states(static_cast<std::size_t>(ranks));
   std::mutex building;
@@ -95,6 +108,7 @@ inline void run_parts(const PlannedParts& planned,
         mail.tell_parcels([&](const Message& one) { parcels->expect(one.parcel); });
       }
       world.parcels = parcels.get();
+      if (carried) world.carry = carried_by_host(transport, *device.device_memory());
       const RealRun run = run_program(world, 1);
       if (parcels) parcels->finish();
       barrier(transport);

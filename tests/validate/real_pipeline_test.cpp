@@ -115,14 +115,6 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
                              kSteps);
   const NetworkSharing& sharing = planned.plan.sharing;
   REQUIRE(sharing.simulated_only.empty());
-  if (guarded && sharing.sums_every_micro_batch) {
-    const auto backend = test::make_guarded_backend();
-    const StageNetworks networks =
-        stage_networks(*backend, planned.model, sharing, {0, c.stages}, {.batch = sharing.micro_batch});
-    CHECK_THROWS_WITH(stage_device(networks, sharing, 0),
-                      "gradients dealt out after every micro-batch (zero: 2) train on CPUs alone");
-    return;
-  }
   const Alone alone = trained_alone(planned.model, kBatch * c.replicas);
 
   std::vector<std::vector<std::vector<std::vector<float>>>> results(planned.plan.endpoints.size());

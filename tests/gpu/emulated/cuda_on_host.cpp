@@ -2,12 +2,10 @@
 
 #include <ucontext.h>
 
-#include <cstring>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <vector>
-
-#include "kernels/cudnn/status.hpp"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -22,28 +20,40 @@ struct Thread {
 
   State state = State::runs;
   ucontext_t context{};
-  std::vector<char> stack = std::vector<char>(kStack);
+  std::vector<char> stack = {};  ///< of those that ran on their own
   double place = 0;
 };
 
 struct Block {
   std::vector<std::unique_ptr<Thread>> threads;
   ucontext_t scheduler{};
-  std::size_t current = 0;
+  std::size_t current = 0, next = 0;  ///< next: that has not begun
   const std::function<void()>* body = nullptr;
 };
 Block block;  // the one that runs
-
-void enter() {
-  (*block.body)();
-  block.threads[block.current]->state = Thread::State::ended;
-  swapcontext(&block.threads[block.current]->context, &block.scheduler);
-}
 
 void select(std::size_t index) {
   block.current = index;
   const auto at = static_cast<unsigned>(index);
   threadIdx = {at % blockDim.x, at / blockDim.x % blockDim.y, at / blockDim.x / blockDim.y};
+}
+
+/// One stack runs threads one after the other until one of them waits for others; it is that one's then.
+void enter() {
+  while (block.next < block.threads.size()) {
+    select(block.next++);
+    (*block.body)();
+    block.threads[block.current]->state = Thread::State::ended;
+  }
+  swapcontext(&block.threads[block.current]->context, &block.scheduler);
+}
+
+void start_on_stack_of(Thread& one) {
+  one.stack.resize(kStack);
+  getcontext(&one.context);
+  one.context.uc_stack.ss_sp = one.stack.data();
+  one.context.uc_stack.ss_size = one.stack.size();
+  makecontext(&one.context, enter, 0);
 }
 
 void stop(Thread::State why) {
@@ -71,7 +81,7 @@ bool step() {
   bool ran = false;
   for (std::size_t i = 0; i < block.threads.size(); ++i) {
     if (block.threads[i]->state != Thread::State::runs) continue;
-    select(i);
+    i < block.next ? select(i) : start_on_stack_of(*block.threads[i]);
     swapcontext(&block.scheduler, &block.threads[i]->context);
     ran = true;
   }
@@ -83,14 +93,10 @@ bool step() {
 void run_block(std::size_t threads) {
   for (std::size_t i = 0; i < threads; ++i) {
     if (i >= block.threads.size()) block.threads.push_back(std::make_unique<Thread>());
-    Thread& one = *block.threads[i];
-    one.state = Thread::State::runs;
-    getcontext(&one.context);
-    one.context.uc_stack.ss_sp = one.stack.data();
-    one.context.uc_stack.ss_size = one.stack.size();
-    makecontext(&one.context, enter, 0);
+    block.threads[i]->state = Thread::State::runs;
   }
   block.threads.resize(threads);
+  block.next = 0;
   while (step()) {
   }
   for (const auto& one : block.threads) {
@@ -101,6 +107,8 @@ void run_block(std::size_t threads) {
 }  // namespace
 
 void run(const Shape& shape, const std::function<void()>& thread) {
+  static std::mutex one_gpu;  // ranks that are threads share it
+  const std::lock_guard lock(one_gpu);
   gridDim = shape.grid;
   blockDim = shape.block;
   block.body = &thread;
@@ -130,16 +138,3 @@ unsigned warp_lanes() {
 }
 
 }  // namespace stepcast::emulated
-
-// What launches call of CUDA.
-cudaError_t cudaGetLastError() {
-  return cudaSuccess;
-}
-cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
-  std::memset(memory, value, bytes);
-  return cudaSuccess;
-}
-
-namespace stepcast::cudnn {
-void check(cudaError_t, const char*) {}
-}  // namespace stepcast::cudnn

@@ -1,0 +1,71 @@
+#include <catch2/catch.hpp>
+
+#include "cut_training.hpp"
+#include "gpu/check_layers.hpp"
+#include "kernels/gpu.hpp"
+#include "learned_curve.hpp"
+
+// The whole cuDNN backend on a GPU that is pretended: the project's kernels on the host, CUDA's runtime
+// without a device, cuDNN's convolutions and cuBLASLt's products as plain loops that hold descriptors to the
+// libraries' rules. What other calls of the libraries do, and what a GPU takes, it cannot show.
+namespace stepcast::test {
+namespace {
+
+constexpr GpuOptions kPlain{.precision = GpuPrecision::f32, .layout = ImageLayout::nchw};
+constexpr GpuOptions kTurned{.precision = GpuPrecision::f32, .layout = ImageLayout::nhwc};
+
+std::unique_ptr<Backend> plain() {
+  return make_cudnn_backend(kPlain);
+}
+std::unique_ptr<Backend> turned() {
+  return make_cudnn_backend(kTurned);
+}
+
+}  // namespace
+
+TEST_CASE("the backend's layers compute what plain loops do", "[pretended]") {
+  const auto precision =
+      GENERATE(GpuPrecision::f32, GpuPrecision::tf32, GpuPrecision::f16, GpuPrecision::bf16);
+  const auto layout = GENERATE(ImageLayout::nchw, ImageLayout::nhwc);
+  const auto backend = make_cudnn_backend({.precision = precision, .layout = layout});
+  const auto by_other_calls = [&](LayerKind kind) {
+    const bool norm = kind == LayerKind::batch_norm && precision != GpuPrecision::bf16;
+    return norm || kind == LayerKind::lstm || kind == LayerKind::gru || kind == LayerKind::attention;
+  };
+  const auto found = check_layers(*backend, [&](LayerKind kind) { return !by_other_calls(kind); });
+  CHECK(found.size() > 60);
+  for (const Deviation& one : found) {
+    INFO(one.layer << ", " << one.array);
+    CHECK(one.error <= rounding_tolerance(precision));
+  }
+}
+
+TEST_CASE("samples cut over several GPUs train as the uncut ones on a CPU, to rounding", "[pretended]") {
+  const CutTrial t = cut_trials().at(GENERATE(range<std::size_t>(0, 7)));
+  const bool carried = GENERATE(false, true);
+  const auto make = carried ? turned : plain;
+  CAPTURE(carried);
+  check_trains_as_uncut(t.model, t.cut, t.labels, {make, carried});
+}
+
+TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]") {
+  using Kind = DataOptions::Kind;
+  const LearningCase c = GENERATE(
+      LearningCase{"{kind: synchronous, all_reduce: ring, bucket: tensor}", 2, 2, &kImages, Kind::images},
+      LearningCase{"{kind: zero, stage: 2, bucket: 200 B}", 2, 2, &kDigits, Kind::images},
+      LearningCase{"{kind: pipeline, stages: 2, cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1,
+                   &kImages, Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kImages, Kind::images},
+      LearningCase{"{kind: spatial, split: [2, 2], halo_overlap: false, batch_norm: all}", 4, 1, &kPixels,
+                   Kind::mesh});
+  const bool images_turned = GENERATE(false, true);
+  const auto make = images_turned ? turned : plain;
+  CAPTURE(c.strategy, images_turned);
+  const Curve expected = learned(c.strategy, c.ranks, *c.model, options_of(c));
+  // The running variance of the batch norm, which cuDNN has unbiased.
+  const std::set<std::size_t> but = c.model == &kPixels ? std::set<std::size_t>{5} : std::set<std::size_t>{};
+  check_same(learned(c.strategy, c.ranks, *c.model, options_of(c), make), expected, but);
+  CHECK(*expected.rows.back().number("loss") != *expected.rows.front().number("loss"));
+}
+
+}  // namespace stepcast::test

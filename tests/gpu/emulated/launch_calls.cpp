@@ -1,0 +1,18 @@
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+
+#include "kernels/cudnn/status.hpp"
+
+// What launches call of CUDA, where kernels are tested alone.
+cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
+}
+
+namespace stepcast::cudnn {
+void check(cudaError_t, const char*) {}
+}  // namespace stepcast::cudnn

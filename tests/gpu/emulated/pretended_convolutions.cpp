@@ -1,0 +1,152 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstring>
+#include <functional>
+
+#include "pretended_cudnn.hpp"
+
+// cuDNN's convolutions as plain loops over what their descriptors say, with its own rule for sizes. They take
+// the place of the library's.
+
+using namespace stepcast::pretended;
+
+namespace {
+
+float read(const Tensor& tensor, const void* memory, std::int64_t at) {
+  if (tensor.type == CUDNN_DATA_HALF) return __half2float(static_cast<const __half*>(memory)[at]);
+  if (tensor.type == CUDNN_DATA_BFLOAT16)
+    return __bfloat162float(static_cast<const __nv_bfloat16*>(memory)[at]);
+  return static_cast<const float*>(memory)[at];
+}
+
+void write(const Tensor& tensor, void* memory, std::int64_t at, double value) {
+  const auto number = static_cast<float>(value);
+  if (tensor.type == CUDNN_DATA_HALF) {
+    static_cast<__half*>(memory)[at] = __float2half(number);
+  } else if (tensor.type == CUDNN_DATA_BFLOAT16) {
+    static_cast<__nv_bfloat16*>(memory)[at] = __float2bfloat16(number);
+  } else {
+    static_cast<float*>(memory)[at] = number;
+  }
+}
+
+/// Calls visit(place) for all places of a box.
+void for_each(const Sizes& dims, const std::function<void(const Sizes&)>& visit) {
+  Sizes at(dims.size(), 0);
+  while (true) {
+    visit(at);
+    std::size_t i = dims.size();
+    while (i > 0 && ++at[i - 1] == dims[i - 1]) at[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+/// Whether the sizes agree as cuDNN's manual has it.
+bool agree(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y) {
+  if (x.dims[1] != w.dims[1] || y.dims[1] != w.dims[0] || x.dims[0] != y.dims[0]) return false;
+  if (x.type != w.type || x.type != y.type) return false;
+  for (std::size_t d = 0; d < c.pad.size(); ++d) {
+    const int left = x.dims[d + 2] + 2 * c.pad[d] - w.dims[d + 2];
+    if (left < 0 || y.dims[d + 2] != left / c.stride[d] + 1 || c.dilation[d] != 1) return false;
+  }
+  return true;
+}
+
+/// Calls visit(place in x, in w, in y) for all products.
+void for_each_product(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y,
+                      const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) {
+  for_each(y.dims, [&](const Sizes& out) {
+    Sizes taps = w.dims;
+    taps.erase(taps.begin());
+    for_each(taps, [&](const Sizes& tap) {  // channel, then the window
+      Sizes in{out[0], tap[0]}, filter{out[1], tap[0]};
+      for (std::size_t d = 0; d < c.pad.size(); ++d) {
+        in.push_back(out[d + 2] * c.stride[d] - c.pad[d] + tap[d + 1]);
+        filter.push_back(tap[d + 1]);
+        if (in.back() < 0 || in.back() >= x.dims[d + 2]) return;
+      }
+      visit(x.at(in), w.at(filter), y.at(out));
+    });
+  });
+}
+
+/// Sums products into `to`, in double precision; `place` picks which of the three places of a product is its.
+template <class Visit>
+cudnnStatus_t sum_into(const Tensor& to, void* memory, const Visit& products) {
+  std::vector<double> sums(to.bytes() / (to.type == CUDNN_DATA_FLOAT ? 4 : 2));
+  products(sums);
+  for_each(to.dims,
+           [&](const Sizes& at) { write(to, memory, to.at(at), sums[static_cast<std::size_t>(to.at(at))]); });
+  return CUDNN_STATUS_SUCCESS;
+}
+
+/// One way; what is timed leaves no numbers behind.
+template <class Performance>
+cudnnStatus_t found(const Tensor& result, void* memory, int* count, Performance* results) {
+  std::memset(memory, 0xff, result.bytes());
+  *count = 1;
+  results[0] = {};
+  results[0].status = CUDNN_STATUS_SUCCESS;
+  results[0].mathType = CUDNN_FMA_MATH;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t, const cudnnTensorDescriptor_t,
+                                                     const void*, const cudnnFilterDescriptor_t, const void*,
+                                                     const cudnnConvolutionDescriptor_t,
+                                                     const cudnnTensorDescriptor_t y, void* to, const int,
+                                                     int* count, cudnnConvolutionFwdAlgoPerf_t* results,
+                                                     void*, std::size_t) {
+  return found(of(y), to, count, results);
+}
+cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
+    cudnnHandle_t, const cudnnFilterDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
+    const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t dx, void* to, const int, int* count,
+    cudnnConvolutionBwdDataAlgoPerf_t* results, void*, std::size_t) {
+  return found(of(dx), to, count, results);
+}
+cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
+    cudnnHandle_t, const cudnnTensorDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
+    const cudnnConvolutionDescriptor_t, const cudnnFilterDescriptor_t dw, void* to, const int, int* count,
+    cudnnConvolutionBwdFilterAlgoPerf_t* results, void*, std::size_t) {
+  return found(of(dw), to, count, results);
+}
+
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t, const void*, const cudnnTensorDescriptor_t x,
+                                      const void* in, const cudnnFilterDescriptor_t w, const void* filter,
+                                      const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t, void*,
+                                      std::size_t, const void*, const cudnnTensorDescriptor_t y, void* out) {
+  if (!agree(of(x), of(w), of(c), of(y))) return CUDNN_STATUS_BAD_PARAM;
+  return sum_into(of(y), out, [&](std::vector<double>& sums) {
+    for_each_product(of(x), of(w), of(c), of(y), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+      sums[static_cast<std::size_t>(o)] += double{read(of(x), in, i)} * read(of(w), filter, k);
+    });
+  });
+}
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t, const void*, const cudnnFilterDescriptor_t w,
+                                           const void* filter, const cudnnTensorDescriptor_t dy,
+                                           const void* errors, const cudnnConvolutionDescriptor_t c,
+                                           cudnnConvolutionBwdDataAlgo_t, void*, std::size_t, const void*,
+                                           const cudnnTensorDescriptor_t dx, void* out) {
+  if (!agree(of(dx), of(w), of(c), of(dy))) return CUDNN_STATUS_BAD_PARAM;
+  return sum_into(of(dx), out, [&](std::vector<double>& sums) {
+    for_each_product(of(dx), of(w), of(c), of(dy), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+      sums[static_cast<std::size_t>(i)] += double{read(of(dy), errors, o)} * read(of(w), filter, k);
+    });
+  });
+}
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t, const void*, const cudnnTensorDescriptor_t x,
+                                             const void* in, const cudnnTensorDescriptor_t dy,
+                                             const void* errors, const cudnnConvolutionDescriptor_t c,
+                                             cudnnConvolutionBwdFilterAlgo_t, void*, std::size_t, const void*,
+                                             const cudnnFilterDescriptor_t dw, void* out) {
+  if (!agree(of(x), of(dw), of(c), of(dy))) return CUDNN_STATUS_BAD_PARAM;
+  return sum_into(of(dw), out, [&](std::vector<double>& sums) {
+    for_each_product(of(x), of(dw), of(c), of(dy), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+      sums[static_cast<std::size_t>(k)] += double{read(of(x), in, i)} * read(of(dy), errors, o);
+    });
+  });
+}

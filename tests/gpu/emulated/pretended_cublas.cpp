@@ -1,0 +1,152 @@
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <cstring>
+
+// cuBLASLt's product as plain loops over what its descriptors say: column-major, with a bias a row.
+
+namespace {
+
+struct Layout {
+  cudaDataType type{};
+  std::uint64_t rows = 0, columns = 0;
+  std::int64_t leading = 0;
+};
+
+struct Product {
+  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+};
+
+Layout& of(cublasLtMatrixLayout_t one) {
+  return *reinterpret_cast<Layout*>(one);
+}
+Product& of(cublasLtMatmulDesc_t one) {
+  return *reinterpret_cast<Product*>(one);
+}
+
+float read(cudaDataType type, const void* memory, std::uint64_t at) {
+  if (type == CUDA_R_16F) return __half2float(static_cast<const __half*>(memory)[at]);
+  if (type == CUDA_R_16BF) return __bfloat162float(static_cast<const __nv_bfloat16*>(memory)[at]);
+  return static_cast<const float*>(memory)[at];
+}
+void write(cudaDataType type, void* memory, std::uint64_t at, double value) {
+  const auto number = static_cast<float>(value);
+  if (type == CUDA_R_16F) {
+    static_cast<__half*>(memory)[at] = __float2half(number);
+  } else if (type == CUDA_R_16BF) {
+    static_cast<__nv_bfloat16*>(memory)[at] = __float2bfloat16(number);
+  } else {
+    static_cast<float*>(memory)[at] = number;
+  }
+}
+
+std::uint64_t place(const Layout& layout, bool turned, std::uint64_t row, std::uint64_t column) {
+  const auto leading = static_cast<std::uint64_t>(layout.leading);
+  return turned ? column + row * leading : row + column * leading;
+}
+
+}  // namespace
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  *handle = reinterpret_cast<cublasHandle_t>(new char);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  delete reinterpret_cast<char*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetStream_v2(cublasHandle_t, cudaStream_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, std::size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(new char);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete reinterpret_cast<char*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType type, std::uint64_t rows,
+                                          std::uint64_t columns, std::int64_t leading) {
+  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, leading});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t one) {
+  delete &of(one);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t, cudaDataType_t) {
+  *made = reinterpret_cast<cublasLtMatmulDesc_t>(new Product);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t one) {
+  delete &of(one);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t one, cublasLtMatmulDescAttributes_t which,
+                                              const void* value, std::size_t bytes) {
+  Product& product = of(one);
+  void* to = which == CUBLASLT_MATMUL_DESC_TRANSA         ? static_cast<void*>(&product.a)
+             : which == CUBLASLT_MATMUL_DESC_TRANSB       ? static_cast<void*>(&product.b)
+             : which == CUBLASLT_MATMUL_DESC_EPILOGUE     ? static_cast<void*>(&product.epilogue)
+             : which == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? static_cast<void*>(&product.bias)
+                                                          : nullptr;
+  if (to == nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;
+  std::memcpy(to, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
+  *made = reinterpret_cast<cublasLtMatmulPreference_t>(new char);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t one) {
+  delete reinterpret_cast<char*>(one);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+                                                    cublasLtMatmulPreferenceAttributes_t, const void*,
+                                                    std::size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found) {
+  results[0] = {};
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void*, const void*, cublasLtMatrixLayout_t, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*,
+                              std::size_t, cudaStream_t) {
+  const Product& product = of(desc);
+  const Layout &one = of(a_layout), &other = of(b_layout), &result = of(d_layout);
+  const bool a_turned = product.a == CUBLAS_OP_T, b_turned = product.b == CUBLAS_OP_T;
+  const std::uint64_t depth = a_turned ? one.rows : one.columns;
+  const bool agree = (a_turned ? one.columns : one.rows) == result.rows &&
+                     (b_turned ? other.rows : other.columns) == result.columns &&
+                     (b_turned ? other.columns : other.rows) == depth && one.type == other.type;
+  if (!agree) return CUBLAS_STATUS_INVALID_VALUE;
+  for (std::uint64_t column = 0; column < result.columns; ++column) {
+    for (std::uint64_t row = 0; row < result.rows; ++row) {
+      double sum = product.epilogue == CUBLASLT_EPILOGUE_BIAS ? read(result.type, product.bias, row) : 0;
+      for (std::uint64_t k = 0; k < depth; ++k)
+        sum += double{read(one.type, a, place(one, a_turned, row, k))} *
+               read(other.type, b, place(other, b_turned, k, column));
+      write(result.type, d, place(result, false, row, column), sum);
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
