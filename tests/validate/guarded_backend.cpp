@@ -66,7 +66,11 @@ class GuardedKernel final : public LayerKernel {
     const std::span<float> inner = kernel_->summed(pass);
     if (inner.empty()) return {};
     auto& there = summed_[pass];
-    if (there == nullptr) there = guard_->arenas.make(inner.size());
+    if (there == nullptr) {  // after the pass that it is first asked for
+      there = guard_->arenas.make(inner.size());
+      const Running running = guard_->running();
+      std::copy(inner.begin(), inner.end(), there.get());
+    }
     return {there.get(), inner.size()};
   }
   void couple() override { kernel_->couple(); }
