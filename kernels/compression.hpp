@@ -21,7 +21,7 @@ struct CompressionCapture {
   std::size_t rows = 2048;          ///< of a column, one_bit
   double density = 0.01;            ///< top_k
   int repeats = 15;
-  GradientDevice beside;  ///< whose gradients they are; none: the host's own
+  GradientDevice beside = {};  ///< whose gradients they are; none: the host's own
 };
 
 /// Times the kernels of strategies/arithmetic that compress gradients and bring them back, and a plain copy,
