@@ -4,9 +4,9 @@
 
 namespace stepcast {
 
-/// What a rank's core has to do. The program and the threads that communicate share it: while the program waits
-/// too, who waits for another rank looks into shared memory all the time, as MPI and NCCL do. A thread that
-/// sleeps is woken 30 to 60 us late on a virtual core.
+/// What a rank's core has to do. The program and the threads that communicate share it: while the program
+/// waits too, who waits for another rank looks into shared memory all the time, as MPI and NCCL do. A thread
+/// that sleeps is woken 30 to 60 us late on a virtual core.
 struct Leisure {
   std::atomic<bool> computes = false;  ///< the program
   std::atomic<int> collectives = 0;    ///< given to the communication thread and not done

@@ -88,7 +88,8 @@ TEST_CASE("compression is derived for a GPU, and says so", "[scenarios]") {
 }
 
 TEST_CASE("what a processor beside a GPU took to compress its gradients is taken as it is", "[scenarios]") {
-  const auto file = std::filesystem::temp_directory_path() / ("stepcast-beside-" + std::to_string(getpid()));
+  const auto file =
+      std::filesystem::temp_directory_path() / ("stepcast-beside-" + std::to_string(getpid()) + ".yaml");
   std::string text = read_file(STEPCAST_SOURCE_DIR "/models/compression/cpu.yaml");
   const std::string processor = "(1 used)";
   text.replace(text.find(processor), processor.size(), processor + " beside Tesla K20X");

@@ -19,7 +19,8 @@ ServerRun serial(int workers) {
 }
 
 double column(const ServerRun& run, const SimulationResult& result, const std::string& name) {
-  for (const auto& [key, value] : run.plan().figures(first_records(result.records, result.steady_counts), result.steps.at(0).seconds)) {
+  for (const auto& [key, value] :
+       run.plan().figures(first_records(result.records, result.steady_counts), result.steps.at(0).seconds)) {
     if (key == name) return value;
   }
   FAIL("no column " << name);
