@@ -45,14 +45,13 @@ void add_many_steps(std::vector<Assignment>& own) {
 }
 
 /// Stages whose ranks compute: their messages cost the cores that compute.
-Assignment stage_trace(const Experiment& experiment, const std::filesystem::path& trace_file,
-                       std::size_t index, Library& library) {
-  const std::filesystem::path folder = trace_file.parent_path();
-  const Results links = measured_links(folder);
+Assignment stage_trace(const Experiment& experiment, const Results& links,
+                       const std::filesystem::path& trace_file, std::size_t index, Library& library) {
   const Trace whole = library.trace(YamlValue(command_line_name(trace_file.string()), "trace"));
   const Trace with = with_messages(whole, experiment.model, experiment.plan.sharing,
                                    [&links](Bytes size) { return message_host_time(links, size); });
-  const auto file = folder / fmt::format("{}-stages{}.yaml", trace_file.stem().string(), index + 1);
+  const auto file =
+      trace_file.parent_path() / fmt::format("{}-stages{}.yaml", trace_file.stem().string(), index + 1);
   write_atomically(file, to_yaml(with));
   return parse_assignment("trace=" + file.string());
 }
@@ -76,26 +75,29 @@ std::string why_not(const Experiment& experiment, const ValidationOptions& optio
 Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
                      const std::filesystem::path& folder, const std::function<void()>& meanwhile) {
   double slowdown = 1;  // ranks that sleep leave the cores to communication; ranks on GPUs are not measured
-  if (!std::filesystem::exists(platform_file(folder))) {  // else ranks on GPUs wrote theirs
-    const Results links = measured_links(folder);
+  const bool on_gpus = std::filesystem::exists(platform_file(folder));  // whose ranks wrote it
+  const Results links = on_gpus ? Results{} : measured_links(folder);
+  if (!on_gpus) {
     write_platform(links, cluster, folder);
     if (!options.sleep) slowdown = sharing_of(links).compute_slowdown;
   }
   const std::vector<Assignment> more{parse_assignment("strategy.compute_slowdown=" + shortest(slowdown))};
   Library library;
   std::vector<Experiment> experiments;
-  const bool on_cores = !options.sleep && std::filesystem::exists(folder / "links.jsonl");
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     auto own = more;
     const auto forecast = [&] { return measured_experiment(validation, i, folder, own, library); };
     experiments.push_back(forecast());
     const Experiment& one = experiments.back();
-    if (on_cores && one.plan.sharing.form == NetworkSharing::Form::stages)
-      own.push_back(stage_trace(one, trace_file(folder, validation.needs[i]), i, library));
+    const bool stages = one.plan.sharing.form == NetworkSharing::Form::stages;
+    if (!on_gpus && !options.sleep && stages)
+      own.push_back(stage_trace(one, links, trace_file(folder, validation.needs[i]), i, library));
     // What ranks that sleep draw, real ones draw too: the run that is made is forecast, not the mean of many.
-    if (!options.sleep && one.plan.asynchronous) add_steady_state(own);
-    if (!options.sleep && !one.plan.asynchronous && one.noise.jitter != Noise::Jitter::none)
+    if (!options.sleep && one.plan.asynchronous) {
+      add_steady_state(own);
+    } else if (!options.sleep && one.noise.jitter != Noise::Jitter::none) {
       add_many_steps(own);
+    }
     if (own.size() > more.size()) experiments.back() = forecast();
     const std::string why = why_not(experiments.back(), options, cluster.ranks);
     const std::string& name = validation.scenario.points[validation.points[i]].name;

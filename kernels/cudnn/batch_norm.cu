@@ -17,6 +17,20 @@ struct Moments {
   }
 };
 
+/// Of channel c over n values.
+__device__ void keep_statistics(double mean, double variance, double n, std::int64_t c,
+                                const BatchNormArrays& a) {
+  a.mean[c] = static_cast<float>(mean);
+  a.inverse[c] = static_cast<float>(rsqrt(variance + kEpsilon));
+  const double unbiased = n > 1 ? variance * n / (n - 1) : variance;
+  if (a.running_mean != nullptr) {
+    a.running_mean[c] = kKeep * a.running_mean[c] + (1 - kKeep) * static_cast<float>(mean);
+  }
+  if (a.running_variance != nullptr) {
+    a.running_variance[c] = kKeep * a.running_variance[c] + (1 - kKeep) * static_cast<float>(unbiased);
+  }
+}
+
 template <class T>
 __global__ void write_statistics(const float2* parts, int count, Channels shape, const T* x,
                                  BatchNormArrays a) {
@@ -25,15 +39,7 @@ __global__ void write_statistics(const float2* parts, int count, Channels shape,
     const double2 total = total_of(parts, count, shape.channels, c);
     const double shifted = total.x / n, variance = fmax(total.y / n - shifted * shifted, 0.);
     const double mean = shifted + to_float(x[c * shape.inner]);
-    a.mean[c] = static_cast<float>(mean);
-    a.inverse[c] = static_cast<float>(rsqrt(variance + kEpsilon));
-    const double unbiased = n > 1 ? variance * n / (n - 1) : variance;
-    if (a.running_mean != nullptr) {
-      a.running_mean[c] = kKeep * a.running_mean[c] + (1 - kKeep) * static_cast<float>(mean);
-    }
-    if (a.running_variance != nullptr) {
-      a.running_variance[c] = kKeep * a.running_variance[c] + (1 - kKeep) * static_cast<float>(unbiased);
-    }
+    keep_statistics(mean, variance, n, c, a);
   }
 }
 
@@ -42,15 +48,7 @@ __global__ void write_group_statistics(const float* sums, double n, std::int64_t
                                        BatchNormArrays a) {
   for (std::int64_t c = first_index(); c < channels; c += index_step()) {
     const double mean = sums[c] / n, variance = fmax(sums[channels + c] / n - mean * mean, 0.);
-    a.mean[c] = static_cast<float>(mean);
-    a.inverse[c] = static_cast<float>(rsqrt(variance + kEpsilon));
-    const double unbiased = n > 1 ? variance * n / (n - 1) : variance;
-    if (a.running_mean != nullptr) {
-      a.running_mean[c] = kKeep * a.running_mean[c] + (1 - kKeep) * static_cast<float>(mean);
-    }
-    if (a.running_variance != nullptr) {
-      a.running_variance[c] = kKeep * a.running_variance[c] + (1 - kKeep) * static_cast<float>(unbiased);
-    }
+    keep_statistics(mean, variance, n, c, a);
   }
 }
 

@@ -127,7 +127,7 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
   return curve;
 }
 
-void check_same(const Curve& one, const Curve& other, const std::set<std::size_t>& but) {
+void check_same(const Curve& one, const Curve& other) {
   REQUIRE(one.rows.size() == kLearningSteps / 2 + 1);
   REQUIRE(other.rows.size() == one.rows.size());
   for (std::size_t i = 0; i < one.rows.size(); ++i) {
@@ -139,7 +139,7 @@ void check_same(const Curve& one, const Curve& other, const std::set<std::size_t
   REQUIRE(one.last.size() == other.last.size());
   for (std::size_t k = 0; k < one.last.size(); ++k) {
     REQUIRE(one.last[k].size() == other.last[k].size());
-    for (std::size_t i = 0; i < one.last[k].size() && !but.contains(k); ++i)
+    for (std::size_t i = 0; i < one.last[k].size(); ++i)
       CHECK(one.last[k][i] == Approx(other.last[k][i]).margin(5e-5));
   }
 }
