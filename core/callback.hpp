@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -46,8 +47,9 @@ class Callback {
     const std::byte* words[kRoom / sizeof(void*)];
     std::memcpy(words, room_, sizeof words);
     for (const std::byte* word : words) __builtin_prefetch(word);
-    __builtin_prefetch(words[1] + 64);
-    __builtin_prefetch(words[1] + 128);
+    const auto second = reinterpret_cast<std::uintptr_t>(words[1]);  // may be null
+    __builtin_prefetch(reinterpret_cast<const void*>(second + 64));
+    __builtin_prefetch(reinterpret_cast<const void*>(second + 128));
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/stopwatch.hpp"
+#include "validate/core_distance.hpp"
 #include "validate/repeats.hpp"
 
 namespace stepcast {
@@ -10,7 +11,7 @@ namespace {
 
 // A round over all networks takes one pair of steps of each, so that the captures of one network lie as far
 // apart as they can: what is near in time was captured at the same speed of the machine.
-constexpr int kFewestRounds = 16, kMostRounds = 64;
+constexpr int kFewestRounds = 16, kMostRounds = 128;
 constexpr double kCaptureSeconds = 40;  // of all rounds, about
 constexpr int kStepsOfTurn = 3;         // a warm-up and a pair
 
@@ -41,6 +42,7 @@ void take_turns(const RankRun& run, MachineSpeed* speed, std::vector<Turns>& all
   for (int round = 0; round < rounds; ++round) {
     for (const Turns& one : all) {
       say(run.state, one.doing.c_str());
+      if (run.transport.cores() != nullptr) run.transport.cores()->wait();
       if (speed != nullptr) speed->probe();
       barrier(run.transport);
       if (one.capture != nullptr) one.capture->measure(1);

@@ -15,6 +15,7 @@
 #include "scenarios/data_files.hpp"
 #include "validate/capture_turns.hpp"
 #include "validate/compression_times.hpp"
+#include "validate/core_distance.hpp"
 #include "validate/cut_device.hpp"
 #include "validate/dealing.hpp"
 #include "validate/gather.hpp"
@@ -50,6 +51,20 @@ struct Shared {
   SumTimes& sums;
 };
 
+/// Of a pair of steps: by how much it was disturbed, on any rank. Where the host has moved their cores, it
+/// does not count.
+double worst_of(const Shared& shared, double own) {
+  Transport& transport = shared.run.transport;
+  double worst = greatest(transport, own);
+  CoreDistance* const cores = transport.cores();
+  if (cores != nullptr && !cores->is_settled()) {
+    worst = std::max(worst, 1.0);
+    cores->wait();
+  }
+  shared.sums.keep(shared.options.accept_disturbed || worst < 1);
+  return worst;
+}
+
 CaptureOptions capture_options(const Shared& shared, const Need& need) {
   const auto& [run, validation, options, place, sums] = shared;
   CaptureOptions capturing;
@@ -62,7 +77,7 @@ CaptureOptions capture_options(const Shared& shared, const Need& need) {
   capturing.attempts = 2 * kAttempts;
   capturing.progress = [&run = shared.run](double, Seconds) { run.state.beat.fetch_add(1); };
   if (options.sleep) return capturing;
-  capturing.worst = [&run = shared.run](double own) { return greatest(run.transport, own); };
+  capturing.worst = [&shared](double own) { return worst_of(shared, own); };
   if (need.exchanges)
     capturing.exchange = [&run = shared.run, &sums = shared.sums](Network& network) {
       sums.sum(run.transport, network);

@@ -4,6 +4,7 @@
 
 #include "kernels/step_timer.hpp"
 #include "scenarios/data_files.hpp"
+#include "validate/core_distance.hpp"
 #include "validate/cut_device.hpp"
 #include "validate/learning_runs.hpp"
 #include "validate/rank_calibrate.hpp"
@@ -66,6 +67,8 @@ class OtherDevices {
   std::deque<SharedNetwork> shared_;
 };
 
+constexpr double kLook = 3;  // seconds: the host moves cores several times in it
+
 /// Its probe is a training step of a small network, some milliseconds.
 std::unique_ptr<MachineSpeed> machine_speed(const RankRun& run, Backend& backend, Library& library) {
   const YamlNode name = command_line_name("small-cnn");
@@ -85,6 +88,12 @@ void rank_validate(const RankRun& run, const ValidationOptions& options) {
   Library library;
   const auto backend = make_onednn_backend();
   const auto speed = options.sleep ? nullptr : machine_speed(run, *backend, library);
+  CoreDistance cores(run.transport);
+  if (!options.sleep && run.cluster.kind == Cluster::Kind::memory) {
+    say(run.state, "looking where the cores are");
+    cores.settle(kLook);
+    run.transport.look_at_cores(&cores);
+  }
   rank_calibrate(run, true);
   auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
   wait_at_gate(run.control, run.state, 1);

@@ -9,6 +9,7 @@
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
 #include "strategies/own_pace.hpp"
+#include "validate/core_distance.hpp"
 #include "validate/gather.hpp"
 #include "validate/message_pairs.hpp"
 #include "validate/repeats.hpp"
@@ -60,8 +61,10 @@ void RealRuns::all() {
 void RealRuns::round(const std::vector<std::size_t>& points, int number) {
   const std::size_t first = made_.size();
   MachineSpeed* const speed = place_.speed;
+  CoreDistance* const cores = run_.transport.cores();
   std::vector<double> slowness;
   for (const std::size_t point : points) {
+    if (cores != nullptr) cores->wait();
     for (int i = 0; speed != nullptr && i < kProbes; ++i)
       slowness.push_back(std::min(kSlowest, speed->probe() / speed->pace()));
     once(point, number);
@@ -142,6 +145,8 @@ void RealRuns::once(std::size_t index, int repeat) {
   const StolenShare stolen;
   const RealRun result = run_program(world, ++runs_);
   const double stolen_share = stolen.until_now();
+  CoreDistance* const cores = run_.transport.cores();
+  const double distance = cores == nullptr ? 0 : cores->round_trip();
   const double waited =
       result.worked.wall > 0 ? std::max(0.0, 1 - result.worked.cpu / result.worked.wall) : 0;
   const Plan& plan = point.experiment.plan;
@@ -156,9 +161,11 @@ void RealRuns::once(std::size_t index, int repeat) {
     row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)
                                               : synchronous_step_seconds(ends, step_statistic(options_)));
     disturbed = is_disturbed(others, row);
+    if (cores != nullptr) row.set("round_trip_seconds", distance);
     rows_.push_back(row);
   }
-  made_.push_back({index, shared_value(run_.transport, disturbed ? 1 : 0) > 0, 0});
+  const bool moved = cores != nullptr && !cores->is_settled(distance) && !options_.accept_disturbed;
+  made_.push_back({index, shared_value(run_.transport, disturbed ? 1 : 0) > 0 || moved, 0});
   write(false);
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/stolen_time.hpp"
 #include "kernels/stopwatch.hpp"
+#include "validate/core_distance.hpp"
 
 namespace stepcast {
 namespace {
@@ -72,6 +73,7 @@ Repeats repeated(Transport& transport, double budget, const std::function<void()
   Repeats repeats;
   for (int batch = 0, kept = 0; batch < kAttempts * plan.batches && kept < plan.batches; ++batch) {
     if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+    if (transport.cores() != nullptr) transport.cores()->wait();
     const StolenShare stolen;
     barrier(transport);
     const Instant begin = now();
@@ -79,7 +81,8 @@ Repeats repeated(Transport& transport, double budget, const std::function<void()
     const Instant end = now();
     repeats.seconds.push_back((end.wall - begin.wall) / plan.calls);
     repeats.cpu_seconds += (end.cpu - begin.cpu) / plan.calls;
-    repeats.stolen.push_back(shared_value(transport, stolen.until_now()));
+    const bool moved = transport.cores() != nullptr && !transport.cores()->is_settled();
+    repeats.stolen.push_back(moved ? 1 : shared_value(transport, stolen.until_now()));
     kept += repeats.stolen.back() <= kMostStolen ? 1 : 0;
   }
   repeats.cpu_seconds /= static_cast<double>(repeats.seconds.size());

@@ -10,13 +10,14 @@ namespace stepcast {
 /// How long each of several repeats of the same thing took, every rank doing it at once [s].
 struct Repeats {
   std::vector<double> seconds;  ///< of the slowest rank; filled on rank 0 only
-  std::vector<double> stolen;   ///< share of the machine's cores that its host took away meanwhile
-  double cpu_seconds = 0;       ///< of this rank, all its threads: mean
+  std::vector<double>
+      stolen;  ///< share of the machine's cores that its host took away meanwhile; 1: it moved them
+  double cpu_seconds = 0;  ///< of this rank, all its threads: mean
 };
 
 /// Repeats `once` in batches of equal length between barriers, for about `budget` seconds in all; rank 0
 /// decides how often, so that all do the same. A batch during which the host gave this machine's cores to
-/// others is made again, up to three times as many.
+/// others, or moved them, is made again, up to three times as many.
 /// @param pause  seconds of silence before each repeat, then one a batch, as communication comes between
 /// passes of
 ///               compute; 0: none

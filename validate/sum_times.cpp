@@ -23,7 +23,14 @@ void SumTimes::sum(Transport& transport, const Network& network) {
   const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(), elements);
   const Instant begin = now();
   play(transport, rounds, all.gradient);
-  seconds_[elements].push_back(now().wall - begin.wall);
+  fresh_.emplace_back(elements, now().wall - begin.wall);
+}
+
+void SumTimes::keep(bool counts) {
+  for (const auto& [elements, seconds] : fresh_) {
+    if (counts) seconds_[elements].push_back(seconds);
+  }
+  fresh_.clear();
 }
 
 std::vector<Row> SumTimes::rows(Transport& transport) const {

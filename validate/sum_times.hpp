@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "kernels/network.hpp"
@@ -17,12 +18,16 @@ class SumTimes {
   /// Sums the network's gradients over all ranks, and keeps how long that took.
   void sum(Transport& transport, const Network& network);
 
+  /// Whether what was summed since the last call counts.
+  void keep(bool counts);
+
   /// One row of measured links for each number of bytes, on rank 0; all ranks call it. A sum lasts from when
   /// the last rank has come to it: as long as for that rank.
   std::vector<Row> rows(Transport& transport) const;
 
  private:
   std::map<std::int64_t, std::vector<double>> seconds_;  ///< by elements
+  std::vector<std::pair<std::int64_t, double>> fresh_;   ///< elements and seconds: not yet known to count
 };
 
 /// The mean, without those that were interrupted: three times as long as the median.

@@ -9,6 +9,8 @@
 
 namespace stepcast {
 
+class CoreDistance;
+
 /// Carries floats between the ranks of a run, each pair in order. Nothing waits but `wait`, so one thread can
 /// serve all peers. An abstract class because a run goes over shared memory or over sockets.
 class Transport {
@@ -26,6 +28,10 @@ class Transport {
   /// Counted up when somebody waits and every second while it does, so that who watches can tell waiting from
   /// hanging; may be null.
   void count_waits(std::atomic<std::uint64_t>* counter) { waits_ = counter; }
+
+  /// How far apart the ranks' cores are, for who measures; null: it does not matter or cannot be told.
+  void look_at_cores(CoreDistance* cores) { cores_ = cores; }
+  CoreDistance* cores() const { return cores_; }
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
@@ -46,6 +52,7 @@ class Transport {
  private:
   int rank_, ranks_;
   std::atomic<std::uint64_t>* waits_ = nullptr;
+  CoreDistance* cores_ = nullptr;
 };
 
 /// A peer ended its connection: who watches knows better why.
