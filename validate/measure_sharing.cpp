@@ -93,13 +93,12 @@ std::vector<Row> measure_sharing(Transport& transport, Leisure& leisure, Network
     const Computing computing(&leisure);
     network.step();
   };
-  const Repeats alone = repeated(transport, budget, compute);
-  const double step = shared_value(transport, transport.rank() == 0 ? median_of(undisturbed(alone)) : 0);
+  const Repeats steps = repeated(transport, budget / 4, compute);
+  const double step = shared_value(transport, transport.rank() == 0 ? median_of(undisturbed(steps)) : 0);
   const std::int64_t elements = elements_for(transport, step / 2);
   std::vector<float> buffer(static_cast<std::size_t>(elements), 0);
   const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(), elements);
   const auto sum = [&] { play(transport, rounds, buffer.data()); };
-  const Repeats summed = repeated(transport, budget, sum);
   Completions completions(&leisure, [&] { transport.hurry(); });
   CommunicationThread thread(nullptr, &leisure);  // last: it uses the other
   const auto submit = [&](const std::function<void()>& work) {
@@ -108,11 +107,12 @@ std::vector<Row> measure_sharing(Transport& transport, Leisure& leisure, Network
       completions.post(std::make_shared<Operation>());
     });
   };
-  const Repeats beside = repeated(transport, budget, [&] {
+  const auto both = [&] {
     submit(sum);
     compute();
     completions.next();
-  });
+  };
+  std::vector<Repeats> turns = repeated_in_turn(transport, 4 * budget, {compute, sum, both});
   const Repeats handed = repeated(transport, budget, [&] {
     submit([] {});
     completions.next();
@@ -121,9 +121,11 @@ std::vector<Row> measure_sharing(Transport& transport, Leisure& leisure, Network
   if (transport.rank() != 0) return {};
   rows.insert(rows.end(), messages.begin(), messages.end());
   const double bytes = 4.0 * static_cast<double>(elements);
-  rows.push_back(link_row("compute_alone", "", 0, alone));
-  rows.push_back(link_row("all_reduce_alone", "ring", bytes, summed));
-  rows.push_back(link_row("compute_beside", "ring", bytes, beside));
+  rows.push_back(link_row("compute_alone", "", 0, turns[0]));
+  rows.push_back(link_row("all_reduce_alone", "ring", bytes, turns[1]));
+  rows.push_back(link_row("compute_beside", "ring", bytes, turns[2]));
+  const double alone = median_of(undisturbed(turns[0]));
+  rows.back().set("seconds", alone + median_difference(turns[2], turns[0]));
   rows.push_back(link_row("hand_over", "", 0, handed));
   return rows;
 }

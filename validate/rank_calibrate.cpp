@@ -32,7 +32,7 @@ void rank_calibrate(const RankRun& run, bool quick) {
   Library library;
   const YamlNode name = command_line_name("small-cnn");
   const auto backend = make_onednn_backend();
-  Network network(*backend, library.model(YamlValue(name, "model")), {.batch = 32});
+  Network network(*backend, library.model(YamlValue(name, "model")), {.batch = 8});
   const double seconds = quick && run.cluster.kind == Cluster::Kind::netcluster ? 0.1 : 0.5;
   const std::vector<Row> sharing = measure_sharing(run.transport, run.leisure, network, seconds);
   rows.insert(rows.end(), sharing.begin(), sharing.end());

@@ -7,6 +7,7 @@
 
 #include "kernels/stolen_time.hpp"
 #include "kernels/stopwatch.hpp"
+#include "report/statistics.hpp"
 #include "validate/core_distance.hpp"
 
 namespace stepcast {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr double kBatch = 1e-3;  // seconds between two barriers, where one repeat is shorter
 constexpr double kLong = 0.05;   // seconds: three repeats are enough
-constexpr int kFewest = 5, kMost = 25;
+constexpr int kFewest = 5, kMost = 25, kMostInTurn = 200;
 constexpr int kAttempts = 3;  // times as many batches as are wanted
 
 struct Plan {
@@ -38,6 +39,12 @@ void take_slowest(Transport& transport, std::vector<double>& seconds) {
     receive(transport, peer, theirs.data(), count);
     for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] = std::max(seconds[i], double{theirs[i]});
   }
+}
+
+/// What was stolen; all of it where the host has moved the cores.
+double disturbed_share(Transport& transport, const StolenShare& stolen) {
+  if (transport.cores() != nullptr && !transport.cores()->is_settled()) return 1;
+  return shared_value(transport, stolen.until_now());
 }
 
 }  // namespace
@@ -81,13 +88,48 @@ Repeats repeated(Transport& transport, double budget, const std::function<void()
     const Instant end = now();
     repeats.seconds.push_back((end.wall - begin.wall) / plan.calls);
     repeats.cpu_seconds += (end.cpu - begin.cpu) / plan.calls;
-    const bool moved = transport.cores() != nullptr && !transport.cores()->is_settled();
-    repeats.stolen.push_back(moved ? 1 : shared_value(transport, stolen.until_now()));
+    repeats.stolen.push_back(disturbed_share(transport, stolen));
     kept += repeats.stolen.back() <= kMostStolen ? 1 : 0;
   }
   repeats.cpu_seconds /= static_cast<double>(repeats.seconds.size());
   take_slowest(transport, repeats.seconds);
   return repeats;
+}
+
+std::vector<Repeats> repeated_in_turn(Transport& transport, double budget,
+                                      const std::vector<std::function<void()>>& things) {
+  barrier(transport);
+  const Instant first = now();
+  for (const auto& once : things) once();
+  const double fit = budget / std::max(shared_value(transport, now().wall - first.wall), 1e-6);
+  const int wanted = static_cast<int>(std::clamp(fit, double{kFewest}, double{kMostInTurn}));
+  std::vector<Repeats> all(things.size());
+  for (int turn = 0, kept = 0; turn < kAttempts * wanted && kept < wanted; ++turn) {
+    if (transport.cores() != nullptr) transport.cores()->wait();
+    const StolenShare stolen;
+    for (std::size_t i = 0; i < things.size(); ++i) {
+      barrier(transport);
+      const Instant begin = now();
+      things[i]();
+      const Instant end = now();
+      all[i].seconds.push_back(end.wall - begin.wall);
+      all[i].cpu_seconds += end.cpu - begin.cpu;
+    }
+    const double share = disturbed_share(transport, stolen);
+    for (Repeats& one : all) one.stolen.push_back(share);
+    kept += share <= kMostStolen ? 1 : 0;
+  }
+  for (Repeats& one : all) {
+    one.cpu_seconds /= static_cast<double>(one.seconds.size());
+    take_slowest(transport, one.seconds);
+  }
+  return all;
+}
+
+double median_difference(const Repeats& more, const Repeats& less) {
+  Repeats difference = more;
+  for (std::size_t i = 0; i < difference.seconds.size(); ++i) difference.seconds[i] -= less.seconds[i];
+  return median_of(undisturbed(difference));
 }
 
 }  // namespace stepcast

@@ -23,6 +23,14 @@ struct Repeats {
 ///               compute; 0: none
 Repeats repeated(Transport& transport, double budget, const std::function<void()>& once, double pause = 0);
 
+/// Several things in turn, once each, for about `budget` seconds in all: repeat i of all of them was made
+/// within a moment, so that what one takes more than another is known better than either.
+std::vector<Repeats> repeated_in_turn(Transport& transport, double budget,
+                                      const std::vector<std::function<void()>>& things);
+
+/// The median over the repeats of what `more` took beyond `less`.
+double median_difference(const Repeats& more, const Repeats& less);
+
 /// What the repeats took that the host disturbed little; where there are fewer than three, the least
 /// disturbed.
 std::vector<double> undisturbed(const Repeats& repeats);
