@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "commands/commands.hpp"
@@ -14,6 +15,7 @@
 #include "core/error.hpp"
 #include "kernels/processor.hpp"
 #include "report/atomic_file.hpp"
+#include "validate/awake_cores.hpp"
 #include "validate/cluster_guard.hpp"
 #include "validate/launch.hpp"
 #include "validate/rank_command.hpp"
@@ -83,6 +85,8 @@ void validate(Options& options) {
     if (doing == last || doing.empty() || isatty(2) == 0) return;
     fmt::print(stderr, "\rvalidate: {:90.90}", last = doing);
   };
+  std::optional<AwakeCores> awake;  // ranks that compute keep theirs awake themselves
+  if (options.validation.sleep) awake.emplace();
   auto since = std::chrono::steady_clock::now();
   long measuring = 0, forecasting = 0;
   job.before_stage = [&](const std::function<void()>& meanwhile) {
