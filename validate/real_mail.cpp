@@ -114,6 +114,28 @@ void RealMail::hand_over(const Wish& wish, Letter& letter) {
   completions_->post(wish.operation);
 }
 
+/// Of who waits for such a letter. Who waits for anyone's gets the one that is first complete: one that began
+/// to come before it goes into memory of its own from here on.
+std::optional<Wish> RealMail::wish_for(const Letter& complete) {
+  const auto waits = [&](const Wish& one) {
+    return complete.run == run_ && one.tag == complete.message.tag &&
+           (one.role == kAnyone || one.role == complete.message.from);
+  };
+  if (const auto wish = std::ranges::find_if(wishes_, waits); wish != wishes_.end()) {
+    Wish found = std::move(*wish);
+    wishes_.erase(wish);
+    return found;
+  }
+  const auto other =
+      std::ranges::find_if(incoming_, [&](const Letter& one) { return one.wished && waits(one.wish); });
+  if (other == incoming_.end()) return std::nullopt;
+  other->payload = room_for(other->floats);
+  std::copy_n(other->into, other->moved - kLetterHeader, other->payload.begin());
+  other->into = other->payload.data();
+  other->wished = false;
+  return std::exchange(other->wish, {});
+}
+
 /// A letter that is complete: to who waits for it, else it is kept.
 void RealMail::deliver(Letter letter) {
   const std::lock_guard lock(mutex_);
@@ -121,18 +143,11 @@ void RealMail::deliver(Letter letter) {
   if (letter.wished) {
     letter.wish.operation->message = letter.message;
     completions_->post(letter.wish.operation);
-    return;
-  }
-  const auto wish = std::find_if(wishes_.begin(), wishes_.end(), [&](const Wish& one) {
-    return letter.run == run_ && one.tag == letter.message.tag &&
-           (one.role == kAnyone || one.role == letter.message.from);
-  });
-  if (wish == wishes_.end()) {
+  } else if (const auto wish = wish_for(letter)) {
+    hand_over(*wish, letter);
+  } else {
     letters_.push_back(std::move(letter));
-    return;
   }
-  hand_over(*wish, letter);
-  wishes_.erase(wish);
 }
 
 bool RealMail::send_more(int peer, Letter& letter) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -51,6 +52,7 @@ class RealMail {
   bool send_more(int peer, Letter& letter);
   bool receive_more(int peer);
   void deliver(Letter letter);
+  std::optional<Wish> wish_for(const Letter& complete);
   void confirm(int peer, int run);
   void confirmed(int peer);
   void hand_over(const Wish& wish, Letter& letter);

@@ -5,6 +5,7 @@
 
 #include "ranks.hpp"
 #include "strategies/worker.hpp"
+#include "validate/letter.hpp"
 
 namespace stepcast {
 namespace {
@@ -67,6 +68,48 @@ TEST_CASE("mail brings messages whole, by tag and role, in the order of their se
       }
       barrier(other);  // nobody hangs up before all has come
     }
+  });
+}
+
+TEST_CASE("who waits for anyone gets the letter that is first complete, not the one that began first",
+          "[validate][mail]") {
+  constexpr std::size_t kLong = 50'000;
+  run_ranks("memory", 3, [&](Transport& transport, Transport& other) {
+    Completions completions;
+    std::vector<float> payload(kLong, static_cast<float>(transport.rank()));
+    if (transport.rank() == 1) {  // without mail: half a letter, and the rest when the other one has come
+      const Letter slow = letter_of(letter(1, 7, 1), 1, kLong);
+      send(transport, 0, slow.header.data(), kLetterHeader);
+      send(transport, 0, payload.data(), kLong / 2);
+      barrier(other);
+      barrier(other);
+      send(transport, 0, payload.data(), kLong / 2);
+    } else {
+      RealMail mail(transport);
+      mail.begin(1, completions);
+      if (transport.rank() == 2) {
+        barrier(other);
+        mail.send(0, letter(2, 7, 2), payload, nullptr);
+        received(mail, completions, 9, 0);
+        barrier(other);
+      } else {
+        const auto first = std::make_shared<Operation>();
+        const auto into = [&payload](const Buffer&) { return std::span<float>(payload); };
+        mail.receive(7, kAnyone, first, into);
+        barrier(other);
+        while (completions.next() != first) {
+        }
+        CHECK(first->message.from == 2);
+        CHECK(payload == std::vector<float>(kLong, 2));
+        mail.send(2, letter(0, 9, 0), {}, nullptr);
+        barrier(other);
+        CHECK(received(mail, completions, 7, kAnyone, &payload).from == 1);
+        CHECK(payload == std::vector<float>(kLong, 1));
+      }
+      barrier(other);
+      return;
+    }
+    barrier(other);
   });
 }
 
