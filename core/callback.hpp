@@ -16,14 +16,7 @@ class Callback {
 
   template <class Function, class = std::enable_if_t<!std::is_same_v<std::decay_t<Function>, Callback>>>
   Callback(Function&& function) {
-    using Held = std::decay_t<Function>;
-    if constexpr (sizeof(Held) <= kRoom && alignof(Held) <= alignof(void*)) {
-      new (room_) Held(std::forward<Function>(function));
-      table_ = &kInside<Held>;
-    } else {
-      new (room_) Held*(new Held(std::forward<Function>(function)));
-      table_ = &kOutside<Held>;
-    }
+    hold(std::forward<Function>(function));
   }
 
   Callback(Callback&& other) noexcept { take(other); }
@@ -34,6 +27,17 @@ class Callback {
     return *this;
   }
   ~Callback() { clear(); }
+
+  /// The same as assigning, without a move.
+  template <class Function>
+  void set(Function&& function) {
+    if constexpr (std::is_same_v<std::decay_t<Function>, Callback>) {
+      *this = std::forward<Function>(function);
+    } else {
+      clear();
+      hold(std::forward<Function>(function));
+    }
+  }
 
   void reset() { clear(); }
 
@@ -88,6 +92,17 @@ class Callback {
   template <class Held>
   static constexpr Table kOutside{call_outside<Held>, nullptr, destroy_outside<Held>};
 
+  template <class Function>
+  void hold(Function&& function) {
+    using Held = std::decay_t<Function>;
+    if constexpr (sizeof(Held) <= kRoom && alignof(Held) <= alignof(void*)) {
+      new (room_) Held(std::forward<Function>(function));
+      table_ = &kInside<Held>;
+    } else {
+      new (room_) Held*(new Held(std::forward<Function>(function)));
+      table_ = &kOutside<Held>;
+    }
+  }
   void take(Callback& other) {
     table_ = std::exchange(other.table_, nullptr);
     if (table_ == nullptr) return;

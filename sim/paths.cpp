@@ -32,11 +32,14 @@ Paths::Path Paths::between(int from, int to) {
   return {kept->latency, kept->local(), {links, count}};
 }
 
-/// Where a pair lies, or would. Neighbours lie side by side, as messages mostly go to one after the other;
-/// where others are in the way a pair goes far off, so that no long runs come about. Every place is tried.
+/// Where a pair lies, or would. All that one endpoint (of two the first of the platform: mostly a worker)
+/// exchanges with others lies side by side, as its messages go to one after the other and are answered
+/// together; where others are in the way a pair goes far off, so that no long runs come about. Every place is
+/// tried.
 Paths::Kept& Paths::place_of(std::uint64_t pair) {
   const std::size_t mask = known_.size() - 1;
-  std::size_t at = spread(pair >> 32U) + (pair & 0xffffffffU);
+  const std::uint64_t from = pair >> 32U, to = pair & 0xffffffffU;
+  std::size_t at = spread(std::min(from, to)) + 2 * std::max(from, to) + (from < to ? 0 : 1);
   for (std::size_t step = 0;; ++step) {
     Kept& kept = known_[at & mask];
     if (kept.pair == pair || kept.pair == Kept::kNone) return kept;
