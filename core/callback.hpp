@@ -10,7 +10,7 @@ namespace stepcast {
 
 /// A call to make later. As std::function<void()>, but moved only, and with room for what most calls capture,
 /// so that an event of the simulation allocates nothing.
-class Callback {
+class alignas(64) Callback {
  public:
   Callback() = default;
 
@@ -55,7 +55,7 @@ class Callback {
   }
 
  private:
-  static constexpr std::size_t kRoom = 48;
+  static constexpr std::size_t kRoom = 56;  // with the table a line of the cache
 
   struct Table {
     void (*call)(void* held);

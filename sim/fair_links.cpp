@@ -57,9 +57,12 @@ std::uint32_t FairLinks::prepare_flow(std::span<const int> links, Bytes size, En
 }
 
 void FairLinks::start_flow(std::uint32_t number) {
-  ++flows_;
+  pool_[number].next = kNobody;
+  start_row(number);
+}
+
+void FairLinks::join(std::uint32_t number) {
   Flow& flow = pool_[number];
-  if (flow.finish <= 0 || flow.hops.begin() == flow.hops.end()) return end(number);
   for (Hop& hop : flow.hops) {
     Queue& joined = queue(hop.queue);
     settle(hop.queue);
@@ -67,10 +70,6 @@ void FairLinks::start_flow(std::uint32_t number) {
     joined.flows.push_back(crossing_of(number, static_cast<std::size_t>(&hop - flow.hops.begin())));
     ++joined.count;
     resized(hop.queue);
-  }
-  line_up(number, narrowest(flow), flow.finish);
-  for (const Hop& hop : flow.hops) {
-    if (queue(hop.queue).has_changed()) reconsider(hop.queue);
   }
 }
 
@@ -85,12 +84,27 @@ void FairLinks::start_flow_at(double date, std::uint32_t number) {
   row_.last = number;
 }
 
+/// Flows that start at once join all their links before any of them looks for its least share.
 void FairLinks::start_row(std::uint32_t first) {
   row_.date = -1;  // closed, if it is this one
-  for (std::uint32_t number = first; number != kNobody;) {
-    const std::uint32_t next = pool_[number].next;
-    start_flow(number);
-    number = next;
+  std::uint32_t* last = &first;
+  for (std::uint32_t number = first; number != kNobody; number = *last) {
+    ++flows_;
+    Flow& flow = pool_[number];
+    if (flow.finish > 0 && flow.hops.begin() != flow.hops.end()) {
+      join(number);
+      last = &flow.next;
+    } else {
+      *last = flow.next;
+      end(number);
+    }
+  }
+  for (std::uint32_t number = first; number != kNobody; number = pool_[number].next)
+    line_up(number, narrowest(pool_[number]), pool_[number].finish);
+  for (std::uint32_t number = first; number != kNobody; number = pool_[number].next) {
+    for (const Hop& hop : pool_[number].hops) {
+      if (queue(hop.queue).has_changed()) reconsider(hop.queue);
+    }
   }
 }
 
@@ -143,14 +157,15 @@ void FairLinks::look(int at, std::uint32_t generation) {
     if (places.empty()) break;
     const Place first = places.top();
     if (!is_stale(first)) {
-      fetch(places);
       const double left = first.finish - queue(at).served;
       const bool later = engine_.now() + left / share(at) > engine_.now();
       if (later && left > kRounding * first.finish) break;
+      fetch(places);
+      places.pop();
       leave(first.flow, at);
-      continue;
+    } else {
+      places.pop();
     }
-    places.pop();
   }
   arm(at);
 }

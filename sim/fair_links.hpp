@@ -120,6 +120,7 @@ class FairLinks {
   }
   int queue_of(int link);
   void start_row(std::uint32_t first);
+  void join(std::uint32_t flow);
   void settle(int queue);
   int narrowest(const Flow& flow) const;
   int narrowest(const Crossing& crossing, int at) const;
