@@ -7,17 +7,20 @@
 #include "core/parse_number.hpp"
 #include "core/utf8.hpp"
 #include "report/human.hpp"
+#include "sim/form_rule.hpp"
 
 namespace stepcast {
 namespace {
 
-/// Measured with Debian 12's SimGrid 3.32: an empty process, and what workers and links add
-/// (docs/performance.md).
-constexpr double kProcessBytes = 40e6, kBytesAWorker = 3000, kBytesALink = 24, kBytesADetailedLink = 1500;
+/// Measured with Debian 12's SimGrid 3.32: an empty process, and what a simulation, workers and links add; a
+/// link more where SimGrid knows it (docs/performance.md).
+constexpr double kProcessBytes = 48e6, kBytesASimulation = 2.5e6, kBytesAWorker = 3000, kBytesALink = 24,
+                 kBytesASimGridLink = 1500;
 
 /// Of a run with servers: a message that is under way, a path between a worker and a server there and back;
-/// and what an update leaves on record (five numbers, in lists that grow by doubling).
-constexpr double kBytesAPair = 1000, kBytesAnUpdate = 80;
+/// and what an update leaves on record (four numbers, in lists that grow by doubling: twice as much as is in
+/// them, and once more one of them while it grows).
+constexpr double kBytesAPair = 1000, kBytesAnUpdate = 72;
 
 /// What workers and servers send each other, and record.
 double server_bytes(const Experiment& experiment) {
@@ -42,19 +45,25 @@ Bytes limit_of(const std::string& text) {
 
 }  // namespace
 
+Bytes simulated_memory(const Experiment& experiment) {
+  const Plan& plan = experiment.plan;
+  const auto& communicators = plan.communicators;
+  const bool simgrid = plan.asynchronous ? !shares_links(plan, experiment.form)
+                                         : experiment.form == Form::message ||
+                                               experiment.form == Form::fluid || communicators.size() > 1 ||
+                                               (!communicators.empty() && communicators.front().streams > 1);
+  const double links = experiment.bandwidths.size();
+  return {kBytesASimulation + kBytesAWorker * plan.workers +
+          links * (kBytesALink + (simgrid ? kBytesASimGridLink : 0)) +
+          (plan.asynchronous ? server_bytes(experiment) : 0)};
+}
+
 RunSize estimated(const Experiment& largest, std::size_t points, int simulations) {
   RunSize size;
   size.points = points;
   size.simulations = static_cast<double>(points) * simulations;
   size.workers = largest.plan.workers;
-  const auto& communicators = largest.plan.communicators;
-  const bool detailed = largest.form == Form::message || largest.form == Form::fluid ||
-                        largest.plan.asynchronous || communicators.size() > 1 ||
-                        (!communicators.empty() && communicators.front().streams > 1);
-  const double links = largest.bandwidths.size();
-  size.process_memory = {kProcessBytes + kBytesAWorker * largest.plan.workers +
-                         links * (kBytesALink + (detailed ? kBytesADetailedLink : 0)) +
-                         (largest.plan.asynchronous ? server_bytes(largest) : 0)};
+  size.process_memory = Bytes{kProcessBytes} + simulated_memory(largest);
   return size;
 }
 

@@ -16,6 +16,9 @@ struct RunSize {
   Bytes process_memory;  ///< of one simulation of the largest point
 };
 
+/// Of one simulation, beyond what any process takes: links, workers, messages, records.
+Bytes simulated_memory(const Experiment& experiment);
+
 RunSize estimated(const Experiment& largest, std::size_t points, int simulations);
 std::string to_string(const RunSize& size, const std::string& scenario);
 

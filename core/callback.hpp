@@ -11,20 +11,13 @@ namespace stepcast {
 
 /// A call to make later. As std::function<void()>, but moved only, and with room for what most calls capture,
 /// so that an event of the simulation allocates nothing.
-class Callback {
+class alignas(64) Callback {
  public:
   Callback() = default;
 
   template <class Function, class = std::enable_if_t<!std::is_same_v<std::decay_t<Function>, Callback>>>
   Callback(Function&& function) {
-    using Held = std::decay_t<Function>;
-    if constexpr (sizeof(Held) <= kRoom && alignof(Held) <= alignof(void*)) {
-      new (room_) Held(std::forward<Function>(function));
-      table_ = &kInside<Held>;
-    } else {
-      new (room_) Held*(new Held(std::forward<Function>(function)));
-      table_ = &kOutside<Held>;
-    }
+    hold(std::forward<Function>(function));
   }
 
   Callback(Callback&& other) noexcept { take(other); }
@@ -35,6 +28,17 @@ class Callback {
     return *this;
   }
   ~Callback() { clear(); }
+
+  /// The same as assigning, without a move.
+  template <class Function>
+  void set(Function&& function) {
+    if constexpr (std::is_same_v<std::decay_t<Function>, Callback>) {
+      *this = std::forward<Function>(function);
+    } else {
+      clear();
+      hold(std::forward<Function>(function));
+    }
+  }
 
   void reset() { clear(); }
 
@@ -53,7 +57,7 @@ class Callback {
   }
 
  private:
-  static constexpr std::size_t kRoom = 48;
+  static constexpr std::size_t kRoom = 56;  // with the table a line of the cache
 
   struct Table {
     void (*call)(void* held);
@@ -90,6 +94,17 @@ class Callback {
   template <class Held>
   static constexpr Table kOutside{call_outside<Held>, nullptr, destroy_outside<Held>};
 
+  template <class Function>
+  void hold(Function&& function) {
+    using Held = std::decay_t<Function>;
+    if constexpr (sizeof(Held) <= kRoom && alignof(Held) <= alignof(void*)) {
+      new (room_) Held(std::forward<Function>(function));
+      table_ = &kInside<Held>;
+    } else {
+      new (room_) Held*(new Held(std::forward<Function>(function)));
+      table_ = &kOutside<Held>;
+    }
+  }
   void take(Callback& other) {
     table_ = std::exchange(other.table_, nullptr);
     if (table_ == nullptr) return;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <new>
 
 #if defined(__has_feature)
@@ -67,8 +66,7 @@ class FreeLists {
     if (left_ < size) {
       const bool first = block_ == nullptr;
       left_ = first ? kSmallBlock : kLargeBlock;
-      block_ = static_cast<std::byte*>(std::aligned_alloc(left_, left_));
-      if (block_ == nullptr) throw std::bad_alloc();
+      block_ = static_cast<std::byte*>(::operator new(left_, std::align_val_t(left_)));
       if (!first) madvise(block_, left_, MADV_HUGEPAGE);  // advice only: it may be refused
     }
     void* carved = block_;

@@ -2,7 +2,7 @@
 
 namespace stepcast {
 
-void ComputeClock::at_work(double work, Engine::Callback callback) {
+void ComputeClock::wait(double work, Engine::Callback callback) {
   waits_.push({work, sequence_++, std::move(callback)});
   arm();
 }

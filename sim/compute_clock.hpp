@@ -19,7 +19,11 @@ class ComputeClock {
   double work_now() const { return work_ + (engine_.now() - since_) * rate_; }
 
   /// Calls `callback` when work_now() reaches `work`; calls of equal work come in the order of asking.
-  void at_work(double work, Engine::Callback callback);
+  template <class Function>
+  void at_work(double work, Function&& callback) {
+    if (slowdown_ == 1) return engine_.at(work, std::forward<Function>(callback));  // work is time
+    wait(work, std::forward<Function>(callback));
+  }
 
   /// A communication began or ended; while any is under way work goes on at 1 / slowdown.
   void communication(int begun_or_ended);
@@ -34,6 +38,7 @@ class ComputeClock {
     }
   };
 
+  void wait(double work, Engine::Callback callback);
   void arm();
   void fire(std::uint64_t generation);
 

@@ -28,21 +28,15 @@ SimGridFlows& Engine::simgrid() {
   return *simgrid_;
 }
 
-Event Engine::event_at(double date, Callback&& called) {
-  if (free_.empty()) {
-    const std::uint64_t first = callbacks_.size() * kRow;
-    if (first >> kPlaceBits != 0) throw std::length_error("more events at once than an engine holds");
-    callbacks_.push_back(std::make_unique<Callback[]>(kRow));
-    for (std::uint64_t place = first + kRow; place-- > first;) free_.push_back(place);
-  }
-  const std::uint64_t place = free_.back();
-  free_.pop_back();
-  callback(place) = std::move(called);
-  return {std::max(now_, date), sequence_++ << kPlaceBits | place};
+void Engine::add_places() {
+  const std::uint64_t first = callbacks_.size() * kRow;
+  if (first >> kPlaceBits != 0) throw std::length_error("more events at once than an engine holds");
+  callbacks_.push_back(std::make_unique<Callback[]>(kRow));
+  for (std::uint64_t place = first + kRow; place-- > first;) free_.push_back(place);
 }
 
-void Engine::at(double date, Callback callback) {
-  queue_.push(event_at(date, std::move(callback)));
+void Engine::add(const Event& event) {
+  queue_.push(event);
   arm();
 }
 

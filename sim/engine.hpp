@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -29,7 +30,12 @@ class Engine {
 
   /// Calls `callback` at `date` (now, if it is past); calls of equal date come in the order in which they
   /// were asked for.
-  void at(double date, Callback callback);
+  template <class Function>
+  void at(double date, Function&& function) {
+    const std::uint64_t place = free_place();
+    callback(place).set(std::forward<Function>(function));
+    add({std::max(now_, date), sequence_++ << kPlaceBits | place});
+  }
 
   /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
   /// `done`. Latency is not counted: wait for it with `at`.
@@ -55,7 +61,14 @@ class Engine {
   }
   static constexpr std::uint64_t kRow = 256;  // callbacks
   Callback& callback(std::uint64_t place) { return callbacks_[place / kRow][place % kRow]; }
-  Event event_at(double date, Callback&& called);
+  std::uint64_t free_place() {
+    if (free_.empty()) add_places();
+    const std::uint64_t place = free_.back();
+    free_.pop_back();
+    return place;
+  }
+  void add_places();
+  void add(const Event& event);
   SimGridFlows& simgrid();
   void play_events();
   void start_waiting();

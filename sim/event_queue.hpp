@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "sim/heap.hpp"
+#include "sim/rising_row.hpp"
 
 namespace stepcast {
 
@@ -19,33 +21,28 @@ struct Event {
 
   /// Dates are never negative, and such numbers are in the order of their bits: one comparison, no branch.
   Key key() const { return static_cast<Key>(std::bit_cast<std::uint64_t>(date)) << 64U | order; }
+  bool before(const Event& other) const { return key() < other.key(); }
 };
 
 /// Events in the order of their keys. Those of a simulation are asked for in a few rising rows (latencies;
 /// steps of computing; ends of flows): a new one is added to the first row whose last event comes
-/// before it, which costs a few comparisons. What fits nowhere lies in a heap with four children a node.
-/// Where an event lies changes no order.
+/// before it, which costs a few comparisons. What fits nowhere lies in a heap. Where an event lies changes no
+/// order.
 class EventQueue {
  public:
   bool empty() const { return size_ == 0; }
-  const Event& top() const {
-    return least_ < kRows ? rows_[least_].events[rows_[least_].first] : heap_.front();
-  }
+  const Event& top() const { return least_ < kRows ? rows_[least_].front() : heap_.top(); }
   /// One that comes soon after the top, in its row; none: not known.
-  const Event* soon() const {
-    if (least_ == kRows) return nullptr;
-    const Row& row = rows_[least_];
-    return &row.events[std::min(row.first + kSoon, row.events.size() - 1)];
-  }
+  const Event* soon() const { return least_ < kRows ? &rows_[least_].ahead(kSoon) : nullptr; }
 
   void push(const Event& event) {
     const Event::Key key = event.key();
     std::size_t chosen = 0;
     while (chosen < kRows && lasts_[chosen] > key) ++chosen;
     if (chosen == kRows) {
-      push_heap(event);
+      heap_.push(event);
     } else {
-      rows_[chosen].events.push_back(event);
+      rows_[chosen].push(event);
       lasts_[chosen] = key;
     }
     if (size_++ == 0 || key < firsts_[least_]) {
@@ -60,23 +57,20 @@ class EventQueue {
   void pop() {
     --size_;
     if (least_ == kRows) {
-      pop_heap();
-      firsts_[kRows] = heap_.empty() ? kNever : heap_.front().key();
+      heap_.pop();
+      firsts_[kRows] = heap_.empty() ? kNever : heap_.top().key();
     } else {
-      drop_first(least_);
+      RisingRow<Event>& row = rows_[least_];
+      row.drop();
+      firsts_[least_] = row.empty() ? kNever : row.front().key();
+      if (row.empty()) lasts_[least_] = 0;
     }
     if (firsts_[least_] > second_) find_least();
   }
 
  private:
-  static constexpr std::size_t kRows = 6, kChildren = 4, kLongHead = 1024, kSoon = 3;
+  static constexpr std::size_t kRows = 6, kSoon = 3;
   static constexpr Event::Key kNever = ~Event::Key{0};
-
-  /// In order from `first` on.
-  struct Row {
-    std::vector<Event> events;
-    std::size_t first = 0;
-  };
 
   void find_least() {
     std::size_t found = 0;
@@ -92,51 +86,6 @@ class EventQueue {
     second_ = second;
   }
 
-  void drop_first(std::size_t number) {
-    Row& row = rows_[number];
-    if (++row.first == row.events.size()) {
-      row.events.clear();
-      row.first = 0;
-      firsts_[number] = kNever;
-      lasts_[number] = 0;
-      return;
-    }
-    firsts_[number] = row.events[row.first].key();
-    if (row.first < kLongHead || 2 * row.first < row.events.size()) return;
-    row.events.erase(row.events.begin(), row.events.begin() + static_cast<std::ptrdiff_t>(row.first));
-    row.first = 0;
-  }
-
-  void push_heap(const Event& event) {
-    const Event::Key key = event.key();
-    std::size_t at = heap_.size();
-    heap_.push_back(event);
-    for (; at > 0; at = (at - 1) / kChildren) {
-      const Event& parent = heap_[(at - 1) / kChildren];
-      if (key >= parent.key()) break;
-      heap_[at] = parent;
-    }
-    heap_[at] = event;
-  }
-
-  void pop_heap() {
-    const Event last = heap_.back();
-    heap_.pop_back();
-    if (heap_.empty()) return;
-    std::size_t at = 0;
-    for (;;) {
-      const std::size_t child = kChildren * at + 1, end = std::min(child + kChildren, heap_.size());
-      if (child >= end) break;
-      std::size_t least = child;
-      for (std::size_t other = child + 1; other < end; ++other)
-        least = heap_[other].key() < heap_[least].key() ? other : least;
-      if (heap_[least].key() >= last.key()) break;
-      heap_[at] = heap_[least];
-      at = least;
-    }
-    heap_[at] = last;
-  }
-
   static constexpr std::array<Event::Key, kRows + 1> never() {
     std::array<Event::Key, kRows + 1> keys{};
     keys.fill(kNever);
@@ -147,8 +96,8 @@ class EventQueue {
   std::array<Event::Key, kRows + 1> firsts_ = never();
   Event::Key second_ = kNever;  ///< the least of the firsts of the other rows
   std::array<Event::Key, kRows> lasts_{};
-  std::array<Row, kRows> rows_;
-  std::vector<Event> heap_;
+  std::array<RisingRow<Event>, kRows> rows_;
+  Heap<Event> heap_;
 };
 
 }  // namespace stepcast

@@ -5,9 +5,8 @@
 namespace stepcast {
 namespace {
 
-constexpr double kRounding = 1e-12;   // of the bytes served
-constexpr std::size_t kSoon = 6;      // flows ahead that the cache is to fetch
-constexpr std::size_t kMostGaps = 3;  // gaps and flows of a link over flows
+constexpr double kRounding = 1e-12;  // of the bytes served
+constexpr std::size_t kSoon = 6;     // flows ahead that the cache is to fetch
 
 }  // namespace
 
@@ -35,43 +34,11 @@ void FairLinks::settle(int number) {
 std::uint32_t FairLinks::free_flow() {
   if (free_.empty()) {
     pool_.emplace_back();
-    done_.emplace_back();
-    sequences_.push_back(0);
     return static_cast<std::uint32_t>(pool_.size() - 1);
   }
   const std::uint32_t flow = free_.back();
   free_.pop_back();
   return flow;
-}
-
-int FairLinks::narrowest(const Flow& flow) const {
-  int found = flow.hops.begin()->queue;
-  double least = 1e300;
-  for (const Hop& hop : flow.hops) {
-    const double offered = shares_[static_cast<std::size_t>(hop.queue)];
-    if (offered >= least) continue;
-    least = offered;
-    found = hop.queue;
-  }
-  return found;
-}
-
-/// The same from what one of its links knows; the first of equal ones too.
-int FairLinks::narrowest(const Crossing& crossing, int at) const {
-  if (crossing.place == Crossing::alone) return at;
-  if (crossing.place == Crossing::many) return narrowest(pool_[crossing.flow]);
-  const double here = shares_[static_cast<std::size_t>(at)];
-  const double there = shares_[static_cast<std::size_t>(crossing.other)];
-  const bool there_first = crossing.place == Crossing::second;
-  return there < here || (there_first && there == here) ? crossing.other : at;
-}
-
-FairLinks::Crossing FairLinks::crossing_of(std::uint32_t number, std::size_t hop) const {
-  const Hop* hops = pool_[number].hops.begin();
-  const auto count = static_cast<std::size_t>(pool_[number].hops.end() - hops);
-  if (count == 1) return {number, 0, 0, Crossing::alone};
-  if (count > 2) return {number, 0, 0, Crossing::many};
-  return {number, 0, hops[1 - hop].queue, hop == 0 ? Crossing::first : Crossing::second};
 }
 
 void FairLinks::start_flow(const std::vector<int>& links, Bytes size, Engine::Callback done) {
@@ -80,8 +47,8 @@ void FairLinks::start_flow(const std::vector<int>& links, Bytes size, Engine::Ca
 
 std::uint32_t FairLinks::prepare_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
   const std::uint32_t number = free_flow();
-  done_[number] = std::move(done);
   Flow& flow = pool_[number];
+  flow.done = std::move(done);
   flow.finish = size.value;
   flow.hops.assign(links.size());
   Hop* hop = flow.hops.begin();
@@ -90,9 +57,12 @@ std::uint32_t FairLinks::prepare_flow(std::span<const int> links, Bytes size, En
 }
 
 void FairLinks::start_flow(std::uint32_t number) {
-  ++flows_;
+  pool_[number].next = kNobody;
+  start_row(number);
+}
+
+void FairLinks::join(std::uint32_t number) {
   Flow& flow = pool_[number];
-  if (flow.finish <= 0 || flow.hops.begin() == flow.hops.end()) return end(number);
   for (Hop& hop : flow.hops) {
     Queue& joined = queue(hop.queue);
     settle(hop.queue);
@@ -100,10 +70,6 @@ void FairLinks::start_flow(std::uint32_t number) {
     joined.flows.push_back(crossing_of(number, static_cast<std::size_t>(&hop - flow.hops.begin())));
     ++joined.count;
     resized(hop.queue);
-  }
-  line_up(number, narrowest(flow), flow.finish);
-  for (const Hop& hop : flow.hops) {
-    if (queue(hop.queue).has_changed()) reconsider(hop.queue);
   }
 }
 
@@ -118,18 +84,33 @@ void FairLinks::start_flow_at(double date, std::uint32_t number) {
   row_.last = number;
 }
 
+/// Flows that start at once join all their links before any of them looks for its least share.
 void FairLinks::start_row(std::uint32_t first) {
   row_.date = -1;  // closed, if it is this one
-  for (std::uint32_t number = first; number != kNobody;) {
-    const std::uint32_t next = pool_[number].next;
-    start_flow(number);
-    number = next;
+  std::uint32_t* last = &first;
+  for (std::uint32_t number = first; number != kNobody; number = *last) {
+    ++flows_;
+    Flow& flow = pool_[number];
+    if (flow.finish > 0 && flow.hops.begin() != flow.hops.end()) {
+      join(number);
+      last = &flow.next;
+    } else {
+      *last = flow.next;
+      end(number);
+    }
+  }
+  for (std::uint32_t number = first; number != kNobody; number = pool_[number].next)
+    line_up(number, narrowest(pool_[number]), pool_[number].finish);
+  for (std::uint32_t number = first; number != kNobody; number = pool_[number].next) {
+    for (const Hop& hop : pool_[number].hops) {
+      if (queue(hop.queue).has_changed()) reconsider(hop.queue);
+    }
   }
 }
 
 /// A flow of nothing ends by an event of its own, never inside the call that started it.
 void FairLinks::end(std::uint32_t number) {
-  engine_.at(engine_.now(), std::move(done_[number]));
+  engine_.at(engine_.now(), std::move(pool_[number].done));
   free_.push_back(number);
 }
 
@@ -139,58 +120,18 @@ void FairLinks::line_up(std::uint32_t number, int at, double bytes) {
   Flow& flow = pool_[number];
   flow.queue = at;
   flow.finish = joined.served + bytes;
-  sequences_[number] = sequence_++;
+  flow.sequence = sequence_++;
   for (const Hop& hop : flow.hops) queue(hop.queue).flows[hop.slot].held = at;
-  joined.places.push_rising({flow.finish, sequences_[number], number});
+  joined.places.push({flow.finish, flow.sequence, number});
   arm(at);
-}
-
-void FairLinks::move_slot(int at, std::size_t from, std::size_t to) {
-  auto& flows = queue(at).flows;
-  flows[to] = flows[from];
-  for (Hop& hop : pool_[flows[to].flow].hops) {
-    if (hop.queue == at && hop.slot == from) hop.slot = static_cast<std::uint32_t>(to);
-  }
-}
-
-void FairLinks::close_gaps(int at) {
-  auto& flows = queue(at).flows;
-  std::size_t kept = 0;
-  for (std::size_t slot = 0; slot < flows.size(); ++slot) {
-    const std::uint32_t soon = flows[std::min(slot + kSoon, flows.size() - 1)].flow;
-    if (soon != kNobody) __builtin_prefetch(&pool_[soon]);
-    if (flows[slot].flow == kNobody) continue;
-    if (kept != slot) move_slot(at, slot, kept);
-    ++kept;
-  }
-  flows.resize(kept);
-}
-
-/// Lets the flows of a link look for their least share.
-void FairLinks::reconsider(int at) {
-  Queue& changed = queue(at);
-  changed.considered = changed.count;
-  changed.gone = 0;
-  if (changed.flows.size() > kMostGaps * changed.count) close_gaps(at);
-  for (std::size_t slot = 0; slot < changed.flows.size(); ++slot) {
-    const Crossing crossing = changed.flows[slot];
-    if (crossing.flow == kNobody) continue;
-    const int better = narrowest(crossing, at);
-    const int held = crossing.held;
-    if (better == held) continue;
-    settle(held);
-    settle(better);
-    line_up(crossing.flow, better, std::max(0.0, pool_[crossing.flow].finish - queue(held).served));
-  }
 }
 
 /// Has the cache fetch what the next ends of flows need: first the flow, later what its call points to.
 void FairLinks::fetch(const RisingQueue<Place>& places) const {
-  const std::uint32_t next = places.ahead(kSoon).flow;
-  __builtin_prefetch(&pool_[next]);
-  __builtin_prefetch(&done_[next]);
-  __builtin_prefetch(&done_[next] + 1);
-  done_[places.ahead(kSoon / 2).flow].touch();
+  const Flow& next = pool_[places.ahead(kSoon).flow];
+  __builtin_prefetch(&next);
+  __builtin_prefetch(&next.done);
+  pool_[places.ahead(kSoon / 2).flow].done.touch();
 }
 
 /// Sets a look at the date when the first of the link's flows will be done, if no earlier one is set: an
@@ -199,7 +140,6 @@ void FairLinks::arm(int at) {
   Queue& armed = queue(at);
   while (!armed.places.empty() && is_stale(armed.places.top())) armed.places.pop();
   if (armed.places.empty()) return;
-  fetch(armed.places);
   const Place& first = armed.places.top();
   const double left = first.finish - armed.served;
   const double date = engine_.now() + std::max(0.0, left) / share(at);
@@ -217,21 +157,22 @@ void FairLinks::look(int at, std::uint32_t generation) {
     if (places.empty()) break;
     const Place first = places.top();
     if (!is_stale(first)) {
-      fetch(places);
       const double left = first.finish - queue(at).served;
       const bool later = engine_.now() + left / share(at) > engine_.now();
       if (later && left > kRounding * first.finish) break;
+      fetch(places);
+      places.pop();
       leave(first.flow, at);
-      continue;
+    } else {
+      places.pop();
     }
-    places.pop();
   }
   arm(at);
 }
 
 /// @param looking  link whose flows are looked through, and which is armed when that is done
 void FairLinks::leave(std::uint32_t number, int looking) {
-  sequences_[number] = sequence_++;  // its place is stale
+  pool_[number].sequence = sequence_++;  // its place is stale
   for (const Hop& hop : pool_[number].hops) {
     Queue& crossed = queue(hop.queue);
     settle(hop.queue);
@@ -248,7 +189,7 @@ void FairLinks::leave(std::uint32_t number, int looking) {
     if (queue(hop.queue).has_changed()) reconsider(hop.queue);
     if (hop.queue != looking) arm(hop.queue);
   }
-  Engine::Callback done = std::move(done_[number]);
+  Engine::Callback done = std::move(pool_[number].done);
   free_.push_back(number);
   done();
 }

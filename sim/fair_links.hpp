@@ -58,18 +58,20 @@ class FairLinks {
     const Hop* end() const { return begin() + count_; }
 
    private:
-    static constexpr std::size_t kNear = 3;
+    static constexpr std::size_t kNear = 2;
     Hop near_[kNear]{};
     std::uint32_t count_ = 0, room_ = 0;
     std::unique_ptr<Hop[]> far_;
   };
 
-  /// One line of the cache. What happens when the flow is done lies in `done_`.
-  struct alignas(64) Flow {
+  /// Two lines of the cache.
+  struct alignas(128) Flow {
     Hops hops;
-    double finish = 0;       ///< bytes served there to each flow when this one is done
-    int queue = 0;           ///< that holds it up
-    std::uint32_t next = 0;  ///< that starts after it, in one event
+    double finish = 0;           ///< bytes served there to each flow when this one is done
+    std::uint64_t sequence = 0;  ///< of its place
+    int queue = 0;               ///< that holds it up
+    std::uint32_t next = 0;      ///< that starts after it, in one event
+    Engine::Callback done;
   };
   struct Place {
     double finish;
@@ -118,6 +120,7 @@ class FairLinks {
   }
   int queue_of(int link);
   void start_row(std::uint32_t first);
+  void join(std::uint32_t flow);
   void settle(int queue);
   int narrowest(const Flow& flow) const;
   int narrowest(const Crossing& crossing, int at) const;
@@ -130,7 +133,7 @@ class FairLinks {
   void look(int queue, std::uint32_t generation);
   void leave(std::uint32_t flow, int looking);
   void end(std::uint32_t flow);
-  bool is_stale(const Place& place) const { return sequences_[place.flow] != place.sequence; }
+  bool is_stale(const Place& place) const { return pool_[place.flow].sequence != place.sequence; }
   void fetch(const RisingQueue<Place>& places) const;
   std::uint32_t free_flow();
 
@@ -140,9 +143,6 @@ class FairLinks {
   std::vector<Queue> queues_;
   std::vector<double> shares_;  ///< that each queue's link gives to a flow; apart, as they are looked at most
   std::vector<Flow> pool_;
-  std::vector<Engine::Callback> done_;  ///< of each flow
-  std::vector<std::uint64_t>
-      sequences_;  ///< of each flow that of its place; apart, as they are asked for most
   std::vector<std::uint32_t> free_;
   std::uint64_t sequence_ = 0;
   std::int64_t flows_ = 0;

@@ -20,7 +20,6 @@ constexpr double kSmallLatencyShare = 0.05;
 constexpr double kUneven = 1.2;
 constexpr double kCloseEnough = 0.003;                  // of a step: what bounds may leave open, and samples
 constexpr int kLeastSegments = 8, kMostFlows = 30'000;  // a step
-constexpr std::size_t kMostExactRoles = 64;
 
 std::size_t busy_communicators(const Traffic& traffic) {
   std::set<int> busy;
@@ -180,8 +179,7 @@ ChosenForm chosen_form(const Traffic& traffic) {
   chosen.segments = several ? segments_of_phases(traffic) : 1;
   chosen.name = "message";
   if (plan.asynchronous || (!simulation.fold && !plan.channels.empty())) {
-    chosen.shares_links =
-        simulation.form == Form::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
+    chosen.shares_links = shares_links(plan, simulation.form);
     if (chosen.shares_links) chosen.name += ", shared";
     return chosen;
   }

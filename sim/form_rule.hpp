@@ -51,6 +51,12 @@ constexpr double kMostMessageSeconds = 2;
 /// more than 64 roles without collectives over FairLinks, as "message, shared".
 ChosenForm chosen_form(const Traffic& traffic);
 
+/// Whether single messages go over FairLinks, in a plan whose messages are played one by one.
+inline bool shares_links(const Plan& plan, Form form) {
+  constexpr std::size_t kMostExactRoles = 64;
+  return form == Form::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
+}
+
 /// What the collectives of a step take in a form.
 struct StepCost {
   double messages = 0;  ///< or flows

@@ -24,10 +24,9 @@ Mail::Mail(Collectives& traffic, const Simulation& simulation, std::size_t progr
   paths_.shorten(shared_->nodes);
 }
 
-void Mail::send(Address from, Address to, std::size_t to_program, const Message& message,
-                std::shared_ptr<SimOperation> operation, ComputeClock& clock) {
-  operation->message = message;
-  operation->message.from = from.role;
+void Mail::send(Address from, Address to, std::size_t to_program, std::shared_ptr<SimOperation> operation,
+                ComputeClock& clock) {
+  const Message& message = operation->message;
   const double started = traffic_.network().engine().now();
   Box* box = &boxes_[to_program];
   Engine::Callback arrived = [this, operation = std::move(operation), clock = &clock, started, box] {
@@ -81,41 +80,41 @@ int Mail::endpoint(Address address) const {
   return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
 }
 
-void Mail::arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started,
-                  Box& box) {
+void Mail::arrive(const Letter& letter, ComputeClock& clock, double started, Box& box) {
   busy_seconds_ += traffic_.network().engine().now() - started;
-  operation->end = clock.work_now();
-  deliver(box, {operation->message, operation->lags, operation->values});
-  operation->complete();
+  letter->end = clock.work_now();
+  deliver(box, letter);
+  letter->complete();
 }
 
-void Mail::hand_over(const Wish& wish, Letter letter) {
-  wish.operation->message = letter.message;
-  wish.operation->lags = std::move(letter.lags);
-  wish.operation->values = std::move(letter.values);
-  wish.operation->end = wish.clock->work_now();
-  wish.operation->complete();
+void Mail::hand_over(SimOperation& wish, const ComputeClock& clock, const SimOperation& letter) {
+  wish.message = letter.message;
+  wish.lags = letter.lags;
+  wish.values = letter.values;
+  wish.end = clock.work_now();
+  wish.complete();
 }
 
-void Mail::deliver(Box& box, Letter letter) {
-  const auto wish = std::find_if(box.wishes.begin(), box.wishes.end(),
-                                 [&](const Wish& one) { return matches(letter.message, one.tag, one.role); });
-  if (wish == box.wishes.end()) return box.letters.push_back(std::move(letter));
+void Mail::deliver(Box& box, const Letter& letter) {
+  const auto wish = std::find_if(box.wishes.begin(), box.wishes.end(), [&](const Wish& one) {
+    return matches(letter->message, one.tag, one.role);
+  });
+  if (wish == box.wishes.end()) return box.letters.push_back(letter);
   const Wish met = std::move(*wish);
   box.wishes.erase(wish);
-  hand_over(met, std::move(letter));
+  hand_over(*met.operation, *met.clock, *letter);
 }
 
 void Mail::receive(std::size_t program, int tag, int role, std::shared_ptr<SimOperation> operation,
                    ComputeClock& clock) {
   Box& box = boxes_[program];
-  const auto letter = std::find_if(box.letters.begin(), box.letters.end(),
-                                   [&](const Letter& one) { return matches(one.message, tag, role); });
-  if (letter == box.letters.end()) return box.wishes.push_back({tag, role, std::move(operation), &clock});
-  Letter met = std::move(*letter);
-  box.letters.erase(letter);
+  const auto found = std::find_if(box.letters.begin(), box.letters.end(),
+                                  [&](const Letter& one) { return matches(one->message, tag, role); });
+  if (found == box.letters.end()) return box.wishes.push_back({tag, role, std::move(operation), &clock});
+  const Letter letter = std::move(*found);
+  box.letters.erase(found);
   // The message lay there already: done at once, without an event, as nobody waits for the operation yet.
-  hand_over({tag, role, std::move(operation), &clock}, std::move(met));
+  hand_over(*operation, clock, *letter);
 }
 
 }  // namespace stepcast

@@ -24,9 +24,9 @@ class Mail {
 
   Mail(Collectives& traffic, const Simulation& simulation, std::size_t programs);
 
-  /// Sends now and completes `operation` when the message has arrived at program `to`.
-  void send(Address from, Address to, std::size_t to_program, const Message& message,
-            std::shared_ptr<SimOperation> operation, ComputeClock& clock);
+  /// Sends its message now and completes `operation` when the message has arrived at program `to`.
+  void send(Address from, Address to, std::size_t to_program, std::shared_ptr<SimOperation> operation,
+            ComputeClock& clock);
   void receive(std::size_t program, int tag, int role, std::shared_ptr<SimOperation> operation,
                ComputeClock& clock);
 
@@ -35,11 +35,7 @@ class Mail {
   std::int64_t shared_flows() const { return shared_ ? shared_->links.flows() : 0; }
 
  private:
-  struct Letter {
-    Message message;
-    std::shared_ptr<const std::vector<double>> lags;
-    std::shared_ptr<const std::vector<float>> values;
-  };
+  using Letter = std::shared_ptr<SimOperation>;  ///< that sent it
   struct Wish {
     int tag, role;
     std::shared_ptr<SimOperation> operation;
@@ -60,9 +56,9 @@ class Mail {
   void carry_first(std::deque<Parcel>& parcels);
   int endpoint(Address address) const;
   void carry(Address from, Address to, const Message& message, Engine::Callback&& arrived);
-  void arrive(const std::shared_ptr<SimOperation>& operation, ComputeClock& clock, double started, Box& box);
-  static void deliver(Box& box, Letter letter);
-  static void hand_over(const Wish& wish, Letter letter);
+  void arrive(const Letter& letter, ComputeClock& clock, double started, Box& box);
+  static void deliver(Box& box, const Letter& letter);
+  static void hand_over(SimOperation& wish, const ComputeClock& clock, const SimOperation& letter);
 
   Collectives& traffic_;
   const Simulation& simulation_;

@@ -6,49 +6,50 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kFirstSize = 64;
-
-/// Bits of a number all over another one (Fibonacci hashing).
-std::size_t spread(std::uint64_t number) {
-  return (number * 0x9e3779b97f4a7c15U) >> 24U;
-}
+constexpr std::size_t kFirstSize = 8;
 
 }  // namespace
 
 Paths::Path Paths::between(int from, int to) {
-  const std::uint64_t pair = static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-  if (known_.empty()) grow();
-  Kept* kept = &place_of(pair);
-  if (kept->pair == Kept::kNone) {
-    if (2 * ++count_ > known_.size()) {
-      grow();
-      kept = &place_of(pair);
+  Table& table = table_of(from, to);
+  const std::int32_t partner = std::max(from, to);
+  if (table.kept.empty()) table.grow();
+  Kept* kept = &table.place_of(partner);
+  if (kept->partner == Kept::kNone) {
+    if (2 * ++table.count > table.kept.size()) {
+      table.grow();
+      kept = &table.place_of(partner);
     }
     *kept = worked_out(from, to);
-    kept->pair = pair;
+    kept->partner = partner;
   }
   const std::uint32_t count = kept->count();
   const int* links = count <= Kept::kNear ? kept->near : links_.data() + kept->near[0];
   return {kept->latency, kept->local(), {links, count}};
 }
 
-/// Where a pair lies, or would. Neighbours lie side by side, as messages mostly go to one after the other;
-/// where others are in the way a pair goes far off, so that no long runs come about. Every place is tried.
-Paths::Kept& Paths::place_of(std::uint64_t pair) {
-  const std::size_t mask = known_.size() - 1;
-  std::size_t at = spread(pair >> 32U) + (pair & 0xffffffffU);
-  for (std::size_t step = 0;; ++step) {
-    Kept& kept = known_[at & mask];
-    if (kept.pair == pair || kept.pair == Kept::kNone) return kept;
-    at = step == 0 ? spread(pair) : at + step;
+/// Of the smaller endpoint (mostly a worker): its messages are asked for together, and so are their answers.
+Paths::Table& Paths::table_of(int from, int to) {
+  const std::size_t number = 2 * static_cast<std::size_t>(std::min(from, to)) + (from < to ? 0 : 1);
+  if (number >= tables_.size()) tables_.resize(number + 1);
+  return tables_[number];
+}
+
+/// Where a partner lies, or would. Every place is tried.
+Paths::Kept& Paths::Table::place_of(std::int32_t partner) {
+  const std::size_t mask = kept.size() - 1;
+  std::size_t at = static_cast<std::size_t>(partner);
+  for (std::size_t step = 1;; at += step++) {
+    Kept& tried = kept[at & mask];
+    if (tried.partner == partner || tried.partner == Kept::kNone) return tried;
   }
 }
 
-void Paths::grow() {
+void Paths::Table::grow() {
   const std::vector<Kept> before =
-      std::exchange(known_, std::vector<Kept>(std::max(kFirstSize, 2 * known_.size())));
-  for (const Kept& kept : before) {
-    if (kept.pair != Kept::kNone) place_of(kept.pair) = kept;
+      std::exchange(kept, std::vector<Kept>(std::max(kFirstSize, 2 * kept.size())));
+  for (const Kept& old : before) {
+    if (old.partner != Kept::kNone) place_of(old.partner) = old;
   }
 }
 

@@ -26,29 +26,36 @@ class Paths {
   Path between(int from, int to);  ///< its links lie here until the next call
 
  private:
-  /// Half a line of the cache: what most messages need lies in it.
-  struct alignas(32) Kept {
+  struct Kept {
     static constexpr std::uint32_t kNear = 2;
 
-    std::uint64_t pair = kNone;
     double latency = 0;
+    std::int32_t partner = kNone;
     std::int32_t near[kNear]{};  ///< links, if they are so few; else near[0]: the first in links_
     std::uint32_t count_and_local = 0;
 
-    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+    static constexpr std::int32_t kNone = -1;
     std::uint32_t count() const { return count_and_local >> 1U; }
     bool local() const { return (count_and_local & 1U) != 0; }
   };
 
-  Kept& place_of(std::uint64_t pair);
+  /// Of one endpoint, to all others or from all others: by the other's number, at most half full, its size a
+  /// power of two. Neighbours lie side by side, as messages mostly go to one after the other.
+  struct Table {
+    std::vector<Kept> kept;
+    std::size_t count = 0;
+
+    Kept& place_of(std::int32_t partner);
+    void grow();
+  };
+
+  Table& table_of(int from, int to);
   Kept worked_out(int from, int to);
-  void grow();
 
   const Platform& platform_;
   const Topology& topology_;
   const LoneNodes* nodes_ = nullptr;
-  std::vector<Kept> known_;  ///< a hash table, at most half full, its size a power of two
-  std::size_t count_ = 0;
+  std::vector<Table> tables_;  ///< of each endpoint two: to greater ones, from greater ones
   std::vector<int> links_, route_;
 };
 

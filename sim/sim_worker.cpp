@@ -196,8 +196,9 @@ Pending SimWorker::start_send(int role, const Message& message) {
     const std::span<float> sent = memory_->memory(message.buffer);
     operation->values = std::make_shared<const std::vector<float>>(sent.begin(), sent.end());
   }
-  world_.mail.send({role_number_, first_}, {role, member}, world_.program(role, member), message, operation,
-                   clock_);
+  operation->message = message;
+  operation->message.from = role_number_;
+  world_.mail.send({role_number_, first_}, {role, member}, world_.program(role, member), operation, clock_);
   return operation;
 }
 

@@ -71,9 +71,11 @@ Part send_requests(Worker& worker, const Servers& servers, Array what, ClientSta
   state.pushes.clear();
   for (const Shard& shard : servers.shards) {
     const Message whole = request(shard, what, state);
-    const Message first = servers.serial ? beginning(whole) : whole;
-    const Pending sent = worker.start_send(shard.role, first);
-    if (!servers.serial) state.pushes.push_back(sent);
+    if (servers.serial) {
+      worker.start_send(shard.role, beginning(whole));
+    } else {
+      state.pushes.push_back(worker.start_send(shard.role, whole));
+    }
   }
   if (!servers.serial || what == Array::none) co_return;
   for (std::size_t i = 0; i < servers.shards.size(); ++i) {

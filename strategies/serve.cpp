@@ -21,8 +21,7 @@ void record(Worker& worker, const Server& options, const ServerLedger::Outcome& 
             int lead) {
   if (outcome.dropped) worker.record("dropped", 1);
   if (!outcome.accepted || !options.leaf) return;
-  worker.record("staleness", outcome.staleness);
-  worker.record("first", first ? 1 : 0);
+  worker.record(first ? "first_staleness" : "staleness", outcome.staleness);
   if (options.rules.mode == ServerRules::Mode::bounded_staleness) worker.record("lead", lead);
 }
 
@@ -49,22 +48,11 @@ void pass_on_sum(Arrays& arrays) {
 }  // namespace
 
 /// A serial server asks its client for what it has to send.
-Part take(Worker& worker, bool serial, bool top, Message& request) {
-  request = co_await worker.receive(serial ? kBegin : kRequest, kAnyone, Array::update);
-  worker.mark(top ? "server_idle" : "sub_master_idle");
-  if (!serial || !is_update(request)) co_return;
+Part take_update(Worker& worker, Message& request) {
   Message grant;
   grant.tag = kGrant;
   co_await worker.send(request.from, grant);
   request = co_await worker.receive(kRequest, request.from, Array::update);
-}
-
-Part answer(Worker& worker, const Server& options, const std::vector<int>& roles, int version) {
-  for (const int role : roles) {
-    const Message message = weights(options, version);
-    const Pending sent = worker.start_send(role, message);
-    if (options.serial) co_await worker.finished(sent);
-  }
 }
 
 Part sync_with_parent(Worker& worker, const Server& options, ClientState& parent, ServerLedger& ledger) {
@@ -84,8 +72,9 @@ Program serve(Worker& worker, const Server& options) {
   std::vector<bool> known;  // of each role: its first update came
   int applied = 0;
   for (;;) {
-    Message request;
-    co_await take(worker, options.serial, options.top, request);
+    Message request = co_await worker.receive(options.serial ? kBegin : kRequest, kAnyone, Array::update);
+    worker.mark(options.top ? "server_idle" : "sub_master_idle");
+    if (options.serial && is_update(request)) co_await take_update(worker, request);
     const ServerLedger::Outcome& outcome = ledger.arrived(request);
     const bool first = outcome.accepted && is_new(known, request.from);
     record(worker, options, outcome, first, ledger.lead());
@@ -100,7 +89,11 @@ Program serve(Worker& worker, const Server& options) {
     if (outcome.applied && !options.answer_first) co_await worker.local(options.apply);
     if (outcome.applied && !options.parent.shards.empty() && applied % options.parent_every == 0)
       co_await sync_with_parent(worker, options, parent, ledger);
-    co_await answer(worker, options, outcome.answers, ledger.version());
+    for (const int role : outcome.answers) {
+      const Message answer = weights(options, ledger.version());
+      const Pending sent = worker.start_send(role, answer);
+      if (options.serial) co_await worker.finished(sent);
+    }
     if (outcome.applied && options.answer_first) co_await worker.local(options.apply);
     if (outcome.applied && options.validate_every > 0 && applied % options.validate_every == 0)
       co_await worker.pause(options.validation);

@@ -29,8 +29,8 @@ struct Server {
 
 /// What clients send lands in `update`. `add` and a sub-master sum it in `gradients`.
 ///
-/// Records "server_busy" and "server_idle" (of a sub-master "sub_master_...") [s], "staleness" with
-/// "first" (1: of the first update of a worker), "lead", "dropped", and "applied" at the top.
+/// Records "server_busy" and "server_idle" (of a sub-master "sub_master_...") [s], "staleness"
+/// ("first_staleness": of the first update of a worker), "lead", "dropped", and "applied" at the top.
 ///
 /// Source: J. Dean et al., "Large scale distributed deep networks", NIPS 2012, section 4.1 (asynchronous);
 /// J. Chen et al., "Revisiting distributed synchronous SGD", arXiv:1604.00981 (backup workers); Q. Ho et al.,

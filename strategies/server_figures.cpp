@@ -24,13 +24,9 @@ void add_utilization(const Records& records, const std::string& who, Figures& fi
 }
 
 /// Of updates that are not the first of their worker; of all, where there are no others.
-std::vector<double> later_updates(const Records& records) {
-  const auto &all = list(records, "staleness"), &first = list(records, "first");
-  std::vector<double> later;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (first[i] == 0) later.push_back(all[i]);
-  }
-  return later.empty() ? all : later;
+const std::vector<double>& later_updates(const Records& records) {
+  const auto& later = list(records, "staleness");
+  return later.empty() ? list(records, "first_staleness") : later;
 }
 
 void add_staleness(std::vector<double> staleness, Figures& figures) {
@@ -54,7 +50,6 @@ void add_knee(double own_seconds, double updates, const Records& records, Figure
 
 Figures server_figures(const ServerCounts& counts, const Records& records, double seconds) {
   Figures figures;
-  const auto& staleness = list(records, "staleness");
   add_staleness(later_updates(records), figures);
   add_utilization(records, "server", figures);
   add_utilization(records, "sub_master", figures);
@@ -62,7 +57,8 @@ Figures server_figures(const ServerCounts& counts, const Records& records, doubl
   add_knee(counts.own_seconds, static_cast<double>(list(records, "applied").size()), records, figures);
   const auto& dropped = list(records, "dropped");
   if (counts.mode == ServerRules::Mode::synchronous) {
-    const double all = static_cast<double>(dropped.size() + staleness.size());
+    const std::size_t taken = list(records, "staleness").size() + list(records, "first_staleness").size();
+    const double all = static_cast<double>(dropped.size() + taken);
     figures.emplace_back("dropped_share", all > 0 ? static_cast<double>(dropped.size()) / all : 0);
   }
   const auto& lead = list(records, "lead");

@@ -162,10 +162,17 @@ TEST_CASE("what a run with servers keeps of its messages counts before it starts
   const RunSize few = estimated(benchmark("p", 1024, {"simulation.steps=20"}), 1, 1);
   const RunSize many = estimated(benchmark("p", 1024, {"simulation.steps=1000"}), 1, 1);
   const double updates = 1024 * 16 * 980.0;
-  CHECK(many.process_memory.value - few.process_memory.value > 5 * 8 * updates);  // five numbers each
+  CHECK(many.process_memory.value - few.process_memory.value > 4 * 8 * updates);  // four numbers each
   RunOptions options;
   options.processes = 1;
   options.memory_limit = fmt::format("{} B", 1.01 * few.process_memory.value);
   CHECK_NOTHROW(check_limits(few, options));
   CHECK_THROWS_AS(check_limits(many, options), LimitError);
+}
+
+TEST_CASE("links that SimGrid need not know take little memory", "[commands]") {
+  const Experiment shared = benchmark("p", 1024, {}),
+                   exact = benchmark("p", 1024, {"simulation.form=message"});
+  const double links = shared.bandwidths.size();
+  CHECK(simulated_memory(exact).value - simulated_memory(shared).value > 1000 * links);
 }

@@ -18,6 +18,12 @@ ServerRun serial(int workers) {
   return {kServer + ", master: serial}", workers, 0, 6, {}};
 }
 
+std::size_t updates_taken(const SimulationResult& result) {
+  const auto first = result.records.find("first_staleness"), later = result.records.find("staleness");
+  return (first == result.records.end() ? 0 : first->second.size()) +
+         (later == result.records.end() ? 0 : later->second.size());
+}
+
 double column(const ServerRun& run, const SimulationResult& result, const std::string& name) {
   for (const auto& [key, value] :
        run.plan().figures(first_records(result.records, result.steady_counts), result.steps.at(0).seconds)) {
@@ -99,7 +105,7 @@ TEST_CASE("every update that is sent is applied once", "[sim]") {
   ServerRun run{kServer + ", n_push: 3, n_fetch: 2, overlap: true}", 4, 0, 12, {}};
   run.noise.jitter = Noise::Jitter::lognormal;
   run.noise.sigma = 0.3;
-  CHECK(recorded(run.result(), "staleness").size() == 4 * 12 / 3);
+  CHECK(updates_taken(run.result()) == 4 * 12 / 3);
 }
 
 TEST_CASE("reads and updates beside the mini-batch leave its time", "[sim]") {
@@ -135,7 +141,7 @@ TEST_CASE("backup workers take the slowest out of every round", "[sim]") {
       run.noise.jitter = Noise::Jitter::lognormal;
       run.noise.sigma = 0.5;
       const SimulationResult result = run.result();
-      const double taken = static_cast<double>(recorded(result, "staleness").size());
+      const double taken = static_cast<double>(updates_taken(result));
       return std::vector<double>{result.steps.at(0).seconds, taken, column(run, result, "dropped_share")};
     });
   };
@@ -156,7 +162,7 @@ TEST_CASE("bounded staleness is never exceeded, and a looser bound is used", "[s
       run.noise.sigma = 0.5;
       const SimulationResult result = run.result();
       return std::vector<double>{column(run, result, "staleness_lead"),
-                                 static_cast<double>(recorded(result, "staleness").size())};
+                                 static_cast<double>(updates_taken(result))};
     });
   };
   const auto tight = lead(1), loose = lead(4);
