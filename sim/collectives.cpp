@@ -27,22 +27,23 @@ Collectives::Collectives(const Simulation& simulation, const Topology& topology)
       placement_{simulation.platform, &topology, simulation.plan->endpoints, simulation.latency_factor},
       planner_(std::make_unique<SimNetwork>(simulation.bandwidths, Form::coupled)) {
   const Plan& plan = *simulation.plan;
-  const auto folded = folded_ranks(simulation);
-  for (const Communicator& communicator : plan.communicators) {
-    bool any = false;
-    for (const int rank : communicator.ranks) any = any || folded[static_cast<std::size_t>(rank)];
-    joint_.push_back(any);
-  }
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) choose(i);
+  folding_ = chosen_folding(traffic(), [this] { return singles(); });
+  const auto folded = folded_ranks(plan);
+  for (const Communicator& communicator : plan.communicators) {
+    const bool any = std::ranges::any_of(communicator.ranks,
+                                         [&](int rank) { return folded[static_cast<std::size_t>(rank)]; });
+    joint_.push_back(any && folding_.folds);
+  }
   form_ = chosen_form(traffic());
   network_ = std::make_unique<SimNetwork>(simulation.bandwidths, form_.form, form_.sharing);
   add_patterns();
   if (plan.load_data) add_loads();
-  if (!plan.asynchronous && simulation.fold) add_channels();
+  if (!plan.asynchronous && folding_.folds) add_channels();
 }
 
 Placement Collectives::ranks_of(const Communicator& communicator, int first_group, int groups) const {
-  Placement placement{placement_.platform, placement_.topology, {}, placement_.latency_factor};
+  Placement placement = placed();
   const int first = first_group * communicator.size, last = first + groups * communicator.size;
   for (int i = first; i < last; ++i) {
     const int rank = communicator.ranks[static_cast<std::size_t>(i)];
@@ -90,16 +91,17 @@ void Collectives::choose(std::size_t index) {
 
 Traffic Collectives::traffic() const {
   const Plan& plan = *simulation_.plan;
-  Traffic traffic{simulation_, {}};
+  Traffic traffic{simulation_, {}, folding_.folds};
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     const Chosen& one = chosen_[i];
     if (one.schedule == nullptr) continue;
     const Buffer& buffer = plan.collectives[i].buffer;
     const int communicator = plan.collectives[i].communicator;
     traffic.collectives.push_back({one.schedule.get(), &planner_->pattern(one.planned), buffer.size,
-                                   communicator, one.seconds, planner_->latency(one.planned, buffer.size)});
+                                   communicator, i, one.seconds,
+                                   planner_->latency(one.planned, buffer.size)});
     const bool alone = plan.communicators[static_cast<std::size_t>(communicator)].groups() == 1;
-    traffic.joint = traffic.joint && (alone || joint(communicator));
+    traffic.joint = traffic.joint && (alone || joint_.empty() || joint(communicator));
   }
   return traffic;
 }
@@ -127,18 +129,59 @@ void Collectives::add_patterns() {
   }
 }
 
+/// Members of a role, and the storage that they read from.
+Placement Collectives::loaders(const Role& role, int first, int count) const {
+  Placement placement = placed();
+  for (int i = 0; i < count; ++i)
+    placement.endpoints.push_back(
+        placement_.endpoints[static_cast<std::size_t>(role.first_rank + first + i)]);
+  placement.endpoints.push_back(simulation_.platform->storage_endpoint());
+  return placement;
+}
+
+/// Members of the roles at both ends.
+Placement Collectives::ends_of(const std::pair<int, int>& channel) const {
+  Placement placement = placed();
+  for (const int number : {channel.first, channel.second}) {
+    const Role& role = simulation_.plan->roles[static_cast<std::size_t>(number)];
+    for (int i = 0; i < role.members; ++i)
+      placement.endpoints.push_back(placement_.endpoints[static_cast<std::size_t>(role.first_rank + i)]);
+  }
+  return placement;
+}
+
+/// What workers send each other and load beside collectives.
+std::vector<SingleMessages> Collectives::singles() const {
+  const Plan& plan = *simulation_.plan;
+  const auto ranks_of_role = [](const Role& role, std::vector<int>& ranks) {
+    for (int i = 0; i < role.members; ++i) ranks.push_back(role.first_rank + i);
+  };
+  std::vector<SingleMessages> singles;
+  for (const auto& channel : plan.channels) {
+    const Role& source = plan.roles[static_cast<std::size_t>(channel.first)];
+    const Role& target = plan.roles[static_cast<std::size_t>(channel.second)];
+    singles.push_back({channel_schedule(source.members, target.members), ends_of(channel), {}});
+    ranks_of_role(source, singles.back().ranks);
+    ranks_of_role(target, singles.back().ranks);
+  }
+  for (const Role& role : plan.roles) {
+    if (!plan.load_data || !role.training) continue;
+    singles.push_back({load_schedule(role.members), loaders(role, 0, role.members), {}});
+    ranks_of_role(role, singles.back().ranks);
+    singles.back().ranks.push_back(-1);
+  }
+  return singles;
+}
+
 void Collectives::add_loads() {
   for (std::size_t i = 0; i < simulation_.plan->roles.size(); ++i) {
     const Role& role = simulation_.plan->roles[i];
     if (!role.training) continue;
-    const int programs = simulation_.fold ? 1 : role.members;
+    const int programs = folding_.folds ? 1 : role.members;
     for (int member = 0; member < programs; ++member) {
-      Placement placement{placement_.platform, placement_.topology, {}, placement_.latency_factor};
-      const int first = role.first_rank + member, count = role.members / programs;
-      for (int rank = first; rank < first + count; ++rank)
-        placement.endpoints.push_back(placement_.endpoints[static_cast<std::size_t>(rank)]);
-      placement.endpoints.push_back(simulation_.platform->storage_endpoint());
-      loads_[{static_cast<int>(i), member}] = network_->add(load_schedule(count), std::move(placement));
+      const int count = role.members / programs;
+      loads_[{static_cast<int>(i), member}] =
+          network_->add(load_schedule(count), loaders(role, member, count));
     }
   }
 }
@@ -147,13 +190,8 @@ void Collectives::add_channels() {
   for (const auto& [from, to] : simulation_.plan->channels) {
     const Role& source = simulation_.plan->roles[static_cast<std::size_t>(from)];
     const Role& target = simulation_.plan->roles[static_cast<std::size_t>(to)];
-    Placement placement{placement_.platform, placement_.topology, {}, placement_.latency_factor};
-    for (const Role* role : {&source, &target}) {
-      for (int i = 0; i < role->members; ++i)
-        placement.endpoints.push_back(placement_.endpoints[static_cast<std::size_t>(role->first_rank + i)]);
-    }
     channels_[{from, to}] =
-        network_->add(channel_schedule(source.members, target.members), std::move(placement));
+        network_->add(channel_schedule(source.members, target.members), ends_of({from, to}));
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/form_rule.hpp"
+#include "sim/fold_rule.hpp"
 #include "sim/network.hpp"
 #include "sim/simulate.hpp"
 
@@ -26,6 +26,7 @@ class Collectives {
   int load_pattern(int role, int member) const;  ///< member 0 where the role is folded
   int channel_pattern(int from, int to) const;   ///< -1: send each message over its own route
   const ChosenForm& form() const { return form_; }
+  const ChosenFolding& folding() const { return folding_; }
   Traffic traffic() const;
   std::string algorithm_names() const;
   const Placement& placement() const { return placement_; }
@@ -42,6 +43,12 @@ class Collectives {
   void choose(std::size_t collective);
   Chosen candidate(const Collective& collective, const AllReduceChoice& choice);
   Placement ranks_of(const Communicator& communicator, int first_group, int groups) const;
+  Placement placed() const {
+    return {placement_.platform, placement_.topology, {}, placement_.latency_factor};
+  }
+  std::vector<SingleMessages> singles() const;
+  Placement loaders(const Role& role, int first, int count) const;
+  Placement ends_of(const std::pair<int, int>& channel) const;
   void add_patterns();
   void add_loads();
   void add_channels();
@@ -55,6 +62,7 @@ class Collectives {
   std::map<std::string, std::shared_ptr<const Schedule>> schedules_;  ///< known ones, by what decides them
   std::map<const Schedule*, std::map<int, int>> planned_;  ///< pattern of a schedule, by communicator
   std::map<std::pair<int, int>, int> loads_, channels_;
+  ChosenFolding folding_;
   ChosenForm form_;
 };
 

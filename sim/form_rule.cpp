@@ -143,18 +143,23 @@ std::optional<std::vector<double>> sampled(const Traffic& traffic, double most) 
   return seconds;
 }
 
-double own_seconds(double messages, const Simulation& simulation) {
-  return messages *
-         (kSecondsAnOwnMessage + kSecondsARank * static_cast<double>(simulation.plan->endpoints.size()));
+/// Every message, over MaxMinLinks.
+ChosenForm all_messages(ChosenForm chosen) {
+  chosen.form = Form::message;
+  chosen.sharing = SimNetwork::Sharing::own;
+  chosen.name = "message";
+  return chosen;
 }
 
 ChosenForm automatic(const Traffic& traffic, ChosenForm chosen, bool several) {
+  const bool channels = !traffic.simulation.plan->channels.empty();
+  if (!traffic.joint || (!traffic.folds && channels)) return all_messages(std::move(chosen));
   chosen.form = Form::coupled;
   chosen.name = "coupled";
   if (several && is_close_together(traffic, chosen.segments)) return chosen;
   const Closeness close = several ? Closeness::unknown : closeness_alone(traffic);
   if (close == Closeness::proven) return chosen;
-  if (!several && traffic.joint && !traffic.simulation.plan->load_data) {
+  if (!several && !traffic.simulation.plan->load_data) {
     if (auto seconds = sampled(traffic, close == Closeness::likely ? kFewSampled : kMostSampled)) {
       chosen.name = "message, sampled";
       chosen.seconds = std::move(*seconds);
@@ -164,13 +169,15 @@ ChosenForm automatic(const Traffic& traffic, ChosenForm chosen, bool several) {
   if (close == Closeness::likely) return chosen;
   chosen.name = "coupled, roughly";
   if (own_seconds(messages_a_step(traffic), traffic.simulation) > kMostMessageSeconds) return chosen;
-  chosen.form = Form::message;
-  chosen.sharing = SimNetwork::Sharing::own;
-  chosen.name = "message";
-  return chosen;
+  return all_messages(std::move(chosen));
 }
 
 }  // namespace
+
+double own_seconds(double messages, const Simulation& simulation) {
+  return messages *
+         (kSecondsAnOwnMessage + kSecondsARank * static_cast<double>(simulation.plan->endpoints.size()));
+}
 
 ChosenForm chosen_form(const Traffic& traffic) {
   const Simulation& simulation = traffic.simulation;
@@ -179,13 +186,14 @@ ChosenForm chosen_form(const Traffic& traffic) {
   ChosenForm chosen;
   chosen.segments = several ? segments_of_phases(traffic) : 1;
   chosen.name = "message";
-  if (plan.asynchronous || (!simulation.fold && !plan.channels.empty())) {
+  if (plan.asynchronous) {
     chosen.shares_links =
         simulation.form == Form::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
     if (chosen.shares_links) chosen.name += ", shared";
     return chosen;
   }
   if (simulation.form == Form::automatic) return automatic(traffic, std::move(chosen), several);
+  if (!traffic.folds && !plan.channels.empty()) return chosen;  // messages between single workers
   chosen.form = simulation.form;
   chosen.name = form_names()[static_cast<std::size_t>(simulation.form)];
   return chosen;

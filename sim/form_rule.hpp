@@ -15,11 +15,13 @@ struct Traffic {
     const Pattern* pattern;    ///< of all groups of its communicator
     Bytes buffer;
     int communicator;
+    std::size_t number;       ///< of the plan
     double seconds, latency;  ///< alone on the network in the form coupled, and the latencies in it
   };
 
   const Simulation& simulation;
   std::vector<One> collectives;  ///< those that send anything
+  bool folds = true;             ///< one program for all workers of a role
   bool joint = true;             ///< all groups of a communicator play as one
 
   int groups(const One& one) const {
@@ -57,5 +59,8 @@ struct StepCost {
   double seconds = 0;   ///< of the processor, about
 };
 StepCost step_cost(const Traffic& traffic, const ChosenForm& form);
+
+/// Of the processor, for so many messages that MaxMinLinks shares out, about.
+double own_seconds(double messages, const Simulation& simulation);
 
 }  // namespace stepcast

@@ -21,8 +21,8 @@ void compare(std::uint32_t from, std::uint32_t to, bool one_group, double tolera
   for (std::uint32_t number = from; number < to; ++number) {
     const DrawnGroups g = drawn_groups(number);
     if (in_one_group(g) != one_group) continue;
-    const double one = groups_run(g, Form::automatic, true, 0.1).seconds;
-    const double each = groups_run(g, Form::automatic, false, 0.1).seconds;
+    const double one = groups_run(g, Form::automatic, Folding::automatic, 0.1).seconds;
+    const double each = groups_run(g, Form::automatic, Folding::never, 0.1).seconds;
     CAPTURE(number, static_cast<int>(g.kind), g.workers, g.communicators, g.ways, g.stages, g.micro_batches);
     CHECK(one == Approx(each).epsilon(tolerance));
     folded.take(one, each, number);
