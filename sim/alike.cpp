@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "core/zeroed_array.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -108,11 +110,15 @@ class Colours {
 
   /// Numbers links from 0, with their bandwidths as colours.
   void number_links() {
-    std::map<int, int> numbers;
+    const LinkBandwidths& bandwidths = traffic_.simulation.bandwidths;
+    ZeroedArray<int> numbers(static_cast<std::size_t>(bandwidths.size()));  // from 1; 0: none yet
     for (int& hop : hops_) {
-      const auto [found, is_new] = numbers.try_emplace(hop, static_cast<int>(links_.size()));
-      if (is_new) links_.push_back(std::bit_cast<Colour>(traffic_.simulation.bandwidths[hop].value));
-      hop = found->second;
+      int& number = numbers[static_cast<std::size_t>(hop)];
+      if (number == 0) {
+        links_.push_back(std::bit_cast<Colour>(bandwidths[hop].value));
+        number = static_cast<int>(links_.size());
+      }
+      hop = number - 1;
     }
   }
 

@@ -1,19 +1,11 @@
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "sim/form_rule.hpp"
+#include "sim/single_messages.hpp"
 
 namespace stepcast {
-
-/// A message that each member of a role sends by itself, or a load of its input: edges between ranks of the
-/// plan (or the storage), which wait for nobody else.
-struct SingleMessages {
-  std::shared_ptr<const Schedule> schedule;
-  Placement placement;
-  std::vector<int> ranks;  ///< of the plan, one each of the placement; -1: the storage
-};
 
 /// Whether nothing tells the workers of a role apart: then all do everything at the same dates, and one
 /// program may stand for them. Proven by colours: workers, groups, transfers and links that look alike get

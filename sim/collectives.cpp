@@ -28,7 +28,7 @@ Collectives::Collectives(const Simulation& simulation, const Topology& topology)
       planner_(std::make_unique<SimNetwork>(simulation.bandwidths, Form::coupled)) {
   const Plan& plan = *simulation.plan;
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) choose(i);
-  folding_ = chosen_folding(traffic(), [this] { return singles(); });
+  folding_ = chosen_folding(traffic(), [&] { return single_messages(plan, placement_); });
   const auto folded = folded_ranks(plan);
   for (const Communicator& communicator : plan.communicators) {
     const bool any = std::ranges::any_of(communicator.ranks,
@@ -43,13 +43,8 @@ Collectives::Collectives(const Simulation& simulation, const Topology& topology)
 }
 
 Placement Collectives::ranks_of(const Communicator& communicator, int first_group, int groups) const {
-  Placement placement = placed();
-  const int first = first_group * communicator.size, last = first + groups * communicator.size;
-  for (int i = first; i < last; ++i) {
-    const int rank = communicator.ranks[static_cast<std::size_t>(i)];
-    placement.endpoints.push_back(placement_.endpoints[static_cast<std::size_t>(rank)]);
-  }
-  return placement;
+  const auto first = communicator.ranks.begin() + first_group * communicator.size;
+  return placement_of(placement_, {first, first + groups * communicator.size});
 }
 
 /// The cost of a choice, with all groups at work at once.
@@ -129,69 +124,23 @@ void Collectives::add_patterns() {
   }
 }
 
-/// Members of a role, and the storage that they read from.
-Placement Collectives::loaders(const Role& role, int first, int count) const {
-  Placement placement = placed();
-  for (int i = 0; i < count; ++i)
-    placement.endpoints.push_back(
-        placement_.endpoints[static_cast<std::size_t>(role.first_rank + first + i)]);
-  placement.endpoints.push_back(simulation_.platform->storage_endpoint());
-  return placement;
-}
-
-/// Members of the roles at both ends.
-Placement Collectives::ends_of(const std::pair<int, int>& channel) const {
-  Placement placement = placed();
-  for (const int number : {channel.first, channel.second}) {
-    const Role& role = simulation_.plan->roles[static_cast<std::size_t>(number)];
-    for (int i = 0; i < role.members; ++i)
-      placement.endpoints.push_back(placement_.endpoints[static_cast<std::size_t>(role.first_rank + i)]);
-  }
-  return placement;
-}
-
-/// What workers send each other and load beside collectives.
-std::vector<SingleMessages> Collectives::singles() const {
-  const Plan& plan = *simulation_.plan;
-  const auto ranks_of_role = [](const Role& role, std::vector<int>& ranks) {
-    for (int i = 0; i < role.members; ++i) ranks.push_back(role.first_rank + i);
-  };
-  std::vector<SingleMessages> singles;
-  for (const auto& channel : plan.channels) {
-    const Role& source = plan.roles[static_cast<std::size_t>(channel.first)];
-    const Role& target = plan.roles[static_cast<std::size_t>(channel.second)];
-    singles.push_back({channel_schedule(source.members, target.members), ends_of(channel), {}});
-    ranks_of_role(source, singles.back().ranks);
-    ranks_of_role(target, singles.back().ranks);
-  }
-  for (const Role& role : plan.roles) {
-    if (!plan.load_data || !role.training) continue;
-    singles.push_back({load_schedule(role.members), loaders(role, 0, role.members), {}});
-    ranks_of_role(role, singles.back().ranks);
-    singles.back().ranks.push_back(-1);
-  }
-  return singles;
-}
-
 void Collectives::add_loads() {
   for (std::size_t i = 0; i < simulation_.plan->roles.size(); ++i) {
     const Role& role = simulation_.plan->roles[i];
     if (!role.training) continue;
     const int programs = folding_.folds ? 1 : role.members;
     for (int member = 0; member < programs; ++member) {
-      const int count = role.members / programs;
+      SingleMessages loads = loads_of(role, member, role.members / programs, placement_);
       loads_[{static_cast<int>(i), member}] =
-          network_->add(load_schedule(count), loaders(role, member, count));
+          network_->add(std::move(loads.schedule), std::move(loads.placement));
     }
   }
 }
 
 void Collectives::add_channels() {
-  for (const auto& [from, to] : simulation_.plan->channels) {
-    const Role& source = simulation_.plan->roles[static_cast<std::size_t>(from)];
-    const Role& target = simulation_.plan->roles[static_cast<std::size_t>(to)];
-    channels_[{from, to}] =
-        network_->add(channel_schedule(source.members, target.members), ends_of({from, to}));
+  for (const auto& channel : simulation_.plan->channels) {
+    SingleMessages messages = channel_messages(*simulation_.plan, placement_, channel);
+    channels_[channel] = network_->add(std::move(messages.schedule), std::move(messages.placement));
   }
 }
 

@@ -43,12 +43,6 @@ class Collectives {
   void choose(std::size_t collective);
   Chosen candidate(const Collective& collective, const AllReduceChoice& choice);
   Placement ranks_of(const Communicator& communicator, int first_group, int groups) const;
-  Placement placed() const {
-    return {placement_.platform, placement_.topology, {}, placement_.latency_factor};
-  }
-  std::vector<SingleMessages> singles() const;
-  Placement loaders(const Role& role, int first, int count) const;
-  Placement ends_of(const std::pair<int, int>& channel) const;
   void add_patterns();
   void add_loads();
   void add_channels();

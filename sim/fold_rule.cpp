@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/calls.hpp"
+#include "sim/step_cost.hpp"
 #include "sim/traffic.hpp"
 
 namespace stepcast {
@@ -23,7 +24,8 @@ bool has_groups(const Traffic& traffic) {
   });
 }
 
-double messages_a_step(const Traffic& traffic) {
+/// Of all workers, as often as their programs call them.
+double called_messages(const Traffic& traffic) {
   const Calls calls = calls_a_step(*traffic.simulation.plan);
   double messages = calls.messages;
   for (const Traffic::One& one : traffic.collectives)
@@ -43,7 +45,7 @@ ChosenFolding chosen_folding(const Traffic& traffic,
   if (!jitters && workers_alike(traffic, singles())) return {true, "folded"};
   const bool cheap = simulation.form == Form::coupled || simulation.form == Form::fluid;
   if (simulation.fold == Folding::automatic && !cheap &&
-      own_seconds(messages_a_step(traffic), simulation) <= kMostMessageSeconds)
+      own_seconds(called_messages(traffic), simulation) <= kMostMessageSeconds)
     return {false, "unfolded"};
   return {true, "folded, roughly"};
 }
