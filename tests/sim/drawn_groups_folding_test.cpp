@@ -82,20 +82,18 @@ TEST_CASE("communicators of one group folded are within 1 % of unfolded: drawn c
   compare_one_group(375, 500);
 }
 
-TEST_CASE(
-    "what the rule folds of tensor groups and pipelines is within 1 % of unfolded: drawn cases 0 to 199",
-    "[sim]") {
+TEST_CASE("the rule against unfolded, 1 %: tensor groups and pipelines, cases 0 to 199", "[sim]") {
   CHECK(compare_groups(several_groups(0, 200), 0) > 20);  // proven alike
 }
 
-TEST_CASE("with jitter the rule folds no tensor groups and pipelines: drawn cases 0 to 199", "[sim]") {
+TEST_CASE("the rule against unfolded, jittered, 1 %: tensor groups and pipelines, cases 0 to 199", "[sim]") {
   CHECK(compare_groups(several_groups(0, 200), 0.1) == 0);
 }
 
-TEST_CASE("what the rule folds of cut samples is within 1 % of unfolded: drawn cases 0 to 59", "[sim]") {
+TEST_CASE("the rule against unfolded, 1 %: cut samples, cases 0 to 59", "[sim]") {
   CHECK(compare_groups(spatial(0, 60), 0) > 10);
 }
 
-TEST_CASE("with jitter the rule folds no cut samples: drawn cases 0 to 59", "[sim]") {
+TEST_CASE("the rule against unfolded, jittered, 1 %: cut samples, cases 0 to 59", "[sim]") {
   CHECK(compare_groups(spatial(0, 60), 0.1) == 0);
 }
