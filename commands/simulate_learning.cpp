@@ -49,7 +49,7 @@ std::vector<Row> simulate_learning(const Experiment& experiment, std::int64_t ba
   const auto backend = make_onednn_backend();
   std::vector<std::unique_ptr<LearningMemory>> ranks;
   Simulation simulation = simulation_of(experiment, Doubled::none);
-  simulation.fold = false;
+  simulation.fold = Folding::never;
   for (std::size_t rank = 0; rank < experiment.plan.endpoints.size(); ++rank) {
     ranks.push_back(std::make_unique<LearningMemory>(
         experiment, *backend, Learner::Options{static_cast<int>(rank), batch, data, [] {}}));

@@ -105,6 +105,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, Timeline* time
   }
   if (doubled == Doubled::none) set_training_columns(row, experiment);
   row.set("communication_form", result.form);
+  row.set("folding", result.folding);
   row.set("all_reduce", result.algorithms);
   row.set("trace_kind", plan.trace_kind);
   if (!plan.flags.empty()) row.set("trace_flags", fmt::format("{}", fmt::join(plan.flags, "; ")));

@@ -9,7 +9,7 @@
 #include "core/parse_number.hpp"
 #include "core/utf8.hpp"
 #include "sim/collectives.hpp"
-#include "sim/form_rule.hpp"
+#include "sim/step_cost.hpp"
 
 namespace stepcast {
 namespace {

@@ -25,7 +25,7 @@ void write_timeline(const Scenario& scenario, Library& library, const std::vecto
   const Task task = [&] {
     constexpr int kMostTracks = 64;
     Experiment experiment = build_experiment(scenario.document, values, library);
-    if (experiment.plan.workers <= kMostTracks) experiment.fold = false;
+    experiment.fold = experiment.plan.workers <= kMostTracks ? Folding::never : Folding::always;
     Timeline timeline;
     simulate_point(experiment, Doubled::none, &timeline);
     write_chrome_trace(file, timeline);

@@ -8,8 +8,8 @@ namespace {
 
 /// Columns of text that describe a result and not what was asked for.
 const std::set<std::string, std::less<>>& outcomes() {
-  static const std::set<std::string, std::less<>> names{"point", "bottleneck", "communication_form",
-                                                        "trace_kind", "fits"};
+  static const std::set<std::string, std::less<>> names{"point",   "bottleneck", "communication_form",
+                                                        "folding", "trace_kind", "fits"};
   return names;
 }
 

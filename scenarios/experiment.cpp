@@ -88,7 +88,8 @@ void read_simulation(const YamlValue& value, Experiment& experiment) {
   const YamlMap map = value.map({"steps", "seed", "form", "fold"});
   if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
   if (const auto form = map.maybe("form")) experiment.form = static_cast<Form>(form->one_of(form_names()));
-  if (const auto fold = map.maybe("fold")) experiment.fold = fold->boolean();
+  if (const auto fold = map.maybe("fold"))
+    experiment.fold = static_cast<Folding>(fold->one_of(folding_names()));
   if (const auto steps = map.maybe("steps")) experiment.steps = static_cast<int>(steps->integer(1, 100'000));
 }
 

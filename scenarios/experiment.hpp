@@ -25,7 +25,7 @@ struct Experiment {
   Plan plan;
   Noise noise;
   Form form = Form::automatic;
-  bool fold = true;
+  Folding fold = Folding::automatic;
   std::uint64_t seed = 1;
   int steps = 1;
   double epoch_samples = 0;  ///< 0: not given

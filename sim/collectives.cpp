@@ -27,28 +27,24 @@ Collectives::Collectives(const Simulation& simulation, const Topology& topology)
       placement_{simulation.platform, &topology, simulation.plan->endpoints, simulation.latency_factor},
       planner_(std::make_unique<SimNetwork>(simulation.bandwidths, Form::coupled)) {
   const Plan& plan = *simulation.plan;
-  const auto folded = folded_ranks(simulation);
-  for (const Communicator& communicator : plan.communicators) {
-    bool any = false;
-    for (const int rank : communicator.ranks) any = any || folded[static_cast<std::size_t>(rank)];
-    joint_.push_back(any);
-  }
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) choose(i);
+  folding_ = chosen_folding(traffic(), [&] { return single_messages(plan, placement_); });
+  const auto folded = folded_ranks(plan);
+  for (const Communicator& communicator : plan.communicators) {
+    const bool any = std::ranges::any_of(communicator.ranks,
+                                         [&](int rank) { return folded[static_cast<std::size_t>(rank)]; });
+    joint_.push_back(any && folding_.folds);
+  }
   form_ = chosen_form(traffic());
   network_ = std::make_unique<SimNetwork>(simulation.bandwidths, form_.form, form_.sharing);
   add_patterns();
   if (plan.load_data) add_loads();
-  if (!plan.asynchronous && simulation.fold) add_channels();
+  if (!plan.asynchronous && folding_.folds) add_channels();
 }
 
 Placement Collectives::ranks_of(const Communicator& communicator, int first_group, int groups) const {
-  Placement placement{placement_.platform, placement_.topology, {}, placement_.latency_factor};
-  const int first = first_group * communicator.size, last = first + groups * communicator.size;
-  for (int i = first; i < last; ++i) {
-    const int rank = communicator.ranks[static_cast<std::size_t>(i)];
-    placement.endpoints.push_back(placement_.endpoints[static_cast<std::size_t>(rank)]);
-  }
-  return placement;
+  const auto first = communicator.ranks.begin() + first_group * communicator.size;
+  return placement_of(placement_, {first, first + groups * communicator.size});
 }
 
 /// The cost of a choice, with all groups at work at once.
@@ -90,16 +86,17 @@ void Collectives::choose(std::size_t index) {
 
 Traffic Collectives::traffic() const {
   const Plan& plan = *simulation_.plan;
-  Traffic traffic{simulation_, {}};
+  Traffic traffic{simulation_, {}, folding_.folds};
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     const Chosen& one = chosen_[i];
     if (one.schedule == nullptr) continue;
     const Buffer& buffer = plan.collectives[i].buffer;
     const int communicator = plan.collectives[i].communicator;
     traffic.collectives.push_back({one.schedule.get(), &planner_->pattern(one.planned), buffer.size,
-                                   communicator, one.seconds, planner_->latency(one.planned, buffer.size)});
+                                   communicator, i, one.seconds,
+                                   planner_->latency(one.planned, buffer.size)});
     const bool alone = plan.communicators[static_cast<std::size_t>(communicator)].groups() == 1;
-    traffic.joint = traffic.joint && (alone || joint(communicator));
+    traffic.joint = traffic.joint && (alone || joint_.empty() || joint(communicator));
   }
   return traffic;
 }
@@ -131,29 +128,19 @@ void Collectives::add_loads() {
   for (std::size_t i = 0; i < simulation_.plan->roles.size(); ++i) {
     const Role& role = simulation_.plan->roles[i];
     if (!role.training) continue;
-    const int programs = simulation_.fold ? 1 : role.members;
+    const int programs = folding_.folds ? 1 : role.members;
     for (int member = 0; member < programs; ++member) {
-      Placement placement{placement_.platform, placement_.topology, {}, placement_.latency_factor};
-      const int first = role.first_rank + member, count = role.members / programs;
-      for (int rank = first; rank < first + count; ++rank)
-        placement.endpoints.push_back(placement_.endpoints[static_cast<std::size_t>(rank)]);
-      placement.endpoints.push_back(simulation_.platform->storage_endpoint());
-      loads_[{static_cast<int>(i), member}] = network_->add(load_schedule(count), std::move(placement));
+      SingleMessages loads = loads_of(role, member, role.members / programs, placement_);
+      loads_[{static_cast<int>(i), member}] =
+          network_->add(std::move(loads.schedule), std::move(loads.placement));
     }
   }
 }
 
 void Collectives::add_channels() {
-  for (const auto& [from, to] : simulation_.plan->channels) {
-    const Role& source = simulation_.plan->roles[static_cast<std::size_t>(from)];
-    const Role& target = simulation_.plan->roles[static_cast<std::size_t>(to)];
-    Placement placement{placement_.platform, placement_.topology, {}, placement_.latency_factor};
-    for (const Role* role : {&source, &target}) {
-      for (int i = 0; i < role->members; ++i)
-        placement.endpoints.push_back(placement_.endpoints[static_cast<std::size_t>(role->first_rank + i)]);
-    }
-    channels_[{from, to}] =
-        network_->add(channel_schedule(source.members, target.members), std::move(placement));
+  for (const auto& channel : simulation_.plan->channels) {
+    SingleMessages messages = channel_messages(*simulation_.plan, placement_, channel);
+    channels_[channel] = network_->add(std::move(messages.schedule), std::move(messages.placement));
   }
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/form_rule.hpp"
+#include "sim/fold_rule.hpp"
 #include "sim/network.hpp"
 #include "sim/simulate.hpp"
 
@@ -26,6 +26,7 @@ class Collectives {
   int load_pattern(int role, int member) const;  ///< member 0 where the role is folded
   int channel_pattern(int from, int to) const;   ///< -1: send each message over its own route
   const ChosenForm& form() const { return form_; }
+  const ChosenFolding& folding() const { return folding_; }
   Traffic traffic() const;
   std::string algorithm_names() const;
   const Placement& placement() const { return placement_; }
@@ -55,6 +56,7 @@ class Collectives {
   std::map<std::string, std::shared_ptr<const Schedule>> schedules_;  ///< known ones, by what decides them
   std::map<const Schedule*, std::map<int, int>> planned_;  ///< pattern of a schedule, by communicator
   std::map<std::pair<int, int>, int> loads_, channels_;
+  ChosenFolding folding_;
   ChosenForm form_;
 };
 

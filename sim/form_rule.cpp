@@ -7,13 +7,11 @@
 
 #include "sim/bounds.hpp"
 #include "sim/sample.hpp"
+#include "sim/step_cost.hpp"
 
 namespace stepcast {
 namespace {
 
-// Of a message, and for every rank: rings of 64 to 1,024 workers on one switch (docs/performance.md).
-constexpr double kSecondsAMessage = 3e-6, kSecondsARank = 10e-9;
-constexpr double kSecondsAnOwnMessage = 1e-6;            // shared out by MaxMinLinks (there too)
 constexpr double kMostSampled = 5e5, kFewSampled = 3e4;  // messages of samples
 constexpr double kWorkAMessage = 5;                      // of samples (sim/sample.hpp), at most
 constexpr double kSmallLatencyShare = 0.05;
@@ -60,25 +58,6 @@ bool is_close_together(const Traffic& traffic, int segments) {
                                          [&](const Phase& phase) { return phase.rounds > segments; });
     return found->second && (!cut || one.latency < kSmallLatencyShare * one.seconds);  // they lie together
   });
-}
-
-double messages_a_step(const Traffic& traffic) {
-  double messages = 0;
-  for (const Traffic::One& one : traffic.collectives)
-    messages += message_count(*one.schedule) * traffic.groups(one);
-  return messages;
-}
-
-/// In the form fluid one for every edge of a segment of a phase, in the form coupled one for all of them.
-double flows_a_step(const Traffic& traffic, const ChosenForm& form) {
-  double flows = 0;
-  for (const Traffic::One& one : traffic.collectives) {
-    for (const Phase& phase : one.schedule->phases) {
-      const auto edges = static_cast<double>(phase.edges->size()) * traffic.groups(one);
-      flows += std::min(form.segments, phase.rounds) * (form.form == Form::fluid ? edges : 1);
-    }
-  }
-  return flows;
 }
 
 /// No step is shorter than the compute of its slowest role.
@@ -142,18 +121,23 @@ std::optional<std::vector<double>> sampled(const Traffic& traffic, double most) 
   return seconds;
 }
 
-double own_seconds(double messages, const Simulation& simulation) {
-  return messages *
-         (kSecondsAnOwnMessage + kSecondsARank * static_cast<double>(simulation.plan->endpoints.size()));
+/// Every message, over MaxMinLinks.
+ChosenForm all_messages(ChosenForm chosen) {
+  chosen.form = Form::message;
+  chosen.sharing = SimNetwork::Sharing::own;
+  chosen.name = "message";
+  return chosen;
 }
 
 ChosenForm automatic(const Traffic& traffic, ChosenForm chosen, bool several) {
+  const bool channels = !traffic.simulation.plan->channels.empty();
+  if (!traffic.joint || (!traffic.folds && channels)) return all_messages(std::move(chosen));
   chosen.form = Form::coupled;
   chosen.name = "coupled";
   if (several && is_close_together(traffic, chosen.segments)) return chosen;
   const Closeness close = several ? Closeness::unknown : closeness_alone(traffic);
   if (close == Closeness::proven) return chosen;
-  if (!several && traffic.joint && !traffic.simulation.plan->load_data) {
+  if (!several && !traffic.simulation.plan->load_data) {
     if (auto seconds = sampled(traffic, close == Closeness::likely ? kFewSampled : kMostSampled)) {
       chosen.name = "message, sampled";
       chosen.seconds = std::move(*seconds);
@@ -163,10 +147,7 @@ ChosenForm automatic(const Traffic& traffic, ChosenForm chosen, bool several) {
   if (close == Closeness::likely) return chosen;
   chosen.name = "coupled, roughly";
   if (own_seconds(messages_a_step(traffic), traffic.simulation) > kMostMessageSeconds) return chosen;
-  chosen.form = Form::message;
-  chosen.sharing = SimNetwork::Sharing::own;
-  chosen.name = "message";
-  return chosen;
+  return all_messages(std::move(chosen));
 }
 
 }  // namespace
@@ -178,23 +159,16 @@ ChosenForm chosen_form(const Traffic& traffic) {
   ChosenForm chosen;
   chosen.segments = several ? segments_of_phases(traffic) : 1;
   chosen.name = "message";
-  if (plan.asynchronous || (!simulation.fold && !plan.channels.empty())) {
+  if (plan.asynchronous) {
     chosen.shares_links = shares_links(plan, simulation.form);
     if (chosen.shares_links) chosen.name += ", shared";
     return chosen;
   }
   if (simulation.form == Form::automatic) return automatic(traffic, std::move(chosen), several);
+  if (!traffic.folds && !plan.channels.empty()) return chosen;  // messages between single workers
   chosen.form = simulation.form;
   chosen.name = form_names()[static_cast<std::size_t>(simulation.form)];
   return chosen;
-}
-
-StepCost step_cost(const Traffic& traffic, const ChosenForm& form) {
-  if (!form.seconds.empty()) return {};
-  const double count = form.form == Form::message ? messages_a_step(traffic) : flows_a_step(traffic, form);
-  if (form.sharing == SimNetwork::Sharing::own) return {count, own_seconds(count, traffic.simulation)};
-  const auto others = static_cast<double>(traffic.simulation.plan->endpoints.size());
-  return {count, count * (kSecondsAMessage + (form.form == Form::coupled ? 0 : kSecondsARank * others))};
 }
 
 }  // namespace stepcast

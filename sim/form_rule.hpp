@@ -15,11 +15,13 @@ struct Traffic {
     const Pattern* pattern;    ///< of all groups of its communicator
     Bytes buffer;
     int communicator;
+    std::size_t number;       ///< of the plan
     double seconds, latency;  ///< alone on the network in the form coupled, and the latencies in it
   };
 
   const Simulation& simulation;
   std::vector<One> collectives;  ///< those that send anything
+  bool folds = true;             ///< one program for all workers of a role
   bool joint = true;             ///< all groups of a communicator play as one
 
   int groups(const One& one) const {
@@ -46,9 +48,9 @@ constexpr double kMostMessageSeconds = 2;
 /// "coupled", round by round, where edges of all ranks are at work in every round, and of one speed. All else
 /// message by message where a step of that takes kMostMessageSeconds at most, and by the form "coupled,
 /// roughly" where it takes more. Where rounds make more than 30,000 flows a step, phases are cut into fewer
-/// segments, 8 at least, and are close only if latencies take less than 5 % of their time. Asynchronous
-/// plans, and messages between single workers, are played message by message; those of asynchronous plans of
-/// more than 64 roles without collectives over FairLinks, as "message, shared".
+/// segments, 8 at least, and are close only if latencies take less than 5 % of their time. Groups that have
+/// programs of their own (sim/fold_rule.hpp) are played message by message, and so are asynchronous plans:
+/// those of more than 64 roles without collectives over FairLinks, as "message, shared".
 ChosenForm chosen_form(const Traffic& traffic);
 
 /// Whether single messages go over FairLinks, in a plan whose messages are played one by one.
@@ -56,12 +58,5 @@ inline bool shares_links(const Plan& plan, Form form) {
   constexpr std::size_t kMostExactRoles = 64;
   return form == Form::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
 }
-
-/// What the collectives of a step take in a form.
-struct StepCost {
-  double messages = 0;  ///< or flows
-  double seconds = 0;   ///< of the processor, about
-};
-StepCost step_cost(const Traffic& traffic, const ChosenForm& form);
 
 }  // namespace stepcast

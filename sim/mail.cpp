@@ -59,9 +59,10 @@ void Mail::carry(Address from, Address to, const Message& message, Engine::Callb
     return shared_->links.start_flow_at(date,
                                         shared_->links.prepare_flow(path.links, size, std::move(arrived)));
   }
-  engine.at(date,
-            [&engine, links = std::vector<int>(path.links.begin(), path.links.end()), size,
-             arrived = std::move(arrived)]() mutable { engine.start_flow(links, size, std::move(arrived)); });
+  engine.at(
+      date,
+      [&network = traffic_.network(), links = std::vector<int>(path.links.begin(), path.links.end()), size,
+       arrived = std::move(arrived)]() mutable { network.start_flow(links, size, std::move(arrived)); });
 }
 
 void Mail::carry_first(std::deque<Parcel>& parcels) {

@@ -76,6 +76,11 @@ const std::vector<int>& SimNetwork::phase_links(int pattern, std::size_t phase, 
                       static_cast<std::size_t>(kind)];
 }
 
+void SimNetwork::start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
+  if (links_) return links_->start_flow(links, size, std::move(done));
+  engine_->start_flow({links.begin(), links.end()}, size, std::move(done));
+}
+
 void SimNetwork::play(int pattern, Bytes buffer, int segments, Engine::Callback done) {
   const auto known = known_.find({pattern, buffer.value});
   if (known != known_.end()) return engine_->at(engine_->now() + known->second, std::move(done));

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ class SimNetwork {
   /// Plays a pattern from now on and calls `done` when every rank has finished. `segments` cuts a phase so
   /// that its latencies lie between its transfers (forms fluid and coupled).
   void play(int pattern, Bytes buffer, int segments, Engine::Callback done);
+
+  /// A message that is no pattern's, by the same sharing (form message).
+  void start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
 
   const Pattern& pattern(int index) const { return patterns_[static_cast<std::size_t>(index)]; }
   /// Links to pass to Engine::start_flow for an edge of a pattern (form fluid).

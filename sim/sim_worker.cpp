@@ -191,7 +191,7 @@ Pending SimWorker::start_send(int role, const Message& message) {
   auto operation = new_operation(SimOperation::Kind::communication);
   operation->lags = lags();
   const bool alone = world_.simulation.plan->roles[static_cast<std::size_t>(role)].members == 1;
-  const int member = alone || world_.simulation.fold ? 0 : first_;
+  const int member = alone || world_.traffic.folding().folds ? 0 : first_;
   if (memory_ != nullptr && message.buffer.array != Array::none) {
     const std::span<float> sent = memory_->memory(message.buffer);
     operation->values = std::make_shared<const std::vector<float>>(sent.begin(), sent.end());

@@ -30,7 +30,8 @@ struct SimWorld {
   Timeline* timeline = nullptr;
 
   std::size_t program(int role, int member) const {
-    return programs[static_cast<std::size_t>(role)] + static_cast<std::size_t>(simulation.fold ? 0 : member);
+    return programs[static_cast<std::size_t>(role)] +
+           static_cast<std::size_t>(traffic.folding().folds ? 0 : member);
   }
 };
 

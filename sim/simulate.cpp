@@ -17,11 +17,11 @@ struct Part {
   int role, first, members;
 };
 
-std::vector<Part> parts_of(const Simulation& simulation) {
+std::vector<Part> parts_of(const Simulation& simulation, bool folds) {
   std::vector<Part> parts;
   for (std::size_t i = 0; i < simulation.plan->roles.size(); ++i) {
     const Role& role = simulation.plan->roles[i];
-    const int count = simulation.fold ? 1 : role.members;
+    const int count = folds ? 1 : role.members;
     for (int k = 0; k < count; ++k) parts.push_back({static_cast<int>(i), k, role.members / count});
   }
   return parts;
@@ -122,7 +122,7 @@ SimulationResult simulate(const Simulation& simulation) {
   traffic.network().start();
   const Engine& engine = traffic.network().engine();
 
-  const std::vector<Part> parts = parts_of(simulation);
+  const std::vector<Part> parts = parts_of(simulation, traffic.folding().folds);
   Mail mail(traffic, simulation, parts.size());
   SimWorld world{simulation, traffic, mail, {}, {}, {}, {}, CollectiveValues(plan), {}, 0, nullptr};
   for (const Workload& workload : plan.workloads) world.times.emplace_back(workload);
@@ -157,6 +157,7 @@ SimulationResult simulate(const Simulation& simulation) {
   result.records = world.records.take();
   result.seconds = engine.now();
   result.form = traffic.form().name;
+  result.folding = traffic.folding().name;
   result.algorithms = traffic.algorithm_names();
   result.events = engine.events();
   result.flows = traffic.network().flows() + mail.shared_flows();

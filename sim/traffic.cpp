@@ -41,10 +41,10 @@ std::shared_ptr<const Schedule> channel_schedule(int sources, int targets) {
   return copied(std::move(edges), sources + targets);
 }
 
-std::vector<bool> folded_ranks(const Simulation& simulation) {
-  std::vector<bool> folded(simulation.plan->endpoints.size(), false);
-  for (const Role& role : simulation.plan->roles) {
-    if (!simulation.fold || role.members == 1) continue;
+std::vector<bool> folded_ranks(const Plan& plan) {
+  std::vector<bool> folded(plan.endpoints.size(), false);
+  for (const Role& role : plan.roles) {
+    if (role.members == 1) continue;
     std::fill_n(folded.begin() + role.first_rank, role.members, true);
   }
   return folded;

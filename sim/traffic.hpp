@@ -3,7 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include "sim/simulate.hpp"
 #include "strategies/planned_schedule.hpp"
 
 namespace stepcast {
@@ -18,7 +17,7 @@ std::shared_ptr<const Schedule> load_schedule(int workers);
 /// sources.
 std::shared_ptr<const Schedule> channel_schedule(int sources, int targets);
 
-/// Of each rank of the plan: whether it shares a program with others.
-std::vector<bool> folded_ranks(const Simulation& simulation);
+/// Of each rank of the plan: whether it may share a program with others.
+std::vector<bool> folded_ranks(const Plan& plan);
 
 }  // namespace stepcast

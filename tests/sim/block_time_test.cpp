@@ -44,7 +44,7 @@ std::vector<double> figures(const Case& what) {
     what.change(setup);
     run.plan = block_plan(run.platform, run.endpoints, run.workload, setup);
     run.simulation.plan = &run.plan;
-    run.simulation.fold = what.fold;
+    run.simulation.fold = what.fold ? Folding::always : Folding::never;
     run.simulation.form = what.form;
     run.simulation.noise = what.noise;
     const SimulationResult result = simulate(run.simulation);

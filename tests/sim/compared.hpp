@@ -18,17 +18,19 @@ inline const std::vector<std::string> kFormsTold{"message", "coupled", "message,
 struct Told {
   double seconds;  ///< of the step
   std::size_t form;
+  bool folded;
 };
 
 /// Of a simulation in a process of its own.
 template <class Result>
 Told told_by_child(const Result& result_of) {
-  const auto numbers = numbers_from_child(2, [&] {
+  const auto numbers = numbers_from_child(3, [&] {
     const SimulationResult result = result_of();
     const auto told = std::ranges::find(kFormsTold, result.form) - kFormsTold.begin();
-    return std::vector<double>{result.steps.at(0).seconds, static_cast<double>(told)};
+    return std::vector<double>{result.steps.at(0).seconds, static_cast<double>(told),
+                               result.folding == "folded" ? 1.0 : 0.0};
   });
-  return {numbers[0], static_cast<std::size_t>(numbers[1])};
+  return {numbers[0], static_cast<std::size_t>(numbers[1]), numbers[2] > 0};
 }
 
 /// The largest error of many cases.

@@ -27,7 +27,7 @@ double step_seconds(int workers, double bytes, int prefetch, bool fold) {
     run.options.overlap = false;
     run.communication.all_reduce.algorithm = Algorithm::ring;
     run.load_data = true;
-    run.simulation.fold = fold;
+    run.simulation.fold = fold ? Folding::always : Folding::never;
     return run.result().steps.at(2).seconds;
   });
 }

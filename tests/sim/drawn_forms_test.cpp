@@ -23,7 +23,7 @@ Told run_of(const DrawnCase& c, Form form, bool fold, double sigma) {
     run.communication.all_reduce.network = c.network;
     run.communication.streams = run.communication.in_flight = c.streams;
     run.simulation.form = form;
-    run.simulation.fold = fold;
+    run.simulation.fold = fold ? Folding::always : Folding::never;
     run.simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
     run.simulation.noise.sigma = sigma;
     return run.result();

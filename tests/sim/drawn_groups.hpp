@@ -12,6 +12,7 @@ struct DrawnGroups {
     tensor,      ///< data x tensor: sums inside replicas beside sums of gradients over them
     pipeline,    ///< data x pipeline
     three_ways,  ///< data x tensor x pipeline
+    spatial,     ///< samples x parts of each: halos inside replicas, sums of gradients over all
   };
 
   DrawnCase cluster;
@@ -55,6 +56,17 @@ inline DrawnGroups drawn_groups(std::uint32_t number) {
   while (2 * g.together() > most) g.ways /= 2;
   while (g.cluster.workers() < 2 * g.together()) g.cluster.nodes = std::min(2 * g.cluster.nodes, kDrawnNodes);
   g.workers = g.cluster.workers() / g.together() * g.together();
+  return g;
+}
+
+/// The same cluster and sizes with samples cut over 2, 4 or 8 workers each.
+inline DrawnGroups drawn_spatial(std::uint32_t number) {
+  DrawnGroups g = drawn_groups(number);
+  g.kind = DrawnGroups::spatial;
+  g.ways = drawn<int>({2, 4, 8}, number + 1'000'000, 40);
+  g.stages = 1;
+  while (g.cluster.workers() < 2 * g.ways) g.cluster.nodes = std::min(2 * g.cluster.nodes, kDrawnNodes);
+  g.workers = g.cluster.workers() / g.ways * g.ways;
   return g;
 }
 

@@ -15,8 +15,8 @@ void compare(std::uint32_t from, std::uint32_t to) {
   for (std::uint32_t number = from; number < to; ++number) {
     const DrawnGroups g = drawn_groups(number);
     const DrawnCase& c = g.cluster;
-    const Told picked = groups_run(g, Form::automatic, true, 0);
-    const double exact = groups_run(g, Form::message, true, 0).seconds;
+    const Told picked = groups_run(g, Form::automatic, Folding::automatic, 0);
+    const double exact = groups_run(g, Form::message, Folding::automatic, 0).seconds;
     CAPTURE(number, kFormsTold.at(picked.form), static_cast<int>(g.kind), g.workers, g.communicators, g.ways,
             g.stages, g.micro_batches, g.dealt, static_cast<int>(g.gradient), static_cast<int>(g.other),
             static_cast<int>(g.inside), g.crossing, g.streams);
@@ -45,8 +45,8 @@ TEST_CASE("a step that a millionth of a size changes by 2 % is the same on avera
   const DrawnGroups g = drawn_groups(435);
   double own = 0, simgrid = 0, least = 1e300, most = 0;
   for (const double more : {0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, -1e-5, 1e-3}) {
-    own += groups_run(g, Form::automatic, true, 0, 1 + more).seconds;
-    const double exact = groups_run(g, Form::message, true, 0, 1 + more).seconds;
+    own += groups_run(g, Form::automatic, Folding::automatic, 0, 1 + more).seconds;
+    const double exact = groups_run(g, Form::message, Folding::automatic, 0, 1 + more).seconds;
     simgrid += exact;
     least = std::min(least, exact);
     most = std::max(most, exact);

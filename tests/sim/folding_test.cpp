@@ -11,7 +11,7 @@ namespace {
 SimulationResult jittered(bool fold) {
   Run run(switch_platform(16), 16, three_layers({1}));
   run.options.steps = 4;
-  run.simulation.fold = fold;
+  run.simulation.fold = fold ? Folding::always : Folding::never;
   run.simulation.noise.jitter = Noise::Jitter::lognormal;
   run.simulation.noise.sigma = 0.2;
   run.compute_slowdown = 1.3;
@@ -38,7 +38,7 @@ TEST_CASE("jitter of every layer is the same folded and unfolded, and averages o
   const auto step = [](bool fold, double sigma) {
     return number_from_child([=] {
       Run run(switch_platform(16), 16, three_layers({1}));
-      run.simulation.fold = fold;
+      run.simulation.fold = fold ? Folding::always : Folding::never;
       run.communication.all_reduce.algorithm = Algorithm::ring;
       run.simulation.noise.jitter = Noise::Jitter::layers;
       run.simulation.noise.sigma = sigma;

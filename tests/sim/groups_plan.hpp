@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "strategies/collectives/phases.hpp"
 #include "strategies/communicator.hpp"
 #include "tests/sim/drawn_groups.hpp"
 
@@ -43,6 +44,7 @@ class GroupsPlan {
       case DrawnGroups::tensor:
       case DrawnGroups::pipeline:
       case DrawnGroups::three_ways:
+      case DrawnGroups::spatial:
         for (int stage = 0; stage < drawn_.stages; ++stage) add_stage(stage);
         break;
     }
@@ -65,6 +67,19 @@ class GroupsPlan {
     if (plan_.communicators[static_cast<std::size_t>(number)].size == 1) return -1;
     plan_.collectives.push_back({kind, number, {Array::gradients, {}, {bytes}}, nullptr});
     return static_cast<int>(plan_.collectives.size()) - 1;
+  }
+
+  /// To the neighbours on both sides.
+  int add_halos(int number) {
+    std::vector<Edge> edges;
+    for (int i = 0; i + 1 < drawn_.ways; ++i) {
+      edges.push_back({i, i + 1});
+      edges.push_back({i + 1, i});
+    }
+    const int index = add_collective(Collective::Kind::exchange, number, drawn_.crossing);
+    plan_.collectives.back().schedule = std::make_shared<const Schedule>(
+        Schedule{drawn_.ways, 1, {one_round(std::move(edges), 1, Arrival::replace)}});
+    return index;
   }
 
   void add_role(int first, int members, std::vector<Action> actions) {
@@ -130,8 +145,12 @@ class GroupsPlan {
       for (int i = place; i < members; i += ways) by_place.push_back(first + i);
     }
     const int group = add_communicator(std::move(in_order), ways, drawn_.other);
-    const int replicas = add_communicator(std::move(by_place), members / ways, drawn_.gradient);
-    const auto exchange = [&] { return add_collective(drawn_.inside, group, drawn_.crossing * ways); };
+    const bool spatial = drawn_.kind == DrawnGroups::spatial;
+    const int replicas =
+        add_communicator(std::move(by_place), spatial ? members : members / ways, drawn_.gradient);
+    const auto exchange = [&] {
+      return spatial ? add_halos(group) : add_collective(drawn_.inside, group, drawn_.crossing * ways);
+    };
     std::vector<Action> actions;
     for (int batch = 0; batch < drawn_.micro_batches; ++batch) {
       if (stage > 0) actions.push_back({Action::receive, stage - 1});

@@ -6,7 +6,7 @@
 namespace stepcast {
 
 /// A drawn step. @param sigma  of lognormal jitter; 0: none. @param scale  of the gradients, beside the drawn
-inline Told groups_run(const DrawnGroups& g, Form form, bool fold, double sigma, double scale = 1) {
+inline Told groups_run(const DrawnGroups& g, Form form, Folding fold, double sigma, double scale = 1) {
   return told_by_child([&] {
     const Platform platform = platform_of(g.cluster);
     Workload workload = three_layers({1});

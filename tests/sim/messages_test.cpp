@@ -74,7 +74,7 @@ SimulationResult groups(int size, bool fold, double sigma) {
   run.plan.collectives.push_back({Collective::Kind::all_reduce, 0, {Array::gradients, {}, {8e6}}, nullptr});
   run.plan.roles.push_back({"worker", 0, 8, 0, true, halves});
   run.simulation.plan = &run.plan;
-  run.simulation.fold = fold;
+  run.simulation.fold = fold ? Folding::always : Folding::never;
   run.simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
   run.simulation.noise.sigma = sigma;
   return simulate(run.simulation);

@@ -25,7 +25,7 @@ struct Ran {
 Ran run(const std::string& options, int workers = 4, int batch = 8, bool fold = true) {
   const auto numbers = numbers_from_child(2, [&] {
     PlannedRun planned(workers, kEight, "{kind: pipeline, stages: 4, " + options + "}", batch);
-    planned.simulation.fold = fold;
+    planned.simulation.fold = fold ? Folding::always : Folding::never;
     return std::vector<double>{planned.last_step(), planned.plan.memory.total().value};
   });
   return {numbers[0], numbers[1]};

@@ -35,7 +35,7 @@ double step(int workers, const std::string& model, const std::string& strategy, 
             bool fold = true) {
   return number_from_child([&] {
     PlannedRun run(workers, model, strategy, batch, 2);
-    run.simulation.fold = fold;
+    run.simulation.fold = fold ? Folding::always : Folding::never;
     run.simulation.form = Form::message;
     return run.last_step();
   });
@@ -44,7 +44,7 @@ double step(int workers, const std::string& model, const std::string& strategy, 
 double jittered(const std::string& model, const std::string& strategy, bool fold) {
   return number_from_child([&] {
     PlannedRun run(8, model, strategy, 4, 3);
-    run.simulation.fold = fold;
+    run.simulation.fold = fold ? Folding::always : Folding::never;
     run.simulation.form = Form::coupled;
     run.simulation.noise.jitter = Noise::Jitter::lognormal;
     run.simulation.noise.sigma = 0.1;

@@ -1,0 +1,46 @@
+#include "sim/step_cost.hpp"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+// Of a message, and for every rank: rings of 64 to 1,024 workers on one switch (docs/performance.md).
+constexpr double kSecondsAMessage = 3e-6, kSecondsARank = 10e-9;
+constexpr double kSecondsAnOwnMessage = 1e-6;  // shared out by MaxMinLinks (there too)
+
+/// In the form fluid one for every edge of a segment of a phase, in the form coupled one for all of them.
+double flows_a_step(const Traffic& traffic, const ChosenForm& form) {
+  double flows = 0;
+  for (const Traffic::One& one : traffic.collectives) {
+    for (const Phase& phase : one.schedule->phases) {
+      const auto edges = static_cast<double>(phase.edges->size()) * traffic.groups(one);
+      flows += std::min(form.segments, phase.rounds) * (form.form == Form::fluid ? edges : 1);
+    }
+  }
+  return flows;
+}
+
+}  // namespace
+
+double messages_a_step(const Traffic& traffic) {
+  double messages = 0;
+  for (const Traffic::One& one : traffic.collectives)
+    messages += message_count(*one.schedule) * traffic.groups(one);
+  return messages;
+}
+
+double own_seconds(double messages, const Simulation& simulation) {
+  return messages *
+         (kSecondsAnOwnMessage + kSecondsARank * static_cast<double>(simulation.plan->endpoints.size()));
+}
+
+StepCost step_cost(const Traffic& traffic, const ChosenForm& form) {
+  if (!form.seconds.empty()) return {};
+  const double count = form.form == Form::message ? messages_a_step(traffic) : flows_a_step(traffic, form);
+  if (form.sharing == SimNetwork::Sharing::own) return {count, own_seconds(count, traffic.simulation)};
+  const auto others = static_cast<double>(traffic.simulation.plan->endpoints.size());
+  return {count, count * (kSecondsAMessage + (form.form == Form::coupled ? 0 : kSecondsARank * others))};
+}
+
+}  // namespace stepcast

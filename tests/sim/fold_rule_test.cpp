@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <iterator>
+
+#include "sim/calls.hpp"
+#include "tests/sim/child.hpp"
+#include "tests/sim/groups_run.hpp"
+#include "tests/sim/planned_run.hpp"
+
+using namespace stepcast;
+
+// What the rule of `fold: automatic` picks, and what it goes by.
+
+namespace {
+
+Program passes(Worker& worker) {
+  co_await worker.forward();
+  co_await worker.collective(0);
+  worker.end_step();
+}
+
+/// Eight workers on one switch in pairs, each with an all-reduce of 8 MB.
+struct Pairs {
+  Run run{switch_platform(8), 8, three_layers({1})};
+
+  Pairs() {
+    run.plan.endpoints = first_ranks(8);
+    run.plan.workloads.push_back(run.workload);
+    run.plan.communicators.push_back(communicator(run.platform, run.plan.endpoints, first_ranks(8), 2));
+    run.plan.communicators.back().all_reduce.algorithm = Algorithm::ring;
+    run.plan.collectives.push_back({Collective::Kind::all_reduce, 0, {Array::gradients, {}, {8e6}}, nullptr});
+    run.plan.roles.push_back({"worker", 0, 8, 0, true, passes});
+    run.simulation.plan = &run.plan;
+  }
+
+  void slow_down_last() {
+    const int last = run.simulation.bandwidths.size() - 1;
+    run.simulation.bandwidths.multiply(last, 0.5);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("equal groups are folded", "[sim]") {
+  Pairs pairs;
+  CHECK(simulate(pairs.run.simulation).folding == "folded");
+}
+
+TEST_CASE("a slow link of one group leaves a program to each worker", "[sim]") {
+  Pairs pairs;
+  pairs.slow_down_last();
+  CHECK(simulate(pairs.run.simulation).folding == "unfolded");
+}
+
+TEST_CASE("jittered groups get a program for each worker", "[sim]") {
+  Pairs pairs;
+  pairs.run.simulation.noise.jitter = Noise::Jitter::lognormal;
+  pairs.run.simulation.noise.sigma = 0.1;
+  CHECK(simulate(pairs.run.simulation).folding == "unfolded");
+}
+
+TEST_CASE("groups that differ are folded roughly in a cheap form", "[sim]") {
+  Pairs pairs;
+  pairs.slow_down_last();
+  pairs.run.simulation.form = Form::coupled;
+  CHECK(simulate(pairs.run.simulation).folding == "folded, roughly");
+}
+
+TEST_CASE("groups that differ are folded roughly where asked for", "[sim]") {
+  Pairs pairs;
+  pairs.slow_down_last();
+  pairs.run.simulation.fold = Folding::always;
+  CHECK(simulate(pairs.run.simulation).folding == "folded, roughly");
+}
+
+TEST_CASE("groups that differ are folded roughly where all their messages take too long", "[sim]") {
+  Pairs pairs;
+  pairs.slow_down_last();
+  pairs.run.plan.roles.front().program = [](Worker& worker) -> Program {
+    for (int i = 0; i < 200'000; ++i) co_await worker.collective(0);  // 16 messages each
+    worker.end_step();
+  };
+  CHECK(simulate(pairs.run.simulation).folding == "folded, roughly");
+}
+
+TEST_CASE("jittered workers in one group are folded", "[sim]") {
+  Run run(switch_platform(8), 8, three_layers({1}));
+  run.simulation.noise.jitter = Noise::Jitter::lognormal;
+  run.simulation.noise.sigma = 0.1;
+  CHECK(run.result().folding == "folded");
+}
+
+TEST_CASE("calls of a step are counted once a micro-batch", "[sim]") {
+  const std::string network =
+      "{name: small, source: s, sample: 8 tokens, transformer_stack: {layers: 2, width: 16, heads: 4, "
+      "sequence: 8, vocabulary: 32}}";
+  const PlannedRun planned(8, network, "{kind: pipeline, stages: 2, tensor: 2, micro_batches: 4}", 8);
+  const Calls calls = calls_a_step(planned.plan);
+  CHECK(calls.messages == 8 * 4);  // four activations forward, four error signals back, of four pairs
+  const auto called = [&](double times) { return std::ranges::count(calls.collectives, times); };
+  CHECK(called(4) > 0);  // inside passes
+  CHECK(called(1) > 0);  // of gradients
+  CHECK(called(4) + called(1) == std::ssize(calls.collectives));
+}
