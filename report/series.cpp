@@ -48,6 +48,8 @@ std::vector<std::string> series_columns(const Results& results, const std::vecto
     if (outcomes().count(column) == 0 && is_named(results, column)) candidates.push_back(column);
   }
   std::vector<std::string> chosen;
+  std::copy_if(sweep.begin(), sweep.end(), std::back_inserter(chosen),
+               [](const std::string& key) { return key == "model" || key.starts_with("model."); });
   std::size_t divided = groups(results, chosen);
   for (const auto& column : candidates) {
     auto with = chosen;
