@@ -153,8 +153,9 @@ void add_run(CLI::App& app) {
   command->add_option("-j,--jobs", options->processes, "simulations at once (default: cores)")
       ->check(CLI::Range(1, 4096));
   command
-      ->add_option("--set", options->settings,
-                   "replace a value of the scenario, such as strategy.bucket=\"25 MiB\"; KEY=~ takes it away")
+      ->add_option(
+          "--set", options->settings,
+          "replace a value of the scenario, such as strategy.bucket=\"25 MiB\"; KEY=null takes it away")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--draws", options->draws, "draws of the assumptions a point")

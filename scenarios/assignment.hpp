@@ -13,7 +13,7 @@ struct Assignment {
   YamlNode value;
 };
 
-/// Parses "key.path=value" of the command line; the value is YAML, and ~ (nothing) takes the key away. Throws
+/// Parses "key.path=value" of the command line; the value is YAML, and null takes the key away. Throws
 /// InputError.
 Assignment parse_assignment(const std::string& text);
 

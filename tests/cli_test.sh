@@ -154,7 +154,7 @@ refuses 2 'tiny.yaml/results: cannot write here' run tiny.yaml -o tiny.yaml/resu
 prints '2 points, 8 simulations' run tiny.yaml --dry-run -o dry
 prints 'of processor time, ' run tiny.yaml --dry-run -o dry
 prints 'does not fit: workers=2: needs ' run tiny.yaml --dry-run -o dry --set 'memory.workspace=1 PB'
-prints '1 points' run tiny.yaml --dry-run -o dry --set sweep=~ --set workers=2 --set noise=~
+prints '1 points' run tiny.yaml --dry-run -o dry --set sweep=null --set workers=2 --set noise=null
 grep -qE ', some [0-9.]+ (ms|s) of processor time, [0-9.]+ (ms|s) with 3 processes$' \
   <("$stepcast" run tiny.yaml --dry-run -j 3) || fail "--dry-run says no time"
 left=$(ls | grep -vxE 'out|err|tiny.yaml|typo.yaml')
@@ -247,7 +247,7 @@ prints 'best: ' "${search[@]}" -o one --resume
 cmp -s one/search.csv two/search.csv || fail "search.csv differs after --resume"
 prints '(evolution)' "${search[@]}" --by evolution -o three
 prints ' of 12 evaluations: nothing new was proposed any more' search tiny.yaml --minimise step_seconds --over 'workers=1..64' \
-  --set sweep=~ --set workers=8 --by evolution --evaluations 12 --population 4 -o settled
+  --set sweep=null --set workers=8 --by evolution --evaluations 12 --population 4 -o settled
 refuses 2 'no number in a column "sample_per_second"; did you mean "samples_per_second"?' search tiny.yaml \
   --maximise sample_per_second --over strategy.overlap -o four
 refuses 2 '--over model: give its values, such as model=1..8' search tiny.yaml --minimise step_seconds --over model

@@ -62,7 +62,7 @@ TEST_CASE("an assignment that cannot be is refused at its place", "[scenarios][e
                     "f.yaml:1:13: a.scalar.k: there is no such key");
 }
 
-TEST_CASE("~ takes a key away", "[scenarios]") {
+TEST_CASE("null takes a key away", "[scenarios]") {
   YamlNode root = tree();
   set(root, "a.b[0]=~");
   CHECK(text_at(root, "a.b[0].c") == "2");

@@ -66,7 +66,7 @@ TEST_CASE("the option --set can add a swept key to a sweep, a part of one, or a 
   CHECK(parts.points.at(1).name == "a.b=7");
 }
 
-TEST_CASE("~ takes keys away: of the scenario, of its sweep and of its run", "[scenarios]") {
+TEST_CASE("null takes keys away: of the scenario, of its sweep and of its run", "[scenarios]") {
   const std::string text =
       kRun + "set: {a: 1}\nsweep: {w: [1], strategy.bucket: [2, 3]}\nepoch: {samples: 3}\n";
   CHECK(scenario_of(text, {"sweep=~", "set=~"}).points.size() == 1);
