@@ -68,14 +68,14 @@ TEST_CASE("a figure has the unit of its column", "[scenarios][errors]") {
   CHECK(figure("sweep_minutes", "172") == 172);
   CHECK_THROWS_WITH(
       figure("step_seconds", "1 MB"),
-      "s.yaml:4:81: published[0].value: expected a number, or one with a unit of time, got \"1 MB\"");
+      "s.yaml:4:74: published[0].value: expected a number, or one with a unit of time, got \"1 MB\"");
   CHECK_THROWS_WITH(figure("samples_per_second", "1 s"),
-                    "s.yaml:4:87: published[0].value: expected a number: no unit is known of a column "
+                    "s.yaml:4:80: published[0].value: expected a number: no unit is known of a column "
                     "samples_per_second, got "
                     "\"1 s\"");
   CHECK_THROWS_WITH(
       figure("step_seconds", "2 s", ", over: {workers: 1}"),
-      "s.yaml:4:101: published[0].value: expected a number: it is the ratio of two points, got \"2 s\"");
+      "s.yaml:4:94: published[0].value: expected a number: it is the ratio of two points, got \"2 s\"");
 }
 
 TEST_CASE("a published figure that cannot be says where and why", "[scenarios][errors]") {

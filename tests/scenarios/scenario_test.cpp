@@ -79,7 +79,7 @@ TEST_CASE("null takes keys away: of the scenario, of its sweep and of its run", 
                     "--set sweep.noise=~: sweep.noise: there is no such key");
   CHECK_THROWS_WITH(scenario_of(text, {"sweep.w=[~, 2]"}),
                     "--set sweep.w=[~, 2]: sweep.w[0]: expected a value, got nothing");
-  CHECK_THROWS_WITH(scenario_of(kRun + "set: {a: }\n"), "s.yaml:3:10: set.a: expected a value, got nothing");
+  CHECK_THROWS_WITH(scenario_of(kRun + "set: {a: }\n"), "s.yaml:3:7: set.a: expected a value, got nothing");
 }
 
 TEST_CASE("a scenario that cannot be says where and why", "[scenarios][errors]") {
