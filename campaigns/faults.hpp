@@ -31,8 +31,8 @@ struct SlowSpells {
 /// A training and what may happen to it.
 struct Faults {
   Seconds training;   ///< without any fault or checkpoint: steps x seconds a step
-  int nodes = 1;      ///< that it runs on; workers are spread evenly
-  Seconds node_mtbf;  ///< mean time between failures of one node, exponential; 0: nodes never die
+  int nodes = 1;      ///< that it runs on, or devices, where these die alone; workers are spread evenly
+  Seconds node_mtbf;  ///< mean time between failures of one of them, exponential; 0: they never die
   Seconds repair;     ///< until the node, or another one, is there
   Seconds restart;    ///< then until it trains again
   Answer answer = Answer::restart;

@@ -1,5 +1,7 @@
 #include "commands/checked_points.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -28,9 +30,10 @@ std::vector<std::string> idle_noise(const Experiment& experiment) {
 
 }  // namespace
 
-Experiment checked_points(const Scenario& scenario, const std::vector<std::size_t>& points,
-                          Library& library) {
-  Experiment largest;
+CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::size_t>& points,
+                             Library& library) {
+  CheckedPoints checked;
+  Experiment& largest = checked.largest;
   std::vector<std::string> flags;           // each once
   std::map<std::string, std::size_t> idle;  // points of which it holds
   for (const std::size_t point : points) {
@@ -42,13 +45,17 @@ Experiment checked_points(const Scenario& scenario, const std::vector<std::size_
       if (std::find(flags.begin(), flags.end(), line) == flags.end()) flags.push_back(line);
     }
     for (const std::string& one : idle_noise(experiment)) ++idle[one];
+    if (!experiment.plan.fits) {
+      const std::string& name = scenario.points[point].name;
+      checked.misfits.push_back(fmt::format("does not fit: {}: {}", name, experiment.plan.why_not));
+    }
     if (experiment.plan.workers >= largest.plan.workers) largest = std::move(experiment);
   }
   for (const auto& [one, count] : idle) {
     if (count == points.size()) flags.push_back("note: " + one);
   }
   largest.plan.flags = std::move(flags);
-  return largest;
+  return checked;
 }
 
 }  // namespace stepcast

@@ -5,9 +5,14 @@
 
 namespace stepcast {
 
+struct CheckedPoints {
+  Experiment largest;  ///< its plan's `flags` are lines to print: the doubts about the traces of all points,
+                       ///< and what of `noise` does nothing at any of them
+  std::vector<std::string> misfits;  ///< a line each point that does not fit in the middle of the assumptions
+};
+
 /// Builds every point once before any is simulated, so that a bad value is found first.
-/// @return the largest. Its plan's `flags` are lines to print: the doubts about the traces of all points, and
-/// what of `noise` does nothing at any of them
-Experiment checked_points(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library);
+CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::size_t>& points,
+                             Library& library);
 
 }  // namespace stepcast

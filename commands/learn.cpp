@@ -34,9 +34,15 @@ struct LearningPoint {
   std::int64_t batch = 1;  ///< samples of a pass
 };
 
-LearningPoint learning_point(const Scenario& scenario, const Point& point, Library& library) {
-  std::vector<Assignment> values = middle_values(scenario, point);
-  Experiment experiment = build_experiment(scenario.document, values, library);
+/// @param steps  that are tried first: another number is known only when the experiment is built
+LearningPoint learning_point(const Scenario& scenario, const Point& point, std::int64_t steps,
+                             Library& library) {
+  const auto built = [&](std::int64_t count) {
+    std::vector<Assignment> values = middle_values(scenario, point);
+    values.push_back(parse_assignment(fmt::format("simulation.steps={}", count)));
+    return build_experiment(scenario.document, std::move(values), library);
+  };
+  Experiment experiment = built(steps);
   if (!experiment.learning)
     throw InputError(
         fmt::format("{}: learn needs learning: what to learn, see docs/learning.md", scenario.file.string()));
@@ -46,8 +52,8 @@ LearningPoint learning_point(const Scenario& scenario, const Point& point, Libra
   if (!why.empty())
     throw InputError(
         fmt::format("{}: point {} cannot learn here: {}", scenario.file.string(), point.name, why));
-  values.push_back(parse_assignment(fmt::format("simulation.steps={}", learning_steps(experiment))));
-  return {point.name, build_experiment(scenario.document, values, library), samples_of_pass(scenario, point)};
+  if (learning_steps(experiment) != experiment.steps) experiment = built(learning_steps(experiment));
+  return {point.name, std::move(experiment), samples_of_pass(scenario, point)};
 }
 
 std::vector<LearningPoint> learning_points(const Scenario& scenario) {
@@ -56,7 +62,10 @@ std::vector<LearningPoint> learning_points(const Scenario& scenario) {
         fmt::format("{}: learn does not calibrate; set the keys themselves", scenario.file.string()));
   Library library;
   std::vector<LearningPoint> points;
-  for (const Point& point : scenario.points) points.push_back(learning_point(scenario, point, library));
+  for (const Point& point : scenario.points) {
+    const std::int64_t steps = points.empty() ? 1 : points.back().experiment.steps;  // mostly all the same
+    points.push_back(learning_point(scenario, point, steps, library));
+  }
   return points;
 }
 

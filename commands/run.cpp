@@ -78,7 +78,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   const auto points = chosen_points(scenario, options);
   if (!options.timeline.empty()) timeline_point(scenario, options.timeline);  // a wrong name is found first
   Library library;
-  const Experiment largest = checked_points(scenario, points, library);
+  const auto [largest, misfits] = checked_points(scenario, points, library);
   const int draws = scenario.assumptions.empty() ? 1 : options.draws;
   const RunSize size = estimated(largest, points.size(), options.results_only ? draws : draws + 3);
   check_limits(size, options);
@@ -87,6 +87,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   if (options.dry_run) {
     const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
     fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
+    for (const std::string& misfit : misfits) fmt::print("{}\n", misfit);
     return {};
   }
   const auto folder = folder_of(scenario, options);
@@ -152,8 +153,9 @@ void add_run(CLI::App& app) {
   command->add_option("-j,--jobs", options->processes, "simulations at once (default: cores)")
       ->check(CLI::Range(1, 4096));
   command
-      ->add_option("--set", options->settings,
-                   "replace a value of the scenario, such as strategy.bucket=\"25 MiB\"")
+      ->add_option(
+          "--set", options->settings,
+          "replace a value of the scenario, such as strategy.bucket=\"25 MiB\"; KEY=null takes it away")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--draws", options->draws, "draws of the assumptions a point")
@@ -175,7 +177,9 @@ void add_run(CLI::App& app) {
   command->add_flag("--resume", options->resume, "go on after an interrupted run with the same inputs");
   command->add_flag("--results-only", options->results_only,
                     "no plots, and no search for the resource that would help most: a quarter of the time");
-  command->add_flag("--dry-run", options->dry_run, "say how many simulations and how much memory, and stop");
+  command->add_flag(
+      "--dry-run", options->dry_run,
+      "say how many simulations, how much memory and time, and which points do not fit, and stop");
   command->callback([options] {
     options->processes = options->processes > 0
                              ? options->processes

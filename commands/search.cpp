@@ -102,6 +102,10 @@ void search(const SearchCommand& command) {
              evaluations.size(), command.method,
              to_string(search_table(searched, evaluations, options, kShown)));
   print_best(best, options, as_written);
+  if (static_cast<double>(evaluations.size()) < std::min<double>(command.evaluations, point_count(space)))
+    fmt::print(
+        "{} of {} evaluations: nothing new was proposed any more; another --by, --seed or --population may\n",
+        evaluations.size(), command.evaluations);
   fmt::print("written: {}\n", (folder / "search.csv").string());
 }
 

@@ -13,6 +13,7 @@
 #include "scenarios/data_files.hpp"
 #include "scenarios/experiment.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/sweep.hpp"
 #include "strategies/strategy.hpp"
 
 namespace stepcast {
@@ -83,8 +84,10 @@ void show_scenario(const std::string& file) {
   }
   if (!scenario.published.empty()) fmt::print("\npublished\n");
   for (const Published& one : scenario.published) {
-    fmt::print("  {} {} {}: {}\n", one.kind, one.column,
-               one.kind == "trend" ? one.relation : fmt::format("{}", one.value), one.source);
+    const std::string over = one.over.empty() ? "" : " / " + point_name(one.over);
+    const std::string value = one.kind == "trend" ? "" : fmt::format("{}", one.value);
+    fmt::print("  {} {}{} {} {}{}: {}\n", one.kind, point_name(one.point), over, one.column, one.relation,
+               value.empty() || one.relation.empty() ? value : " " + value, one.source);
   }
 }
 

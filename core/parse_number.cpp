@@ -102,4 +102,20 @@ std::string_view example(Dimension dimension) {
   return "";
 }
 
+Reach reach(Dimension dimension) {
+  switch (dimension) {
+    case Dimension::time:
+      return {0, 1e12, "up to 1e12 s"};
+    case Dimension::bytes:
+      return {0, 1e18, "up to 1e18 B"};
+    case Dimension::bytes_per_second:
+      return {1, 1e18, "from 1 B/s to 1e18 B/s"};
+    case Dimension::flops:
+      return {0, 1e30, "up to 1e30 flop"};
+    case Dimension::flops_per_second:
+      return {1, 1e30, "from 1 flop/s to 1e30 flop/s"};
+  }
+  return {};
+}
+
 }  // namespace stepcast

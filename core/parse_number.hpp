@@ -18,4 +18,11 @@ std::optional<double> parse_quantity(std::string_view text, Dimension dimension)
 /// An example for error messages: "25 GB/s".
 std::string_view example(Dimension dimension);
 
+/// What no network, cluster or training reaches; beyond, sums and counts of bytes lose their meaning.
+struct Reach {
+  double low, high;  ///< in SI units
+  std::string_view text;
+};
+Reach reach(Dimension dimension);
+
 }  // namespace stepcast

@@ -50,14 +50,18 @@ double quantity(const YamlValue& value, Dimension dimension, double low, std::st
   const YamlNode& node = value.node();
   std::optional<double> number;
   if (node.kind == YamlNode::Kind::scalar) number = parse_quantity(node.text, dimension);
+  const bool a_duration = dimension == Dimension::time && low > 0;
   if (!number || *number < low) {
-    value.expected(fmt::format("a value {} with its unit, such as \"{}\"", bound, example(dimension)));
+    value.expected(fmt::format("a value {} with its unit, such as \"{}\"", bound,
+                               a_duration ? "10 min" : example(dimension)));
   }
+  const Reach most = reach(dimension);
+  if (*number < most.low || *number > most.high) value.expected(fmt::format("a value {}", most.text));
   return *number;
 }
 
-std::string at_least(double low) {
-  return fmt::format(">= {}", low);
+std::string at_least(double low, std::string_view unit = "") {
+  return fmt::format(">= {}{}", low, unit);
 }
 
 constexpr double kPositive = 1e-300;
@@ -107,7 +111,7 @@ double YamlValue::number(double low, double high) const {
 }
 
 Seconds YamlValue::seconds(double low) const {
-  return {quantity(*this, Dimension::time, low, at_least(low))};
+  return {quantity(*this, Dimension::time, low, at_least(low, low > 0 ? " s" : ""))};
 }
 Bytes YamlValue::bytes(double low) const {
   return {quantity(*this, Dimension::bytes, low, at_least(low))};

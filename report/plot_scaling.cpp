@@ -26,11 +26,16 @@ constexpr double kSameRate = 0.1;
 constexpr const char* kIdealStyle = "lc rgb '#808080' lw 1.3 dt (8,5)";
 constexpr const char* kPublishedStyle = "pt 12 ps 1.15 lw 1.5";
 
-/// Throughput of one worker if nothing were lost, for each series.
+bool scales(const ScalingSeries& series) {
+  const auto& points = series.points;  // by workers
+  return !points.empty() && points.front().workers < points.back().workers;
+}
+
+/// Throughput of one worker if nothing were lost, for each series of several numbers of workers.
 std::vector<double> ideal_rates(const std::vector<ScalingSeries>& all) {
   std::vector<double> rates;
   for (const auto& series : all) {
-    if (series.points.empty()) continue;
+    if (!scales(series)) continue;
     const double rate = series.points.front().throughput.value / series.points.front().workers;
     const bool drawn =
         std::any_of(rates.begin(), rates.end(), [&](double r) { return std::abs(r / rate - 1) < kSameRate; });
@@ -93,7 +98,7 @@ Axis efficiency_axis(const ScalingExtent& extent) {
 
 std::optional<PlotScript> scaling_script(const ScalingPlot& plot) {
   const auto all = drawable(plot.series);
-  if (all.empty()) return std::nullopt;
+  if (std::none_of(all.begin(), all.end(), scales)) return std::nullopt;
   const auto extents = extents_of(all);
 
   const auto legend = laid_out(entries_of(all), kWidth);

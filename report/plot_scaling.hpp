@@ -44,7 +44,7 @@ struct ScalingPlot {
 
 /// Two panels: throughput against workers (both logarithmic) with the ideal lines, and efficiency against
 /// workers. Intervals are bands, published figures open diamonds. Points whose workers or throughput are not
-/// above 0 are left out. Nothing when no point remains.
+/// above 0 are left out. Nothing when no series has two numbers of workers.
 std::optional<PlotScript> scaling_script(const ScalingPlot& plot);
 
 }  // namespace stepcast

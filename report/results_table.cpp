@@ -39,8 +39,7 @@ Scale time_scale(double typical) {
 }
 
 Scale memory_scale(double typical) {
-  const double gib = 1073741824;
-  return typical >= gib / 10 ? Scale{"GiB", gib, 2} : Scale{"MiB", gib / 1024, 1};
+  return typical >= 1e8 ? Scale{"GB", 1e9, 2} : Scale{"MB", 1e6, 1};  // as why_not says what does not fit
 }
 
 std::vector<double> numbers(const Results& results, const std::string& column) {

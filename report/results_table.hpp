@@ -10,7 +10,7 @@ namespace stepcast {
 
 /// The table that `run` prints: the `leading` columns (the keys of the sweep, or `point`), then workers,
 /// step, compute, exposed communication, throughput, speed-up, efficiency, memory, fits and bottleneck.
-/// Columns without any value are left out. One unit a column (ms, GiB, %), named in the header; all times
+/// Columns without any value are left out. One unit a column (ms, GB, %), named in the header; all times
 /// share one. Where a row holds `step_seconds_low` and `step_seconds_high` (forecast interval, 5 % and 95 %),
 /// the step reads `251.3 [243.1 .. 262.0]`.
 Table results_table(const Results& results, const std::vector<std::string>& leading = {"point"});

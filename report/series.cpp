@@ -28,6 +28,12 @@ std::size_t groups(const Results& results, const std::vector<std::string>& colum
   return keys.size();
 }
 
+bool varies(const Results& results, const std::string& column) {
+  std::set<std::string> values;
+  for (const Row& row : results.rows) values.insert(to_text(at(results, row, column)));
+  return values.size() > 1;
+}
+
 bool is_named(const Results& results, const std::string& column) {
   return std::any_of(results.rows.begin(), results.rows.end(), [&](const Row& row) {
     const Cell cell = at(results, row, column);
@@ -48,6 +54,10 @@ std::vector<std::string> series_columns(const Results& results, const std::vecto
     if (outcomes().count(column) == 0 && is_named(results, column)) candidates.push_back(column);
   }
   std::vector<std::string> chosen;
+  for (const std::string& key : sweep) {
+    const bool of_network = key == "model" || key.starts_with("model.");
+    if (of_network && varies(results, key)) chosen.push_back(key);
+  }
   std::size_t divided = groups(results, chosen);
   for (const auto& column : candidates) {
     auto with = chosen;

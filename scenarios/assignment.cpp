@@ -63,6 +63,23 @@ YamlNode* made_child(YamlNode& node, const Part& part, const Place& place) {
   return &node.entries.back().second;
 }
 
+/// Takes the child out. @return whether there was one
+bool removed_child(YamlNode& node, const Part& part) {
+  const YamlNode* found = child(node, part);
+  if (found == nullptr) return false;
+  if (part.index) {
+    node.items.erase(node.items.begin() + static_cast<std::ptrdiff_t>(*part.index));
+  } else {
+    std::erase_if(node.entries, [&](const auto& entry) { return &entry.second == found; });
+  }
+  return true;
+}
+
+[[noreturn]] void refuse_path(const Assignment& assignment) {
+  throw InputError(fmt::format("{}: {}: there is no such key", to_string(assignment.value.place),
+                               printable(assignment.path)));
+}
+
 void place_on_command_line(YamlNode& node) {
   node.place.line = 0;
   for (YamlNode& item : node.items) place_on_command_line(item);
@@ -90,14 +107,13 @@ Assignment parse_assignment(const std::string& text) {
 void assign(YamlNode& root, const Assignment& assignment) {
   const auto parts = parts_of(assignment.path);
   YamlNode* node = parts ? &root : nullptr;
-  for (std::size_t i = 0; node != nullptr && i < parts->size(); ++i) {
-    node = made_child(*node, (*parts)[i], assignment.value.place);
+  const bool removes = assignment.value.kind == YamlNode::Kind::nothing;
+  const std::size_t made = parts && removes ? parts->size() - 1 : parts ? parts->size() : 0;
+  for (std::size_t i = 0; node != nullptr && i < made; ++i) {
+    node = removes ? child(*node, (*parts)[i]) : made_child(*node, (*parts)[i], assignment.value.place);
   }
-  if (node == nullptr) {
-    throw InputError(fmt::format("{}: {}: there is no such key", to_string(assignment.value.place),
-                                 printable(assignment.path)));
-  }
-  *node = assignment.value;
+  if (node == nullptr || (removes && !removed_child(*node, parts->back()))) refuse_path(assignment);
+  if (!removes) *node = assignment.value;
 }
 
 const YamlNode* find_path(const YamlNode& root, const std::string& path) {

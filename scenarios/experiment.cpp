@@ -80,7 +80,7 @@ void read_data(const YamlValue& value, const Platform& platform, Setting& settin
   const YamlMap map = value.map({"sample_size", "prefetch"});
   if (platform.storage.kind == Storage::Kind::none)
     value.refuse("platform " + platform.name + " has no storage");
-  setting.sample_size = map.at("sample_size", "bytes of one sample as stored").bytes(1e-9);
+  setting.sample_size = map.at("sample_size", "bytes of one sample as stored").bytes(1);
   if (const auto ahead = map.maybe("prefetch")) setting.prefetch = static_cast<int>(ahead->integer(0, 1000));
 }
 
@@ -96,7 +96,7 @@ void read_simulation(const YamlValue& value, Experiment& experiment) {
 void read_epoch(const YamlValue& value, Experiment& experiment) {
   const YamlMap keys = value.map({"samples", "epochs"});
   experiment.epoch_samples = static_cast<double>(keys.at("samples", "an integer >= 1").integer(1));
-  if (const auto epochs = keys.maybe("epochs")) experiment.epochs = epochs->number(0);
+  if (const auto epochs = keys.maybe("epochs")) experiment.epochs = epochs->number(1e-6);
 }
 
 std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment) {

@@ -48,12 +48,20 @@ void read_slow(const YamlValue& value, SlowSpells& slow) {
   if (const auto every = map.maybe("every")) slow.every = every->seconds(1e-3);
 }
 
-void read_failures(const YamlMap& map, Faults& faults) {
-  const auto mtbf = map.maybe("node_mtbf");
+/// Devices that hold a rank; a host that serves counts as one.
+int places_of(const Plan& plan) {
+  return static_cast<int>(std::set<int>(plan.endpoints.begin(), plan.endpoints.end()).size());
+}
+
+void read_failures(const YamlMap& map, const Plan& plan, const Platform& platform, Faults& faults) {
+  const auto of_node = map.maybe("node_mtbf"), of_device = map.maybe("device_mtbf");
+  if (of_node && of_device) of_device->refuse("give either node_mtbf or device_mtbf");
+  const auto& mtbf = of_device ? of_device : of_node;
+  faults.nodes = of_device ? places_of(plan) : nodes_of(plan, platform);
   if (mtbf) faults.node_mtbf = mtbf->seconds(1);
   for (const auto& [key, field] : {std::pair{"repair", &Faults::repair}, {"restart", &Faults::restart}}) {
     const auto given = map.maybe(key);
-    if (given && !mtbf) given->refuse("needs node_mtbf");
+    if (given && !mtbf) given->refuse("needs node_mtbf or device_mtbf");
     if (given) faults.*field = given->seconds();
   }
 }
@@ -74,13 +82,12 @@ int nodes_of(const Plan& plan, const Platform& platform) {
 
 FaultOptions read_faults(const YamlValue& value, const Plan& plan, const Platform& platform,
                          const std::string& strategy) {
-  const YamlMap map = value.map(
-      {"steps", "node_mtbf", "repair", "restart", "answer", "exchange", "checkpoint", "slow", "draws"});
+  const YamlMap map = value.map({"steps", "node_mtbf", "device_mtbf", "repair", "restart", "answer",
+                                 "exchange", "checkpoint", "slow", "draws"});
   FaultOptions options;
   Faults& faults = options.faults;
-  faults.nodes = nodes_of(plan, platform);
   faults.answer = usual_answer(plan, strategy);
-  read_failures(map, faults);
+  read_failures(map, plan, platform, faults);
   if (const auto answer = map.maybe("answer")) {
     const std::size_t which = answer->one_of({"restart", "shrink", "automatic"});
     if (which < 2) faults.answer = which == 0 ? Answer::restart : Answer::shrink;

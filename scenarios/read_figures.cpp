@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "core/parse_number.hpp"
+#include "core/utf8.hpp"
 
 namespace stepcast {
 namespace {
@@ -37,14 +40,35 @@ Assumption read_range(const YamlMap& map) {
   return range;
 }
 
-/// A figure in the unit of its column: "0.2318 s" or a plain number.
-double figure_of(const YamlValue& value) {
+/// What a figure of a column may be given in, and how much of it is 1 in the column's own unit.
+struct ColumnUnit {
+  std::string_view word;  ///< of the column's name
+  Dimension dimension;
+  double size;  ///< in SI units
+};
+
+std::optional<ColumnUnit> unit_of(const std::string& column) {
+  static constexpr std::array<ColumnUnit, 4> kUnits{{{"_seconds_", Dimension::time, 1},
+                                                     {"_minutes_", Dimension::time, 60},
+                                                     {"_hours_", Dimension::time, 3600},
+                                                     {"_bytes_", Dimension::bytes, 1}}};
+  const std::string words = "_" + column + "_";
+  for (const ColumnUnit& unit : kUnits) {
+    if (words.find(unit.word) != std::string::npos) return unit;
+  }
+  return std::nullopt;
+}
+
+/// A figure in the unit of its column: "0.2318 s" or a plain number. A ratio of two points has no unit.
+double figure_of(const YamlValue& value, const std::string& column, bool ratio) {
   const std::string text = value.text();
   if (const auto number = parse_number(text)) return *number;
-  for (const Dimension dimension : {Dimension::time, Dimension::bytes, Dimension::bytes_per_second}) {
-    if (const auto number = parse_quantity(text, dimension)) return *number;
-  }
-  value.expected("a number, or one with a unit of time, bytes or bytes a second");
+  if (ratio) value.expected("a number: it is the ratio of two points");
+  const auto unit = unit_of(column);
+  if (!unit) value.expected("a number: no unit is known of a column " + printable(column));
+  if (const auto number = parse_quantity(text, unit->dimension)) return *number / unit->size;
+  value.expected(unit->dimension == Dimension::time ? "a number, or one with a unit of time"
+                                                    : "a number, or one with a unit of bytes");
 }
 
 }  // namespace
@@ -53,7 +77,10 @@ std::vector<Assignment> read_point(const YamlValue& value) {
   const auto entries = value.any_map().entries();
   if (entries.size() > kMostEntries) value.refuse(fmt::format("more than {} values", kMostEntries));
   std::vector<Assignment> values;
-  for (const auto& [key, one] : entries) values.push_back({key, one.node()});
+  for (const auto& [key, one] : entries) {
+    if (one.is(YamlNode::Kind::nothing)) one.expected("a value");
+    values.push_back({key, one.node()});
+  }
   return values;
 }
 
@@ -75,7 +102,7 @@ Feed read_feed(const YamlValue& value) {
   feed.point = read_point(map.at("point", "the values of one point"));
   if (const auto over = map.maybe("over")) feed.over = read_point(*over);
   feed.column = map.at("column", "a column of results.csv").text();
-  feed.value = figure_of(map.at("value", "the figure that is fed in"));
+  feed.value = figure_of(map.at("value", "the figure that is fed in"), feed.column, !feed.over.empty());
   feed.source = map.at("source", "where the figure is from").text();
   return feed;
 }
@@ -103,7 +130,8 @@ Published read_published(const YamlValue& value) {
     if (published.over.empty()) map.at("over", "the point that it is compared with");
     if (const auto figure = map.maybe("value")) figure->refuse("a trend has no value, only a relation");
   } else {
-    published.value = figure_of(map.at("value", "the published figure"));
+    published.value =
+        figure_of(map.at("value", "the published figure"), published.column, !published.over.empty());
   }
   if (const auto tolerance = map.maybe("tolerance")) published.tolerance = tolerance->number(0, 10);
   published.source = map.at("source", "where the figure is from").text();

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 #include "scenarios/read_figures.hpp"
 #include "scenarios/sweep.hpp"
 
@@ -51,9 +52,16 @@ std::pair<YamlNode*, std::string> swept_key(YamlNode& root, const std::string& p
 void assign_outer(YamlNode& root, const Assignment& one) {
   const auto [map, swept] = swept_key(root, one.path);
   if (map == nullptr) return assign(root, one);
-  for (auto& [key, value] : map->entries) {
-    if (key.text != swept) continue;
-    value = one.value;
+  const auto named = [&swept = swept](const auto& entry) { return entry.first.text == swept; };
+  const auto found = std::find_if(map->entries.begin(), map->entries.end(), named);
+  if (one.value.kind == YamlNode::Kind::nothing) {
+    if (found == map->entries.end())
+      throw InputError(to_string(one.value.place) + ": " + printable(one.path) + ": there is no such key");
+    map->entries.erase(found);
+    return;
+  }
+  if (found != map->entries.end()) {
+    found->second = one.value;
     return;
   }
   YamlNode key;

@@ -57,13 +57,17 @@ std::vector<YamlNode> range_values(const YamlValue& value) {
 std::vector<YamlNode> values_of(const YamlValue& value) {
   if (value.is(YamlNode::Kind::mapping)) return range_values(value);
   std::vector<YamlNode> values;
-  for (const YamlValue& item : value.list()) values.push_back(item.node());
+  for (const YamlValue& item : value.list()) {
+    if (item.is(YamlNode::Kind::nothing)) item.expected("a value");
+    values.push_back(item.node());
+  }
   if (values.empty()) value.expected("at least one value");
   return values;
 }
 
 std::string text_of(const YamlNode& node) {
   if (node.kind == YamlNode::Kind::scalar) return node.text;
+  if (node.kind == YamlNode::Kind::nothing) return "~";
   std::string text;
   for (const YamlNode& item : node.items) text += (text.empty() ? "[" : ", ") + text_of(item);
   for (const auto& [key, value] : node.entries)

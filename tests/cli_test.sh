@@ -109,7 +109,7 @@ refuses 3 'more than 100000 points' run tiny.yaml --set 'sweep.workers={from: 1,
 refuses 2 '--jobs' run tiny.yaml -j 0
 refuses 2 'there is no point "workers=3"' run tiny.yaml --timeline workers=3 -o none
 refuses 2 'point "workers=1" is there twice' run tiny.yaml --set sweep.workers=[1,1]
-figure='column: step_second, kind: predicted, value: 1 s, source: x'
+figure='column: step_second, kind: predicted, value: 1, source: x'
 refuses 2 'published: the sweep has no point with workers=7' run tiny.yaml -o none --set "published=[{point: {workers: 7}, $figure}]"
 refuses 2 'expected KEY=VALUE' run tiny.yaml --set nothing
 refuses 2 'such as "resnet50"' show model resnet5
@@ -153,6 +153,8 @@ refuses 2 'tiny.yaml/results: cannot write here' run tiny.yaml -o tiny.yaml/resu
 # Nothing that failed so far, and no dry run, leaves anything behind.
 prints '2 points, 8 simulations' run tiny.yaml --dry-run -o dry
 prints 'of processor time, ' run tiny.yaml --dry-run -o dry
+prints 'does not fit: workers=2: needs ' run tiny.yaml --dry-run -o dry --set 'memory.workspace=1 PB'
+prints '1 points' run tiny.yaml --dry-run -o dry --set sweep=null --set workers=2 --set noise=null
 grep -qE ', some [0-9.]+ (ms|s) of processor time, [0-9.]+ (ms|s) with 3 processes$' \
   <("$stepcast" run tiny.yaml --dry-run -j 3) || fail "--dry-run says no time"
 left=$(ls | grep -vxE 'out|err|tiny.yaml|typo.yaml')
@@ -179,6 +181,7 @@ prints 'bisection' show platform ethernet-cpu
 prints 'leaf' show platform ethernet-cpu --route 0 40
 prints 'device 0 to device 1023' show platform ethernet-cpu
 prints 'fp32' show device cpu-core
+prints 'predicted workers=256 step_seconds 0.2558: ' show scenario "$source_folder/scenarios/goyal-imagenet-1h.yaml"
 prints 'strategy.step_overhead' show scenario "$source_folder/scenarios/goyal-imagenet-1h.yaml"
 prints synchronous show strategies
 prints resnet50 show model
@@ -243,6 +246,8 @@ cmp -s one/search.csv two/search.csv || fail "search.csv differs between -j 1 an
 prints 'best: ' "${search[@]}" -o one --resume
 cmp -s one/search.csv two/search.csv || fail "search.csv differs after --resume"
 prints '(evolution)' "${search[@]}" --by evolution -o three
+prints ' of 12 evaluations: nothing new was proposed any more' search tiny.yaml --minimise step_seconds --over 'workers=1..64' \
+  --set sweep=null --set workers=8 --by evolution --evaluations 12 --population 4 -o settled
 refuses 2 'no number in a column "sample_per_second"; did you mean "samples_per_second"?' search tiny.yaml \
   --maximise sample_per_second --over strategy.overlap -o four
 refuses 2 '--over model: give its values, such as model=1..8' search tiny.yaml --minimise step_seconds --over model

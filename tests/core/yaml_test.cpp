@@ -31,6 +31,19 @@ TEST_CASE("every accessor says where, which key, what it expected and what it go
                     "f.yaml:10:6: net.big: expected an integer >= 0, got \"9999999999999999999\"");
 }
 
+TEST_CASE("what nothing reaches is refused, with a unit", "[core][errors]") {
+  const YamlNode root = parse_yaml("a: 1e30 PB\nb: 1e-300 B/s\nc: 1e200 h\nd: 0.5 s\n", "f.yaml");
+  const YamlMap map = YamlValue(root, "").any_map();
+  CHECK_THROWS_WITH(map.at("a").bytes(), "f.yaml:1:4: a: expected a value up to 1e18 B, got \"1e30 PB\"");
+  CHECK_THROWS_WITH(map.at("b").bytes_per_second(),
+                    "f.yaml:2:4: b: expected a value from 1 B/s to 1e18 B/s, got \"1e-300 B/s\"");
+  CHECK_THROWS_WITH(map.at("c").seconds(), "f.yaml:3:4: c: expected a value up to 1e12 s, got \"1e200 h\"");
+  CHECK_THROWS_WITH(
+      map.at("d").seconds(1),
+      "f.yaml:4:4: d: expected a value >= 1 s with its unit, such as \"10 min\", got \"0.5 s\"");
+  CHECK(map.at("d").seconds(0.25).value == 0.5);
+}
+
 TEST_CASE("unknown keys are refused with the nearest known key, missing keys with what they should be",
           "[core][errors]") {
   const YamlNode root = parse_yaml("link:\n  bandwith: 1 GB/s\n", "f.yaml");

@@ -83,11 +83,18 @@ TEST_CASE("no text in a plot is run, and every text is drawn", "[report][plot][e
   CHECK(entries(folder.path()) == 4 * 3);
 }
 
-TEST_CASE("a plot of one point is drawn", "[report][plot]") {
+TEST_CASE("where nothing scales there is no scaling plot, and what stands alone has no ideal line",
+          "[report][plot]") {
+  const ScalingSeries alone{"a", {{8, {100, 90.0, 110.0}}}, {}};
+  CHECK_FALSE(scaling_script({"one", "samples/s", {alone}}).has_value());
+  CHECK_FALSE(scaling_script({"two", "samples/s", {alone, {"b", {{16, {150}}}, {}}}}).has_value());
+  const ScalingPlot both{"both", "samples/s", {alone, {"b", {{4, {100}}, {8, {150}}}, {}}}};
+  const auto script = *scaling_script(both);
+  CHECK(script.body.find("25 * x") != std::string::npos);
+  CHECK(script.body.find("12.5 * x") == std::string::npos);
   if (!have_gnuplot()) return;
   const TemporaryFolder folder;
-  const ScalingPlot one{"one", "samples/s", {{"a", {{8, {100, 90.0, 110.0}}}, {}}}};
-  CHECK_FALSE(draw_plot(folder.path(), "scaling", *scaling_script(one)).has_value());
+  CHECK_FALSE(draw_plot(folder.path(), "scaling", script).has_value());
   check_pictures(folder.path(), "scaling");
 }
 

@@ -47,6 +47,14 @@ TEST_CASE("series are told apart by what varies at equal workers", "[report][plo
   CHECK(series_columns(one, {"workers"}).empty());
 }
 
+TEST_CASE("another network is another series, even at other workers", "[report][plot]") {
+  auto results = two_algorithms();
+  for (Row& row : results.rows) row.set("model.layers", row.number("workers").value_or(0) > 8 ? 24 : 12);
+  CHECK(series_columns(results, {"model.layers", "workers"}) ==
+        std::vector<std::string>{"model.layers", "collective"});
+  CHECK(scaling_plot(results, {}, {"model.layers", "workers"}).series.size() == 4);
+}
+
 TEST_CASE("keys of the sweep name the series before other columns do", "[report][plot]") {
   Results results;
   for (const int batch : {32, 64}) {

@@ -28,7 +28,7 @@ TEST_CASE("the results table names one unit a column and shows intervals", "[rep
   one.set("step_seconds", 0.2318);
   one.set("samples_per_second", 1104.4);
   one.set("efficiency", 1.0);
-  one.set("memory_bytes", 1073741824.0 * 11.25);
+  one.set("memory_bytes", 11.25e9);
   one.set("fits", true);
   one.set("bottleneck", "compute");
   Row two = one;
@@ -42,7 +42,7 @@ TEST_CASE("the results table names one unit a column and shows intervals", "[rep
   two.set("fits", false);
   CHECK(to_string(results_table({"goyal", {one, two}}, {})) ==
         "workers                    step  throughput  efficiency  memory  fits  bottleneck\n"
-        "                             ms   samples/s           %     GiB\n"
+        "                             ms   samples/s           %      GB\n"
         "---------------------------------------------------------------------------------\n"
         "      8                   231.8        1104       100.0   11.25   yes  compute\n"
         "    256  251.3 [243.1 .. 262.0]       32599        92.2   11.25    no  compute\n");

@@ -62,6 +62,20 @@ TEST_CASE("an assignment that cannot be is refused at its place", "[scenarios][e
                     "f.yaml:1:13: a.scalar.k: there is no such key");
 }
 
+TEST_CASE("null takes a key away", "[scenarios]") {
+  YamlNode root = tree();
+  set(root, "a.b[0]=~");
+  CHECK(text_at(root, "a.b[0].c") == "2");
+  CHECK(text_at(root, "a.b[1].c") == "(none)");
+  set(root, "a.scalar=~");
+  CHECK(text_at(root, "a.scalar") == "(none)");
+  set(root, "a=null");
+  CHECK(root.entries.size() == 1);
+  CHECK_THROWS_WITH(set(root, "a.b=~"), "--set a.b=~: a.b: there is no such key");
+  CHECK_THROWS_WITH(set(root, "empty.b=~"), "--set empty.b=~: empty.b: there is no such key");
+  CHECK(root.entries.size() == 1);
+}
+
 TEST_CASE("the option --set takes the text after the first = as YAML", "[scenarios]") {
   const Assignment list = parse_assignment("sweep.workers=[1, 2]");
   CHECK(list.path == "sweep.workers");

@@ -38,6 +38,17 @@ TEST_CASE("faults know the nodes of the plan, the state that a checkpoint holds 
   CHECK(quick({"faults={answer: shrink}"}).faults->faults.answer == Answer::shrink);
 }
 
+TEST_CASE("what dies is a node or a device", "[scenarios]") {
+  const auto faults = [](const std::string& key) {
+    return quick({"platform=lassen", "faults={" + key + ": 100 h}"}).faults->faults;
+  };
+  CHECK(faults("node_mtbf").nodes == 4);  // 16 workers, four devices a node
+  CHECK(faults("device_mtbf").nodes == 16);
+  CHECK(faults("device_mtbf").node_mtbf.value == 3.6e5);
+  refused("faults={node_mtbf: 1 h, device_mtbf: 1 h}",
+          "faults.device_mtbf: give either node_mtbf or device_mtbf");
+}
+
 TEST_CASE("without a bandwidth checkpoints go to the platform's storage, from one node", "[scenarios]") {
   const Experiment one = quick({"faults={checkpoint: {interval: best, size: 1 GB}}"});
   CHECK(one.faults->best_interval);
@@ -77,7 +88,7 @@ TEST_CASE("bad faults and campaigns are refused where they stand", "[scenarios][
   refused(
       "faults={answer: shrnik}",
       "faults.answer: expected one of restart, shrink, automatic, got \"shrnik\"; did you mean \"shrink\"?");
-  refused("faults={repair: 5 min}", "faults.repair: needs node_mtbf");
+  refused("faults={repair: 5 min}", "faults.repair: needs node_mtbf or device_mtbf");
   refused("faults={slow: {share: 0.1, factor: 2, lasts: 1 s}}",
           "faults.slow: give both lasts and every, or neither (always slow)");
   refused("faults={slow: {share: 0.1, factor: 0.5}}",

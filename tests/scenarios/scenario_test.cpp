@@ -15,10 +15,6 @@ std::string fed(const std::string& changed) {
          changed;
 }
 
-std::string published(const std::string& figure) {
-  return kRun + "published:\n  - {point: {}, column: c, source: x, " + figure + "}\n";
-}
-
 std::string assumed(const std::string& keys) {
   return kRun + "assumed:\n  - {key: k, " + keys + "}\n";
 }
@@ -68,6 +64,22 @@ TEST_CASE("the option --set can add a swept key to a sweep, a part of one, or a 
   const Scenario parts = scenario_of(kRun + "sweep: [{w: [1]}, {a.b: [1]}]\n", {"sweep[1].a.b=[7]"});
   CHECK(parts.points.at(0).name == "w=1");
   CHECK(parts.points.at(1).name == "a.b=7");
+}
+
+TEST_CASE("null takes keys away: of the scenario, of its sweep and of its run", "[scenarios]") {
+  const std::string text =
+      kRun + "set: {a: 1}\nsweep: {w: [1], strategy.bucket: [2, 3]}\nepoch: {samples: 3}\n";
+  CHECK(scenario_of(text, {"sweep=~", "set=~"}).points.size() == 1);
+  CHECK(scenario_of(text, {"set=~"}).settings.empty());
+  const Scenario fewer = scenario_of(text, {"sweep.strategy.bucket=~", "epoch=~"});
+  CHECK(fewer.points.size() == 1);
+  CHECK(fewer.sweep_keys == std::vector<std::string>{"w"});
+  CHECK(fewer.settings.back().value.kind == YamlNode::Kind::nothing);
+  CHECK_THROWS_WITH(scenario_of(text, {"sweep.noise=~"}),
+                    "--set sweep.noise=~: sweep.noise: there is no such key");
+  CHECK_THROWS_WITH(scenario_of(text, {"sweep.w=[~, 2]"}),
+                    "--set sweep.w=[~, 2]: sweep.w[0]: expected a value, got nothing");
+  CHECK_THROWS_WITH(scenario_of(kRun + "set: {a: }\n"), "s.yaml:3:7: set.a: expected a value, got nothing");
 }
 
 TEST_CASE("a scenario that cannot be says where and why", "[scenarios][errors]") {
@@ -126,68 +138,6 @@ TEST_CASE("an assumption that cannot be says where and why", "[scenarios][errors
   refused(
       "rnage: [1, 3], why: w",
       "4:14: assumed[0].rnage: unknown key; did you mean \"range\"? (expected one of: key, range, law, why)");
-}
-
-TEST_CASE("a calibration keeps its bracket, point and figure in SI units", "[scenarios]") {
-  const Scenario scenario = scenario_of(
-      kRun +
-      "calibrate: [{key: k, range: [0 ms, 5 ms], point: {w: 8}, column: step_seconds, value: 231.8 ms, "
-      "source: x}]\n");
-  const Feed& feed = scenario.calibrations.at(0);
-  CHECK(feed.range.high == 5);
-  CHECK(feed.range.unit == " ms");
-  CHECK(feed.point.at(0).path == "w");
-  CHECK(feed.value == Approx(0.2318).epsilon(1e-12));
-  CHECK(feed.over.empty());
-  const Scenario ratio = scenario_of(
-      kRun +
-      "calibrate: [{key: k, range: [0, 5], point: {w: 8}, over: {w: 1}, column: c, value: 2, source: x}]\n");
-  CHECK(ratio.calibrations.at(0).over.at(0).value.text == "1");
-}
-
-TEST_CASE("a calibration that cannot be says where and why", "[scenarios][errors]") {
-  const std::string start = kRun + "calibrate: [{key: k, range: [0 s, 1 s], column: c, ";
-  CHECK_THROWS_WITH(scenario_of(start + "value: 2 s, source: x}]\n"),
-                    "s.yaml:3:13: calibrate[0].point: missing (expected the values of one point)");
-  CHECK_THROWS_WITH(scenario_of(start + "point: {}, source: x}]\n"),
-                    "s.yaml:3:13: calibrate[0].value: missing (expected the figure that is fed in)");
-  CHECK_THROWS_WITH(scenario_of(start + "point: {}, value: 2 s}]\n"),
-                    "s.yaml:3:13: calibrate[0].source: missing (expected where the figure is from)");
-  CHECK_THROWS_WITH(
-      scenario_of(start + "point: {}, value: 2 pints, source: x}]\n"),
-      "s.yaml:3:70: calibrate[0].value: expected a number, or one with a unit of time, bytes or bytes a "
-      "second, got \"2 pints\"");
-}
-
-TEST_CASE("a published figure keeps its kind, relation and tolerance", "[scenarios]") {
-  const Scenario bound =
-      scenario_of(published("kind: bound, relation: at_least, value: 3 MiB, tolerance: 0.5"));
-  CHECK(bound.published.at(0).relation == "at_least");
-  CHECK(bound.published.at(0).value == 3.0 * 1024 * 1024);
-  CHECK(bound.published.at(0).tolerance == 0.5);
-  const Scenario trend = scenario_of(published("kind: trend, relation: more_than, over: {w: 2}"));
-  CHECK(trend.published.at(0).over.at(0).value.text == "2");
-}
-
-TEST_CASE("a published figure that cannot be says where and why", "[scenarios][errors]") {
-  const auto refused = [](const std::string& figure, const std::string& message) {
-    CHECK_THROWS_WITH(scenario_of(published(figure)), "s.yaml:" + message);
-  };
-  refused("kind: measured, value: 1",
-          "4:45: published[0].kind: expected one of predicted, fitted, bound, trend, got \"measured\"");
-  refused("value: 1", "4:5: published[0].kind: missing (expected predicted, fitted, bound or trend)");
-  refused("kind: predicted", "4:5: published[0].value: missing (expected the published figure)");
-  refused("kind: bound, value: 1", "4:5: published[0].relation: missing (expected at_most or at_least)");
-  refused("kind: bound, relation: atmost, value: 1",
-          "4:62: published[0].relation: expected one of at_most, at_least, got \"atmost\"; did you mean "
-          "\"at_most\"?");
-  refused("kind: trend, relation: less_than",
-          "4:5: published[0].over: missing (expected the point that it is "
-          "compared with)");
-  refused("kind: trend",
-          "4:5: published[0].relation: missing (expected less_than or more_than, of the point `over`)");
-  refused("kind: predicted, value: 1, tolerance: 11",
-          "4:77: published[0].tolerance: expected a number from 0 to 10, got \"11\"");
 }
 
 TEST_CASE("a scenario has at most a thousand of anything that is listed", "[scenarios][errors]") {
