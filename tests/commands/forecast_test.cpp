@@ -249,8 +249,8 @@ TEST_CASE("each point's first row is inspected once, from a journal too, and wha
 }
 
 TEST_CASE("a calibration on a column that is not there is refused", "[commands][errors]") {
-  CHECK_THROWS_AS(calibrated(fed_in("60 ms", "step_second")), InputError);
-  CHECK_THROWS_WITH(calibrated(fed_in("60 ms", "step_second")),
+  CHECK_THROWS_AS(calibrated(fed_in("0.06", "step_second")), InputError);
+  CHECK_THROWS_WITH(calibrated(fed_in("0.06", "step_second")),
                     Catch::Matchers::EndsWith("s.yaml:9:19: calibrate: there is no column step_second"));
 }
 
