@@ -157,7 +157,7 @@ class Colours {
     for (const auto* colours : {&points_, &links_, &groups_}) {
       std::vector<Colour> sorted = *colours;
       std::ranges::sort(sorted);
-      count += static_cast<std::size_t>(std::ranges::unique(sorted).begin() - sorted.begin());
+      count += static_cast<std::size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
     }
     return count;
   }

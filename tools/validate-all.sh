@@ -4,7 +4,7 @@
 # Usage: tools/validate-all.sh [--again] [STEPCAST] [FOLDER]
 # Writes FOLDER (default validate/data). What a launch has measured stays in results/validate-all: when the command is given
 # again, launches that are finished are not made again (--again: all are), and one that fails keeps none of the others back.
-# REPEATS=3: of each point (else 5 where kernels compute, 2 where ranks sleep). ONLY='memory-2 ...': these launches alone. ACCEPT_DISTURBED=1: counts disturbed runs too.
+# REPEATS=3: of each point (else 6 where kernels compute, 2 where ranks sleep). ONLY='memory-2 ...': these launches alone. ACCEPT_DISTURBED=1: counts disturbed runs too.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 again=
@@ -17,7 +17,7 @@ data=${2:-$root/validate/data}
 work=$root/results/validate-all
 export STEPCAST_DATA=$root
 mkdir -p "$data" "$work"
-computing=${REPEATS:-5} sleeping=${REPEATS:-2}
+computing=${REPEATS:-6} sleeping=${REPEATS:-2}
 more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
 failed=() launches=()

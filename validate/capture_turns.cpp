@@ -16,7 +16,7 @@ constexpr double kCaptureSeconds = 40;  // of all rounds, about
 constexpr int kStepsOfTurn = 3;         // a warm-up and a pair
 
 /// As many as fit into the time, by what a warm step of every network takes.
-int rounds_for(const RankRun& run, std::vector<Turns>& all) {
+int rounds_for(const RankRun& run, bool sleeping, std::vector<Turns>& all) {
   double seconds = 0;
   for (int warm = 0; warm < 2; ++warm) {
     barrier(run.transport);
@@ -26,7 +26,8 @@ int rounds_for(const RankRun& run, std::vector<Turns>& all) {
     }
     seconds = now().wall - begin.wall;
   }
-  const double fit = kCaptureSeconds / (kStepsOfTurn * std::max(seconds, 1e-6));
+  // Ranks that sleep do so for what the trace says, whatever it says.
+  const double fit = sleeping ? 0 : kCaptureSeconds / (kStepsOfTurn * std::max(seconds, 1e-6));
   const int rounds = static_cast<int>(
       std::clamp(shared_value(run.transport, fit), double{kFewestRounds}, double{kMostRounds}));
   for (const Turns& one : all) {
@@ -38,7 +39,7 @@ int rounds_for(const RankRun& run, std::vector<Turns>& all) {
 }  // namespace
 
 void take_turns(const RankRun& run, MachineSpeed* speed, std::vector<Turns>& all) {
-  const int rounds = rounds_for(run, all);
+  const int rounds = rounds_for(run, speed == nullptr, all);
   for (int round = 0; round < rounds; ++round) {
     for (const Turns& one : all) {
       say(run.state, one.doing.c_str());
