@@ -65,11 +65,12 @@ struct Simulated {
 /// Workers without a common pace that share links: when they start decides how they meet, for hundreds of
 /// steps, and the run that is made is one of many. So the forecast is the mean over starts; what is drawn
 /// stays.
-void add_other_starts(std::size_t point, const Experiment& experiment, std::vector<Simulated>& all) {
+void add_with_other_starts(const Simulated& one, std::vector<Simulated>& all) {
   constexpr int kStarts = 12;
-  if (!experiment.plan.asynchronous || experiment.noise.start_spread <= 0) return;
-  for (int i = 0; i < kStarts; ++i) {
-    all.push_back({point, experiment});
+  const bool several = one.experiment.plan.asynchronous && one.experiment.noise.start_spread > 0;
+  all.push_back(one);
+  for (int i = 0; several && i < kStarts; ++i) {
+    all.push_back(one);
     all.back().experiment.noise.start_spread *= 0.5 + (i + 0.5) / kStarts;
   }
 }
@@ -114,12 +115,11 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
   }
   const std::vector<Assignment> more{parse_assignment("strategy.compute_slowdown=" + shortest(slowdown))};
   Library library;
-  std::vector<Experiment> experiments;
+  std::vector<Simulated> simulated;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     auto own = more;
     const auto forecast = [&] { return measured_experiment(validation, i, folder, own, library); };
-    experiments.push_back(forecast());
-    const Experiment& one = experiments.back();
+    Experiment one = forecast();
     const bool stages = one.plan.sharing.form == NetworkSharing::Form::stages;
     if (!on_gpus && !options.sleep && stages)
       own.push_back(stage_trace(one, links, trace_file(folder, validation.needs[i]), i, library));
@@ -129,16 +129,12 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
     } else if (!options.sleep && one.noise.jitter != Noise::Jitter::none) {
       add_many_steps(own);
     }
-    if (own.size() > more.size()) experiments.back() = forecast();
-    const std::string why = why_not(experiments.back(), options, cluster.ranks);
+    if (own.size() > more.size()) one = forecast();
+    const std::string why = why_not(one, options, cluster.ranks);
     const std::string& name = validation.scenario.points[validation.points[i]].name;
     if (!why.empty())
       throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options.scenario, name, why));
-  }
-  std::vector<Simulated> simulated;
-  for (std::size_t i = 0; i < experiments.size(); ++i) {
-    simulated.push_back({i, experiments[i]});
-    add_other_starts(i, experiments[i], simulated);
+    add_with_other_starts({i, std::move(one)}, simulated);
   }
   std::vector<Task> tasks;
   for (const Simulated& one : simulated) {

@@ -55,14 +55,12 @@ struct Shared {
 /// does not count.
 double worst_of(const Shared& shared, double own) {
   Transport& transport = shared.run.transport;
-  double worst = greatest(transport, own);
+  const double worst = greatest(transport, own);
   CoreDistance* const cores = transport.cores();
-  if (cores != nullptr && !cores->is_settled()) {
-    worst = std::max(worst, 1.0);
-    cores->wait();
-  }
-  shared.sums.keep(shared.options.accept_disturbed || worst < 1);
-  return worst;
+  const bool moved = cores != nullptr && !cores->is_settled();
+  if (moved) cores->wait();
+  shared.sums.keep(!moved || shared.options.accept_disturbed);
+  return moved ? 1 : worst;
 }
 
 CaptureOptions capture_options(const Shared& shared, const Need& need) {

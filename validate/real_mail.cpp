@@ -63,10 +63,19 @@ void RealMail::forget_wishes() {
   wishes_.clear();
   for (Letter& letter : incoming_) {  // nobody waits for the rest of these
     if (!letter.wished) continue;
-    letter.payload = room_for(letter.floats);
-    letter.into = letter.payload.data();
-    letter.wished = false;
+    take_in(letter);
   }
+}
+
+/// Lets the rest of it go into memory of its own.
+void RealMail::take_in(Letter& letter) {
+  letter.payload = room_for(letter.floats);
+  letter.into = letter.payload.data();
+  letter.wished = false;
+}
+
+bool RealMail::fits(int tag, int role, const Letter& letter) const {
+  return letter.run == run_ && letter.message.tag == tag && (role == kAnyone || letter.message.from == role);
 }
 
 void RealMail::send(int rank, const Message& message, std::span<const float> payload, Pending operation) {
@@ -93,10 +102,8 @@ void RealMail::receive(int tag, int role, Pending operation, MailTarget target) 
   const std::lock_guard lock(mutex_);
   if (broken_) return fail(operation);
   const Wish wish{tag, role, std::move(operation), std::move(target)};
-  const auto found = std::find_if(letters_.begin(), letters_.end(), [&](const Letter& letter) {
-    return letter.run == run_ && letter.message.tag == tag &&
-           (role == kAnyone || letter.message.from == role);
-  });
+  const auto found =
+      std::ranges::find_if(letters_, [&](const Letter& letter) { return fits(tag, role, letter); });
   if (found == letters_.end()) {
     wishes_.push_back(wish);
     return;
@@ -117,10 +124,7 @@ void RealMail::hand_over(const Wish& wish, Letter& letter) {
 /// Of who waits for such a letter. Who waits for anyone's gets the one that is first complete: one that began
 /// to come before it goes into memory of its own from here on.
 std::optional<Wish> RealMail::wish_for(const Letter& complete) {
-  const auto waits = [&](const Wish& one) {
-    return complete.run == run_ && one.tag == complete.message.tag &&
-           (one.role == kAnyone || one.role == complete.message.from);
-  };
+  const auto waits = [&](const Wish& one) { return fits(one.tag, one.role, complete); };
   if (const auto wish = std::ranges::find_if(wishes_, waits); wish != wishes_.end()) {
     Wish found = std::move(*wish);
     wishes_.erase(wish);
@@ -129,10 +133,9 @@ std::optional<Wish> RealMail::wish_for(const Letter& complete) {
   const auto other =
       std::ranges::find_if(incoming_, [&](const Letter& one) { return one.wished && waits(one.wish); });
   if (other == incoming_.end()) return std::nullopt;
-  other->payload = room_for(other->floats);
-  std::copy_n(other->into, other->moved - kLetterHeader, other->payload.begin());
-  other->into = other->payload.data();
-  other->wished = false;
+  const float* const come = other->into;
+  take_in(*other);
+  std::copy_n(come, other->moved - kLetterHeader, other->into);
   return std::exchange(other->wish, {});
 }
 
@@ -166,10 +169,8 @@ void RealMail::open(Letter& letter) {
   read_header(letter);
   if (letter.message.tag == kArrived || letter.floats == 0) return;
   const std::lock_guard lock(mutex_);
-  const auto wish = std::find_if(wishes_.begin(), wishes_.end(), [&](const Wish& one) {
-    return letter.run == run_ && one.tag == letter.message.tag &&
-           (one.role == kAnyone || one.role == letter.message.from);
-  });
+  const auto wish =
+      std::ranges::find_if(wishes_, [&](const Wish& one) { return fits(one.tag, one.role, letter); });
   if (wish != wishes_.end()) {
     const std::span<float> target = wish->target(letter.message.buffer);
     letter.wished = static_cast<std::int64_t>(target.size()) >= letter.floats;
@@ -180,8 +181,7 @@ void RealMail::open(Letter& letter) {
       return;
     }
   }
-  letter.payload = room_for(letter.floats);
-  letter.into = letter.payload.data();
+  take_in(letter);
 }
 
 bool RealMail::receive_more(int peer) {

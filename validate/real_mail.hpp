@@ -53,6 +53,8 @@ class RealMail {
   bool receive_more(int peer);
   void deliver(Letter letter);
   std::optional<Wish> wish_for(const Letter& complete);
+  bool fits(int tag, int role, const Letter& letter) const;
+  void take_in(Letter& letter);
   void confirm(int peer, int run);
   void confirmed(int peer);
   void hand_over(const Wish& wish, Letter& letter);

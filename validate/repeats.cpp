@@ -47,6 +47,21 @@ double disturbed_share(Transport& transport, const StolenShare& stolen) {
   return shared_value(transport, stolen.until_now());
 }
 
+/// All ranks call it so often at once; what one call takes is another repeat.
+void time_calls(Transport& transport, int calls, const std::function<void()>& once, Repeats& repeats) {
+  barrier(transport);
+  const Instant begin = now();
+  for (int call = 0; call < calls; ++call) once();
+  const Instant end = now();
+  repeats.seconds.push_back((end.wall - begin.wall) / calls);
+  repeats.cpu_seconds += (end.cpu - begin.cpu) / calls;
+}
+
+void finish(Transport& transport, Repeats& repeats) {
+  repeats.cpu_seconds /= static_cast<double>(repeats.seconds.size());
+  take_slowest(transport, repeats.seconds);
+}
+
 }  // namespace
 
 std::vector<double> undisturbed(const Repeats& repeats) {
@@ -82,17 +97,11 @@ Repeats repeated(Transport& transport, double budget, const std::function<void()
     if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));
     if (transport.cores() != nullptr) transport.cores()->wait();
     const StolenShare stolen;
-    barrier(transport);
-    const Instant begin = now();
-    for (int call = 0; call < plan.calls; ++call) once();
-    const Instant end = now();
-    repeats.seconds.push_back((end.wall - begin.wall) / plan.calls);
-    repeats.cpu_seconds += (end.cpu - begin.cpu) / plan.calls;
+    time_calls(transport, plan.calls, once, repeats);
     repeats.stolen.push_back(disturbed_share(transport, stolen));
     kept += repeats.stolen.back() <= kMostStolen ? 1 : 0;
   }
-  repeats.cpu_seconds /= static_cast<double>(repeats.seconds.size());
-  take_slowest(transport, repeats.seconds);
+  finish(transport, repeats);
   return repeats;
 }
 
@@ -107,22 +116,12 @@ std::vector<Repeats> repeated_in_turn(Transport& transport, double budget,
   for (int turn = 0, kept = 0; turn < kAttempts * wanted && kept < wanted; ++turn) {
     if (transport.cores() != nullptr) transport.cores()->wait();
     const StolenShare stolen;
-    for (std::size_t i = 0; i < things.size(); ++i) {
-      barrier(transport);
-      const Instant begin = now();
-      things[i]();
-      const Instant end = now();
-      all[i].seconds.push_back(end.wall - begin.wall);
-      all[i].cpu_seconds += end.cpu - begin.cpu;
-    }
+    for (std::size_t i = 0; i < things.size(); ++i) time_calls(transport, 1, things[i], all[i]);
     const double share = disturbed_share(transport, stolen);
     for (Repeats& one : all) one.stolen.push_back(share);
     kept += share <= kMostStolen ? 1 : 0;
   }
-  for (Repeats& one : all) {
-    one.cpu_seconds /= static_cast<double>(one.seconds.size());
-    take_slowest(transport, one.seconds);
-  }
+  for (Repeats& one : all) finish(transport, one);
   return all;
 }
 
