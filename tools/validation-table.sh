@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fills docs/validation.md's tables of forecasts against real runs from validate/data/*-measured.csv, which
-# tools/validate-all.sh writes: by strategy, and by launch and strategy. Usage: tools/validation-table.sh [FOLDER]
+# Fills docs/validation.md's tables of forecasts against real runs, by strategy, and by launch and strategy, and README.md's,
+# by launch, from validate/data/*-measured.csv, which tools/validate-all.sh writes. Usage: tools/validation-table.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=${1:-validate/data}
@@ -33,6 +33,36 @@ rows() {
     }' "$@"
 }
 
+# One row a launch, for README.md.
+launches() {
+  local run title
+  echo "| where | points | mean error | largest |"
+  echo "|---|---|---|---|"
+  while IFS='|' read -r run title; do
+    if [[ ! -e $data/$run-measured.csv ]]; then continue; fi
+    awk -F, -v title="$title" '
+      FNR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
+      {
+        gsub(/"[^"]*"/, "point")
+        error = $at["predicted_seconds"] / $at["measured_seconds"] - 1
+        if (error < 0) error = -error
+        ++count; sum += error
+        if (error > most) most = error
+      }
+      END { printf "| %s | %d | %.1f %% | %.1f %% |\n", title, count, 100 * sum / count, 100 * most }' "$data/$run-measured.csv"
+  done <<'END'
+netcluster-2-1gbit|2 ranks, 1 Gbit/s: eight strategies
+netcluster-4-1gbit|4 ranks, 1 Gbit/s: eight strategies
+netcluster-4-parts|4 ranks, 1 Gbit/s: samples, layers and stages shared
+netcluster-4-100mbit|4 ranks, 100 Mbit/s
+netcluster-4-racks|4 ranks in two racks, 500 Mbit/s
+netcluster-8-250mbit|8 ranks, 250 Mbit/s
+memory-2|2 ranks in shared memory, real kernels: synchronous
+memory-2-cut|the same, samples cut and pipelines
+memory-2-tensor|the same, shared layers
+END
+}
+
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
 {
@@ -43,5 +73,7 @@ trap 'rm -f "$table"' EXIT
 tools/fill-table.sh docs/validation.md measured "$table"
 tools/validation-summary.sh "$data" >"$table.all"
 tools/fill-table.sh docs/validation.md measured-all "$table.all"
+launches >"$table.all"
+tools/fill-table.sh README.md launches "$table.all"
 rm "$table.all"
 echo "docs/validation.md: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
