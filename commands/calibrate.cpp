@@ -127,10 +127,11 @@ void add_calibrate(CLI::App& app) {
       command->add_option("--ranks", options->ranks, "ranks to start; with --from: of its all-reduce")
           ->check(CLI::Range(2, 64))
           ->capture_default_str();
-  auto* cluster = command
-                      ->add_option("--cluster", options->cluster,
-                                   "memory, loopback, or netcluster:RATE[,racks=2,uplink=RATE] (root)")
-                      ->capture_default_str();
+  auto* cluster =
+      command
+          ->add_option("--cluster", options->cluster,
+                       "memory, loopback, or netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (root)")
+          ->capture_default_str();
   command->add_option("--from", options->from, "output of nccl-tests or of the OSU micro-benchmarks, instead")
       ->type_name("FILE")
       ->excludes(cluster);

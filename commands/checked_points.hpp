@@ -7,7 +7,7 @@ namespace stepcast {
 
 struct CheckedPoints {
   Experiment largest;  ///< its plan's `flags` are lines to print: the doubts about the traces of all points,
-                       ///< and what of `noise` does nothing at any of them
+                       ///< and what keys have no effect at any of them
   std::vector<std::string> misfits;  ///< a line each point that does not fit in the middle of the assumptions
 };
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "commands/calibrate_draw.hpp"
+#include "commands/forecast_jobs.hpp"
 #include "commands/pool.hpp"
 #include "commands/task_progress.hpp"
 #include "core/error.hpp"
@@ -17,43 +18,8 @@
 namespace stepcast {
 namespace {
 
-/// One simulation: a point in one draw, or (draw == kMiddle) with a resource doubled.
-struct Job {
-  std::size_t point = 0;
-  std::size_t draw = 0;
-  Doubled doubled = Doubled::none;
-};
-
-std::string name_of(const Scenario& scenario, const Job& job) {
-  return fmt::format("{} | draw {} | {}", scenario.points[job.point].name, job.draw,
-                     static_cast<int>(job.doubled));
-}
-
 std::string calibration_name(std::size_t draw) {
   return fmt::format("calibration | draw {}", draw);
-}
-
-/// Jobs: all points of all draws, then each point with each resource doubled in the first draw.
-std::vector<Job> jobs_of(const ForecastOptions& options, std::size_t draws) {
-  std::vector<Job> jobs;
-  for (std::size_t draw = 0; draw < draws; ++draw) {
-    for (const std::size_t point : options.points) jobs.push_back({point, draw, Doubled::none});
-  }
-  for (const std::size_t point : options.points) {
-    if (!options.double_resources) break;
-    for (const Doubled resource : {Doubled::compute, Doubled::bandwidth, Doubled::latency}) {
-      jobs.push_back({point, 0, resource});
-    }
-  }
-  return jobs;
-}
-
-void store(Simulations& all, const Job& job, Row row) {
-  if (job.doubled == Doubled::none) {
-    all.rows[job.draw][job.point] = std::move(row);
-  } else {
-    all.doubled[job.point][job.doubled] = std::move(row);
-  }
 }
 
 /// What a child sent.
@@ -91,9 +57,10 @@ class Forecaster {
     }
     all_.rows.assign(draws, std::vector<Row>(scenario_.points.size()));
     all_.doubled.resize(scenario_.points.size());
+    all_.without.resize(scenario_.points.size());
     known_ = read_journal(options_.journal);
     calibrate(draws);
-    simulate_all(jobs_of(options_, draws));
+    simulate_all(jobs_of(scenario_, options_, draws));
     return std::move(all_);
   }
 
@@ -148,8 +115,9 @@ class Forecaster {
   std::string simulated(const Job& job) {
     const auto values = values_of(scenario_, scenario_.points[job.point].values, all_.inputs[job.draw],
                                   all_.calibrated[job.draw]);
-    return to_json_line({},
-                        simulate_point(build_experiment(scenario_.document, values, library_), job.doubled));
+    Experiment experiment = build_experiment(scenario_.document, values, library_);
+    const bool same = job.without != Without::nothing && !leave_out(job.without, experiment.noise);
+    return to_json_line({}, same ? Row{} : simulate_point(experiment, job.doubled));
   }
 
   void simulate_all(const std::vector<Job>& jobs) {
@@ -174,7 +142,7 @@ class Forecaster {
   }
 
   void take(const Job& job, Row row) {
-    if (options_.inspect && job.draw == 0 && job.doubled == Doubled::none) options_.inspect(job.point, row);
+    if (options_.inspect && job.draw == 0 && is_forecast(job)) options_.inspect(job.point, row);
     store(all_, job, std::move(row));
   }
 

@@ -13,7 +13,7 @@ namespace {
 /// results.
 std::vector<std::string> left_by_others() {
   std::vector<std::string> left{"published.csv", "sensitivity.csv", "timeline.json"};
-  for (const std::string plot : {"scaling", "breakdown", "sensitivity"}) {
+  for (const std::string plot : {"scaling", "breakdown", "training", "campaign", "sensitivity"}) {
     for (const char* type : {".gp", ".svg", ".png"}) left.push_back(plot + type);
   }
   return left;

@@ -80,7 +80,8 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   Library library;
   const auto [largest, misfits] = checked_points(scenario, points, library);
   const int draws = scenario.assumptions.empty() ? 1 : options.draws;
-  const RunSize size = estimated(largest, points.size(), options.results_only ? draws : draws + 3);
+  const int extra = options.results_only ? 0 : extra_simulations(scenario);
+  const RunSize size = estimated(largest, points.size(), draws + extra);
   check_limits(size, options);
   check_time(largest, size, options);
   const auto inspect = published_check(scenario);
@@ -88,6 +89,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
     const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
     fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
     for (const std::string& misfit : misfits) fmt::print("{}\n", misfit);
+    for (const std::string& note : largest.plan.flags) fmt::print("{}\n", note);
     return {};
   }
   const auto folder = folder_of(scenario, options);
@@ -100,7 +102,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
       .draws = options.draws,
       .points = points,
       .journal = journal_of(folder, manifest, options),
-      .double_resources = !options.results_only,
+      .what_if = !options.results_only,
       .progress = true,
       .inspect = inspect,
   };

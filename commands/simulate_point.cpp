@@ -51,6 +51,12 @@ void set_totals(Row& row, const Experiment& experiment) {
   }
 }
 
+std::string joined(const IdleKeys& idle) {
+  std::string all;
+  for (const IdleKey& one : idle) all += (all.empty() ? "" : "; ") + to_string(one);
+  return all;
+}
+
 }  // namespace
 
 Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
@@ -109,6 +115,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, Timeline* time
   row.set("all_reduce", result.algorithms);
   row.set("trace_kind", plan.trace_kind);
   if (!plan.flags.empty()) row.set("trace_flags", fmt::format("{}", fmt::join(plan.flags, "; ")));
+  if (!plan.idle_keys.empty()) row.set("without_effect", joined(plan.idle_keys));
   return row;
 }
 

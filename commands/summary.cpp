@@ -153,6 +153,7 @@ Results summarized_results(const Scenario& scenario, const std::vector<std::size
     for (const auto& [column, cell] : all.rows.front()[point].cells)
       row.set(column, middle(all, point, column, cell));
     add_intervals(row, all, point);
+    if (!all.without.empty()) add_noise_losses(row, all.rows.front()[point], all.without[point]);
     row.set("bottleneck", bottleneck(all.rows.front()[point], all.doubled[point]));
     results.rows.push_back(std::move(row));
   }

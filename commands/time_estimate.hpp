@@ -9,7 +9,7 @@ namespace stepcast {
 
 /// Processor time that a run will take: some of its points, evenly spread, are simulated in the middle of the
 /// assumptions, and one draw is calibrated.
-/// @param simulations  of all points, draws and doubled resources
+/// @param simulations  of all points, draws, doubled resources and noise left out
 Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                        int draws, double simulations);
 

@@ -21,8 +21,8 @@ constexpr Seconds kDefaultLimit{3600};
 /// arrival and departure shares anew by SimGrid; and with 1,024 by FairLinks.
 constexpr double kSecondsAMessage = 20e-6, kSecondsAnother = 50e-9, kSecondsASharedMessage = 1.5e-6;
 
-/// Synchronous runs by the rule that cannot take longer than this, at kMostMessageSeconds a step, are not
-/// worked out.
+/// Synchronous runs by the rule that cannot take longer than this, with all their patience, are not worked
+/// out.
 constexpr double kNotLong = 600;
 
 /// Members of training roles, and of the others (servers).
@@ -46,7 +46,8 @@ Seconds limit_of(const std::string& text) {
 Detailed detailed(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
   const bool cheap = experiment.form == Form::automatic || experiment.form == Form::coupled;
-  if (!plan.asynchronous && cheap && experiment.steps * kMostMessageSeconds < kNotLong) return {};
+  if (!plan.asynchronous && cheap && std::max(experiment.steps * kLittleAStep, kMuchARun) < kNotLong)
+    return {};
   const Simulation simulation = simulation_of(experiment, Doubled::none);
   const Topology topology(experiment.platform);
   const Collectives traffic(simulation, topology);

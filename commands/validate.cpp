@@ -120,7 +120,7 @@ void add_validate(CLI::App& app) {
   add_real_run_options(*command, *options, "cpu, or cuda:NUMBER where stepcast-gpu was built");
   command
       ->add_option("--cluster", options->cluster,
-                   "memory, loopback, or netcluster:RATE[,racks=2,uplink=RATE] (root)")
+                   "memory, loopback, or netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (root)")
       ->capture_default_str();
   command->add_flag("--sleep", options->validation.sleep,
                     "ranks sleep instead of computing: more ranks than cores");

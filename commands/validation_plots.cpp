@@ -26,35 +26,35 @@ std::optional<PlotScript> scatter(const std::vector<PointOutcome>& outcomes, con
   return scatter_script(plot);
 }
 
-/// "ring, 2 MiB" of "strategy.all_reduce=ring, strategy.bucket=2 MiB": a bar has little room.
+/// "ring, 2 MiB" of "strategy.all_reduce=ring, strategy.bucket=2 MiB", "spatial, [2, 2]" of
+/// "strategy={kind: spatial, split: [2, 2]}": a bar has little room.
 std::string values_of(const std::string& point) {
   std::string values;
-  bool in_value = false;
-  for (const char c : point) {
-    if (c == '=') {
-      in_value = true;
-    } else if (c == ',' && in_value) {
-      values += ", ";
-      in_value = false;
-    } else if (in_value) {
-      values += c;
-    }
+  for (std::size_t at = 0; (at = point.find_first_of("=:", at)) != std::string::npos;) {
+    at = std::min(point.find_first_not_of(' ', at + 1), point.size());
+    if (at == point.size() || point[at] == '{') continue;
+    const std::size_t list = point[at] == '[' ? point.find(']', at) : at;
+    const std::size_t end = std::min(point.find_first_of(",}", list), point.size());
+    values += (values.empty() ? "" : ", ") + point.substr(at, end - at);
+    at = end;
   }
   return values;
 }
 
-BreakdownBar bar(const std::string& label, double step, double compute) {
-  return {label, {std::min(step, compute), std::max(0.0, step - compute)}};
+BreakdownBar bar(const std::string& label, double step, double compute, double waiting) {
+  const double computing = std::min(step, compute), waits = std::min(step - computing, waiting);
+  return {label, {computing, step - computing - waits, waits}};
 }
 
 std::optional<PlotScript> bars(const std::vector<PointOutcome>& outcomes, const std::string& name) {
   BreakdownPlot plot;
   plot.title = name + ": where the time goes";
   plot.label_name = "point: forecast left, real run right";
-  plot.parts = {"compute", "exposed communication and waiting"};
+  plot.parts = {"compute", "exposed communication", "waiting for the slowest"};
   for (const PointOutcome& one : outcomes) {
-    plot.bars.push_back(bar(values_of(one.point), one.predicted, one.predicted_compute));
-    plot.bars.push_back(bar("", one.measured, one.measured_compute));
+    plot.bars.push_back(
+        bar(values_of(one.point), one.predicted, one.predicted_compute, one.predicted_waiting));
+    plot.bars.push_back(bar("", one.measured, one.measured_compute, one.measured_waiting));
   }
   return breakdown_script(plot);
 }

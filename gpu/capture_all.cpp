@@ -38,11 +38,35 @@ std::filesystem::path file_of(const Options& options, const std::string& model, 
          (trace_name(model, batch, options.device.precision, options.device.layout) + ".yaml");
 }
 
+/// Where it is written what a capture was lost with; who calls again goes on without it.
+std::filesystem::path loss_of(std::filesystem::path file) {
+  return file.replace_extension(".lost");
+}
+
+/// After an illegal access, say, every call of this process fails, whatever it is for.
+/// @throws RankLost
+void check_not_lost(int device, const std::filesystem::path& file, const std::string& why) {
+  try {
+    free_gpu_memory(device);
+  } catch (const std::exception&) {
+    write_atomically(loss_of(file), why + "\n");
+    throw RankLost(
+        fmt::format("capture-all: the GPU is lost to this process since {}: {}; call again to go on "
+                    "without it",
+                    file.stem().string(), why));
+  }
+}
+
 void capture_one(Options& options, const Model& model, std::int64_t batch, Outcome& outcome) {
   const std::string name = trace_name(model.name, batch, options.device.precision, options.device.layout);
   const std::filesystem::path file = file_of(options, model.name, batch);
   if (std::filesystem::exists(file)) {
     ++outcome.there;
+    return;
+  }
+  if (std::filesystem::exists(loss_of(file))) {
+    fmt::print("{}: not tried again: {} says what the GPU was lost with\n", name, loss_of(file).string());
+    ++outcome.failed;
     return;
   }
   options.capture.name = name;
@@ -60,6 +84,7 @@ void capture_one(Options& options, const Model& model, std::int64_t batch, Outco
   } catch (const std::exception& error) {
     fmt::print("{}: failed: {}\n", name, error.what());
     ++outcome.failed;
+    check_not_lost(device_number(options.device.device), file, error.what());
   }
   std::fflush(stdout);
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +24,6 @@ double rounding_tolerance(GpuPrecision precision);
 
 /// Every kind of layer at shapes that catch mistakes, forward and backward. A layer that the backend refuses
 /// has an infinite error; its array is the refusal.
-/// @param wanted  of kinds; empty: all
-std::vector<Deviation> check_layers(Backend& backend, const std::function<bool(LayerKind)>& wanted = {});
+std::vector<Deviation> check_layers(Backend& backend);
 
 }  // namespace stepcast

@@ -10,6 +10,7 @@
 #include "gpu/devices.hpp"
 #include "gpu/measure_path.hpp"
 #include "gpu/nccl_carrier.hpp"
+#include "gpu/not_on_gpus.hpp"
 #include "gpu/rank_options.hpp"
 #include "kernels/gpu_capture.hpp"
 #include "report/atomic_file.hpp"
@@ -27,20 +28,6 @@ namespace stepcast {
 namespace {
 
 constexpr std::int64_t kMostElements = 1 << 24;  // of a sum that is measured: 64 MiB
-
-bool asks_mpi(const Plan& plan) {
-  return std::ranges::any_of(
-      plan.communicators, [](const Communicator& one) { return one.all_reduce.algorithm == Algorithm::mpi; });
-}
-
-/// What a point needs that GPUs here cannot, in words; empty: nothing.
-std::string why_not_on_gpus(const Experiment& experiment, int ranks) {
-  if (experiment.plan.sharing.form == NetworkSharing::Form::blocks || experiment.plan.sharing.ways > 1)
-    return "layers that several devices share are not there on GPUs";
-  if (asks_mpi(experiment.plan)) return "all_reduce: mpi is not there on GPUs, whose ranks know no MPI";
-  const std::string why = why_not_for_real(experiment.plan, ranks, false);
-  return why.empty() && experiment.learning ? why_not_learned(experiment) : why;
-}
 
 class GpuRank {
  public:

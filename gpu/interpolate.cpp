@@ -21,6 +21,12 @@ Neighbours neighbours(const std::vector<Trace>& traces, std::int64_t batch) {
   return n;
 }
 
+/// Of steps without events inside to the sum over layers; 1 where none were timed.
+double untouched_ratio(const Trace& trace) {
+  const double sum = step_time(trace).value, untouched = median(trace.step_seconds).value;
+  return sum > 0 && untouched > 0 ? untouched / sum : 1;
+}
+
 }  // namespace
 
 StepForecast forecast_step(const std::vector<Trace>& traces, std::int64_t batch) {
@@ -40,12 +46,16 @@ StepForecast forecast_step(const std::vector<Trace>& traces, std::int64_t batch)
   const double share = n.below == n.above ? 0
                                           : static_cast<double>(batch - n.below->batch) /
                                                 static_cast<double>(n.above->batch - n.below->batch);
-  StepForecast forecast{{}, n.below->batch, n.above->batch};
+  const double ratio = (1 - share) * untouched_ratio(*n.below) + share * untouched_ratio(*n.above);
+  StepForecast forecast{{}, {}, n.below->batch, n.above->batch};
   for (std::size_t i = 0; i < n.below->layers.size(); ++i) {
-    const auto low = passes(n.below->layers[i]), high = passes(n.above->layers[i]);
-    for (std::size_t k = 0; k < low.size(); ++k) {
-      forecast.step += (1 - share) * median(low[k]->seconds) + share * median(high[k]->seconds);
-    }
+    const LayerTrace &low = n.below->layers[i], &high = n.above->layers[i];
+    const auto add = [&](const PassSamples& below, const PassSamples& above, Seconds& sum) {
+      sum += ratio * ((1 - share) * median(below.seconds) + share * median(above.seconds));
+    };
+    for (std::size_t k = 0; k < passes(low).size(); ++k)
+      add(*passes(low)[k], *passes(high)[k], forecast.step);
+    add(low.update, high.update, forecast.update);
   }
   return forecast;
 }

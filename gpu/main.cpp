@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(usage_error);
   app.footer(
-      "Exit codes: 0 done, 1 internal fault, 2 bad input or no GPU, 3 over a limit, 4 a rank was lost, 5 "
+      "Exit codes: 0 done, 1 internal fault, 2 bad input or no GPU, 3 over a limit, 4 a rank or the GPU was "
+      "lost, 5 "
       "outside a tolerance");
   for (const auto add : {stepcast::add_gpu_capture, stepcast::add_gpu_capture_all, stepcast::add_gpu_check,
                          stepcast::add_gpu_predict, stepcast::add_gpu_probe, stepcast::add_gpu_rank,

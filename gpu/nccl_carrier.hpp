@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gpu/nccl_link.hpp"
-#include "validate/real_worker.hpp"
+#include "validate/run_program.hpp"
 #include "validate/store.hpp"
 
 namespace stepcast {

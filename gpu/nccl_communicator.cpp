@@ -46,6 +46,7 @@ void NcclCommunicator::settle(ncclResult_t status, const char* call) {
   while (status == ncclInProgress) {
     look();
     if (ncclCommGetAsyncError(communicator_, &status) != ncclSuccess) fail("ncclCommGetAsyncError failed");
+    queue(status, call);
   }
 }
 

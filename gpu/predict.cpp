@@ -37,16 +37,7 @@ void predict(const Options& options) {
   const auto count = static_cast<double>(options.micro_batches);
   // Gradients of small batches are added up; the optimizer runs once, which a trace of whole steps has in
   // each.
-  Seconds update;
-  if (options.micro_batches > 1) {
-    std::vector<Trace> updates = traces;
-    for (Trace& trace : updates) {
-      for (LayerTrace& layer : trace.layers)
-        layer.forward = layer.backward_data = layer.backward_weights = {};
-    }
-    update = forecast_step(updates, options.batch).step;
-  }
-  const Seconds step = count * one.step - (count - 1) * update;
+  const Seconds step = count * one.step - (count - 1) * one.update;
   fmt::print("{} on {}, {}, batch {}{}: {:.4g} ms a step, {:.4g} samples/s (from batch {}{})\n",
              options.traces.model, traces[0].device, options.traces.precision, options.batch,
              options.micro_batches > 1 ? fmt::format(" x {}", options.micro_batches) : "", 1e3 * step.value,

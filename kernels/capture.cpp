@@ -13,14 +13,12 @@
 namespace stepcast {
 namespace {
 
-constexpr int kYoung = 32;  // steps: about as many as a real run makes
-
 double disturbance(const StepPair& pair, int threads) {
   return std::max(disturbance(pair.inside, threads), disturbance(pair.outside, threads));
 }
 
 /// Which of the two comes first alternates, so that a drift pulls the ratio both ways.
-StepPair measure_pair(Network& network, const Instant& clock_cost, const Exchange& exchange,
+StepPair measure_pair(Network& network, const Instant& clock_cost, const StepExchange& exchange,
                       bool inside_first) {
   StepPair pair;
   if (inside_first) pair.inside = time_step_inside(network, clock_cost, exchange);
@@ -113,6 +111,9 @@ Capture::Capture(Backend& backend, const Model& model, CaptureOptions options)
                                                       .data_seed = options_.seed,
                                                       .optimizer = options_.optimizer,
                                                       .part = options_.part});
+  for (std::size_t i = 0; options_.exchange.within_pass && i < model.layers.size(); ++i) {
+    if (network_->contains(i)) network_->kernel(i).couple();
+  }
 }
 
 void Capture::report(double step_seconds) const {
@@ -121,19 +122,9 @@ void Capture::report(double step_seconds) const {
   options_.progress(kept / options_.steps, Seconds{2 * (options_.steps - kept) * step_seconds});
 }
 
-/// Real runs begin anew after about as many steps: both work on values of like size, also where some hundred
-/// steps on the same samples would leave error signals too small to be normal numbers, which take longer.
-void Capture::begin_anew_if_old() {
-  if (age_ < kYoung) return;
-  network_->reset();
-  age_ = 0;
-}
-
 void Capture::measure(int pairs) {
-  begin_anew_if_old();
   for (int i = 0; i < options_.warm_up; ++i)
     report(time_step_outside(*network_, options_.exchange).total.wall);
-  age_ += options_.warm_up + 2 * pairs;
   const Instant clock_cost = cost_of_now();
   const std::size_t wanted = pairs_.kept.size() + static_cast<std::size_t>(pairs);
   for (int i = 0; i < pairs * options_.attempts && pairs_.kept.size() < wanted; ++i) {

@@ -29,7 +29,7 @@ struct CaptureOptions {
       0.03;          ///< a step whose wall and CPU time per thread differ by more is dropped and made again
   int attempts = 4;  ///< steps made at most, as a multiple of `steps`
   /// Ranks that capture together: what they exchange in each step, so that it leaves caches as training will.
-  Exchange exchange = {};
+  StepExchange exchange = {};
   /// The greatest of all ranks' figures, so that all drop the same steps.
   std::function<double(double)> worst = [](double own) { return own; };
   /// Called after each step with the share done and the time left; what it throws ends the capture.
@@ -70,13 +70,11 @@ class Capture {
 
  private:
   void report(double step_seconds) const;
-  void begin_anew_if_old();
 
   Backend& backend_;
   CaptureOptions options_;
   std::unique_ptr<Network> network_;
   StepPairs pairs_;
-  int age_ = 0;  ///< steps since the parameters were drawn
 };
 
 /// All of it at once.

@@ -57,13 +57,16 @@ ProgramOutput output_of(const std::vector<std::string>& arguments) {
 }
 
 std::string gpu_state(const std::string& pci_bus) {
-  const ProgramOutput smi =
-      output_of({"nvidia-smi", "--id=" + pci_bus,
-                 "--query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_throttle_reasons.active",
-                 "--format=csv,noheader"});
-  if (!smi.ran) return "nvidia-smi is not there: clocks and temperature unknown";
-  return fmt::format("SM clock, memory clock, degrees Celsius, power, throttle reasons: {}",
-                     one_line(smi.text));
+  for (const char* reasons : {"clocks_event_reasons.active", "clocks_throttle_reasons.active"}) {  // new, old
+    const ProgramOutput smi =
+        output_of({"nvidia-smi", "--id=" + pci_bus,
+                   fmt::format("--query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw,{}", reasons),
+                   "--format=csv,noheader"});
+    if (smi.ran)
+      return fmt::format("SM clock, memory clock, degrees Celsius, power, throttle reasons: {}",
+                         one_line(smi.text));
+  }
+  return "nvidia-smi does not say: clocks and temperature unknown";
 }
 
 }  // namespace stepcast

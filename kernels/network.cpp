@@ -157,10 +157,17 @@ void Network::reset() {
   step_ = 0;
 }
 
-void Network::step(const Observer& observer, const std::function<void()>& before_update) {
+void Network::step(const Observer& observer, const StepExchange& exchange) {
+  const auto sum = [&](LayerKernel& kernel, Pass which) {
+    const std::span<float> summed = kernel.summed(which);
+    if (summed.empty()) return;
+    exchange.within_pass(summed);
+    kernel.finish(which);
+  };
   const auto pass = [&](std::size_t layer, Pass which) {
     if (!has(layer, which)) return;
     run(layer, which);
+    if (exchange.within_pass && which != Pass::update) sum(kernel(layer), which);
     if (observer) observer(layer, which);
   };
   for (std::size_t i = 0; i < kernels_.size(); ++i) pass(i, Pass::forward);
@@ -168,7 +175,7 @@ void Network::step(const Observer& observer, const std::function<void()>& before
     pass(i, Pass::backward_data);
     pass(i, Pass::backward_weights);
   }
-  if (before_update) before_update();
+  if (exchange.before_update) exchange.before_update(*this);
   begin_update();
   for (std::size_t i = 0; i < kernels_.size(); ++i) pass(i, Pass::update);
   backend_.finish();

@@ -46,6 +46,16 @@ struct ParameterView {
   std::size_t elements = 0;
 };
 
+class Network;
+
+/// What ranks that share a step exchange in it.
+struct StepExchange {
+  /// Where a coupled layer's pass stops for a sum over ranks (`LayerKernel::summed`); may be empty.
+  std::function<void(std::span<float>)> within_pass = {};
+  /// Gradients, between the backward pass and the update; may be empty.
+  std::function<void(Network&)> before_update = {};
+};
+
 /// A model on a backend: trains on one batch of synthetic data, pass by pass or in whole steps.
 ///
 /// All trainable arrays lie in one piece of memory in the model's order, their gradients in another, so that
@@ -62,8 +72,7 @@ class Network {
 
   /// forward of all layers; backward_data and backward_weights of all layers from the last; update of all
   /// layers.
-  /// @param before_update  called between the two, where ranks exchange gradients
-  void step(const Observer& observer = {}, const std::function<void()>& before_update = {});
+  void step(const Observer& observer = {}, const StepExchange& exchange = {});
 
   bool has(std::size_t layer, Pass pass) const;
   void run(std::size_t layer, Pass pass);

@@ -14,11 +14,22 @@ Instant later(const Instant& date, const Instant& by) {
   return {date.wall + by.wall, date.cpu + by.cpu};
 }
 
-Instant time_of(const Exchange& exchange, Network& network) {
-  if (!exchange) return {};
-  const Instant begin = now();
-  exchange(network);
-  return between(begin, now());
+/// The same exchange, and dates that move on while it lasts.
+StepExchange uncounted(const StepExchange& exchange, std::vector<Instant*> dates) {
+  const auto wait = [dates](const auto& call) {
+    const Instant begin = now();
+    call();
+    const Instant away = between(begin, now());
+    for (Instant* date : dates) *date = later(*date, away);
+  };
+  StepExchange timed;
+  if (exchange.within_pass)
+    timed.within_pass = [&exchange, wait](std::span<float> sum) { wait([&] { exchange.within_pass(sum); }); };
+  if (exchange.before_update)
+    timed.before_update = [&exchange, wait](Network& network) {
+      wait([&] { exchange.before_update(network); });
+    };
+  return timed;
 }
 
 Instant without_cost(const Instant& interval, const Instant& cost) {
@@ -42,13 +53,13 @@ std::vector<PassOfLayer> passes_in_order(const Network& network) {
   return passes;
 }
 
-StepTimes time_step_outside(Network& network, const Exchange& exchange) {
+StepTimes time_step_outside(Network& network, const StepExchange& exchange) {
   Instant begin = now();
-  network.step({}, [&] { begin = later(begin, time_of(exchange, network)); });
+  network.step({}, uncounted(exchange, {&begin}));
   return {between(begin, now()), {}};
 }
 
-StepTimes time_step_inside(Network& network, const Instant& clock_cost, const Exchange& exchange) {
+StepTimes time_step_inside(Network& network, const Instant& clock_cost, const StepExchange& exchange) {
   StepTimes step;
   step.passes.reserve(4 * network.model().layers.size());
   Instant begin = now();
@@ -58,11 +69,7 @@ StepTimes time_step_inside(Network& network, const Instant& clock_cost, const Ex
     step.passes.push_back(without_cost(between(last, time), clock_cost));
     last = time;
   };
-  network.step(after_pass, [&] {
-    const Instant away = time_of(exchange, network);
-    begin = later(begin, away);
-    last = later(last, away);
-  });
+  network.step(after_pass, uncounted(exchange, {&begin, &last}));
   step.total = between(begin, now());
   return step;
 }

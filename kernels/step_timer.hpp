@@ -22,12 +22,10 @@ struct PassOfLayer {
 /// The passes that a step runs, in order.
 std::vector<PassOfLayer> passes_in_order(const Network& network);
 
-/// What happens between the backward pass and the update of a step, and is not counted; may be empty.
-using Exchange = std::function<void(Network&)>;
-
-StepTimes time_step_outside(Network& network, const Exchange& exchange = {});
+/// @param exchange  its time is not counted
+StepTimes time_step_outside(Network& network, const StepExchange& exchange = {});
 /// @param clock_cost what one call of `now` adds, taken off every pass and not below zero
-StepTimes time_step_inside(Network& network, const Instant& clock_cost, const Exchange& exchange = {});
+StepTimes time_step_inside(Network& network, const Instant& clock_cost, const StepExchange& exchange = {});
 
 Instant sum_over_passes(const StepTimes& step);
 

@@ -19,9 +19,10 @@ struct BreakdownPlot {
   std::string label_name = "workers";   ///< what the labels are
   std::vector<std::string> parts = {};  ///< "compute", "exposed communication", from the bottom up
   std::vector<BreakdownBar> bars = {};
+  std::string quantity = "mean step";  ///< that the parts make up
 };
 
-/// One stacked bar a point: where the seconds of a step go, in s, ms or us. Nothing without bars or parts.
+/// One stacked bar a point: where the time goes, in h, s, ms or us. Nothing without bars or parts.
 std::optional<PlotScript> breakdown_script(const BreakdownPlot& plot);
 
 }  // namespace stepcast

@@ -8,16 +8,13 @@
 #include "report/atomic_file.hpp"
 #include "report/csv.hpp"
 #include "report/manifest.hpp"
+#include "report/plotted_rows.hpp"
 #include "report/series.hpp"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
-
-PlottedValue plotted(const Row& row, const std::string& column) {
-  return {row.number(column).value_or(0), row.number(column + "_low"), row.number(column + "_high")};
-}
 
 ScalingPoint scaling_point(const Row& row) {
   ScalingPoint point{row.number("workers").value_or(0), plotted(row, "samples_per_second"), {}};
@@ -29,7 +26,9 @@ ScalingPoint scaling_point(const Row& row) {
 std::optional<double> throughput_ratio(const Row& row, const std::string& column, double published) {
   const auto forecast = row.number(column);
   if (!forecast || !(*forecast > 0) || !(published > 0)) return std::nullopt;
-  if (column == "step_seconds") return *forecast / published;
+  for (const char* time : {"step_seconds", "epoch_seconds", "training_hours", "sweep_minutes"}) {
+    if (column == time) return *forecast / published;
+  }
   const bool proportional = column == "samples_per_second" || column == "speedup" || column == "efficiency";
   return proportional ? std::optional(published / *forecast) : std::nullopt;
 }
@@ -52,22 +51,6 @@ void append_published(std::vector<PublishedPoint>& marks, const Results& results
   }
 }
 
-/// Parts of a step from the bottom up; the first two are always shown, so that their colours are always the
-/// same.
-const std::vector<std::pair<std::string, std::string>>& step_parts() {
-  static const std::vector<std::pair<std::string, std::string>> parts{
-      {"compute_seconds", "compute"},
-      {"exposed_communication_seconds", "exposed communication"},
-      {"waiting_seconds", "waiting for the slowest"},
-      {"data_loading_seconds", "data loading"}};
-  return parts;
-}
-
-bool any_above_zero(const Results& results, const std::string& column) {
-  return std::any_of(results.rows.begin(), results.rows.end(),
-                     [&](const Row& row) { return row.number(column).value_or(0) > 0; });
-}
-
 /// Nothing where the file is not there.
 Results read_if_there(const fs::path& file) {
   return fs::exists(file) ? read_csv(read_file(file), file.string()) : Results{};
@@ -87,24 +70,6 @@ ScalingPlot scaling_plot(const Results& results, const Results& published,
     ScalingSeries& line = plot.series[found->second];
     line.points.push_back(scaling_point(row));
     append_published(line.published, results, row, published);
-  }
-  return plot;
-}
-
-BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep) {
-  const auto series = series_columns(results, sweep);
-  BreakdownPlot plot{results.scenario, series.empty() ? "workers" : "point (last number: workers)", {}, {}};
-  std::vector<std::string> columns;
-  for (const auto& [column, name] : step_parts()) {
-    if (columns.size() >= 2 && !any_above_zero(results, column)) continue;
-    columns.push_back(column);
-    plot.parts.push_back(name);
-  }
-  for (const Row& row : results.rows) {
-    const auto name = series_name(results, row, series);
-    BreakdownBar bar{(name.empty() ? "" : name + ", ") + row.text("workers"), {}};
-    for (const auto& column : columns) bar.seconds.push_back(row.number(column).value_or(0));
-    plot.bars.push_back(std::move(bar));
   }
   return plot;
 }
@@ -148,9 +113,13 @@ std::vector<std::string> draw_results(const fs::path& folder) {
   const auto manifest = folder / "manifest.json";
   const auto sweep = fs::exists(manifest) ? read_manifest(read_file(manifest), manifest.string()).sweep
                                           : std::vector<std::string>{};
+  const auto campaigns = campaign_plot(results, sweep);
+  const auto scaling = scaling_script(scaling_plot(results, published, sweep));
   const std::vector<std::pair<std::string, std::optional<PlotScript>>> plots{
-      {"scaling", scaling_script(scaling_plot(results, published, sweep))},
+      {"scaling", campaigns.bars.empty() ? scaling : std::nullopt},
       {"breakdown", breakdown_script(breakdown_plot(results, sweep))},
+      {"training", breakdown_script(training_plot(results, sweep))},
+      {"campaign", campaign_script(campaigns)},
       {"sensitivity", sensitivity_script(sensitivity_plot(read_if_there(folder / "sensitivity.csv")))}};
   std::vector<std::string> problems;
   for (const auto& [name, script] : plots) {

@@ -128,10 +128,20 @@ void append_column(Table& table, const Results& results, const ShownColumn& show
   }
 }
 
+/// "device link bandwidth" for "platform.node.device_link.bandwidth", where another key ends in "bandwidth"
+/// too.
+std::string header_among(const std::vector<std::string>& keys, const std::string& key) {
+  const auto alike = [&](const std::string& other) { return header_of(other) == header_of(key); };
+  const std::size_t dot = key.rfind('.');
+  if (dot == std::string::npos || std::ranges::count_if(keys, alike) < 2) return header_of(key);
+  return header_of(key.substr(0, dot)) + " " + header_of(key);
+}
+
 Table begun_table(const Results& results, const std::vector<std::string>& leading) {
   Table table;
   table.rows.resize(results.rows.size());
-  for (const auto& column : leading) append_column(table, results, {column, header_of(column), Show::as_is});
+  for (const auto& column : leading)
+    append_column(table, results, {column, header_among(leading, column), Show::as_is});
   return table;
 }
 

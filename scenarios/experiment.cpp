@@ -6,6 +6,7 @@
 
 #include "platforms/topology.hpp"
 #include "scenarios/check_keys.hpp"
+#include "scenarios/idle_options.hpp"
 #include "scenarios/placement.hpp"
 #include "scenarios/read_noise.hpp"
 #include "scenarios/read_setting.hpp"
@@ -172,6 +173,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
   experiment.plan = read_plan(map, experiment, library);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
+  note_idle_options(map, experiment);
   read_links(map, experiment);
   read_training(map, experiment);
   return experiment;

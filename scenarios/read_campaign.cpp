@@ -70,7 +70,12 @@ CampaignOptions read_campaign(const YamlValue& value, const Plan& plan, const Pl
     campaign.stopped_after = keys.at("after", "a number from 0 to 1").number(0, 1);
   }
   campaign.cost = read_proposal(map);
-  if (const auto optimizer = map.maybe("optimizer")) read_optimizer(*optimizer, campaign);
+  if (const auto optimizer = map.maybe("optimizer")) {
+    read_optimizer(*optimizer, campaign);
+    if (!campaign.shared_history && campaign.optimizers > campaign.groups)
+      optimizer->refuse(fmt::format("{} optimizers that serve only their own groups, but groups: {}",
+                                    campaign.optimizers, campaign.groups));
+  }
   if (const auto steps = map.maybe("steps")) options.steps = static_cast<double>(steps->integer(1));
   options.draws = count(map, "draws", options.draws);
   const std::int64_t needed = campaign_devices(campaign);

@@ -24,6 +24,15 @@ std::vector<One> read_list(const YamlMap& map, const char* key, One (*read)(cons
   return all;
 }
 
+/// What was fed in has left the statistics, so it must be said by what.
+void check_none_is_fitted(const YamlValue& published) {
+  for (const YamlValue& figure : published.list()) {
+    const YamlValue kind = figure.any_map().at("kind");
+    if (kind.text() == "fitted")
+      kind.refuse("fitted, but nothing is fed in: give calibrate, or say predicted");
+  }
+}
+
 /// Whether a path belongs to what is read here, not to one run.
 bool is_outer(const std::string& path) {
   static const std::vector<std::string> outer{"name",    "description", "sweep",    "set",
@@ -143,6 +152,8 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
   scenario.assumptions = read_list(map, "assumed", read_assumption);
   scenario.calibrations = read_list(map, "calibrate", read_feed);
   scenario.published = read_list(map, "published", read_published);
+  if (const auto published = map.maybe("published"); published && scenario.calibrations.empty())
+    check_none_is_fitted(*published);
   if (const auto given = map.maybe("set")) scenario.settings = read_point(*given);
   scenario.settings.insert(scenario.settings.end(), inner.begin(), inner.end());
   scenario.document = run_part(root);

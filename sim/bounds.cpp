@@ -53,28 +53,6 @@ Paces paces_of(const Phase& phase, EdgeKind kind, const EdgesUsage& usage, const
   return paces;
 }
 
-/// Of one round: its quickest edge alone, and what holds up most.
-struct RoundSeconds {
-  double least = INFINITY, most = 0;
-};
-
-RoundSeconds round_seconds(const PhaseUsage& usage, const Placement& placement, Bytes buffer) {
-  RoundSeconds round;
-  for (const EdgeKind kind : kEdgeKinds) {
-    const EdgesUsage& edges = usage.of(kind);
-    if (!edges.any) continue;
-    const PhaseCost cost = phase_cost(usage, kind, placement, buffer);
-    const double bytes = cost.bytes / usage.active;
-    const auto one = [&](double latency, double alone) {
-      return placement.latency_factor * latency + cost.overhead + bytes * alone;
-    };
-    round.least = std::min(round.least, one(edges.least_latency, edges.fastest));
-    round.most = std::max({round.most, one(edges.latency, edges.alone_of_longest),
-                           one(edges.latency_of_slowest, edges.alone), bytes * edges.slowest});
-  }
-  return round;
-}
-
 }  // namespace
 
 bool all_take_part(const Schedule& schedule) {
@@ -117,6 +95,23 @@ bool in_lock_step(const Pattern& pattern, const LinkBandwidths& bandwidths) {
     if (!alike(edges.latency, edges.least_latency)) return false;
   }
   return true;
+}
+
+RoundSeconds round_seconds(const PhaseUsage& usage, const Placement& placement, Bytes buffer) {
+  RoundSeconds round;
+  for (const EdgeKind kind : kEdgeKinds) {
+    const EdgesUsage& edges = usage.of(kind);
+    if (!edges.any) continue;
+    const PhaseCost cost = phase_cost(usage, kind, placement, buffer);
+    const double bytes = cost.bytes / usage.active;
+    const auto one = [&](double latency, double alone) {
+      return placement.latency_factor * latency + cost.overhead + bytes * alone;
+    };
+    round.least = std::min(round.least, one(edges.least_latency, edges.fastest));
+    round.most = std::max({round.most, one(edges.latency, edges.alone_of_longest),
+                           one(edges.latency_of_slowest, edges.alone), bytes * edges.slowest});
+  }
+  return round;
 }
 
 double least_seconds(const Pattern& pattern, Bytes buffer) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "sim/network.hpp"
 
 namespace stepcast {
@@ -21,5 +23,11 @@ double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths);
 /// used round after round for its messages one by one, and each phase as long as its quickest edge. Holds
 /// where all take part.
 double least_seconds(const Pattern& pattern, Bytes buffer);
+
+/// Of one round: its quickest edge alone, and what holds up most; 0 where nothing is sent.
+struct RoundSeconds {
+  double least = INFINITY, most = 0;
+};
+RoundSeconds round_seconds(const PhaseUsage& usage, const Placement& placement, Bytes buffer);
 
 }  // namespace stepcast

@@ -50,8 +50,10 @@ class CountingWorker : public Worker {
 
 }  // namespace
 
-Calls calls_a_step(const Plan& plan) {
-  Calls calls{std::vector<double>(plan.collectives.size(), 0), 0};
+std::optional<Calls> calls_a_step(const Plan& plan) {
+  if (plan.asynchronous || plan.deals_work) return std::nullopt;
+  Calls calls;
+  calls.collectives.assign(plan.collectives.size(), 0);
   for (const Role& role : plan.roles) {
     CountingWorker worker(plan, role);
     Program program = role.program(worker);
@@ -59,6 +61,7 @@ Calls calls_a_step(const Plan& plan) {
     if (program.error()) std::rethrow_exception(program.error());
     if (!program.done()) throw std::logic_error("a program waits where nothing takes time");
     const double steps = std::max(worker.steps, 1.0);
+    calls.steps = std::max(calls.steps, steps);
     calls.messages += role.members * worker.messages / steps;
     for (std::size_t i = 0; i < calls.collectives.size(); ++i)
       calls.collectives[i] = std::max(calls.collectives[i], worker.collectives[i] / steps);

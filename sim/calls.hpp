@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "strategies/plan.hpp"
 
 namespace stepcast {
@@ -8,10 +10,11 @@ namespace stepcast {
 struct Calls {
   std::vector<double> collectives;  ///< of each of the plan
   double messages = 0;              ///< of all workers, beside collectives
+  double steps = 1;                 ///< of the run
 };
 
-/// Runs the program of every role in a world in which nothing takes time. For synchronous plans, whose
-/// programs do the same whatever they receive. @throws std::logic_error if one waits all the same
-Calls calls_a_step(const Plan& plan);
+/// Runs the program of every role in a world in which nothing takes time. Nothing for plans whose programs do
+/// what messages tell them. @throws std::logic_error if one waits all the same
+std::optional<Calls> calls_a_step(const Plan& plan);
 
 }  // namespace stepcast

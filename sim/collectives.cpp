@@ -22,24 +22,29 @@ std::string schedule_key(const Collective& collective, const AllReduceChoice& ch
 
 }  // namespace
 
-Collectives::Collectives(const Simulation& simulation, const Topology& topology)
+Collectives::Collectives(const Simulation& simulation, const Topology& topology, Patience patience)
     : simulation_(simulation),
       placement_{simulation.platform, &topology, simulation.plan->endpoints, simulation.latency_factor},
       planner_(std::make_unique<SimNetwork>(simulation.bandwidths, Form::coupled)) {
   const Plan& plan = *simulation.plan;
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) choose(i);
-  folding_ = chosen_folding(traffic(), [&] { return single_messages(plan, placement_); });
+  folding_ = chosen_folding(traffic(), patience, [&] { return single_messages(plan, placement_); });
   const auto folded = folded_ranks(plan);
   for (const Communicator& communicator : plan.communicators) {
     const bool any = std::ranges::any_of(communicator.ranks,
                                          [&](int rank) { return folded[static_cast<std::size_t>(rank)]; });
     joint_.push_back(any && folding_.folds);
   }
-  form_ = chosen_form(traffic());
+  form_ = chosen_form(traffic(), patience);
   network_ = std::make_unique<SimNetwork>(simulation.bandwidths, form_.form, form_.sharing);
   add_patterns();
   if (plan.load_data) add_loads();
   if (!plan.asynchronous && folding_.folds) add_channels();
+}
+
+bool Collectives::may_be_off() const {
+  if (simulation_.form != Form::automatic) return false;
+  return form_.roughly || (folding_.roughly && simulation_.fold == Folding::automatic);
 }
 
 Placement Collectives::ranks_of(const Communicator& communicator, int first_group, int groups) const {

@@ -16,7 +16,7 @@ namespace stepcast {
 /// in which all are simulated (sim/form_rule.hpp).
 class Collectives {
  public:
-  Collectives(const Simulation& simulation, const Topology& topology);
+  Collectives(const Simulation& simulation, const Topology& topology, Patience patience = Patience::little);
 
   SimNetwork& network() { return *network_; }
   std::int64_t routes() const { return planner_->routes() + network_->routes(); }
@@ -27,6 +27,8 @@ class Collectives {
   int channel_pattern(int from, int to) const;   ///< -1: send each message over its own route
   const ChosenForm& form() const { return form_; }
   const ChosenFolding& folding() const { return folding_; }
+  /// Whether the rules were asked to be close and do not know that they are.
+  bool may_be_off() const;
   Traffic traffic() const;
   std::string algorithm_names() const;
   const Placement& placement() const { return placement_; }

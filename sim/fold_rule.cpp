@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/calls.hpp"
-#include "sim/step_cost.hpp"
 #include "sim/traffic.hpp"
 
 namespace stepcast {
@@ -24,18 +22,9 @@ bool has_groups(const Traffic& traffic) {
   });
 }
 
-/// Of all workers, as often as their programs call them.
-double called_messages(const Traffic& traffic) {
-  const Calls calls = calls_a_step(*traffic.simulation.plan);
-  double messages = calls.messages;
-  for (const Traffic::One& one : traffic.collectives)
-    messages += calls.collectives[one.number] * message_count(*one.schedule) * traffic.groups(one);
-  return messages;
-}
-
 }  // namespace
 
-ChosenFolding chosen_folding(const Traffic& traffic,
+ChosenFolding chosen_folding(const Traffic& traffic, Patience patience,
                              const std::function<std::vector<SingleMessages>()>& singles) {
   const Simulation& simulation = traffic.simulation;
   if (simulation.fold == Folding::never) return {false, "unfolded"};
@@ -43,11 +32,11 @@ ChosenFolding chosen_folding(const Traffic& traffic,
   const Noise& noise = simulation.noise;
   const bool jitters = noise.jitter != Noise::Jitter::none || noise.straggler_share > 0;
   if (!jitters && workers_alike(traffic, singles())) return {true, "folded"};
+  if (simulation.fold == Folding::automatic && simulation.form == Form::message) return {false, "unfolded"};
   const bool cheap = simulation.form == Form::coupled || simulation.form == Form::fluid;
-  if (simulation.fold == Folding::automatic && !cheap &&
-      own_seconds(called_messages(traffic), simulation) <= kMostMessageSeconds)
+  if (simulation.fold == Folding::automatic && !cheap && worth_trying(traffic, patience))
     return {false, "unfolded"};
-  return {true, "folded, roughly"};
+  return {true, "folded, roughly", true};
 }
 
 }  // namespace stepcast

@@ -12,8 +12,8 @@
 namespace stepcast {
 namespace {
 
-constexpr double kMostSampled = 5e5, kFewSampled = 3e4;  // messages of samples
-constexpr double kWorkAMessage = 5;                      // of samples (sim/sample.hpp), at most
+constexpr double kMostSampled = 5e5;  // messages of samples
+constexpr double kWorkAMessage = 5;   // of samples (sim/sample.hpp), at most
 constexpr double kSmallLatencyShare = 0.05;
 constexpr double kUneven = 1.2;
 constexpr double kCloseEnough = 0.003;                  // of a step: what bounds may leave open, and samples
@@ -129,7 +129,7 @@ ChosenForm all_messages(ChosenForm chosen) {
   return chosen;
 }
 
-ChosenForm automatic(const Traffic& traffic, ChosenForm chosen, bool several) {
+ChosenForm automatic(const Traffic& traffic, Patience patience, ChosenForm chosen, bool several) {
   const bool channels = !traffic.simulation.plan->channels.empty();
   if (!traffic.joint || (!traffic.folds && channels)) return all_messages(std::move(chosen));
   chosen.form = Form::coupled;
@@ -145,14 +145,15 @@ ChosenForm automatic(const Traffic& traffic, ChosenForm chosen, bool several) {
     }
   }
   if (close == Closeness::likely) return chosen;
+  if (affordable(traffic, patience)) return all_messages(std::move(chosen));
   chosen.name = "coupled, roughly";
-  if (own_seconds(messages_a_step(traffic), traffic.simulation) > kMostMessageSeconds) return chosen;
-  return all_messages(std::move(chosen));
+  chosen.roughly = true;
+  return chosen;
 }
 
 }  // namespace
 
-ChosenForm chosen_form(const Traffic& traffic) {
+ChosenForm chosen_form(const Traffic& traffic, Patience patience) {
   const Simulation& simulation = traffic.simulation;
   const Plan& plan = *simulation.plan;
   const bool several = several_at_once(traffic);
@@ -164,7 +165,7 @@ ChosenForm chosen_form(const Traffic& traffic) {
     if (chosen.shares_links) chosen.name += ", shared";
     return chosen;
   }
-  if (simulation.form == Form::automatic) return automatic(traffic, std::move(chosen), several);
+  if (simulation.form == Form::automatic) return automatic(traffic, patience, std::move(chosen), several);
   if (!traffic.folds && !plan.channels.empty()) return chosen;  // messages between single workers
   chosen.form = simulation.form;
   chosen.name = form_names()[static_cast<std::size_t>(simulation.form)];

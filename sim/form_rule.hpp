@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/network.hpp"
+#include "sim/patience.hpp"
 #include "sim/simulate.hpp"
 
 namespace stepcast {
@@ -32,26 +33,24 @@ struct Traffic {
 struct ChosenForm {
   Form form = Form::message;
   SimNetwork::Sharing sharing = SimNetwork::Sharing::simgrid;
-  bool shares_links = false;    ///< single messages go over FairLinks
-  int segments = 1;             ///< to cut phases into
-  std::string name;             ///< in results
+  bool shares_links = false;  ///< single messages go over FairLinks
+  int segments = 1;           ///< to cut phases into
+  std::string name;           ///< in results
+  bool roughly = false;
   std::vector<double> seconds;  ///< of each collective of the traffic, where all are known
 };
-
-/// Of the processor, to play a step message by message where no cheaper form is close.
-constexpr double kMostMessageSeconds = 2;
 
 /// Rule for `form: automatic`: the cheapest form that is known to be within 1 % of every message.
 /// Collectives that never meet: "coupled", where rounds go in lock step or bounds leave no room for 1 %; else
 /// "message, sampled", each different collective once, alone, by few of its rounds; and where that takes more
 /// than some 50 ms "coupled", if all ranks are at work in every round. Collectives that meet:
 /// "coupled", round by round, where edges of all ranks are at work in every round, and of one speed. All else
-/// message by message where a step of that takes kMostMessageSeconds at most, and by the form "coupled,
-/// roughly" where it takes more. Where rounds make more than 30,000 flows a step, phases are cut into fewer
-/// segments, 8 at least, and are close only if latencies take less than 5 % of their time. Groups that have
-/// programs of their own (sim/fold_rule.hpp) are played message by message, and so are asynchronous plans:
-/// those of more than 64 roles without collectives over FairLinks, as "message, shared".
-ChosenForm chosen_form(const Traffic& traffic);
+/// message by message where that is affordable, and by the form "coupled, roughly" where it is not. Where
+/// rounds make more than 30,000 flows a step, phases are cut into fewer segments, 8 at least, and are close
+/// only if latencies take less than 5 % of their time. Groups that have programs of their own
+/// (sim/fold_rule.hpp) are played message by message, and so are asynchronous plans: those of more than 64
+/// roles without collectives over FairLinks, as "message, shared".
+ChosenForm chosen_form(const Traffic& traffic, Patience patience);
 
 /// Whether single messages go over FairLinks, in a plan whose messages are played one by one.
 inline bool shares_links(const Plan& plan, Form form) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/play.hpp"
+#include "sim/shortest.hpp"
 
 namespace stepcast {
 
@@ -41,24 +42,30 @@ double SimNetwork::latency(int index, Bytes buffer) const {
 }
 
 void SimNetwork::start() {
-  if (form_ != Form::coupled) {
-    const bool own = sharing_ == Sharing::own;
-    engine_ = std::make_unique<Engine>(own ? std::vector<BytesPerSecond>{} : bandwidths_.all());
-    const auto bandwidth = [this](int link) { return bandwidths_[link]; };
-    if (own) links_.emplace(*engine_, bandwidths_.size(), bandwidth);
-    if (patterns_.empty()) return;
-    const Placement& any = patterns_.front().placement;
-    paths_.emplace(*any.platform, *any.topology);
-    return;
+  if (form_ == Form::coupled) return merge();
+  const bool own = sharing_ == Sharing::own;
+  engine_ = std::make_unique<Engine>(own ? std::vector<BytesPerSecond>{} : bandwidths_.all());
+  const auto bandwidth = [this](int link) { return bandwidths_[link]; };
+  if (own) {
+    links_.emplace(*engine_, bandwidths_.size(), bandwidth);
+    links_->limit_work(most_work_);
   }
+  if (patterns_.empty()) return;
+  const Placement& any = patterns_.front().placement;
+  paths_.emplace(*any.platform, *any.topology);
+}
+
+void SimNetwork::merge() {
   std::vector<const std::vector<LinkWeight>*> uses;
+  first_phase_.clear();
   for (const Pattern& pattern : patterns_) {
     first_phase_.push_back(uses.size());
     for (const PhaseUsage& phase : pattern.phases) {
       for (const EdgesUsage& edges : phase.edges) uses.push_back(&edges.links);
     }
   }
-  LinkClasses merged = merge_links(uses, [this](int link) { return bandwidths_[link]; });
+  LinkClasses merged;
+  if (!shortest_) merged = merge_links(uses, [this](int link) { return bandwidths_[link]; });
   class_links_ = std::move(merged.patterns);
   engine_ = std::make_unique<Engine>(merged.bandwidths);
 }
@@ -81,9 +88,19 @@ void SimNetwork::start_flow(std::span<const int> links, Bytes size, Engine::Call
   engine_->start_flow({links.begin(), links.end()}, size, std::move(done));
 }
 
+std::optional<double> SimNetwork::known_seconds(int number, Bytes buffer) {
+  if (shortest_) {
+    const auto [least, is_new] = least_.try_emplace({number, buffer.value}, 0);
+    if (is_new) least->second = shortest_seconds(pattern(number), buffer, bandwidths_);
+    return least->second;
+  }
+  const auto found = known_.find({number, buffer.value});
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void SimNetwork::play(int pattern, Bytes buffer, int segments, Engine::Callback done) {
-  const auto known = known_.find({pattern, buffer.value});
-  if (known != known_.end()) return engine_->at(engine_->now() + known->second, std::move(done));
+  if (const auto known = known_seconds(pattern, buffer))
+    return engine_->at(engine_->now() + *known, std::move(done));
   if (form_ == Form::message) {
     const Pattern& played = patterns_[static_cast<std::size_t>(pattern)];
     play_messages({*engine_, *paths_, links_ ? &*links_ : nullptr},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,7 +44,14 @@ class SimNetwork {
   /// Such a collective, which never meets another, is known to take so long, and is not played.
   void know(int pattern, Bytes buffer, double seconds) { known_[{pattern, buffer.value}] = seconds; }
 
-  void start();  ///< builds the engine
+  /// Until further notice everything takes the least it could, as if it met nothing on its links. Before
+  /// `start`.
+  void play_shortest(bool shortest) { shortest_ = shortest; }
+
+  /// Of the own sharing, in the unit of MaxMinLinks::work; beyond it TooMuchWork is thrown. Before `start`.
+  void limit_work(std::int64_t most) { most_work_ = most; }
+
+  void start();  ///< builds the engine, anew where it ran before
   Engine& engine() { return *engine_; }
   Form form() const { return form_; }
   std::int64_t routes() const { return routes_; }  ///< worked out so far
@@ -62,16 +70,21 @@ class SimNetwork {
   const std::vector<int>& phase_links(int pattern, std::size_t phase, EdgeKind kind) const;
 
  private:
+  std::optional<double> known_seconds(int pattern, Bytes buffer);
+  void merge();
+
   LinkBandwidths bandwidths_;
   Form form_;
   Sharing sharing_;
   std::vector<Pattern> patterns_;
-  std::map<std::pair<int, double>, double> known_;  ///< seconds of a pattern and its bytes
-  std::vector<std::vector<int>> class_links_;       ///< of each phase of each pattern, by kind of edge
-  std::vector<std::size_t> first_phase_;            ///< of each pattern in class_links_
+  std::map<std::pair<int, double>, double> known_, least_;  ///< seconds of a pattern and its bytes
+  std::vector<std::vector<int>> class_links_;  ///< of each phase of each pattern, by kind of edge
+  std::vector<std::size_t> first_phase_;       ///< of each pattern in class_links_
   std::unique_ptr<Engine> engine_;
   std::optional<MaxMinLinks> links_;  ///< where sharing is own
   std::optional<Paths> paths_;        ///< of messages
+  bool shortest_ = false;
+  std::int64_t most_work_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t routes_ = 0;
 };
 

@@ -14,6 +14,9 @@ struct Sample {
   double work = 0;      ///< what that took (MaxMinLinks)
 };
 
+/// Messages of samples that take next to no time.
+constexpr double kFewSampled = 3e4;
+
 /// Messages of three samples, or of a schedule that is played whole.
 double sampled_messages(const Schedule& schedule);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "core/free_lists.hpp"
@@ -10,20 +11,9 @@
 namespace stepcast {
 namespace {
 
-bool all_alike(const Noise& noise) {
-  return noise.jitter == Noise::Jitter::none && noise.straggler_share == 0;
-}
-
 const char* name_of(Work pass) {
-  switch (pass) {
-    case Work::forward:
-      return "forward";
-    case Work::backward:
-      return "backward";
-    case Work::update:
-      return "update";
-  }
-  return "";
+  constexpr std::array names{"forward", "backward", "update"};  // in the order of Work
+  return names[static_cast<std::size_t>(pass)];
 }
 
 std::shared_ptr<SimOperation> new_operation(SimOperation::Kind kind) {
@@ -50,14 +40,13 @@ SimWorker::SimWorker(SimWorld& world, StepBook& book, int role, int first, int m
       role_(world.simulation.plan->roles[static_cast<std::size_t>(role)]),
       first_(first),
       count_(members),
+      members_(world.simulation, role_, first, members),
       memory_(world.simulation.memories.empty()
                   ? nullptr
-                  : world.simulation.memories[static_cast<std::size_t>(rank(0))]),
+                  : world.simulation.memories[static_cast<std::size_t>(members_.rank(0))]),
       number_(world.program(role, first)),
       clock_(world.traffic.network().engine(), world.simulation.plan->compute_slowdown),
       loads_(world.traffic.network(), load_options(world, role, first, members)) {
-  const bool alike = all_alike(world.simulation.noise) || !role_.training;
-  members_.resize(alike ? 1 : static_cast<std::size_t>(members));
   draw_step();
 }
 
@@ -76,48 +65,8 @@ void SimWorker::draw_loads(Timeline* timeline) {
 }
 
 void SimWorker::draw_step() {
-  if (!role_.training) return;
-  const Simulation& simulation = world_.simulation;
-  const MeasuredSteps samples = world_.times[static_cast<std::size_t>(role_.workload)].samples();
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    const int endpoint = simulation.plan->endpoints[static_cast<std::size_t>(rank(i))];
-    const int key = simulation.noise.per_node ? simulation.platform->node_of(endpoint) : rank(i);
-    members_[i].draw = draw(simulation.noise, simulation.seed, static_cast<std::uint32_t>(key),
-                            static_cast<std::uint32_t>(step_), samples);
-  }
-}
-
-double SimWorker::latest() const {
-  double latest = 0;
-  for (const Member& member : members_) latest = std::max(latest, member.clock);
-  return latest;
-}
-
-/// How much earlier than the latest each member is; none where nothing tells them apart.
-SimWorker::Lags SimWorker::lags() const {
-  if (members_.size() == 1) return nullptr;
-  std::vector<double> lags;
-  lags.reserve(members_.size());
-  const double last = latest();
-  for (const Member& member : members_) lags.push_back(last - member.clock);
-  return std::make_shared<const std::vector<double>>(std::move(lags));
-}
-
-/// The same for the groups of a communicator, each as late as the latest of its members.
-SimWorker::Lags SimWorker::group_lags(int communicator) const {
-  const Communicator& all = world_.simulation.plan->communicators[static_cast<std::size_t>(communicator)];
-  const Lags alone = all.groups() == 1 ? nullptr : lags();
-  if (alone == nullptr) return nullptr;
-  std::vector<double> own = *alone;
-  const auto& position = world_.position[static_cast<std::size_t>(communicator)];
-  const auto group = [&](std::size_t i) { return position[static_cast<std::size_t>(rank(i))] / all.size; };
-  std::vector<double> least(static_cast<std::size_t>(all.groups()), 1e300);
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    double& lag = least[static_cast<std::size_t>(group(i))];
-    lag = std::min(lag, own[i]);
-  }
-  for (std::size_t i = 0; i < own.size(); ++i) own[i] = least[static_cast<std::size_t>(group(i))];
-  return std::make_shared<const std::vector<double>>(std::move(own));
+  if (role_.training)
+    members_.draw_step(step_, world_.times[static_cast<std::size_t>(role_.workload)].samples());
 }
 
 Pending SimWorker::busy_until(double work, const char* what) {
@@ -134,27 +83,18 @@ Pending SimWorker::busy_until(double work, const char* what) {
 }
 
 Pending SimWorker::busy_for(double seconds, bool factor, const char* what) {
-  const double now = clock_.work_now();
-  for (Member& member : members_) {
-    const double taken = (factor ? world_.simulation.compute_factor : 1) * member.draw.factor * seconds;
-    member.clock = (role_.training ? member.clock : std::max(member.clock, now)) + taken;
-    member.work += taken;
-  }
-  return busy_until(latest(), what);
+  members_.busy(seconds, factor ? world_.simulation.compute_factor : 1,
+                role_.training ? 0 : clock_.work_now());
+  return busy_until(members_.latest(), what);
 }
 
 Pending SimWorker::start_compute(Work pass, LayerRange layers) {
   const bool by_layer = world_.simulation.noise.jitter == Noise::Jitter::layers;
   world_.clock_moves +=
       static_cast<std::int64_t>(members_.size()) * (by_layer ? layers.last - layers.first : 1);
-  const ComputeTimes& times = world_.times[static_cast<std::size_t>(role_.workload)];
-  for (Member& member : members_) {
-    const double seconds = world_.simulation.compute_factor * times.seconds(pass, layers, member.draw);
-    member.clock += seconds;
-    member.work += seconds;
-  }
+  members_.compute(pass, layers, world_.times[static_cast<std::size_t>(role_.workload)]);
   if (memory_ != nullptr) memory_->compute(pass, layers);
-  return busy_until(latest(), name_of(pass));
+  return busy_until(members_.latest(), name_of(pass));
 }
 
 void SimWorker::calculate(const Arithmetic& run) {
@@ -174,11 +114,12 @@ Pending SimWorker::start_collective(int index) {
   const Collective& collective = world_.simulation.plan->collectives.at(static_cast<std::size_t>(index));
   const int number = collective.communicator;
   const Communicator& communicator = world_.simulation.plan->communicators[static_cast<std::size_t>(number)];
-  const int place = world_.position[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank(0))];
+  const std::vector<int>& position = world_.position[static_cast<std::size_t>(number)];
+  const int place = position[static_cast<std::size_t>(members_.rank(0))];
   if (place < 0) throw std::logic_error(name() + " is not in the communicator of its collective");
   const bool joint = world_.traffic.joint(number);
   auto operation = new_operation(SimOperation::Kind::communication);
-  if (joint) operation->lags = group_lags(number);
+  if (joint) operation->lags = members_.group_lags(communicator, position);
   const std::size_t call = calls_[number]++;
   if (memory_ != nullptr)
     world_.collective_values.join(index, call, place, memory_->memory(collective.buffer));
@@ -189,7 +130,7 @@ Pending SimWorker::start_collective(int index) {
 
 Pending SimWorker::start_send(int role, const Message& message) {
   auto operation = new_operation(SimOperation::Kind::communication);
-  operation->lags = lags();
+  operation->lags = members_.lags();
   const bool alone = world_.simulation.plan->roles[static_cast<std::size_t>(role)].members == 1;
   const int member = alone || world_.traffic.folding().folds ? 0 : first_;
   if (memory_ != nullptr && message.buffer.array != Array::none) {
@@ -226,23 +167,15 @@ void SimWorker::waited_for(const Operation& operation) {
   const auto& done = static_cast<const SimOperation&>(operation);
   if (done.receives && done.values) take_values(done);
   if (done.kind == SimOperation::Kind::compute) return;  // the clocks already stand where it ends
-  if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - latest());
-  const bool apart = done.lags != nullptr && done.lags->size() == members_.size();
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    members_[i].clock = std::max(members_[i].clock, operation.end - (apart ? (*done.lags)[i] : 0));
-  }
+  if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - members_.latest());
+  members_.lift(operation.end, done.lags);
 }
 
 void SimWorker::end_step() {
   StepShare share;
   share.members = count_;
   share.loading = loading_;
-  const double weight = static_cast<double>(count_) / static_cast<double>(members_.size());
-  for (Member& member : members_) {
-    share.work_sum += weight * member.work;
-    share.work_max = std::max(share.work_max, member.work);
-    member.work = 0;
-  }
+  members_.end_step(share);
   loading_ = 0;
   if (role_.training) {
     book_.add(number_, step_, share);

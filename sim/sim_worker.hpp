@@ -8,10 +8,10 @@
 #include "sim/collective_values.hpp"
 #include "sim/compute_times.hpp"
 #include "sim/mail.hpp"
+#include "sim/member_clocks.hpp"
 #include "sim/record_book.hpp"
 #include "sim/simulate.hpp"
 #include "sim/step_book.hpp"
-#include "strategies/noise.hpp"
 
 namespace stepcast {
 
@@ -61,34 +61,22 @@ class SimWorker : public Worker {
   std::string name() const;
 
  private:
-  /// One worker, or all of them where nothing tells them apart.
-  struct Member {
-    double clock = 0;  ///< when it is done with what it has started, as work
-    double work = 0;   ///< compute in this step
-    Draw draw;
-  };
-
   void waited_for(const Operation& operation) override;
   void take_values(const SimOperation& received);
   void draw_step();
-  double latest() const;
-  using Lags = std::shared_ptr<const std::vector<double>>;
-  Lags lags() const;
-  Lags group_lags(int communicator) const;
   Pending busy_for(double seconds, bool factor, const char* what);
   Pending busy_until(double work, const char* what);
-  int rank(std::size_t member) const { return role_.first_rank + first_ + static_cast<int>(member); }
 
   SimWorld& world_;
   StepBook& book_;
   int role_number_;
   const Role& role_;
   int first_, count_;
+  MemberClocks members_;
   WorkerMemory* memory_;  ///< none: no values
   std::size_t number_;    ///< of the program
   ComputeClock clock_;
   CollectiveQueue loads_;
-  std::vector<Member> members_;
   int step_ = 0;
   double loading_ = 0, marked_ = 0;
   std::map<int, std::size_t> calls_;  ///< so far, by communicator

@@ -46,7 +46,7 @@ struct SimulationResult {
   std::map<std::string, std::size_t> steady_counts;
   double seconds = 0;      ///< of the whole run
   std::string form;        ///< that ran
-  std::string folding;     ///< "folded", "folded, roughly" or "unfolded"
+  std::string folding;     ///< "folded", "folded, closely", "folded, roughly" or "unfolded"
   std::string algorithms;  ///< of the all-reduces, such as "ring" or "double_tree, ring"
   std::int64_t events = 0, flows = 0;
   std::int64_t routes = 0;       ///< worked out before the run, edge by edge of all schedules looked at

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "sim/calls.hpp"
+
 namespace stepcast {
 namespace {
 
 // Of a message, and for every rank: rings of 64 to 1,024 workers on one switch (docs/performance.md).
 constexpr double kSecondsAMessage = 3e-6, kSecondsARank = 10e-9;
-constexpr double kSecondsAnOwnMessage = 1e-6;  // shared out by MaxMinLinks (there too)
+// Shared out by MaxMinLinks: 0.5 to 15 us, three of four at most 5 (docs/performance.md).
+constexpr double kSecondsAnOwnMessage = 4e-6, kLeastSecondsAnOwnMessage = 1e-6;
 
 /// In the form fluid one for every edge of a segment of a phase, in the form coupled one for all of them.
 double flows_a_step(const Traffic& traffic, const ChosenForm& form) {
@@ -21,6 +24,16 @@ double flows_a_step(const Traffic& traffic, const ChosenForm& form) {
   return flows;
 }
 
+bool takes_at_most(const Traffic& traffic, Patience patience, double seconds_a_message) {
+  const auto calls = calls_a_step(*traffic.simulation.plan);
+  if (!calls) return false;
+  double messages = calls->messages;
+  for (const Traffic::One& one : traffic.collectives)
+    messages += calls->collectives[one.number] * message_count(*one.schedule) * traffic.groups(one);
+  const double step = messages * seconds_a_message;
+  return step <= kLittleAStep || (patience == Patience::much && calls->steps * step <= kMuchARun);
+}
+
 }  // namespace
 
 double messages_a_step(const Traffic& traffic) {
@@ -30,15 +43,23 @@ double messages_a_step(const Traffic& traffic) {
   return messages;
 }
 
-double own_seconds(double messages, const Simulation& simulation) {
-  return messages *
-         (kSecondsAnOwnMessage + kSecondsARank * static_cast<double>(simulation.plan->endpoints.size()));
+double own_seconds(double messages) {
+  return messages * kSecondsAnOwnMessage;
+}
+
+bool affordable(const Traffic& traffic, Patience patience) {
+  return takes_at_most(traffic, patience, kSecondsAnOwnMessage);
+}
+
+bool worth_trying(const Traffic& traffic, Patience patience) {
+  return takes_at_most(traffic, patience,
+                       patience == Patience::much ? kLeastSecondsAnOwnMessage : kSecondsAnOwnMessage);
 }
 
 StepCost step_cost(const Traffic& traffic, const ChosenForm& form) {
   if (!form.seconds.empty()) return {};
   const double count = form.form == Form::message ? messages_a_step(traffic) : flows_a_step(traffic, form);
-  if (form.sharing == SimNetwork::Sharing::own) return {count, own_seconds(count, traffic.simulation)};
+  if (form.sharing == SimNetwork::Sharing::own) return {count, own_seconds(count)};
   const auto others = static_cast<double>(traffic.simulation.plan->endpoints.size());
   return {count, count * (kSecondsAMessage + (form.form == Form::coupled ? 0 : kSecondsARank * others))};
 }

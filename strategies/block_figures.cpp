@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strategies/compression_figures.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -22,6 +24,14 @@ double mean_of_blocks(const Records& records, const char* phase, int blocks, boo
   return sum / static_cast<double>(blocks - static_cast<int>(first));
 }
 
+/// Of what a block changed, where that is compressed.
+Figures codec_figures(const BlockSetup& setup) {
+  if (setup.compression.kind == Compression::none || setup.training.replicas == 1) return {};
+  const auto elements = static_cast<std::int64_t>(setup.parameters.value / 4) / setup.workers_per_replica;
+  return compression_figures(wire_bytes(setup.compression, elements),
+                             compression_seconds(setup.compression, elements, setup.training.replicas));
+}
+
 }  // namespace
 
 std::function<Figures(const Records&, double)> block_figures(const BlockSetup& setup, double samples) {
@@ -32,6 +42,7 @@ std::function<Figures(const Records&, double)> block_figures(const BlockSetup& s
   // Validations at their moments are few, and the simulated blocks may have none: all blocks' share.
   const double every = setup.training.validation_every;
   const double share = every > 0 ? samples / every * setup.training.validation_work.duration.value : 0;
+  const Figures codec = codec_figures(setup);
   return [=](const Records& records, double seconds) {
     // Until the last worker is ready; what the others wait for it is no part of the aggregation.
     const double optimize = mean_of_blocks(records, "optimize", blocks, true);
@@ -43,6 +54,7 @@ std::function<Figures(const Records&, double)> block_figures(const BlockSetup& s
                     {"block_aggregate_seconds", aggregate},
                     {"block_validate_seconds", validate},
                     {"overhead", (whole - validate) / alone - 1}};
+    figures.insert(figures.end(), codec.begin(), codec.end());
     if (sweep_blocks == 0) return figures;
     figures.emplace_back("sweep_optimize_minutes", sweep_blocks * optimize / 60);
     figures.emplace_back("sweep_aggregate_minutes", sweep_blocks * aggregate / 60);

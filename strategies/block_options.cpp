@@ -64,6 +64,24 @@ double held_arrays(const BlockSetup& setup) {
   return static_cast<double>(filter + owed) / setup.workers_per_replica;
 }
 
+/// What one replica, or a worker alone in its replica, has no use for.
+void note_idle_options(const YamlMap& map, const BlockSetup& setup, Plan& plan) {
+  note_idle_compression(map, plan.idle_keys);
+  if (plan.workers == 1) return;
+  const bool inside = setup.workers_per_replica > 1, several = setup.workers_per_replica < plan.workers;
+  const auto named = aggregation_names()[static_cast<std::size_t>(setup.aggregation)];
+  const bool top_k = setup.compression.kind == Compression::top_k;
+  note_idle_communication(map, top_k ? "with compression: top_k" : "with aggregation: " + named, inside,
+                          plan);
+  if (!inside) note_idle(map, {"bucket", "compute_slowdown"}, "with workers_per_replica: 1", plan.idle_keys);
+  if (!several) {
+    note_idle(map, {"aggregation", "aggregation_overhead", "filter_bandwidth", "imbalance", "load_balancing"},
+              "with one replica", plan.idle_keys);
+  } else if (setup.training.filter.momentum == 0 && setup.training.filter.learning_rate == 1) {
+    note_idle(map, {"filter_bandwidth"}, "where models are only averaged", plan.idle_keys);
+  }
+}
+
 Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<BlockFilter>& filter) {
   const TrainingOptions common = read_training_options(map);
   BlockSetup setup;
@@ -99,7 +117,7 @@ Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<
 
   const double held = held_arrays(setup);
   const std::string doubt = setup.compression.flag;
-  Plan plan = block_plan(setting.platform, setting.devices, std::move(workload), std::move(setup));
+  Plan plan = block_plan(setting.platform, setting.devices, std::move(workload), setup);
   plan.trace_kind = source.trace_kind;
   plan.flags = source.flags;
   if (!doubt.empty()) plan.flags.push_back(doubt);
@@ -116,6 +134,7 @@ Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<
       plan.memory.gradients + held * 4 * static_cast<double>(trainable_parameters(setting.model)) * Bytes{1};
   plan.fits = fits(plan.memory, setting.device);
   plan.why_not = why_not(plan.memory, setting.device);
+  note_idle_options(map, setup, plan);
   return plan;
 }
 

@@ -75,6 +75,7 @@ void add_roles(Plan& plan, const BlockSetup& setup) {
   const auto options = std::make_shared<const BlockTraining>(setup.training);
   const int workers = static_cast<int>(plan.endpoints.size());
   const int roles = setup.training.balanced ? workers : 1;
+  plan.deals_work = setup.training.balanced;
   for (int i = 0; i < roles; ++i) {
     const auto program = [options, i](Worker& worker) { return block_training(worker, *options, i); };
     plan.roles.push_back({"worker", i, workers / roles, 0, true, program});

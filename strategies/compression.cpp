@@ -36,6 +36,12 @@ GradientCompression read_compression_options(const YamlMap& map, const Setting& 
   return compression;
 }
 
+void note_idle_compression(const YamlMap& map, IdleKeys& idle) {
+  const auto kind = map.maybe("compression");
+  if (!kind || kind->one_of(compression_names()) == 0)
+    note_idle(map, {"compression_factor"}, "with compression: none", idle);
+}
+
 void refuse_compression(const YamlMap& map, const char* why) {
   const auto kind = map.maybe("compression");
   if (kind && kind->one_of(compression_names()) != 0) kind->refuse(why);

@@ -26,6 +26,8 @@ struct GradientCompression {
 const std::vector<std::string>& compression_keys();
 /// @throws InputError for a density without top_k, and for gradients that are of 2 bytes already
 GradientCompression read_compression_options(const YamlMap& map, const Setting& setting);
+/// Options of a compression that there is not.
+void note_idle_compression(const YamlMap& map, IdleKeys& idle);
 /// Of strategies that compress nothing. @throws InputError for any other `compression` than `none`
 void refuse_compression(const YamlMap& map, const char* why);
 

@@ -129,7 +129,9 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   };
   strategy.pull = elastic_pull_arithmetic(run.elastic_force);
   strategy.program = programs(elastic_averaging, run);
-  return server_plan(setting, servers, strategy);
+  Plan plan = server_plan(setting, servers, strategy);
+  note_idle_server_options(map, servers, false, plan);
+  return plan;
 }
 
 Plan read_gradient_energy_matching(const YamlValue& value, const Setting& setting) {
@@ -148,7 +150,9 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
   strategy.updates_a_step = 1.0 / run.period;
   strategy.apply = add_update;
   strategy.program = programs(gradient_energy_matching, run);
-  return server_plan(setting, servers, strategy);
+  Plan plan = server_plan(setting, servers, strategy);
+  note_idle_server_options(map, servers, false, plan);
+  return plan;
 }
 
 }  // namespace stepcast

@@ -102,6 +102,7 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
                           return sharded(worker, *run);
                         }});
   set_verdict(setting, groups, times, training_memory(in_memory, groups.memory), plan);
+  note_idle_group(groups, "", plan);
   plan.figures = [ways = groups.ways](const Records& records, double) { return figures(ways, records); };
   return plan;
 }

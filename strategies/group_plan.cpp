@@ -61,6 +61,7 @@ const std::vector<std::string>& group_keys() {
 
 GroupOptions read_group_options(const YamlMap& map) {
   GroupOptions options;
+  options.given = map;
   options.training = read_training_options(map);
   refuse_compression(map, "gradients of networks that devices share are not compressed");
   options.communication = read_communication(map);
@@ -160,6 +161,34 @@ std::vector<std::vector<int>> sums_by_layer(const std::vector<Bucket>& buckets, 
 bool has_dropout(const Model& model) {
   return std::ranges::any_of(model.layers,
                              [](const Layer& layer) { return layer.kind == LayerKind::dropout; });
+}
+
+void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& plan) {
+  const GroupOptions& options = groups.options;
+  const YamlMap& map = *options.given;
+  IdleKeys& idle = plan.idle_keys;
+  note_idle_communication(map, instead, true, plan);
+  if (plan.devices == 1) return;
+  const auto exchanges = [](const LayerCalls& calls) {
+    return calls.forward_halo.collective >= 0 || calls.backward_halo.collective >= 0 ||
+           !calls.before_forward.empty() || !calls.after_forward.empty() || !calls.before_backward.empty() ||
+           !calls.after_backward.empty();
+  };
+  const auto beside = [](const LayerCalls& calls) {  // what can travel beside work
+    return calls.forward_halo.collective >= 0 || calls.backward_halo.collective >= 0 ||
+           !calls.after_backward.empty();
+  };
+  const bool any = std::ranges::any_of(groups.calls, beside);
+  if (std::ranges::none_of(groups.calls, exchanges))
+    note_idle(map, {"exchange_overhead"}, "where layers exchange nothing", idle);
+  if (!any) note_idle(map, {"halo_overlap"}, "where no exchange can be beside work", idle);
+  const bool sums = std::ranges::any_of(plan.collectives, [&](const Collective& one) {
+    return one.buffer.array == Array::gradients &&
+           plan.communicators[static_cast<std::size_t>(one.communicator)].size > 1;
+  });
+  if (!sums) note_idle(map, {"bucket", "overlap"}, "where no gradients are summed between workers", idle);
+  if (!(options.overlap && sums) && !(options.halo_overlap && any))
+    note_idle(map, {"compute_slowdown"}, "where nothing travels beside compute", idle);
 }
 
 void refuse_if(const std::string& problem, const YamlValue& where) {

@@ -21,6 +21,7 @@ struct GroupOptions {
   bool recompute = false;    ///< of every stretch the forward pass again, before its backward pass
   int micro_batches = 1;
   Seconds exchange_overhead;
+  std::optional<YamlMap> given;  ///< all keys
 };
 
 GroupOptions read_group_options(const YamlMap& map);
@@ -81,6 +82,10 @@ enum class Statistics { group, local, all };  ///< over the devices of a sample;
 
 /// Batch norm over several devices: an all-reduce after the layer, forward and backward.
 void add_statistics(const Model& model, Statistics over, GroupPlan& groups);
+
+/// Notes which keys have no effect on the plan, whose collectives are complete.
+/// @param instead  as note_idle_communication has it
+void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& plan);
 
 /// Layer times, gradient sums, the role, memory's verdict and the columns: the rest of the plan.
 /// @param in_memory  what memory is counted of: the device's part, or the model where memory options split it

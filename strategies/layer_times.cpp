@@ -64,6 +64,14 @@ void rescale(LayerTimes& times, const std::vector<LayerSeconds>& medians) {
   times.median = medians;
 }
 
+/// A doubt where a batch is set against another that was measured elsewhere; else nothing.
+std::vector<std::string> unlike_devices(const std::vector<const Trace*>& traces) {
+  const auto unlike = [&](const Trace* one) { return one->device != traces.front()->device; };
+  const auto other = std::find_if(traces.begin(), traces.end(), unlike);
+  if (other == traces.end()) return {};
+  return {"the traces listed are of unlike devices: " + traces.front()->device + " and " + (*other)->device};
+}
+
 }  // namespace
 
 LayerTimes layer_times(const Model& model, std::vector<const Trace*> traces, std::int64_t batch) {
@@ -73,6 +81,7 @@ LayerTimes layer_times(const Model& model, std::vector<const Trace*> traces, std
       std::find_if(traces.begin(), traces.end(), [&](const Trace* t) { return t->batch >= batch; });
   const Trace& upper = above == traces.end() ? *traces.back() : **above;
   LayerTimes times = times_of(upper);
+  for (const std::string& doubt : unlike_devices(traces)) times.flags.push_back(doubt);
   if (upper.batch == batch) return times;
 
   std::vector<LayerSeconds> medians;

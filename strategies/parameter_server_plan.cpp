@@ -94,7 +94,9 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
       return parameter_server(worker, *options);
     };
   };
-  return server_plan(setting, servers, strategy);
+  Plan plan = server_plan(setting, servers, strategy);
+  note_idle_server_options(map, servers, run.rounds, plan);
+  return plan;
 }
 
 }  // namespace stepcast

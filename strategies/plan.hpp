@@ -10,6 +10,7 @@
 #include "models/cut.hpp"
 #include "models/memory.hpp"
 #include "strategies/collectives/choice.hpp"
+#include "strategies/idle_keys.hpp"
 #include "strategies/message.hpp"
 #include "strategies/pipeline_turns.hpp"
 #include "strategies/worker.hpp"
@@ -23,8 +24,9 @@ struct Communicator {
   int size = 1;            ///< ranks of a group; divides ranks.size()
   int ranks_per_node = 1;  ///< consecutive ranks of a group that share a node, where that is even; else 1
   AllReduceChoice all_reduce;
-  int streams = 1;    ///< collectives of one stream run one after the other
-  int in_flight = 1;  ///< collectives at once, over all streams
+  int streams = 1;        ///< collectives of one stream run one after the other
+  int in_flight = 1;      ///< collectives at once, over all streams
+  bool as_asked = false;  ///< the last three are what the scenario asks for
 
   int groups() const { return static_cast<int>(ranks.size()) / size; }
 };
@@ -95,6 +97,7 @@ struct Plan {
   std::vector<Collective> collectives;
   /// Pairs of roles (from, to) that send each other messages; asynchronous plans need not list them.
   std::vector<std::pair<int, int>> channels;
+  bool deals_work = false;  ///< messages between roles say how much each has to do
 
   int summed_gradients = 1;   ///< that a worker's optimizer finds in one: of other workers and micro-batches
   std::string no_arithmetic;  ///< the key of what is not calculated for real, only timed; empty: all is
@@ -112,6 +115,7 @@ struct Plan {
   std::string why_not;  ///< in words, where it does not fit
   std::string trace_kind;
   std::vector<std::string> flags;  ///< doubts that the traces carry
+  IdleKeys idle_keys;              ///< given, and without effect
   std::string simulated_only;      ///< why it cannot be run for real, where nothing else says so
   /// The strategy's own columns. @param seconds  of a step, median
   std::function<Figures(const Records& records, double seconds)> figures;

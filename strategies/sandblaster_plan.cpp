@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "strategies/arithmetic/lbfgs.hpp"
 #include "strategies/compression.hpp"
 #include "strategies/sandblaster.hpp"
 #include "strategies/server_places.hpp"
@@ -11,12 +12,6 @@ namespace stepcast {
 namespace {
 
 constexpr double kVectorArrays = 3;  // an axpy reads two and writes one; a dot product reads two
-
-/// Two loops over the history, scaling, the step, and the two new differences.
-/// Source: J. Nocedal, S. Wright, Numerical Optimization, second edition, algorithms 7.4 and 7.5.
-int vector_operations(int history) {
-  return 4 * history + 6;
-}
 
 int whole(const YamlMap& map, const char* key, int otherwise) {
   const auto value = map.maybe(key);
@@ -30,7 +25,7 @@ Sandblaster read_run(const YamlMap& map, const Setting& setting) {
   run.board.tasks = static_cast<int>(map.at("tasks", "portions of a batch").integer(1, 10'000'000));
   run.board.send_every = whole(map, "send_every", 1);
   if (const auto value = map.maybe("backup_tasks")) run.board.backup_tasks = value->boolean();
-  run.vector_operations = vector_operations(whole(map, "history", 10));
+  run.vector_operations = lbfgs_operations(whole(map, "history", 10));
   run.portion.prefetch = setting.prefetch;
   return run;
 }
@@ -100,9 +95,11 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
   plan.samples_a_step = static_cast<double>(plan.batch_per_worker) * shared->board.tasks;
   MemoryOptions memory = setting.memory;
   memory.batch = plan.batch_per_worker;
+  if (options.training.mixed) memory.precision = MemoryOptions::Precision::mixed;
   plan.memory = training_memory(setting.model, memory);
   plan.fits = fits(plan.memory, setting.device);
   plan.why_not = why_not(plan.memory, setting.device);
+  note_idle_server_options(map, options, false, plan);
   plan.figures = [shared](const Records& records, double seconds) {
     return figures_of(*shared, records, seconds);
   };

@@ -1,5 +1,7 @@
 #include "strategies/server_options.hpp"
 
+#include "strategies/compression.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -40,6 +42,15 @@ const std::vector<std::string>& server_keys() {
                     "validation_time", "exchanged", "arrays", "sub_masters", "sub_master_every", "group_size",
                     "machines_per_replica"}});
   return keys;
+}
+
+void note_idle_server_options(const YamlMap& map, const ServerOptions& options, bool sums, Plan& plan) {
+  note_idle_compression(map, plan.idle_keys);
+  note_idle_communication(map, options.group_size > 1 ? "" : "without a group_size above 1", false, plan);
+  note_idle(map, {"compute_slowdown"}, "where no collective is beside compute", plan.idle_keys);
+  if (options.apply_time && !sums) note_idle(map, {"apply_arrays"}, "with apply_time", plan.idle_keys);
+  if (!options.by_array) note_idle(map, {"arrays"}, "with messages: model", plan.idle_keys);
+  if (options.sub_masters == 0) note_idle(map, {"sub_master_every"}, "with sub_masters: 0", plan.idle_keys);
 }
 
 ServerOptions read_server_options(const YamlMap& map, double apply_arrays) {

@@ -38,4 +38,8 @@ const std::vector<std::string>& server_keys();  ///< with those of training and 
 /// @param apply_arrays  of this strategy's update, the default
 ServerOptions read_server_options(const YamlMap& map, double apply_arrays);
 
+/// Notes which of their keys have no effect on the plan.
+/// @param sums  whether a server adds up the updates of a round
+void note_idle_server_options(const YamlMap& map, const ServerOptions& options, bool sums, Plan& plan);
+
 }  // namespace stepcast

@@ -3,6 +3,7 @@
 #include "strategies/buckets.hpp"
 #include "strategies/communicator.hpp"
 #include "strategies/compressed_gradient.hpp"
+#include "strategies/compression_figures.hpp"
 #include "strategies/host_swap.hpp"
 #include "strategies/synchronous.hpp"
 
@@ -97,6 +98,21 @@ std::string no_arithmetic(const Model& model, const TrainingOptions& training, c
   return {};
 }
 
+/// Keys that do nothing beside the others.
+void note_idle_options(const YamlMap& map, const Synchronous& run, const Model& model, Plan& plan) {
+  const bool top_k = run.compression.kind == Compression::top_k;
+  note_idle_communication(map, top_k ? "with compression: top_k" : "", true, plan);
+  note_idle_compression(map, plan.idle_keys);
+  const auto has_statistics = [](const Layer& layer) { return layer.kind == LayerKind::batch_norm; };
+  if (std::ranges::none_of(model.layers, has_statistics))
+    note_idle(map, {"synchronized_batch_norm"}, "on a network without batch norm", plan.idle_keys);
+  if (plan.workers == 1) return;
+  const auto& buckets = plan.workloads.front().buckets;
+  const auto sums = std::ranges::count_if(buckets, [](const Bucket& one) { return one.sum >= 0; });
+  if (sums == 1) note_idle(map, {"overlap", "compute_slowdown"}, "with a single bucket", plan.idle_keys);
+  if (!run.overlap) note_idle(map, {"compute_slowdown"}, "with overlap: false", plan.idle_keys);
+}
+
 }  // namespace
 
 Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Workload workload,
@@ -144,12 +160,19 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   }
   MemoryOptions memory = memory_options(setting, run, training, micro_batch);
   if (const auto swap = map.maybe("host_swap")) {
+    if (run.recompute)
+      swap->refuse("activations wait on the host or are computed again; leave one of both out");
     swap_to_host(setting.model, {swap->bytes_per_second(), micro_batch, training.element()}, workload);
     memory.swap = true;
   }
 
   Plan plan =
       synchronous_plan(setting.platform, setting.devices, std::move(workload), run, read_communication(map));
+  if (map.has("compression")) {
+    const auto& buckets = plan.workloads.front().buckets;
+    plan.figures = [figures = compression_figures(run.compression, buckets, plan.workers)](
+                       const Records&, double) { return figures; };
+  }
   plan.trace_kind = source.trace_kind;
   plan.flags = source.flags;
   if (!run.compression.flag.empty()) plan.flags.push_back(run.compression.flag);
@@ -161,6 +184,7 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   plan.memory = training_memory(setting.model, memory);
   plan.fits = fits(plan.memory, setting.device);
   plan.why_not = why_not(plan.memory, setting.device);
+  note_idle_options(map, run, setting.model, plan);
   return plan;
 }
 

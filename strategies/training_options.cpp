@@ -71,6 +71,7 @@ void apply(const CommunicationOptions& options, Communicator& communicator) {
   communicator.all_reduce = options.all_reduce;
   communicator.streams = options.streams;
   communicator.in_flight = options.in_flight;
+  communicator.as_asked = true;
 }
 
 Bytes read_bucket(const YamlValue& value) {

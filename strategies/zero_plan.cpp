@@ -36,6 +36,15 @@ Zero read_options(const YamlMap& map, const Setting& setting, const TrainingOpti
   return run;
 }
 
+/// Keys that do nothing beside the others: compute beside a collective are gathers of stage 3, scatters that
+/// overlap, and those of a micro-batch beside the next.
+void note_idle_options(const YamlMap& map, const Zero& run, Plan& plan) {
+  if (plan.workers == 1) return;
+  note_idle_communication(map, "with kind: zero", true, plan);
+  const bool beside = run.overlap || run.stage == 3 || (run.stage == 2 && run.micro_batches > 1);
+  if (!beside) note_idle(map, {"compute_slowdown"}, "with overlap: false", plan.idle_keys);
+}
+
 }  // namespace
 
 double shared_update(double seconds, double launches, int ways) {
@@ -85,6 +94,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   plan.load_data = setting.sample_size.value > 0;
   plan.batch_per_worker = batch;
   plan.samples_a_step = static_cast<double>(batch) * setting.workers();
+  note_idle_options(map, run, plan);
   plan.roles.push_back(
       {"worker", 0, setting.workers(), 0, true,
        [run = std::make_shared<const Zero>(std::move(run))](Worker& worker) { return zero(worker, *run); }});

@@ -151,7 +151,7 @@ refuses 2 'more than --ranks 2' validate tiny.yaml --ranks 2 --set 'sweep={worke
 refuses 2 'tiny.yaml/results: cannot write here' run tiny.yaml -o tiny.yaml/results
 
 # Nothing that failed so far, and no dry run, leaves anything behind.
-prints '2 points, 8 simulations' run tiny.yaml --dry-run -o dry
+prints '2 points, 10 simulations' run tiny.yaml --dry-run -o dry
 prints 'of processor time, ' run tiny.yaml --dry-run -o dry
 prints 'does not fit: workers=2: needs ' run tiny.yaml --dry-run -o dry --set 'memory.workspace=1 PB'
 prints '1 points' run tiny.yaml --dry-run -o dry --set sweep=null --set workers=2 --set noise=null
@@ -214,22 +214,32 @@ for file in timeline.json scaling.gp scaling.svg breakdown.png; do
 done
 
 # A trace that is flagged says so in every result that used it, whichever points that are.
-{ sed '/^model/d;/^trace/d' tiny.yaml; echo 'model: resnet50'; echo 'trace: [resnet50-b4-cpu, resnet50-b8-cpu]'; } >flagged.yaml
-prints "note on the trace: the sum of the layers' medians differs" run flagged.yaml --results-only -o flagged \
-  --set 'sweep={workers: [1, 2], batch_per_worker: [4, 8]}'
+sed 's/^layers:/flags: ["the neighbours were loud"]\nlayers:/' "$source_folder/models/traces/resnet50-b1-cpu.yaml" >loud.yaml
+{ sed '/^model/d;/^trace/d' tiny.yaml; echo 'model: resnet50'; echo 'trace: [loud.yaml, resnet50-b8-cpu]'; } >flagged.yaml
+prints 'note on the trace: the neighbours were loud' run flagged.yaml --results-only -o flagged \
+  --set 'sweep={workers: [1, 2], batch_per_worker: [1, 8]}'
 [ "$(head -n 1 flagged/results.csv | grep -c trace_flags)" -eq 1 ] || fail "results.csv has no trace_flags"
-[ "$(grep -c 'batch_per_worker=4.*medians differs' flagged/results.csv)" -eq 2 ] || fail "a flag is missing in results.csv"
-grep 'batch_per_worker=8' flagged/results.csv | grep -q 'medians differs' && fail "a flag of another trace in results.csv"
+[ "$(grep -c 'batch_per_worker=1.*neighbours were loud' flagged/results.csv)" -eq 2 ] || fail "a flag is missing in results.csv"
+grep 'batch_per_worker=8' flagged/results.csv | grep -q 'neighbours were loud' && fail "a flag of another trace in results.csv"
 
 
-# A key that does nothing is said to: at all points, not at one of a sweep over it.
-prints 'note: noise.jitter: trace has nothing to replay' run tiny.yaml --set trace=derived --results-only -o idle
-prints 'note: noise.sigma does nothing' run tiny.yaml --set noise.sigma=0.1 --results-only -o idle
-prints 'note: nobody is slow' run tiny.yaml --set noise.straggler_share=0 --set noise.straggler_factor=2 --results-only -o idle
+# A key that has no effect is said to have none: where no point that gives it makes use of it, not at one of a sweep over it.
+prints 'note: noise.jitter: has no effect as trace: the trace has one sample a pass' run tiny.yaml --set trace=derived --results-only -o idle
+prints 'note: noise.sigma: has no effect without jitter: lognormal or layers' run tiny.yaml --set noise.sigma=0.1 --results-only -o idle
+prints 'note: noise.straggler_factor: has no effect with straggler_share: 0' run tiny.yaml --set noise.straggler_share=0 --set noise.straggler_factor=2 --results-only -o idle
 run_with 0 run tiny.yaml --set 'sweep={noise.sigma: [0, 0.1]}' --set workers=2 --set noise.jitter=lognormal --results-only -o idle
 grep -q '^note' out && fail "a note on a sweep that is right"
 run_with 0 run tiny.yaml --results-only -o idle
 grep -q '^note' out && fail "a note on a scenario that is right"
+grep -q without_effect idle/results.csv && fail "a column without_effect of nothing"
+prints 'note: strategy.channels: has no effect with all_reduce: double_tree' run tiny.yaml --set strategy.all_reduce=double_tree --set strategy.channels=2 --results-only -o idle
+[ "$(grep -c 'strategy.channels: has no effect with all_reduce: double_tree' idle/results.csv)" -eq 1 ] ||
+  fail "without_effect is not in results.csv at the point of two workers alone"
+prints 'note: strategy.channels: has no effect' run tiny.yaml --set strategy.all_reduce=double_tree --set strategy.channels=2 --dry-run -o idle
+
+# A figure is fitted where something is fed in.
+{ cat tiny.yaml; echo 'published: [{point: {workers: 2}, column: step_seconds, kind: fitted, value: 1, source: x}]'; } >fitted.yaml
+refuses 2 'fitted.yaml:10:63: published[0].kind: fitted, but nothing is fed in: give calibrate, or say predicted' run fitted.yaml -o none
 
 # A wrong column of a published figure is found with the first simulation of its point, with its place.
 { cat tiny.yaml; echo "published: [{point: {workers: 2}, $figure}]"; } >column.yaml
@@ -288,11 +298,11 @@ grep -q 'interrupted; go on with --resume (what was simulated is kept in cut/sim
 [ -e cut/results.csv ] && fail "interrupted: results.csv is there"
 before=$(wc -l <cut/simulations.jsonl)
 first=$(head -n 1 cut/simulations.jsonl)
-[ "$before" -lt 96 ] || fail "interrupted too late to see anything"
+[ "$before" -lt 120 ] || fail "interrupted too late to see anything"
 run_with 0 run long.yaml -j 2 -o cut --resume
 cmp -s cut/results.csv whole/results.csv || fail "resumed: results.csv differs"
 [ "$(head -n 1 cut/simulations.jsonl)" = "$first" ] || fail "resumed: the journal was begun anew"
-[ "$(wc -l <cut/simulations.jsonl)" -eq 96 ] || fail "resumed: the journal has not every simulation once"
+[ "$(wc -l <cut/simulations.jsonl)" -eq 120 ] || fail "resumed: the journal has not every simulation once"
 run_with 0 run long.yaml -j 2 -o cut --resume --set simulation.steps=2
 cmp -s cut/results.csv whole/results.csv && fail "--resume took over simulations of other inputs"
 grep -q 'inputs or settings are not those of cut/simulations.jsonl: it is begun anew' err ||

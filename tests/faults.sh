@@ -31,7 +31,7 @@ sweep:
   - strategy.kind: [parameter_server]
     strategy.server: [own_device]
 END
-phases='its start|measuring .*|capturing .*|waiting for the prediction|strategy.kind=.* \(repeat [0-9]+\)|its end'
+phases='its start|looking where the cores are|measuring .*|capturing .*|waiting for the prediction|strategy.kind=.* \(repeat [0-9]+\)|its end'
 
 failures=0
 fail() {

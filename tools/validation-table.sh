@@ -53,7 +53,7 @@ launches() {
   done <<'END'
 netcluster-2-1gbit|2 ranks, 1 Gbit/s: eight strategies
 netcluster-4-1gbit|4 ranks, 1 Gbit/s: eight strategies
-netcluster-4-parts|4 ranks, 1 Gbit/s: samples, layers and stages shared
+netcluster-4-parts|4 ranks, 100 Mbit/s: samples, layers and stages shared
 netcluster-4-100mbit|4 ranks, 100 Mbit/s
 netcluster-4-racks|4 ranks in two racks, 500 Mbit/s
 netcluster-8-250mbit|8 ranks, 250 Mbit/s

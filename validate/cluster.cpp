@@ -26,6 +26,15 @@ double rate_of(const std::string& text) {
   return rate;
 }
 
+int packet_of(const std::string& text) {
+  int bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc() || end != text.data() + text.size() || bytes < 4096 || bytes > 65536) {
+    refuse("packet=BYTES, 4096 to 65536", "packet=" + text);
+  }
+  return bytes;
+}
+
 void read_option(const std::string& option, Cluster& cluster) {
   const std::string value = option.substr(option.find('=') + 1);
   if (option.starts_with("racks=")) {
@@ -33,8 +42,10 @@ void read_option(const std::string& option, Cluster& cluster) {
     cluster.racks = value == "2" ? 2 : 1;
   } else if (option.starts_with("uplink=")) {
     cluster.uplink = rate_of(value);
+  } else if (option.starts_with("packet=")) {
+    cluster.packet = packet_of(value);
   } else {
-    refuse("racks=2 or uplink=RATE", option);
+    refuse("packet=BYTES, racks=2 or uplink=RATE", option);
   }
 }
 

@@ -16,7 +16,9 @@ struct Cluster {
   Kind kind{};
   std::string name = "memory";  ///< as the user wrote it
   int ranks = 2;
-  double rate = 0;    ///< netcluster: of a node's link, each way [bit/s]
+  double rate = 0;  ///< netcluster: of a node's link, each way [bit/s]
+  int packet =
+      65536;  ///< netcluster: the longest on a link; what passes at once after a pause is little more [bytes]
   int racks = 1;      ///< netcluster
   double uplink = 0;  ///< netcluster, two racks: of the link between them [bit/s]
 
@@ -26,7 +28,8 @@ struct Cluster {
   int window() const { return kind == Kind::netcluster ? 131072 : 0; }
 };
 
-/// "memory", "loopback", "netcluster:1gbit", "netcluster:1gbit,racks=2,uplink=200mbit".
+/// "memory", "loopback", "netcluster:1gbit", "netcluster:100mbit,packet=8192",
+/// "netcluster:1gbit,racks=2,uplink=200mbit".
 /// @throws InputError that names the option
 Cluster read_cluster(const std::string& text, int ranks);
 

@@ -19,12 +19,10 @@ FinishedChild netcluster(std::vector<std::string> words, const std::filesystem::
 ClusterGuard::ClusterGuard(const Cluster& cluster, std::filesystem::path folder)
     : folder_(std::move(folder)) {
   if (cluster.kind != Cluster::Kind::netcluster) return;
-  std::vector<std::string> words{"up", std::to_string(cluster.ranks), "--rate", rate_text(cluster.rate)};
+  std::vector<std::string> words{"up",       std::to_string(cluster.ranks), "--rate", rate_text(cluster.rate),
+                                 "--packet", std::to_string(cluster.packet)};
   if (cluster.racks == 2) {
-    for (const std::string& word :
-         {std::string("--racks"), std::string("2"), std::string("--uplink"), rate_text(cluster.uplink)}) {
-      words.push_back(word);
-    }
+    words.insert(words.end(), {"--racks", "2", "--uplink", rate_text(cluster.uplink)});
   }
   const FinishedChild child = netcluster(words, folder_);
   if (!child.started) throw InputError("tools/netcluster is not there, or bash is not");

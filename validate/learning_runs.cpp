@@ -6,7 +6,7 @@
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
 #include "validate/learner.hpp"
-#include "validate/real_worker.hpp"
+#include "validate/run_program.hpp"
 
 namespace stepcast {
 namespace {

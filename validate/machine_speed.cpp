@@ -1,6 +1,7 @@
 #include "validate/machine_speed.hpp"
 
-#include "report/statistics.hpp"
+#include <algorithm>
+
 #include "validate/gather.hpp"
 #include "validate/repeats.hpp"
 
@@ -11,12 +12,13 @@ MachineSpeed::MachineSpeed(Transport& transport, std::function<double()> probe)
 
 double MachineSpeed::probe() {
   barrier(transport_);
-  std::vector<double> seconds;
-  for (const std::vector<double>& rank : gathered(transport_, {probe_()})) seconds.push_back(rank.at(0));
-  const double all = shared_value(transport_, seconds.empty() ? 0 : mean(seconds));
-  sum_ += all;
+  double slowest = 0;
+  for (const std::vector<double>& rank : gathered(transport_, {probe_()}))
+    slowest = std::max(slowest, rank.at(0));
+  slowest = shared_value(transport_, slowest);
+  sum_ += slowest;
   ++count_;
-  return all;
+  return slowest;
 }
 
 void MachineSpeed::set_pace() {

@@ -16,7 +16,7 @@ class MachineSpeed {
   /// @param probe  runs this rank's probe, always the same work, and says how long it took [s]
   MachineSpeed(Transport& transport, std::function<double()> probe);
 
-  /// All ranks probe at once. @return the mean over ranks [s], the same on all
+  /// All ranks probe at once. @return of the slowest rank, for which the others wait [s]; the same on all
   double probe();
 
   /// The mean of all probes so far is the pace of this launch, from here on.

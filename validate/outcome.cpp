@@ -11,7 +11,7 @@ namespace stepcast {
 namespace {
 
 struct Samples {
-  std::vector<double> values, compute;
+  std::vector<double> values, compute, waiting;
   int disturbed = 0;
 };
 
@@ -44,6 +44,7 @@ std::map<Key, Samples> samples_of(const Results& results, const Joining& joining
     } else if (value && *value > 0) {
       samples.values.push_back(*value);
       samples.compute.push_back(row.number("compute_seconds").value_or(0));
+      samples.waiting.push_back(row.number("waiting_seconds").value_or(0));
     }
   }
   return points;
@@ -76,10 +77,12 @@ std::vector<PointOutcome> outcomes_of(const Results& predicted, const Results& s
     one.disturbed = found->second.disturbed;
     one.predicted = *forecast;
     one.predicted_compute = row.number("compute_seconds").value_or(0);
+    one.predicted_waiting = row.number("waiting_seconds").value_or(0);
     one.measured = interval.median;
     one.low = interval.low;
     one.high = interval.high;
     one.measured_compute = median_of(found->second.compute);
+    one.measured_waiting = median_of(found->second.waiting);
     outcomes.push_back(one);
     measured.erase(found);
   }
@@ -102,6 +105,8 @@ Results results_of(const std::vector<PointOutcome>& outcomes, const std::string&
     row.set("measured_high", one.high);
     row.set("predicted_compute_seconds", one.predicted_compute);
     row.set("measured_compute_seconds", one.measured_compute);
+    row.set("predicted_waiting_seconds", one.predicted_waiting);
+    row.set("measured_waiting_seconds", one.measured_waiting);
     row.set("disturbed", std::int64_t{one.disturbed});
     results.rows.push_back(std::move(row));
   }

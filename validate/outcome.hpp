@@ -13,7 +13,8 @@ struct PointOutcome {
   int ranks = 0, repeats = 0, disturbed = 0;  ///< disturbed: runs that were thrown away
   double predicted = 0, measured = 0;         ///< seconds of a step, or Joining::column; measured: median
   double low = 0, high = 0;                   ///< 95 % bootstrap interval of that median
-  double predicted_compute = 0, measured_compute = 0;  ///< seconds; 0 where unknown
+  double predicted_compute = 0, measured_compute = 0;  ///< of all workers, mean [s]; 0 where unknown
+  double predicted_waiting = 0, measured_waiting = 0;  ///< of the slowest beyond that mean [s]
 
   double error() const { return predicted / measured - 1; }
 };

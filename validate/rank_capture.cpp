@@ -13,15 +13,14 @@
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
 #include "scenarios/data_files.hpp"
+#include "validate/capture_options.hpp"
 #include "validate/capture_turns.hpp"
 #include "validate/compression_times.hpp"
-#include "validate/core_distance.hpp"
 #include "validate/cut_device.hpp"
 #include "validate/dealing.hpp"
 #include "validate/gather.hpp"
 #include "validate/repeats.hpp"
 #include "validate/stage_trace.hpp"
-#include "validate/sum_times.hpp"
 #include "validate/tensor_device.hpp"
 
 namespace stepcast {
@@ -32,58 +31,11 @@ const Model& model_of(const Need& need, Library& library) {
   return library.model(YamlValue(name, "model"));
 }
 
-double greatest(Transport& transport, double own) {
-  double worst = own;
-  for (const auto& rank : gathered(transport, {own})) worst = std::max(worst, rank[0]);
-  return shared_value(transport, worst);
-}
-
 std::filesystem::path own_file(const std::filesystem::path& file, int rank) {
   return file.parent_path() / fmt::format("{}-rank{}.yaml", file.stem().string(), rank);
 }
 
-/// What every capture of a rank shares.
-struct Shared {
-  const RankRun& run;
-  const Validation& validation;
-  const ValidationOptions& options;
-  const CapturePlace& place;
-  SumTimes& sums;
-};
-
-/// Of a pair of steps: by how much it was disturbed, on any rank. Where the host has moved their cores, it
-/// does not count.
-double worst_of(const Shared& shared, double own) {
-  Transport& transport = shared.run.transport;
-  const double worst = greatest(transport, own);
-  CoreDistance* const cores = transport.cores();
-  const bool moved = cores != nullptr && !cores->is_settled();
-  if (moved) cores->wait();
-  shared.sums.keep(!moved || shared.options.accept_disturbed);
-  return moved ? 1 : worst;
-}
-
-CaptureOptions capture_options(const Shared& shared, const Need& need) {
-  const auto& [run, validation, options, place, sums] = shared;
-  CaptureOptions capturing;
-  capturing.name = trace_file(run.folder, need).stem().string();
-  capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
-  capturing.batch = need.batch;
-  capturing.part.accumulate = need.accumulates;
-  capturing.warm_up = 1;
-  capturing.disturbance = options.accept_disturbed ? 1e9 : kDisturbance;
-  capturing.attempts = 2 * kAttempts;
-  capturing.progress = [&run = shared.run](double, Seconds) { run.state.beat.fetch_add(1); };
-  if (options.sleep) return capturing;
-  capturing.worst = [&shared](double own) { return worst_of(shared, own); };
-  if (need.exchanges)
-    capturing.exchange = [&run = shared.run, &sums = shared.sums](Network& network) {
-      sums.sum(run.transport, network);
-    };
-  return capturing;
-}
-
-std::vector<Turns> whole_networks(const Shared& shared, const std::set<Need>& needs) {
+std::vector<Turns> whole_networks(const CaptureShared& shared, const std::set<Need>& needs) {
   const RankRun& run = shared.run;
   std::vector<Turns> all;
   for (const Need& need : needs) {
@@ -127,7 +79,7 @@ std::function<void(Network&, Trace&)> copies_of_dealing(const Model& model, cons
 
 /// Parts of networks whose samples or layers are cut, at the shapes of the part: each rank its own, with all
 /// that it copies between its rows and those of neighbours.
-void add_parts(const Shared& shared, std::vector<Turns>& all) {
+void add_parts(const CaptureShared& shared, std::vector<Turns>& all) {
   const auto& [run, validation, options, place, sums] = shared;
   std::set<std::filesystem::path> known;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
@@ -144,7 +96,7 @@ void add_parts(const Shared& shared, std::vector<Turns>& all) {
     const Model& part = take_part(model, sharing, run.transport.rank(), one, network);
     CaptureOptions capturing = capture_options(shared, need);
     const bool replicas = sharing.form != NetworkSharing::Form::blocks || sharing.ways < run.cluster.ranks;
-    if (!replicas) capturing.exchange = {};  // nobody else has these parameters
+    if (!replicas) capturing.exchange = sums_within_passes(shared);  // nobody else has these parameters
     capturing.name = file.stem().string();
     capturing.batch = network.batch;
     capturing.part = network.part;
@@ -193,7 +145,7 @@ CapturedNetworks capture_traces(const RankRun& run, const Validation& validation
                                 const ValidationOptions& options, const CapturePlace& place) {
   const std::set<Need> needs(validation.needs.begin(), validation.needs.end());
   SumTimes sums;
-  const Shared shared{run, validation, options, place, sums};
+  const CaptureShared shared{run, validation, options, place, sums};
   std::vector<Turns> all = whole_networks(shared, needs);
   add_parts(shared, all);
   take_turns(run, place.speed, all);

@@ -44,6 +44,7 @@ class RealMail {
 
  private:
   std::vector<float> room_for(std::int64_t floats);
+  void give_back(std::vector<float> room);
   void forget_wishes();
   void run();
   void carry();

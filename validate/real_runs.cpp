@@ -153,6 +153,7 @@ void RealRuns::once(std::size_t index, int repeat) {
   const auto ends = gathered(run_.transport, result.step_ends);
   const double own = mean_of(result.compute_seconds) / plan.workers;
   const auto others = gathered(run_.transport, {waited, own, stolen_share});
+  const auto compute = gathered(run_.transport, result.compute_seconds);
   Row row;
   bool disturbed = false;
   if (run_.transport.rank() == 0) {
@@ -161,6 +162,7 @@ void RealRuns::once(std::size_t index, int repeat) {
     row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)
                                               : synchronous_step_seconds(ends, step_statistic(options_)));
     disturbed = is_disturbed(others, row);
+    row.set("waiting_seconds", waiting_seconds(compute, plan.workers));
     if (cores != nullptr) row.set("round_trip_seconds", distance);
     rows_.push_back(row);
   }

@@ -11,7 +11,7 @@
 #include "validate/kept_runs.hpp"
 #include "validate/machine_speed.hpp"
 #include "validate/rank_run.hpp"
-#include "validate/real_worker.hpp"
+#include "validate/run_program.hpp"
 #include "validate/stage_device.hpp"
 #include "validate/validation.hpp"
 

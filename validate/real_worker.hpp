@@ -1,55 +1,46 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string>
-
-#include "strategies/plan.hpp"
-#include "validate/carry.hpp"
-#include "validate/communication_thread.hpp"
-#include "validate/completions.hpp"
-#include "validate/control.hpp"
-#include "validate/leisure.hpp"
-#include "validate/parcels.hpp"
-#include "validate/rank_device.hpp"
-#include "validate/real_collectives.hpp"
-#include "validate/real_mail.hpp"
+#include "strategies/worker.hpp"
+#include "validate/run_program.hpp"
 
 namespace stepcast {
 
-/// What a worker of a real run works with; all of it outlives the worker.
-struct RealWorld {
-  const Plan& plan;
-  Transport& transport;         ///< of collectives
-  CommunicationThread& thread;  ///< that plays them
-  RealMail& mail;
-  RankDevice& device;
-  RealCollectives& collectives;
-  Completions& completions;
-  RankState& state;
-  Leisure* leisure = nullptr;  ///< of the core; null: nobody asks
-  double delay = 0;            ///< of this rank's program after the start of the run [s]
-  std::function<void(float*, std::int64_t)> library_all_reduce = {};  ///< over all ranks: `all_reduce: mpi`
-  /// In place of the transport, for what lies in a device's memory; empty: there is nobody to carry it.
-  Carry carry = {};
-  /// Of messages whose payload lies in a device's memory; null: they go by mail as all others.
-  Parcels* parcels = nullptr;
-  std::function<void(double seconds)> step_ended = {};  ///< of this rank's program, so long after its begin
-};
+/// What a program of a real run asks for, done: passes by the rank's device, collectives by the communication
+/// thread, messages by mail.
+class RealWorker : public Worker {
+ public:
+  RealWorker(RealWorld& world, int role)
+      : world_(world), role_(role), plan_role_(world.plan.roles[static_cast<std::size_t>(role)]) {}
 
-/// What a rank did in one run of its program; dates of CLOCK_MONOTONIC, which all ranks of a machine share
-/// [s].
-struct RealRun {
-  double begin = 0;
-  std::vector<double> step_ends;
-  std::vector<double> compute_seconds;  ///< of each step
-  WorkTime worked;                      ///< of the whole run
-  Records records;
-};
+  const Workload& workload() const override {
+    return world_.plan.workloads.at(static_cast<std::size_t>(plan_role_.workload));
+  }
+  Pending start_compute(Work pass, LayerRange layers) override;
+  Pending start_local(const LocalWork& work) override;
+  Pending start_pause(Seconds duration) override;
+  Pending start_load(Bytes) override;
+  Pending start_collective(int index) override;
+  Pending start_send(int role, const Message& message) override;
+  Pending start_receive(int tag, int role, Array into) override;
+  void calculate(const Arithmetic& run) override;
+  void end_step() override;
+  double mark(const char* phase) override;
+  void record(const char* what, double value) override { run_.records[what].push_back(value); }
 
-/// Runs this rank's program of the plan. All ranks call it at about the same time with the same number `run`,
-/// greater each time. Programs of roles that do not train end when all that train have.
-/// @throws what the program threw
-RealRun run_program(RealWorld& world, int run);
+  /// From now on its time counts.
+  void begin();
+  RealRun take_run() { return std::move(run_); }
+
+ private:
+  void waited_for(const Operation& operation) override;
+  bool by_library(const Collective& collective) const;
+  void carry(int index, const CollectiveWork& work, const std::vector<std::vector<Round>>& phases);
+
+  RealWorld& world_;
+  int role_;
+  const Role& plan_role_;
+  RealRun run_;
+  double marked_ = 0, computed_ = 0;
+};
 
 }  // namespace stepcast

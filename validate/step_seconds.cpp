@@ -29,4 +29,20 @@ double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends) {
   return own_pace_step_seconds(ends);
 }
 
+double waiting_seconds(const std::vector<std::vector<double>>& compute, int workers) {
+  double sum = 0, slowest = 0;
+  std::size_t steps = 0;
+  for (const std::vector<double>& rank : compute) steps = std::max(steps, rank.size());
+  for (std::size_t step = 0; step < steps; ++step) {
+    double most = 0;
+    for (const std::vector<double>& rank : compute) {
+      const double seconds = step < rank.size() ? rank[step] : 0;
+      sum += seconds;
+      most = std::max(most, seconds);
+    }
+    slowest += most;
+  }
+  return steps == 0 ? 0 : std::max(0.0, slowest - sum / workers) / static_cast<double>(steps);
+}
+
 }  // namespace stepcast

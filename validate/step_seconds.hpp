@@ -20,4 +20,8 @@ double synchronous_step_seconds(const std::vector<std::vector<double>>& ends, St
 /// @throws std::invalid_argument for a worker of one step: it says nothing of the time before
 double asynchronous_step_seconds(const std::vector<std::vector<double>>& ends);
 
+/// What the slowest rank of a step computes beyond the mean over `workers`, mean over steps.
+/// @param compute  of every rank, the seconds of each step
+double waiting_seconds(const std::vector<std::vector<double>>& compute, int workers);
+
 }  // namespace stepcast

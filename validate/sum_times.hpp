@@ -2,21 +2,21 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "kernels/network.hpp"
 #include "report/results.hpp"
 #include "validate/transport.hpp"
 
 namespace stepcast {
 
-/// How long sums of gradients take inside training steps, where one rank has slept until the other came, and
-/// caches hold what the backward pass has left: not what the same sum takes among many in a row.
+/// How long sums take inside training steps, where one rank has slept until the other came, and caches hold
+/// what a pass has left: not what the same sum takes among many in a row.
 class SumTimes {
  public:
-  /// Sums the network's gradients over all ranks, and keeps how long that took.
-  void sum(Transport& transport, const Network& network);
+  /// Sums these over all ranks, and keeps how long that took.
+  void sum(Transport& transport, std::span<float> summed);
 
   /// Whether what was summed since the last call counts.
   void keep(bool counts);

@@ -35,8 +35,9 @@ template <class T>
 __global__ void write_statistics(const float2* parts, int count, Channels shape, const T* x,
                                  BatchNormArrays a) {
   const double n = static_cast<double>(shape.outer * shape.inner);
-  for (std::int64_t c = first_index(); c < shape.channels; c += index_step()) {
+  for (std::int64_t c = first_channel(); c < shape.channels; c += channel_step()) {
     const double2 total = total_of(parts, count, shape.channels, c);
+    if (threadIdx.x % 32 != 0) continue;
     const double shifted = total.x / n, variance = fmax(total.y / n - shifted * shifted, 0.);
     const double mean = shifted + to_float(x[c * shape.inner]);
     keep_statistics(mean, variance, n, c, a);
@@ -82,34 +83,41 @@ struct NormalizeBack {
 
 /// out[i] = f({in[0][i], ...}, channel of i), `packs` packs at once and the rest one by one. A pack has one
 /// channel, or as many as elements where channels lie innermost: finding it costs more than the rest.
-template <class T, int K, class F>
-__global__ void map_channels(F f, Channels shape, std::int64_t packs, Inputs<T, K> in, T* out) {
+template <class T, int K, class F, class Index>
+__global__ void map_channels(F f, Index n, Index inner, Index channels, Index packs, Inputs<T, K> in,
+                             T* out) {
   constexpr int kPack = 16 / sizeof(T);
-  for (std::int64_t i = first_index(); i < packs; i += index_step()) {
-    const std::int64_t c = i * kPack / shape.inner % shape.channels;
+  const auto first = static_cast<Index>(first_index()), step = static_cast<Index>(index_step());
+  for (Index i = first; i < packs; i += step) {
+    const Index c = i * kPack / inner % channels;
     Pack<T> loaded[K], result;
     for (int k = 0; k < K; ++k) loaded[k] = reinterpret_cast<const Pack<T>*>(in.at[k])[i];
     for (int j = 0; j < kPack; ++j) {
       float values[K];
       for (int k = 0; k < K; ++k) values[k] = to_float(loaded[k].v[j]);
-      result.v[j] = from_float<T>(f(values, shape.inner == 1 ? c + j : c));
+      result.v[j] = from_float<T>(f(values, inner == 1 ? c + j : c));
     }
     reinterpret_cast<Pack<T>*>(out)[i] = result;
   }
-  for (std::int64_t i = packs * kPack + first_index(); i < shape.elements(); i += index_step()) {
+  for (Index i = packs * kPack + first; i < n; i += step) {
     float values[K];
     for (int k = 0; k < K; ++k) values[k] = to_float(in.at[k][i]);
-    out[i] = from_float<T>(f(values, i / shape.inner % shape.channels));
+    out[i] = from_float<T>(f(values, i / inner % channels));
   }
 }
 
 template <class T, int K, class F>
 void map_by_channel(const F& f, const Channels& shape, const Inputs<T, K>& in, T* out, cudaStream_t stream) {
   constexpr std::int64_t kPack = 16 / sizeof(T);
-  const std::int64_t run = shape.inner == 1 ? shape.channels : shape.inner;
-  const std::int64_t packs = run % kPack == 0 && takes_packs(in, out) ? shape.elements() / kPack : 0;
-  const auto blocks = blocks_for(packs == 0 ? shape.elements() : packs);
-  map_channels<T, K, F><<<blocks, kThreads, 0, stream>>>(f, shape, packs, in, out);
+  const std::int64_t run = shape.inner == 1 ? shape.channels : shape.inner, n = shape.elements();
+  const std::int64_t packs = run % kPack == 0 && takes_packs(in, out) ? n / kPack : 0;
+  const auto blocks = blocks_for(packs == 0 ? n : packs);
+  with_index(n, [&](auto index) {
+    using Index = decltype(index);
+    map_channels<T, K, F><<<blocks, kThreads, 0, stream>>>(
+        f, static_cast<Index>(n), static_cast<Index>(shape.inner), static_cast<Index>(shape.channels),
+        static_cast<Index>(packs), in, out);
+  });
   check_launch("map_channels");
 }
 
@@ -121,7 +129,7 @@ void batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, co
     using T = typename decltype(type)::type;
     const auto* in = static_cast<const T*>(x);
     const int count = sum_parts(Moments<T>{in, shape.inner}, shape, scratch, stream);
-    write_statistics<<<blocks_for(shape.channels), kThreads, 0, stream>>>(
+    write_statistics<<<blocks_for(32 * shape.channels), kThreads, 0, stream>>>(
         static_cast<const float2*>(scratch.data), count, shape, in, arrays);
     check_launch("write_statistics");
     map_by_channel<T, 1>(Normalize{arrays}, shape, {in}, static_cast<T*>(y), stream);

@@ -21,6 +21,7 @@ TimedChoice fastest(Device& device, const std::string& key, const char* call, co
   std::array<Performance, 2 * Most> results{};  // each algorithm with and without tensor cores
   int count = 0;
   check(find(static_cast<int>(results.size()), &count, results.data()), call);
+  cudaGetLastError();  // of an algorithm that could not run: the next launch would report it
   const Performance* best = nullptr;
   for (int i = 0; i < count; ++i) {
     const Performance& one = results[static_cast<std::size_t>(i)];

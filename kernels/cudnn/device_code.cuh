@@ -91,9 +91,18 @@ __device__ inline std::int64_t index_step() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
+/// Calls `run` with a zero of the type that indices of so many elements are counted in: a division of 64 bits
+/// takes a GPU some hundred instructions.
+template <class Run>
+void with_index(std::int64_t elements, const Run& run) {
+  if (elements <= std::int64_t{1} << 30) return run(std::int32_t{});  // the step of a grid is far below 2^30
+  run(std::int64_t{});
+}
+
 /// Takes the last coordinate off a linear index.
-__device__ inline std::int64_t take(std::int64_t& index, std::int64_t size) {
-  const std::int64_t rest = index / size, coordinate = index - rest * size;
+template <class Index>
+__device__ Index take(Index& index, Index size) {
+  const Index rest = index / size, coordinate = index - rest * size;
   index = rest;
   return coordinate;
 }

@@ -4,16 +4,19 @@
 namespace stepcast::cudnn {
 namespace {
 
+template <class Index>
 struct Box {
-  std::int64_t size[kMoveDims], from_stride[kMoveDims], to_stride[kMoveDims];
+  Index size[kMoveDims];
+  std::int64_t from_stride[kMoveDims], to_stride[kMoveDims];
 };
 
-template <class From, class To>
-__global__ void move_box(Box box, std::int64_t n, const From* from, To* to) {
-  for (std::int64_t i = first_index(); i < n; i += index_step()) {
-    std::int64_t rest = i, source = 0, target = 0;
+template <class From, class To, class Index>
+__global__ void move_box(Box<Index> box, Index n, const From* from, To* to) {
+  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+    Index rest = i;
+    std::int64_t source = 0, target = 0;
     for (int d = kMoveDims - 1; d >= 0; --d) {
-      const std::int64_t at = take(rest, box.size[d]);
+      const Index at = take(rest, box.size[d]);
       source += at * box.from_stride[d];
       target += at * box.to_stride[d];
     }
@@ -34,10 +37,9 @@ __global__ void move_listed(const Piece* pieces, const From* from, To* to) {
   }
 }
 
-template <class T>
-__global__ void add_bias_kernel(T* y, const float* bias, std::int64_t n, std::int64_t inner,
-                                std::int64_t channels) {
-  for (std::int64_t i = first_index(); i < n; i += index_step()) {
+template <class T, class Index>
+__global__ void add_bias_kernel(T* y, const float* bias, Index n, Index inner, Index channels) {
+  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
     y[i] = from_float<T>(to_float(y[i]) + bias[i / inner % channels]);
   }
 }
@@ -49,24 +51,33 @@ std::int64_t product(const Sizes& sizes) {
   return n;
 }
 
-}  // namespace
-
-void move_elements(const Move& move, const void* from, void* to, cudaStream_t stream) {
-  Box box{};
+template <class Index>
+Box<Index> on_device(const Move& move) {
+  Box<Index> box{};
   for (int d = 0; d < kMoveDims; ++d) {
     const auto at = static_cast<std::size_t>(d);
-    box.size[d] = move.size[at];
+    box.size[d] = static_cast<Index>(move.size[at]);
     box.from_stride[d] = move.from_stride[at];
     box.to_stride[d] = move.to_stride[at];
   }
+  return box;
+}
+
+}  // namespace
+
+void move_elements(const Move& move, const void* from, void* to, cudaStream_t stream) {
   const std::int64_t n = product(move.size);
   if (n == 0) return;
   with_type(move.from_element, [&](auto source) {
     with_type(move.to_element, [&](auto target) {
-      using From = typename decltype(source)::type;
-      using To = typename decltype(target)::type;
-      move_box<<<blocks_for(n), kThreads, 0, stream>>>(
-          box, n, static_cast<const From*>(from) + move.from_offset, static_cast<To*>(to) + move.to_offset);
+      with_index(n, [&](auto index) {
+        using From = typename decltype(source)::type;
+        using To = typename decltype(target)::type;
+        using Index = decltype(index);
+        move_box<<<blocks_for(n), kThreads, 0, stream>>>(on_device<Index>(move), static_cast<Index>(n),
+                                                         static_cast<const From*>(from) + move.from_offset,
+                                                         static_cast<To*>(to) + move.to_offset);
+      });
     });
   });
   check_launch("move_box");
@@ -105,9 +116,13 @@ void move_pieces(const Pieces& pieces, const void* from, Element from_element, v
 void add_bias(void* y, const float* bias, Element element, std::int64_t elements, std::int64_t inner,
               std::int64_t channels, cudaStream_t stream) {
   with_type(element, [&](auto type) {
-    using T = typename decltype(type)::type;
-    add_bias_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(static_cast<T*>(y), bias, elements, inner,
-                                                                   channels);
+    with_index(elements, [&](auto index) {
+      using T = typename decltype(type)::type;
+      using Index = decltype(index);
+      add_bias_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(
+          static_cast<T*>(y), bias, static_cast<Index>(elements), static_cast<Index>(inner),
+          static_cast<Index>(channels));
+    });
   });
   check_launch("add_bias");
 }

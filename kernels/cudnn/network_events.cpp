@@ -4,6 +4,7 @@
 
 #include "kernels/cudnn/updates.hpp"
 #include "kernels/step_timer.hpp"
+#include "kernels/stopwatch.hpp"
 
 namespace stepcast::cudnn {
 namespace {
@@ -44,6 +45,11 @@ std::vector<double> StepEvents::intervals(std::size_t events) const {
   std::vector<double> seconds;
   for (std::size_t i = 1; i < events; ++i) seconds.push_back(seconds_between(events_[i - 1], events_[i]));
   return seconds;
+}
+
+void StepEvents::warm_up(int steps) {
+  const double begin = now().wall;
+  for (int i = 0; i < steps || now().wall - begin < kRise; ++i) time_outside();
 }
 
 double StepEvents::time_outside() {

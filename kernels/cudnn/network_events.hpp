@@ -13,6 +13,8 @@ class StepEvents {
  public:
   StepEvents(std::shared_ptr<Device> device, Network& network);
 
+  /// So many steps at least, and as long as the clocks of a GPU that was idle take to rise.
+  void warm_up(int steps);
   /// Seconds between the events before and after the step.
   double time_outside();
   /// Seconds of each pass, in the order of passes_in_order; each interval belongs to the pass that ended.
@@ -45,6 +47,9 @@ class StepGraph {
   Graph graph_;
   Executable executable_;
 };
+
+/// That a GPU is kept at work before anything is timed [s]: more than its clocks should take to rise.
+constexpr double kRise = 0.15;
 
 /// Seconds between two events that have passed.
 double seconds_between(const Event& begin, const Event& end);

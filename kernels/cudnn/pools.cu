@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cudnn/device_code.cuh"
 #include "kernels/cudnn/moves.hpp"
 
@@ -5,74 +7,74 @@ namespace stepcast::cudnn {
 namespace {
 
 /// As PoolShape, for the device.
+template <class Index>
 struct Pool {
-  std::int64_t in[5], out[5], in_stride[5], out_stride[5], kernel[3], stride[3], pad[3];
+  Index in[5], out[5], in_stride[5], out_stride[5], kernel[3], stride[3], pad[3];
   bool largest;
-
-  __device__ std::int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-  __device__ std::int64_t out_index(const std::int64_t* at) const {
-    std::int64_t index = 0;
-    for (int d = 0; d < 5; ++d) index += at[d] * out_stride[d];
-    return index;
-  }
-  /// Where a tap of the window of an output falls in the input, or -1 in the padding.
-  __device__ std::int64_t source(const std::int64_t* at, std::int64_t tap) const {
-    std::int64_t index = at[0] * in_stride[0] + at[1] * in_stride[1];
-    for (int d = 2; d >= 0; --d) {
-      const std::int64_t place = at[d + 2] * stride[d] + take(tap, kernel[d]) - pad[d];
-      if (place < 0 || place >= in[d + 2]) return -1;
-      index += place * in_stride[d + 2];
-    }
-    return index;
-  }
 };
 
-__device__ void position(std::int64_t i, const std::int64_t (&size)[5], std::int64_t (&at)[5]) {
+template <class Index>
+__device__ void position(Index i, const Index (&size)[5], Index (&at)[5]) {
   for (int d = 4; d >= 0; --d) at[d] = take(i, size[d]);
 }
 
-template <class T>
-__global__ void pool_windows(Pool pool, std::int64_t n, const T* x, T* y, std::uint16_t* taps) {
-  for (std::int64_t i = first_index(); i < n; i += index_step()) {
-    std::int64_t at[5];
+template <class Index>
+__device__ Index place_of(const Index (&at)[5], const Index (&stride)[5]) {
+  Index place = 0;
+  for (int d = 0; d < 5; ++d) place += at[d] * stride[d];
+  return place;
+}
+
+/// Taps [low, high) of the window of an output that are no padding, along dimension d.
+template <class Index>
+struct Taps {
+  Index first, low, high;  ///< first: where tap 0 falls in the input
+  __device__ Taps(const Pool<Index>& pool, const Index (&out)[5], int d) {
+    first = out[d + 2] * pool.stride[d] - pool.pad[d];
+    low = first < 0 ? -first : 0;
+    high = first + pool.kernel[d] > pool.in[d + 2] ? pool.in[d + 2] - first : pool.kernel[d];
+  }
+  __device__ Index size() const { return high - low; }
+};
+
+template <class T, class Index>
+__global__ void pool_windows(Pool<Index> pool, Index n, const T* x, T* y, std::uint16_t* taps) {
+  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+    Index at[5];
     position(i, pool.out, at);
+    const Taps<Index> depth(pool, at, 0), height(pool, at, 1), width(pool, at, 2);
+    const Index corner = at[0] * pool.in_stride[0] + at[1] * pool.in_stride[1] +
+                         depth.first * pool.in_stride[2] + height.first * pool.in_stride[3] +
+                         width.first * pool.in_stride[4];
     float best = -INFINITY, total = 0;
-    std::int64_t chosen = 0, count = 0;
-    for (std::int64_t tap = 0; tap < pool.taps(); ++tap) {
-      const std::int64_t from = pool.source(at, tap);
-      if (from < 0) continue;
-      const float value = to_float(x[from]);
-      if (value > best) {
-        best = value;
-        chosen = tap;
+    Index chosen = 0;
+    for (Index a = depth.low; a < depth.high; ++a) {
+      for (Index b = height.low; b < height.high; ++b) {
+        const Index row = corner + a * pool.in_stride[2] + b * pool.in_stride[3];
+        for (Index c = width.low; c < width.high; ++c) {
+          const float value = to_float(x[row + c * pool.in_stride[4]]);
+          total += value;
+          if (!(value > best)) continue;
+          best = value;
+          chosen = (a * pool.kernel[1] + b) * pool.kernel[2] + c;
+        }
       }
-      total += value;
-      ++count;
     }
-    const std::int64_t to = pool.out_index(at);
-    y[to] = from_float<T>(pool.largest ? best : total / static_cast<float>(count));
+    const Index to = place_of(at, pool.out_stride);
+    const auto count = static_cast<float>(depth.size() * height.size() * width.size());
+    y[to] = from_float<T>(pool.largest ? best : total / count);
     if (taps != nullptr) taps[to] = static_cast<std::uint16_t>(chosen);
   }
 }
 
-/// Elements of a window that are no padding.
-__device__ std::int64_t window_size(const Pool& pool, const std::int64_t* at) {
-  std::int64_t count = 1;
-  for (int d = 0; d < 3; ++d) {
-    const std::int64_t begin = at[d + 2] * pool.stride[d] - pool.pad[d], end = begin + pool.kernel[d];
-    count *= (end < pool.in[d + 2] ? end : pool.in[d + 2]) - (begin > 0 ? begin : 0);
-  }
-  return count;
-}
-
 /// Gathers for every input element from the windows over it, so that nothing is added twice.
-template <class T>
-__global__ void pool_windows_back(Pool pool, std::int64_t n, const T* dy, T* dx, const std::uint16_t* taps) {
-  for (std::int64_t i = first_index(); i < n; i += index_step()) {
-    std::int64_t at[5], out[5], low[3], high[3];
+template <class T, class Index>
+__global__ void pool_windows_back(Pool<Index> pool, Index n, const T* dy, T* dx, const std::uint16_t* taps) {
+  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+    Index at[5], out[5], low[3], high[3];
     position(i, pool.in, at);
     for (int d = 0; d < 3; ++d) {
-      const std::int64_t place = at[d + 2] + pool.pad[d];
+      const Index place = at[d + 2] + pool.pad[d];
       low[d] = place < pool.kernel[d] ? 0 : (place - pool.kernel[d]) / pool.stride[d] + 1;
       high[d] = place / pool.stride[d];
       if (high[d] >= pool.out[d + 2]) high[d] = pool.out[d + 2] - 1;
@@ -83,38 +85,37 @@ __global__ void pool_windows_back(Pool pool, std::int64_t n, const T* dy, T* dx,
     for (out[2] = low[0]; out[2] <= high[0]; ++out[2]) {
       for (out[3] = low[1]; out[3] <= high[1]; ++out[3]) {
         for (out[4] = low[2]; out[4] <= high[2]; ++out[4]) {
-          const std::int64_t from = pool.out_index(out);
+          const Index from = place_of(out, pool.out_stride);
           if (!pool.largest) {
-            sum += to_float(dy[from]) / static_cast<float>(window_size(pool, out));
+            const Taps<Index> depth(pool, out, 0), height(pool, out, 1), width(pool, out, 2);
+            sum += to_float(dy[from]) / static_cast<float>(depth.size() * height.size() * width.size());
             continue;
           }
-          std::int64_t tap = 0;
+          Index tap = 0;
           for (int d = 0; d < 3; ++d) {
             tap = tap * pool.kernel[d] + at[d + 2] + pool.pad[d] - out[d + 2] * pool.stride[d];
           }
-          if (taps[from] == tap) sum += to_float(dy[from]);
+          if (static_cast<Index>(taps[from]) == tap) sum += to_float(dy[from]);
         }
       }
     }
-    std::int64_t to = 0;
-    for (int d = 0; d < 5; ++d) to += at[d] * pool.in_stride[d];
-    dx[to] = from_float<T>(sum);
+    dx[place_of(at, pool.in_stride)] = from_float<T>(sum);
   }
 }
 
-Pool on_device(const PoolShape& s) {
-  Pool pool{};
-  for (int d = 0; d < 5; ++d) {
-    const auto at = static_cast<std::size_t>(d);
-    pool.in[d] = s.in[at];
-    pool.out[d] = s.out[at];
-    pool.in_stride[d] = s.in_stride[at];
-    pool.out_stride[d] = s.out_stride[at];
-    if (d >= 3) continue;
-    pool.kernel[d] = s.kernel[at];
-    pool.stride[d] = s.stride[at];
-    pool.pad[d] = s.pad[at];
-  }
+template <class Index>
+Pool<Index> on_device(const PoolShape& s) {
+  Pool<Index> pool{};
+  const auto set = [](const auto& from, auto& to) {
+    for (std::size_t d = 0; d < from.size(); ++d) to[d] = static_cast<Index>(from[d]);
+  };
+  set(s.in, pool.in);
+  set(s.out, pool.out);
+  set(s.in_stride, pool.in_stride);
+  set(s.out_stride, pool.out_stride);
+  set(s.kernel, pool.kernel);
+  set(s.stride, pool.stride);
+  set(s.pad, pool.pad);
   pool.largest = s.largest;
   return pool;
 }
@@ -126,15 +127,24 @@ std::int64_t product(const Sizes& sizes) {
   return n;
 }
 
+/// Calls `run` with the type of the elements and that of indices of both images.
+template <class Run>
+void with_types(const PoolShape& shape, Element element, const Run& run) {
+  with_type(element, [&](auto type) {
+    with_index(std::max(product(shape.in), product(shape.out)), [&](auto index) { run(type, index); });
+  });
+}
+
 }  // namespace
 
 void pool_forward(const PoolShape& shape, const void* x, void* y, std::uint16_t* taps, Element element,
                   cudaStream_t stream) {
   const std::int64_t n = product(shape.out);
-  with_type(element, [&](auto type) {
+  with_types(shape, element, [&](auto type, auto index) {
     using T = typename decltype(type)::type;
-    pool_windows<<<blocks_for(n), kThreads, 0, stream>>>(on_device(shape), n, static_cast<const T*>(x),
-                                                         static_cast<T*>(y), taps);
+    using Index = decltype(index);
+    pool_windows<<<blocks_for(n), kThreads, 0, stream>>>(on_device<Index>(shape), static_cast<Index>(n),
+                                                         static_cast<const T*>(x), static_cast<T*>(y), taps);
   });
   check_launch("pool_windows");
 }
@@ -142,10 +152,11 @@ void pool_forward(const PoolShape& shape, const void* x, void* y, std::uint16_t*
 void pool_backward(const PoolShape& shape, const void* dy, void* dx, const std::uint16_t* taps,
                    Element element, cudaStream_t stream) {
   const std::int64_t n = product(shape.in);
-  with_type(element, [&](auto type) {
+  with_types(shape, element, [&](auto type, auto index) {
     using T = typename decltype(type)::type;
-    pool_windows_back<<<blocks_for(n), kThreads, 0, stream>>>(on_device(shape), n, static_cast<const T*>(dy),
-                                                              static_cast<T*>(dx), taps);
+    using Index = decltype(index);
+    pool_windows_back<<<blocks_for(n), kThreads, 0, stream>>>(
+        on_device<Index>(shape), static_cast<Index>(n), static_cast<const T*>(dy), static_cast<T*>(dx), taps);
   });
   check_launch("pool_windows_back");
 }

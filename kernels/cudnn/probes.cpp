@@ -50,6 +50,14 @@ struct Bench {
   }
 };
 
+/// As many rounds of copies as the GPU's clocks take to rise.
+void warm_up(const Bench& bench) {
+  for (const double begin = now().wall; now().wall - begin < kRise;) {
+    run_companion(Companion::copy, floats(bench.one), floats(bench.two), kLargest, 1, 132, bench.stream());
+    check(cudaStreamSynchronize(bench.stream()), "cudaStreamSynchronize");
+  }
+}
+
 /// A launch as the host pays for it, and as the GPU does when launches are queued.
 void probe_launches(Bench& bench) {
   constexpr int kLaunches = 1000;
@@ -101,23 +109,38 @@ void probe_all_reduce(Bench& bench) {
   }
 }
 
-/// Steps while another stream copies or reduces on 16 blocks, about what NCCL takes, from before their start
-/// until after their end.
+constexpr int kBlocks = 16;  ///< about what NCCL takes
+constexpr std::int64_t kCompanyElements = 1 << 24;
+
+void keep_company(const Bench& bench, Companion kind, int rounds, cudaStream_t stream) {
+  run_companion(kind, floats(bench.one), floats(bench.two), kCompanyElements, rounds, kBlocks, stream);
+}
+
+/// Seconds of one round of company that has the GPU to itself.
+double seconds_of_round(const Bench& bench, Companion kind) {
+  constexpr int kRounds = 10;
+  const Event begin = make_event(), end = make_event();
+  keep_company(bench, kind, kRounds, bench.stream());
+  check(cudaEventRecord(begin.get(), bench.stream()), "cudaEventRecord");
+  keep_company(bench, kind, kRounds, bench.stream());
+  check(cudaEventRecord(end.get(), bench.stream()), "cudaEventRecord");
+  check(cudaStreamSynchronize(bench.stream()), "cudaStreamSynchronize");
+  return seconds_between(begin, end) / kRounds;
+}
+
+/// Steps while another stream copies or reduces, from before their start until after their end: three steps
+/// long, and longer where the step slows it down too.
 /// @return the last step's seconds
 double probe_company(Bench& bench, StepEvents& events, const std::string& name, const Companion* companion,
                      double expected) {
-  constexpr int kBlocks = 16;
-  constexpr std::int64_t kElements = 1 << 24;
   const Stream other = make_stream();
   GpuProbe probe{name, {}, {}};
+  const int rounds =
+      companion == nullptr ? 0 : static_cast<int>(3 * expected / seconds_of_round(bench, *companion)) + 1;
   for (int i = -kWarmUp; i < kRepeats; ++i) {
     const Event company_end = make_event();
     if (companion != nullptr) {
-      // A round moves 128 MiB on 16 blocks, at no more than 1 TB/s: enough for three steps that are not
-      // slowed.
-      const int rounds = static_cast<int>(3 * expected / 1.3e-4) + 2;
-      run_companion(*companion, floats(bench.one), floats(bench.two), kElements, rounds, kBlocks,
-                    other.get());
+      keep_company(bench, *companion, rounds, other.get());
       check(cudaEventRecord(company_end.get(), other.get()), "cudaEventRecord");
     }
     const double seconds = events.time_outside();
@@ -151,11 +174,13 @@ GpuProbes probe_gpu(const GpuOptions& gpu, const Model& model, std::int64_t batc
   std::array<char, 32> bus{};
   check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpu.device), "cudaDeviceGetPCIBusId");
   bench.result.state_before = gpu_state(bus.data());
+  warm_up(bench);
   probe_launches(bench);
   probe_copies(bench);
   probe_all_reduce(bench);
   Network network(*backend, model, {.batch = batch});
   StepEvents events(device, network);
+  events.warm_up(kWarmUp);
   const std::string step =
       fmt::format("step of {}, batch {}, {}", model.name, batch, to_string(gpu.precision));
   const Companion copy = Companion::copy, reduction = Companion::reduction;

@@ -42,6 +42,11 @@ class Recurrent final : public CudnnLayer {
   cudnnTensorDescriptor_t cell() const { return layer().kind == LayerKind::lstm ? state_.get() : nullptr; }
   const std::int32_t* lengths() const { return static_cast<const std::int32_t*>(lengths_.get()); }
 
+  /// As PyTorch asks for it: tensor cores by name for fp16, none for f32, else the library's default.
+  cudnnMathType_t math() const {
+    return element() == Element::bf16 ? CUDNN_DEFAULT_MATH : device()->cudnn_math();
+  }
+
   void describe_rnn() {
     // No dropout inside; cuDNN wants its descriptor nevertheless.
     dropout_ = make_owned<DropoutDesc>(cudnnCreateDropoutDescriptor, "cudnnCreateDropoutDescriptor");
@@ -52,7 +57,7 @@ class Recurrent final : public CudnnLayer {
     check(cudnnSetRNNDescriptor_v8(
               rnn_.get(), CUDNN_RNN_ALGO_STANDARD, layer().kind == LayerKind::lstm ? CUDNN_LSTM : CUDNN_GRU,
               CUDNN_RNN_SINGLE_INP_BIAS, layer().bidirectional ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-              CUDNN_LINEAR_INPUT, device()->cudnn_type(), CUDNN_DATA_FLOAT, device()->cudnn_math(),
+              CUDNN_LINEAR_INPUT, device()->cudnn_type(), CUDNN_DATA_FLOAT, math(),
               static_cast<std::int32_t>(layer().input.back()), hidden, hidden, 1, dropout_.get(),
               CUDNN_RNN_PADDED_IO_ENABLED),
           "cudnnSetRNNDescriptor_v8");

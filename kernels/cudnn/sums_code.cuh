@@ -66,19 +66,33 @@ __global__ void sum_planes(F f, std::int64_t outer, std::int64_t channels, std::
   if (threadIdx.x == 0) parts[blockIdx.y * channels + c] = sum;
 }
 
+/// The channel of a warp's first turn, and the next: a thread alone would wait for one part after the other.
+__device__ std::int64_t first_channel() {
+  return first_index() / 32;
+}
+__device__ std::int64_t channel_step() {
+  return index_step() / 32;
+}
+
+/// Sum over the parts of a channel, for the first of the warp that all call it.
 __device__ double2 total_of(const float2* parts, int count, std::int64_t channels, std::int64_t c) {
   double2 total{0., 0.};
-  for (int k = 0; k < count; ++k) {
+  for (int k = static_cast<int>(threadIdx.x % 32); k < count; k += 32) {
     total.x += parts[k * channels + c].x;
     total.y += parts[k * channels + c].y;
+  }
+  for (int step = 16; step > 0; step /= 2) {
+    total.x += __shfl_down_sync(0xffffffffu, total.x, step);
+    total.y += __shfl_down_sync(0xffffffffu, total.y, step);
   }
   return total;
 }
 
 __global__ void write_totals(const float2* parts, int count, std::int64_t channels, float* first,
                              float* second) {
-  for (std::int64_t c = first_index(); c < channels; c += index_step()) {
+  for (std::int64_t c = first_channel(); c < channels; c += channel_step()) {
     const double2 total = total_of(parts, count, channels, c);
+    if (threadIdx.x % 32 != 0) continue;
     if (first != nullptr) first[c] = static_cast<float>(total.x);
     if (second != nullptr) second[c] = static_cast<float>(total.y);
   }
@@ -116,8 +130,8 @@ template <class F>
 void sum_into(const F& f, const Channels& s, float* first, float* second, const Scratch& scratch,
               cudaStream_t stream) {
   const int count = sum_parts(f, s, scratch, stream);
-  write_totals<<<blocks_for(s.channels), kThreads, 0, stream>>>(static_cast<const float2*>(scratch.data),
-                                                                count, s.channels, first, second);
+  write_totals<<<blocks_for(32 * s.channels), kThreads, 0, stream>>>(static_cast<const float2*>(scratch.data),
+                                                                     count, s.channels, first, second);
   check_launch("write_totals");
 }
 

@@ -91,10 +91,23 @@ __global__ void unhalve(const __half* sent, float* gradient, std::int64_t elemen
   for (std::int64_t i = first_index(); i < elements; i += index_step()) gradient[i] = __half2float(sent[i]);
 }
 
-__global__ void keep_company(bool adds, const float* from, float* to, std::int64_t elements, int rounds) {
+/// Several packs of 16 bytes under way in each thread, or a block moves too little to be company.
+__global__ void keep_company(bool adds, const float4* from, float4* to, std::int64_t packs, int rounds) {
+  constexpr int kUnderWay = 4;
+  const std::int64_t step = index_step();
   for (int round = 0; round < rounds; ++round) {
-    for (std::int64_t i = first_index(); i < elements; i += index_step()) {
-      to[i] = adds ? to[i] + from[i] : from[i];
+    for (std::int64_t i = first_index(); i < packs; i += kUnderWay * step) {
+      float4 moved[kUnderWay], there[kUnderWay];
+      const float4 none{0.f, 0.f, 0.f, 0.f};
+      for (int k = 0; k < kUnderWay; ++k) {
+        const std::int64_t at = i + k * step;
+        moved[k] = at < packs ? from[at] : none;
+        there[k] = adds && at < packs ? to[at] : none;
+      }
+      for (int k = 0; k < kUnderWay; ++k) {
+        const float4 a = moved[k], b = there[k];
+        if (i + k * step < packs) to[i + k * step] = {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+      }
     }
   }
 }
@@ -162,8 +175,9 @@ void from_halves(const std::uint16_t* sent, float* gradient, std::int64_t elemen
 
 void run_companion(Companion kind, const float* from, float* to, std::int64_t elements, int rounds,
                    int blocks, cudaStream_t stream) {
-  keep_company<<<static_cast<unsigned>(blocks), 512, 0, stream>>>(kind == Companion::reduction, from, to,
-                                                                  elements, rounds);
+  keep_company<<<static_cast<unsigned>(blocks), 512, 0, stream>>>(
+      kind == Companion::reduction, reinterpret_cast<const float4*>(from), reinterpret_cast<float4*>(to),
+      elements / 4, rounds);
   check_launch("keep_company");
 }
 

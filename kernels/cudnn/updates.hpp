@@ -30,7 +30,7 @@ void to_halves_with_feedback(const float* gradient, float* owed, std::uint16_t* 
 void from_halves(const std::uint16_t* sent, float* gradient, std::int64_t elements, cudaStream_t stream);
 
 /// What runs beside a step to see how much it is slowed down, on few blocks, as a library for communication
-/// would use: copies, or adds to, an array again and again.
+/// would use: copies, or adds to, an array again and again. `elements` is a multiple of 4.
 enum class Companion { copy, reduction };
 void run_companion(Companion kind, const float* from, float* to, std::int64_t elements, int rounds,
                    int blocks, cudaStream_t stream);

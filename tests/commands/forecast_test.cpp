@@ -9,6 +9,7 @@
 #include "report/atomic_file.hpp"
 #include "report/json_lines.hpp"
 #include "tests/report/temporary_folder.hpp"
+#include "tests/scenarios/scenario_text.hpp"
 
 using namespace stepcast;
 
@@ -20,12 +21,6 @@ const std::string kTiny =
 const std::string kAssumed =
     "sweep: {workers: [1, 3]}\n"
     "assumed: [{key: platform.network.latency, range: [1 us, 100 us], law: log-uniform, why: unknown}]\n";
-
-Scenario scenario_of(const std::string& text) {
-  const TemporaryFolder folder;
-  std::ofstream(folder.path() / "s.yaml") << text;
-  return read_scenario(folder.path() / "s.yaml", {});
-}
 
 Simulations forecast_of(const std::string& text, int processes, const std::filesystem::path& journal = {}) {
   const Scenario scenario = scenario_of(text);
@@ -145,7 +140,7 @@ TEST_CASE("a journal keeps what was simulated, and a second run simulates nothin
   const TemporaryFolder folder;
   const auto journal = folder.path() / "j.jsonl";
   const Simulations first = forecast_of(kTiny + kAssumed, 2, journal);
-  CHECK(lines_in(journal) == 12);  // two points: three draws and three doubled resources
+  CHECK(lines_in(journal) == 14);  // two points: three draws, three doubled resources, one without jitter
   std::string text = read_file(journal);
   CHECK(text_of(forecast_of(kTiny + kAssumed, 1, journal)) == text_of(first));
   CHECK(read_file(journal) == text);
@@ -168,8 +163,8 @@ TEST_CASE("what a torn journal lacks is simulated again, and the journal is whol
   for (const std::size_t length : {text.size() / 2, text.find('\n') - 4, std::size_t{7}}) {
     std::ofstream(journal) << text.substr(0, length);
     CHECK(text_of(forecast_of(kTiny + kAssumed, 2, journal)) == text_of(whole));
-    CHECK(lines_in(journal) == 12);
-    CHECK(read_json_lines(read_file(journal), "j").rows.size() == 12);
+    CHECK(lines_in(journal) == 14);
+    CHECK(read_json_lines(read_file(journal), "j").rows.size() == 14);
   }
 }
 
@@ -213,7 +208,7 @@ TEST_CASE("a journal keeps calibrations, and a second run does not search again"
   const TemporaryFolder folder;
   const auto journal = folder.path() / "j.jsonl";
   const Simulations first = forecast_of(fed_in("60 ms"), 1, journal);
-  CHECK(lines_in(journal) == 5);  // a calibration, a point, three doubled resources
+  CHECK(lines_in(journal) == 6);  // a calibration, a point, three doubled resources, one without jitter
   std::string text = read_file(journal);
   const Simulations second = forecast_of(fed_in("60 ms"), 1, journal);
   CHECK(second.calibrated == first.calibrated);  // to the bit

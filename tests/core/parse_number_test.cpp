@@ -7,8 +7,8 @@ using namespace stepcast;
 TEST_CASE("parse_number takes plain finite decimals only", "[core]") {
   CHECK(parse_number("-12.5e3") == -12500.0);
   CHECK(parse_number("0.5") == 0.5);
-  for (const char* bad :
-       {"", "-", "+1", "01", "0x10", "inf", "nan", ".5", "1 ", " 1", "1,5", "1e999", "1_000"}) {
+  for (const char* bad : {"", "-", "+1", "01", "0x10", "inf", "nan", ".5", "1 ", " 1", "1,5", "1e999",
+                          "1_000", "010", ".inf", ".nan", "1.5GB"}) {
     CAPTURE(bad);
     CHECK_FALSE(parse_number(bad));
   }

@@ -38,6 +38,17 @@ TEST_CASE("between two captured batch sizes every pass grows in a straight line"
   CHECK(f.above == 32);
 }
 
+TEST_CASE("what events between the passes add is taken off as at the captured batch sizes", "[gpu]") {
+  std::vector<Trace> traces{trace_of(16, 1, 2, 4), trace_of(32, 2, 4, 5)};
+  traces[0].step_seconds = {5, 5, 50};          // the sum is 7
+  traces[1].step_seconds = {11, 11};            // and 11
+  traces[1].layers[0].update.seconds = {2, 2};  // 13
+  const StepForecast f = forecast_step(traces, 24);
+  const double ratio = (5.0 / 7 + 11.0 / 13) / 2;
+  CHECK(f.step.value == Approx(ratio * 10));
+  CHECK(f.update.value == Approx(ratio * 1));
+}
+
 TEST_CASE("nothing is extrapolated", "[gpu][errors]") {
   const std::vector<Trace> traces{trace_of(32, 2, 4, 5), trace_of(16, 1, 2, 4)};
   CHECK_THROWS_AS(forecast_step(traces, 8), InputError);

@@ -31,7 +31,8 @@ if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
   [ -e results ] && fail "files were left behind"
 fi
 
-# One GPU, and a program that says what it was asked. Of it, `check` fails, and bf16's captures are through the second time.
+# One GPU, and a program that says what it was asked. Of it, `check` fails, tf32's captures lose the GPU once, and bf16's are
+# through the second time.
 cat >bin/nvidia-smi <<'END'
 #!/bin/sh
 echo "GPU 0: pretended"
@@ -42,6 +43,7 @@ echo "$*" >>"$ASKED"
 case "$*" in
   check*) echo "two arrays are off"; exit 5 ;;
   "capture-all --precision bf16"*) case "$*" in *resnet50*) ;; *) [ -e "$ASKED.again" ] || { echo "left"; touch "$ASKED.again"; exit 3; } ;; esac ;;
+  "capture-all --precision tf32"*) case "$*" in *resnet50*) ;; *) [ -e "$ASKED.lost" ] || { touch "$ASKED.lost"; exit 4; } ;; esac ;;
   "validate --precision f32"*) mkdir -p "$WORK/results/validation"
     printf 'model,precision,layout,batch,predicted_step_seconds,measured_step_seconds,error,samples_per_second\nm,f32,nchw,24,1,1,0.01,24\n' \
       >"$WORK/results/validation/measured-f32-nchw.csv" ;;
@@ -53,13 +55,15 @@ bash "$script" results >out 2>&1
 [ $? -eq 1 ] || fail "first call: exit code"
 says "build: done"
 says "tests: FAILED with 1 after"
-says "no tests were built (Catch2 is missing)"
+says "no tests were built (is Catch2 missing?)"
 says "check: FAILED with 5 after"
 says "two arrays are off"
 says "capture-f32: done"
+says "capture-tf32: done"
 says "capture-bf16: not through after"
 says "1 stages are not through, call again to go on: capture-bf16"
-says "2 stages failed: tests check"
+says "2 stages failed: check tests"
+[ "$(grep -c "^capture-all --precision tf32.*traces$" asked)" -eq 3 ] || fail "a capture that loses the GPU"
 says "points: 1, outside 3 %: 0"
 seconds=$(sed -n 's/^capture-all .*--precision f32 .*--seconds \([0-9]*\) -o.*/\1/p' asked)
 [ "${seconds:-0}" -gt 60 ] || fail "all captures in f32 were given $seconds s"

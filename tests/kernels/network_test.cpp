@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "kernels/synthetic.hpp"
 #include "networks.hpp"
 
 using namespace stepcast;
@@ -25,6 +26,21 @@ TEST_CASE("training on a separable task brings the loss near zero", "[kernels][n
   CAPTURE(static_cast<int>(kind), first);
   CHECK(first > 0.3);
   CHECK(network.loss() < 0.1);
+}
+
+TEST_CASE("each element of a large array is drawn by its place, whichever thread draws it",
+          "[kernels][network]") {
+  const auto backend = make_onednn_backend();
+  const auto tensor = backend->make_tensor({1, 2'000'001});  // so many that threads share them
+  const RandomKey key{.seed = 3, .purpose = Purpose::data, .step = 5};
+  fill_uniform(*tensor, key);
+  const std::vector<float> values = tensor->read();
+  for (std::size_t i = 0; i < values.size(); i += 997) {
+    RandomKey own = key;
+    own.item = static_cast<std::uint32_t>(i / 2);
+    const UniformPair pair = uniform_pair(own);
+    CHECK(values[i] == static_cast<float>(2 * (i % 2 == 0 ? pair.first : pair.second) - 1));
+  }
 }
 
 TEST_CASE("gradients of all layers lie in one piece, in the model's order", "[kernels][network]") {

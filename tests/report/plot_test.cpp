@@ -4,6 +4,7 @@
 
 #include "report/atomic_file.hpp"
 #include "report/plot_breakdown.hpp"
+#include "report/plot_campaign.hpp"
 #include "report/plot_scaling.hpp"
 #include "report/plot_scatter.hpp"
 #include "report/plot_sensitivity.hpp"
@@ -46,11 +47,16 @@ ScalingPlot two_series(const std::string& name) {
   return {name, name, {first, second}};
 }
 
+CampaignPlot two_campaigns(const std::string& text) {
+  return {text, text, {text, "b" + text}, {{text, {3, 2.5, 4.0}, {0.75, 0.25}}, {"2", {90}, {0.04, 0.96}}}};
+}
+
 /// Every kind of plot with `text` wherever text can stand.
 std::vector<std::pair<std::string, PlotScript>> all_plots(const std::string& text) {
   return {
       {"scaling", *scaling_script(two_series(text))},
       {"breakdown", *breakdown_script({text, text, {text, "b" + text}, {{text, {0.1, 0.2}}, {"2", {0.3}}}})},
+      {"campaign", *campaign_script(two_campaigns(text))},
       {"sensitivity", *sensitivity_script({text, text, {{text, 0.7}, {"b" + text, 0.1}}})},
       {"scatter", *scatter_script({text, text, 0.05, {{text, {{1, 1.1}, {20, 21}}}}})}};
 }
@@ -66,7 +72,7 @@ TEST_CASE("every plot is drawn as SVG and PNG and leaves only these and its scri
     check_pictures(folder.path(), name);
     CHECK(read_file(folder.path() / (name + ".svg")).find("ring") != std::string::npos);
   }
-  CHECK(entries(folder.path()) == 4 * 3);
+  CHECK(entries(folder.path()) == 5 * 3);
 }
 
 TEST_CASE("no text in a plot is run, and every text is drawn", "[report][plot][errors]") {
@@ -80,7 +86,7 @@ TEST_CASE("no text in a plot is run, and every text is drawn", "[report][plot][e
       check_pictures(folder.path(), name);
     }
   }
-  CHECK(entries(folder.path()) == 4 * 3);
+  CHECK(entries(folder.path()) == 5 * 3);
 }
 
 TEST_CASE("where nothing scales there is no scaling plot, and what stands alone has no ideal line",
@@ -102,6 +108,8 @@ TEST_CASE("a plot without anything to draw is no script", "[report][plot]") {
   CHECK_FALSE(scaling_script({}).has_value());
   CHECK_FALSE(scaling_script({"t", "u", {{"a", {{0, {1}}, {2, {0}}}, {}}}}).has_value());
   CHECK_FALSE(breakdown_script({}).has_value());
+  CHECK_FALSE(campaign_script({}).has_value());
+  CHECK_FALSE(campaign_script({"t", "w", {"training"}, {{"1", {0}, {1}}}}).has_value());
   CHECK_FALSE(sensitivity_script({}).has_value());
   CHECK_FALSE(scatter_script({"t", "q", 0.05, {{"a", {{0, 1}}}}}).has_value());
 }
@@ -158,4 +166,21 @@ TEST_CASE("a breakdown stacks its parts in the unit of the longest bar", "[repor
   CHECK(script.data.find("$b1 << EOD\n0 250 -0.375 0.375 250 250\n1 375 0.625 1.375 250 375\nEOD\n") !=
         std::string::npos);
   CHECK(script.body.find("step [ms]") != std::string::npos);
+}
+
+TEST_CASE("what takes hours is drawn in hours, under its own name", "[report][plot]") {
+  const auto script =
+      *breakdown_script({"", "workers", {"training"}, {{"1", {36000}}, {"2", {18000}}}, "whole training"});
+  CHECK(script.data.find("$b0 << EOD\n0 10 -0.375 0.375 0 10\n1 5 0.625 1.375 0 5\nEOD\n") !=
+        std::string::npos);
+  CHECK(script.body.find("set ylabel 'whole training [h]'") != std::string::npos);
+}
+
+TEST_CASE("a campaign shows its makespan, and in per cent what its devices do", "[report][plot]") {
+  const auto script = *campaign_script(two_campaigns("a"));
+  CHECK(script.data.find("$h << EOD\n0 3 2.5 4\n1 90 90 90\nEOD\n") != std::string::npos);
+  CHECK(script.data.find("$b1 << EOD\n0 100 -0.375 0.375 75 100\n1 100 0.625 1.375 4 100\nEOD\n") !=
+        std::string::npos);
+  // A bar of 4 % has no room for its number.
+  CHECK(script.data.find("$u << EOD\n0 37.5 75\n-1e9 0 0\nEOD\n") != std::string::npos);
 }

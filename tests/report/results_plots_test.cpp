@@ -87,6 +87,14 @@ TEST_CASE("published figures become marks by the definition of their column", "[
   figure.set("column", "efficiency");
   CHECK(scaling_plot(two_algorithms(), {"s", {figure}}, {}).series[0].published[0].throughput ==
         Approx(16 * 32 / 0.4).epsilon(1e-12));
+  auto swept = two_algorithms();
+  for (Row& row : swept.rows) row.set("sweep_minutes", 40.0);
+  figure.set("column", "sweep_minutes");
+  figure.set("published", 50.0);
+  CHECK(scaling_plot(swept, {"s", {figure}}, {}).series[0].published[0].throughput ==
+        Approx(16 * 32 / 0.25 * 40 / 50).epsilon(1e-12));
+  figure.set("column", "efficiency");
+  figure.set("published", 0.4);
   figure.set("relation", "<=");
   CHECK(scaling_plot(two_algorithms(), {"s", {figure}}, {}).series[0].published.empty());
   figure.set("relation", "=");
@@ -131,7 +139,21 @@ TEST_CASE("draw_results draws what the folder holds data for", "[report][plot]")
   CHECK(draw_results(folder.path()).empty() == have_gnuplot());
   CHECK(std::filesystem::exists(folder.path() / "scaling.gp"));
   CHECK(std::filesystem::exists(folder.path() / "breakdown.gp"));
-  CHECK_FALSE(std::filesystem::exists(folder.path() / "sensitivity.gp"));
+  for (const char* other : {"sensitivity.gp", "campaign.gp", "training.gp"})
+    CHECK_FALSE(std::filesystem::exists(folder.path() / other));
+}
+
+TEST_CASE("campaigns have a plot of their own instead of scaling", "[report][plot]") {
+  const TemporaryFolder folder;
+  auto results = two_algorithms();
+  for (Row& row : results.rows) {
+    row.set("makespan_hours", 4.0);
+    row.set("device_utilization", 1.0);
+  }
+  write_atomically(folder.path() / "results.csv", to_csv(results));
+  CHECK(draw_results(folder.path()).empty() == have_gnuplot());
+  CHECK(std::filesystem::exists(folder.path() / "campaign.gp"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "scaling.gp"));
 }
 
 TEST_CASE("a missing gnuplot is said once for all plots", "[report][plot][errors]") {

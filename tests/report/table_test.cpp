@@ -75,6 +75,19 @@ TEST_CASE("the second table has what only some strategies have, and is none with
   CHECK(own_columns_table({"s", {plain}}, {}).columns.empty());
 }
 
+TEST_CASE("swept keys of equal last words are told apart by the words before", "[report]") {
+  Row row;
+  row.set("platform.node.device_link.bandwidth", std::string("1 GB/s"));
+  row.set("platform.network.bandwidth", std::string("2 GB/s"));
+  row.set("strategy.all_reduce", std::string("ring"));
+  const Table table = results_table({"s", {row}}, {"platform.node.device_link.bandwidth",
+                                                   "platform.network.bandwidth", "strategy.all_reduce"});
+  REQUIRE(table.columns.size() == 3);
+  CHECK(table.columns[0].header == "device link bandwidth");
+  CHECK(table.columns[1].header == "network bandwidth");
+  CHECK(table.columns[2].header == "all reduce");
+}
+
 TEST_CASE("quantities are printed with three digits and a prefix", "[report]") {
   CHECK(human(12345, "B/s") == "12.3 kB/s");
   CHECK(human(999.6, "") == "1.00 k");

@@ -36,7 +36,7 @@ TEST_CASE("the quickstart is ResNet-50 with its captured times on one worker a n
 
 TEST_CASE("a batch that was not measured is worked out from the traces that are there", "[scenarios]") {
   CHECK(quick({"batch_per_worker=6"}).plan.trace_kind == "captured, scaled");
-  CHECK(quick({"batch_per_worker=6", "trace=[resnet50-b4-cpu, resnet50-b8-cpu]"}).plan.trace_kind ==
+  CHECK(quick({"batch_per_worker=6", "trace=[resnet50-b1-cpu, resnet50-b8-cpu]"}).plan.trace_kind ==
         "captured, interpolated");
   const Experiment accumulated = quick({"batch_per_worker=16", "strategy.accumulation=2"});
   CHECK(accumulated.plan.trace_kind == "captured");

@@ -78,6 +78,17 @@ TEST_CASE("a figure has the unit of its column", "[scenarios][errors]") {
       "s.yaml:4:94: published[0].value: expected a number: it is the ratio of two points, got \"2 s\"");
 }
 
+TEST_CASE("a figure is fitted only where something is fed in", "[scenarios][errors]") {
+  const std::string fitted =
+      kRun + "published:\n  - {point: {}, kind: fitted, source: x, column: a, value: 1}\n";
+  const std::string feed =
+      "calibrate:\n  - {key: a, range: [1, 2], point: {}, column: a, value: 1, source: x}\n";
+  CHECK(scenario_of(fitted + feed).published.at(0).kind == "fitted");
+  const std::string why = "fitted, but nothing is fed in: give calibrate, or say predicted";
+  CHECK_THROWS_WITH(scenario_of(fitted), "s.yaml:4:23: published[0].kind: " + why);
+  CHECK_THROWS_WITH(scenario_of(fitted + feed, {"calibrate=null"}), "s.yaml:4:23: published[0].kind: " + why);
+}
+
 TEST_CASE("a published figure that cannot be says where and why", "[scenarios][errors]") {
   const auto refused = [](const std::string& figure, const std::string& message) {
     CHECK_THROWS_WITH(scenario_of(published(figure)), "s.yaml:" + message);

@@ -75,9 +75,9 @@ TEST_CASE("a campaign takes the devices of the plan for each training", "[scenar
   CHECK(campaign_devices(campaign) == 1 + 4 * 3 * 16);
   CHECK(campaign.stopped_share == 0.5);
   CHECK(campaign.cost.cubic.value > 0);
-  const Campaign evolution =
-      quick({"campaign={points: 50, optimizer: {by: evolution, generation: 10, count: 2, history: own}}"})
-          .campaign->campaign;
+  const Campaign evolution = quick({"campaign={points: 50, groups: 2, optimizer: {by: evolution, generation: "
+                                    "10, count: 2, history: own}}"})
+                                 .campaign->campaign;
   CHECK(evolution.cost.cubic.value == 0);
   CHECK(evolution.generation == 10);
   CHECK(evolution.optimizers == 2);
@@ -104,6 +104,8 @@ TEST_CASE("bad faults and campaigns are refused where they stand", "[scenarios][
   refused("campaign={points: 0}", "campaign.points: expected an integer from 1 to 1000000, got \"0\"");
   refused("campaign={points: 10, optimizer: {by: evolution}}",
           "campaign.optimizer.generation: missing (expected points of a generation)");
+  refused("campaign={points: 9, optimizer: {count: 2, history: own}}",
+          "campaign.optimizer: 2 optimizers that serve only their own groups, but groups: 1");
   refused("campaign={points: 10, groups: 100}",
           "campaign: takes 1601 devices, but platform ethernet-cpu has 1024; set platform.nodes (the real "
           "one has "

@@ -4,6 +4,7 @@
 
 #include "strategies/collectives/algorithms.hpp"
 #include "tests/sim/child.hpp"
+#include "tests/sim/played_alone.hpp"
 #include "tests/sim/small_cluster.hpp"
 
 using namespace stepcast;
@@ -32,11 +33,7 @@ struct Cluster {
       SimNetwork network(bandwidths, Form::message);
       const int added = network.add(std::make_shared<const Schedule>(schedule),
                                     {&platform, &topology, first_ranks(schedule.ranks)});
-      network.start();
-      double end = 0;
-      network.play(added, buffer, 1, [&] { end = network.engine().now(); });
-      network.engine().run();
-      return end;
+      return played_alone(network, added, buffer);
     });
   }
 };

@@ -12,8 +12,8 @@
 
 namespace stepcast {
 
-inline const std::vector<std::string> kFormsTold{"message", "coupled", "message, sampled",
-                                                 "coupled, roughly"};
+inline const std::vector<std::string> kFormsTold{"message", "coupled", "message, sampled", "coupled, roughly",
+                                                 "coupled, closely"};
 
 struct Told {
   double seconds;  ///< of the step

@@ -4,6 +4,7 @@
 
 #include "tests/sim/child.hpp"
 #include "tests/sim/drawn_case.hpp"
+#include "tests/sim/played_alone.hpp"
 
 using namespace stepcast;
 
@@ -24,11 +25,8 @@ Compared compared(const DrawnCase& c, const Schedule& schedule, Bytes buffer) {
     const int added =
         network.add(std::make_shared<const Schedule>(schedule), {&platform, &topology, endpoints_of(c)});
     const auto sampled = sample(network.pattern(added), buffer, bandwidths, 1e9);
-    network.start();
-    double end = 0;
-    network.play(added, buffer, 1, [&] { end = network.engine().now(); });
-    network.engine().run();
-    return std::vector<double>{sampled->seconds, sampled->messages, sampled->error, end};
+    return std::vector<double>{sampled->seconds, sampled->messages, sampled->error,
+                               played_alone(network, added, buffer)};
   });
   return {numbers[0], numbers[1], numbers[2], numbers[3], message_count(schedule)};
 }

@@ -69,6 +69,9 @@ TEST_CASE("bad options of synchronous training are refused with place and reason
            {"compression_factor", "-1", number("0 to 1000000", "-1")},
            {"inside_node", "leadr",
             "expected one of reduce_scatter, leader, got \"leadr\"; did you mean \"leader\"?"}});
+  refused(
+      kDense, "kind: synchronous, recompute: true",
+      {{"host_swap", "1 GB/s", "activations wait on the host or are computed again; leave one of both out"}});
   refused(kDense, "kind: synchronous, compression: top_k", {{"density", "0", number("1e-09 to 1", "0")}});
 }
 

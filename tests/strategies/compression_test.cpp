@@ -1,6 +1,6 @@
-#include "strategies/compression.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "strategies/compression_figures.hpp"
 
 using namespace stepcast;
 
@@ -44,4 +44,19 @@ TEST_CASE("one bit and halves quantize a share twice, and restore its parts and 
 
 TEST_CASE("one worker compresses nothing", "[strategies]") {
   CHECK(compression_seconds(with(Compression::one_bit), kElements, 1).quantize.value == 0);
+}
+
+TEST_CASE("figures of compression sum what every bucket sends, and its times", "[strategies]") {
+  std::vector<Bucket> buckets(2);
+  buckets[0].elements = {0, kElements};
+  buckets[1].elements = {kElements, 2 * kElements};
+  for (Bucket& bucket : buckets) bucket.gradient = {4.0 * kElements};
+  const Figures bits = compression_figures(with(Compression::one_bit), buckets, 4);
+  CHECK(bits[0] == std::pair<std::string, double>{"gradient_bytes", 2 * (kElements / 8.0 + 8 * 1000)});
+  CHECK(bits[1].second == Approx(2 * 4.0 * kElements * 1.25 * 1e-9));
+  CHECK(bits[2].second == Approx(2 * 4.0 * kElements * 2 * 1e-10));
+  const Figures whole = compression_figures(with(Compression::none), buckets, 4);
+  CHECK(whole[0].second == 8.0 * kElements);
+  CHECK(whole[1].second + whole[2].second == 0);
+  CHECK(compression_figures(with(Compression::one_bit), buckets, 1)[0].second == 0);  // nobody to send to
 }

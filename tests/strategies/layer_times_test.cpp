@@ -56,6 +56,17 @@ TEST_CASE("between two batches the times are linear in the batch", "[scenarios]"
   CHECK(times.median.at(0).update == Approx(7.5e-4));
 }
 
+TEST_CASE("traces of unlike devices in one list are a doubt at every batch", "[scenarios]") {
+  Trace small = trace_of(4, 1), large = trace_of(8, 3);
+  small.device = "slow";
+  large.device = "fast";
+  const std::vector<std::string> doubts{"doubt", "the traces listed are of unlike devices: slow and fast"};
+  CHECK(layer_times(two_layers(), {&large, &small}, 8).flags == doubts);
+  CHECK(layer_times(two_layers(), {&large, &small}, 5).flags == doubts);
+  small.device = "fast";
+  CHECK(layer_times(two_layers(), {&large, &small}, 5).flags == std::vector<std::string>{"doubt"});
+}
+
 TEST_CASE("between two batches the doubts of both traces are kept, a common one once", "[scenarios]") {
   Trace small = trace_of(4, 1), large = trace_of(8, 3);
   small.flags = {"common", "of the small"};

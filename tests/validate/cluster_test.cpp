@@ -35,6 +35,12 @@ TEST_CASE("clusters are read from the command line", "[validate]") {
                     "--cluster: expected memory, loopback or netcluster:RATE, got \"cloud\"");
   CHECK_THROWS_WITH(read_cluster("netcluster:fast", 2),
                     "--cluster: expected a rate such as 100mbit or 1gbit, got \"fast\"");
+  CHECK(racks.packet == 65536);
+  CHECK(read_cluster("netcluster:100mbit,packet=8192", 4).packet == 8192);
+  CHECK_THROWS_WITH(read_cluster("netcluster:1gbit,packet=8k", 2),
+                    "--cluster: expected packet=BYTES, 4096 to 65536, got \"packet=8k\"");
+  CHECK_THROWS_WITH(read_cluster("netcluster:1gbit,pocket=8192", 2),
+                    Catch::Contains("packet=BYTES, racks=2 or uplink=RATE"));
   CHECK_THROWS_WITH(read_cluster("netcluster:1gbit,racks=2", 4),
                     Catch::Contains("uplink=RATE with two racks"));
   CHECK_THROWS_WITH(read_cluster("netcluster:1gbit,racks=2,uplink=1mbit", 3),

@@ -11,7 +11,7 @@
 #include "strategies/communicator.hpp"
 #include "strategies/strategy.hpp"
 #include "validate/platform_text.hpp"
-#include "validate/real_worker.hpp"
+#include "validate/run_program.hpp"
 
 namespace stepcast {
 

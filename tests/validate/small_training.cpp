@@ -8,7 +8,7 @@
 #include "kernels/processor.hpp"
 #include "ranks.hpp"
 #include "validate/platform_text.hpp"
-#include "validate/real_worker.hpp"
+#include "validate/run_program.hpp"
 
 namespace stepcast {
 namespace {

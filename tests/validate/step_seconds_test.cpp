@@ -87,4 +87,11 @@ TEST_CASE("a forecast meets the logs of a cluster by the columns that tell point
   CHECK(outcomes_of(predicted, measured, {{"workers"}, "step_seconds"}).empty());
 }
 
+TEST_CASE("waiting is what the slowest rank of each step computes beyond the mean", "[validate]") {
+  CHECK(waiting_seconds({{1, 4}, {3, 2}}, 2) == Approx(1));  // (3 - 2 + 4 - 3) / 2
+  CHECK(waiting_seconds({{2, 2}, {2, 2}}, 2) == 0);
+  CHECK(waiting_seconds({{1, 3}, {3, 1}, {}}, 2) == Approx(1));  // the third rank serves
+  CHECK(waiting_seconds({}, 2) == 0);
+}
+
 }  // namespace stepcast

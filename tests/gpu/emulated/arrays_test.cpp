@@ -55,6 +55,18 @@ TEST_CASE("compression's kernels send and owe what the CPU's do", "[emulated]") 
   CHECK(own_restored == restored);
 }
 
+TEST_CASE("company copies and adds, whole rounds and the ends of arrays too", "[emulated]") {
+  const auto count = GENERATE(std::int64_t{4}, std::int64_t{4 * 4 * 2 * 512 + 12});
+  const Array terms = uniform_array(static_cast<std::size_t>(count), 1);
+  const Memory from({count}, Element::f32, false, terms), to({count}, Element::f32, false);
+  run_companion(Companion::copy, from.floats(), to.floats(), count, 2, 2, nullptr);
+  CHECK(to.values() == from.values());
+  run_companion(Companion::reduction, from.floats(), to.floats(), count, 3, 2, nullptr);
+  Array expected = terms;
+  for (double& value : expected) value *= 4;
+  check_near(to.values(), expected, 1e-5);
+}
+
 TEST_CASE("sums start at any element of an array", "[emulated]") {
   const Array terms = uniform_array(1037, 1), other = uniform_array(1037, 2);
   const Memory from({1037}, Element::f32, false, terms);

@@ -42,12 +42,13 @@ inline void __syncthreads() {
   stepcast::emulated::meet_block();
 }
 
-inline float __shfl_down_sync(unsigned, float value, int step) {
+template <class Number>
+Number __shfl_down_sync(unsigned, Number value, int step) {
   using namespace stepcast::emulated;
   const unsigned own = own_lane(), from = own + static_cast<unsigned>(step);
   warp_place(own) = value;
   meet_warp();
-  const float found = from < warp_lanes() ? static_cast<float>(warp_place(from)) : value;
+  const Number found = from < warp_lanes() ? static_cast<Number>(warp_place(from)) : value;
   meet_warp();
   return found;
 }

@@ -1,6 +1,3 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstring>
 #include <functional>
 
@@ -11,28 +8,7 @@
 
 using namespace stepcast::pretended;
 
-namespace {
-
-float read(const Tensor& tensor, const void* memory, std::int64_t at) {
-  if (tensor.type == CUDNN_DATA_HALF) return __half2float(static_cast<const __half*>(memory)[at]);
-  if (tensor.type == CUDNN_DATA_BFLOAT16)
-    return __bfloat162float(static_cast<const __nv_bfloat16*>(memory)[at]);
-  return static_cast<const float*>(memory)[at];
-}
-
-void write(const Tensor& tensor, void* memory, std::int64_t at, double value) {
-  const auto number = static_cast<float>(value);
-  if (tensor.type == CUDNN_DATA_HALF) {
-    static_cast<__half*>(memory)[at] = __float2half(number);
-  } else if (tensor.type == CUDNN_DATA_BFLOAT16) {
-    static_cast<__nv_bfloat16*>(memory)[at] = __float2bfloat16(number);
-  } else {
-    static_cast<float*>(memory)[at] = number;
-  }
-}
-
-/// Calls visit(place) for all places of a box.
-void for_each(const Sizes& dims, const std::function<void(const Sizes&)>& visit) {
+void stepcast::pretended::for_each(const Sizes& dims, const std::function<void(const Sizes&)>& visit) {
   Sizes at(dims.size(), 0);
   while (true) {
     visit(at);
@@ -41,6 +17,8 @@ void for_each(const Sizes& dims, const std::function<void(const Sizes&)>& visit)
     if (i == 0) return;
   }
 }
+
+namespace {
 
 /// Whether the sizes agree as cuDNN's manual has it.
 bool agree(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y) {

@@ -1,12 +1,15 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include <cstdint>
 #include <cstring>
 
+#include "pretended_cudnn.hpp"
+
 // cuBLASLt's product as plain loops over what its descriptors say: column-major, with a bias a row.
+
+using stepcast::pretended::read;
+using stepcast::pretended::write;
 
 namespace {
 
@@ -29,25 +32,13 @@ Product& of(cublasLtMatmulDesc_t one) {
   return *reinterpret_cast<Product*>(one);
 }
 
-float read(cudaDataType type, const void* memory, std::uint64_t at) {
-  if (type == CUDA_R_16F) return __half2float(static_cast<const __half*>(memory)[at]);
-  if (type == CUDA_R_16BF) return __bfloat162float(static_cast<const __nv_bfloat16*>(memory)[at]);
-  return static_cast<const float*>(memory)[at];
+/// In column-major memory, of a matrix that is perhaps read as its transposed.
+std::int64_t place(std::int64_t leading, bool turned, std::uint64_t row, std::uint64_t column) {
+  const auto i = static_cast<std::int64_t>(row), k = static_cast<std::int64_t>(column);
+  return turned ? k + i * leading : i + k * leading;
 }
-void write(cudaDataType type, void* memory, std::uint64_t at, double value) {
-  const auto number = static_cast<float>(value);
-  if (type == CUDA_R_16F) {
-    static_cast<__half*>(memory)[at] = __float2half(number);
-  } else if (type == CUDA_R_16BF) {
-    static_cast<__nv_bfloat16*>(memory)[at] = __float2bfloat16(number);
-  } else {
-    static_cast<float*>(memory)[at] = number;
-  }
-}
-
-std::uint64_t place(const Layout& layout, bool turned, std::uint64_t row, std::uint64_t column) {
-  const auto leading = static_cast<std::uint64_t>(layout.leading);
-  return turned ? column + row * leading : row + column * leading;
+std::int64_t place(const Layout& layout, bool turned, std::uint64_t row, std::uint64_t column) {
+  return place(layout.leading, turned, row, column);
 }
 
 }  // namespace
@@ -141,12 +132,55 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   if (!agree) return CUBLAS_STATUS_INVALID_VALUE;
   for (std::uint64_t column = 0; column < result.columns; ++column) {
     for (std::uint64_t row = 0; row < result.rows; ++row) {
-      double sum = product.epilogue == CUBLASLT_EPILOGUE_BIAS ? read(result.type, product.bias, row) : 0;
+      double sum = product.epilogue == CUBLASLT_EPILOGUE_BIAS
+                       ? read(result.type, product.bias, static_cast<std::int64_t>(row))
+                       : 0;
       for (std::uint64_t k = 0; k < depth; ++k)
         sum += double{read(one.type, a, place(one, a_turned, row, k))} *
                read(other.type, b, place(other, b_turned, k, column));
       write(result.type, d, place(result, false, row, column), sum);
     }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t a_form, cublasOperation_t b_form, int m, int n,
+                            int k, const void* alpha, const void* a, cudaDataType a_type, int a_leading,
+                            const void* b, cudaDataType b_type, int b_leading, const void* beta, void* c,
+                            cudaDataType c_type, int c_leading, cublasComputeType_t, cublasGemmAlgo_t) {
+  const bool a_turned = a_form == CUBLAS_OP_T, b_turned = b_form == CUBLAS_OP_T;
+  const bool fits = a_leading >= (a_turned ? k : m) && b_leading >= (b_turned ? n : k) && c_leading >= m;
+  if (!fits || *static_cast<const float*>(beta) != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  for (int column = 0; column < n; ++column) {
+    for (int row = 0; row < m; ++row) {
+      double sum = 0;
+      for (int i = 0; i < k; ++i) {
+        const auto at = static_cast<std::uint64_t>(i), r = static_cast<std::uint64_t>(row),
+                   s = static_cast<std::uint64_t>(column);
+        sum += double{read(a_type, a, place(a_leading, a_turned, r, at))} *
+               read(b_type, b, place(b_leading, b_turned, at, s));
+      }
+      write(c_type, c, row + std::int64_t{column} * c_leading, sum * *static_cast<const float*>(alpha));
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// Refuses pointers that the library's kernels may not be able to read.
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_form, cublasOperation_t b_form,
+                                   int m, int n, int k, const void* alpha, const void* const a[],
+                                   cudaDataType a_type, int a_leading, const void* const b[],
+                                   cudaDataType b_type, int b_leading, const void* beta, void* const c[],
+                                   cudaDataType c_type, int c_leading, int count, cublasComputeType_t compute,
+                                   cublasGemmAlgo_t algorithm) {
+  const std::uintptr_t wanted = k % 8 == 0 ? 16 : k % 2 == 0 ? 4 : 1;
+  for (int i = 0; i < count; ++i) {
+    for (const void* one : {a[i], b[i], static_cast<const void*>(c[i])})
+      if (reinterpret_cast<std::uintptr_t>(one) % wanted != 0) return CUBLAS_STATUS_EXECUTION_FAILED;
+    const cublasStatus_t status =
+        cublasGemmEx(handle, a_form, b_form, m, n, k, alpha, a[i], a_type, a_leading, b[i], b_type, b_leading,
+                     beta, c[i], c_type, c_leading, compute, algorithm);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
   }
   return CUBLAS_STATUS_SUCCESS;
 }

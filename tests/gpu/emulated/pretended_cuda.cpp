@@ -85,6 +85,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   return make(event);
 }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return make(event);
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   std::free(event);
   return cudaSuccess;
@@ -95,6 +98,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return event == nullptr ? cudaErrorInvalidValue : cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return cudaEventSynchronize(event);
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   Clock::time_point from, to;

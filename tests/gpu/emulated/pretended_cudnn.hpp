@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cudnn.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 /// What descriptors of the pretended cuDNN hold.
@@ -30,6 +33,36 @@ struct Tensor {
 struct Convolution {
   Sizes pad, stride, dilation;
 };
+
+/// An element of any type in memory.
+inline float read(cudaDataType type, const void* memory, std::int64_t at) {
+  if (type == CUDA_R_16F) return __half2float(static_cast<const __half*>(memory)[at]);
+  if (type == CUDA_R_16BF) return __bfloat162float(static_cast<const __nv_bfloat16*>(memory)[at]);
+  return static_cast<const float*>(memory)[at];
+}
+inline void write(cudaDataType type, void* memory, std::int64_t at, double value) {
+  const auto number = static_cast<float>(value);
+  if (type == CUDA_R_16F) {
+    static_cast<__half*>(memory)[at] = __float2half(number);
+  } else if (type == CUDA_R_16BF) {
+    static_cast<__nv_bfloat16*>(memory)[at] = __float2bfloat16(number);
+  } else {
+    static_cast<float*>(memory)[at] = number;
+  }
+}
+inline cudaDataType cuda_type(cudnnDataType_t type) {
+  if (type == CUDNN_DATA_HALF) return CUDA_R_16F;
+  return type == CUDNN_DATA_BFLOAT16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+inline float read(const Tensor& tensor, const void* memory, std::int64_t at) {
+  return read(cuda_type(tensor.type), memory, at);
+}
+inline void write(const Tensor& tensor, void* memory, std::int64_t at, double value) {
+  write(cuda_type(tensor.type), memory, at, value);
+}
+
+/// Calls visit(place) for all places of a box.
+void for_each(const Sizes& dims, const std::function<void(const Sizes&)>& visit);
 
 inline Tensor& of(cudnnTensorDescriptor_t one) {
   return *reinterpret_cast<Tensor*>(one);

@@ -1,0 +1,95 @@
+#include "strategies/server_roles.hpp"
+
+#include "strategies/arithmetic/downpour.hpp"
+#include "strategies/compressed_gradient.hpp"
+
+namespace stepcast {
+namespace {
+
+/// `apply` once it is known how many gradients come together.
+Arithmetic apply_arithmetic(const ServerOptions& options, const ServerStrategy& strategy,
+                            const Server& server) {
+  const bool rounds = strategy.rules.mode == ServerRules::Mode::synchronous;
+  const int summed = options.group_size * (rounds ? server.rules.take : 1);
+  return [apply = strategy.apply, elements = server.elements, summed](Arrays& arrays) {
+    apply(arrays, elements, summed);
+  };
+}
+
+void add_gradients(Arrays& arrays) {
+  accumulate(arrays.of(Array::update), arrays.of(Array::gradients));
+}
+
+/// What came compressed, into `update`.
+Arithmetic restore_update(const Codec& codec, const Slice& elements) {
+  return [codec, elements](Arrays& arrays) {
+    arrays.compressed(codec, elements).restore(arrays.of(Array::update, elements));
+  };
+}
+
+void add_role(Plan& plan, const char* name, Server server) {
+  Role role{name, static_cast<int>(plan.roles.size()), 1, -1, false, {}};
+  role.program = [options = std::make_shared<const Server>(std::move(server))](Worker& worker) {
+    return serve(worker, *options);
+  };
+  plan.roles.push_back(std::move(role));
+}
+
+}  // namespace
+
+Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
+                 const Workload& whole, const Exchanged& exchanged) {
+  Server server;
+  server.rules = strategy.rules;
+  server.serial = options.serial;
+  server.answer_first = strategy.answer_first;
+  server.apply = {"apply", server_work(setting, options, whole, exchanged, options.apply_arrays), {}};
+  if (strategy.rules.mode == ServerRules::Mode::synchronous)
+    server.add = {"add", server_work(setting, options, whole, exchanged, 3),
+                  add_gradients};  // reads 2, writes 1
+  const Shard share = share_of(exchanged, options, 0, 0);
+  server.size = share.size;
+  server.parts = share.parts;
+  return server;
+}
+
+void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, const ServerStrategy& strategy,
+                 const Server& like, const Exchanged& exchanged) {
+  for (int shard = 0; shard < tree.shards; ++shard) {
+    Server server = like;
+    server.leaf = tree.sub_masters == 0;
+    if (!server.leaf) server.restore = {};  // sub-masters send theirs whole
+    server.validate_every = shard == 0 ? options.validate_every : 0;
+    server.validation = options.validation;
+    for (int child = 0; child < (server.leaf ? tree.workers : tree.sub_masters); ++child) {
+      server.rules.clients.push_back(server.leaf ? rank_for(tree, options, child, shard)
+                                                 : tree.first_sub_master() + child);
+    }
+    server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;
+    server.elements = share_of(exchanged, options, shard, 0).elements;
+    server.apply.run = apply_arithmetic(options, strategy, server);
+    if (server.leaf && exchanged.codec.kind != Compression::none)
+      server.restore.run = restore_update(exchanged.codec, server.elements);
+    add_role(plan, "server", std::move(server));
+  }
+  for (int i = 0; i < tree.sub_masters; ++i) {
+    Server server = like;
+    server.top = false;
+    server.parent.serial = options.serial;
+    server.parent.shards.push_back(share_of(exchanged, options, 0, tree.first_shard()));
+    server.parent.shards.back().update = server.parent.shards.back().size;
+    server.parent.shards.back().codec = {};
+    server.elements = server.parent.shards.front().elements;
+    server.parent_every = options.sub_master_every;
+    server.pull = strategy.pull;
+    for (int worker = i; worker < tree.workers; worker += tree.sub_masters)
+      server.rules.clients.push_back(worker * tree.ranks);
+    server.rules.take = static_cast<int>(server.rules.clients.size());
+    server.apply.run = apply_arithmetic(options, strategy, server);
+    if (exchanged.codec.kind != Compression::none)
+      server.restore.run = restore_update(exchanged.codec, server.elements);
+    add_role(plan, "sub-master", std::move(server));
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,159 @@
+#include "pretended_rnn.hpp"
+
+// cuDNN's RNN as its manual has it: numbers of gates, weights in a space of the library's own order,
+// sequences batch-major, what passes leave each other in the reserve. The recurrences themselves are those of
+// the plain loops, whose equations are the manual's. It takes the place of the library's.
+
+using namespace stepcast;
+using namespace stepcast::pretended;
+
+namespace {
+
+template <class Handle, class Value>
+cudnnStatus_t make(Handle* made) {
+  *made = reinterpret_cast<Handle>(new Value);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* made) {
+  return make<cudnnDropoutDescriptor_t, char>(made);
+}
+cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t one) {
+  delete reinterpret_cast<char*>(one);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t, cudnnHandle_t, float dropout, void*,
+                                        std::size_t, unsigned long long) {
+  return dropout == 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* made) {
+  return make<cudnnRNNDescriptor_t, Rnn>(made);
+}
+cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t one) {
+  delete &of(one);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t one, cudnnRNNAlgo_t, cudnnRNNMode_t mode,
+                                       cudnnRNNBiasMode_t bias, cudnnDirectionMode_t direction,
+                                       cudnnRNNInputMode_t input, cudnnDataType_t type, cudnnDataType_t,
+                                       cudnnMathType_t, std::int32_t features, std::int32_t hidden,
+                                       std::int32_t projected, std::int32_t layers, cudnnDropoutDescriptor_t,
+                                       std::uint32_t flags) {
+  const bool known = (mode == CUDNN_LSTM || mode == CUDNN_GRU) && bias == CUDNN_RNN_SINGLE_INP_BIAS &&
+                     input == CUDNN_LINEAR_INPUT && projected == hidden && layers == 1 &&
+                     flags == CUDNN_RNN_PADDED_IO_ENABLED;
+  of(one) = {type, mode == CUDNN_LSTM ? LayerKind::lstm : LayerKind::gru, direction == CUDNN_BIDIRECTIONAL,
+             features, hidden};
+  return known ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* made) {
+  return make<cudnnRNNDataDescriptor_t, Sequence>(made);
+}
+cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t one) {
+  delete &of(one);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t one, cudnnDataType_t type,
+                                        cudnnRNNDataLayout_t layout, int steps, int batch, int features,
+                                        const int lengths[], void*) {
+  of(one) = {type, steps, batch, features};
+  for (int i = 0; i < batch; ++i)
+    if (lengths[i] != steps) return CUDNN_STATUS_NOT_SUPPORTED;
+  return layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED ? CUDNN_STATUS_SUCCESS
+                                                              : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t, cudnnRNNDescriptor_t rnn, std::size_t* bytes) {
+  *bytes = weight_bytes(of(rnn));
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t, cudnnRNNDescriptor_t, cudnnForwardMode_t mode,
+                                        cudnnRNNDataDescriptor_t, std::size_t* work, std::size_t* reserve) {
+  *work = kWork;
+  *reserve = mode == CUDNN_FWD_MODE_TRAINING ? sizeof(Reserve) : 0;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t, cudnnRNNDescriptor_t one, std::int32_t layer,
+                                      std::size_t bytes, const void* space, std::int32_t linear,
+                                      cudnnTensorDescriptor_t matrix, void** matrix_at,
+                                      cudnnTensorDescriptor_t bias, void** bias_at) {
+  const Rnn& rnn = of(one);
+  if (bytes != weight_bytes(rnn) || layer >= rnn.directions()) return CUDNN_STATUS_BAD_PARAM;
+  const std::int64_t each = rnn.type == CUDNN_DATA_FLOAT ? 4 : 2, begin = begin_of(rnn, layer, linear);
+  const int columns = columns_of(rnn, linear);
+  auto* start = static_cast<char*>(const_cast<void*>(space));
+  of(matrix) = {rnn.type, {1, rnn.hidden, columns}, {rnn.hidden * columns, columns, 1}};
+  *matrix_at = start + each * begin;
+  of(bias) = {rnn.type, {1, rnn.hidden, 1}, {rnn.hidden, 1, 1}};
+  *bias_at = linear < rnn.gates() ? start + each * (begin + std::int64_t{rnn.hidden} * columns) : nullptr;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnRNNForward(cudnnHandle_t, cudnnRNNDescriptor_t one, cudnnForwardMode_t mode,
+                              const std::int32_t lengths[], cudnnRNNDataDescriptor_t x_desc, const void* x,
+                              cudnnRNNDataDescriptor_t y_desc, void* y, cudnnTensorDescriptor_t state,
+                              const void* hx, void* hy, cudnnTensorDescriptor_t cell, const void* cx,
+                              void* cy, std::size_t bytes, const void* weights, std::size_t work_bytes,
+                              void* work, std::size_t reserve_bytes, void* reserve) {
+  const Rnn& rnn = of(one);
+  const Sequence &in = of(x_desc), &out = of(y_desc);
+  const bool refused = !agree(rnn, in, out, of(state)) || mode != CUDNN_FWD_MODE_TRAINING ||
+                       lengths[in.batch - 1] != in.steps || hx != nullptr || hy != nullptr || cx != nullptr ||
+                       cy != nullptr || (rnn.kind == LayerKind::lstm) != (cell != nullptr) ||
+                       bytes != weight_bytes(rnn) || work == nullptr || work_bytes < kWork ||
+                       reserve_bytes < sizeof(Reserve);
+  if (refused) return CUDNN_STATUS_BAD_PARAM;
+  const test::Array values = reference::forward(case_of(rnn, in, x, weights));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    write(cuda_type(rnn.type), y, static_cast<std::int64_t>(i), values[i]);
+  *static_cast<Reserve*>(reserve) = {x, weights, nullptr};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t, cudnnRNNDescriptor_t one, const std::int32_t[],
+                                      cudnnRNNDataDescriptor_t y_desc, const void*, const void* dy,
+                                      cudnnRNNDataDescriptor_t x_desc, void* dx,
+                                      cudnnTensorDescriptor_t state, const void* hx, const void* dhy,
+                                      void* dhx, cudnnTensorDescriptor_t, const void* cx, const void* dcy,
+                                      void* dcx, std::size_t bytes, const void* weights, std::size_t, void*,
+                                      std::size_t, void* reserve) {
+  const Rnn& rnn = of(one);
+  const Sequence &in = of(x_desc), &out = of(y_desc);
+  auto& kept = *static_cast<Reserve*>(reserve);
+  for (const void* unused : {hx, dhy, static_cast<const void*>(dhx), cx, dcy, static_cast<const void*>(dcx)})
+    if (unused != nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (!agree(rnn, in, out, of(state)) || bytes != weight_bytes(rnn) || kept.weights != weights)
+    return CUDNN_STATUS_BAD_PARAM;
+  kept.dy = dy;
+  const auto gradients =
+      reference::backward(case_of(rnn, in, kept.x, weights), array_of(rnn.type, dy, elements(out)));
+  for (std::size_t i = 0; i < gradients.inputs[0].size(); ++i)
+    write(cuda_type(rnn.type), dx, static_cast<std::int64_t>(i), gradients.inputs[0][i]);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+/// Adds to what is there. Needs what the pass over the data left.
+cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t, cudnnRNNDescriptor_t one, cudnnWgradMode_t mode,
+                                         const std::int32_t[], cudnnRNNDataDescriptor_t x_desc, const void* x,
+                                         cudnnTensorDescriptor_t, const void* hx,
+                                         cudnnRNNDataDescriptor_t y_desc, const void*, std::size_t bytes,
+                                         void* weight_gradients, std::size_t, void*, std::size_t,
+                                         void* reserve) {
+  const Rnn& rnn = of(one);
+  const auto& kept = *static_cast<Reserve*>(reserve);
+  if (mode != CUDNN_WGRAD_MODE_ADD || hx != nullptr || kept.x != x || kept.dy == nullptr ||
+      bytes != weight_bytes(rnn))
+    return CUDNN_STATUS_BAD_PARAM;
+  const auto gradients = reference::backward(case_of(rnn, of(x_desc), x, kept.weights),
+                                             array_of(rnn.type, kept.dy, elements(of(y_desc))));
+  const cudaDataType type = cuda_type(rnn.type);
+  for_each_weight(rnn, [&](std::size_t array, std::size_t element, std::int64_t at) {
+    write(type, weight_gradients, at,
+          read(type, weight_gradients, at) + gradients.parameters[array][element]);
+  });
+  return CUDNN_STATUS_SUCCESS;
+}

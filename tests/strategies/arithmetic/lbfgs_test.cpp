@@ -1,0 +1,99 @@
+#include "strategies/arithmetic/lbfgs.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "arithmetic/arrays.hpp"
+
+using namespace stepcast;
+using test::random_floats;
+
+namespace {
+
+/// f = sum of w x^2 / 2: its gradient is w x.
+const std::vector<double> kCurvature{1, 3, 10, 0.5};
+
+std::vector<float> gradient_at(const std::vector<float>& x) {
+  std::vector<float> gradient;
+  for (std::size_t i = 0; i < x.size(); ++i) gradient.push_back(static_cast<float>(kCurvature[i] * x[i]));
+  return gradient;
+}
+
+/// How far to go along `direction` for the least f.
+double exact_step(const std::vector<float>& gradient, const std::vector<float>& direction) {
+  double slope = 0, curvature = 0;
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    slope += double{gradient[i]} * direction[i];
+    curvature += kCurvature[i] * direction[i] * direction[i];
+  }
+  return -slope / curvature;
+}
+
+double norm(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * value;
+  return std::sqrt(sum);
+}
+
+}  // namespace
+
+TEST_CASE("without a history the direction is steepest descent", "[strategies][arithmetic]") {
+  CHECK(lbfgs_direction({}, std::vector<float>{1, -2}) == std::vector<float>{-1, 2});
+}
+
+TEST_CASE("with one pair the direction meets the secant equation", "[strategies][arithmetic]") {
+  LbfgsHistory history;
+  const std::vector<float> step{0.5, 1, -1}, change{1, 3, 0.25};
+  remember(history, 1, {step, change});
+  REQUIRE(history.size() == 1);
+  const std::vector<float> direction = lbfgs_direction(history, change);  // -H y = -s
+  for (std::size_t i = 0; i < step.size(); ++i) CHECK(direction[i] == Approx(-step[i]).margin(1e-6));
+}
+
+TEST_CASE("on a quadratic, L-BFGS that remembers enough ends after as many steps as there are variables",
+          "[strategies][arithmetic]") {
+  std::vector<float> x{1, -1, 2, 4};
+  LbfgsHistory history;
+  const double start = norm(gradient_at(x));
+  for (int step = 0; step < 4; ++step) {
+    const auto before = x;
+    const auto gradient = gradient_at(x), direction = lbfgs_direction(history, gradient);
+    const double length = exact_step(gradient, direction);
+    LbfgsPair pair;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = static_cast<float>(x[i] + length * direction[i]);
+      pair.step.push_back(x[i] - before[i]);
+    }
+    const auto after = gradient_at(x);
+    for (std::size_t i = 0; i < x.size(); ++i) pair.change.push_back(after[i] - gradient[i]);
+    if (step < 3) CHECK(norm(after) > 1e-3 * start);
+    remember(history, 4, pair);
+  }
+  CHECK(norm(gradient_at(x)) < 1e-5 * start);
+}
+
+TEST_CASE("the history keeps the newest pairs, and none of negative curvature", "[strategies][arithmetic]") {
+  LbfgsHistory history;
+  for (const float size : {1.0F, 2.0F, 3.0F}) remember(history, 2, {{size}, {size}});
+  remember(history, 2, {{1}, {-1}});
+  REQUIRE(history.size() == 2);
+  CHECK(history[0].step == std::vector<float>{2});
+  CHECK(history[1].step == std::vector<float>{3});
+  CHECK_THROWS_AS(remember(history, 2, {{1}, {1, 2}}), std::invalid_argument);
+  CHECK_THROWS_AS(remember(history, 0, {{1}, {1}}), std::invalid_argument);
+  CHECK_THROWS_AS(lbfgs_direction(history, std::vector<float>{1, 2}), std::invalid_argument);
+}
+
+TEST_CASE("a batch of Sandblaster counts the vector operations of the two loops",
+          "[strategies][arithmetic]") {
+  const int pairs = GENERATE(1, 3, 10);
+  LbfgsHistory history;
+  for (int i = 0; i < pairs; ++i) {
+    const auto step = random_floats(5, static_cast<std::uint32_t>(i + 1));
+    remember(history, static_cast<std::size_t>(pairs), {step, step});
+  }
+  REQUIRE(history.size() == static_cast<std::size_t>(pairs));
+  int operations = 0;
+  lbfgs_direction(history, random_floats(5, 99), &operations);
+  CHECK(operations + 3 == lbfgs_operations(pairs));  // then the step and the two differences
+}
