@@ -26,7 +26,6 @@ double mean_of(const std::vector<double>& values) {
 }
 
 constexpr int kRounds = 2;  // undisturbed runs at most, as a multiple of those wanted
-constexpr int kProbes = 3;  // before each run
 constexpr double kSlowest =
     1.5;  // of a probe that counts: beyond the slower speed of a core it was interrupted
 
@@ -65,9 +64,10 @@ void RealRuns::round(const std::vector<std::size_t>& points, int number) {
   std::vector<double> slowness;
   for (const std::size_t point : points) {
     if (cores != nullptr) cores->wait();
-    for (int i = 0; speed != nullptr && i < kProbes; ++i)
-      slowness.push_back(std::min(kSlowest, speed->probe() / speed->pace()));
+    const double probe = speed == nullptr ? 0 : speed->probe() / speed->pace();
+    if (speed != nullptr) slowness.push_back(std::min(kSlowest, probe));
     once(point, number);
+    if (speed != nullptr && run_.transport.rank() == 0) rows_.back().set("probe_slowness", probe);
   }
   if (slowness.empty()) return;
   for (std::size_t i = first; i < made_.size(); ++i) {
