@@ -15,7 +15,7 @@ namespace {
 constexpr int kFewestRounds = 16, kMostPairs = 128;
 constexpr double kCaptureSeconds = 40;  // of all rounds, about
 // What another network leaves behind (in shared caches, in the clock of what joins cores to them) slows steps
-// of 4 ms by 15 % at first, by 4 % after 25 ms: turns begin warm, as runs go on (docs/validation.md).
+// of 4 ms by 17 % at first, by 4 % after 25 ms: turns begin warm, as runs go on (docs/validation.md).
 constexpr double kWarmSeconds = 0.1, kPairSeconds = 0.05;
 
 /// How long a warm step takes on rank 0 [s]; the same on all.
