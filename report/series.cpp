@@ -41,6 +41,25 @@ bool is_named(const Results& results, const std::string& column) {
   });
 }
 
+/// Rows without a name in these columns get one, if a key has one value in all of them: `host_swap` alone,
+/// say.
+void name_the_rest(const Results& results, const std::vector<std::string>& sweep,
+                   std::vector<std::string>& chosen) {
+  std::vector<const Row*> nameless;
+  for (const Row& row : results.rows) {
+    if (series_name(results, row, chosen).empty()) nameless.push_back(&row);
+  }
+  if (chosen.empty() || nameless.empty()) return;
+  for (const std::string& key : sweep) {
+    const Cell first = at(results, *nameless.front(), key);
+    const auto same = [&](const Row* row) { return at(results, *row, key) == first; };
+    if (key == "workers" || to_text(first).empty() || !varies(results, key)) continue;
+    if (!std::all_of(nameless.begin(), nameless.end(), same)) continue;
+    chosen.push_back(key);
+    return;
+  }
+}
+
 /// "bucket" for the key "strategy.bucket".
 std::string last_word(const std::string& key) {
   return key.substr(key.rfind('.') + 1);
@@ -68,6 +87,7 @@ std::vector<std::string> series_columns(const Results& results, const std::vecto
       divided = finer;
     }
   }
+  name_the_rest(results, sweep, chosen);
   return chosen;
 }
 
