@@ -96,8 +96,7 @@ std::string series_name(const Results& results, const Row& row, const std::vecto
   for (const auto& column : columns) {
     const std::string text = to_text(at(results, row, column));
     if (text.empty()) continue;  // a key that this part of the sweep leaves alone
-    const bool word =
-        text.find_first_not_of("0123456789.+-e") != std::string::npos && text != "true" && text != "false";
+    const bool word = text.find_first_of("0123456789.+-") != 0 && text != "true" && text != "false";
     name += (name.empty() ? "" : ", ") + (word ? "" : last_word(column) + "=") + text;
   }
   return name;

@@ -14,8 +14,8 @@ namespace stepcast {
 /// first key that has one value in all of them.
 std::vector<std::string> series_columns(const Results& results, const std::vector<std::string>& sweep);
 
-/// The row's values in these columns: words as they are, numbers and yes/no with the last word of their
-/// column in front (`bucket=25`); what is empty is left out.
+/// The row's values in these columns: words as they are, numbers (with a unit or not) and yes/no with the
+/// last word of their column in front (`bucket=25 MiB`); what is empty is left out.
 std::string series_name(const Results& results, const Row& row, const std::vector<std::string>& columns);
 
 }  // namespace stepcast

@@ -226,6 +226,7 @@ for kind in parameter_server elastic_averaging gradient_energy_matching; do
   idle strategy.compute_slowdown 1 2 "${server[@]}" strategy.group_size=4
   works strategy.apply_arrays 3 30 "${server[@]}"
   idle strategy.apply_arrays 3 30 "${server[@]}" 'strategy.apply_time=10 ms'
+  works strategy.apply_arrays 3 30 "${server[@]}" strategy.apply_trace=small-cnn-b64-cpu
   works strategy.apply_time "1 ms" "10 ms" "${server[@]}"
   works strategy.shards 1 2 "${server[@]}"
   works strategy.server own_host own_device "${server[@]}"

@@ -81,7 +81,7 @@ TEST_CASE("rows that nothing would name are named by what they share, and lines 
   const std::vector<std::string> sweep{"strategy.accumulation", "strategy.host_swap", "workers"};
   const auto columns = series_columns(results, sweep);
   CHECK(columns == std::vector<std::string>{"strategy.accumulation", "strategy.host_swap"});
-  CHECK(series_name(results, results.rows[2], columns) == "12 GB/s");
+  CHECK(series_name(results, results.rows[2], columns) == "host_swap=12 GB/s");
   CHECK(breakdown_plot(results, sweep).bars[0].label == "accumulation=1");  // all have one worker
 
   auto lines = two_algorithms();  // of the rings no name, and a batch that follows the workers
