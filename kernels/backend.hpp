@@ -102,6 +102,9 @@ class Backend {
   virtual std::string device() const = 0;   ///< what it computes on, in words
 
   virtual std::unique_ptr<Tensor> make_tensor(const Shape& shape) = 0;
+  /// For what layers of another network make, in the layout in which they leave it: whoever reads it need not
+  /// change that first.
+  virtual std::unique_ptr<Tensor> make_activations(const Shape& shape) { return make_tensor(shape); }
   /// @throws InputError if the library cannot do this layer
   virtual std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) = 0;
   /// Zeroed memory of the device.

@@ -17,16 +17,6 @@ double disturbance(const StepPair& pair, int threads) {
   return std::max(disturbance(pair.inside, threads), disturbance(pair.outside, threads));
 }
 
-/// Which of the two comes first alternates, so that a drift pulls the ratio both ways.
-StepPair measure_pair(Network& network, const Instant& clock_cost, const StepExchange& exchange,
-                      bool inside_first) {
-  StepPair pair;
-  if (inside_first) pair.inside = time_step_inside(network, clock_cost, exchange);
-  pair.outside = time_step_outside(network, exchange);
-  if (!inside_first) pair.inside = time_step_inside(network, clock_cost, exchange);
-  return pair;
-}
-
 /// Fills up with the least disturbed pairs and says so, or refuses.
 void fill_up(const CaptureOptions& options, StepPairs& measured, Trace& trace) {
   const auto wanted = static_cast<std::size_t>(options.steps);
@@ -105,15 +95,42 @@ Capture::Capture(Backend& backend, const Model& model, CaptureOptions options)
     : backend_(backend), options_(std::move(options)) {
   check_memory(model, options_);
   set_kernel_threads(options_.threads);
-  network_ = std::make_unique<Network>(backend, model,
-                                       NetworkOptions{.batch = options_.batch,
-                                                      .seed = options_.seed,
-                                                      .data_seed = options_.seed,
-                                                      .optimizer = options_.optimizer,
-                                                      .part = options_.part});
+  for (int i = 0; i < options_.copies; ++i) add_copy(model);
+}
+
+void Capture::add_copy(const Model& model) {
+  NetworkOptions options{.batch = options_.batch,
+                         .seed = options_.seed,
+                         .data_seed = options_.seed + copies_.size(),
+                         .optimizer = options_.optimizer,
+                         .part = options_.part};
+  if (!copies_.empty()) options.part.shares = copies_.front().get();
+  Network& copy = *copies_.emplace_back(std::make_unique<Network>(backend_, model, options));
   for (std::size_t i = 0; options_.exchange.within_pass && i < model.layers.size(); ++i) {
-    if (network_->contains(i)) network_->kernel(i).couple();
+    if (copy.contains(i)) copy.kernel(i).couple();
   }
+}
+
+Network& Capture::next_copy() {
+  return *copies_[turn_++ % copies_.size()];
+}
+
+StepTimes Capture::step_inside(const Instant& clock_cost) {
+  return time_step_inside(next_copy(), clock_cost, options_.exchange);
+}
+
+StepTimes Capture::step_outside() {
+  return time_step_outside(next_copy(), options_.exchange);
+}
+
+/// Which of the two comes first alternates, so that a drift pulls the ratio both ways.
+StepPair Capture::measure_pair(const Instant& clock_cost) {
+  StepPair pair;
+  const bool inside_first = (pairs_.kept.size() + pairs_.disturbed.size()) % 2 == 0;
+  if (inside_first) pair.inside = step_inside(clock_cost);
+  pair.outside = step_outside();
+  if (!inside_first) pair.inside = step_inside(clock_cost);
+  return pair;
 }
 
 void Capture::report(double step_seconds) const {
@@ -123,12 +140,11 @@ void Capture::report(double step_seconds) const {
 }
 
 void Capture::measure(int pairs) {
-  for (int i = 0; i < options_.warm_up; ++i)
-    report(time_step_outside(*network_, options_.exchange).total.wall);
+  for (int i = 0; i < options_.warm_up; ++i) report(step_outside().total.wall);
   const Instant clock_cost = cost_of_now();
   const std::size_t wanted = pairs_.kept.size() + static_cast<std::size_t>(pairs);
   for (int i = 0; i < pairs * options_.attempts && pairs_.kept.size() < wanted; ++i) {
-    const StepPair pair = measure_pair(*network_, clock_cost, options_.exchange, i % 2 == 0);
+    const StepPair pair = measure_pair(clock_cost);
     const bool disturbed = options_.worst(disturbance(pair, options_.threads)) > options_.disturbance;
     (disturbed ? pairs_.disturbed : pairs_.kept).push_back(pair);
     report(pair.outside.total.wall);
@@ -136,10 +152,10 @@ void Capture::measure(int pairs) {
 }
 
 Trace Capture::trace() {
-  Trace trace = described(backend_, network_->model(), options_);
+  Trace trace = described(backend_, copies_.front()->model(), options_);
   fill_up(options_, pairs_, trace);
   flag_difference(pairs_, options_, trace);
-  add_samples(*network_, pairs_, trace);
+  add_samples(*copies_.front(), pairs_, trace);
   flag_medians(options_, trace);
   return trace;
 }

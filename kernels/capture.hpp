@@ -23,6 +23,9 @@ struct CaptureOptions {
   std::uint64_t seed = 1;
   Optimizer optimizer{.learning_rate = 1e-3};
   PartOptions part{};  ///< of the model
+  /// Networks on the same parameters that take turns, step by step, as micro-batches in flight do: each finds
+  /// less of its own in the caches than one network that trains alone.
+  int copies = 1;
   double tolerance =
       0.02;  ///< between the sum over layers and a step without timers; outside, the trace is flagged
   double disturbance =
@@ -63,17 +66,25 @@ class Capture {
   void measure(int pairs);
   /// So many pairs in all, in place of `options.steps`: for who finds out how long a step takes.
   void want(int pairs) { options_.steps = pairs; }
+  /// So many steps before each `measure`, in place of `options.warm_up`.
+  void warm_up(int steps) { options_.warm_up = steps; }
   /// @throws InputError if half of `options.steps` pairs could not be had undisturbed
   Trace trace();
   /// The network, for who goes on with it where it lies in memory; nothing can be captured after.
-  std::unique_ptr<Network> take_network() { return std::move(network_); }
+  std::unique_ptr<Network> take_network() { return std::move(copies_.front()); }
 
  private:
+  void add_copy(const Model& model);
+  Network& next_copy();
+  StepTimes step_inside(const Instant& clock_cost);
+  StepTimes step_outside();
+  StepPair measure_pair(const Instant& clock_cost);
   void report(double step_seconds) const;
 
   Backend& backend_;
   CaptureOptions options_;
-  std::unique_ptr<Network> network_;
+  std::vector<std::unique_ptr<Network>> copies_;  ///< all on the parameters of the first
+  std::size_t turn_ = 0;
   StepPairs pairs_;
 };
 

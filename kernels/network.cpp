@@ -76,7 +76,8 @@ void Network::bind_parameters() {
     ranges_.back().end = total;
   }
   if (const Network* other = options_.part.shares) {
-    std::tie(values_, gradients_, sums_) = std::tie(other->values_, other->gradients_, other->sums_);
+    std::tie(values_, gradients_, sums_, states_) =
+        std::tie(other->values_, other->gradients_, other->sums_, other->states_);
   } else {
     const std::size_t room = std::max(total, kAlignment);
     values_ = backend_.allocate(room);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/backend.hpp"
@@ -27,7 +28,8 @@ struct PartOptions {
   int statistics_replicas = 0;  ///< of `device`: replicas over which batch norm counts; 0: none but this rank
   bool accumulate = false;      ///< gradients of several batches add up until the update
   double loss_weight = 1;       ///< factor on losses and their gradients: the share of a larger mini-batch
-  Network* shares = nullptr;    ///< same part; uses its parameters and gradients. It outlives this one
+  /// Of the same part and optimizer: its parameters, gradients and state are used. It outlives this one.
+  Network* shares = nullptr;
 };
 
 struct NetworkOptions {
@@ -102,9 +104,9 @@ class Network {
 
   /// What comes in from layer `source` (-1: the model's input); null where nothing here reads it.
   Tensor* received(int source);
-  /// Adds the error signal of what came in, summed over its readers here, to row-major values.
-  void add_error(int source, float* sum) const;
-  /// The same in memory of the backend, as work that it is given; `room` holds one such signal.
+  /// The error signal of what came in, summed over its readers here (none: zeros), as row-major values.
+  void write_error(int source, std::span<float> sum) const;
+  /// Adds it in memory of the backend, as work that it is given; `room` holds one such signal.
   void add_error(int source, float* sum, float* room) const;
   /// The error signal, from outside, of a layer's output; null where nobody outside reads it.
   Tensor* outside_gradient(std::size_t layer);

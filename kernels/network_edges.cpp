@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/network.hpp"
 #include "kernels/synthetic.hpp"
 
@@ -16,8 +18,11 @@ bool Network::comes_in(std::size_t reader, int source) const {
 Tensor* Network::source(std::size_t reader, int from) {
   if (comes_in(reader, from)) {
     auto& port = received_[from];
-    const std::int64_t batch = options_.part.border > 0 ? options_.part.border_batch : options_.batch;
-    if (port == nullptr) port = backend_.make_tensor(batched(batch, model_.layers[reader].input));
+    if (port != nullptr) return port.get();
+    const Shape& shape = model_.layers[reader].input;
+    const bool bordered = options_.part.border > 0;  // what is dealt out is copied row by row
+    port = bordered ? backend_.make_tensor(batched(options_.part.border_batch, shape))
+                    : backend_.make_activations(batched(options_.batch, shape));
     return port.get();
   }
   return from < 0 ? input_.get() : &kernels_.at(static_cast<std::size_t>(from))->output();
@@ -49,7 +54,8 @@ std::vector<Tensor*> Network::gradients_of(std::size_t layer) {
   const bool unread = gradients.empty() && kernels_[layer]->targets() == nullptr;
   if (!unread && !read_outside) return gradients;
   auto& outside = outside_gradients_[layer];
-  outside = backend_.make_tensor(kernels_[layer]->output().shape());
+  const Shape& shape = kernels_[layer]->output().shape();
+  outside = options_.part.border > 0 ? backend_.make_tensor(shape) : backend_.make_activations(shape);
   fill_uniform(*outside, {.seed = options_.data_seed, .purpose = Purpose::data, .step = 1});
   gradients.push_back(outside.get());
   return gradients;
@@ -72,11 +78,17 @@ std::vector<const Tensor*> Network::errors_of(int source) const {
   return errors;
 }
 
-void Network::add_error(int source, float* sum) const {
+void Network::write_error(int source, std::span<float> sum) const {
+  const std::vector<const Tensor*> errors = errors_of(source);
+  if (errors.empty()) {
+    std::ranges::fill(sum, 0.0F);
+    return;
+  }
+  errors.front()->copy_to(sum.data());
   std::vector<float> one;
-  for (const Tensor* gradient : errors_of(source)) {
-    one.resize(gradient->elements());
-    gradient->copy_to(one.data());
+  for (std::size_t k = 1; k < errors.size(); ++k) {
+    one.resize(sum.size());
+    errors[k]->copy_to(one.data());
     for (std::size_t i = 0; i < one.size(); ++i) sum[i] += one[i];
   }
 }

@@ -38,6 +38,7 @@ CaptureOptions capture_options(const CaptureShared& shared, const Need& need) {
   capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
   capturing.batch = need.batch;
   capturing.part.accumulate = need.accumulates;
+  if (!options.sleep) capturing.copies = need.copies;
   capturing.warm_up = 1;
   capturing.disturbance = options.accept_disturbed ? 1e9 : kDisturbance;
   capturing.attempts = 2 * kAttempts;

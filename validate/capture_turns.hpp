@@ -23,6 +23,7 @@ struct Turns {
   std::unique_ptr<DevicePart> part;    ///< what it computes of cut samples; null: all
   std::unique_ptr<SharedPart> shared;  ///< what it has of shared layers; null: all
   std::unique_ptr<Capture> capture;    ///< null where this rank only sleeps
+  int pairs = 1;                       ///< of steps a turn
   /// Adds what the core does between layers to the trace of this network; may be null.
   std::function<void(Network&, Trace&)> add_between = {};
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/statistics.hpp"
 #include "validate/gather.hpp"
 #include "validate/repeats.hpp"
 
@@ -16,13 +17,24 @@ double MachineSpeed::probe() {
   for (const std::vector<double>& rank : gathered(transport_, {probe_()}))
     slowest = std::max(slowest, rank.at(0));
   slowest = shared_value(transport_, slowest);
-  sum_ += slowest;
-  ++count_;
+  seconds_.push_back(slowest);
   return slowest;
 }
 
 void MachineSpeed::set_pace() {
-  pace_ = count_ > 0 ? sum_ / count_ : 0;
+  pace_ = seconds_.empty() ? 0 : mean_of_probes(seconds_, median_of(seconds_));
+}
+
+double mean_of_probes(const std::vector<double>& seconds, double usual) {
+  constexpr double kSlowest = 1.5;
+  double sum = 0;
+  int count = 0;
+  for (const double one : seconds) {
+    if (one > kSlowest * usual) continue;
+    sum += one;
+    ++count;
+  }
+  return count > 0 ? sum / count : kSlowest * usual;
 }
 
 }  // namespace stepcast

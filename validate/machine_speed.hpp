@@ -19,15 +19,20 @@ class MachineSpeed {
   /// All ranks probe at once. @return of the slowest rank, for which the others wait [s]; the same on all
   double probe();
 
-  /// The mean of all probes so far is the pace of this launch, from here on.
+  /// The mean of all probes so far, interrupted ones left out, is the pace of this launch, from here on.
   void set_pace();
   double pace() const { return pace_; }
 
  private:
   Transport& transport_;
   std::function<double()> probe_;
-  double sum_ = 0, pace_ = 0;
-  int count_ = 0;
+  std::vector<double> seconds_;
+  double pace_ = 0;
 };
+
+/// Mean of the probes that take at most 1.5 times as long as `usual`, as the slower speed of a core does:
+/// what takes longer was interrupted (both ranks' threads on one core take twice as long) and tells nothing
+/// of speed. Where none is left, 1.5 times `usual`.
+double mean_of_probes(const std::vector<double>& seconds, double usual);
 
 }  // namespace stepcast

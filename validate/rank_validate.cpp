@@ -2,7 +2,7 @@
 
 #include <deque>
 
-#include "kernels/step_timer.hpp"
+#include "kernels/stopwatch.hpp"
 #include "scenarios/data_files.hpp"
 #include "validate/core_distance.hpp"
 #include "validate/cut_device.hpp"
@@ -69,15 +69,20 @@ class OtherDevices {
 
 constexpr double kLook = 3;  // seconds: the host moves cores several times in it
 
-/// Its probe is a training step of a small network, some milliseconds.
+// Of a probe, 2 ms each. What ran before has left its own in the caches, so that the first are slow.
+constexpr int kWarmSteps = 4, kTimedSteps = 4;
+
+/// Its probe is some training steps of a small network.
 std::unique_ptr<MachineSpeed> machine_speed(const RankRun& run, Backend& backend, Library& library) {
   const YamlNode name = command_line_name("small-cnn");
   const Model& model = library.model(YamlValue(name, "model"));
   const auto network = std::make_shared<Network>(backend, model, NetworkOptions{.batch = 4});
   return std::make_unique<MachineSpeed>(run.transport, [network] {
     network->reset();  // always the same work: it does not learn
-    network->step();   // what ran before has left its own in the caches
-    return time_step_outside(*network).total.wall;
+    for (int i = 0; i < kWarmSteps; ++i) network->step();
+    const Instant begin = now();
+    for (int i = 0; i < kTimedSteps; ++i) network->step();
+    return now().wall - begin.wall;
   });
 }
 

@@ -26,9 +26,6 @@ double mean_of(const std::vector<double>& values) {
 }
 
 constexpr int kRounds = 2;  // undisturbed runs at most, as a multiple of those wanted
-constexpr int kProbes = 3;  // before each run
-constexpr double kSlowest =
-    1.5;  // of a probe that counts: beyond the slower speed of a core it was interrupted
 
 }  // namespace
 
@@ -62,17 +59,18 @@ void RealRuns::round(const std::vector<std::size_t>& points, int number) {
   const std::size_t first = made_.size();
   MachineSpeed* const speed = place_.speed;
   CoreDistance* const cores = run_.transport.cores();
-  std::vector<double> slowness;
+  std::vector<double> probes;
   for (const std::size_t point : points) {
     if (cores != nullptr) cores->wait();
-    for (int i = 0; speed != nullptr && i < kProbes; ++i)
-      slowness.push_back(std::min(kSlowest, speed->probe() / speed->pace()));
+    if (speed != nullptr) probes.push_back(speed->probe() / speed->pace());
     once(point, number);
+    if (speed != nullptr && run_.transport.rank() == 0) rows_.back().set("probe_slowness", probes.back());
   }
-  if (slowness.empty()) return;
+  if (probes.empty()) return;
+  const double slowness = mean_of_probes(probes, 1);
   for (std::size_t i = first; i < made_.size(); ++i) {
-    if (!options_.accept_disturbed) made_[i].off_pace = std::abs(mean_of(slowness) - 1);
-    if (run_.transport.rank() == 0) rows_[i].set("round_slowness", mean_of(slowness));
+    if (!options_.accept_disturbed) made_[i].off_pace = std::abs(slowness - 1);
+    if (run_.transport.rank() == 0) rows_[i].set("round_slowness", slowness);
   }
 }
 

@@ -74,14 +74,15 @@ std::span<float> StageChunk::outgoing_values() {
 /// Of what is read here and in later stages.
 std::span<float> StageChunk::outgoing_errors() {
   const std::size_t turn = backward_ - 1;
-  std::ranges::fill(sent_errors_, 0.0f);
+  for (const Crossing::Place& place : before_.places)
+    networks_.of_micro_batch.at(turn)->write_error(place.source,
+                                                   {sent_errors_.data() + place.begin, place.size});
   for (const Crossing::Place& place : after_.places) {
     if (is_own(place)) continue;
     const float* from = held_[turn].errors.data() + place.begin;
-    std::copy_n(from, place.size, sent_errors_.data() + before_.of(place.source).begin);
+    float* sum = sent_errors_.data() + before_.of(place.source).begin;
+    for (std::size_t i = 0; i < place.size; ++i) sum[i] += from[i];
   }
-  for (const Crossing::Place& place : before_.places)
-    networks_.of_micro_batch.at(turn)->add_error(place.source, sent_errors_.data() + place.begin);
   return sent_errors_;
 }
 

@@ -33,7 +33,7 @@ Seconds message_host_time(const Results& links, Bytes size) {
   std::map<double, double> known{{0, 0}};
   for (const Row& row : links.rows) {
     if (row.text("what") == "message_host")
-      known[row.number("bytes").value_or(0)] = row.number("cpu_seconds").value_or(0) / 2;
+      known[row.number("bytes").value_or(0)] = row.number("seconds").value_or(0) / 2;
   }
   if (known.size() == 1) return {0};
   auto upper = known.lower_bound(size.value);

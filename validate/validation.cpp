@@ -40,6 +40,8 @@ int servers_of(const Scenario& scenario, const Point& point) {
                           count_at(scenario, point, "strategy.sub_masters", 0));
 }
 
+constexpr std::int64_t kMostCopies = 16;  // by then no cache holds anything of the first
+
 Need need_of(const Scenario& scenario, const Point& point) {
   const YamlNode model = value_at(scenario, point, "model");
   if (model.kind != YamlNode::Kind::scalar)
@@ -48,8 +50,11 @@ Need need_of(const Scenario& scenario, const Point& point) {
   Need need{model.text, samples_of_pass(scenario, point)};
   need.exchanges = kind != "model_averaging" && kind != "bmuf" && kind != "diloco" && kind != "pipeline";
   const YamlNode times = value_at(scenario, point, "strategy.micro_batches");
-  need.accumulates = times.kind == YamlNode::Kind::scalar &&
-                     YamlValue(times, "strategy.micro_batches").integer(1, 1'000'000) > 1;
+  if (times.kind == YamlNode::Kind::scalar) {
+    const std::int64_t micro_batches = YamlValue(times, "strategy.micro_batches").integer(1, 1'000'000);
+    need.accumulates = micro_batches > 1;
+    need.copies = static_cast<int>(std::min(micro_batches, kMostCopies));
+  }
   return need;
 }
 
@@ -120,7 +125,7 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Need& need) {
   const std::string name = std::filesystem::path(need.model).stem().string();
   return folder / fmt::format("{}-b{}{}{}.yaml", name, need.batch, need.exchanges ? "" : "-local",
-                              need.accumulates ? "-sums" : "");
+                              need.accumulates ? fmt::format("-sums-{}", need.copies) : "");
 }
 
 std::filesystem::path cut_trace_file(const std::filesystem::path& folder, const Need& need,

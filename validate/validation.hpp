@@ -34,6 +34,7 @@ struct Need {
   std::int64_t batch = 1;
   bool exchanges = true;     ///< arrays go to and fro in every step, and leave caches as they do
   bool accumulates = false;  ///< gradients of micro-batches add up
+  int copies = 1;            ///< of the network, one for each micro-batch, as stages have them
 
   friend auto operator<=>(const Need&, const Need&) = default;
 };

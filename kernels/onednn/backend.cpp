@@ -82,6 +82,10 @@ class OnednnBackend final : public Backend {
     return std::make_unique<OnednnTensor>(library_, plain(shape));
   }
 
+  std::unique_ptr<Tensor> make_activations(const Shape& shape) override {
+    return std::make_unique<OnednnTensor>(library_, as_convolved(*library_, shape));
+  }
+
   std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
     const Layer& layer = *site.layer;
     const MakeKernel in_group = group_maker(site), make = in_group ? in_group : maker(layer.kind);

@@ -58,6 +58,17 @@ Desc any(const Shape& dims) {
   return {dims, kFloat, dnnl::memory::format_tag::any};
 }
 
+Desc as_convolved(const Library& library, const Shape& dims) {
+  if (dims.size() != 4 && dims.size() != 5) return plain(dims);
+  using Convolution = dnnl::convolution_forward;
+  Shape weights(dims.size(), 1);
+  weights[0] = weights[1] = dims[1];
+  const Shape ones(dims.size() - 2, 1), zeros(dims.size() - 2, 0);
+  const Convolution::desc asked(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+                                any(dims), any(weights), any(dims), ones, zeros, zeros);
+  return Convolution::primitive_desc(asked, library.engine).dst_desc();
+}
+
 std::int64_t element_count(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }

@@ -44,6 +44,8 @@ class OnednnTensor final : public Tensor {
 
 /// Row-major layout of these dimensions, fp32.
 Desc plain(const Shape& dims);
+/// The layout that a convolution would give its output of these dimensions; row-major where none could.
+Desc as_convolved(const Library& library, const Shape& dims);
 /// Layout to be chosen by a primitive.
 Desc any(const Shape& dims);
 std::int64_t element_count(const Shape& shape);

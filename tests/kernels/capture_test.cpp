@@ -57,6 +57,20 @@ TEST_CASE("a capture keeps every sample of every pass that runs", "[kernels][cap
   CHECK(trace.layers[1].update.seconds.empty());
 }
 
+TEST_CASE("networks that take turns in a capture give it the samples of one", "[kernels][capture]") {
+  const auto backend = make_onednn_backend();
+  CaptureOptions options = patient();
+  options.copies = 3;
+  options.part.accumulate = true;
+  Capture rotating(*backend, dense_model(), options);
+  rotating.warm_up(2);
+  for (int turn = 0; turn < options.steps; ++turn) rotating.measure(1);
+  const Trace trace = rotating.trace();
+  CHECK(trace.step_seconds.size() == 5);
+  CHECK(trace.layers[0].backward_weights.seconds.size() == 5);
+  CHECK(rotating.take_network()->parameters(0).size() == 2);  // weights and bias
+}
+
 TEST_CASE("a captured trace comes back from its YAML with six digits", "[kernels][capture]") {
   const auto backend = make_onednn_backend();
   Trace trace = capture(*backend, dense_model(), patient());

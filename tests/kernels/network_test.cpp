@@ -83,6 +83,36 @@ TEST_CASE("workers start from the same parameters with data of their own", "[ker
   CHECK(one.input().read() != two.input().read());
 }
 
+TEST_CASE("networks that share parameters train them by turns as one network does", "[kernels][network]") {
+  const auto backend = make_onednn_backend();
+  const NetworkOptions options{.batch = 2, .optimizer = {.learning_rate = 0.1, .momentum = 0.9}};
+  Network alone(*backend, two_layer_model(4), options), first(*backend, two_layer_model(4), options);
+  NetworkOptions sharing = options;
+  sharing.part.shares = &first;
+  Network second(*backend, two_layer_model(4), sharing);
+  for (int turn = 0; turn < 4; ++turn) {
+    alone.step();
+    (turn % 2 == 0 ? first : second).step();
+  }
+  CHECK(first.kernel(0).read_parameter(0) == alone.kernel(0).read_parameter(0));
+  CHECK(second.kernel(0).read_parameter(0) == alone.kernel(0).read_parameter(0));
+}
+
+TEST_CASE("what comes from another network has its values in any layout", "[kernels][network]") {
+  const auto backend = make_onednn_backend();
+  for (const Shape& shape : {Shape{2, 3}, Shape{2, 3, 5}, Shape{2, 32, 6, 5}, Shape{1, 3, 4, 4},
+                             Shape{2, 17, 3, 3}, Shape{2, 16, 3, 4, 2}}) {
+    const auto tensor = backend->make_activations(shape);
+    CHECK(tensor->shape() == shape);
+    std::vector<float> values(tensor->elements());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    tensor->copy_from(values.data());
+    std::vector<float> back(values.size());
+    tensor->copy_to(back.data());
+    CHECK(back == values);
+  }
+}
+
 TEST_CASE("a step runs every pass that the network has, once and in order", "[kernels][network]") {
   const auto backend = make_onednn_backend();
   Network network(*backend, residual_model(), {.batch = 1});

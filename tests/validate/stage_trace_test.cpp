@@ -61,7 +61,7 @@ TEST_CASE("what a message costs its core lies on the lines between measured size
     Row row;
     row.set("what", std::string("message_host"));
     row.set("bytes", bytes);
-    row.set("cpu_seconds", bytes == 1000 ? 0.2 : 1.0);
+    row.set("seconds", bytes == 1000 ? 0.2 : 1.0);
     links.rows.push_back(row);
   }
   CHECK(message_host_time(links, {1000}).value == Approx(0.1));
