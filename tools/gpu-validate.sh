@@ -202,7 +202,7 @@ fi
 
 stage build 125 build
 stage check 60 check
-stage tests 40 run_tests
+stage tests 60 run_tests
 stage probe 25 "$program" probe --precision tf32 --layout nhwc -o "$out/gpu-probes.yaml"
 stage resnet50 45 capture_in_all resnet50
 if python3 -c 'import torch, torchvision' 2>/dev/null; then

@@ -50,9 +50,10 @@ void check_trace(const Trace& trace, const Model& model) {
 }  // namespace
 
 TEST_CASE("whole steps of all sorts of layers can be captured, as CUDA graphs too", "[pretended]") {
-  const auto precision = GENERATE(GpuPrecision::f32, GpuPrecision::bf16);
   const std::vector<std::string> texts{kImages, kMesh, pools("[3, 24, 28]"), kSequences, kStack};
-  const Model model = model_of(texts.at(GENERATE(range<std::size_t>(0, 5))));
+  const auto number = GENERATE(range<std::size_t>(0, 5));
+  const auto precision = number % 2 == 0 ? GpuPrecision::f32 : GpuPrecision::bf16;
+  const Model model = model_of(texts.at(number));
   CAPTURE(model.name);
   check_trace(capture_on_gpu({.precision = precision}, model, {.batch = 2, .steps = kSteps, .warm_up = 1}),
               model);
@@ -71,7 +72,7 @@ TEST_CASE("a part of shared layers is captured at its own shapes", "[pretended]"
   const SharedPart part = tensor_part(model_of(kStack), 2, 1);
   CaptureOptions options{.batch = 2, .steps = kSteps, .warm_up = 1};
   options.part.shared = &part;
-  check_trace(capture_on_gpu({.precision = GpuPrecision::f32}, part.model, options), part.model);
+  check_trace(capture_on_gpu({.precision = GpuPrecision::bf16}, part.model, options), part.model);
 }
 
 }  // namespace stepcast::test
