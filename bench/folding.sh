@@ -136,7 +136,7 @@ for number in $(seq "$1" "$2"); do
   if [[ $picked == *" unfolded message "* ]]; then
     unfolded=$picked  # nothing else would be run
   else
-    unfolded=$(run --set simulation.fold=false) || unfolded="- - - -"
+    unfolded=$(run --set simulation.fold=off) || unfolded="- - - -"
   fi
   awk -v told="$told" -v picked="$picked" -v unfolded="$unfolded" 'BEGIN {
     split(picked, p, " "); split(unfolded, u, " "); gsub(",_", "; ", p[2]); gsub(",_", "; ", p[3]); gsub("_", " ", p[2]); gsub("_", " ", p[3])

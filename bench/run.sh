@@ -74,32 +74,8 @@ mv "$work/whole.csv" "$out/whole.csv"
     ($7 == "-" ? "" : $7 " s") ($8 == "-" ? "" : ", " $8 " MB")}' "$out/whole.csv"
 } >"$out/whole.md"
 
-# Processor time against workers, with the exponent fitted from 1,024 workers on.
-for name in s r; do awk -F, -v c=$name '$1 == c {print $2, $3, $6}' "$out/whole.csv" >"$work/$name"; done
-if [ -s "$work/s" ] && [ -s "$work/r" ]; then
-  gnuplot -d <<PLOT >"$out/fit.txt" 2>&1
-set fit quiet logfile '/dev/null'
-as = -3.0; ns = 1.0; ar = -3.0; nr = 1.0
-fs(x) = as + ns * x
-fr(x) = ar + nr * x
-fit [log(4000):] fs(x) '$work/s' using (log(\$1)):(log(\$2)) via as, ns
-fit [log(2000):] fr(x) '$work/r' using (log(\$1)):(log(\$2)) via ar, nr
-print sprintf("S: exponent %.2f from 4,096 workers on; R: %.2f from 2,048 on", ns, nr)
-set logscale xy
-set key top left
-set xlabel 'workers'
-set ylabel 'processor time [s], peak memory [GB]'
-set grid
-plot_all = 1
-do for [format in 'svg png'] {
-  if (format eq 'svg') { set terminal svg size 720,480 background rgb 'white' } else { set terminal pngcairo size 720,480 }
-  set output '$out/scaling.' . format
-  plot '$work/s' using 1:2 with linespoints pt 7 lc rgb '#1f77b4' title sprintf('S, time (exponent %.2f)', ns), \
-       '$work/r' using 1:2 with linespoints pt 5 lc rgb '#d62728' title sprintf('R, time (exponent %.2f)', nr), \
-       '$work/s' using 1:(\$3 / 1000) with linespoints pt 6 dt 2 lc rgb '#1f77b4' title 'S, memory', \
-       '$work/r' using 1:(\$3 / 1000) with linespoints pt 4 dt 2 lc rgb '#d62728' title 'R, memory'
-}
-PLOT
+"$root/bench/scale-plot.sh" "$out/whole.csv" "$out" >"$out/fit.txt"
+if [ -s "$out/fit.txt" ]; then
   cat "$out/fit.txt"
   { echo; cat "$out/fit.txt"; } >>"$out/whole.md"
 fi

@@ -11,11 +11,18 @@ namespace {
 constexpr std::array kDoubled{Doubled::compute, Doubled::bandwidth, Doubled::latency};
 constexpr std::array kLeftOut{Without::jitter, Without::noise};
 
+/// What sets the simulation apart from the point as it is.
+std::string variant(const Job& job) {
+  if (job.doubled == Doubled::latency) return "half the latency";
+  if (job.doubled != Doubled::none) return std::string("twice the ") + to_string(job.doubled);
+  if (job.without == Without::nothing) return "as it is";
+  return job.without == Without::jitter ? "without jitter" : "without noise";
+}
+
 }  // namespace
 
 std::string name_of(const Scenario& scenario, const Job& job) {
-  return fmt::format("{} | draw {} | {}{}", scenario.points[job.point].name, job.draw,
-                     static_cast<int>(job.doubled), std::string(static_cast<std::size_t>(job.without), '-'));
+  return fmt::format("{} | draw {} | {}", scenario.points[job.point].name, job.draw, variant(job));
 }
 
 std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options, std::size_t draws) {

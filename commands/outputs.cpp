@@ -33,7 +33,7 @@ std::vector<std::string> write_outputs(const std::filesystem::path& folder, cons
   }
   if (!outputs.sensitivity.empty()) {
     const auto rows =
-        sensitivity_results(scenario, outputs.sensitive_point, "step_seconds", outputs.sensitivity);
+        sensitivity_results(scenario, outputs.sensitive_point, outputs.sensitive_column, outputs.sensitivity);
     write_atomically(folder / "sensitivity.csv", to_csv(rows));
   }
   write_atomically(folder / "manifest.json", to_json(manifest));

@@ -13,8 +13,8 @@ namespace stepcast {
 struct Outputs {
   Results results;
   std::vector<PublishedRow> published;
-  std::vector<Sensitivity> sensitivity;  ///< of step_seconds at `sensitive_point`
-  std::string sensitive_point;
+  std::vector<Sensitivity> sensitivity;
+  std::string sensitive_point, sensitive_column;  ///< that it is of
 };
 
 /// Writes results.csv, results.jsonl, manifest.json, published.csv and sensitivity.csv where there is

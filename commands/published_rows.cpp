@@ -132,12 +132,12 @@ void check_column(const Scenario& scenario, const Published& published, const Ro
 
 }  // namespace
 
-std::size_t judged_point(const Scenario& scenario, const std::vector<std::size_t>& points) {
+Judged judged_figure(const Scenario& scenario, const std::vector<std::size_t>& points) {
   for (const Published& published : scenario.published) {
     if (published.kind == "predicted" && points.size() == scenario.points.size())
-      return find_point(scenario, published.point);
+      return {find_point(scenario, published.point), published.column};
   }
-  return points.back();
+  return {points.back()};
 }
 
 std::vector<PublishedRow> compared_with_published(const Scenario& scenario,

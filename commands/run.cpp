@@ -39,9 +39,10 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   Outputs outputs;
   outputs.results = summarized_results(scenario, points, all);
   outputs.published = compared_with_published(scenario, points, all);
-  const std::size_t judged = judged_point(scenario, points);
-  outputs.sensitive_point = scenario.points[judged].name;
-  outputs.sensitivity = explained(scenario, all, judged, "step_seconds");
+  const Judged judged = judged_figure(scenario, points);
+  outputs.sensitive_point = scenario.points[judged.point].name;
+  outputs.sensitive_column = judged.column;
+  outputs.sensitivity = explained(scenario, all, judged.point, judged.column);
   return outputs;
 }
 

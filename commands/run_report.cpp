@@ -27,7 +27,8 @@ void print_assumptions(const Outputs& outputs, const Simulations& all, const Sce
       fmt::print("  not met in {} of {} draws of the assumptions\n", missed, all.reached.size());
   }
   if (outputs.sensitivity.empty()) return;
-  fmt::print("step time at {}: share of the variance that each assumption explains\n",
+  fmt::print("{} at {}: share of the variance that each assumption explains\n",
+             outputs.sensitive_column == "step_seconds" ? "step time" : outputs.sensitive_column,
              outputs.sensitive_point);
   for (const Sensitivity& one : outputs.sensitivity)
     fmt::print("  {:5.1f} %  {}\n", 100 * one.share, one.name);

@@ -166,7 +166,9 @@ std::vector<Sensitivity> explained(const Scenario& scenario, const Simulations& 
   if (scenario.assumptions.empty() || draws < 8 * scenario.assumptions.size()) return {};
   std::vector<std::string> names;
   for (const Assumption& one : scenario.assumptions) names.push_back(one.key);
-  return sensitivities(names, all.inputs, over_draws(all, point, column));
+  const std::vector<double> values = over_draws(all, point, column);
+  if (values.size() < draws) return {};  // not a number in every draw
+  return sensitivities(names, all.inputs, values);
 }
 
 }  // namespace stepcast

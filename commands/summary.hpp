@@ -32,8 +32,13 @@ std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
 /// run. Throws InputError at once for a point that is not there; what it returns throws it for a column.
 std::function<void(std::size_t point, const Row& row)> published_check(const Scenario& scenario);
 
-/// The point that matters most: that of the first published figure that is predicted, else the last.
-std::size_t judged_point(const Scenario& scenario, const std::vector<std::size_t>& points);
+/// What matters most: point and column of the first published figure that is predicted, else the last point's
+/// step time.
+struct Judged {
+  std::size_t point = 0;
+  std::string column = "step_seconds";
+};
+Judged judged_figure(const Scenario& scenario, const std::vector<std::size_t>& points);
 
 /// Share of the variance of a column at a point that each assumption explains; empty where that cannot be
 /// said.

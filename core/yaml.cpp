@@ -66,6 +66,11 @@ std::string at_least(double low, std::string_view unit = "") {
 
 constexpr double kPositive = 1e-300;
 
+/// A quoted "8" is text, and is printed in quotes like any other: so it is said.
+const char* unquoted(const YamlNode& node) {
+  return node.quoted ? " without quotes" : "";
+}
+
 }  // namespace
 
 void YamlValue::expected(std::string_view what) const {
@@ -87,15 +92,16 @@ bool YamlValue::boolean() const {
     if (node_->text == "true") return true;
     if (node_->text == "false") return false;
   }
-  expected("true or false");
+  expected(fmt::format("true or false{}", unquoted(*node_)));
 }
 
 std::int64_t YamlValue::integer(std::int64_t low, std::int64_t high) const {
   std::optional<std::int64_t> number;
   if (node_->kind == YamlNode::Kind::scalar && !node_->quoted) number = parse_integer(node_->text);
   if (!number || *number < low || *number > high) {
-    expected(high == INT64_MAX ? fmt::format("an integer >= {}", low)
-                               : fmt::format("an integer from {} to {}", low, high));
+    expected((high == INT64_MAX ? fmt::format("an integer >= {}", low)
+                                : fmt::format("an integer from {} to {}", low, high)) +
+             unquoted(*node_));
   }
   return *number;
 }
@@ -104,8 +110,9 @@ double YamlValue::number(double low, double high) const {
   std::optional<double> value;
   if (node_->kind == YamlNode::Kind::scalar && !node_->quoted) value = parse_number(node_->text);
   if (!value || *value < low || *value > high) {
-    expected(high >= 1e300 ? fmt::format("a number >= {}", low)
-                           : fmt::format("a number from {} to {}", low, high));
+    expected((high >= 1e300 ? fmt::format("a number >= {}", low)
+                            : fmt::format("a number from {} to {}", low, high)) +
+             unquoted(*node_));
   }
   return *value;
 }

@@ -2,8 +2,10 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <cerrno>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "core/error.hpp"
 #include "core/utf8.hpp"
@@ -61,8 +63,12 @@ YamlNode read_yaml(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
     throw InputError(file.string() + ": is a folder, not a file");
+  errno = 0;
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InputError(file.string() + ": cannot be read");
+  if (!stream) {
+    const std::string why = errno != 0 ? ": " + std::generic_category().message(errno) : "";
+    throw InputError(file.string() + ": cannot be read" + why);
+  }
   std::string text(kMaxFileBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));

@@ -7,7 +7,7 @@
 #include "kernels/gpu_capture.hpp"
 #include "models/trace_text.hpp"
 #include "report/atomic_file.hpp"
-#include "validate/cut_device.hpp"
+#include "validate/rank_part.hpp"
 
 namespace stepcast {
 namespace {
@@ -30,14 +30,12 @@ class Captures {
     const auto file = cut_trace_file(run_.folder, need, validation.cuts[index]);
     const Model& model = model_of(need);
     const NetworkSharing sharing = cut_of(validation, index, model, options_.ranks);
-    const bool of_samples = sharing.form == NetworkSharing::Form::positions;
-    if (!of_samples || !sharing.simulated_only.empty() || !known_.insert(file).second) return;
+    if (!sharing.simulated_only.empty() || !known_.insert(file).second) return;
     say(run_.state, fmt::format("capturing a part of {} with batch {}", need.model, need.batch).c_str());
-    const DevicePart own = device_part(model, sharing.cut, options_.rank % device_count(sharing.cut.parts));
-    const NetworkOptions network = cut_options(own, model, sharing, {});
-    CaptureOptions capturing = options_of(file, network.batch);
-    capturing.part = network.part;
-    Trace trace = capture(own.model, capturing);
+    const RankPart own = rank_part(model, sharing, options_.rank);
+    CaptureOptions capturing = options_of(file, own.options.batch);
+    capturing.part = own.options.part;
+    Trace trace = capture(own.model(), capturing);
     trace.batch = need.batch;
     write(trace, file);
   }
@@ -53,8 +51,8 @@ class Captures {
                              .command = fmt::format("stepcast-gpu run {} --ranks {}",
                                                     options_.validation.scenario, options_.ranks),
                              .batch = batch,
-                             .steps = 20,
-                             .warm_up = 10};
+                             .steps = 12,
+                             .warm_up = 5};
     capturing.progress = [this](double, Seconds) { run_.state.beat.fetch_add(1); };
     return capturing;
   }

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
 
 #include "gpu/check_layers.hpp"
+#include "gpu/check_shared.hpp"
 #include "gpu/commands.hpp"
 #include "gpu/devices.hpp"
 #include "gpu/outside_tolerance.hpp"
@@ -23,7 +26,9 @@ int check_precision(DeviceOptions device, const std::string& precision) {
   const double allowed = rounding_tolerance(gpu.precision);
   int arrays = 0, off = 0;
   double worst = 0;
-  for (const Deviation& one : check_layers(*backend)) {
+  std::vector<Deviation> found = check_layers(*backend);
+  std::ranges::move(check_shared_layers(*backend), std::back_inserter(found));
+  for (const Deviation& one : found) {
     ++arrays;
     if (one.error <= allowed) {
       worst = std::max(worst, one.error);
@@ -54,8 +59,9 @@ void check(const Options& options) {
 }  // namespace
 
 void add_gpu_check(CLI::App& app) {
-  auto* command = app.add_subcommand(
-      "check", "Compare every kind of layer with plain loops in double precision, in both layouts");
+  auto* command = app.add_subcommand("check",
+                                     "Compare every kind of layer with plain loops in double precision, and "
+                                     "shared layers with whole ones, in both layouts");
   auto options = std::make_shared<Options>();
   command->add_option("--device", options->device.device, "cuda:NUMBER")->capture_default_str();
   command->add_option("--precisions", options->precisions, "which")

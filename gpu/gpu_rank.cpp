@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <deque>
 #include <thread>
 
 #include "core/error.hpp"
@@ -16,9 +15,9 @@
 #include "report/atomic_file.hpp"
 #include "scenarios/data_files.hpp"
 #include "validate/compression_times.hpp"
-#include "validate/cut_device.hpp"
 #include "validate/gpu_ranks.hpp"
 #include "validate/learning_runs.hpp"
+#include "validate/part_devices.hpp"
 #include "validate/platform_text.hpp"
 #include "validate/real_runs.hpp"
 #include "validate/roles.hpp"
@@ -45,7 +44,8 @@ class GpuRank {
                                                                                   : state.collectives_beat;
                                beat.fetch_add(1, std::memory_order_relaxed);
                              }}),
-        nccl_(nccl) {}
+        nccl_(nccl),
+        parts_(*backend_, options.rank) {}
 
   void all() {
     const Validation validation = read_validation(options_.validation, options_.ranks);
@@ -66,16 +66,9 @@ class GpuRank {
   }
 
  private:
-  /// RealPlace::device: this rank's part of samples that are cut.
+  /// RealPlace::device: this rank's part of samples or layers that are cut.
   std::function<std::unique_ptr<RankDevice>(std::size_t, const Experiment&)> own_device() {
-    return [this](std::size_t, const Experiment& experiment) -> std::unique_ptr<RankDevice> {
-      const NetworkSharing& sharing = experiment.plan.sharing;
-      const bool cut = sharing.form == NetworkSharing::Form::positions;
-      if (!cut || role_of(experiment.plan, options_.rank) < 0) return nullptr;
-      cuts_.push_back(timed_cut_network(*backend_, experiment, options_.rank));
-      return cut_device(cuts_.back(), experiment.model, sharing,
-                        options_.rank % device_count(sharing.cut.parts));
-    };
+    return [this](std::size_t, const Experiment& experiment) { return parts_.device(experiment); };
   }
 
   /// Collectives and messages by NCCL.
@@ -155,7 +148,7 @@ class GpuRank {
   std::unique_ptr<Backend> backend_;
   NcclCarrier carrier_;
   bool nccl_;
-  std::deque<CutNetwork> cuts_;  ///< of points whose samples are cut
+  PartDevices parts_;
 };
 
 }  // namespace

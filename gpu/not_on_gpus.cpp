@@ -16,8 +16,6 @@ bool asks_mpi(const Plan& plan) {
 }  // namespace
 
 std::string why_not_on_gpus(const Experiment& experiment, int ranks) {
-  if (experiment.plan.sharing.form == NetworkSharing::Form::blocks || experiment.plan.sharing.ways > 1)
-    return "layers that several devices share are not there on GPUs";
   if (asks_mpi(experiment.plan)) return "all_reduce: mpi is not there on GPUs, whose ranks know no MPI";
   const std::string why = why_not_for_real(experiment.plan, ranks, false);
   return why.empty() && experiment.learning ? why_not_learned(experiment) : why;

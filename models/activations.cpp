@@ -28,22 +28,6 @@ bool can_overwrite(LayerKind kind) {
   }
 }
 
-/// Per layer, the layer whose memory holds its output; -1 the network's input.
-std::vector<int> owners(const Model& model, const MemoryOptions& options) {
-  const bool in_place = options.activations == MemoryOptions::Activations::in_place;
-  const std::vector<int> readers = consumers(model);
-  std::vector<int> owner;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const Layer& layer = model.layers[i];
-    const int input = layer.inputs.front();
-    const bool alone = input >= 0 && readers[static_cast<std::size_t>(input)] == 1;
-    const bool shared = layer.kind == LayerKind::reshape || (in_place && alone && can_overwrite(layer.kind));
-    if (!shared) owner.push_back(static_cast<int>(i));
-    if (shared) owner.push_back(input < 0 ? input : owner[static_cast<std::size_t>(input)]);
-  }
-  return owner;
-}
-
 double output_elements(const Model& model, int layer) {
   return static_cast<double>(elements(model.layers[static_cast<std::size_t>(layer)].output));
 }
@@ -84,24 +68,38 @@ double recomputed_activations(const Model& model, const std::vector<int>& owner,
   return saved + largest;
 }
 
-double most_alive(const Model& model, const std::vector<int>& owner) {
+}  // namespace
+
+std::vector<int> memory_owners(const Model& model, const MemoryOptions& options) {
+  const bool in_place = options.activations == MemoryOptions::Activations::in_place;
+  const std::vector<int> readers = consumers(model);
+  std::vector<int> owner;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    const int input = layer.inputs.front();
+    const bool alone = input >= 0 && readers[static_cast<std::size_t>(input)] == 1;
+    const bool shared = layer.kind == LayerKind::reshape || (in_place && alone && can_overwrite(layer.kind));
+    if (!shared) owner.push_back(static_cast<int>(i));
+    if (shared) owner.push_back(input < 0 ? input : owner[static_cast<std::size_t>(input)]);
+  }
+  return owner;
+}
+
+std::vector<double> alive_error_signals(const Model& model, const MemoryOptions& options) {
+  const std::vector<int> owner = memory_owners(model, options);
   const std::vector<bool> goes_on = backward_data_needed(model);
+  std::vector<double> sums(model.layers.size());
   std::set<int> alive;
-  double most = 0;
   for (std::size_t i = model.layers.size(); i-- > 0;) {
     if (!is_loss(model.layers[i].kind)) alive.insert(owner[i]);
     for (const int input : model.layers[i].inputs) {
       if (goes_on[i] && input >= 0) alive.insert(owner[static_cast<std::size_t>(input)]);
     }
-    double sum = 0;
-    for (const int layer : alive) sum += layer < 0 ? 0 : output_elements(model, layer);
-    most = std::max(most, sum);
+    for (const int layer : alive) sums[i] += layer < 0 ? 0 : output_elements(model, layer);
     if (owner[i] == static_cast<int>(i)) alive.erase(owner[i]);
   }
-  return most;
+  return sums;
 }
-
-}  // namespace
 
 std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how) {
   const std::size_t count = model.layers.size();
@@ -118,7 +116,7 @@ std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomput
 }
 
 double kept_activations(const Model& model, const MemoryOptions& options) {
-  const std::vector<int> owner = owners(model, options);
+  const std::vector<int> owner = memory_owners(model, options);
   if (options.recomputation != MemoryOptions::Recomputation::none) {
     return recomputed_activations(model, owner, options);
   }
@@ -130,8 +128,9 @@ double kept_activations(const Model& model, const MemoryOptions& options) {
 }
 
 double kept_error_signals(const Model& model, const MemoryOptions& options) {
-  const std::vector<int> owner = owners(model, options);
-  if (options.error_signals == MemoryOptions::ErrorSignals::freed) return most_alive(model, owner);
+  const std::vector<int> owner = memory_owners(model, options);
+  if (options.error_signals == MemoryOptions::ErrorSignals::freed)
+    return std::ranges::max(alive_error_signals(model, options));
   double sum = input_elements(model);
   for (std::size_t i = 0; i < model.layers.size(); ++i) sum += owned(model, owner, i);
   return sum;
@@ -139,16 +138,6 @@ double kept_error_signals(const Model& model, const MemoryOptions& options) {
 
 double input_elements(const Model& model) {
   return static_cast<double>(elements(model.input));
-}
-
-double largest_pair(const Model& model) {
-  double largest = 0, before = input_elements(model);
-  for (const Layer& layer : model.layers) {
-    const double own = static_cast<double>(elements(layer.output)) + internal_elements(layer);
-    largest = std::max(largest, before + own);
-    before = own;
-  }
-  return largest;
 }
 
 }  // namespace stepcast

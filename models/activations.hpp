@@ -17,10 +17,13 @@ double kept_activations(const Model& model, const MemoryOptions& options);
 /// Elements of one sample's error signals: of every output and the input, or the most that are alive at once.
 double kept_error_signals(const Model& model, const MemoryOptions& options);
 
+/// Of each layer, elements of one sample's error signals that are alive during its backward pass, where each
+/// is freed as soon as it is used.
+std::vector<double> alive_error_signals(const Model& model, const MemoryOptions& options);
+
 double input_elements(const Model& model);
 
-/// The largest two consecutive outputs of one sample: what stays on the device while activations are swapped
-/// to the host, the layer at work and the one on its way.
-double largest_pair(const Model& model);
+/// Per layer, the layer whose memory holds its output; -1 the network's input.
+std::vector<int> memory_owners(const Model& model, const MemoryOptions& options);
 
 }  // namespace stepcast

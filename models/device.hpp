@@ -31,6 +31,8 @@ struct Device {
   int multiprocessors = 0;  ///< that work on one kernel; 0: not known (models/cut_times.hpp uses it)
   std::vector<DeviceRate> rates;
   std::string efficiency_of;  ///< without rates: the device whose efficiency is assumed
+
+  bool is_processor() const { return launch_overhead.value == 0; }
 };
 
 /// Reads `models/devices/NAME.yaml`; every number is `{value: ..., source: ...}`. Throws InputError.

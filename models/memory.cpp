@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/activations.hpp"
+#include "models/swapped.hpp"
 
 namespace stepcast {
 namespace {
@@ -71,9 +72,11 @@ Memory training_memory(const Model& model, const MemoryOptions& options) {
   memory.input = {options.in_flight * sample_bytes * input_elements(model)};
   memory.workspace = options.workspace;
   if (options.swap) {
-    const Bytes staying = std::min(memory.activations, Bytes{sample_bytes * largest_pair(model)});
-    memory.swapped = memory.activations - staying;
-    memory.activations = staying;
+    const WorkingSet staying = swapped_working_set(model, options);
+    const Bytes all = memory.activations;
+    memory.activations = {sample_bytes * staying.activations};
+    memory.error_signals = {sample_bytes * staying.error_signals};
+    memory.swapped = all - memory.activations;
   }
   return memory;
 }

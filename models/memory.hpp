@@ -56,7 +56,7 @@ struct MemoryOptions {
   int in_flight = 1;  ///< micro-batches whose activations are held at once (pipelines)
   Zero zero = Zero::none;
   int zero_ways = 1;
-  bool swap = false;  ///< activations wait for the backward pass in the host's memory; the largest two stay
+  bool swap = false;  ///< activations wait for the backward pass in the host's memory (models/swapped.hpp)
   Bytes workspace;    ///< of the kernel library, as it asks for
 };
 

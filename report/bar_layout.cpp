@@ -16,7 +16,7 @@ namespace {
 constexpr int kLeft = 85;             // [px]
 constexpr int kRight = 25;            // [px]
 constexpr double kLetter = 8.2;       // [px] generous mean width of a letter of DejaVu Sans at 11 points
-constexpr std::size_t kLongest = 28;  // [letters] longer labels are cut
+constexpr std::size_t kLongest = 36;  // [letters] longer labels are cut
 constexpr double kSlantedPitch = 18;  // [px] between slanted labels at least
 constexpr double kHalfBar = 0.375;    // of the distance between two bars
 

@@ -17,7 +17,7 @@ constexpr int kSample = 34;       // [px]
 constexpr int kSampleGap = 9;     // [px] between a sample and its name
 constexpr int kColumnGap = 30;    // [px]
 constexpr double kLetter = 7.2;   // [px] generous mean width of a letter of DejaVu Sans at 10.5 points
-constexpr int kLongestName = 56;  // [letters] longer names are cut
+constexpr int kLongestName = 64;  // [letters] longer names are cut
 
 int entry_width(const LegendEntry& entry) {
   const auto letters = std::min<std::size_t>(display_width(entry.name), kLongestName);

@@ -33,21 +33,22 @@ std::optional<double> throughput_ratio(const Row& row, const std::string& column
   return proportional ? std::optional(published / *forecast) : std::nullopt;
 }
 
-/// The published figures of one point; the same throughput given in two columns is one mark.
+/// The published figures of one point, all of one column: the same throughput in another is not marked again.
 void append_published(std::vector<PublishedPoint>& marks, const Results& results, const Row& row,
                       const Results& published) {
+  std::string column;
   for (const Row& figure : published.rows) {
     const auto value = figure.number("published");
     const bool same_point = figure.text("point") == row.text("point") &&
                             at(published, figure, "scenario") == at(results, row, "scenario");
     if (!value || !same_point || figure.text("relation") != "=") continue;
     const auto ratio = throughput_ratio(row, figure.text("column"), *value);
-    if (!ratio) continue;
+    if (!ratio || (!column.empty() && column != figure.text("column"))) continue;
+    column = figure.text("column");
     PublishedPoint mark{
         row.number("workers").value_or(0), *ratio * row.number("samples_per_second").value_or(0), {}};
     if (const auto efficiency = row.number("efficiency")) mark.efficiency = *ratio * *efficiency;
     marks.push_back(mark);
-    return;
   }
 }
 

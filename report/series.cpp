@@ -41,6 +41,25 @@ bool is_named(const Results& results, const std::string& column) {
   });
 }
 
+/// Rows without a name in these columns get one, if a key has one value in all of them: `host_swap` alone,
+/// say.
+void name_the_rest(const Results& results, const std::vector<std::string>& sweep,
+                   std::vector<std::string>& chosen) {
+  std::vector<const Row*> nameless;
+  for (const Row& row : results.rows) {
+    if (series_name(results, row, chosen).empty()) nameless.push_back(&row);
+  }
+  if (chosen.empty() || nameless.empty()) return;
+  for (const std::string& key : sweep) {
+    const Cell first = at(results, *nameless.front(), key);
+    const auto same = [&](const Row* row) { return at(results, *row, key) == first; };
+    if (key == "workers" || to_text(first).empty() || !varies(results, key)) continue;
+    if (!std::all_of(nameless.begin(), nameless.end(), same)) continue;
+    chosen.push_back(key);
+    return;
+  }
+}
+
 /// "bucket" for the key "strategy.bucket".
 std::string last_word(const std::string& key) {
   return key.substr(key.rfind('.') + 1);
@@ -68,6 +87,7 @@ std::vector<std::string> series_columns(const Results& results, const std::vecto
       divided = finer;
     }
   }
+  name_the_rest(results, sweep, chosen);
   return chosen;
 }
 
@@ -76,8 +96,7 @@ std::string series_name(const Results& results, const Row& row, const std::vecto
   for (const auto& column : columns) {
     const std::string text = to_text(at(results, row, column));
     if (text.empty()) continue;  // a key that this part of the sweep leaves alone
-    const bool word =
-        text.find_first_not_of("0123456789.+-e") != std::string::npos && text != "true" && text != "false";
+    const bool word = text.find_first_of("0123456789.+-") != 0 && text != "true" && text != "false";
     name += (name.empty() ? "" : ", ") + (word ? "" : last_word(column) + "=") + text;
   }
   return name;

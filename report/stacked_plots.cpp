@@ -35,14 +35,30 @@ std::vector<double> values_of(const Row& row, const Parts& parts) {
   return values;
 }
 
-std::string label_of(const Results& results, const Row& row, const std::vector<std::string>& series) {
-  const auto name = series_name(results, row, series);
-  return (name.empty() ? "" : name + ", ") + row.text("workers");
-}
+/// What bars are called: by the values that tell them apart, and by their workers where these differ too.
+class Labels {
+ public:
+  Labels(const Results& results, const std::vector<std::string>& sweep)
+      : results_(results), series_(series_columns(results, sweep)) {
+    const auto other = [&](const Row& row) { return row.text("workers") != results.rows[0].text("workers"); };
+    workers_ = series_.empty() || std::ranges::any_of(results.rows, other);
+  }
 
-std::string label_name(const std::vector<std::string>& series) {
-  return series.empty() ? "workers" : "point (last number: workers)";
-}
+  std::string of(const Row& row) const {
+    const auto name = series_name(results_, row, series_);
+    if (!workers_ && !name.empty()) return name;
+    return (name.empty() ? "" : name + ", ") + row.text("workers");
+  }
+  std::string axis() const {
+    if (!workers_) return "point";
+    return series_.empty() ? "workers" : "point (last number: workers)";
+  }
+
+ private:
+  const Results& results_;
+  std::vector<std::string> series_;
+  bool workers_ = true;
+};
 
 /// The rows that have the column.
 Results those_with(const std::string& column, Results results) {
@@ -51,10 +67,9 @@ Results those_with(const std::string& column, Results results) {
 }
 
 BreakdownPlot stacked(const Results& results, const std::vector<std::string>& sweep, const Parts& parts) {
-  const auto series = series_columns(results, sweep);
-  BreakdownPlot plot{results.scenario, label_name(series), names_of(parts), {}};
-  for (const Row& row : results.rows)
-    plot.bars.push_back({label_of(results, row, series), values_of(row, parts)});
+  const Labels labels(results, sweep);
+  BreakdownPlot plot{results.scenario, labels.axis(), names_of(parts), {}};
+  for (const Row& row : results.rows) plot.bars.push_back({labels.of(row), values_of(row, parts)});
   return plot;
 }
 
@@ -110,10 +125,10 @@ CampaignPlot campaign_plot(const Results& results, const std::vector<std::string
                   {"idle_tail_share", "nothing left to try"},
                   {"idle_driver_share", "devices of master and optimizers"}};
   const Parts parts = shown_parts(rows, all, 1);
-  const auto series = series_columns(rows, sweep);
-  CampaignPlot plot{rows.scenario, label_name(series), names_of(parts), {}};
+  const Labels labels(rows, sweep);
+  CampaignPlot plot{rows.scenario, labels.axis(), names_of(parts), {}};
   for (const Row& row : rows.rows)
-    plot.bars.push_back({label_of(rows, row, series), plotted(row, "makespan_hours"), values_of(row, parts)});
+    plot.bars.push_back({labels.of(row), plotted(row, "makespan_hours"), values_of(row, parts)});
   return plot;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "platforms/topology.hpp"
 #include "scenarios/check_keys.hpp"
@@ -85,12 +86,19 @@ void read_data(const YamlValue& value, const Platform& platform, Setting& settin
   if (const auto ahead = map.maybe("prefetch")) setting.prefetch = static_cast<int>(ahead->integer(0, 1000));
 }
 
+/// Programs that write YAML turn `off` into `false`, so both spellings are taken.
+Folding read_folding(const YamlValue& value) {
+  static const std::vector<std::string> words{"automatic", "on", "off", "true", "false"};
+  constexpr std::array meanings{Folding::automatic, Folding::always, Folding::never, Folding::always,
+                                Folding::never};
+  return meanings.at(value.one_of(words));
+}
+
 void read_simulation(const YamlValue& value, Experiment& experiment) {
   const YamlMap map = value.map({"steps", "seed", "form", "fold"});
   if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
   if (const auto form = map.maybe("form")) experiment.form = static_cast<Form>(form->one_of(form_names()));
-  if (const auto fold = map.maybe("fold"))
-    experiment.fold = static_cast<Folding>(fold->one_of(folding_names()));
+  if (const auto fold = map.maybe("fold")) experiment.fold = read_folding(*fold);
   if (const auto steps = map.maybe("steps")) experiment.steps = static_cast<int>(steps->integer(1, 100'000));
 }
 

@@ -76,8 +76,7 @@ std::function<CompressionTimes(Compression)> read_compression_times(const std::o
   return [&, name](Compression kind) -> CompressionTimes {
     const CompressionTrace& trace = library.compression(name);
     // Measured as it is done: by the processor itself, or by one beside a device.
-    if (device.launch_overhead.value == 0 || is_beside_device(trace))
-      return {cost_of(trace, kind), trace.rows, ""};
+    if (device.is_processor() || is_beside_device(trace)) return {cost_of(trace, kind), trace.rows, ""};
     return {derived_cost(trace, kind, device), trace.rows,
             fmt::format("times of compression are derived for {} from {}", device.name, trace.device)};
   };

@@ -79,10 +79,10 @@ struct BlockSetup {
   double epoch_samples = 0;  ///< of a sweep; 0: not given
 };
 
-/// @throws std::invalid_argument if workers_per_replica does not divide the workers
 /// The options' times, from the layers'.
 void add_block_work(const Workload& workload, BlockSetup& setup);
 
+/// @throws std::invalid_argument if workers_per_replica does not divide the workers
 Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload workload, BlockSetup setup);
 
 /// `strategy: {kind: model_averaging}`, `bmuf` and `diloco`

@@ -77,9 +77,12 @@ void note_idle_options(const YamlMap& map, const BlockSetup& setup, Plan& plan) 
   if (!several) {
     note_idle(map, {"aggregation", "aggregation_overhead", "filter_bandwidth", "imbalance", "load_balancing"},
               "with one replica", plan.idle_keys);
-  } else if (setup.training.filter.momentum == 0 && setup.training.filter.learning_rate == 1) {
-    note_idle(map, {"filter_bandwidth"}, "where models are only averaged", plan.idle_keys);
+    return;
   }
+  if (setup.training.filter.momentum == 0 && setup.training.filter.learning_rate == 1)
+    note_idle(map, {"filter_bandwidth"}, "where models are only averaged", plan.idle_keys);
+  if (setup.training.mini_batches == 1)
+    note_idle(map, {"load_balancing"}, "with mini_batches: 1", plan.idle_keys);
 }
 
 Plan read_block(const YamlMap& map, const Setting& setting, const std::optional<BlockFilter>& filter) {
@@ -155,7 +158,7 @@ Plan read_model_averaging(const YamlValue& value, const Setting& setting) {
 Plan read_bmuf(const YamlValue& value, const Setting& setting) {
   const YamlMap map = block_map(value, {"block_momentum", "block_learning_rate", "form"});
   BlockFilter filter;
-  filter.momentum = read_momentum(map.at("block_momentum", "a number from 0 to 1"));
+  filter.momentum = read_momentum(map.at("block_momentum", "a number from 0 to below 1"));
   if (const auto rate = map.maybe("block_learning_rate")) filter.learning_rate = rate->number(1e-6, 1e6);
   if (const auto form = map.maybe("form"))
     filter.form = static_cast<BlockFilter::Form>(form->one_of(block_form_names()));
@@ -166,7 +169,7 @@ Plan read_diloco(const YamlValue& value, const Setting& setting) {
   const YamlMap map = block_map(value, {"outer_momentum", "outer_learning_rate"});
   BlockFilter filter;
   filter.form = BlockFilter::Form::nesterov;
-  filter.momentum = read_momentum(map.at("outer_momentum", "a number from 0 to 1"));
+  filter.momentum = read_momentum(map.at("outer_momentum", "a number from 0 to below 1"));
   filter.learning_rate = map.at("outer_learning_rate", "a number > 0").number(1e-6, 1e6);
   return read_block(map, setting, filter);
 }

@@ -112,7 +112,8 @@ Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload w
   if (workers % setup.workers_per_replica != 0)
     throw std::invalid_argument("block_plan: workers_per_replica must divide the workers");
   setup.training.replicas = workers / setup.workers_per_replica;
-  if (setup.training.replicas == 1) setup.training.balanced = false;
+  // One replica has nobody to deal out to; of one mini-batch each there is nothing to deal out.
+  if (setup.training.replicas == 1 || setup.training.mini_batches == 1) setup.training.balanced = false;
   Plan plan;
   plan.endpoints = std::move(endpoints);
   plan.workers = plan.devices = workers;

@@ -12,9 +12,4 @@ const std::vector<std::string>& form_names() {
   return names;
 }
 
-const std::vector<std::string>& folding_names() {
-  static const std::vector<std::string> names{"automatic", "true", "false"};
-  return names;
-}
-
 }  // namespace stepcast

@@ -28,6 +28,5 @@ const std::vector<std::string>& form_names();  ///< in the order of Form
 /// Whether one program stands for all equal workers of a role; automatic: where that is exact or the rest
 /// would take too long (docs/simulation.md).
 enum class Folding { automatic, always, never };
-const std::vector<std::string>& folding_names();  ///< in the order of Folding
 
 }  // namespace stepcast

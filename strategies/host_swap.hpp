@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/model.hpp"
+#include "models/memory.hpp"
 #include "strategies/workload.hpp"
 
 namespace stepcast {
@@ -8,14 +8,12 @@ namespace stepcast {
 /// Activations that wait in the host's memory for the backward pass.
 struct HostSwap {
   BytesPerSecond bandwidth;  ///< of the device's link to the host, each way
-  std::int64_t batch = 1;    ///< samples at once
   Bytes element;
+  MemoryOptions memory;  ///< samples at once, and what overwrites its input
 };
 
-/// Makes every forward and backward pass of a layer last as long as the copy of its input to (from) the host,
-/// if that is longer: copies run beside the layer, and the next layer waits for both. Source: M. Rhu, N.
-/// Gimelshein, J. Clemons, A. Zulfiqar, S. W. Keckler, "vDNN: virtualized deep neural networks for scalable,
-/// memory-efficient neural network design", MICRO 2016, section III.
+/// Makes every forward and backward pass of a layer last as long as the copies that go with it
+/// (models/swapped.hpp), if these are longer: they run beside the layer, and the next layer waits for both.
 void swap_to_host(const Model& model, const HostSwap& swap, Workload& workload);
 
 }  // namespace stepcast

@@ -75,8 +75,9 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
                                     options.training.compute_factor, plan);
   workload.input = static_cast<double>(plan.batch_per_worker) * setting.sample_size;
   run.portion.overhead = options.training.step_overhead;
-  run.vector_work = {"vector", server_work(setting, options, workload, exchanged, kVectorArrays), {}};
-  run.add = {"add", server_work(setting, options, workload, exchanged, 3), {}};
+  const Seconds array = array_seconds(setting, options, workload, plan.trace_kind, exchanged);
+  run.vector_work = {"vector", server_work(options, array, kVectorArrays), {}};
+  run.add = {"add", server_work(options, array, 3), {}};
   run.coordinator = setting.workers() + options.shards;
   for (int i = 0; i < options.shards; ++i)
     run.servers.shards.push_back(share_of(exchanged, options, i, setting.workers() + i));

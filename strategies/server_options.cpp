@@ -38,9 +38,9 @@ const std::vector<std::string>& server_keys() {
   static const std::vector<std::string> keys =
       joined_keys({training_keys(),
                    communication_keys(),
-                   {"shards", "server", "messages", "master", "apply_time", "apply_arrays", "validate_every",
-                    "validation_time", "exchanged", "arrays", "sub_masters", "sub_master_every", "group_size",
-                    "machines_per_replica"}});
+                   {"shards", "server", "messages", "master", "apply_time", "apply_trace", "apply_arrays",
+                    "validate_every", "validation_time", "exchanged", "arrays", "sub_masters",
+                    "sub_master_every", "group_size", "machines_per_replica"}});
   return keys;
 }
 
@@ -65,8 +65,13 @@ ServerOptions read_server_options(const YamlMap& map, double apply_arrays) {
   if (const auto value = map.maybe("messages")) options.by_array = value->one_of({"model", "array"}) == 1;
   if (const auto value = map.maybe("master")) options.serial = value->one_of({"concurrent", "serial"}) == 1;
   if (const auto value = map.maybe("apply_time")) options.apply_time = value->seconds();
+  options.apply_trace = map.maybe("apply_trace");
+  if (options.apply_time && options.apply_trace)
+    options.apply_trace->refuse("give either apply_time or apply_trace");
   options.apply_arrays = apply_arrays;
   if (const auto value = map.maybe("apply_arrays")) options.apply_arrays = value->number(0, 1000);
+  if (options.apply_time && options.apply_arrays == 0)
+    map.at("apply_arrays").refuse("apply_time is that of some arrays; give more than 0");
   options.validate_every = whole(map, "validate_every", 0, 1, 1'000'000'000);
   if (options.validate_every > 0)
     options.validation = map.at("validation_time", "seconds of a validation on the master").seconds();

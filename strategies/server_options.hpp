@@ -18,7 +18,8 @@ struct ServerOptions {
   Place place = Place::own_host;
   bool by_array = false;  ///< a message for each array
   bool serial = false;
-  std::optional<Seconds> apply_time;  ///< of an update of the whole model
+  std::optional<Seconds> apply_time;     ///< of an update of the whole model
+  std::optional<YamlValue> apply_trace;  ///< a trace whose update, of five arrays, is a server's
   double apply_arrays = 5;  ///< whole arrays that an update reads and writes, where there is no time
   int validate_every = 0;
   Seconds validation;

@@ -128,7 +128,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   ServerClient client;
   client.batch.prefetch = setting.prefetch;
   Workload workload = workload_of(setting, options, plan, client.batch);
-  Server server = server_of(setting, options, strategy, workload, exchanged);
+  Server server = server_of(setting, options, strategy, workload, plan.trace_kind, exchanged);
   server.restore = {"restore", codec.restore / options.shards, {}};
   client.quantize = {"quantize", codec.quantize / options.machines_per_replica, {}};
   plan.workloads.push_back(std::move(workload));
@@ -154,6 +154,10 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
     };
   }
   if (!strategy.compression.flag.empty()) plan.flags.push_back(strategy.compression.flag);
+  if (options.apply_trace) {
+    const std::vector<std::string>& doubts = setting.named_trace(*options.apply_trace).flags;
+    plan.flags.insert(plan.flags.end(), doubts.begin(), doubts.end());
+  }
   return plan;
 }
 

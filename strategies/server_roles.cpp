@@ -38,15 +38,15 @@ void add_role(Plan& plan, const char* name, Server server) {
 }  // namespace
 
 Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
-                 const Workload& whole, const Exchanged& exchanged) {
+                 const Workload& whole, const std::string& trace_kind, const Exchanged& exchanged) {
+  const Seconds array = array_seconds(setting, options, whole, trace_kind, exchanged);
   Server server;
   server.rules = strategy.rules;
   server.serial = options.serial;
   server.answer_first = strategy.answer_first;
-  server.apply = {"apply", server_work(setting, options, whole, exchanged, options.apply_arrays), {}};
+  server.apply = {"apply", server_work(options, array, options.apply_arrays), {}};
   if (strategy.rules.mode == ServerRules::Mode::synchronous)
-    server.add = {"add", server_work(setting, options, whole, exchanged, 3),
-                  add_gradients};  // reads 2, writes 1
+    server.add = {"add", server_work(options, array, 3), add_gradients};  // reads 2, writes 1
   const Shard share = share_of(exchanged, options, 0, 0);
   server.size = share.size;
   server.parts = share.parts;

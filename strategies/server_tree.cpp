@@ -4,7 +4,22 @@
 
 #include <cmath>
 
+#include "models/trace_times.hpp"
+
 namespace stepcast {
+namespace {
+
+/// Of the whole model, as the trace has it.
+Seconds named_update(const Setting& setting, const YamlValue& name) {
+  const Trace& trace = setting.named_trace(name);
+  if (trace.model != setting.model.name)
+    name.refuse(fmt::format("is a trace of {}, not of {}", trace.model, setting.model.name));
+  Seconds sum;
+  for (const LayerTrace& layer : trace.layers) sum += median(layer.update.seconds);
+  return sum;
+}
+
+}  // namespace
 
 Tree tree_of(const Setting& setting, const ServerOptions& options) {
   Tree tree;
@@ -50,12 +65,17 @@ Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int ind
   return shard;
 }
 
-Seconds server_work(const Setting& setting, const ServerOptions& options, const Workload& whole,
-                    const Exchanged& exchanged, double arrays) {
-  const double share = 1.0 / options.shards;
-  if (options.apply_time) return {share * arrays / options.apply_arrays * options.apply_time->value};
-  if (options.place == ServerOptions::Place::own_device) return {share * array_work(whole, arrays).value};
-  return {share * arrays * exchanged.size.value / setting.platform.node.memory.bandwidth.value};
+Seconds array_seconds(const Setting& setting, const ServerOptions& options, const Workload& whole,
+                      const std::string& trace_kind, const Exchanged& exchanged) {
+  if (options.apply_time) return *options.apply_time / options.apply_arrays;
+  if (options.apply_trace) return {named_update(setting, *options.apply_trace).value / kUpdateArrays};
+  const bool measured = setting.device.is_processor() && trace_kind.starts_with("captured");
+  if (options.place == ServerOptions::Place::own_device || measured) return array_work(whole, 1);
+  return exchanged.size / setting.platform.node.memory.bandwidth;
+}
+
+Seconds server_work(const ServerOptions& options, Seconds array, double arrays) {
+  return arrays / options.shards * array;
 }
 
 int rank_for(const Tree& tree, const ServerOptions& options, int worker, int shard) {

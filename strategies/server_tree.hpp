@@ -32,10 +32,15 @@ Exchanged exchanged_of(const Setting& setting, const ServerOptions& options);
 /// What shard `index` of them, which has this role, holds.
 Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, int role);
 
-/// Seconds in which a server goes through so many arrays of its share: by the trace's own update on a device,
-/// by the bandwidth of the host's memory on a host.
-Seconds server_work(const Setting& setting, const ServerOptions& options, const Workload& whole,
-                    const Exchanged& exchanged, double arrays);
+/// Seconds in which a server goes through one array of the whole model: as `apply_time` or `apply_trace`
+/// says; else by the workers' own update where the server is such a device, or where that was measured on a
+/// processor, as a host has; else by the bandwidth of the host's memory.
+/// @param trace_kind  of the workers' times, as in results
+Seconds array_seconds(const Setting& setting, const ServerOptions& options, const Workload& whole,
+                      const std::string& trace_kind, const Exchanged& exchanged);
+
+/// Arithmetic of a server on so many arrays of its share.
+Seconds server_work(const ServerOptions& options, Seconds array, double arrays);
 
 /// Rank of a worker that exchanges with a shard (0: with a sub-master).
 int rank_for(const Tree& tree, const ServerOptions& options, int worker, int shard);

@@ -162,8 +162,8 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   if (const auto swap = map.maybe("host_swap")) {
     if (run.recompute)
       swap->refuse("activations wait on the host or are computed again; leave one of both out");
-    swap_to_host(setting.model, {swap->bytes_per_second(), micro_batch, training.element()}, workload);
     memory.swap = true;
+    swap_to_host(setting.model, {swap->bytes_per_second(), training.element(), memory}, workload);
   }
 
   Plan plan =

@@ -1,5 +1,7 @@
 #include "strategies/training_options.hpp"
 
+#include <cctype>
+
 namespace stepcast {
 namespace {
 
@@ -77,6 +79,9 @@ void apply(const CommunicationOptions& options, Communicator& communicator) {
 Bytes read_bucket(const YamlValue& value) {
   if (value.node().text == "tensor") return {0};
   if (value.node().text == "model") return {1e300};
+  const bool word =
+      !value.node().text.empty() && std::isalpha(static_cast<unsigned char>(value.node().text[0]));
+  if (word) value.expected("a size such as \"4 MiB\", tensor or model");
   return value.bytes(1);
 }
 
@@ -103,7 +108,7 @@ Workload make_workload(const Model& model, LayerTimes times, double compute_fact
 Seconds array_work(const Workload& workload, double arrays) {
   double update = 0;
   for (const LayerSeconds& layer : workload.median) update += layer.update;
-  return {update * arrays / 5};
+  return {update * arrays / kUpdateArrays};
 }
 
 }  // namespace stepcast

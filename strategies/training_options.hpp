@@ -41,8 +41,10 @@ std::vector<std::string> joined_keys(const std::vector<std::vector<std::string>>
 /// Names and times of the layers; no buckets. Notes in the plan where the times are from.
 Workload make_workload(const Model& model, LayerTimes times, double compute_factor, Plan& plan);
 
-/// Seconds of arithmetic that touches `arrays` arrays of all parameters, by the trace's own update: SGD with
-/// momentum reads three and writes two.
+/// Arrays that the update of a trace goes through: SGD with momentum reads three and writes two.
+constexpr double kUpdateArrays = 5;
+
+/// Seconds of arithmetic that touches `arrays` arrays of all parameters, by the trace's own update.
 Seconds array_work(const Workload& workload, double arrays);
 
 }  // namespace stepcast

@@ -2,7 +2,7 @@
 # Runs what the documents tell people to run. Usage: tests/documents.sh [STEPCAST]
 # Every ```sh block of README.md and docs/*.md is run, in order, each document in a folder of its own; ```yaml FILE=NAME
 # blocks are written there first. ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then
-# takes tests/documents/FILE. Also checks that relative links lead somewhere.
+# takes tests/documents/FILE. Also checks that relative links lead somewhere, to the heading if they name one.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 stepcast=$(realpath "${1:-$root/build/release/stepcast}")
@@ -63,11 +63,23 @@ run_document() {
   total=$((total + ran))
 }
 
+# The names that links know a document's headings by: "### The machine's speed" is the-machines-speed.
+headings() {
+  awk '/^```/ { inside = !inside } /^#+ / && !inside' "$1" | sed 's/^#* //' | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+
 check_links() {
-  local document=$1 target
-  for target in $(grep -oE '\]\([^)# ]+' "$root/$document" | sed 's/^](//' | grep -vE '^[a-z]+:' || true); do
-    if [[ ! -e $root/$(dirname "$document")/$target ]]; then
-      echo "$document: links to $target, which is not there" >&2
+  local document=$1 link target heading
+  for link in $(grep -oE '\]\([^) ]+' "$root/$document" | sed 's/^](//' | grep -vE '^[a-z]+:' || true); do
+    target=$root/$(dirname "$document")/${link%%#*}
+    if [[ $link == \#* ]]; then target=$root/$document; fi
+    if [[ ! -e $target ]]; then
+      echo "$document: links to ${link%%#*}, which is not there" >&2
+      exit 1
+    fi
+    heading=${link#*#}
+    if [[ $link == *#* ]] && ! headings "$target" | grep -xF -- "$heading" >/dev/null; then
+      echo "$document: links to $link, which has no such heading" >&2
       exit 1
     fi
   done

@@ -211,6 +211,7 @@ idle strategy.filter_bandwidth "1 GB/s" "2 GB/s" 'strategy={kind: model_averagin
 works strategy.filter_bandwidth "1 GB/s" "2 GB/s" 'strategy={kind: bmuf, mini_batches: 2, block_momentum: 0.9}'
 works strategy.form classical nesterov 'strategy={kind: bmuf, mini_batches: 2, block_momentum: 0.9}'
 works strategy.load_balancing true false 'strategy={kind: model_averaging, mini_batches: 4}' 'noise={straggler_share: 0.3, straggler_factor: 3}'
+idle strategy.load_balancing true false 'strategy={kind: model_averaging, mini_batches: 1}' 'noise={straggler_share: 0.3, straggler_factor: 3}'
 
 # Servers.
 for kind in parameter_server elastic_averaging gradient_energy_matching; do
@@ -225,6 +226,7 @@ for kind in parameter_server elastic_averaging gradient_energy_matching; do
   idle strategy.compute_slowdown 1 2 "${server[@]}" strategy.group_size=4
   works strategy.apply_arrays 3 30 "${server[@]}"
   idle strategy.apply_arrays 3 30 "${server[@]}" 'strategy.apply_time=10 ms'
+  works strategy.apply_arrays 3 30 "${server[@]}" strategy.apply_trace=small-cnn-b64-cpu
   works strategy.apply_time "1 ms" "10 ms" "${server[@]}"
   works strategy.shards 1 2 "${server[@]}"
   works strategy.server own_host own_device "${server[@]}"
@@ -263,7 +265,7 @@ works strategy.shards 1 2 "${sandblaster[@]}"
 # What stands beside the strategy.
 works simulation.form message coupled workers=24
 idle simulation.form message coupled 'strategy={kind: parameter_server}'
-idle simulation.fold true false 'strategy={kind: parameter_server}'
+idle simulation.fold on off 'strategy={kind: parameter_server}'
 idle noise.sigma 0.1 0.2 noise.jitter=none
 works noise.sigma 0.1 0.2 noise.jitter=lognormal
 idle noise.per worker node noise.jitter=none

@@ -49,7 +49,7 @@ for folder in again two other; do
   cmp -s one/results.csv $folder/results.csv || fail "$folder: results.csv differs from the first run"
 done
 
-simulate unfolded "$first" -j 2 --set simulation.fold=false
+simulate unfolded "$first" -j 2 --set simulation.fold=off
 simulate messages "$first" -j 2 --set simulation.form=message
 grep -q ',message,' messages/results.csv || fail "messages: the form is not message"
 for folder in unfolded messages; do

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "kernels/capture.hpp"
-#include "models/device_part.hpp"
-#include "models/shared_part.hpp"
 #include "validate/machine_speed.hpp"
+#include "validate/rank_part.hpp"
 #include "validate/rank_run.hpp"
 #include "validate/validation.hpp"
 
@@ -19,15 +18,12 @@ namespace stepcast {
 struct Turns {
   Need need;
   std::string doing;
-  std::filesystem::path file;          ///< of all ranks
-  std::unique_ptr<DevicePart> part;    ///< what it computes of cut samples; null: all
-  std::unique_ptr<SharedPart> shared;  ///< what it has of shared layers; null: all
-  std::unique_ptr<Capture> capture;    ///< null where this rank only sleeps
-  int pairs = 1;                       ///< of steps a turn
+  std::filesystem::path file;        ///< of all ranks
+  RankPart part;                     ///< what this rank computes of it
+  std::unique_ptr<Capture> capture;  ///< null where this rank only sleeps
+  int pairs = 1;                     ///< of steps a turn
   /// Adds what the core does between layers to the trace of this network; may be null.
   std::function<void(Network&, Trace&)> add_between = {};
-
-  bool of_part() const { return part != nullptr || shared != nullptr; }
 };
 
 /// Captures all of them in turn, in as many rounds as fit into the time that there is.

@@ -112,10 +112,7 @@ class CutDevice : public RankDevice {
 
   CollectiveWork statistics_work(const Collective& collective) {
     LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
-    const Pass pass = pass_ == Work::forward ? Pass::forward : Pass::backward_data;
-    CollectiveWork work = work_on_backend(kernel.summed(pass));
-    work.waited = [this, &kernel, pass] { timed([&] { kernel.finish(pass); }); };
-    return work;
+    return sum_within(kernel, pass_ == Work::forward ? Pass::forward : Pass::backward_data, collective);
   }
 
   Network& network_;
@@ -152,13 +149,6 @@ CutNetwork cut_network(Backend& backend, const Model& model, const NetworkSharin
   made.network =
       std::make_unique<Network>(backend, made.part->model, cut_options(*made.part, model, sharing, options));
   return made;
-}
-
-CutNetwork timed_cut_network(Backend& backend, const Experiment& experiment, int rank) {
-  const NetworkSharing& sharing = experiment.plan.sharing;
-  NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank)};
-  options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
-  return cut_network(backend, experiment.model, sharing, rank % device_count(sharing.cut.parts), options);
 }
 
 std::unique_ptr<RankDevice> cut_device(const CutNetwork& cut, const Model& model,

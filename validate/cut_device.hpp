@@ -22,9 +22,6 @@ NetworkOptions cut_options(const DevicePart& part, const Model& model, const Net
 CutNetwork cut_network(Backend& backend, const Model& model, const NetworkSharing& sharing, int place,
                        const NetworkOptions& options);
 
-/// That of a rank of an experiment that is timed on synthetic data.
-CutNetwork timed_cut_network(Backend& backend, const Experiment& experiment, int rank);
-
 /// Runs the kernels of a part of every sample, and binds halos, statistics and whole samples to the
 /// collectives that carry them.
 std::unique_ptr<RankDevice> cut_device(const CutNetwork& cut, const Model& model,

@@ -39,6 +39,14 @@ std::vector<std::string> parts_of(const std::string& point) {
   return parts;
 }
 
+/// "mini_batches=4" of "strategy.mini_batches=4", and the strategy's name alone of its kind.
+std::string plain(const std::string& part) {
+  static constexpr std::string_view kKind = "strategy.kind=";
+  if (part.starts_with(kKind)) return part.substr(kKind.size());
+  const std::size_t dot = part.rfind('.', part.find('='));
+  return dot == std::string::npos ? part : part.substr(dot + 1);
+}
+
 /// Each point's name without what all of them share; all of it where nothing else is left.
 std::vector<std::string> short_names(const std::vector<std::vector<const Row*>>& points) {
   std::map<std::string, std::size_t> used;
@@ -49,7 +57,7 @@ std::vector<std::string> short_names(const std::vector<std::vector<const Row*>>&
   for (const auto& rows : points) {
     std::string& name = names.emplace_back();
     for (const std::string& part : parts_of(rows.front()->text("point"))) {
-      if (used[part] < points.size()) name += (name.empty() ? "" : ", ") + part;
+      if (used[part] < points.size()) name += (name.empty() ? "" : ", ") + plain(part);
     }
     if (name.empty()) name = rows.front()->text("point");
   }

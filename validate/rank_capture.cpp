@@ -16,12 +16,10 @@
 #include "validate/capture_options.hpp"
 #include "validate/capture_turns.hpp"
 #include "validate/compression_times.hpp"
-#include "validate/cut_device.hpp"
 #include "validate/dealing.hpp"
 #include "validate/gather.hpp"
 #include "validate/repeats.hpp"
 #include "validate/stage_trace.hpp"
-#include "validate/tensor_device.hpp"
 
 namespace stepcast {
 namespace {
@@ -42,8 +40,7 @@ std::vector<Turns> whole_networks(const CaptureShared& shared, const std::set<Ne
     Turns one{need,
               fmt::format("capturing {} with batch {}", need.model, need.batch),
               trace_file(run.folder, need),
-              nullptr,
-              nullptr,
+              {},
               nullptr};
     if (!shared.options.sleep || run.transport.rank() == 0)
       one.capture = std::make_unique<Capture>(shared.place.backend, model_of(need, shared.place.library),
@@ -51,20 +48,6 @@ std::vector<Turns> whole_networks(const CaptureShared& shared, const std::set<Ne
     all.push_back(std::move(one));
   }
   return all;
-}
-
-/// The part of the network that this rank has. @return its model
-const Model& take_part(const Model& model, const NetworkSharing& sharing, int rank, Turns& one,
-                       NetworkOptions& options) {
-  if (sharing.form == NetworkSharing::Form::blocks) {
-    one.shared = std::make_unique<SharedPart>(shared_part(model, sharing, rank % sharing.ways));
-    options = shared_options(*one.shared, sharing, {});
-    return one.shared->model;
-  }
-  one.part =
-      std::make_unique<DevicePart>(device_part(model, sharing.cut, rank % device_count(sharing.cut.parts)));
-  options = cut_options(*one.part, model, sharing, {});
-  return one.part->model;
 }
 
 /// Where whole samples are dealt out: copies before and after the messages.
@@ -89,19 +72,16 @@ void add_parts(const CaptureShared& shared, std::vector<Turns>& all) {
     const Model& model = model_of(need, place.library);
     const NetworkSharing sharing = cut_of(validation, i, model, run.cluster.ranks);
     if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
-    Turns one{need,    fmt::format("capturing a part of {} with batch {}", need.model, need.batch),
-              file,    nullptr,
-              nullptr, nullptr};
-    NetworkOptions network;
-    const Model& part = take_part(model, sharing, run.transport.rank(), one, network);
+    Turns one{need, fmt::format("capturing a part of {} with batch {}", need.model, need.batch), file,
+              rank_part(model, sharing, run.transport.rank()), nullptr};
     CaptureOptions capturing = capture_options(shared, need);
     const bool replicas = sharing.form != NetworkSharing::Form::blocks || sharing.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // nobody else has these parameters
     capturing.name = file.stem().string();
-    capturing.batch = network.batch;
-    capturing.part = network.part;
-    one.capture = std::make_unique<Capture>(place.backend, part, capturing);
-    if (one.part && deals_samples(sharing, model))
+    capturing.batch = one.part.options.batch;
+    capturing.part = one.part.options.part;
+    one.capture = std::make_unique<Capture>(place.backend, one.part.model(), capturing);
+    if (one.part.of_samples && deals_samples(sharing, model))
       one.add_between = copies_of_dealing(model, sharing, run.transport.rank());
     all.push_back(std::move(one));
   }
@@ -110,17 +90,17 @@ void add_parts(const CaptureShared& shared, std::vector<Turns>& all) {
 void write_trace(const RankRun& run, const Turns& one) {
   if (one.capture == nullptr) return;
   Trace trace = one.capture->trace();
-  if (one.of_part()) trace.batch = one.need.batch;
+  if (!one.part.is_whole()) trace.batch = one.need.batch;
   if (one.add_between) one.add_between(*one.capture->take_network(), trace);
   write_atomically(own_file(one.file, run.transport.rank()), to_yaml(trace));
 }
 
 /// Whether all ranks have parts of one shape; else that of the first, the largest, stands for all.
 bool all_alike(Transport& transport, const Turns& one) {
-  if (!one.of_part()) return true;
-  const Model& part = one.part ? one.part->model : one.shared->model;
+  if (one.part.is_whole()) return true;
   std::vector<double> own;
-  for (const Layer& layer : part.layers) own.push_back(static_cast<double>(elements(layer.output)));
+  for (const Layer& layer : one.part.model().layers)
+    own.push_back(static_cast<double>(elements(layer.output)));
   const auto all = gathered(transport, own);
   return std::ranges::all_of(all, [&](const auto& other) { return other == own; });
 }
@@ -154,7 +134,7 @@ CapturedNetworks capture_traces(const RankRun& run, const Validation& validation
   CapturedNetworks networks;
   for (const Turns& one : all) {
     write_trace(run, one);
-    if (options.sleep || one.of_part() || one.need.accumulates) continue;
+    if (options.sleep || !one.part.is_whole() || one.need.accumulates) continue;
     networks[one.need] = one.capture->take_network();
     fill_with_synthetic_data(*networks[one.need], static_cast<std::uint64_t>(1 + run.transport.rank()));
   }

@@ -111,6 +111,14 @@ CollectiveWork RankDevice::work_on_backend(std::span<float> there) {
   return work;
 }
 
+CollectiveWork RankDevice::sum_within(LayerKernel& kernel, Pass pass, const Collective& collective) {
+  const std::span<float> summed = kernel.summed(pass);
+  if (summed.empty()) return RankDevice::work_of(collective);
+  CollectiveWork work = work_on_backend(summed);
+  work.waited = [this, &kernel, pass] { timed([&] { kernel.finish(pass); }); };
+  return work;
+}
+
 void RankDevice::book(const Instant& begin) {
   const Instant end = now();
   worked_.wall += end.wall - begin.wall;

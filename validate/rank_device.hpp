@@ -92,8 +92,11 @@ class RankDevice {
   std::span<float> array_of(const Network& network, Array array) const;
   /// On memory of the mirror, or on what the host has (null, or not of it).
   static CollectiveWork work_on(std::span<float> part, Mirror* mirror);
-  /// On memory of the backend that is no parameter or gradient: sums inside of layers.
+  /// On memory of the backend that is no parameter or gradient.
   CollectiveWork work_on_backend(std::span<float> there);
+  /// A sum over ranks that a layer's pass waits for. Where a part has none, as of error signals that nothing
+  /// below learns from, the plan sends one all the same.
+  CollectiveWork sum_within(LayerKernel& kernel, Pass pass, const Collective& collective);
   virtual std::span<float> array(Array array) = 0;
   virtual Slice stored(const Slice& of_model) const = 0;
   /// Books the work since then.

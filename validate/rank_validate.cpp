@@ -1,17 +1,14 @@
 #include "validate/rank_validate.hpp"
 
-#include <deque>
-
 #include "kernels/stopwatch.hpp"
 #include "scenarios/data_files.hpp"
 #include "validate/core_distance.hpp"
-#include "validate/cut_device.hpp"
 #include "validate/learning_runs.hpp"
+#include "validate/part_devices.hpp"
 #include "validate/rank_calibrate.hpp"
 #include "validate/rank_capture.hpp"
 #include "validate/real_runs.hpp"
 #include "validate/roles.hpp"
-#include "validate/tensor_device.hpp"
 
 namespace stepcast {
 namespace {
@@ -20,35 +17,17 @@ namespace {
 class OtherDevices {
  public:
   OtherDevices(Backend& backend, const ValidationOptions& options, int rank)
-      : backend_(backend), options_(options), rank_(rank) {}
+      : options_(options), rank_(rank), parts_(backend, rank) {}
 
   /// Null: neither.
   std::unique_ptr<RankDevice> device(const Experiment& experiment) {
     if (options_.sleep)
       return sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model),
                              sleep_noise(experiment));
-    if (role_of(experiment.plan, rank_) < 0) return nullptr;
-    const NetworkSharing::Form form = experiment.plan.sharing.form;
-    if (form == NetworkSharing::Form::positions) return with_part_of_samples(experiment);
-    return form == NetworkSharing::Form::blocks ? with_part_of_layers(experiment) : nullptr;
+    return parts_.device(experiment);
   }
 
  private:
-  std::unique_ptr<RankDevice> with_part_of_samples(const Experiment& experiment) {
-    const NetworkSharing& sharing = experiment.plan.sharing;
-    cuts_.push_back(timed_cut_network(backend_, experiment, rank_));
-    return cut_device(cuts_.back(), experiment.model, sharing, rank_ % device_count(sharing.cut.parts));
-  }
-
-  std::unique_ptr<RankDevice> with_part_of_layers(const Experiment& experiment) {
-    const NetworkSharing& sharing = experiment.plan.sharing;
-    const NetworkOptions network{.data_seed = static_cast<std::uint64_t>(1 + rank_ / sharing.ways)};
-    shared_.push_back(shared_network(backend_, experiment.model, sharing, rank_ % sharing.ways, network));
-    DeviceLearning learning;
-    learning.summed = experiment.plan.summed_gradients;
-    return tensor_device(shared_.back(), std::move(learning));
-  }
-
   SleepNoise sleep_noise(const Experiment& experiment) const {
     const Plan& plan = experiment.plan;
     const int role = role_of(plan, rank_);
@@ -60,11 +39,9 @@ class OtherDevices {
             .training = plan.roles[static_cast<std::size_t>(role)].training};
   }
 
-  Backend& backend_;
   const ValidationOptions& options_;
   int rank_;
-  std::deque<CutNetwork> cuts_;
-  std::deque<SharedNetwork> shared_;
+  PartDevices parts_;
 };
 
 constexpr double kLook = 3;  // seconds: the host moves cores several times in it

@@ -126,18 +126,11 @@ class StageDevice : public RankDevice {
     return turns_.at(through).pass == Work::backward;
   }
 
-  /// A sum of outputs or error signals of a layer that ranks share. Where nothing below learns from an error
-  /// signal, the plan sends one all the same.
+  /// A sum of outputs or error signals of a layer that ranks share.
   CollectiveWork work_between(const StageChunk& chunk, const Collective& collective) {
     LayerKernel& kernel = chunk.current().kernel(static_cast<std::size_t>(collective.layer));
-    const Pass pass = collective.buffer.array == Array::activations ? Pass::forward : Pass::backward_data;
-    const std::span<float> sums = kernel.summed(pass);
-    if (sums.empty()) return RankDevice::work_of(collective);
-    return {.memory = sums, .waited = [this, &kernel, pass] {
-              const Instant begin = now();
-              kernel.finish(pass);
-              book(begin);
-            }};
+    const bool values = collective.buffer.array == Array::activations;
+    return sum_within(kernel, values ? Pass::forward : Pass::backward_data, collective);
   }
 
   /// What has been added up since the last scatter travels in a copy, as the next micro-batch begins to add

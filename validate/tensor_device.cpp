@@ -1,6 +1,5 @@
 #include "validate/tensor_device.hpp"
 
-#include "kernels/stopwatch.hpp"
 #include "validate/network_passes.hpp"
 #include "validate/sleep_until.hpp"
 
@@ -31,9 +30,7 @@ class TensorDevice : public RankDevice {
     if (pass == Work::forward && pieces.first == 0 && !mini_batch_begun_ && learning_.next_batch)
       learning_.next_batch();
     if (pass != Work::update && pieces.first == 0) mini_batch_begun_ = pass == Work::forward;
-    const Instant begin = now();
-    pass == Work::update ? update() : run_pieces(network_, pass, pieces);
-    book(begin);
+    timed([&] { pass == Work::update ? update() : run_pieces(network_, pass, pieces); });
   }
 
   bool calculate(const Arithmetic&) override { return false; }
@@ -44,14 +41,7 @@ class TensorDevice : public RankDevice {
     const Array array = collective.buffer.array;
     if (array != Array::activations && array != Array::errors) return RankDevice::work_of(collective);
     LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
-    const Pass pass = array == Array::activations ? Pass::forward : Pass::backward_data;
-    std::span<float> memory = kernel.summed(pass);
-    if (memory.empty()) memory = unread(collective);
-    return {.memory = memory, .waited = [this, &kernel, pass] {
-              const Instant begin = now();
-              kernel.finish(pass);
-              book(begin);
-            }};
+    return sum_within(kernel, array == Array::activations ? Pass::forward : Pass::backward_data, collective);
   }
 
  protected:
@@ -64,19 +54,12 @@ class TensorDevice : public RankDevice {
     run_layers(network_, Work::update, {0, static_cast<int>(part_.shares.size())});
   }
 
-  /// Error signals of an input that nothing below learns from: the plan sends them all the same.
-  std::span<float> unread(const Collective& collective) {
-    unread_.resize(static_cast<std::size_t>(collective.buffer.size.value / sizeof(float)));
-    return unread_;
-  }
-
   Network& network_;
   const SharedPart& part_;
   DeviceLearning learning_;
   ArrayMap map_;
   std::int64_t steps_ = 0;         ///< of the optimizer
   bool mini_batch_begun_ = false;  ///< it has gone forward through the first layer and not yet back
-  std::vector<float> unread_;
 };
 
 }  // namespace

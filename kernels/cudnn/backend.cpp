@@ -20,6 +20,7 @@ using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Device>, con
 MakeKernel group_maker(const LayerSite& site) {
   const LayerKind kind = site.layer->kind;
   if (kind == LayerKind::batch_norm && site.statistics_count > 0) return make_group_batch_norm;
+  if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return make_shared_softmax_loss;
   if (site.cut == nullptr) return nullptr;
   if (kind == LayerKind::convolution) return make_cut_convolution;
   return kind == LayerKind::average_pool || kind == LayerKind::max_pool ? make_cut_pool : nullptr;
@@ -93,10 +94,6 @@ class CudnnBackend final : public Backend {
 
   std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
     const Layer& layer = *site.layer;
-    if (site.share != nullptr) {
-      throw InputError(fmt::format(
-          "layer {}: layers that several GPUs share: cuDNN has no kernels for that here", layer.name));
-    }
     const MakeKernel in_group = group_maker(site), make = in_group ? in_group : maker(layer.kind);
     if (make == nullptr) {
       throw InputError(

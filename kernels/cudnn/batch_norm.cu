@@ -62,56 +62,76 @@ struct Squares {
   }
 };
 
-/// v: x.
+/// Of one channel; what a pass does to each element is little beside loading them.
+struct Line {
+  float mean, factor, shift;
+};
 struct Normalize {
   BatchNormArrays a;
-  __device__ float operator()(const float* v, std::int64_t c) const {
-    return a.scale[c] * (v[0] - a.mean[c]) * a.inverse[c] + a.shift[c];
+  using Channel = Line;
+  __device__ Line of(std::int64_t c) const { return {a.mean[c], a.scale[c] * a.inverse[c], a.shift[c]}; }
+  /// v: x.
+  __device__ float operator()(const float* v, const Line& line) const {
+    return (v[0] - line.mean) * line.factor + line.shift;
   }
 };
 
-/// v: x, dy.
+struct LineBack {
+  float mean, factor, less, slope;
+};
 struct NormalizeBack {
   BatchNormArrays a;
   const float *weighted, *sums;
   float size;
-  __device__ float operator()(const float* v, std::int64_t c) const {
-    const float normal = (v[0] - a.mean[c]) * a.inverse[c];
-    return a.scale[c] * a.inverse[c] * (v[1] - (sums[c] + normal * weighted[c]) / size);
+  using Channel = LineBack;
+  __device__ LineBack of(std::int64_t c) const {
+    return {a.mean[c], a.scale[c] * a.inverse[c], sums[c] / size, a.inverse[c] * weighted[c] / size};
+  }
+  /// v: x, dy.
+  __device__ float operator()(const float* v, const LineBack& line) const {
+    return line.factor * (v[1] - line.less - (v[0] - line.mean) * line.slope);
   }
 };
 
 /// out[i] = f({in[0][i], ...}, channel of i), `packs` packs at once and the rest one by one. A pack has one
-/// channel, or as many as elements where channels lie innermost: finding it costs more than the rest.
+/// channel, or as many as elements where channels lie innermost. Threads keep what they know of channels from
+/// one pack to the next, whose channels are mostly the same: to load it again would take longer than the rest.
 template <class T, int K, class F, class Index>
 __global__ void map_channels(F f, Index n, Index inner, Index channels, Index packs, Inputs<T, K> in,
                              T* out) {
   constexpr int kPack = 16 / sizeof(T);
   const auto first = static_cast<Index>(first_index()), step = static_cast<Index>(index_step());
+  typename F::Channel known[kPack] = {};
+  Index known_from = -1;
   for (Index i = first; i < packs; i += step) {
     const Index c = i * kPack / inner % channels;
+    if (c != known_from) {
+      for (int j = 0; j < kPack; ++j) known[j] = f.of(inner == 1 ? c + j : c);
+      known_from = c;
+    }
     Pack<T> loaded[K], result;
     for (int k = 0; k < K; ++k) loaded[k] = reinterpret_cast<const Pack<T>*>(in.at[k])[i];
     for (int j = 0; j < kPack; ++j) {
       float values[K];
       for (int k = 0; k < K; ++k) values[k] = to_float(loaded[k].v[j]);
-      result.v[j] = from_float<T>(f(values, inner == 1 ? c + j : c));
+      result.v[j] = from_float<T>(f(values, known[j]));
     }
     reinterpret_cast<Pack<T>*>(out)[i] = result;
   }
   for (Index i = packs * kPack + first; i < n; i += step) {
     float values[K];
     for (int k = 0; k < K; ++k) values[k] = to_float(in.at[k][i]);
-    out[i] = from_float<T>(f(values, i / inner % channels));
+    out[i] = from_float<T>(f(values, f.of(i / inner % channels)));
   }
 }
 
 template <class T, int K, class F>
 void map_by_channel(const F& f, const Channels& shape, const Inputs<T, K>& in, T* out, cudaStream_t stream) {
   constexpr std::int64_t kPack = 16 / sizeof(T);
+  constexpr unsigned kFull = 132 * 8;  // blocks that fill a GPU: more would have fewer packs a thread
   const std::int64_t run = shape.inner == 1 ? shape.channels : shape.inner, n = shape.elements();
   const std::int64_t packs = run % kPack == 0 && takes_packs(in, out) ? n / kPack : 0;
-  const auto blocks = blocks_for(packs == 0 ? n : packs);
+  const unsigned blocks = std::min(kFull, blocks_for(packs == 0 ? n : packs));
   with_index(n, [&](auto index) {
     using Index = decltype(index);
     map_channels<T, K, F><<<blocks, kThreads, 0, stream>>>(

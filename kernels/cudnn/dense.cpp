@@ -2,13 +2,15 @@
 
 #include "kernels/cudnn/kinds.hpp"
 #include "kernels/cudnn/matrix_product.hpp"
+#include "kernels/cudnn/moves.hpp"
 #include "kernels/cudnn/sums.hpp"
 
 namespace stepcast::cudnn {
 namespace {
 
 /// y = W x + b for every row of the input: Y = X W^T, dX = dY W, dW = dY^T X. Weights' gradients are fp32
-/// from the product itself.
+/// from the product itself, and so is, at every precision, what ranks that share the layer sum: W x where
+/// they share the inputs (b comes after the sum), dX where they share the units.
 class Dense final : public CudnnLayer {
  public:
   Dense(std::shared_ptr<Device> device, const LayerSite& site)
@@ -21,9 +23,58 @@ class Dense final : public CudnnLayer {
     to.back() = outputs();
     make_output(to);
     shorten(forward_, weight_);
+    if (is(LayerShare::Form::rows)) {
+      multiply_for_sum();
+    } else {
+      multiply_with_bias();
+    }
+  }
+
+  std::span<float> summed(Pass pass) override {
+    if (pass == Pass::forward) return floats(output_sum_);
+    return pass == Pass::backward_data ? floats(error_sum_) : std::span<float>();
+  }
+  void couple() override { coupled_ = true; }
+  void finish(Pass pass) override {
+    if (pass == Pass::backward_data) return bring(error_sum_, errors_);
+    if (bias_ != nullptr) {
+      add_bias(output_sum_.data(), bias_->value, Element::f32, rows_ * outputs(), 1, outputs(), stream());
+    }
+    bring(output_sum_, result());
+  }
+
+ private:
+  bool is(LayerShare::Form form) const { return site().share != nullptr && site().share->form == form; }
+  std::int64_t outputs() const { return weight_.shape[0]; }
+  std::int64_t inputs() const { return weight_.shape[1]; }
+  cudaDataType_t type() const { return device()->cuda_type(); }
+  Matrix x() const { return {rows_, inputs(), type()}; }
+  Matrix y() const { return {rows_, outputs(), type()}; }
+  Matrix w() const { return {outputs(), inputs(), type()}; }
+
+  static std::span<float> floats(const CudnnTensor& sum) {
+    if (sum.data() == nullptr) return {};
+    return {static_cast<float*>(sum.data()), sum.elements()};
+  }
+  /// fp32 to be summed: `tensor` itself where it is that.
+  CudnnTensor sum_for(const CudnnTensor& tensor) const {
+    return element() == Element::f32 ? tensor : float_scratch(tensor.shape());
+  }
+  void bring(const CudnnTensor& sum, const CudnnTensor& to) const {
+    if (element() == Element::f32) return;
+    convert(sum.data(), Element::f32, to.data(), element(), to.elements(), stream());
+  }
+  /// The last step of a pass that ranks sum something of.
+  void finish_alone(Steps& steps, Pass pass) {
+    steps.emplace_back([this, pass] {
+      if (!coupled_) finish(pass);
+    });
+  }
+
+  void multiply_with_bias() {
     if (bias_ != nullptr) shorten(forward_, *bias_);
     forward_product_.emplace(
-        this->device(),
+        device(),
         ProductShape{.a = x(), .b = w(), .c = y(), .b_transposed = Transpose::yes, .bias = bias_ != nullptr});
     forward_.emplace_back([this] {
       forward_product_->run(source_.data(), product_value(weight_), result().data(),
@@ -31,13 +82,16 @@ class Dense final : public CudnnLayer {
     });
   }
 
- private:
-  std::int64_t outputs() const { return weight_.shape[0]; }
-  std::int64_t inputs() const { return weight_.shape[1]; }
-  cudaDataType_t type() const { return device()->cuda_type(); }
-  Matrix x() const { return {rows_, inputs(), type()}; }
-  Matrix y() const { return {rows_, outputs(), type()}; }
-  Matrix w() const { return {outputs(), inputs(), type()}; }
+  void multiply_for_sum() {
+    output_sum_ = sum_for(result());
+    forward_product_.emplace(
+        device(),
+        ProductShape{
+            .a = x(), .b = w(), .c = {rows_, outputs(), CUDA_R_32F}, .b_transposed = Transpose::yes});
+    forward_.emplace_back(
+        [this] { forward_product_->run(source_.data(), product_value(weight_), output_sum_.data()); });
+    finish_alone(forward_, Pass::forward);
+  }
 
   void connect() override {
     if (wanted()) connect_data();
@@ -46,10 +100,15 @@ class Dense final : public CudnnLayer {
 
   void connect_data() {
     const CudnnTensor dy = output_gradient(backward_data_, Order::row_major);
-    const CudnnTensor dx = make_input_gradient(source_.shape(), Order::row_major);
-    data_product_.emplace(device(), ProductShape{.a = y(), .b = w(), .c = x()});
+    errors_ = make_input_gradient(source_.shape(), Order::row_major);
+    const bool shared = is(LayerShare::Form::columns);
+    if (shared) error_sum_ = sum_for(errors_);
+    const CudnnTensor dx = shared ? error_sum_ : errors_;
+    const Matrix c{rows_, inputs(), shared ? CUDA_R_32F : type()};
+    data_product_.emplace(device(), ProductShape{.a = y(), .b = w(), .c = c});
     backward_data_.emplace_back(
         [this, dy, dx] { data_product_->run(dy.data(), product_value(weight_), dx.data()); });
+    if (shared) finish_alone(backward_data_, Pass::backward_data);
   }
 
   void connect_weights() {
@@ -72,6 +131,9 @@ class Dense final : public CudnnLayer {
   Parameter* bias_ = nullptr;
   CudnnTensor source_;
   std::int64_t rows_;
+  CudnnTensor errors_;
+  CudnnTensor output_sum_, error_sum_;  ///< over ranks; without memory where there is none
+  bool coupled_ = false;
   std::optional<MatrixProduct> forward_product_, data_product_, weight_product_;
 };
 

@@ -21,9 +21,10 @@ std::unique_ptr<LayerKernel> make_attention(std::shared_ptr<Device> device, cons
 std::unique_ptr<LayerKernel> make_softmax_loss(std::shared_ptr<Device> device, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_element_loss(std::shared_ptr<Device> device, const LayerSite& site);
 
-// Of layers of a cut sample, which need what other devices have.
+// Of layers of a cut sample or of a shared network, which need what other devices have.
 std::unique_ptr<LayerKernel> make_cut_convolution(std::shared_ptr<Device> device, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_cut_pool(std::shared_ptr<Device> device, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_group_batch_norm(std::shared_ptr<Device> device, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_shared_softmax_loss(std::shared_ptr<Device> device, const LayerSite& site);
 
 }  // namespace stepcast::cudnn

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
 #include "kernels/cudnn/device_code.cuh"
 #include "kernels/cudnn/moves.hpp"
 
@@ -51,14 +55,26 @@ std::int64_t product(const Sizes& sizes) {
   return n;
 }
 
+/// Sides in the order in which they lie in the target, so that neighbouring threads write neighbours.
+std::array<std::size_t, kMoveDims> sides_outermost_first(const Move& move) {
+  std::array<std::size_t, kMoveDims> sides{};
+  std::iota(sides.begin(), sides.end(), std::size_t{0});
+  const auto distance = [&](std::size_t d) {
+    return move.size[d] == 1 ? std::numeric_limits<std::int64_t>::max() : move.to_stride[d];
+  };
+  std::stable_sort(sides.begin(), sides.end(),
+                   [&](std::size_t a, std::size_t b) { return distance(a) > distance(b); });
+  return sides;
+}
+
 template <class Index>
 Box<Index> on_device(const Move& move) {
   Box<Index> box{};
-  for (int d = 0; d < kMoveDims; ++d) {
-    const auto at = static_cast<std::size_t>(d);
+  int d = 0;
+  for (const std::size_t at : sides_outermost_first(move)) {
     box.size[d] = static_cast<Index>(move.size[at]);
     box.from_stride[d] = move.from_stride[at];
-    box.to_stride[d] = move.to_stride[at];
+    box.to_stride[d++] = move.to_stride[at];
   }
   return box;
 }

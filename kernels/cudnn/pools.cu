@@ -10,12 +10,16 @@ namespace {
 template <class Index>
 struct Pool {
   Index in[5], out[5], in_stride[5], out_stride[5], kernel[3], stride[3], pad[3];
-  bool largest;
+  bool largest, channels_last;  ///< the second: as what is written lies
 };
 
+/// In the order of memory: neighbouring threads write neighbouring elements.
 template <class Index>
-__device__ void position(Index i, const Index (&size)[5], Index (&at)[5]) {
-  for (int d = 4; d >= 0; --d) at[d] = take(i, size[d]);
+__device__ void position(Index i, const Index (&size)[5], bool channels_last, Index (&at)[5]) {
+  if (channels_last) at[1] = take(i, size[1]);
+  for (int d = 4; d >= 0; --d) {
+    if (d != 1 || !channels_last) at[d] = take(i, size[d]);
+  }
 }
 
 template <class Index>
@@ -41,7 +45,7 @@ template <class T, class Index>
 __global__ void pool_windows(Pool<Index> pool, Index n, const T* x, T* y, std::uint16_t* taps) {
   for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
     Index at[5];
-    position(i, pool.out, at);
+    position(i, pool.out, pool.channels_last, at);
     const Taps<Index> depth(pool, at, 0), height(pool, at, 1), width(pool, at, 2);
     const Index corner = at[0] * pool.in_stride[0] + at[1] * pool.in_stride[1] +
                          depth.first * pool.in_stride[2] + height.first * pool.in_stride[3] +
@@ -72,7 +76,7 @@ template <class T, class Index>
 __global__ void pool_windows_back(Pool<Index> pool, Index n, const T* dy, T* dx, const std::uint16_t* taps) {
   for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
     Index at[5], out[5], low[3], high[3];
-    position(i, pool.in, at);
+    position(i, pool.in, pool.channels_last, at);
     for (int d = 0; d < 3; ++d) {
       const Index place = at[d + 2] + pool.pad[d];
       low[d] = place < pool.kernel[d] ? 0 : (place - pool.kernel[d]) / pool.stride[d] + 1;
@@ -104,7 +108,7 @@ __global__ void pool_windows_back(Pool<Index> pool, Index n, const T* dy, T* dx,
 }
 
 template <class Index>
-Pool<Index> on_device(const PoolShape& s) {
+Pool<Index> on_device(const PoolShape& s, const std::array<std::int64_t, 5>& written) {
   Pool<Index> pool{};
   const auto set = [](const auto& from, auto& to) {
     for (std::size_t d = 0; d < from.size(); ++d) to[d] = static_cast<Index>(from[d]);
@@ -117,6 +121,7 @@ Pool<Index> on_device(const PoolShape& s) {
   set(s.stride, pool.stride);
   set(s.pad, pool.pad);
   pool.largest = s.largest;
+  pool.channels_last = written[1] == 1;
   return pool;
 }
 
@@ -143,8 +148,9 @@ void pool_forward(const PoolShape& shape, const void* x, void* y, std::uint16_t*
   with_types(shape, element, [&](auto type, auto index) {
     using T = typename decltype(type)::type;
     using Index = decltype(index);
-    pool_windows<<<blocks_for(n), kThreads, 0, stream>>>(on_device<Index>(shape), static_cast<Index>(n),
-                                                         static_cast<const T*>(x), static_cast<T*>(y), taps);
+    pool_windows<<<blocks_for(n), kThreads, 0, stream>>>(on_device<Index>(shape, shape.out_stride),
+                                                         static_cast<Index>(n), static_cast<const T*>(x),
+                                                         static_cast<T*>(y), taps);
   });
   check_launch("pool_windows");
 }
@@ -156,7 +162,7 @@ void pool_backward(const PoolShape& shape, const void* dy, void* dx, const std::
     using T = typename decltype(type)::type;
     using Index = decltype(index);
     pool_windows_back<<<blocks_for(n), kThreads, 0, stream>>>(
-        on_device<Index>(shape), static_cast<Index>(n), static_cast<const T*>(dy), static_cast<T*>(dx), taps);
+        on_device<Index>(shape, shape.in_stride), static_cast<Index>(n), static_cast<const T*>(dy), static_cast<T*>(dx), taps);
   });
   check_launch("pool_windows_back");
 }

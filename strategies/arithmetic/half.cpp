@@ -59,12 +59,6 @@ float from_half(std::uint16_t half) {
   return half_value(half);
 }
 
-void to_halves(std::span<const float> values, std::span<std::uint16_t> halves) {
-  check(values.size() == halves.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    halves[i] = static_cast<std::uint16_t>(half_bits(values[i]));
-}
-
 void from_halves(std::span<const std::uint16_t> halves, std::span<float> values) {
   check(values.size() == halves.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = half_value(halves[i]);

@@ -10,9 +10,8 @@ namespace stepcast {
 std::uint16_t to_half(float value);
 float from_half(std::uint16_t half);  ///< exact
 
-/// Each element; loops without branches that a compiler vectorizes.
+/// Each element; a loop without branches that a compiler vectorizes.
 /// @throws std::invalid_argument if lengths differ
-void to_halves(std::span<const float> values, std::span<std::uint16_t> halves);
 void from_halves(std::span<const std::uint16_t> halves, std::span<float> values);
 
 /// With error feedback: owed += gradient; sent = owed, rounded; owed -= sent.

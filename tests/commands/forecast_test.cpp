@@ -142,6 +142,9 @@ TEST_CASE("a journal keeps what was simulated, and a second run simulates nothin
   const Simulations first = forecast_of(kTiny + kAssumed, 2, journal);
   CHECK(lines_in(journal) == 14);  // two points: three draws, three doubled resources, one without jitter
   std::string text = read_file(journal);
+  for (const char* what : {"| draw 2 | as it is\"", "| draw 0 | twice the bandwidth\"",
+                           "| draw 0 | half the latency\"", "| draw 0 | without jitter\""})
+    CHECK(text.find("\"simulation\":\"workers=3 " + std::string(what)) != std::string::npos);
   CHECK(text_of(forecast_of(kTiny + kAssumed, 1, journal)) == text_of(first));
   CHECK(read_file(journal) == text);
 

@@ -60,6 +60,18 @@ TEST_CASE("a predicted figure has its error and lies inside its tolerance or not
   CHECK(compare(published, draw_of(3)).inside == false);
 }
 
+TEST_CASE("assumptions are weighed by the first predicted figure, else by the last step time", "[commands]") {
+  Published published = figure("predicted", "", 2.5);
+  published.point = {value_of("workers", "8")};
+  published.column = "efficiency";
+  const Judged judged = judged_figure(with(published), {0, 1});
+  CHECK(judged.point == 0);
+  CHECK(judged.column == "efficiency");
+  published.kind = "bound";
+  CHECK(judged_figure(with(published), {0, 1}).point == 1);
+  CHECK(judged_figure(with(published), {0, 1}).column == "step_seconds");
+}
+
 TEST_CASE("with draws a figure lies inside the forecast interval or not", "[commands]") {
   Simulations all = draw_of(3);
   for (int draw = 1; draw <= 20; ++draw) all.rows.push_back(draw_of(3 + 0.1 * draw).rows[0]);

@@ -136,6 +136,7 @@ TEST_CASE("variance is explained only with eight draws an assumption", "[command
   const auto shares = explained(scenario, all, 0, "step_seconds");
   REQUIRE(shares.size() == 2);
   CHECK(std::max(shares[0].share, shares[1].share) > 0.9);
+  CHECK(explained(scenario, all, 0, "speedup").empty());  // in no draw
   all.rows.pop_back();
   CHECK(explained(scenario, all, 0, "step_seconds").empty());
   scenario.assumptions.clear();

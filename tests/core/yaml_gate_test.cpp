@@ -95,6 +95,7 @@ TEST_CASE("aliases are expanded and empty values stand at their key", "[core]") 
 }
 
 TEST_CASE("a missing file and a folder are refused by name", "[core][errors]") {
-  CHECK_THROWS_WITH(read_yaml("no-such-file.yaml"), "no-such-file.yaml: cannot be read");
+  CHECK_THROWS_WITH(read_yaml("no-such-file.yaml"),
+                    "no-such-file.yaml: cannot be read: No such file or directory");
   CHECK_THROWS_WITH(read_yaml("/"), "/: is a folder, not a file");
 }

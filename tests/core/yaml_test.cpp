@@ -31,6 +31,17 @@ TEST_CASE("every accessor says where, which key, what it expected and what it go
                     "f.yaml:10:6: net.big: expected an integer >= 0, got \"9999999999999999999\"");
 }
 
+TEST_CASE("quoted numbers are text, and the error says so", "[core][errors]") {
+  const YamlNode root = parse_yaml("{a: \"8\", b: '0.5', c: \"true\"}", "f.yaml");
+  const YamlMap map = YamlValue(root, "").any_map();
+  CHECK_THROWS_WITH(map.at("a").integer(1),
+                    "f.yaml:1:5: a: expected an integer >= 1 without quotes, got \"8\"");
+  CHECK_THROWS_WITH(map.at("b").number(0, 1),
+                    "f.yaml:1:13: b: expected a number from 0 to 1 without quotes, got \"0.5\"");
+  CHECK_THROWS_WITH(map.at("c").boolean(),
+                    "f.yaml:1:23: c: expected true or false without quotes, got \"true\"");
+}
+
 TEST_CASE("what nothing reaches is refused, with a unit", "[core][errors]") {
   const YamlNode root = parse_yaml("a: 1e30 PB\nb: 1e-300 B/s\nc: 1e200 h\nd: 0.5 s\n", "f.yaml");
   const YamlMap map = YamlValue(root, "").any_map();

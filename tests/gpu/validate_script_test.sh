@@ -63,7 +63,7 @@ says "capture-tf32: done"
 says "capture-bf16: not through after"
 says "1 stages are not through, call again to go on: capture-bf16"
 says "2 stages failed: check tests"
-[ "$(grep -c "^capture-all --precision tf32.*traces$" asked)" -eq 3 ] || fail "a capture that loses the GPU"
+[ "$(grep -c "^capture-all --precision tf32.*traces$" asked)" -eq 4 ] || fail "a capture that loses the GPU"
 says "points: 1, outside 3 %: 0"
 seconds=$(sed -n 's/^capture-all .*--precision f32 .*--seconds \([0-9]*\) -o.*/\1/p' asked)
 [ "${seconds:-0}" -gt 60 ] || fail "all captures in f32 were given $seconds s"
@@ -80,6 +80,35 @@ says "capture-f32: done before"
 says "capture-bf16: done in"
 says_not "failed"
 [ "$(grep -c '^capture-all' asked)" -eq 1 ] || fail "captures were asked for again"
+
+# Beside PyTorch: what has no trace yet is compared by a later call, and PyTorch is timed once.
+cat >bin/python3 <<'END'
+#!/bin/sh
+case "$*" in
+  *gpu-resnet50.py*) echo "torch" >>"$ASKED"
+    printf 'precision,layout,batch,step_seconds,images_per_second\nf32,nchw,64,0.1,640\ntf32,nhwc,64,0.05,1280\n' ;;
+esac
+END
+cat >stepcast-gpu <<'END'
+#!/bin/sh
+echo "$*" >>"$ASKED"
+case "$*" in
+  "capture-all --precision tf32 --layout nhwc --batches 64 "*"--models resnet50"*)
+    echo "step_seconds: [0.1, 0.052, 0.05]" >"$WORK/beside/traces/resnet50-b64-tf32-nhwc-gpu.yaml" ;;
+esac
+END
+: >asked
+bash "$script" beside >out 2>&1
+[ $? -eq 3 ] || fail "beside PyTorch: exit code"
+says "torch: not through after"
+says "tf32,nhwc,64,1230.8,1280.0,0.962"
+grep -n -m1 "models resnet50" asked | grep -q "batches 64 " || fail "resnet50 does not begin with the batch that is compared"
+echo "step_seconds: [0.2]" >beside/traces/resnet50-b64-f32-nchw-gpu.yaml
+bash "$script" beside >out 2>&1
+[ $? -eq 1 ] || fail "below PyTorch: exit code"
+says "torch: FAILED with 1 after"
+says "below 0.9 of PyTorch: f32,nchw,64,320.0,640.0,0.500"
+[ "$(grep -c torch asked)" -eq 1 ] || fail "PyTorch was timed again"
 
 # Without any time nothing is begun, and nothing has failed.
 SECONDS_IN_ALL=3 bash "$script" later >out 2>&1

@@ -4,6 +4,7 @@
 
 #include "models/activations.hpp"
 #include "models/library.hpp"
+#include "models/swapped.hpp"
 #include "read_text.hpp"
 
 using namespace stepcast;
@@ -214,14 +215,63 @@ TEST_CASE("a pipeline stage holds the activations of every micro-batch in flight
   CHECK(b.weights.value == a.weights.value);
 }
 
-TEST_CASE("swapped activations leave the largest two behind", "[models]") {
+TEST_CASE("swapped activations leave the worst moment of a step behind", "[models]") {
   MemoryOptions options;
   options.swap = true;
   const Memory memory = training_memory(small_model(), options);
-  CHECK(memory.activations.value == 4 * 16);  // a and b, or the input and a
+  CHECK(memory.activations.value == 4 * 16);  // a and b, while b runs forward
   CHECK(memory.swapped.value == 4 * (21 - 16));
+  CHECK(memory.error_signals.value == 4 * 29);
+  SECTION("freed, error signals are those of that moment, not of their own worst") {
+    options.error_signals = MemoryOptions::ErrorSignals::freed;
+    const WorkingSet worst = swapped_working_set(small_model(), options);
+    CHECK(worst.activations == 8);     // b, which its own backward pass reads
+    CHECK(worst.error_signals == 16);  // of b and a
+  }
+  SECTION("in place, one copy of b waits, and the next layer's pass needs it too") {
+    options.activations = MemoryOptions::Activations::in_place;
+    CHECK(swapped_working_set(small_model(), options).activations == 13);  // b, c and the loss, going back
+  }
   CHECK_FALSE(fits(training_memory(shipped_model("mesh-2k"), {}), shipped_device("v100-sxm2-16gb")));
   CHECK(fits(training_memory(shipped_model("mesh-2k"), options), shipped_device("v100-sxm2-16gb")));
+}
+
+TEST_CASE("an output that is read again later stays until then, forward and back", "[models]") {
+  // a -> b -> c -> d = c + a: a is read by b and by d.
+  const Model model = model_of(
+      "{name: m, source: s, input: [8], layers: [{name: a, kind: dense, units: 8}, {name: b, kind: dense, "
+      "units: 8}, {name: c, kind: dense, units: 8}, {name: d, kind: add, inputs: [c, a]}, {name: l, kind: "
+      "mean_squared_error}]}");
+  MemoryOptions options;
+  options.swap = true;
+  CHECK(swapped_working_set(model, options).activations == 3 * 8);               // a, b, c; then a, c, d
+  CHECK(copied_elements(model, options) == std::vector<double>{0, 8, 8, 0, 8});  // d's sum reads nothing back
+}
+
+TEST_CASE("what overwrites its input is copied once, when it is final", "[models]") {
+  MemoryOptions options;
+  CHECK(copied_elements(small_model(), options) == std::vector<double>{0, 0, 8, 4});  // b needs no a
+  options.activations = MemoryOptions::Activations::in_place;
+  CHECK(copied_elements(small_model(), options) == std::vector<double>{0, 0, 8, 4});
+  const Model recurrent = model_of(
+      "{name: m, source: s, input: [2, 3], layers: [{name: a, kind: lstm, hidden: 4}, {name: l, kind: "
+      "mean_squared_error}]}");
+  CHECK(copied_elements(recurrent, options) == std::vector<double>{5 * 2 * 4, 2 * 4});  // gates and cells
+}
+
+TEST_CASE("VGG-16 with 256 samples fits 12 GB with its activations on the host, as it was trained",
+          "[models]") {
+  MemoryOptions options;
+  options.batch = 256;
+  options.activations = MemoryOptions::Activations::in_place;
+  options.error_signals = MemoryOptions::ErrorSignals::freed;
+  const Model model = shipped_model("vgg16");
+  CHECK(gigabytes(training_memory(model, options).total()) == Approx(23.8).margin(0.05));
+  options.swap = true;
+  // Going back through conv1_2 its input and both error signals are there: 64 x 224 x 224 numbers each.
+  const WorkingSet worst = swapped_working_set(model, options);
+  CHECK(worst.total() == 3.0 * 64 * 224 * 224);
+  CHECK(gigabytes(training_memory(model, options).total()) == Approx(11.7).margin(0.05));
 }
 
 TEST_CASE("why_not names what is needed, what there is, and the largest parts", "[models][errors]") {

@@ -69,6 +69,45 @@ TEST_CASE("keys of the sweep name the series before other columns do", "[report]
         "batch=64");  // what is empty is left out
 }
 
+TEST_CASE("rows that nothing would name are named by what they share, and lines stay whole",
+          "[report][plot]") {
+  Results results{"s", {}};
+  for (const int pieces : {1, 2, 0}) {
+    auto row = point("", 1, 0.2);
+    if (pieces > 0) row.set("strategy.accumulation", pieces);
+    if (pieces == 0) row.set("strategy.host_swap", std::string("12 GB/s"));
+    results.rows.push_back(row);
+  }
+  const std::vector<std::string> sweep{"strategy.accumulation", "strategy.host_swap", "workers"};
+  const auto columns = series_columns(results, sweep);
+  CHECK(columns == std::vector<std::string>{"strategy.accumulation", "strategy.host_swap"});
+  CHECK(series_name(results, results.rows[2], columns) == "host_swap=12 GB/s");
+  CHECK(breakdown_plot(results, sweep).bars[0].label == "accumulation=1");  // all have one worker
+
+  auto lines = two_algorithms();  // of the rings no name, and a batch that follows the workers
+  for (Row& row : lines.rows) {
+    const bool ring = row.text("collective") == "ring";
+    row.set("batch", ring ? 4 * row.number("workers").value_or(0) : 64);
+    if (ring) row.set("collective", std::string());
+  }
+  CHECK(scaling_plot(lines, {}, {"collective", "batch", "workers"}).series.size() == 2);
+}
+
+TEST_CASE("several published figures of a point are several marks, in two columns one", "[report][plot]") {
+  Row figure;
+  figure.set("scenario", "s");
+  figure.set("point", "ring 16");
+  figure.set("column", "step_seconds");
+  figure.set("relation", "=");
+  figure.set("published", 0.5);
+  Row other = figure, again = figure;
+  other.set("published", 0.4);
+  again.set("column", "efficiency");
+  const auto plot = scaling_plot(two_algorithms(), {"s", {figure, again, other}}, {});
+  REQUIRE(plot.series[0].published.size() == 2);
+  CHECK(plot.series[0].published[1].throughput == Approx(16 * 32 / 0.4).epsilon(1e-12));
+}
+
 TEST_CASE("published figures become marks by the definition of their column", "[report][plot]") {
   Row figure;
   figure.set("scenario", "s");

@@ -34,6 +34,16 @@ TEST_CASE("the quickstart is ResNet-50 with its captured times on one worker a n
   CHECK(bytes == 4.0 * 25557032);
 }
 
+TEST_CASE("folding is automatic, on or off, and true and false are on and off", "[scenarios]") {
+  CHECK(quick({"workers=2"}).fold == Folding::automatic);
+  for (const char* on : {"on", "true"})
+    CHECK(quick({"workers=2", std::string("simulation.fold=") + on}).fold == Folding::always);
+  for (const char* off : {"off", "false"})
+    CHECK(quick({"workers=2", std::string("simulation.fold=") + off}).fold == Folding::never);
+  refused("simulation.fold=never",
+          "simulation.fold: expected one of automatic, on, off, true, false, got \"never\"");
+}
+
 TEST_CASE("a batch that was not measured is worked out from the traces that are there", "[scenarios]") {
   CHECK(quick({"batch_per_worker=6"}).plan.trace_kind == "captured, scaled");
   CHECK(quick({"batch_per_worker=6", "trace=[resnet50-b1-cpu, resnet50-b8-cpu]"}).plan.trace_kind ==
@@ -59,6 +69,14 @@ TEST_CASE("without a batch a worker takes the trace's", "[scenarios]") {
   CHECK_THROWS_WITH(with({"global_batch=66"}),
                     "--set global_batch=66: global_batch: 66 samples cannot be shared evenly by 4 workers");
   CHECK_THROWS_WITH(with({"trace=[]"}), "--set trace=[]: trace: expected at least one trace, got a list");
+}
+
+TEST_CASE("servers take a named trace's update, of the same network", "[scenarios][errors]") {
+  const std::string server = "strategy={kind: parameter_server, apply_trace: ";
+  CHECK_NOTHROW(quick({"workers=4", server + "resnet50-b1-cpu}"}));
+  CHECK_THROWS_WITH(
+      quick({"workers=4", server + "vgg16-b2-cpu}"}),
+      "--set " + server + "vgg16-b2-cpu}: strategy.apply_trace: is a trace of vgg16, not of resnet50");
 }
 
 TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][errors]") {

@@ -40,6 +40,23 @@ TEST_CASE("one worker's Downpour step is mini-batch, own update, push, apply and
   CHECK(run.step_seconds() == exactly(kMiniBatch + kOwnUpdate + (kHop + kModel) + kApply + (kHop + kModel)));
 }
 
+TEST_CASE("applying takes what was measured: on such a processor, or in a trace that is named", "[sim]") {
+  const double exchange = 2 * (kHop + kModel);
+  ServerRun run{"{kind: parameter_server}", 1, 0, 4, {}};
+  CHECK(number_from_child([&] { return run.step_seconds(); }) ==
+        exactly(kMiniBatch + kOwnUpdate + exchange + kOwnUpdate));
+  run.device.launch_overhead = {5e-6};  // the host of such devices has another processor, and fast memory
+  CHECK(number_from_child([&] { return run.step_seconds(); }) ==
+        exactly(kMiniBatch + kOwnUpdate + exchange + 5 * 4e6 / 1e15));
+  run.strategy = "{kind: parameter_server, apply_trace: any}";
+  CHECK(number_from_child([&] { return run.step_seconds(); }) ==
+        exactly(kMiniBatch + kOwnUpdate + exchange + 0.003));
+  run.strategy = "{kind: parameter_server, apply_trace: any, apply_arrays: 10, shards: 2}";
+  CHECK(number_from_child([&] { return run.step_seconds(); }) ==
+        exactly(kMiniBatch + kOwnUpdate + exchange + 0.003));
+  CHECK(run.plan().flags == std::vector<std::string>{"disturbed"});
+}
+
 TEST_CASE("a serial master adds its two questions and its permission", "[sim]") {
   CHECK(serial(1).step_seconds() == exactly(kMiniBatch + kOwnUpdate + 2 * kHop + kMaster));
 }

@@ -39,8 +39,9 @@ struct ServerRun {
   int nodes = 0;  ///< 0: one a worker and eight more
   int steps = 6;
   Noise noise;
+  Device device = {};  ///< a processor
 
-  Plan plan(const Platform& platform, const Model& model, const Device& device) const {
+  Plan plan(const Platform& platform, const Model& model) const {
     Setting setting{model, device, platform, first_ranks(workers)};
     setting.steps = steps;
     setting.times = [](std::int64_t) {
@@ -56,6 +57,12 @@ struct ServerRun {
       half.layers[0].update.seconds = {kOwnUpdate / 2};
       return half;
     };
+    Trace named;
+    named.model = "one-array";
+    named.layers.resize(2);
+    named.layers[0].update.seconds = {0.002, 0.003, 0.007};
+    named.flags = {"disturbed"};
+    setting.named_trace = [&](const YamlValue&) -> const Trace& { return named; };
     const YamlNode node = parse_yaml("strategy: " + strategy, "s.yaml");
     const YamlValue options = YamlValue(node, "").any_map().at("strategy", "");
     const std::size_t kind = options.any_map().at("kind", "").one_of(strategy_names());
@@ -64,14 +71,13 @@ struct ServerRun {
 
   Plan plan() const {
     const Platform platform = switch_platform(nodes > 0 ? nodes : workers + 8);
-    return plan(platform, one_array_model(), Device{});
+    return plan(platform, one_array_model());
   }
 
   SimulationResult result() const {
     const Platform platform = switch_platform(nodes > 0 ? nodes : workers + 8);
     const Model model = one_array_model();
-    const Device device;
-    const Plan planned = plan(platform, model, device);
+    const Plan planned = plan(platform, model);
     Simulation simulation;
     simulation.platform = &platform;
     simulation.bandwidths = LinkBandwidths(platform);

@@ -124,6 +124,9 @@ TEST_CASE("bad options of servers are refused with place and reason", "[sim][err
            {"mode", "lazy", "expected one of asynchronous, synchronous, bounded_staleness, got \"lazy\""},
            {"master", "parallel", "expected one of concurrent, serial, got \"parallel\""},
            {"messages", "layer", "expected one of model, array, got \"layer\""}});
+  refused(kDense, "kind: parameter_server, server: colocated, apply_time: 1 ms",
+          {{"apply_trace", "any", "give either apply_time or apply_trace"},
+           {"apply_arrays", "0", "apply_time is that of some arrays; give more than 0"}});
   CHECK_THROWS_WITH(PlannedRun(4, kDense, "{kind: parameter_server, server: colocated, validate_every: 10}"),
                     "strategy.yaml:1:1: strategy.validation_time: missing (expected seconds of a validation "
                     "on the master)");

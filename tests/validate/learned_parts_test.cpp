@@ -83,7 +83,10 @@ TEST_CASE("ranks whose arrays lie where the host cannot touch them learn to the 
                    Kind::images},
       LearningCase{
           pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}", 2, 1,
-          &kImages, Kind::images});
+          &kImages, Kind::images},
+      LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences},
+      LearningCase{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
+                   Kind::sequences});
   CAPTURE(c.strategy);
   LearningOptions options = options_of(c);
   const Curve plain = learned(c.strategy, c.ranks, *c.model, options);

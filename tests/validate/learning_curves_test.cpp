@@ -53,15 +53,16 @@ TEST_CASE("a measured loss is put at the time that was forecast for its step", "
 
 TEST_CASE("points are compared by when they reach the lowest loss that all of them reach",
           "[validate][learning]") {
-  const auto all = what_was_learned({"s",
-                                     {learned("kind=a, net=slow, workers=1", 0, 1, 0, 2.5, 0.1),
-                                      learned("kind=a, net=slow, workers=1", 10, 1, 4, 0.5, 0.8),
-                                      learned("kind=a, net=slow, workers=1", 20, 1, 8, 0.75, 0.7),
-                                      learned("kind=b, net=slow, workers=8", 0, 1, 0, 2.5, 0.1),
-                                      learned("kind=b, net=slow, workers=8", 10, 1, 1, 0.6, 0.8),
-                                      learned("kind=b, net=slow, workers=8", 20, 1, 2, 0.2, 0.9)}});
+  const auto all = what_was_learned(
+      {"s",
+       {learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 0, 1, 0, 2.5, 0.1),
+        learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 10, 1, 4, 0.5, 0.8),
+        learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 20, 1, 8, 0.75, 0.7),
+        learned("strategy.kind=b, platform.net=slow, workers=8", 0, 1, 0, 2.5, 0.1),
+        learned("strategy.kind=b, platform.net=slow, workers=8", 10, 1, 1, 0.6, 0.8),
+        learned("strategy.kind=b, platform.net=slow, workers=8", 20, 1, 2, 0.2, 0.9)}});
   REQUIRE(all.size() == 2);
-  CHECK(all[0].point == "kind=a, workers=1");
+  CHECK(all[0].point == "a, period=4, workers=1");
   CHECK(all[0].common_loss == 0.5);
   CHECK(all[0].seconds_to_common_loss == 4);
   CHECK(all[1].seconds_to_common_loss == 2);

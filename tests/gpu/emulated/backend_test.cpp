@@ -2,8 +2,10 @@
 
 #include "cut_training.hpp"
 #include "gpu/check_layers.hpp"
+#include "gpu/check_shared.hpp"
 #include "kernels/gpu.hpp"
 #include "learned_curve.hpp"
+#include "shared_training.hpp"
 
 // The whole cuDNN backend on a GPU that is pretended: the project's kernels on the host, CUDA's runtime
 // without a device, cuDNN's convolutions, batch norm and RNN and cuBLAS's products as plain loops that hold
@@ -29,8 +31,11 @@ TEST_CASE("the backend's layers compute what plain loops do", "[pretended]") {
       GENERATE(GpuPrecision::f32, GpuPrecision::tf32, GpuPrecision::f16, GpuPrecision::bf16);
   const auto layout = GENERATE(ImageLayout::nchw, ImageLayout::nhwc);
   const auto backend = make_cudnn_backend({.precision = precision, .layout = layout});
-  const auto found = check_layers(*backend);
+  auto found = check_layers(*backend);
   CHECK(found.size() > 100);
+  const auto shared = check_shared_layers(*backend);
+  CHECK(shared.size() > 30);
+  found.insert(found.end(), shared.begin(), shared.end());
   for (const Deviation& one : found) {
     INFO(one.layer << ", " << one.array);
     CHECK(one.error <= rounding_tolerance(precision));
@@ -46,6 +51,20 @@ TEST_CASE("samples cut over several GPUs train as the uncut ones on a CPU, to ro
   check_trains_as_uncut(t.model, t.cut, t.labels, {make, carried});
 }
 
+TEST_CASE("layers that several GPUs share train as the uncut ones on a CPU, to rounding", "[pretended]") {
+  const std::string model = GENERATE(kStack, kUnshared);
+  const auto c = GENERATE(SharedCase{"ways: 2", 2, 2, 4}, SharedCase{"ways: 4", 4, 4, 2},
+                          SharedCase{"ways: 2, bucket: tensor, all_reduce: ring", 4, 2, 2},
+                          SharedCase{"ways: 2, accumulation: 2, halo_overlap: false", 2, 2, 4});
+  check_trains_as_whole(model, c, {plain, c.ranks == 4});
+}
+
+TEST_CASE("layers that several GPUs share in bf16 train as the uncut ones do, to its rounding",
+          "[pretended]") {
+  const auto make = []() { return make_cudnn_backend({.precision = GpuPrecision::bf16}); };
+  check_trains_as_whole(kStack, {"ways: 2", 2, 2, 4}, {make, false, 0.02});
+}
+
 TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]") {
   using Kind = DataOptions::Kind;
   const LearningCase c = GENERATE(
@@ -53,7 +72,10 @@ TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]
       LearningCase{"{kind: zero, stage: 2, bucket: 200 B}", 2, 2, &kDigits, Kind::images},
       LearningCase{"{kind: pipeline, stages: 2, cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1,
                    &kImages, Kind::images},
-      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kImages, Kind::images});
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kImages, Kind::images},
+      LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: pipeline, stages: 2, tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4,
+                   1, &kBlocks, Kind::sequences});
   const bool images_turned = c.model == &kDigits;
   const auto make = images_turned ? turned : plain;
   CAPTURE(c.strategy, images_turned);

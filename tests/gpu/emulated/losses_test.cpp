@@ -1,6 +1,7 @@
 #include "kernels/cudnn/elements.hpp"
 #include "kernels/cudnn/moves.hpp"
 #include "kernels/cudnn/rows.hpp"
+#include "kernels/cudnn/shared_loss.hpp"
 #include "kernels/dropout_mask.hpp"
 #include "layered.hpp"
 
@@ -31,6 +32,58 @@ TEST_CASE("losses' kernels compute what plain loops do, with their weight", "[em
     }
     CHECK(loss == Approx(kWeight * reference::forward(l.c).at(0)).margin(way.margin()));
     check_near(l.dx.values(), reference::backward(l.c, {kWeight}).inputs[0], way.margin());
+  }
+}
+
+TEST_CASE("parts of a loss whose classes two devices share make up the loss of the whole", "[emulated]") {
+  const Way way{GENERATE(Element::f32, Element::f16, Element::bf16)};
+  constexpr std::int64_t kRows = 5, kLength = 40, kClasses = 77;  // the second device has 37 and 3 of padding
+  constexpr double kWeight = 0.25;
+  const Array scores = uniform_array(kRows * kClasses, 1);
+  const std::vector<float> targets{0, 39, 40, 76, 12};
+  struct Part {
+    SharedRows shape;
+    Memory x, dx;
+    std::vector<float> e, sums;
+  };
+  std::vector<Part> parts;
+  for (std::int64_t first = 0; first < kClasses; first += kLength) {
+    Array own(kRows * kLength, 50);  // padding counts for nothing, whatever it is
+    const std::int64_t classes = std::min(kLength, kClasses - first);
+    for (std::int64_t at = 0; at < kRows * kLength; ++at) {
+      if (at % kLength < classes) own[at] = scores[at / kLength * kClasses + first + at % kLength];
+    }
+    parts.push_back({{{kRows, kLength, way.element}, first, classes},
+                     Memory({kRows, kLength}, way.element, false, own),
+                     Memory({kRows, kLength}, way.element, false, own),
+                     std::vector<float>(own.size(), -1),
+                     std::vector<float>(2 * kRows, -1)});
+    Part& p = parts.back();
+    shared_loss_sums(p.shape, p.x.data(), targets.data(), p.e.data(), p.sums.data(), nullptr);
+  }
+  std::vector<float> sums = parts[0].sums;
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += parts[1].sums[i];
+  double loss = -1, expected = 0;
+  shared_loss_value(kRows, kWeight, sums.data(), &loss, nullptr);
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    double total = 0;
+    for (std::int64_t i = 0; i < kClasses; ++i) total += std::exp(scores[row * kClasses + i]);
+    const auto target = static_cast<std::int64_t>(targets[static_cast<std::size_t>(row)]);
+    expected += kWeight * (std::log(total) - scores[row * kClasses + target]) / kRows;
+  }
+  CHECK(loss == Approx(expected).margin(way.margin()));
+  for (const Part& p : parts) {
+    shared_loss_backward(p.shape, kWeight, p.e.data(), sums.data(), targets.data(), p.dx.data(), nullptr);
+    const Array slopes = p.dx.values();
+    for (std::int64_t at = 0; at < kRows * kLength; ++at) {
+      const std::int64_t row = at / kLength, i = at % kLength;
+      double total = 0;
+      for (std::int64_t k = 0; k < kClasses; ++k) total += std::exp(scores[row * kClasses + k]);
+      const double hit = p.shape.first + i == targets[static_cast<std::size_t>(row)] ? 1 : 0;
+      const double slope = std::exp(scores[row * kClasses + p.shape.first + i]) / total - hit;
+      CHECK(slopes[at] ==
+            Approx(i < p.shape.classes ? kWeight / kRows * slope : 0).margin(kWeight / kRows * way.margin()));
+    }
   }
 }
 

@@ -38,6 +38,37 @@ TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
   }
 }
 
+TEST_CASE("batch norm's threads come to other channels, pack after pack", "[emulated]") {
+  constexpr std::int64_t kChannels = 20, kLines = 60000;  // more packs than threads, by no multiple
+  const auto elements = static_cast<std::size_t>(kChannels * kLines);
+  const std::vector<float> x = as_floats(uniform_array(elements, 1)),
+                           dy = as_floats(uniform_array(elements, 2));
+  const Memory in({kLines, kChannels}, Element::f32, false, floats_of(x)),
+      slope({kLines, kChannels}, Element::f32, false, floats_of(dy));
+  Memory y({kLines, kChannels}, Element::f32, false), dx({kLines, kChannels}, Element::f32, false);
+  std::vector<float> scale, shift(kChannels, 0.5F), mean(kChannels), inverse(kChannels), running(kChannels),
+      spread(kChannels), scale_gradient(kChannels), shift_gradient(kChannels), partial(kWorkspace);
+  for (std::int64_t c = 0; c < kChannels; ++c) scale.push_back(static_cast<float>(1 + c));
+  const Channels channels{kLines, kChannels, 1};
+  const Scratch scratch{partial.data(), partial.size() * sizeof(float)};
+  const BatchNormArrays arrays{scale.data(),   shift.data(),   mean.data(),
+                               inverse.data(), running.data(), spread.data()};
+  batch_norm_forward(channels, arrays, in.data(), y.data(), scratch, nullptr);
+  batch_norm_backward(channels, arrays, in.data(), slope.data(), dx.data(), scale_gradient.data(),
+                      shift_gradient.data(), scratch, nullptr);
+  double worst = 0, worst_back = 0;
+  for (std::size_t i = 0; i < elements; ++i) {
+    const std::size_t c = i % kChannels;
+    const double normal = (x[i] - double{mean[c]}) * inverse[c];
+    const double back = dy[i] - (shift_gradient[c] + normal * scale_gradient[c]) / double{kLines};
+    worst = std::max(worst, std::abs(y.floats()[i] - (scale[c] * normal + 0.5)));
+    worst_back = std::max(worst_back, std::abs(dx.floats()[i] - scale[c] * inverse[c] * back));
+  }
+  CHECK(worst < 1e-4);
+  CHECK(worst_back < 1e-4);
+  CHECK(mean[3] != mean[4]);
+}
+
 TEST_CASE("layer norm's kernels compute what plain loops do", "[emulated]") {
   const Way way{GENERATE(Element::f32, Element::f16, Element::bf16)};
   for (const NamedCase& named : cases_of({LayerKind::layer_norm})) {

@@ -1,3 +1,5 @@
+#include "pretended_cuda.hpp"
+
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -16,6 +18,11 @@ template <class Handle>
 cudaError_t make(Handle* handle) {
   *handle = static_cast<Handle>(std::malloc(sizeof(Clock::time_point)));
   return cudaSuccess;
+}
+
+/// Of calls that a graph cannot hold.
+cudaError_t outside_of_graphs() {
+  return stepcast::pretended::capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
 cudaError_t copied(void* to, const void* from, std::size_t bytes) {
@@ -44,15 +51,24 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->totalGlobalMem = std::size_t{1} << 26;  // an eighth is a workspace
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetPCIBusId(char* name, int, int) {
+  std::strcpy(name, "0000:00:00.0");
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
+  *free = *all = std::size_t{1} << 30;
+  return cudaSuccess;
+}
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (outside_of_graphs() != cudaSuccess) return outside_of_graphs();
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*memory, 0xff, bytes);  // what nobody has written is no number
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
   std::free(memory);
-  return cudaSuccess;
+  return outside_of_graphs();
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   return cudaMalloc(memory, bytes);
@@ -76,7 +92,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  return cudaSuccess;
+  return outside_of_graphs();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
   return event == nullptr ? cudaErrorInvalidValue : cudaSuccess;
@@ -97,7 +113,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
   return copied(event, &now, sizeof now);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return event == nullptr ? cudaErrorInvalidValue : cudaSuccess;
+  return event == nullptr ? cudaErrorInvalidValue : outside_of_graphs();
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return cudaEventSynchronize(event);

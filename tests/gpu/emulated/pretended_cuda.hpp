@@ -1,0 +1,8 @@
+#pragma once
+
+namespace stepcast::pretended {
+
+/// Whether this thread captures a graph. Meanwhile calls that allocate, free or wait fail, as CUDA's do.
+bool& capturing();
+
+}  // namespace stepcast::pretended
