@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Validates the forecasts on this machine: shared memory and, as root, small clusters of network namespaces. 14 to 17
+# Validates the forecasts on this machine: shared memory and, as root, small clusters of network namespaces. 11 to 15
 # minutes on 2 quiet cores. One launch for each cluster and number of ranks, its points in turn.
 # Usage: tools/validate-all.sh [--again] [STEPCAST] [FOLDER]
 # Writes FOLDER (default validate/data). What a launch has measured stays in results/validate-all: when the command is given

@@ -24,6 +24,7 @@ awk -F, '
     printf "| %s | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n", name, n, 100 * sum / n, 100 * quantile(n, 0.5),
       100 * quantile(n, 0.9), 100 * sorted[n - 1]
   }
+  BEGIN { points = strategies = launches = 0 }  # else the first index is the empty string
   FNR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; ++launches; next }
   {
     gsub(/"[^"]*"/, "point")  # the only quoted field; it may hold commas
