@@ -59,7 +59,7 @@ class GpuRank {
     wait_at_gate(run_.control, run_.state, 1);
     if (nccl_) return run_joined(validation, library);
     RealRuns runs(run_, validation, options_.validation, library,
-                  {.backend = *backend_, .device = own_device()});
+                  {.backend = *backend_, .device = own_device(validation)});
     runs.all();
     learn_all({run_, *backend_, runs.thread(), runs.mail(), runs.completions(), runs.runs()}, validation,
               library);
@@ -67,8 +67,12 @@ class GpuRank {
 
  private:
   /// RealPlace::device: this rank's part of samples or layers that are cut.
-  std::function<std::unique_ptr<RankDevice>(std::size_t, const Experiment&)> own_device() {
-    return [this](std::size_t, const Experiment& experiment) { return parts_.device(experiment); };
+  std::function<std::unique_ptr<RankDevice>(std::size_t, const Experiment&)> own_device(
+      const Validation& validation) {
+    return [this, &validation](std::size_t index, const Experiment& experiment) {
+      return parts_.device(experiment,
+                           cut_trace_file(run_.folder, validation.needs[index], validation.cuts[index]));
+    };
   }
 
   /// Collectives and messages by NCCL.
@@ -76,8 +80,9 @@ class GpuRank {
     Parcels parcels(*backend_->device_memory(), options_.rank, options_.ranks,
                     [this](int from, int to) { return carrier_.link(from, to); });
     const auto carry = [this](const Plan& plan) { return carrier_.carry(plan); };
-    RealRuns runs(run_, validation, options_.validation, library,
-                  {.backend = *backend_, .device = own_device(), .carry = carry, .parcels = &parcels});
+    RealRuns runs(
+        run_, validation, options_.validation, library,
+        {.backend = *backend_, .device = own_device(validation), .carry = carry, .parcels = &parcels});
     runs.all();
     learn_all({run_, *backend_, runs.thread(), runs.mail(), runs.completions(), runs.runs(), carry, &parcels},
               validation, library);

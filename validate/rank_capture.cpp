@@ -87,12 +87,15 @@ void add_parts(const CaptureShared& shared, std::vector<Turns>& all) {
   }
 }
 
-void write_trace(const RankRun& run, const Turns& one) {
-  if (one.capture == nullptr) return;
+/// @return the network; null where this rank only sleeps
+std::unique_ptr<Network> write_trace(const RankRun& run, const Turns& one) {
+  if (one.capture == nullptr) return nullptr;
   Trace trace = one.capture->trace();
+  std::unique_ptr<Network> network = one.capture->take_network();
   if (!one.part.is_whole()) trace.batch = one.need.batch;
-  if (one.add_between) one.add_between(*one.capture->take_network(), trace);
+  if (one.add_between) one.add_between(*network, trace);
   write_atomically(own_file(one.file, run.transport.rank()), to_yaml(trace));
+  return network;
 }
 
 /// Whether all ranks have parts of one shape; else that of the first, the largest, stands for all.
@@ -131,18 +134,23 @@ CapturedNetworks capture_traces(const RankRun& run, const Validation& validation
   take_turns(run, place.speed, all);
   for (const Row& row : sums.rows(run.transport))
     append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
-  CapturedNetworks networks;
-  for (const Turns& one : all) {
-    write_trace(run, one);
-    if (options.sleep || !one.part.is_whole() || one.need.accumulates) continue;
-    networks[one.need] = one.capture->take_network();
-    fill_with_synthetic_data(*networks[one.need], static_cast<std::uint64_t>(1 + run.transport.rank()));
-  }
+  std::vector<std::unique_ptr<Network>> through;
+  for (const Turns& one : all) through.push_back(write_trace(run, one));
   capture_compressions(run, validation, options, place.library);
   barrier(run.transport);
   for (const Turns& one : all) {
     const int ranks = !options.sleep && all_alike(run.transport, one) ? run.transport.ranks() : 1;
     if (run.transport.rank() == 0) join_ranks(one.file, ranks, place.library);
+  }
+  CapturedNetworks networks;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (options.sleep || all[i].need.accumulates) continue;
+    if (!all[i].part.is_whole()) {
+      networks.parts[all[i].file] = {std::move(all[i].part), std::move(through[i])};
+      continue;
+    }
+    fill_with_synthetic_data(*through[i], static_cast<std::uint64_t>(1 + run.transport.rank()));
+    networks.whole[all[i].need] = std::move(through[i]);
   }
   return networks;
 }

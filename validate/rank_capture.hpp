@@ -6,13 +6,17 @@
 #include "kernels/network.hpp"
 #include "scenarios/library.hpp"
 #include "validate/machine_speed.hpp"
+#include "validate/rank_part.hpp"
 #include "validate/rank_run.hpp"
 #include "validate/validation.hpp"
 
 namespace stepcast {
 
 /// Networks that real runs train, where captures have timed them.
-using CapturedNetworks = std::map<Need, std::unique_ptr<Network>>;
+struct CapturedNetworks {
+  std::map<Need, std::unique_ptr<Network>> whole;
+  CapturedParts parts;
+};
 
 /// What captures work with.
 struct CapturePlace {
@@ -23,7 +27,7 @@ struct CapturePlace {
 
 /// Captures the traces that the points of a validation need, all ranks at once, so that they share the
 /// machine as they will when they train; where they sleep instead, rank 0 alone. Rank 0 writes them.
-/// @return whole networks, to be run in the same memory: where arrays lie decides how fast they are read
+/// @return networks, to be run in the same memory: where arrays lie decides how fast they are read
 CapturedNetworks capture_traces(const RankRun& run, const Validation& validation,
                                 const ValidationOptions& options, const CapturePlace& place);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <memory>
 
 #include "kernels/network.hpp"
@@ -19,6 +21,14 @@ struct RankPart {
   /// That of the part. Not for whole ones.
   const Model& model() const { return of_samples ? of_samples->model : of_layers->model; }
 };
+
+/// A part whose network captures are through with.
+struct CapturedPart {
+  RankPart part;
+  std::unique_ptr<Network> network;
+};
+
+using CapturedParts = std::map<std::filesystem::path, CapturedPart>;  ///< by the files of their traces
 
 /// @param sharing  positions or blocks
 RankPart rank_part(const Model& model, const NetworkSharing& sharing, int rank);

@@ -16,15 +16,21 @@ namespace {
 /// Ranks that sleep, and those that have a part of every sample or of every layer.
 class OtherDevices {
  public:
-  OtherDevices(Backend& backend, const ValidationOptions& options, int rank)
-      : options_(options), rank_(rank), parts_(backend, rank) {}
+  OtherDevices(const RankRun& run, Backend& backend, const Validation& validation,
+               const ValidationOptions& options, CapturedParts captured)
+      : run_(run),
+        validation_(validation),
+        options_(options),
+        rank_(run.transport.rank()),
+        parts_(backend, rank_, std::move(captured)) {}
 
   /// Null: neither.
-  std::unique_ptr<RankDevice> device(const Experiment& experiment) {
+  std::unique_ptr<RankDevice> device(std::size_t index, const Experiment& experiment) {
     if (options_.sleep)
       return sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model),
                              sleep_noise(experiment));
-    return parts_.device(experiment);
+    return parts_.device(experiment,
+                         cut_trace_file(run_.folder, validation_.needs[index], validation_.cuts[index]));
   }
 
  private:
@@ -39,6 +45,8 @@ class OtherDevices {
             .training = plan.roles[static_cast<std::size_t>(role)].training};
   }
 
+  const RankRun& run_;
+  const Validation& validation_;
   const ValidationOptions& options_;
   int rank_;
   PartDevices parts_;
@@ -79,13 +87,14 @@ void rank_validate(const RankRun& run, const ValidationOptions& options) {
   rank_calibrate(run, true);
   auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
   wait_at_gate(run.control, run.state, 1);
-  OtherDevices others(*backend, options, run.transport.rank());
+  OtherDevices others(run, *backend, validation, options, std::move(networks.parts));
   RealRuns runs(
       run, validation, options, library,
       {.backend = *backend,
-       .device = [&others](std::size_t, const Experiment& experiment) { return others.device(experiment); },
+       .device = [&others](std::size_t index,
+                           const Experiment& experiment) { return others.device(index, experiment); },
        .speed = speed.get(),
-       .networks = std::move(networks)});
+       .networks = std::move(networks.whole)});
   runs.all();
   learn_all({run, *backend, runs.thread(), runs.mail(), runs.completions(), runs.runs()}, validation,
             library);
