@@ -25,6 +25,9 @@ struct Child {
   std::string text;
 };
 
+/// A signal that comes just before the wait for children begins does not end it: it is seen this much later.
+constexpr int kLookAgain = 200;  // ms
+
 /// What a child sends first: how it ended.
 constexpr char kDone = '0', kFault = '1', kInput = '2', kLimit = '3';
 
@@ -96,7 +99,7 @@ class Pool {
   void wait() {
     std::vector<pollfd> waits;
     for (const Child& child : children_) waits.push_back({child.output, POLLIN, 0});
-    const int ready = poll(waits.data(), waits.size(), meanwhile_ ? 200 : -1);
+    const int ready = poll(waits.data(), waits.size(), kLookAgain);
     if (meanwhile_) meanwhile_();
     SignalGuard::stop_if_interrupted();
     if (ready < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
