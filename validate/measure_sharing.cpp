@@ -66,8 +66,8 @@ std::vector<Row> measure_message_host(Transport& transport, Backend& backend, co
   const int before = (transport.rank() + transport.ranks() - 1) % transport.ranks();
   const auto memory = allocate_floats(kStream);
   std::vector<Row> rows;
-  std::int64_t place = 0;
   for (std::int64_t size = kFewest; size <= kMost; size *= 4) {
+    std::int64_t place = 0;
     const Round round{{.way = Move::Way::send, .peer = next, .slice = {size, 2 * size}, .after = {}},
                       {.way = Move::Way::receive,
                        .peer = before,
