@@ -6,6 +6,14 @@
 // What layers read of each other, and what comes in from other networks where this one is a part.
 
 namespace stepcast {
+namespace {
+
+/// For what crosses an edge of a part. Samples that are dealt out at a border are copied row by row.
+std::unique_ptr<Tensor> make_port(Backend& backend, const PartOptions& part, const Shape& shape) {
+  return part.border > 0 ? backend.make_tensor(shape) : backend.make_activations(shape);
+}
+
+}  // namespace
 
 bool Network::comes_in(std::size_t reader, int source) const {
   const PartOptions& part = options_.part;
@@ -18,11 +26,9 @@ bool Network::comes_in(std::size_t reader, int source) const {
 Tensor* Network::source(std::size_t reader, int from) {
   if (comes_in(reader, from)) {
     auto& port = received_[from];
-    if (port != nullptr) return port.get();
-    const Shape& shape = model_.layers[reader].input;
-    const bool bordered = options_.part.border > 0;  // what is dealt out is copied row by row
-    port = bordered ? backend_.make_tensor(batched(options_.part.border_batch, shape))
-                    : backend_.make_activations(batched(options_.batch, shape));
+    const std::int64_t batch = options_.part.border > 0 ? options_.part.border_batch : options_.batch;
+    if (port == nullptr)
+      port = make_port(backend_, options_.part, batched(batch, model_.layers[reader].input));
     return port.get();
   }
   return from < 0 ? input_.get() : &kernels_.at(static_cast<std::size_t>(from))->output();
@@ -54,8 +60,7 @@ std::vector<Tensor*> Network::gradients_of(std::size_t layer) {
   const bool unread = gradients.empty() && kernels_[layer]->targets() == nullptr;
   if (!unread && !read_outside) return gradients;
   auto& outside = outside_gradients_[layer];
-  const Shape& shape = kernels_[layer]->output().shape();
-  outside = options_.part.border > 0 ? backend_.make_tensor(shape) : backend_.make_activations(shape);
+  outside = make_port(backend_, options_.part, kernels_[layer]->output().shape());
   fill_uniform(*outside, {.seed = options_.data_seed, .purpose = Purpose::data, .step = 1});
   gradients.push_back(outside.get());
   return gradients;

@@ -2,26 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "validate/core_distance.hpp"
-#include "validate/gather.hpp"
 #include "validate/repeats.hpp"
 
 namespace stepcast {
 namespace {
 
-double greatest(Transport& transport, double own) {
-  double worst = own;
-  for (const auto& rank : gathered(transport, {own})) worst = std::max(worst, rank[0]);
-  return shared_value(transport, worst);
-}
-
 /// Of a pair of steps: by how much it was disturbed, on any rank. Where the host has moved their cores, it
 /// does not count.
 double worst_of(const CaptureShared& shared, double own) {
   Transport& transport = shared.run.transport;
-  const double worst = greatest(transport, own);
+  const double worst = greatest_value(transport, own);
   CoreDistance* const cores = transport.cores();
   const bool moved = cores != nullptr && !cores->is_settled();
   if (moved) cores->wait();

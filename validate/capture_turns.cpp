@@ -33,17 +33,16 @@ double step_seconds(const RankRun& run, Capture& capture) {
 /// As many rounds as fit into the time, by what a warm step of each network takes; each capture is told how
 /// long to warm up. Where ranks sleep, they do so for what the trace says, whatever it says: few.
 int plan_rounds(const RankRun& run, bool sleeping, std::vector<Turns>& all) {
+  if (sleeping) return kFewestRounds;
   double round = 0;
   for (Turns& one : all) {
-    if (sleeping) break;
     const double step = step_seconds(run, *one.capture);
     const int warm_up = static_cast<int>(std::ceil(kWarmSeconds / step));
     one.capture->warm_up(warm_up);
     one.pairs = std::clamp(static_cast<int>(kPairSeconds / (2 * step)), 1, kMostPairs / kFewestRounds);
     round += (warm_up + 2 * one.pairs) * step;
   }
-  const double fit = sleeping ? 0 : kCaptureSeconds / round;
-  return static_cast<int>(std::clamp(fit, double{kFewestRounds}, double{kMostPairs}));
+  return static_cast<int>(std::clamp(kCaptureSeconds / round, double{kFewestRounds}, double{kMostPairs}));
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 #include "validate/machine_speed.hpp"
 
-#include <algorithm>
-
 #include "report/statistics.hpp"
-#include "validate/gather.hpp"
 #include "validate/repeats.hpp"
 
 namespace stepcast {
@@ -13,12 +10,8 @@ MachineSpeed::MachineSpeed(Transport& transport, std::function<double()> probe)
 
 double MachineSpeed::probe() {
   barrier(transport_);
-  double slowest = 0;
-  for (const std::vector<double>& rank : gathered(transport_, {probe_()}))
-    slowest = std::max(slowest, rank.at(0));
-  slowest = shared_value(transport_, slowest);
-  seconds_.push_back(slowest);
-  return slowest;
+  seconds_.push_back(greatest_value(transport_, probe_()));
+  return seconds_.back();
 }
 
 void MachineSpeed::set_pace() {

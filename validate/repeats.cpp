@@ -9,6 +9,7 @@
 #include "kernels/stopwatch.hpp"
 #include "report/statistics.hpp"
 #include "validate/core_distance.hpp"
+#include "validate/gather.hpp"
 
 namespace stepcast {
 namespace {
@@ -83,6 +84,13 @@ double shared_value(Transport& transport, double value) {
     send(transport, peer, &shared, 1);
   if (transport.rank() != 0) receive(transport, 0, &shared, 1);
   return shared;
+}
+
+double greatest_value(Transport& transport, double own) {
+  double greatest = own;
+  for (const std::vector<double>& rank : gathered(transport, {own}))
+    greatest = std::max(greatest, rank.at(0));
+  return shared_value(transport, greatest);
 }
 
 Repeats repeated(Transport& transport, double budget, const std::function<void()>& once, double pause) {

@@ -38,4 +38,7 @@ std::vector<double> undisturbed(const Repeats& repeats);
 /// The value of rank 0.
 double shared_value(Transport& transport, double value);
 
+/// The greatest of all ranks' values; the same on all.
+double greatest_value(Transport& transport, double own);
+
 }  // namespace stepcast

@@ -37,6 +37,17 @@ Results two_algorithms() {
           {point("ring", 8, 0.2), point("ring", 16, 0.25), point("tree", 8, 0.2), point("tree", 16, 0.22)}};
 }
 
+/// 0.5 s at 16 workers by the ring.
+Row published_step() {
+  Row figure;
+  figure.set("scenario", "s");
+  figure.set("point", "ring 16");
+  figure.set("column", "step_seconds");
+  figure.set("relation", "=");
+  figure.set("published", 0.5);
+  return figure;
+}
+
 }  // namespace
 
 TEST_CASE("series are told apart by what varies at equal workers", "[report][plot]") {
@@ -94,12 +105,7 @@ TEST_CASE("rows that nothing would name are named by what they share, and lines 
 }
 
 TEST_CASE("several published figures of a point are several marks, in two columns one", "[report][plot]") {
-  Row figure;
-  figure.set("scenario", "s");
-  figure.set("point", "ring 16");
-  figure.set("column", "step_seconds");
-  figure.set("relation", "=");
-  figure.set("published", 0.5);
+  const Row figure = published_step();
   Row other = figure, again = figure;
   other.set("published", 0.4);
   again.set("column", "efficiency");
@@ -109,12 +115,7 @@ TEST_CASE("several published figures of a point are several marks, in two column
 }
 
 TEST_CASE("published figures become marks by the definition of their column", "[report][plot]") {
-  Row figure;
-  figure.set("scenario", "s");
-  figure.set("point", "ring 16");
-  figure.set("column", "step_seconds");
-  figure.set("relation", "=");
-  figure.set("published", 0.5);
+  Row figure = published_step();
   const auto plot = scaling_plot(two_algorithms(), {"s", {figure}}, {});
   REQUIRE(plot.series.size() == 2);
   CHECK(plot.series[0].name == "ring");
