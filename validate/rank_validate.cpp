@@ -21,8 +21,7 @@ class OtherDevices {
       : run_(run),
         validation_(validation),
         options_(options),
-        rank_(run.transport.rank()),
-        parts_(backend, rank_, std::move(captured)) {}
+        parts_(backend, run.transport.rank(), std::move(captured)) {}
 
   /// Null: neither.
   std::unique_ptr<RankDevice> device(std::size_t index, const Experiment& experiment) {
@@ -36,19 +35,18 @@ class OtherDevices {
  private:
   SleepNoise sleep_noise(const Experiment& experiment) const {
     const Plan& plan = experiment.plan;
-    const int role = role_of(plan, rank_);
+    const int rank = run_.transport.rank(), role = role_of(plan, rank);
     if (role < 0) return {};
-    const int node = experiment.platform.node_of(plan.endpoints[static_cast<std::size_t>(rank_)]);
+    const int node = experiment.platform.node_of(plan.endpoints[static_cast<std::size_t>(rank)]);
     return {.noise = experiment.noise,
             .seed = experiment.seed,
-            .worker = static_cast<std::uint32_t>(experiment.noise.per_node ? node : rank_),
+            .worker = static_cast<std::uint32_t>(experiment.noise.per_node ? node : rank),
             .training = plan.roles[static_cast<std::size_t>(role)].training};
   }
 
   const RankRun& run_;
   const Validation& validation_;
   const ValidationOptions& options_;
-  int rank_;
   PartDevices parts_;
 };
 
