@@ -4,21 +4,15 @@
 #include <exception>
 
 #include "commands/commands.hpp"
-#include "commands/version.hpp"
-#include "core/error.hpp"
+#include "core/exit_codes.hpp"
 #include "core/nearest.hpp"
 #include "core/utf8.hpp"
 
+using stepcast::ExitCode;
+
 namespace {
 
-enum ExitCode { done = 0, fault = 1, bad_input = 2, over_limit = 3, partial = 4 };
-
-int complain(const std::exception& error, ExitCode code) {
-  fmt::print(stderr, "stepcast: {}\n", error.what());
-  return code;
-}
-
-/// One line for a command line that cannot be; CLI11 alone would not say which word it does not know.
+/// One line about an invalid command line. CLI11's own message does not name the unknown word.
 std::string usage_error(const CLI::App* app, const CLI::Error& error) {
   const CLI::App* command = app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
@@ -38,14 +32,15 @@ std::string usage_error(const CLI::App* app, const CLI::Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("stepcast forecasts how a way of training scales on a cluster, before anyone pays for it.",
+  CLI::App app("stepcast forecasts how a training strategy scales on a cluster, before anyone pays for it.",
                "stepcast");
   app.set_version_flag("--version", std::string("stepcast ") + stepcast::kVersion);
   app.require_subcommand(1);
   app.failure_message(usage_error);
   app.footer(
       "Start with: stepcast run scenarios/quickstart.yaml\n"
-      "Exit codes: 0 done, 1 internal fault, 2 bad input, 3 over a limit, 4 interrupted or a rank lost");
+      "Exit codes: 0 done, 1 internal error, 2 invalid input, 3 over a limit, 4 interrupted or a rank "
+      "failed");
   for (const auto add :
        {stepcast::add_run, stepcast::add_learn, stepcast::add_search, stepcast::add_show,
         stepcast::add_capture, stepcast::add_capture_compression, stepcast::add_calibrate,
@@ -54,19 +49,10 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-    return done;
+    return static_cast<int>(ExitCode::done);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? done : bad_input;
-  } catch (const stepcast::InputError& error) {
-    return complain(error, bad_input);
-  } catch (const stepcast::LimitError& error) {
-    return complain(error, over_limit);
-  } catch (const stepcast::Interrupted& error) {
-    fmt::print(stderr, "\n");  // a line of progress may stand there
-    return complain(error, partial);
-  } catch (const stepcast::RankLost& error) {
-    return complain(error, partial);
+    return static_cast<int>(app.exit(error) == 0 ? ExitCode::done : ExitCode::bad_input);
   } catch (const std::exception& error) {
-    return complain(error, fault);
+    return stepcast::report_failure("stepcast", error);
   }
 }

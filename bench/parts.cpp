@@ -1,13 +1,13 @@
 #include <benchmark/benchmark.h>
 
 #include "core/random.hpp"
-#include "sim/engine.hpp"
-#include "sim/fair_links.hpp"
-#include "sim/link_classes.hpp"
-#include "sim/usage.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/network/bottleneck_sharing.hpp"
+#include "sim/network/link_classes.hpp"
+#include "sim/network/schedule_link_load.hpp"
 #include "strategies/collectives/algorithms.hpp"
 
-// The parts that a simulation is made of. One engine a process (SimGrid), shared by the cases that need one.
+// Benchmarks of the parts of a simulation. SimGrid allows one engine per process, so the cases share one.
 
 namespace stepcast {
 namespace {
@@ -19,7 +19,7 @@ Engine& engine() {
   return one;
 }
 
-/// A random number: Philox, one key each.
+/// Random numbers from Philox, each with its own key.
 void random_numbers(benchmark::State& state) {
   std::uint32_t item = 0;
   for (auto _ : state) benchmark::DoNotOptimize(normal({1, Purpose::jitter, 0, 0, ++item}));
@@ -27,7 +27,7 @@ void random_numbers(benchmark::State& state) {
 }
 BENCHMARK(random_numbers);
 
-/// Events of different dates through the queue.
+/// Events of different dates in the event queue.
 void events(benchmark::State& state) {
   const auto count = state.range(0);
   std::uint32_t item = 0;
@@ -41,10 +41,10 @@ void events(benchmark::State& state) {
 }
 BENCHMARK(events)->Arg(1000)->Arg(100000);
 
-/// Flows that all meet, by FairLinks.
+/// Flows that share links, with BottleneckSharing.
 void shared_flows(benchmark::State& state) {
   const auto count = static_cast<int>(state.range(0));
-  FairLinks links(engine(), kLinks, [](int) { return BytesPerSecond{1e9}; });
+  BottleneckSharing links(engine(), kLinks, [](int) { return BytesPerSecond{1e9}; });
   for (auto _ : state) {
     for (int i = 0; i < count; ++i) links.start_flow({i % 512, 512 + i % 16}, {1e6}, [] {});
     engine().run();
@@ -53,7 +53,7 @@ void shared_flows(benchmark::State& state) {
 }
 BENCHMARK(shared_flows)->Arg(1000)->Arg(16000)->Unit(benchmark::kMillisecond);
 
-/// The same by SimGrid's max-min.
+/// Flows that share links, with SimGrid's max-min sharing.
 void max_min_flows(benchmark::State& state) {
   const auto count = static_cast<int>(state.range(0));
   for (auto _ : state) {

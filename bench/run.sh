@@ -2,7 +2,7 @@
 # Times whole simulations of stepcast: processor seconds and peak memory, median of REPEATS runs a case.
 # Usage: bench/run.sh [BUILD_FOLDER] [OUTPUT_FOLDER]; REPEATS (5) and CASES (all) may be set in the environment.
 # Writes OUTPUT_FOLDER/whole.csv, whole.md, scaling.svg and .png, and parts.json where stepcast_bench was built.
-# With all cases and no OUTPUT_FOLDER it also fills the table and the plot of docs/performance.md.
+# With all cases and no OUTPUT_FOLDER it also fills the table and the plot of docs/explanation/performance.md.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$root/build/release}
@@ -80,7 +80,7 @@ if [ -s "$out/fit.txt" ]; then
   { echo; cat "$out/fit.txt"; } >>"$out/whole.md"
 fi
 if [ -z "${CASES:-}" ] && [ $# -lt 2 ]; then
-  (cd "$root" && tools/fill-table.sh docs/performance.md whole "$out/whole.md")
+  (cd "$root" && tools/fill-table.sh docs/explanation/performance.md whole "$out/whole.md")
   cp "$out/scaling.png" "$root/docs/img/scale.png"
 fi
 [ ! -x "$build/bench/stepcast_bench" ] || "$build/bench/stepcast_bench" --benchmark_out="$out/parts.json" --benchmark_out_format=json

@@ -8,7 +8,7 @@
 namespace stepcast {
 namespace {
 
-/// Values with mean 0 and variance 1, so that the grid of hyper-parameters fits any scale.
+/// Scales the values to mean 0 and variance 1, so that one grid of hyper-parameters fits values of any size.
 std::vector<double> standardized(std::vector<double> values) {
   double sum = 0, squares = 0;
   for (const double value : values) sum += value;
@@ -37,7 +37,7 @@ Bayesian::Bayesian(Space space, BayesianOptions options) : space_(std::move(spac
 }
 
 std::optional<Trial> Bayesian::ask() {
-  const bool blind = asked_ < options_.initial || told_.empty();
+  const bool blind = asked_ < options_.initial || outcomes_.empty();
   const RandomKey key{options_.seed, Purpose::proposal, 0, static_cast<std::uint32_t>(asked_), 0};
   pending_.push_back({asked_++, blind ? random_values(space_, key) : proposal()});
   return pending_.back();
@@ -46,13 +46,14 @@ std::optional<Trial> Bayesian::ask() {
 void Bayesian::tell(const Trial& trial, double value) {
   const auto found = std::find_if(pending_.begin(), pending_.end(),
                                   [&](const Trial& one) { return one.number == trial.number; });
-  if (found == pending_.end()) throw std::invalid_argument("Bayesian: told a trial that is not under way");
-  told_.push_back({*found, value});
+  if (found == pending_.end()) throw std::invalid_argument("Bayesian: result for an unknown trial");
+  outcomes_.push_back({*found, value});
   pending_.erase(found);
 }
 
-/// Each parameter moved with a chance of one half, by a normal step of the range's 1/4, 1/16 or 1/64.
-Values Bayesian::around(const Values& center, std::uint32_t candidate) const {
+/// Moves each parameter with probability 1/2 by a normal step, whose standard deviation is 1/4, 1/16 or 1/64
+/// of the range.
+Values Bayesian::perturbed(const Values& center, std::uint32_t candidate) const {
   Values values = center;
   const double reach = std::pow(0.25, 1 + static_cast<double>(candidate % 3));
   RandomKey key{options_.seed, Purpose::candidate, candidate, static_cast<std::uint32_t>(asked_), 0};
@@ -69,16 +70,16 @@ Values Bayesian::around(const Values& center, std::uint32_t candidate) const {
 }
 
 Values Bayesian::proposal() const {
-  auto values = standardized(finite_values(told_));
+  auto values = standardized(finite_values(outcomes_));
   const auto best = std::max_element(values.begin(), values.end());
   const double target = *best;
-  const Values center = told_[static_cast<std::size_t>(best - values.begin())].trial.values;
+  const Values center = outcomes_[static_cast<std::size_t>(best - values.begin())].trial.values;
 
   std::vector<std::vector<double>> points;
   std::vector<Values> taken;
-  for (const Outcome& outcome : told_) taken.push_back(outcome.trial.values);
+  for (const Outcome& outcome : outcomes_) taken.push_back(outcome.trial.values);
   for (const Values& one : taken) points.push_back(features(space_, one));
-  const GaussianHypers hypers = most_likely(options_.kernel, points, values, 0);
+  const GaussianHypers hypers = most_likely_hypers(options_.kernel, points, values, 0);
   for (const Trial& trial : pending_) {
     taken.push_back(trial.values);
     points.push_back(features(space_, trial.values));
@@ -90,7 +91,7 @@ Values Bayesian::proposal() const {
   double most = -1;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(options_.candidates); ++i) {
     RandomKey key{options_.seed, Purpose::proposal, 1 + i, static_cast<std::uint32_t>(asked_), 0};
-    Values candidate = i % 2 == 0 ? random_values(space_, key) : around(center, i);
+    Values candidate = i % 2 == 0 ? random_values(space_, key) : perturbed(center, i);
     const bool again = std::find(taken.begin(), taken.end(), candidate) != taken.end();
     const double improvement =
         again ? -0.5 : expected_improvement(process.at(features(space_, candidate)), target);

@@ -1,13 +1,14 @@
 #pragma once
 
 #include "campaigns/gaussian_process.hpp"
-#include "campaigns/optimizer.hpp"
+#include "campaigns/option_search.hpp"
 
 namespace stepcast {
 
+/// Options of the Bayesian search.
 struct BayesianOptions {
-  int initial = 0;        ///< points drawn before the process is trusted; 0: 2 x parameters + 2, at least 5
-  int candidates = 2000;  ///< points at which the expected improvement is looked at
+  int initial = 0;        ///< random points before the process is used; 0: 2 x parameters + 2, at least 5
+  int candidates = 2000;  ///< points at which the expected improvement is evaluated
   Kernel kernel = Kernel::matern_5_2;
   std::uint64_t seed = 1;
 };
@@ -17,14 +18,15 @@ struct BayesianOptions {
 /// functions", J. Global Optimization 13 (1998) 455-492, equation 15.
 double expected_improvement(const Posterior& posterior, double best);
 
-/// Bayesian optimization: the point of the largest expected improvement under a Gaussian process of the
-/// outcomes.
+/// Bayesian optimization: proposes the point of the largest expected improvement under a Gaussian process
+/// that is fitted to the outcomes.
 ///
-/// Trials under way count as if they had given the best value so far (the constant liar), which keeps the
-/// next one away from them. Half of the candidates are drawn evenly, half around the best point, at ever
-/// smaller distances. A point that was asked for is not proposed again as long as another candidate is there.
-/// Source: D. Ginsbourger, R. Le Riche, L. Carraro, "Kriging is well-suited to parallelize optimization",
-/// Computational Intelligence in Expensive Optimization Problems, Springer 2010, section 4.2 (constant liar).
+/// Pending trials count as if they had given the best value so far (constant liar), which keeps the next
+/// proposal away from them. Half of the candidates are drawn uniformly, half near the best point, at standard
+/// deviations of 1/4, 1/16 and 1/64 of the range. A point is proposed again only if no other candidate is
+/// left. Source: D. Ginsbourger, R. Le Riche, L. Carraro, "Kriging is well-suited to parallelize
+/// optimization", Computational Intelligence in Expensive Optimization Problems, Springer 2010, section 4.2
+/// (constant liar).
 class Bayesian : public OptionSearch {
  public:
   Bayesian(Space space, BayesianOptions options);
@@ -34,12 +36,12 @@ class Bayesian : public OptionSearch {
 
  private:
   Values proposal() const;
-  Values around(const Values& center, std::uint32_t candidate) const;
+  Values perturbed(const Values& center, std::uint32_t candidate) const;
 
   Space space_;
   BayesianOptions options_;
   int asked_ = 0;
-  std::vector<Outcome> told_;
+  std::vector<Outcome> outcomes_;
   std::vector<Trial> pending_;
 };
 

@@ -7,23 +7,23 @@
 namespace stepcast {
 namespace {
 
-constexpr double kStep = 0.25;              ///< of the grid, in powers of two
-constexpr double kEnoughFailures = 20'000;  ///< in all draws of one total
-constexpr int kReach = 8;                   ///< steps of the grid on either side of its middle
+constexpr double kStep = 0.25;              ///< step of the grid, as a power of two
+constexpr double kEnoughFailures = 20'000;  ///< in all draws of one mean total time
+constexpr int kGridSteps = 8;               ///< steps of the grid on each side of its middle
 
 double root_of(const CheckpointProblem& problem) {
   return std::sqrt(2 * problem.write.value * problem.mtbf.value);
 }
 
-/// A total that did not finish is no total.
+/// Mean total time at this interval; infinity if a training did not finish.
 double total_at(Faults& faults, double interval, int draws) {
   faults.checkpoints.interval = {interval};
   const TrainingTime mean = mean_training_time(faults, draws);
   return mean.finished ? mean.total.value : std::numeric_limits<double>::infinity();
 }
 
-/// Abscissa of the vertex of the least-squares parabola through (x, y), x centered on the least y; 0 where it
-/// has none.
+/// Abscissa of the vertex of the least-squares parabola through (x, y). x is centered on the least y. Returns
+/// 0 if the vertex is not within 1 of it.
 double vertex(const std::vector<double>& x, const std::vector<double>& y) {
   double s1 = 0, s2 = 0, s3 = 0, s4 = 0, t0 = 0, t1 = 0, t2 = 0;
   const double n = static_cast<double>(x.size());
@@ -70,21 +70,21 @@ Seconds best_interval(Faults faults, int draws) {
   double middle = std::clamp(daly_interval(problem).value, 1e-9, faults.training.value);
   for (int tries = 0; tries < 8; ++tries) {
     std::vector<double> totals;
-    for (int i = -kReach; i <= kReach; ++i) {
+    for (int i = -kGridSteps; i <= kGridSteps; ++i) {
       const double interval = std::min(middle * std::exp2(kStep * i), faults.training.value);
       totals.push_back(total_at(faults, interval, draws));
     }
     const auto least = std::min_element(totals.begin(), totals.end());
-    const int at = static_cast<int>(least - totals.begin()) - kReach;
+    const int at = static_cast<int>(least - totals.begin()) - kGridSteps;
     const double found = std::min(middle * std::exp2(kStep * at), faults.training.value);
     if (found == faults.training.value) return faults.training;
-    if (std::abs(at) == kReach) {
+    if (std::abs(at) == kGridSteps) {
       middle = found;
       continue;
     }
     std::vector<double> x, y;
-    for (int i = std::max(at - 4, -kReach); i <= std::min(at + 4, kReach); ++i) {
-      const double total = totals[static_cast<std::size_t>(i + kReach)];
+    for (int i = std::max(at - 4, -kGridSteps); i <= std::min(at + 4, kGridSteps); ++i) {
+      const double total = totals[static_cast<std::size_t>(i + kGridSteps)];
       if (!std::isfinite(total) || middle * std::exp2(kStep * i) > faults.training.value) continue;
       x.push_back(kStep * (i - at));
       y.push_back(total / *least - 1);

@@ -27,7 +27,8 @@ double mutation_size(const Mutation& mutation) {
   return 1 - std::pow(mutation.r1, std::pow(left, 3));
 }
 
-/// A gene of two parents' genes, mutated. Uses items `key.item` to `key.item` + 2.
+/// Crosses over the genes of two parents and mutates the result. Uses random numbers `key.item` to `key.item`
+/// + 2.
 double gene(const Parameter& parameter, double fitter, double other, RandomKey key, Mutation mutation) {
   const auto [r, pick] = uniform_pair(key);
   ++key.item;
@@ -74,27 +75,29 @@ Evolution::Evolution(Space space, EvolutionOptions options) : space_(std::move(s
 }
 
 std::optional<Trial> Evolution::ask() {
-  const bool whole = std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.told; });
+  const bool whole =
+      std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.evaluated; });
   if (whole) breed();
-  const auto next = std::find_if(members_.begin(), members_.end(), [](const Member& m) { return !m.asked; });
+  const auto next =
+      std::find_if(members_.begin(), members_.end(), [](const Member& m) { return !m.proposed; });
   if (next == members_.end()) return std::nullopt;
-  next->asked = true;
+  next->proposed = true;
   next->trial.number = asked_++;
   return next->trial;
 }
 
 void Evolution::tell(const Trial& trial, double value) {
   const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
-    return member.asked && !member.told && member.trial.number == trial.number;
+    return member.proposed && !member.evaluated && member.trial.number == trial.number;
   });
-  if (found == members_.end()) throw std::invalid_argument("Evolution: told a trial that is not under way");
-  found->told = true;
+  if (found == members_.end()) throw std::invalid_argument("Evolution: result for an unknown trial");
+  found->evaluated = true;
   found->value = std::isfinite(value) ? value : -std::numeric_limits<double>::infinity();
 }
 
 void Evolution::breed() {
   generation_ =
-      std::min(generation_ + 1, options_.generations);  // asked for more: mutations stay at their end
+      std::min(generation_ + 1, options_.generations);  // further generations mutate as the last one does
   std::stable_sort(members_.begin(), members_.end(),
                    [](const Member& a, const Member& b) { return a.value > b.value; });
   const int elite = elite_count(options_.population);
@@ -112,7 +115,7 @@ Evolution::Member Evolution::child(const std::vector<Member>& parents, std::uint
     const std::size_t count = parents.size();
     const auto a = std::min(static_cast<std::size_t>(first * static_cast<double>(count)), count - 1);
     auto b = std::min(static_cast<std::size_t>(second * static_cast<double>(count - 1)), count - 2);
-    if (b >= a) ++b;  // another one than `a`, each equally likely
+    if (b >= a) ++b;  // a member other than `a`, each equally likely
     return parents[a].value >= parents[b].value ? parents[a] : parents[b];
   };
   const Member *fitter = &winner(0), *other = &winner(1);

@@ -7,63 +7,67 @@
 
 namespace stepcast {
 
-/// What a training does when a node dies.
-enum class Answer {
-  restart,  ///< all stop, wait for the node, and go back to the last checkpoint: synchronous training
-  shrink,   ///< the others go on without it until it is back: asynchronous and block training
+/// How a training responds to the failure of a node.
+enum class FailureResponse {
+  restart,  ///< all nodes wait for the repair and restart from the last checkpoint (synchronous training)
+  shrink,   ///< the other nodes continue until the node is back (asynchronous and block training)
 };
 
+/// When and how a training writes checkpoints.
 struct Checkpoints {
-  Seconds interval = {};    ///< of training between two; 0: none are written
-  Seconds write = {};       ///< until one is in the store: size / bandwidth
-  bool background = false;  ///< written while training goes on; else training stands still
-  Seconds snapshot = {};    ///< background: training stands still while the state is copied aside
+  Seconds interval = {};    ///< training time between two checkpoints; 0: no checkpoints
+  Seconds write = {};       ///< time to write one to the storage: size / bandwidth
+  bool background = false;  ///< true: written while training continues; false: training waits
+  Seconds snapshot = {};    ///< background: time for which training waits while the state is copied
 };
 
-/// Spells in which some workers are slow: a busy host, a hot device, a bad link.
-struct SlowSpells {
-  double share = 0;   ///< of the workers, in a spell
-  double factor = 1;  ///< by which they are slower, >= 1
-  Seconds lasts = {};
-  Seconds every = {};  ///< mean time from the end of one to the start of the next; 0: they are always slow
+/// Periods in which some workers are slow: a busy host, a hot device, a bad link.
+struct SlowPeriods {
+  double share = 0;    ///< share of the workers that are slow in such a period
+  double factor = 1;   ///< slowdown of these workers, >= 1
+  Seconds lasts = {};  ///< duration of a slow period
+  Seconds every = {};  ///< mean time from the end of a slow period to the next; 0: always slow
 };
 
-/// A training and what may happen to it.
+/// A training and the faults that may happen during it.
 struct Faults {
-  Seconds training;   ///< without any fault or checkpoint: steps x seconds a step
-  int nodes = 1;      ///< that it runs on, or devices, where these die alone; workers are spread evenly
-  Seconds node_mtbf;  ///< mean time between failures of one of them, exponential; 0: they never die
-  Seconds repair;     ///< until the node, or another one, is there
-  Seconds restart;    ///< then until it trains again
-  Answer answer = Answer::restart;
-  Seconds exchange;  ///< shrink: between two contributions of a worker, which dies with what it has not sent
+  Seconds training;  ///< training time without faults and checkpoints: steps x seconds a step
+  /// Nodes that it runs on, or devices, if these fail one by one; they hold equally many workers.
+  int nodes = 1;
+  Seconds node_mtbf;  ///< mean time between failures of one node, exponential; 0: nodes never fail
+  Seconds repair;     ///< time until the node, or a replacement, is available
+  Seconds restart;    ///< time from then until it trains again
+  FailureResponse response = FailureResponse::restart;
+  Seconds exchange;  ///< shrink: time between two contributions of a worker; a failure loses the unsent one
   Checkpoints checkpoints;
-  SlowSpells slow;
+  SlowPeriods slow;
   std::uint64_t seed = 1;
 };
 
-/// Where the time of a training went: total = training + the five losses. Of several draws, their means.
+/// Breakdown of the time of a training: total = training + the five losses. For several draws, their means.
 struct TrainingTime {
   Seconds total;
-  Seconds checkpoints;  ///< training stood still for one
-  Seconds rework;       ///< done again, because it was lost
-  Seconds restart;      ///< repair and restart, all waiting
-  Seconds missing;      ///< done later, because workers were away (shrink)
-  Seconds slow;         ///< done later, because workers were slow
+  Seconds checkpoints;  ///< training waited for a checkpoint
+  Seconds rework;       ///< lost work that was done again
+  Seconds restart;      ///< repair and restart, while all nodes waited
+  Seconds missing;      ///< delay because workers were missing (shrink)
+  Seconds slow;         ///< delay because workers were slow
   double failures = 0;
-  bool finished = true;  ///< false: given up, because it hardly gets from one checkpoint to the next
+  bool finished = true;  ///< false: the simulation gave up, because failures come faster than checkpoints
 };
 
-/// One draw, event by event. Checkpoints are written after every `interval` of training and at its end (a
-/// last one in the background is waited for). With `restart`, a failure loses what came after the last whole
-/// checkpoint and one that is being written; nodes also die during repair, checkpoint and restart, and each
-/// failure begins repair and restart anew. With `shrink`, a dead node is away for repair + restart and takes
-/// its share of a part of `exchange`, drawn evenly, with it; the model survives while one node does, else the
-/// last checkpoint is taken. In a spell, synchronous workers all wait for the slow ones (factor); others do
-/// not (1 - share (1 - 1 / factor)).
+/// Simulates one draw event by event. Checkpoints are written after every `interval` of training and at its
+/// end; the training waits for a last checkpoint in the background.
+///
+/// With `restart`, a failure loses the work after the last complete checkpoint, and a checkpoint that is
+/// being written. Nodes also fail during repair, checkpoint and restart; each failure begins repair and
+/// restart anew. With `shrink`, a failed node is missing for repair + restart and loses its share of a
+/// uniformly drawn part of `exchange`. The model survives as long as one node does; after that the training
+/// continues from the last checkpoint. In a slow period, synchronous workers all wait for the slow ones
+/// (speed 1 / factor); asynchronous workers do not (speed 1 - share (1 - 1 / factor)).
 TrainingTime training_time(const Faults& faults, int draw);
 
-/// Means over draws 0 .. draws - 1; `totals` gets the total of each.
+/// Means over draws 0 .. draws - 1. @param totals  receives the total time of each draw [s]
 TrainingTime mean_training_time(const Faults& faults, int draws, std::vector<double>* totals = nullptr);
 
 }  // namespace stepcast

@@ -1,9 +1,11 @@
 #include "campaigns/gaussian_process.hpp"
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <stdexcept>
 
 namespace stepcast {
@@ -12,13 +14,47 @@ namespace {
 constexpr double kLengths[] = {0.05, 0.1, 0.2, 0.4, 0.8, 1.6};
 constexpr double kNoises[] = {1e-6, 1e-3, 1e-1};
 
-std::optional<Matrix> factor(const GaussianHypers& hypers, const std::vector<std::vector<double>>& points) {
-  Matrix k(points.size());
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    for (std::size_t j = 0; j <= i; ++j) k.at(i, j) = covariance(hypers, points[i], points[j]);
-    k.at(i, i) += hypers.noise * hypers.variance;
+/// Lower Cholesky factor of the covariance of the points with noise, shape (n, n), column after column. The
+/// cells above the diagonal are zero. Empty where the covariance is not positive definite.
+std::optional<std::vector<double>> factor(const GaussianHypers& hypers,
+                                          const std::vector<std::vector<double>>& points) {
+  const std::size_t n = points.size();
+  std::vector<double> cells(n * n);
+  for (std::size_t column = 0; column < n; ++column) {
+    for (std::size_t row = column; row < n; ++row) {
+      cells[column * n + row] = covariance(hypers, points[row], points[column]);
+    }
+    cells[column * n + column] += hypers.noise * hypers.variance;
   }
-  return cholesky(std::move(k));
+  const auto size = static_cast<Eigen::Index>(n);
+  Eigen::Map<Eigen::MatrixXd> matrix(cells.data(), size, size);
+  const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> in_place(matrix);
+  // Eigen reports pivots <= 0 only; a pivot that is not a number has to be refused too.
+  if (in_place.info() != Eigen::Success || !(matrix.diagonal().array() > 0).all()) return std::nullopt;
+  return cells;
+}
+
+Eigen::Map<const Eigen::MatrixXd> square_matrix(const std::vector<double>& cells, std::size_t n) {
+  const auto size = static_cast<Eigen::Index>(n);
+  return {cells.data(), size, size};
+}
+
+Eigen::Map<Eigen::VectorXd> vector_of(std::vector<double>& values) {
+  return {values.data(), static_cast<Eigen::Index>(values.size())};
+}
+
+/// x with L x = b for the lower triangular matrix L.
+std::vector<double> solve_lower(const std::vector<double>& lower, std::vector<double> b) {
+  auto x = vector_of(b);
+  square_matrix(lower, b.size()).triangularView<Eigen::Lower>().solveInPlace(x);
+  return b;
+}
+
+/// x with L^T x = b for the lower triangular matrix L.
+std::vector<double> solve_upper(const std::vector<double>& lower, std::vector<double> b) {
+  auto x = vector_of(b);
+  square_matrix(lower, b.size()).transpose().triangularView<Eigen::Upper>().solveInPlace(x);
+  return b;
 }
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
@@ -27,9 +63,10 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-double log_determinant(const Matrix& lower) {
+/// Logarithm of the determinant of L L^T. @param n  rows of L
+double log_determinant(const std::vector<double>& lower, std::size_t n) {
   double sum = 0;
-  for (std::size_t i = 0; i < lower.size; ++i) sum += 2 * std::log(lower.at(i, i));
+  for (std::size_t i = 0; i < n; ++i) sum += 2 * std::log(lower[i * n + i]);
   return sum;
 }
 
@@ -38,10 +75,10 @@ std::vector<double> minus(std::vector<double> values, double mean) {
   return values;
 }
 
-/// Tries hyper-parameters and keeps the best.
-class Fit {
+/// Search for the hyper-parameters of the largest marginal likelihood.
+class LikelihoodSearch {
  public:
-  Fit(const std::vector<std::vector<double>>& points, std::vector<double> residuals)
+  LikelihoodSearch(const std::vector<std::vector<double>>& points, std::vector<double> residuals)
       : points_(points), residuals_(std::move(residuals)) {}
 
   void consider(GaussianHypers hypers) {
@@ -51,7 +88,7 @@ class Fit {
     const auto whitened = solve_lower(*lower, residuals_);
     const double n = static_cast<double>(residuals_.size());
     hypers.variance = std::max(dot(whitened, whitened) / n, 1e-12);
-    const double likelihood = -n * std::log(hypers.variance) - log_determinant(*lower);
+    const double likelihood = -n * std::log(hypers.variance) - log_determinant(*lower, residuals_.size());
     if (likelihood <= best_likelihood_) return;
     best_likelihood_ = likelihood;
     best_ = std::move(hypers);
@@ -80,7 +117,7 @@ double covariance(const GaussianHypers& hypers, const std::vector<double>& x, co
 
 GaussianProcess::GaussianProcess(GaussianHypers hypers, std::vector<std::vector<double>> points,
                                  std::vector<double> values, double mean)
-    : hypers_(std::move(hypers)), points_(std::move(points)), mean_(mean), lower_(0), fit_(0) {
+    : hypers_(std::move(hypers)), points_(std::move(points)), mean_(mean), fit_(0) {
   auto lower = factor(hypers_, points_);
   if (!lower) throw std::invalid_argument("GaussianProcess: the covariance is not positive definite");
   lower_ = std::move(*lower);
@@ -99,27 +136,27 @@ Posterior GaussianProcess::at(const std::vector<double>& x) const {
 
 double GaussianProcess::log_likelihood() const {
   const double n = static_cast<double>(points_.size());
-  return -(fit_ + log_determinant(lower_) + n * std::log(2 * std::numbers::pi)) / 2;
+  return -(fit_ + log_determinant(lower_, points_.size()) + n * std::log(2 * std::numbers::pi)) / 2;
 }
 
-GaussianHypers most_likely(Kernel kernel, const std::vector<std::vector<double>>& points,
-                           const std::vector<double>& values, double mean) {
+GaussianHypers most_likely_hypers(Kernel kernel, const std::vector<std::vector<double>>& points,
+                                  const std::vector<double>& values, double mean) {
   const std::size_t coordinates = points.at(0).size();
-  Fit fit(points, minus(values, mean));
+  LikelihoodSearch search(points, minus(values, mean));
   for (const double length : kLengths) {
     for (const double noise : kNoises) {
-      fit.consider({kernel, std::vector<double>(coordinates, length), 1, noise});
+      search.consider({kernel, std::vector<double>(coordinates, length), 1, noise});
     }
   }
   for (std::size_t i = 0; coordinates > 1 && i < coordinates; ++i) {
-    const GaussianHypers start = fit.best();
+    const GaussianHypers start = search.best();
     for (const double length : kLengths) {
       GaussianHypers hypers = start;
       hypers.lengths[i] = length;
-      fit.consider(std::move(hypers));
+      search.consider(std::move(hypers));
     }
   }
-  return fit.best();
+  return search.best();
 }
 
 }  // namespace stepcast

@@ -27,10 +27,10 @@ void check(const Campaign& campaign) {
   }
 }
 
-/// A group: when it is free, and its number.
+/// A group of devices: the time when it is free [s], and its number.
 using Group = std::pair<double, int>;
 
-/// Devices of the master, and of optimizers that are not the master itself.
+/// Devices of the master, and of the optimizers if there are several; a single optimizer runs on the master.
 int driver_devices(const Campaign& campaign) {
   return 1 + (campaign.optimizers > 1 ? campaign.optimizers : 0);
 }
@@ -40,7 +40,7 @@ class CampaignRun {
   CampaignRun(const Campaign& campaign, int draw)
       : campaign_(campaign),
         draw_(static_cast<std::uint32_t>(draw)),
-        lanes_(static_cast<std::size_t>(campaign.folds_at_once)),
+        slots_(static_cast<std::size_t>(campaign.folds_at_once)),
         optimizers_(static_cast<std::size_t>(campaign.optimizers)) {
     for (int group = 0; group < campaign.groups; ++group) free_.push({0, group});
   }
@@ -58,27 +58,28 @@ class CampaignRun {
  private:
   struct Proposer {
     double free = 0;
-    double history = 0;  ///< points that it proposed
+    double history = 0;  ///< points that it proposal_time
   };
 
-  double group_devices() const { return static_cast<double>(campaign_.training_devices) * lanes_.size(); }
+  double group_devices() const { return static_cast<double>(campaign_.training_devices) * slots_.size(); }
 
   void evaluate(int point) {
     const auto [free, group] = free_.top();
     free_.pop();
     const bool first = campaign_.generation > 0 && point % campaign_.generation == 0;
-    if (first) barrier_ = end_;  // all points of earlier generations are placed, so their end is known
+    if (first)
+      barrier_ = end_;  // all points of earlier generations are scheduled, so that their end is known
     const double ready = std::max(free, barrier_);
     times_.idle_generation += group_devices() * (ready - free);
-    const double start = proposed(point, group, ready);
+    const double start = proposal_time(point, group, ready);
     times_.idle_optimizer += group_devices() * (start - ready);
-    const double end = start + trained(point);
+    const double end = start + point_seconds(point);
     end_ = std::max(end_, end);
     free_.push({end, group});
   }
 
-  /// When the proposal for a group that asks at `ready` is there.
-  double proposed(int point, int group, double ready) {
+  /// Time at which the proposal for a group that asks at `ready` is complete.
+  double proposal_time(int point, int group, double ready) {
     const auto own = static_cast<std::size_t>(group) % optimizers_.size();
     const auto first = std::min_element(optimizers_.begin(), optimizers_.end(),
                                         [](const Proposer& a, const Proposer& b) { return a.free < b.free; });
@@ -91,28 +92,28 @@ class CampaignRun {
     return optimizer.free;
   }
 
-  /// Seconds of a point on its group: until its last fold ends.
-  double trained(int point) {
+  /// Time that a group needs for a point, until the last fold ends.
+  double point_seconds(int point) {
     const auto number = static_cast<std::uint32_t>(point);
     const bool stopped =
         uniform({campaign_.seed, Purpose::duration, draw_, number, 0}) < campaign_.stopped_share;
     const double training = campaign_.training.value * (stopped ? campaign_.stopped_after : 1) *
                             factor(number, 1, campaign_.point_spread);
-    std::fill(lanes_.begin(), lanes_.end(), 0.0);
+    std::fill(slots_.begin(), slots_.end(), 0.0);
     double busy = 0;
     for (int fold = 0; fold < campaign_.folds; ++fold) {
       const double seconds =
           training * factor(number, 2 + static_cast<std::uint32_t>(fold), campaign_.fold_spread);
-      *std::min_element(lanes_.begin(), lanes_.end()) += seconds;
+      *std::min_element(slots_.begin(), slots_.end()) += seconds;
       busy += seconds;
     }
-    const double last = *std::max_element(lanes_.begin(), lanes_.end());
+    const double last = *std::max_element(slots_.begin(), slots_.end());
     times_.busy += campaign_.training_devices * busy;
-    times_.idle_fold += campaign_.training_devices * (last * static_cast<double>(lanes_.size()) - busy);
+    times_.idle_fold += campaign_.training_devices * (last * static_cast<double>(slots_.size()) - busy);
     return last;
   }
 
-  /// Lognormal of mean 1.
+  /// Lognormal factor of mean 1.
   double factor(std::uint32_t point, std::uint32_t item, double sigma) const {
     if (sigma == 0) return 1;
     return std::exp(sigma * normal({campaign_.seed, Purpose::duration, draw_, point, item}) -
@@ -123,7 +124,7 @@ class CampaignRun {
   std::uint32_t draw_;
   CampaignTimes times_;
   std::priority_queue<Group, std::vector<Group>, std::greater<>> free_;
-  std::vector<double> lanes_;  ///< when each lane of the current point is free
+  std::vector<double> slots_;  ///< time at which each training slot of the group is free
   std::vector<Proposer> optimizers_;
   double barrier_ = 0, end_ = 0, proposing_ = 0;
 };

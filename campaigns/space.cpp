@@ -11,7 +11,8 @@
 namespace stepcast {
 namespace {
 
-/// Ends of the stretch that is drawn from: half a unit beyond the whole numbers at both ends.
+/// Ends of the interval that values are drawn from. For integers it extends half a unit beyond the range, so
+/// that the first and the last integer are as likely as the others.
 double low_end(const Parameter& parameter) {
   return parameter.kind == Parameter::Kind::integer ? parameter.low - 0.5 : parameter.low;
 }
@@ -24,10 +25,10 @@ void check(const Parameter& parameter) {
     throw std::invalid_argument(fmt::format("parameter {}: {}", parameter.name, why));
   };
   if (parameter.kind == Parameter::Kind::choice) {
-    if (parameter.choices.empty()) refuse("no words to choose from");
+    if (parameter.choices.empty()) refuse("expected at least one word to choose from");
     return;
   }
-  if (!(parameter.low <= parameter.high)) refuse("the lower end is above the upper one");
+  if (!(parameter.low <= parameter.high)) refuse("the lower end of the range is above the upper end");
   if (parameter.logarithmic && parameter.low <= 0) refuse("a logarithmic range must be > 0");
 }
 

@@ -1,12 +1,12 @@
-# Looks for the CUDA toolkit, cuDNN and NCCL and says in one line each what it found. Sets STEPCAST_HAS_GPU if the GPU part
-# can be built, and STEPCAST_GPU_MISSING, in words, if not. libcuda is never linked: programs must start without a driver.
-option(STEPCAST_CUDA "Build the GPU part where CUDA and cuDNN are there" ON)
+# Finds the CUDA toolkit, cuDNN and NCCL and prints one line for each. Sets STEPCAST_HAS_GPU if the GPU part can be built, else
+# STEPCAST_GPU_MISSING to the reason. Never links libcuda, so that programs start without a driver.
+option(STEPCAST_CUDA "Build the GPU part if CUDA and cuDNN are found" ON)
 set(architectures "75;80;86;89;90;100;120")
 if(NOT "$ENV{STEPCAST_CUDA_ARCHITECTURES}" STREQUAL "")
   set(architectures "$ENV{STEPCAST_CUDA_ARCHITECTURES}")
 endif()
 set(STEPCAST_CUDA_ARCHITECTURES "${architectures}" CACHE STRING
-  "GPU architectures to compile for; native: those of this machine's GPUs")
+  "GPU architectures to compile for; native: the architectures of this machine's GPUs")
 
 set(STEPCAST_GPU_MISSING "")
 if(NOT STEPCAST_CUDA)
@@ -24,8 +24,8 @@ if(STEPCAST_GPU_MISSING)
   message(STATUS "CUDA: not used: ${STEPCAST_GPU_MISSING}")
 else()
   message(STATUS "CUDA: ${CUDAToolkit_VERSION}, ${CUDAToolkit_NVCC_EXECUTABLE}")
-  # Libraries from elsewhere: -DCUDNN_ROOT=..., -DNCCL_ROOT=..., -DCUBLAS_ROOT=... Where neither these nor the toolkit have one,
-  # PyTorch's packages may: folders of their own beside each other, libraries without a plain ".so".
+  # Libraries in other places: -DCUDNN_ROOT=..., -DNCCL_ROOT=..., -DCUBLAS_ROOT=... The last resort are PyTorch's packages, which
+  # have one folder per library and no plain ".so" names.
   execute_process(COMMAND python3 -c "import importlib.util as u; print(*u.find_spec('nvidia').submodule_search_locations, sep=';')"
     OUTPUT_VARIABLE packages OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   set(package_folders "")
@@ -33,7 +33,7 @@ else()
     file(GLOB found LIST_DIRECTORIES true ${folder}/*)
     list(APPEND package_folders ${found})
   endforeach()
-  # gpu_library(CUDNN cudnn.h cudnn 9): CUDNN_INCLUDE and CUDNN_LIBRARY
+  # gpu_library(CUDNN cudnn.h cudnn 9): sets CUDNN_INCLUDE and CUDNN_LIBRARY
   function(gpu_library name header library version)
     find_path(${name}_INCLUDE ${header} HINTS ${${name}_ROOT}/include ${CUDAToolkit_INCLUDE_DIRS}
       PATHS ${package_folders} PATH_SUFFIXES include)
@@ -51,7 +51,7 @@ else()
   if(NCCL_INCLUDE AND NCCL_LIBRARY)
     message(STATUS "NCCL: ${NCCL_LIBRARY}")
   else()
-    message(STATUS "NCCL: not found: all-reduce is not measured")
+    message(STATUS "NCCL: not found: stepcast-gpu is built without it")
   endif()
   foreach(library cublas cublasLt)
     if(TARGET CUDA::${library})
@@ -80,7 +80,7 @@ if(NOT STEPCAST_GPU_MISSING)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
   endif()
   enable_language(CUDA)
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc supports C++20
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()

@@ -6,8 +6,10 @@ class App;
 
 namespace stepcast {
 
-/// One function a subcommand: adds its options to the command line; what it does when chosen is its callback.
-/// Exit codes are those of main.cpp.
+inline constexpr const char* kVersion = STEPCAST_VERSION;
+
+/// Each function adds a subcommand with its options to the command line; the subcommand's callback does its
+/// work. Errors are exceptions, which main.cpp turns into exit codes.
 void add_run(CLI::App& app);
 void add_learn(CLI::App& app);
 void add_search(CLI::App& app);

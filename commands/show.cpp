@@ -5,16 +5,17 @@
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
-#include "models/table.hpp"
-#include "models/trace_times.hpp"
-#include "platforms/table.hpp"
-#include "report/human.hpp"
-#include "scenarios/check_keys.hpp"
-#include "scenarios/data_files.hpp"
-#include "scenarios/experiment.hpp"
-#include "scenarios/scenario.hpp"
-#include "scenarios/sweep.hpp"
-#include "strategies/strategy.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/tables/tables.hpp"
+#include "platforms/platform_table.hpp"
+#include "report/text/quantity_text.hpp"
+#include "report/text/text_table.hpp"
+#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/reader/assignment.hpp"
+#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/scenario.hpp"
+#include "scenarios/reader/sweep.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -42,7 +43,7 @@ void show_device(const std::string& name) {
   fmt::print("{}", device_table(device, rated ? &library.calibration(device) : nullptr));
 }
 
-/// "3" or "host:2" or "storage".
+/// The endpoint that a text such as "3", "host:2" or "storage" names.
 int endpoint_of(const Platform& platform, const std::string& text) {
   if (text == "storage") return platform.storage_endpoint();
   const bool host = text.starts_with("host:");
@@ -73,16 +74,16 @@ void show_scenario(const std::string& file) {
   check_keys(scenario.document);
   fmt::print("{}: {}\n\n{} points\n", scenario.name, scenario.description, scenario.points.size());
   for (const Point& point : scenario.points) fmt::print("  {}\n", point.name);
-  if (!scenario.assumptions.empty()) fmt::print("\nassumed\n");
+  if (!scenario.assumptions.empty()) fmt::print("\nassumptions\n");
   for (const Assumption& one : scenario.assumptions) {
     fmt::print("  {}: {}{} to {}{}{}: {}\n", one.key, one.low, one.unit, one.high, one.unit,
                one.logarithmic ? ", log-uniform" : "", one.why);
   }
-  if (!scenario.calibrations.empty()) fmt::print("\ncalibrated\n");
-  for (const Feed& feed : scenario.calibrations) {
+  if (!scenario.calibrations.empty()) fmt::print("\ncalibrations\n");
+  for (const CalibrationTarget& feed : scenario.calibrations) {
     fmt::print("  {} so that {} is {} ({})\n", feed.range.key, feed.column, feed.value, feed.source);
   }
-  if (!scenario.published.empty()) fmt::print("\npublished\n");
+  if (!scenario.published.empty()) fmt::print("\npublished figures\n");
   for (const Published& one : scenario.published) {
     const std::string over = one.over.empty() ? "" : " / " + point_name(one.over);
     const std::string value = one.kind == "trend" ? "" : fmt::format("{}", one.value);
@@ -93,7 +94,21 @@ void show_scenario(const std::string& file) {
 
 void show_strategies() {
   for (const Strategy& strategy : strategies()) fmt::print("{:<26}{}\n", strategy.kind, strategy.what);
-  fmt::print("\noptions, costs and sources: docs/strategies.md\n");
+  fmt::print("\nKeys and defaults: stepcast show strategies KIND\n");
+  fmt::print("Costs and columns: docs/reference/strategies.md\n");
+}
+
+/// Prints the keys of one strategy, its source and an example.
+void show_strategy(const std::string& kind) {
+  const YamlNode node = command_line_name(kind);
+  const Strategy& strategy = strategies().at(YamlValue(node, "strategies").one_of(strategy_names()));
+  fmt::print("{}: {}\nsource: {}\n\n", strategy.kind, strategy.what, strategy.source);
+  Table table{{{"key", "", Align::left}, {"default", "", Align::left}, {"meaning", "", Align::left}}, {}};
+  for (const StrategyKey& key : strategy.keys) {
+    const std::string type = key.range.empty() ? key.type : key.type + ": " + key.range;
+    table.rows.push_back({key.name, key.default_value, fmt::format("{} ({})", key.meaning, type)});
+  }
+  fmt::print("{}\nexample, on {}: {}\n", to_string(table), strategy.example_model, strategy.example);
 }
 
 void show_folder(const std::string& folder) {
@@ -110,13 +125,13 @@ void show_folder(const std::string& folder) {
   for (const std::string& name : names) fmt::print("{}\n", name);
 }
 
-/// A subcommand that prints one thing by name, or the names that there are.
+/// Adds a subcommand that prints one item by name, or all names of the folder.
 template <class Print>
 void add_named(CLI::App& parent, const std::string& what, const std::string& folder, Print print) {
   auto* command =
-      parent.add_subcommand(what, "Print a " + what + " of " + folder + "/; without a name, the names");
+      parent.add_subcommand(what, "Print a " + what + ", or without a name all names in " + folder + "/.");
   auto name = std::make_shared<std::string>();
-  command->add_option("name", *name, "a name in " + folder + "/ or a path ending in .yaml");
+  command->add_option("name", *name, "Name in " + folder + "/, or a path that ends in .yaml.");
   command->callback([=] { name->empty() ? show_folder(folder) : print(*name); });
 }
 
@@ -124,30 +139,36 @@ void add_named(CLI::App& parent, const std::string& what, const std::string& fol
 
 void add_show(CLI::App& app) {
   auto* show =
-      app.add_subcommand("show", "Print a model, trace, device, platform, scenario or the strategies");
+      app.add_subcommand("show", "Print a model, trace, device, platform, scenario or the strategies.");
   show->require_subcommand(1);
   add_named(*show, "model", "models", show_model);
   add_named(*show, "trace", "models/traces", show_trace);
   add_named(*show, "device", "models/devices", show_device);
   auto* platform =
-      show->add_subcommand("platform", "Print a platform, or the route between two of its devices");
+      show->add_subcommand("platform", "Print a platform, or without a name all names in platforms/.");
   auto name = std::make_shared<std::string>();
   auto route = std::make_shared<std::vector<std::string>>();
-  platform->add_option("name", *name, "a name in platforms/ or a path ending in .yaml");
+  platform->add_option("name", *name, "Name in platforms/, or a path that ends in .yaml.");
   platform
-      ->add_option("--route", *route,
-                   "two endpoints: DEVICE, host:NODE or storage; else the first and the last device")
+      ->add_option(
+          "--route", *route,
+          "Print only the route between two endpoints, each of the form DEVICE, host:NODE or storage. "
+          "Default: the platform and the route from its first to its last device.")
       ->expected(2);
   platform->callback([=] {
-    if (name->empty() && !route->empty()) throw InputError("--route: of which platform? give its name");
+    if (name->empty() && !route->empty())
+      throw InputError("--route: expected a platform, such as show platform NAME --route 0 1");
     name->empty() ? show_folder("platforms") : show_platform(*name, *route);
   });
-  auto* scenario = show->add_subcommand("scenario", "Print what a scenario sweeps, assumes and compares");
+  auto* scenario = show->add_subcommand(
+      "scenario", "Print the points, assumptions, calibrations and published figures of a scenario.");
   auto file = std::make_shared<std::string>();
-  scenario->add_option("file", *file, "a scenario file")->required()->type_name("SCENARIO.yaml");
+  scenario->add_option("file", *file, "Scenario file.")->required()->type_name("SCENARIO.yaml");
   scenario->callback([=] { show_scenario(*file); });
-  show->add_subcommand("strategies", "Print the strategies that a scenario can name")
-      ->callback(show_strategies);
+  auto* strategies = show->add_subcommand("strategies", "Print all strategies, or the keys of one strategy.");
+  auto kind = std::make_shared<std::string>();
+  strategies->add_option("kind", *kind, "Strategy. Default: all strategies.");
+  strategies->callback([=] { kind->empty() ? show_strategies() : show_strategy(*kind); });
 }
 
 }  // namespace stepcast

@@ -9,7 +9,7 @@
 
 namespace stepcast {
 
-/// A call to make later. As std::function<void()>, but moved only, and with room for what most calls capture,
+/// A call to make later: a move-only std::function<void()> whose inner storage holds what most calls capture,
 /// so that an event of the simulation allocates nothing.
 class alignas(64) Callback {
  public:
@@ -17,39 +17,40 @@ class alignas(64) Callback {
 
   template <class Function, class = std::enable_if_t<!std::is_same_v<std::decay_t<Function>, Callback>>>
   Callback(Function&& function) {
-    hold(std::forward<Function>(function));
+    store(std::forward<Function>(function));
   }
 
-  Callback(Callback&& other) noexcept { take(other); }
+  Callback(Callback&& other) noexcept { take_from(other); }
   Callback& operator=(Callback&& other) noexcept {
     if (this == &other) return *this;
     clear();
-    take(other);
+    take_from(other);
     return *this;
   }
   ~Callback() { clear(); }
 
-  /// The same as assigning, without a move.
+  /// Replaces the call in place, without the move of an assignment.
   template <class Function>
   void set(Function&& function) {
     if constexpr (std::is_same_v<std::decay_t<Function>, Callback>) {
       *this = std::forward<Function>(function);
     } else {
       clear();
-      hold(std::forward<Function>(function));
+      store(std::forward<Function>(function));
     }
   }
 
   void reset() { clear(); }
 
-  void operator()() { table_->call(room_); }
+  void operator()() { table_->call(storage_); }
   explicit operator bool() const { return table_ != nullptr; }
 
-  /// Has the cache fetch what it points to (the second pointer to three lines), as it is about to be called.
-  /// What is no pointer is fetched too, and does no harm.
-  void touch() const {
-    const std::byte* words[kRoom / sizeof(void*)];
-    std::memcpy(words, room_, sizeof words);
+  /// Prefetches the objects that the captured pointers point to (three cache lines for the second pointer),
+  /// for a call that is about to be made. Captured words that are not pointers are prefetched too, which is
+  /// harmless.
+  void prefetch() const {
+    const std::byte* words[kStorageBytes / sizeof(void*)];
+    std::memcpy(words, storage_, sizeof words);
     for (const std::byte* word : words) __builtin_prefetch(word);
     const auto second = reinterpret_cast<std::uintptr_t>(words[1]);  // may be null
     __builtin_prefetch(reinterpret_cast<const void*>(second + 64));
@@ -57,11 +58,11 @@ class alignas(64) Callback {
   }
 
  private:
-  static constexpr std::size_t kRoom = 56;  // with the table a line of the cache
+  static constexpr std::size_t kStorageBytes = 56;  // with the table pointer: one cache line of 64 B
 
   struct Table {
     void (*call)(void* held);
-    void (*move)(void* from, void* to);  ///< leaves nothing at `from`; null: the bytes are all
+    void (*move)(void* from, void* to);  ///< destroys `from`; null: copying the bytes suffices
     void (*destroy)(void* held);         ///< null: nothing to do
   };
 
@@ -95,32 +96,32 @@ class alignas(64) Callback {
   static constexpr Table kOutside{call_outside<Held>, nullptr, destroy_outside<Held>};
 
   template <class Function>
-  void hold(Function&& function) {
+  void store(Function&& function) {
     using Held = std::decay_t<Function>;
-    if constexpr (sizeof(Held) <= kRoom && alignof(Held) <= alignof(void*)) {
-      new (room_) Held(std::forward<Function>(function));
+    if constexpr (sizeof(Held) <= kStorageBytes && alignof(Held) <= alignof(void*)) {
+      new (storage_) Held(std::forward<Function>(function));
       table_ = &kInside<Held>;
     } else {
-      new (room_) Held*(new Held(std::forward<Function>(function)));
+      new (storage_) Held*(new Held(std::forward<Function>(function)));
       table_ = &kOutside<Held>;
     }
   }
-  void take(Callback& other) {
+  void take_from(Callback& other) {
     table_ = std::exchange(other.table_, nullptr);
     if (table_ == nullptr) return;
     if (table_->move == nullptr) {
-      std::memcpy(room_, other.room_, kRoom);
+      std::memcpy(storage_, other.storage_, kStorageBytes);
     } else {
-      table_->move(other.room_, room_);
+      table_->move(other.storage_, storage_);
     }
   }
   void clear() {
     const Table* table = std::exchange(table_, nullptr);
-    if (table != nullptr && table->destroy != nullptr) table->destroy(room_);
+    if (table != nullptr && table->destroy != nullptr) table->destroy(storage_);
   }
 
   const Table* table_ = nullptr;
-  alignas(void*) std::byte room_[kRoom]{};
+  alignas(void*) std::byte storage_[kStorageBytes]{};
 };
 
 }  // namespace stepcast

@@ -8,31 +8,34 @@
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define STEPCAST_ADDRESS_SANITIZER  // clang's way to say it
+#define STEPCAST_ADDRESS_SANITIZER  // clang
 #endif
 #elif defined(__SANITIZE_ADDRESS__)
-#define STEPCAST_ADDRESS_SANITIZER  // gcc's
+#define STEPCAST_ADDRESS_SANITIZER  // gcc
 #endif
 
 namespace stepcast {
 
-/// Memory for small things that come and go by the million (operations, frames of coroutines): what is given
-/// back is handed out next, so that it is still in the cache, and all of it lies in few large pages. Never
-/// returned to the system. Each thread has its own; under AddressSanitizer it is plain new and delete.
+/// Memory pool for small objects that are created and destroyed by the million (operations, coroutine
+/// frames).
+///
+/// The last freed block of a size is allocated first, so that it is still in the cache, and all blocks lie in
+/// few large pages. Memory is never returned to the system. Each thread has its own pool. Under
+/// AddressSanitizer the pool is plain new and delete.
 class FreeLists {
  public:
-  static void* take(std::size_t bytes) {
+  static void* allocate(std::size_t bytes) {
     const std::size_t size = rounded(bytes);
     if (size > kLargest) return ::operator new(bytes);
     Free*& list = lists().free_[size / kGrain];
     if (list == nullptr) return lists().carve(size);
     Free* first = list;
     list = first->next;
-    __builtin_prefetch(list, 1);  // asked for next
+    __builtin_prefetch(list, 1);  // the next allocation returns it
     return first;
   }
 
-  static void give(void* held, std::size_t bytes) noexcept {
+  static void deallocate(void* held, std::size_t bytes) noexcept {
     const std::size_t size = rounded(bytes);
     if (size > kLargest) return ::operator delete(held);
     Free*& list = lists().free_[size / kGrain];
@@ -46,7 +49,7 @@ class FreeLists {
   static constexpr std::size_t kLargest = 1024;
 #endif
   static constexpr std::size_t kGrain = 64;              // a cache line
-  static constexpr std::size_t kSmallBlock = 64 << 10;   // the first one
+  static constexpr std::size_t kSmallBlock = 64 << 10;   // the first block of a thread
   static constexpr std::size_t kLargeBlock = 2U << 20U;  // a large page
 
   struct Free {
@@ -80,7 +83,7 @@ class FreeLists {
   std::size_t left_ = 0;
 };
 
-/// For std::allocate_shared.
+/// Standard allocator over FreeLists, for std::allocate_shared.
 template <class T>
 struct PoolAllocator {
   using value_type = T;
@@ -89,8 +92,8 @@ struct PoolAllocator {
   template <class Other>
   PoolAllocator(const PoolAllocator<Other>&) {}
 
-  T* allocate(std::size_t count) { return static_cast<T*>(FreeLists::take(count * sizeof(T))); }
-  void deallocate(T* held, std::size_t count) { FreeLists::give(held, count * sizeof(T)); }
+  T* allocate(std::size_t count) { return static_cast<T*>(FreeLists::allocate(count * sizeof(T))); }
+  void deallocate(T* held, std::size_t count) { FreeLists::deallocate(held, count * sizeof(T)); }
 
   template <class Other>
   bool operator==(const PoolAllocator<Other>&) const {

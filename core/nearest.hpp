@@ -6,8 +6,9 @@
 
 namespace stepcast {
 
-/// The word that differs from `text` by the fewest inserted, deleted or changed letters; empty if more than a
-/// third of it differs. If there is none, the first that begins with it (three letters at least).
+/// The word at the least edit distance (inserted, deleted or changed letters) from `text`, for "did you
+/// mean". Words that differ in more than a third of the letters do not count. If none is left, the first word
+/// that begins with `text`, which must have three letters at least. Empty if there is none either.
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words);
 
 }  // namespace stepcast

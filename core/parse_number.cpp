@@ -102,7 +102,7 @@ std::string_view example(Dimension dimension) {
   return "";
 }
 
-Reach reach(Dimension dimension) {
+ValueRange valid_range(Dimension dimension) {
   switch (dimension) {
     case Dimension::time:
       return {0, 1e12, "up to 1e12 s"};

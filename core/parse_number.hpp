@@ -6,23 +6,28 @@
 
 namespace stepcast {
 
-/// Plain decimal number: `-12`, `3.5`, `1e-6`. No leading zeros or plus, no hexadecimal, no inf or nan.
+/// Parses a plain decimal number such as `-12`, `3.5` or `1e-6`. Leading zeros, a plus sign, hexadecimal
+/// numbers, inf and nan are refused: the result is empty.
 std::optional<double> parse_number(std::string_view text);
+/// Parses a plain decimal integer by the same rules.
 std::optional<std::int64_t> parse_integer(std::string_view text);
 
+/// Physical dimension of a quantity with a unit.
 enum class Dimension { time, bytes, flops, bytes_per_second, flops_per_second };
 
-/// "25 GB/s" with a unit of `dimension`, in SI base units; nothing if the text is anything else.
+/// Parses a number and a unit of `dimension`, such as "25 GB/s", into SI base units. Empty for any other
+/// text.
 std::optional<double> parse_quantity(std::string_view text, Dimension dimension);
 
-/// An example for error messages: "25 GB/s".
+/// An example of a quantity for error messages, such as "25 GB/s".
 std::string_view example(Dimension dimension);
 
-/// What no network, cluster or training reaches; beyond, sums and counts of bytes lose their meaning.
-struct Reach {
+/// Range of values that is accepted. No network, cluster or training comes near its ends; beyond them, sums
+/// of bytes and of times lose their meaning in double precision.
+struct ValueRange {
   double low, high;  ///< in SI units
   std::string_view text;
 };
-Reach reach(Dimension dimension);
+ValueRange valid_range(Dimension dimension);
 
 }  // namespace stepcast

@@ -5,7 +5,7 @@
 
 namespace stepcast {
 
-/// What a random number is for, so that no two uses share one.
+/// The use of a random number. Two uses never share a number.
 enum class Purpose : std::uint32_t {
   jitter,
   straggler,
@@ -14,16 +14,16 @@ enum class Purpose : std::uint32_t {
   data,
   bootstrap,
   dropout,
-  proposal,   ///< points to try first, or at random
-  breeding,   ///< parents, crossover and mutation
-  candidate,  ///< where an acquisition function is looked at
-  duration,   ///< of trainings
+  proposal,   ///< hyper-parameter points that are tried first, or drawn at random
+  breeding,   ///< parents, crossover and mutation of the evolutionary search
+  candidate,  ///< points at which an acquisition function is evaluated
+  duration,   ///< durations of trainings
   failure,
-  slow_spell,
-  sample  ///< generated data to learn from
+  slow_period,
+  sample  ///< generated training data
 };
 
-/// Names one random number. The same key gives the same number in any order, on any machine.
+/// Key of one random number. The same key gives the same number, in any order and on any machine.
 struct RandomKey {
   std::uint64_t seed = 0;
   Purpose purpose{};
@@ -32,7 +32,7 @@ struct RandomKey {
   std::uint32_t item = 0;
 };
 
-/// Two independent numbers in [0, 1), 53 bits each.
+/// Two independent uniform numbers in [0, 1), 53 bits each.
 /// Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox4x32-10,
 /// Random123).
 struct UniformPair {
@@ -40,17 +40,18 @@ struct UniformPair {
 };
 UniformPair uniform_pair(const RandomKey& key);
 
+/// A uniform number in [0, 1).
 inline double uniform(const RandomKey& key) {
   return uniform_pair(key).first;
 }
 
-/// Standard normal (Box-Muller).
+/// A standard normal number (Box-Muller transform).
 double normal(const RandomKey& key);
 
-/// Index in [0, count).
+/// A uniform index in [0, count).
 std::size_t uniform_index(const RandomKey& key, std::size_t count);
 
-/// A permutation of 0 .. count-1 (Fisher-Yates); `item` is used up.
+/// A random permutation of 0 .. count - 1 (Fisher-Yates). Sets `key.item` for each number.
 std::vector<int> permutation(RandomKey key, int count);
 
 }  // namespace stepcast

@@ -4,7 +4,7 @@
 
 namespace stepcast {
 
-/// A number that knows its unit, so seconds cannot be passed where bytes are expected.
+/// A number with its unit as its type, so that seconds cannot be passed where bytes are expected.
 ///
 /// All values are SI base units: s, B, flop, B/s, flop/s. Prefixes exist only in YAML and in printed tables.
 template <class Unit>

@@ -6,15 +6,18 @@
 
 namespace stepcast {
 
+/// Place of a byte that no text file may have, and the reason.
 struct BadByte {
   std::size_t offset;
   std::string reason;
 };
 
-/// First byte that is not part of valid UTF-8 text, or is a control character other than tab and line ends.
+/// Finds the first byte that is not part of valid UTF-8 text, or is a control character other than tab and
+/// line ends. Empty if there is none.
 std::optional<BadByte> first_bad_byte(std::string_view text);
 
-/// The text as one printable line of at most 60 bytes, for error messages.
+/// Shortens the text to one printable line of at most 60 bytes, for error messages. Control characters and
+/// line ends become spaces.
 std::string printable(std::string_view text);
 
 }  // namespace stepcast

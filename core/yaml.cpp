@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kShortList = 8;  // keys that one line holds beside a suggestion
+constexpr std::size_t kShortList = 8;  // most known keys that are listed beside a suggestion
 
 std::string got(const YamlNode& node) {
   switch (node.kind) {
@@ -38,9 +38,9 @@ std::string suggestion(std::string_view text, const std::vector<std::string>& wo
   return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
 }
 
-/// What may stand in place of an unknown key: the nearest known one; all, where that is short or none is
-/// near.
-std::string instead_of(std::string_view key, const std::vector<std::string>& known) {
+/// Advice for an unknown key: the nearest known key. All known keys are listed where they are few, or where
+/// none is near.
+std::string alternatives_to(std::string_view key, const std::vector<std::string>& known) {
   const std::string nearest = suggestion(key, known);
   if (!nearest.empty() && known.size() > kShortList) return nearest;
   return fmt::format("{} (expected one of: {})", nearest, fmt::join(known, ", "));
@@ -55,8 +55,8 @@ double quantity(const YamlValue& value, Dimension dimension, double low, std::st
     value.expected(fmt::format("a value {} with its unit, such as \"{}\"", bound,
                                a_duration ? "10 min" : example(dimension)));
   }
-  const Reach most = reach(dimension);
-  if (*number < most.low || *number > most.high) value.expected(fmt::format("a value {}", most.text));
+  const ValueRange valid = valid_range(dimension);
+  if (*number < valid.low || *number > valid.high) value.expected(fmt::format("a value {}", valid.text));
   return *number;
 }
 
@@ -66,7 +66,8 @@ std::string at_least(double low, std::string_view unit = "") {
 
 constexpr double kPositive = 1e-300;
 
-/// A quoted "8" is text, and is printed in quotes like any other: so it is said.
+/// Advice for a quoted scalar where a number is expected: the message prints every scalar in quotes, so that
+/// "8" and 8 would look alike.
 const char* unquoted(const YamlNode& node) {
   return node.quoted ? " without quotes" : "";
 }
@@ -153,7 +154,7 @@ YamlMap YamlValue::map(std::vector<std::string> known_keys) const {
   for (const auto& [key, value] : node_->entries) {
     if (std::find(known_keys.begin(), known_keys.end(), key.text) != known_keys.end()) continue;
     throw InputError(fmt::format("{}: {}: unknown key{}", to_string(key.place), child_path(path_, key.text),
-                                 instead_of(key.text, known_keys)));
+                                 alternatives_to(key.text, known_keys)));
   }
   return YamlMap(*this);
 }

@@ -13,29 +13,29 @@
 
 namespace stepcast {
 
-/// Where a node was written; printed as `FILE:LINE:COL`. `line` 0 means the command line (`file` is then the
-/// option).
+/// Position of a node in its file, printed as `FILE:LINE:COL`. `line` 0 means the command line; `file` is
+/// then the option.
 struct Place {
   std::shared_ptr<const std::string> file;
   int line = 0;    ///< from 1
   int column = 0;  ///< from 1
 };
 
-/// One node of a YAML file, aliases expanded. Plain data, so a sweep can replace any of it
-/// (scenarios/overrides.hpp).
+/// One node of a YAML file, aliases expanded. Plain data, so that a sweep can replace any part of it
+/// (scenarios/reader/assignment.hpp).
 struct YamlNode {
   enum class Kind { nothing, scalar, sequence, mapping };
 
   Kind kind = Kind::nothing;
-  Place place;                                         ///< of the value
+  Place place;                                         ///< position of the value
   bool quoted = false;                                 ///< a quoted scalar is always text
   std::string text;                                    ///< scalar
   std::vector<YamlNode> items;                         ///< sequence
   std::vector<std::pair<YamlNode, YamlNode>> entries;  ///< mapping: (key scalar, value), in file order
 
-  const YamlNode* find(std::string_view key) const;  ///< value of `key` in a mapping, or null
+  const YamlNode* find(std::string_view key) const;  ///< the value of `key` in a mapping, or null
 
-  // Out of line: clang 14 cannot look into a pair of YamlNode before both are complete.
+  // Defined in the .cpp: clang 14 cannot instantiate a pair of YamlNode while YamlNode is incomplete.
   YamlNode();
   YamlNode(const YamlNode& other);
   YamlNode(YamlNode&& other) noexcept;
@@ -44,14 +44,16 @@ struct YamlNode {
   ~YamlNode();
 };
 
-/// Parses one YAML file through the gate of docs/input.md: one document, at most 1 MiB, 64 levels, 200,000
-/// nodes, UTF-8, no tags, no duplicate keys, no merge keys. Throws InputError naming file, line and column.
+/// Parses one YAML file within the limits of docs/reference/input-files.md: one document, at most 1 MiB, 64
+/// levels, 200,000 nodes, UTF-8, no tags, no duplicate keys, no merge keys.
+/// @throws InputError with file, line and column
 YamlNode read_yaml(const std::filesystem::path& file);
+/// Parses YAML text by the same rules. @param file_name  for error messages
 YamlNode parse_yaml(std::string_view text, const std::string& file_name);
 
 class YamlMap;
 
-/// A node with its path (`network.links[2].bandwidth`); the only way typed values leave a YAML file.
+/// A node with its path (`network.links[2].bandwidth`). All typed values are read from YAML files through it.
 /// Every accessor throws InputError: `FILE:LINE:COL: key.path: expected WHAT, got "TEXT"`.
 class YamlValue {
  public:
@@ -64,24 +66,24 @@ class YamlValue {
   bool boolean() const;      ///< true | false
   std::int64_t integer(std::int64_t low, std::int64_t high = INT64_MAX) const;
   double number(double low, double high = 1e300) const;  ///< plain decimal, finite; both ends included
-  /// "25 GB/s", "100 Gbit/s", "1.5 us", "4 MiB", "19.5 Tflop/s". `low` is included; pass a tiny value for ">
-  /// 0".
+  /// Quantities such as "25 GB/s", "100 Gbit/s", "1.5 us", "4 MiB" or "19.5 Tflop/s". `low` is the least
+  /// accepted value; pass a tiny one for "> 0".
   Seconds seconds(double low = 0) const;
   Bytes bytes(double low = 0) const;
   Flops flops(double low = 0) const;
   BytesPerSecond bytes_per_second() const;  ///< > 0
   FlopsPerSecond flops_per_second() const;  ///< > 0
-  /// Index of the text among `words`; the error lists them and suggests the nearest.
+  /// Index of the text among `words`. The error lists all words and suggests the nearest.
   std::size_t one_of(const std::vector<std::string>& words) const;
-  YamlMap map(
-      std::vector<std::string> known_keys) const;  ///< unknown keys refused, nearest known key suggested
-  YamlMap any_map() const;                         ///< keys chosen by the user
-  std::vector<YamlValue> list() const;             ///< a sequence; may be empty
+  YamlMap map(std::vector<std::string> known_keys)
+      const;                            ///< refuses unknown keys and suggests the nearest known one
+  YamlMap any_map() const;              ///< a mapping whose keys the user chooses
+  std::vector<YamlValue> list() const;  ///< a sequence; may be empty
   bool is(YamlNode::Kind kind) const { return node_->kind == kind; }
 
   /// Throws `PLACE: path: expected WHAT, got "TEXT"`.
   [[noreturn]] void expected(std::string_view what) const;
-  /// Throws `PLACE: path: MESSAGE` for what the sentence above does not fit.
+  /// Throws `PLACE: path: MESSAGE`, for errors that "expected ..., got ..." does not describe.
   [[noreturn]] void refuse(std::string_view message) const;
 
  private:
@@ -104,7 +106,7 @@ class YamlMap {
   YamlValue value_;
 };
 
-/// `FILE:LINE:COL` or, for the command line, the option.
+/// `FILE:LINE:COL`, or the option for a value from the command line.
 std::string to_string(const Place& place);
 
 }  // namespace stepcast

@@ -12,8 +12,9 @@
 
 namespace stepcast {
 
-/// Builds the tree from yaml-cpp's events and refuses what its own loader lets through: cycles, alias bombs,
-/// duplicate and merge keys, tags, deep nesting, long scalars (docs/input.md). Throws InputError.
+/// Builds the tree from yaml-cpp's events. It refuses input that yaml-cpp's own loader accepts: cycles, alias
+/// bombs, duplicate and merge keys, tags, deep nesting and long scalars (docs/reference/input-files.md).
+/// @throws InputError
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(std::shared_ptr<const std::string> file) : file_(std::move(file)) {}
@@ -34,11 +35,12 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
+  /// A mapping or sequence whose end has not been read yet.
   struct Open {
     YamlNode node;
     YAML::anchor_t anchor;
     std::optional<YamlNode> key;
-    std::set<std::string> known_keys;  ///< looked up faster than in the node
+    std::set<std::string> known_keys;  ///< for a quick search of duplicates
   };
 
   Place place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }

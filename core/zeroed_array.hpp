@@ -7,8 +7,8 @@
 
 namespace stepcast {
 
-/// `count` zeros that take memory only where they are written: the system hands out pages of zeros when they
-/// are touched. For tables over all links of a cluster of which a run uses few.
+/// An array of zeros that takes memory only where it is written, because the system maps zero pages on first
+/// access. It suits tables over all links of a cluster, of which a run uses few.
 template <class Number>
 class ZeroedArray {
   static_assert(std::is_arithmetic_v<Number>);

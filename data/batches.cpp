@@ -6,7 +6,7 @@ namespace stepcast {
 
 Batches::Batches(const Dataset& data, const SampleForm& form, const Split& split)
     : data_(data), input_(sample_numbers(form.input)), targets_(sample_numbers(form.targets)), split_(split) {
-  if (data.samples() < 1) throw InputError("data: no samples");
+  if (data.samples() < 1) throw InputError("data: expected at least one sample, got none");
 }
 
 const Batches::Batch& Batches::batch(std::int64_t number) {
@@ -25,10 +25,10 @@ const Batches::Batch& Batches::batch(std::int64_t number) {
   return batch;
 }
 
-void Batches::prepare(std::int64_t count, const std::function<void()>& beat) {
+void Batches::prepare(std::int64_t count, const std::function<void()>& after_each) {
   for (std::int64_t number = 0; number < count; ++number) {
     batch(number);
-    beat();
+    after_each();
   }
 }
 

@@ -7,11 +7,15 @@
 
 namespace stepcast {
 
-/// The mini-batches of one worker of several. Mini-batch t of worker w of W holds samples (t W + w) b to
-/// (t W + w + 1) b - 1, and the set begins again when it is through: W workers together take what one worker
-/// with W b samples would. A worker reads only what it takes, and once.
+/// The mini-batches of one of several workers.
+///
+/// Mini-batch t of worker w of W workers, with b samples each, holds samples (t W + w) b to (t W + w + 1) b
+/// - 1. After the last sample the data set begins again. Together the workers take the samples that one
+/// worker with mini-batches of W b samples would take. A worker reads only its own samples, and each only
+/// once.
 class Batches {
  public:
+  /// The worker, and the samples of its mini-batches.
   struct Split {
     int worker = 0, workers = 1;
     std::int64_t batch = 1;
@@ -23,16 +27,17 @@ class Batches {
     std::vector<float> inputs, targets;
   };
 
-  /// Reads those of the first `count` mini-batches ahead. @param beat  called after each
-  void prepare(std::int64_t count, const std::function<void()>& beat);
+  /// Reads the first `count` mini-batches ahead of time. @param after_each  called after each mini-batch
+  void prepare(std::int64_t count, const std::function<void()>& after_each);
+  /// The next mini-batch; valid until this object is destroyed.
   const Batch& next();
-  void begin_again() { next_ = 0; }
+  void restart() { next_ = 0; }
 
  private:
   const Batch& batch(std::int64_t number);
 
   const Dataset& data_;
-  std::size_t input_, targets_;  ///< elements of a sample
+  std::size_t input_, targets_;  ///< elements of one sample
   Split split_;
   std::map<std::int64_t, Batch> known_;  ///< by the number of the first sample
   std::int64_t next_ = 0;

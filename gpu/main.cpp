@@ -3,18 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 
-#include "core/error.hpp"
-#include "gpu/commands.hpp"
-#include "gpu/outside_tolerance.hpp"
+#include "core/exit_codes.hpp"
+#include "gpu/commands/commands.hpp"
+
+using stepcast::ExitCode;
 
 namespace {
-
-enum ExitCode { done = 0, fault = 1, bad_input = 2, over_limit = 3, lost = 4, outside_tolerance = 5 };
-
-int complain(const std::exception& error, ExitCode code) {
-  fmt::print(stderr, "stepcast-gpu: {}\n", error.what());
-  return code;
-}
 
 std::string usage_error(const CLI::App*, const CLI::Error& error) {
   return fmt::format("stepcast-gpu: {} (see --help)\n", error.what());
@@ -25,16 +19,16 @@ std::string usage_error(const CLI::App*, const CLI::Error& error) {
 int main(int argc, char** argv) {
   CLI::App app(
       "stepcast-gpu times networks on this machine's GPUs, checks its forecasts of single-GPU steps, and "
-      "trains "
-      "on several.",
+      "trains on "
+      "several GPUs.",
       "stepcast-gpu");
   app.set_version_flag("--version", "stepcast-gpu " STEPCAST_VERSION);
   app.require_subcommand(1);
   app.failure_message(usage_error);
   app.footer(
-      "Exit codes: 0 done, 1 internal fault, 2 bad input or no GPU, 3 over a limit, 4 a rank or the GPU was "
-      "lost, 5 "
-      "outside a tolerance");
+      "Exit codes: 0 done, 1 internal error, 2 invalid input or no GPU, 3 over a limit, 4 interrupted, or a "
+      "rank or the GPU "
+      "failed, 5 outside a tolerance");
   for (const auto add : {stepcast::add_gpu_capture, stepcast::add_gpu_capture_all, stepcast::add_gpu_check,
                          stepcast::add_gpu_predict, stepcast::add_gpu_probe, stepcast::add_gpu_rank,
                          stepcast::add_gpu_run, stepcast::add_gpu_validate}) {
@@ -42,18 +36,10 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-    return done;
+    return static_cast<int>(ExitCode::done);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? done : bad_input;
-  } catch (const stepcast::InputError& error) {
-    return complain(error, bad_input);
-  } catch (const stepcast::LimitError& error) {
-    return complain(error, over_limit);
-  } catch (const stepcast::RankLost& error) {
-    return complain(error, lost);
-  } catch (const stepcast::OutsideTolerance& error) {
-    return complain(error, outside_tolerance);
+    return static_cast<int>(app.exit(error) == 0 ? ExitCode::done : ExitCode::bad_input);
   } catch (const std::exception& error) {
-    return complain(error, fault);
+    return stepcast::report_failure("stepcast-gpu", error);
   }
 }

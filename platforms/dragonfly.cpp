@@ -8,9 +8,9 @@
 namespace stepcast {
 namespace {
 
-/// The same for (a, b) and (b, a), so that both ways take the same cable. Multipliers: Knuth's golden ratio
-/// and the finalizer of MurmurHash3 (public domain).
-unsigned mix(int a, int b) {
+/// Symmetric hash of two ports, so that both directions take the same cable. Multipliers: Knuth's golden
+/// ratio and the finalizer of MurmurHash3 (public domain).
+unsigned hash_pair(int a, int b) {
   std::uint32_t h =
       static_cast<std::uint32_t>(std::min(a, b)) * 0x9E3779B1U + static_cast<std::uint32_t>(std::max(a, b));
   h = (h ^ (h >> 16)) * 0x85EBCA6BU;
@@ -18,8 +18,8 @@ unsigned mix(int a, int b) {
   return h ^ (h >> 16);
 }
 
-/// Number of `other` among all but `self`.
-int without(int self, int other) {
+/// Index of `other` in the list of all members but `self`.
+int index_without(int self, int other) {
   return other < self ? other : other - 1;
 }
 
@@ -45,26 +45,27 @@ void Dragonfly::route(int from_port, int to_port, int first_link, std::vector<in
   const int to = edge(to_port);
   const int from_group = at / routers_, to_group = to / routers_;
   if (from_group != to_group) {
-    unsigned choice = mix(from_port, to_port);
+    unsigned choice = hash_pair(from_port, to_port);
     if (shape_.routing == DragonflyShape::Routing::valiant && shape_.groups > 2) {
       int middle = static_cast<int>(choice % static_cast<unsigned>(shape_.groups - 2));
       choice /= static_cast<unsigned>(shape_.groups - 2);
       const auto [low, high] = std::minmax(from_group, to_group);
       if (middle >= low) ++middle;
       if (middle >= high) ++middle;
-      at = hop(at, middle, choice, first_link, links);
+      at = cross_to_group(at, middle, choice, first_link, links);
     }
-    at = hop(at, to_group, choice, first_link, links);
+    at = cross_to_group(at, to_group, choice, first_link, links);
   }
   route_in_group(at, to, first_link, links);
 }
 
-int Dragonfly::hop(int from, int group, unsigned choice, int first_link, std::vector<int>& links) const {
+int Dragonfly::cross_to_group(int from, int group, unsigned choice, int first_link,
+                              std::vector<int>& links) const {
   const int here = from / routers_;
   const int cable = static_cast<int>(choice % static_cast<unsigned>(shape_.cables_per_group_pair));
   route_in_group(from, gateway(here, group, cable), first_link, links);
   links.push_back(first_link + first_global_ + here * global_per_group_ +
-                  without(here, group) * shape_.cables_per_group_pair + cable);
+                  index_without(here, group) * shape_.cables_per_group_pair + cable);
   return gateway(group, here, cable);
 }
 
@@ -76,12 +77,13 @@ int Dragonfly::gateway(int group, int other, int cable) const {
 void Dragonfly::route_in_group(int from, int to, int first_link, std::vector<int>& links) const {
   const int from_slot = from % slots_, to_slot = to % slots_;
   if (from_slot != to_slot) {
-    links.push_back(first_link + from * (slots_ - 1) + without(from_slot, to_slot));
+    links.push_back(first_link + from * (slots_ - 1) + index_without(from_slot, to_slot));
     from += to_slot - from_slot;
   }
   if (from != to) {
     const int from_chassis = from / slots_ % chassis_, to_chassis = to / slots_ % chassis_;
-    links.push_back(first_link + first_group_link_ + from * group_links_ + without(from_chassis, to_chassis));
+    links.push_back(first_link + first_group_link_ + from * group_links_ +
+                    index_without(from_chassis, to_chassis));
   }
 }
 

@@ -8,15 +8,15 @@
 
 namespace stepcast {
 
-/// A dragonfly as Cray's Aries is wired: the routers of a chassis are joined all to all, so are the routers
-/// of equal slot in the chassis of a group, and every two groups by k global cables, dealt out to the routers
-/// in turn.
+/// A dragonfly network as wired by Cray Aries. The routers of a chassis are connected all to all, and so are
+/// the routers of equal slot in the chassis of a group. Every two groups are connected by k global cables,
+/// which are assigned to the routers in turn.
 ///
-/// Minimal routes: at most two hops in a group (chassis first), a global cable chosen by a hash of both
-/// ports, two hops. Valiant routes between two groups pass a third one, chosen by the same hash; inside a
-/// group they are minimal. Source: Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly
-/// topology", ISCA 2008; Faanes et al., "Cray Cascade: a scalable HPC system based on a dragonfly network",
-/// SC 2012.
+/// A minimal route takes at most two hops in the first group (inside the chassis first), a global cable that
+/// is chosen by a hash of both ports, and at most two hops in the second group. A Valiant route between two
+/// groups passes through a third one, which is chosen by the same hash; inside a group Valiant routes are
+/// minimal. Source: Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA
+/// 2008; Faanes et al., "Cray Cascade: a scalable HPC system based on a dragonfly network", SC 2012.
 class Dragonfly {
  public:
   explicit Dragonfly(const DragonflyShape& shape);
@@ -24,7 +24,9 @@ class Dragonfly {
   int link_count() const { return first_global_ + shape_.groups * global_per_group_; }
   int vertex_count() const { return shape_.groups * routers_; }
   const Link& link(int id) const;
+  /// The router that the cable of a port ends at.
   int edge(int port) const { return port / shape_.ports_per_router; }
+  /// The routers that a link leads from and to.
   std::pair<int, int> ends(int id) const;
   std::string link_kind(int id) const {
     return id < first_group_link_ ? "chassis cable" : id < first_global_ ? "group cable" : "global cable";
@@ -35,12 +37,14 @@ class Dragonfly {
 
  private:
   void route_in_group(int from, int to, int first_link, std::vector<int>& links) const;
-  /// Goes from router `from` to another group over a global cable; returns the router where it arrives.
-  int hop(int from, int group, unsigned choice, int first_link, std::vector<int>& links) const;
+  /// Appends the links from router `from` to another group, over a global cable. Returns the router that the
+  /// cable leads to.
+  int cross_to_group(int from, int group, unsigned choice, int first_link, std::vector<int>& links) const;
+  /// The router of `group` at which its global cable number `cable` to group `other` ends.
   int gateway(int group, int other, int cable) const;
 
   DragonflyShape shape_;
-  int slots_, chassis_, routers_;  ///< routers a chassis, chassis a group, routers a group
+  int slots_, chassis_, routers_;  ///< routers per chassis, chassis per group, routers per group
   int group_links_, global_per_group_;
   int first_group_link_, first_global_;
 };

@@ -40,8 +40,8 @@ int FatTree::edge(int port) const {
 
 void FatTree::route(int from_port, int to_port, int first_link, std::vector<int>& links) const {
   const int a = position(from_port), b = position(to_port);
-  std::array<int, 8> down{};  // docs/platforms.md: at most 7 levels below the top
-  int height = 0, plane = 0;  // `plane`: which of the level's `width` switches
+  std::array<int, 8> down{};  // docs/reference/platforms.md: at most 7 levels below the top
+  int height = 0, plane = 0;  // `plane`: index of a switch among the `width` switches of its group
   for (; a / levels_[height].span != b / levels_[height].span; ++height) {
     const Level& level = levels_[height];
     const int cable = b / level.width % level.ups;

@@ -8,12 +8,12 @@
 
 namespace stepcast {
 
-/// A fat tree, or one switch (no levels below the top), over the ports (NICs) of all nodes.
+/// A fat tree over the ports (NICs) of all nodes. Without levels below the top it is a single switch.
 ///
 /// A switch of level l has d_l cables down of bandwidth B_l, and u_l up of B_{l+1} = B_l d_l / (taper_l u_l),
-/// each to a switch of its own; B_0 is a NIC's. The top has as many ports as needed. The way up to
-/// destination b takes cable (b / (u_0 ... u_{l-1})) mod u_l at level l (D-mod-k), which spreads an
-/// all-to-all evenly; the way down is then the only one. Source: Zahavi, "D-Mod-K routing providing
+/// each to a different switch; B_0 is the bandwidth of a NIC. The top level has as many ports as needed. The
+/// route up to destination b takes cable (b / (u_0 ... u_{l-1})) mod u_l at level l (D-mod-k), which spreads
+/// an all-to-all evenly. The route down is then unique. Source: Zahavi, "D-Mod-K routing providing
 /// non-blocking traffic for shift permutations on real life fat trees", CCIT report 776, Technion, 2010.
 class FatTree {
  public:
@@ -22,28 +22,30 @@ class FatTree {
   int link_count() const { return levels_.back().first_link; }
   int vertex_count() const { return levels_.back().first_switch + levels_.back().width; }
   const Link& link(int id) const { return levels_[level_of_link(id)].up; }
-  int edge(int port) const;  ///< the switch that a port's cable ends at
-  std::pair<int, int> ends(int id) const;
+  int edge(int port) const;                ///< the leaf switch that the cable of a port ends at
+  std::pair<int, int> ends(int id) const;  ///< the switches that a link leads from and to
   std::string vertex_name(int vertex) const;
   std::string link_kind(int id) const;
   /// Appends the links between the edge switches of two ports, each plus `first_link`.
   void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;
 
  private:
+  /// Switches of one level. A group is the set of switches that serve the same positions.
   struct Level {
-    int span = 1;          ///< positions below one switch
-    int width = 1;         ///< switches that share those positions
+    int span = 1;          ///< positions (ports in leaf order) below one switch
+    int width = 1;         ///< switches in a group
     int ups = 0;           ///< cables up from each switch
-    int first_switch = 0;  ///< vertex number
-    int first_link = 0;
-    Link up;
+    int first_switch = 0;  ///< vertex number of the first switch of the level
+    int first_link = 0;    ///< number of the first link up from this level
+    Link up;               ///< one cable up
   };
 
+  /// Position of a port in the order of the leaves; with rails, NICs of equal index share a leaf.
   int position(int port) const;
   int level_of_link(int id) const;
 
   std::vector<Level> levels_;            ///< from the leaves to the top
-  int ports_per_node_, nodes_per_leaf_;  ///< nodes_per_leaf_ 0: no rails
+  int ports_per_node_, nodes_per_leaf_;  ///< nodes_per_leaf_: with rails, nodes that share the leaves; else 0
 };
 
 }  // namespace stepcast

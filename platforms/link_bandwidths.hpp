@@ -8,7 +8,7 @@
 namespace stepcast {
 
 /// Bandwidths of all links of a platform, after background traffic and overrides. Only links that differ from
-/// what the platform says are stored: a cluster of 100,000 devices has millions.
+/// the platform are stored, because a cluster of 100,000 devices has millions of links.
 class LinkBandwidths {
  public:
   LinkBandwidths() = default;  ///< no links
@@ -25,7 +25,9 @@ class LinkBandwidths {
     return bandwidths;
   }
 
-  bool as_built() const { return changed_.empty(); }  ///< all links as the platform says, but for one factor
+  bool scaled_evenly() const {
+    return changed_.empty();
+  }  ///< whether all links have the bandwidth of the platform, times one common factor
 
   void multiply(int link, double factor) {
     const auto known = changed_.try_emplace(link, topology_->link(link).bandwidth).first;
@@ -34,7 +36,7 @@ class LinkBandwidths {
   void multiply_all(double factor) { factor_ *= factor; }
 
  private:
-  std::shared_ptr<const Topology> topology_;  ///< a few kilobytes, the same for all copies
+  std::shared_ptr<const Topology> topology_;  ///< a few kilobytes, shared by all copies
   std::unordered_map<int, BytesPerSecond> changed_;
   double factor_ = 1;
 };

@@ -8,8 +8,8 @@
 namespace stepcast {
 namespace {
 
-constexpr Bytes kProbe{1 << 20};   // the size whose arrival decides between two paths
-constexpr Seconds kPerHop{1e-12};  // of two equal paths, the one with fewer hops
+constexpr Bytes kProbe{1 << 20};   // message size that decides between two paths
+constexpr Seconds kPerHop{1e-12};  // prefers the path with fewer hops among equal ones
 
 Link bundle(Link cable, int count) {
   return {count * cable.bandwidth, cable.latency};
@@ -108,7 +108,7 @@ void NodeGraph::find_routes(bool devices_relay) {
   route_start_.push_back(static_cast<int>(route_links_.size()));
 }
 
-/// Dijkstra's shortest paths from `from`: for each vertex the link by which its best path enters it.
+/// Dijkstra's shortest paths from vertex `from`. Returns, for each vertex, the last link of its best path.
 std::vector<int> NodeGraph::cheapest_entries(int from, bool devices_relay) const {
   const auto relays = [&](int v) { return v == from || v >= terminals_ || (devices_relay && v < devices_); };
   std::vector<double> cost(names_.size(), std::numeric_limits<double>::infinity());

@@ -9,18 +9,18 @@
 namespace stepcast {
 
 /// The inside of one node as a small graph, and the routes between its terminals. All nodes of a platform are
-/// equal, so one table of a few kilobytes serves them all.
+/// equal, so that one table of a few kilobytes serves them all.
 ///
-/// Terminals come first among the vertices: devices, host memory, NICs (a NIC's vertex is the far end of its
-/// cable), the local disk. A route takes the path on which 1 MiB, sent hop by hop, arrives first; only
-/// switches and sockets (and devices, where the node says so) pass traffic on.
+/// The first vertices are the terminals: devices, host memory, NICs (the vertex of a NIC is the far end of
+/// its cable), the local disk. A route takes the path on which 1 MiB, sent hop by hop, arrives first. Only
+/// switches and sockets forward traffic, and devices if the node description allows it.
 class NodeGraph {
  public:
   explicit NodeGraph(const Platform& platform);
 
   int host() const { return devices_; }
   int nic(int index) const { return devices_ + 1 + index; }
-  int disk() const { return devices_ + 1 + ports_; }  ///< there only with local storage
+  int disk() const { return devices_ + 1 + ports_; }  ///< exists only with local storage
   int vertex_count() const { return static_cast<int>(names_.size()); }
   int link_count() const { return static_cast<int>(links_.size()); }
   const Link& link(int id) const { return links_[id]; }
@@ -47,8 +47,8 @@ class NodeGraph {
   std::vector<std::string> names_;
   std::vector<Link> links_;
   std::vector<std::pair<int, int>> ends_;
-  std::vector<int> route_start_,
-      route_links_;  ///< route of (from, to): [start[from * terminals + to], next start)
+  /// The route (from, to) is [route_start_[from * terminals_ + to], next start).
+  std::vector<int> route_start_, route_links_;
 };
 
 }  // namespace stepcast

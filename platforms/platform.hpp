@@ -17,8 +17,8 @@ struct Link {
   Seconds latency;
 };
 
-/// What a message of up to `up_to` bytes costs beside its route: a fixed time, and the share of the route's
-/// bandwidth that it reaches. Time = overhead + sum of latencies + bytes / (bandwidth_factor * least
+/// Software cost of a message of up to `up_to` bytes: a fixed time, and the share of the route's bandwidth
+/// that the message reaches. Time = overhead + sum of latencies + bytes / (bandwidth_factor * least
 /// bandwidth).
 struct MessageCost {
   Bytes up_to;
@@ -31,38 +31,38 @@ struct PeerLink {
   int a = 0, b = 0, count = 1;
 };
 
-/// Inside of a node. Every device hangs on a PCIe switch or on its socket; `kind` says what else joins
-/// devices.
+/// Inside of a node. Every device is connected to a PCIe switch or to its socket. `kind` gives the further
+/// links between devices.
 struct NodeShape {
   enum class Kind { single, pcie, nvswitch, links };
 
   Kind kind{};
-  int sockets = 1;                  ///< devices and NICs are dealt out to sockets evenly, in order
-  int devices_per_pcie_switch = 0;  ///< 0: devices hang on their socket
+  int sockets = 1;                  ///< devices and NICs are divided among the sockets evenly, in order
+  int devices_per_pcie_switch = 0;  ///< 0: devices are connected to their socket
   Link device;        ///< device to its PCIe switch or socket: PCIe, NVLink to the CPU, or memory bus
   Link pcie_switch;   ///< PCIe switch to socket
-  Link inter_socket;  ///< between each two sockets
+  Link inter_socket;  ///< between every two sockets
   Link memory;        ///< socket to host memory
-  Link peer;          ///< one NVLink cable (links), or a device's port at the NVSwitch
-  std::vector<PeerLink> peers;  ///< links
-  bool devices_relay = false;   ///< links: may traffic pass through a third device?
+  Link peer;          ///< kind links: one NVLink cable; kind nvswitch: the port of a device
+  std::vector<PeerLink> peers;  ///< kind links: pairs of devices
+  bool devices_relay = false;   ///< kind links: whether devices forward traffic of others
 };
 
 /// Level of a fat tree below its top.
 struct FatTreeLevel {
-  int down = 1;      ///< ports down of a switch: NICs, or switches of the level below
-  double taper = 1;  ///< bandwidth of all its down ports / bandwidth of all its up ports
-  int up = 1;        ///< ports up of a switch, each to a switch of its own
-  Seconds latency;   ///< added by an up cable and the switch that it leads to
+  int down = 1;      ///< ports of a switch towards NICs or the level below
+  double taper = 1;  ///< bandwidth of all down ports / bandwidth of all up ports
+  int up = 1;        ///< ports of a switch towards the level above, each to a different switch
+  Seconds latency;   ///< latency of a cable up and of the switch that it leads to
 };
 
-/// No levels: one switch without blocking.
+/// A fat tree; without levels, a single non-blocking switch.
 struct FatTreeShape {
   std::vector<FatTreeLevel> levels;  ///< from the leaves up, without the top
   bool rails = false;                ///< NIC k of `down` neighbouring nodes share a leaf
 };
 
-/// Cray Aries: routers in chassis, chassis in groups, groups joined by global ("blue") cables.
+/// Cray Aries: routers in chassis, chassis in groups, groups connected by global ("blue") cables.
 struct DragonflyShape {
   enum class Routing { minimal, valiant };
 
@@ -77,11 +77,11 @@ struct DragonflyShape {
 /// Three-dimensional torus of routers.
 struct TorusShape {
   std::array<int, 3> size{1, 1, 1};
-  std::array<Link, 3> cable;  ///< of each dimension
+  std::array<Link, 3> cable;  ///< cable of each dimension
   int ports_per_router = 2;
 };
 
-/// Equal sites, each one switch; every two joined by one long link.
+/// Equal sites of one switch each. Every two sites are connected by one wide-area link.
 struct SitesShape {
   int count = 2;
   Link wan;
@@ -89,33 +89,33 @@ struct SitesShape {
 
 using FabricShape = std::variant<FatTreeShape, DragonflyShape, TorusShape, SitesShape>;
 
-/// NICs of a node and what joins nodes.
+/// NICs of a node, and the network between nodes.
 struct NetworkShape {
   int nics = 1;          ///< device i of D uses NIC i * nics / D
-  bool striped = false;  ///< every message is spread over all NICs: they act as one of nics x bandwidth
-  bool nic_on_pcie_switch = false;  ///< else on a socket
+  bool striped = false;  ///< every message is spread over all NICs, which act as one of nics x bandwidth
+  bool nic_on_pcie_switch = false;  ///< true: NICs are connected to PCIe switches; false: to sockets
   Link nic;                         ///< one NIC and its cable
   FabricShape fabric;
 
   int ports_per_node() const { return striped ? 1 : nics; }
-  /// What the fabric sees of a NIC, or of all NICs of a node that are striped.
+  /// A port of the fabric: one NIC, or all NICs of a node if messages are striped.
   Link port() const { return striped ? Link{nics * nic.bandwidth, nic.latency} : nic; }
 };
 
-/// Where training data lie.
+/// Storage of training data.
 struct Storage {
   enum class Kind { none, shared, local };
 
   Kind kind = Kind::none;
-  BytesPerSecond bandwidth;        ///< shared: of all servers together; local: of one node's disk
-  BytesPerSecond into_cluster{0};  ///< shared: of a narrower way into the cluster; 0: none
-  BytesPerSecond per_node;         ///< shared: what one node can read
+  BytesPerSecond bandwidth;        ///< shared: all servers together; local: the disk of one node
+  BytesPerSecond into_cluster{0};  ///< shared: a narrower link into the cluster; 0: none
+  BytesPerSecond per_node;         ///< shared: read bandwidth of one node
   Seconds latency;
 };
 
-/// A cluster, as `platforms/NAME.yaml` describes it: equal nodes, a fabric, storage. Plain data.
+/// A cluster as described by `platforms/NAME.yaml`: equal nodes, a fabric and storage. Plain data.
 ///
-/// Endpoints of routes are numbered: devices (node by node), then one host (CPU memory) a node, then the
+/// Endpoints of routes are numbered: devices (node by node), then the host memory of each node, then the
 /// storage.
 struct Platform {
   std::string name, source, device_name;
@@ -125,22 +125,23 @@ struct Platform {
   NodeShape node;
   NetworkShape network;
   Storage storage;
-  std::vector<MessageCost> message_costs;        ///< between nodes; sorted, the last `up_to` is infinite
-  std::vector<MessageCost> local_message_costs;  ///< inside a node
+  /// Messages between nodes, sorted by size; the last `up_to` is infinite.
+  std::vector<MessageCost> message_costs;
+  std::vector<MessageCost> local_message_costs;  ///< messages inside a node, sorted in the same way
   double price_per_device_hour = 0;              ///< US dollars; 0: not given
 
   int devices() const { return nodes * devices_per_node; }
   int endpoints() const { return devices() + nodes + 1; }
   int host_endpoint(int node_index) const { return devices() + node_index; }
   int storage_endpoint() const { return devices() + nodes; }
-  /// Node of a device or host; -1 for the storage.
+  /// The node of a device or host; -1 for the storage.
   int node_of(int endpoint) const;
 };
 
-/// Reads `platforms/NAME.yaml` (docs/platforms.md names the keys). @throws InputError
+/// Reads `platforms/NAME.yaml` (docs/reference/platforms.md names the keys). @throws InputError
 Platform read_platform(const YamlValue& value);
 
-/// The row for a message of this size. `costs` is not empty, and its last row has no upper end.
+/// The cost of a message of this size. `costs` is not empty, and its last row has no upper end.
 const MessageCost& message_cost(const std::vector<MessageCost>& costs, Bytes size);
 
 }  // namespace stepcast

@@ -42,13 +42,13 @@ Topology::Topology(const Platform& platform)
   if (into_cluster_.bandwidth.value == 0) into_cluster_.bandwidth = storage_.bandwidth;
 }
 
-Topology::Place Topology::place(int endpoint) const {
+Topology::Terminal Topology::terminal_of(int endpoint) const {
   const int devices = nodes_ * devices_per_node_;
   if (endpoint < devices) return {endpoint / devices_per_node_, endpoint % devices_per_node_};
   return {endpoint - devices, inside_.host()};
 }
 
-int Topology::port_towards(Place from, Place to) const {
+int Topology::port_towards(Terminal from, Terminal to) const {
   const auto nic = [this](int device) { return device * ports_ / devices_per_node_; };
   if (from.terminal < devices_per_node_) return nic(from.terminal);
   return to.terminal < devices_per_node_ ? nic(to.terminal) : (from.node + to.node) % ports_;
@@ -58,7 +58,7 @@ void Topology::route(int from, int to, std::vector<int>& links) const {
   const int storage = nodes_ * (devices_per_node_ + 1);
   if (from == to) return;
   if (from == storage || to == storage) return route_storage(from, to, links);
-  const Place a = place(from), b = place(to);
+  const Terminal a = terminal_of(from), b = terminal_of(to);
   const int inside = inside_.link_count();
   if (a.node == b.node) return inside_.route(a.terminal, b.terminal, a.node * inside, links);
   const int out = port_towards(a, b), in = port_towards(b, a);
@@ -72,15 +72,15 @@ void Topology::route(int from, int to, std::vector<int>& links) const {
 void Topology::route_storage(int from, int to, std::vector<int>& links) const {
   if (!has_storage_) throw std::invalid_argument("this platform has no storage");
   const bool reads = from == nodes_ * (devices_per_node_ + 1);
-  const Place at = place(reads ? to : from);
+  const Terminal at = terminal_of(reads ? to : from);
   const int first = at.node * inside_.link_count();
-  const int door = shared_storage_ ? inside_.nic(0) : inside_.disk();
+  const int storage_terminal = shared_storage_ ? inside_.nic(0) : inside_.disk();
   const int client = first_storage_ + kStorageLinks + 2 * at.node;
   if (reads) {
     if (shared_storage_) links.insert(links.end(), {first_storage_, first_storage_ + 2, client});
-    inside_.route(door, at.terminal, first, links);
+    inside_.route(storage_terminal, at.terminal, first, links);
   } else {
-    inside_.route(at.terminal, door, first, links);
+    inside_.route(at.terminal, storage_terminal, first, links);
     if (shared_storage_) links.insert(links.end(), {client + 1, first_storage_ + 3, first_storage_ + 1});
   }
 }
@@ -116,7 +116,7 @@ int Topology::node_vertex(int node, int vertex) const {
 
 int Topology::endpoint_vertex(int endpoint) const {
   if (endpoint == nodes_ * (devices_per_node_ + 1)) return nodes_ * inside_.vertex_count() + fabric_vertices_;
-  const Place at = place(endpoint);
+  const Terminal at = terminal_of(endpoint);
   return node_vertex(at.node, at.terminal);
 }
 

@@ -9,16 +9,43 @@
 #include "platforms/fat_tree.hpp"
 #include "platforms/node_graph.hpp"
 #include "platforms/platform.hpp"
-#include "platforms/sites.hpp"
 #include "platforms/torus.hpp"
 
 namespace stepcast {
 
-/// All directed links of a platform and the routes over them, computed when asked for: a topology of 131,072
-/// devices takes a few kilobytes.
+/// Sites with equally many nodes. Each site is one non-blocking switch; every two sites are connected by one
+/// wide-area link.
+class Sites {
+ public:
+  Sites(const SitesShape& shape, int nodes, int ports_per_node)
+      : shape_(shape), ports_((nodes + shape.count - 1) / shape.count * ports_per_node) {}
+
+  int link_count() const { return shape_.count * (shape_.count - 1); }
+  int vertex_count() const { return shape_.count; }
+  const Link& link(int) const { return shape_.wan; }
+  int edge(int port) const { return port / ports_; }
+  std::pair<int, int> ends(int id) const {
+    const int from = id / (shape_.count - 1), rank = id % (shape_.count - 1);
+    return {from, rank < from ? rank : rank + 1};
+  }
+  std::string link_kind(int) const { return "long link"; }
+  std::string vertex_name(int vertex) const { return "site " + std::to_string(vertex); }
+  /// Appends the link between the sites of two ports, if they differ, plus `first_link`.
+  void route(int from_port, int to_port, int first_link, std::vector<int>& links) const {
+    const int from = edge(from_port), to = edge(to_port);
+    if (from != to) links.push_back(first_link + from * (shape_.count - 1) + (to < from ? to : to - 1));
+  }
+
+ private:
+  SitesShape shape_;
+  int ports_;  ///< ports of one site
+};
+
+/// All directed links of a platform, and the routes over them. Links and routes are computed on demand, so
+/// that a topology of 131,072 devices takes a few kilobytes.
 ///
-/// Link ids: those inside node 0 (its NICs' cables included), node 1 ..., then the fabric, then shared
-/// storage.
+/// Link ids are numbered: links inside node 0 (with the cables of its NICs), inside node 1 and so on, then
+/// links of the fabric, then links of the shared storage.
 class Topology {
  public:
   explicit Topology(const Platform& platform);
@@ -27,29 +54,32 @@ class Topology {
   const Link& link(int id) const;
   std::string link_name(int id) const;
   std::string link_kind(
-      int id) const;  ///< its name without numbers: "NIC", "leaf - spine", "global cable" ...
+      int id) const;  ///< the name without numbers: "NIC", "leaf - spine", "global cable" ...
   int links_per_node() const { return inside_.link_count(); }
-  /// Appends the directed links from one endpoint to another; none if they are equal. Always the same for the
-  /// same pair. @throws std::invalid_argument for the storage endpoint of a platform without storage
+  /// Appends the directed links from one endpoint to another; none if they are equal. A pair of endpoints
+  /// always has the same route. @throws std::invalid_argument for the storage endpoint of a platform without
+  /// storage
   void route(int from, int to, std::vector<int>& links) const;
   Seconds latency_of(const std::vector<int>& route) const;
   Seconds route_latency(int from, int to) const;
 
-  /// The two vertices that a link joins, for tests and printing. Vertices: insides of nodes, fabric, storage.
+  /// The two vertices that a link connects, for tests and printing. Vertices are numbered: insides of nodes,
+  /// fabric, storage.
   std::pair<int, int> link_ends(int id) const;
-  /// Vertex of a device or host, or of the shared storage.
+  /// The vertex of a device, of a host or of the shared storage.
   int endpoint_vertex(int endpoint) const;
 
  private:
   using Fabric = std::variant<FatTree, Dragonfly, Torus, Sites>;
-  static constexpr int kStorageLinks = 4;  ///< servers and way into the cluster, each out and in
+  static constexpr int kStorageLinks = 4;  ///< storage servers and link into the cluster, each out and in
 
-  struct Place {
+  /// A device or host: its node, and its vertex in the node graph.
+  struct Terminal {
     int node, terminal;
   };
 
-  Place place(int endpoint) const;
-  int port_towards(Place from, Place to) const;  ///< number of the NIC inside its node
+  Terminal terminal_of(int endpoint) const;
+  int port_towards(Terminal from, Terminal to) const;  ///< index of the NIC inside its node
   void route_storage(int from, int to, std::vector<int>& links) const;
   int node_vertex(int node, int vertex) const;
   std::string vertex_name(int vertex) const;

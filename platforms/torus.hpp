@@ -8,8 +8,9 @@
 
 namespace stepcast {
 
-/// A three-dimensional torus with dimension-order routes: first all of x, then y, then z, each the shorter
-/// way round; at half of the ring a router with an even coordinate goes up, one with an odd coordinate down.
+/// A three-dimensional torus with dimension-order routes: first along x, then y, then z, each the shorter way
+/// round the ring. At equal distance a route from an even coordinate goes up, and one from an odd coordinate
+/// down.
 class Torus {
  public:
   explicit Torus(const TorusShape& shape);
@@ -31,7 +32,7 @@ class Torus {
 
   TorusShape shape_;
   std::array<int, 3> stride_;
-  std::vector<int> dimensions_;  ///< those with more than one router
+  std::vector<int> dimensions_;  ///< dimensions with more than one router
 };
 
 }  // namespace stepcast

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Which folder may include which (docs/architecture.md), and two rules that no compiler checks.
+# Which folder may include which (docs/explanation/architecture.md), how large folders and files may be, and two rules that no
+# compiler checks.
 # Usage: tests/architecture.sh [SOURCE_FOLDER]; prints every breach and fails if there is one.
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 2
@@ -10,21 +11,21 @@ breach() {
   breaches=$((breaches + 1))
 }
 
-# Every #include of a folder as FILE:LINE:PATH.
+# Every #include as FILE:LINE:PATH.
 includes() {
   grep -rnE --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' '^[[:space:]]*#[[:space:]]*include' "$@" |
     sed -E 's/^([^:]*:[0-9]+):[^<"]*[<"]([^>"]*)[>"].*/\1:\2/'
 }
 
-# Sets `who` to the folder of this project, or the library, that a header belongs to.
+rooms='core data models platforms strategies campaigns scenarios report sim forecast kernels check runtime validate gpu commands'
+
+# Sets `who` to the room of this project, or the library, that a header belongs to.
 find_owner() {
   case $1 in
     strategies/arithmetic/*) who=arithmetic ;;
-    core/* | data/* | models/* | platforms/* | strategies/* | campaigns/* | scenarios/* | report/* | sim/* | kernels/* | gpu/* | validate/* | commands/*) who=${1%%/*} ;;
     simgrid/* | simgrid.h | xbt/* | xbt.h | smpi/*) who=simgrid ;;
     *dnnl*) who=dnnl ;;
     cuda*.h | cublas*.h | cudnn*.h | nccl.h) who=cuda ;;
-    cases.hpp) who=cases ;;
     mpi.h) who=mpi ;;
     yaml-cpp/*) who=yaml-cpp ;;
     Random123/*) who=random123 ;;
@@ -32,10 +33,11 @@ find_owner() {
     openssl/*) who=openssl ;;
     fmt/*) who=fmt ;;
     boost/*) who=boost ;;
+    Eigen/*) who=eigen ;;
     CLI/*) who=cli ;;
     catch2/*) who=catch2 ;;
     */*.h) who=system ;;
-    */*) who=unknown ;;
+    */*) who=${1%%/*}; case " $rooms " in *" $who "*) ;; *) who=unknown ;; esac ;;
     *) who=system ;;
   esac
 }
@@ -49,7 +51,7 @@ allow() {
     header=${line##*:}
     place=${line%:*}
     find_owner "$header"
-    case " $folder system fmt $* " in
+    case " ${folder%%/*} system fmt $* " in
       *" $who "*) ;;
       *) breach "$place: $folder may not include <$header> ($who)" ;;
     esac
@@ -62,14 +64,79 @@ allow models core
 allow platforms core
 allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core
-allow campaigns core
+allow campaigns core eigen
 allow scenarios arithmetic core data models platforms strategies campaigns
-allow report core nlohmann openssl
+allow report core nlohmann openssl eigen
 allow sim arithmetic core models platforms strategies simgrid
-allow kernels arithmetic core models dnnl cuda
-allow gpu arithmetic core models strategies kernels report scenarios validate cuda cli cases
-allow validate arithmetic core data models platforms strategies scenarios kernels report mpi nlohmann cli
-allow commands arithmetic boost core data models platforms strategies campaigns scenarios report sim kernels validate cli
+allow forecast arithmetic boost core data models platforms strategies campaigns scenarios report sim
+allow kernels/network arithmetic core models
+allow kernels/timing arithmetic core models
+allow kernels/onednn arithmetic core models dnnl
+allow kernels/cudnn arithmetic core models cuda
+allow check arithmetic core kernels models
+allow runtime arithmetic core data models platforms strategies scenarios kernels report
+allow validate arithmetic core data models platforms strategies scenarios kernels report runtime nlohmann cli mpi
+allow gpu arithmetic core models strategies scenarios kernels report check runtime validate cuda cli
+allow commands arithmetic boost core data models platforms strategies campaigns scenarios report sim forecast kernels runtime validate cli
+
+# Inside a room: from the bottom to the top. A folder may include itself and the folders before it; those in one pair of
+# quotes do not include each other. "." is the room's own files.
+inner_order() {
+  local room=$1 level=0 group folder known
+  shift
+  local -A level_of=()
+  for group in "$@"; do
+    level=$((level + 1))
+    for folder in $group; do
+      level_of[$folder]=$level
+      [ "$folder" = . ] || [ -d "$room/$folder" ] || breach "$room/$folder: there is no such folder"
+    done
+  done
+  while IFS=: read -r file line header; do
+    folder=$(inner_folder "$room" "$file") && known=$(inner_folder "$room" "$header")
+    if [ "$folder" = "$known" ]; then continue; fi
+    if [ -z "${level_of[$folder]:-}" ]; then
+      breach "$file: $room/$folder has no place in the order of tests/architecture.sh"
+    elif [ "${level_of[$folder]}" -le "${level_of[$known]:-99}" ]; then
+      breach "$file:$line: $room/$folder may not include <$header>: see the order in tests/architecture.sh"
+    fi
+  done < <(includes "$room" | grep -E ":$room/")
+}
+
+inner_folder() {  # ROOM PATH: the folder of a path inside the room, "." for the room itself
+  local path=${2#"$1"/}
+  case $path in */*) echo "${path%/*}" ;; *) echo . ;; esac
+}
+
+inner_order models network cost layer_times '. partition tables'
+inner_order strategies 'arithmetic collectives' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
+inner_order scenarios reader experiment
+inner_order report 'statistics text' results plots
+inner_order sim '. engine' network patterns fidelity collectives workers
+inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
+inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning
+inner_order validate 'capture compare launch measure' cpu_rank
+inner_order commands . 'capture learn run search' validate
+inner_order gpu 'capture check nccl' ranks commands .
+
+# No circle among modules (a header with its source), so that each can be read, tested and replaced alone.
+edges=$(includes $rooms | sed -nE 's#^([^:]*)\.[a-z]+:[0-9]+:(.*/.*)\.(hpp|cuh)$#\1 \2#p' | awk '$1 != $2' | sort -u)
+circle=$(tsort <<<"$edges" 2>&1 >/dev/null)
+[ -z "$circle" ] || breach "modules that include each other in a circle: $(tr '\n' ' ' <<<"$circle")"
+
+# A folder has one purpose, said in its README.md, and a file has one noun.
+while IFS= read -r folder; do
+  count=$(find "$folder" -maxdepth 1 \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | wc -l)
+  [ "$count" -le 22 ] || breach "$folder: $count source files; make inner folders"
+  if [ ! -f "$folder/README.md" ]; then
+    breach "$folder: has no README.md"
+  elif [ "$(wc -l <"$folder/README.md")" -gt 15 ]; then
+    breach "$folder/README.md: more than 15 lines"
+  fi
+done < <(find $rooms -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' | xargs -n 1 dirname | sort -u)
+while read -r lines file; do
+  [ "$lines" -le 400 ] || breach "$file: $lines lines; 400 at most"
+done < <(find $rooms \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -exec wc -l {} + | grep -v ' total$')
 
 # g++ 12 frees a braced temporary of a co_await twice.
 while IFS= read -r line; do

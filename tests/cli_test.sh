@@ -76,7 +76,7 @@ done
 prints "stepcast 0." --version
 
 # The user's mistakes.
-refuses 2 "--precision and --layout: for --device cuda:NUMBER" capture --model small-cnn --batch 8 --precision bf16
+refuses 2 "--precision and --layout: only valid with --device cuda:NUMBER" capture --model small-cnn --batch 8 --precision bf16
 CUDA_VISIBLE_DEVICES='' refuses 2 "--device" capture --model small-cnn --batch 8 --device cuda:0  # no GPU, or no such build
 CUDA_VISIBLE_DEVICES='' refuses 2 "--device cuda:0: " validate "$source_folder/scenarios/validate/gpu.yaml" --device cuda:0 -o v
 rm -rf v
@@ -98,7 +98,7 @@ sed 's/platform:/platfrom:/' tiny.yaml >typo.yaml
 refuses 2 'stepcast: typo.yaml:5:1: platfrom: unknown key' run typo.yaml
 grep -qF 'did you mean "platform"?' err || fail "no suggestion for platfrom"
 refuses 2 '--shard: expected i/N' run tiny.yaml --shard 2/2
-refuses 2 '--shard: there are only 2 points' run tiny.yaml --shard 5/6
+refuses 2 '--shard: expected i below 2, the number of points, got 5/6' run tiny.yaml --shard 5/6
 refuses 2 '--memory-limit: expected a size' run tiny.yaml --memory-limit 1
 refuses 3 'raise --memory-limit or simulate fewer workers' run tiny.yaml --memory-limit "1 MB"
 refuses 2 '--time-limit: expected a time' run tiny.yaml --time-limit 1
@@ -108,14 +108,14 @@ refuses 3 'use form: automatic, fewer workers or steps, or raise --time-limit' \
 refuses 3 'more than 100000 points' run tiny.yaml --set 'sweep.workers={from: 1, to: 200000, step: 1}'
 refuses 2 '--jobs' run tiny.yaml -j 0
 refuses 2 'there is no point "workers=3"' run tiny.yaml --timeline workers=3 -o none
-refuses 2 'point "workers=1" is there twice' run tiny.yaml --set sweep.workers=[1,1]
+refuses 2 'expected different points, got "workers=1" twice' run tiny.yaml --set sweep.workers=[1,1]
 figure='column: step_second, kind: predicted, value: 1, source: x'
 refuses 2 'published: the sweep has no point with workers=7' run tiny.yaml -o none --set "published=[{point: {workers: 7}, $figure}]"
 refuses 2 'expected KEY=VALUE' run tiny.yaml --set nothing
 refuses 2 'such as "resnet50"' show model resnet5
-refuses 2 'is a trace of small-cnn, not of resnet50' run tiny.yaml --set model=resnet50
+refuses 2 'expected a trace of model resnet50, got one of small-cnn' run tiny.yaml --set model=resnet50
 refuses 2 'source: unknown key' show scenario "$source_folder/platforms/lassen.yaml"
-refuses 2 '--route: of which platform?' show platform --route 0 1
+refuses 2 '--route: expected a platform, such as show platform NAME --route 0 1' show platform --route 0 1
 refuses 2 'expected cpu or cuda:NUMBER, got "gpu"' capture --model small-cnn --batch 8 --device gpu
 mkdir taken.yaml
 refuses 2 'taken.yaml is a folder, not a file' capture --model small-cnn --batch 8 -o taken.yaml
@@ -125,8 +125,8 @@ refuses 2 'from 0 to 1023' show platform ethernet-cpu --route 0 1024
 refuses 2 'cannot read' plot nowhere
 refuses 2 'cannot read' compare nowhere.csv nowhere.csv
 printf 'workers,step_seconds\n2,1\n2,3\n' >logs.csv
-refuses 2 'logs.csv: expected a column "point"; --by says which' compare logs.csv logs.csv
-refuses 2 'logs.csv: expected a column "samples_per_second"; --column says' compare logs.csv logs.csv --by workers --column samples_per_second
+refuses 2 'logs.csv: expected a column "point"; --by names the columns' compare logs.csv logs.csv
+refuses 2 'logs.csv: expected a column "samples_per_second"; --column names the column' compare logs.csv logs.csv --by workers --column samples_per_second
 printf 'workers,step_seconds\n2,2.5\n' >forecast.csv
 prints 'maximum 25.00 %' compare forecast.csv logs.csv --by workers -o compared
 [ -s compared/comparison.csv ] && [ -s compared/scatter.svg ] || fail "compare -o: no table or no picture"
@@ -142,9 +142,9 @@ refuses 2 'expected a name ending in .yaml' calibrate -o links
 refuses 2 'nowhere.txt: cannot read' calibrate --from nowhere.txt -o links.yaml
 without_path 2 'mpirun not found' calibrate -o links.yaml
 refuses 2 'scenario is required' validate
-refuses 2 'there are' validate tiny.yaml --ranks 64
+refuses 2 'the number of cores, got 64; with --sleep' validate tiny.yaml --ranks 64
 refuses 2 'this command needs batch_per_worker' validate tiny.yaml --ranks 2
-refuses 2 'tiny.yaml: name: tiny is the name of tiny.yaml too' run tiny.yaml tiny.yaml -o twice
+refuses 2 'tiny.yaml: name: expected a name that no other scenario has, but tiny.yaml also has the name tiny' run tiny.yaml tiny.yaml -o twice
 refuses 2 'more than --ranks 2' validate tiny.yaml --ranks 2 --set 'sweep={workers: [3]}'
 
 # An output folder that cannot be is found before anything is simulated.
@@ -184,6 +184,8 @@ prints 'fp32' show device cpu-core
 prints 'predicted workers=256 step_seconds 0.2558: ' show scenario "$source_folder/scenarios/goyal-imagenet-1h.yaml"
 prints 'strategy.step_overhead' show scenario "$source_folder/scenarios/goyal-imagenet-1h.yaml"
 prints synchronous show strategies
+prints 'algorithm that sums gradients' show strategies zero
+refuses 2 'did you mean "zero"?' show strategies zeroo
 prints resnet50 show model
 prints ethernet-cpu show platform
 
@@ -239,7 +241,7 @@ prints 'note: strategy.channels: has no effect' run tiny.yaml --set strategy.all
 
 # A figure is fitted where something is fed in.
 { cat tiny.yaml; echo 'published: [{point: {workers: 2}, column: step_seconds, kind: fitted, value: 1, source: x}]'; } >fitted.yaml
-refuses 2 'fitted.yaml:10:63: published[0].kind: fitted, but nothing is fed in: give calibrate, or say predicted' run fitted.yaml -o none
+refuses 2 'fitted.yaml:10:63: published[0].kind: fitted needs a calibrate entry in this scenario; add one or use predicted' run fitted.yaml -o none
 
 # A wrong column of a published figure is found with the first simulation of its point, with its place.
 { cat tiny.yaml; echo "published: [{point: {workers: 2}, $figure}]"; } >column.yaml
@@ -256,13 +258,13 @@ cmp -s one/search.csv two/search.csv || fail "search.csv differs between -j 1 an
 prints 'best: ' "${search[@]}" -o one --resume
 cmp -s one/search.csv two/search.csv || fail "search.csv differs after --resume"
 prints '(evolution)' "${search[@]}" --by evolution -o three
-prints ' of 12 evaluations: nothing new was proposed any more' search tiny.yaml --minimise step_seconds --over 'workers=1..64' \
+prints ' of 12 evaluations: the method proposes no new settings' search tiny.yaml --minimise step_seconds --over 'workers=1..64' \
   --set sweep=null --set workers=8 --by evolution --evaluations 12 --population 4 -o settled
-refuses 2 'no number in a column "sample_per_second"; did you mean "samples_per_second"?' search tiny.yaml \
+refuses 2 '--maximise: expected a column with numbers, got "sample_per_second"; did you mean "samples_per_second"?' search tiny.yaml \
   --maximise sample_per_second --over strategy.overlap -o four
 refuses 2 '--over model: give its values, such as model=1..8' search tiny.yaml --minimise step_seconds --over model
 refuses 2 'strategy.bucekt: unknown key' search tiny.yaml --minimise step_seconds --over 'strategy.bucekt=1 MiB..2 MiB'
-refuses 2 'there is no point "workers=3"' search tiny.yaml --minimise step_seconds --over strategy.bucket --point workers=3
+refuses 2 '--point: expected a point of the sweep, such as "workers=2", got "workers=3"' search tiny.yaml --minimise step_seconds --over strategy.bucket --point workers=3
 refuses 2 '--maximise,--minimise' search tiny.yaml --over strategy.bucket
 
 # A part of the points has these points' rows.
@@ -293,7 +295,7 @@ kill -INT $pid
 wait $pid
 code=$?
 [ $code -eq 4 ] || fail "interrupted: exit code $code, not 4"
-grep -q 'interrupted; go on with --resume (what was simulated is kept in cut/simulations.jsonl)' err ||
+grep -q 'interrupted; continue with --resume (finished simulations are kept in cut/simulations.jsonl)' err ||
   fail "interrupted: no word of --resume"
 [ -e cut/results.csv ] && fail "interrupted: results.csv is there"
 before=$(wc -l <cut/simulations.jsonl)
@@ -301,12 +303,12 @@ first=$(head -n 1 cut/simulations.jsonl)
 [ "$before" -lt 120 ] || fail "interrupted too late to see anything"
 run_with 0 run long.yaml -j 2 -o cut --resume
 cmp -s cut/results.csv whole/results.csv || fail "resumed: results.csv differs"
-[ "$(head -n 1 cut/simulations.jsonl)" = "$first" ] || fail "resumed: the journal was begun anew"
+[ "$(head -n 1 cut/simulations.jsonl)" = "$first" ] || fail "resumed: the journal was started from scratch"
 [ "$(wc -l <cut/simulations.jsonl)" -eq 120 ] || fail "resumed: the journal has not every simulation once"
 run_with 0 run long.yaml -j 2 -o cut --resume --set simulation.steps=2
 cmp -s cut/results.csv whole/results.csv && fail "--resume took over simulations of other inputs"
-grep -q 'inputs or settings are not those of cut/simulations.jsonl: it is begun anew' err ||
-  fail "--resume: not said that it began anew"
+grep -q 'the inputs or settings differ from those of cut/simulations.jsonl; starting from scratch' err ||
+  fail "--resume: no word of starting from scratch"
 
 # Interrupted while plots are drawn: the same word and exit code.
 mkdir -p slow
@@ -322,7 +324,7 @@ kill -INT $pid
 wait $pid
 code=$?
 [ $code -eq 4 ] || fail "interrupted while drawing: exit code $code, not 4"
-grep -q 'interrupted; go on with --resume' err || fail "interrupted while drawing: no word of --resume"
+grep -q 'interrupted; continue with --resume' err || fail "interrupted while drawing: no word of --resume"
 run_with 0 run tiny.yaml -o drawn --resume
 [ -s drawn/scaling.png ] || [ -z "$(command -v gnuplot)" ] || fail "not drawn after --resume"
 
@@ -337,7 +339,7 @@ kill -INT $pid
 wait $pid
 code=$?
 [ $code -eq 4 ] || fail "validate interrupted: exit code $code, not 4"
-grep -qE 'interrupted; (nothing was measured yet|[0-9]+ runs measured so far: .*); validating into that folder again begins anew' err ||
+grep -qE 'interrupted; (no run was measured yet|[0-9]+ runs measured so far: .*); a new validation in that folder starts from scratch' err ||
   fail "validate interrupted: not said what is kept"
 grep -q -- --resume err && fail "validate interrupted: a word of --resume"
 

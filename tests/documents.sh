@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Runs what the documents tell people to run. Usage: tests/documents.sh [STEPCAST]
-# Every ```sh block of README.md and docs/*.md is run, in order, each document in a folder of its own; ```yaml FILE=NAME
-# blocks are written there first. ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then
-# takes tests/documents/FILE. Also checks that relative links lead somewhere, to the heading if they name one.
+# Runs what the documents tell people to run, and checks their form. Usage: tests/documents.sh [STEPCAST [DOCUMENT...]]
+# Without DOCUMENT: all of them, *.md and docs/**/*.md.
+# - Every ```sh block is run, in order, each document in a folder of its own; ```yaml FILE=NAME blocks are written there first.
+#   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
+# - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
+# - docs/reference/commands.md has all options (tests/commands-documented.sh); the site builds where mkdocs is installed.
 set -euo pipefail
+shopt -s globstar
 root=$(cd "$(dirname "$0")/.." && pwd)
 stepcast=$(realpath "${1:-$root/build/release/stepcast}")
 [[ -x $stepcast ]] || { echo "documents: no program $stepcast; build it first" >&2; exit 2; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+most_lines=250  # of a page of docs/, without the tables that scripts fill
 mkdir "$work/bin"
 ln -s "$stepcast" "$work/bin/stepcast"
 export PATH="$work/bin:$PATH" STEPCAST_DATA="$root"
@@ -32,7 +36,7 @@ cut_blocks() {
 
 run_block() {  # DOCUMENT BLOCK MARK FOLDER
   local log="$work/log"
-  if (cd "$4" && timeout 100 bash -euo pipefail "$2" >"$log" 2>&1); then return; fi
+  if (cd "$4" && timeout 300 bash -euo pipefail "$2" >"$log" 2>&1); then return; fi
   if [[ $3 == capture=* ]] && grep -q "ran undisturbed" "$log"; then
     echo "$1: the machine is too busy to capture; taking tests/documents/${3#capture=}"
     cp "$root/tests/documents/${3#capture=}" "$4/"
@@ -68,30 +72,59 @@ headings() {
   awk '/^```/ { inside = !inside } /^#+ / && !inside' "$1" | sed 's/^#* //' | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+# What a page must be like to be readable, and to look the same on GitHub and on the site.
+check_form() {
+  local document=$1 lines wrong
+  wrong=$(awk '
+    /^```/ { inside = !inside }
+    !inside && /^([-*]|[0-9]+\.) / && last != "" && last !~ /^([-*]|[0-9]+\.|  ) ?/ { print FNR; exit }
+    { last = $0 }' "$root/$document")
+  if [[ $wrong ]]; then fail "$document:$wrong: a list needs an empty line before it"; fi
+  if [[ $document != docs/* ]]; then return; fi
+  lines=$(awk '/^<!-- table: / { skip = 1 } !skip { ++count } /^<!-- \/table -->/ { skip = 0 } END { print count }' "$root/$document")
+  if ((lines > most_lines)); then fail "$document: has $lines lines, $most_lines at most"; fi
+  if ! grep -qE "(-|:) ${document#docs/}\$" "$root/mkdocs.yml"; then fail "$document: is not in mkdocs.yml"; fi
+}
+
 check_links() {
   local document=$1 link target heading
   for link in $(grep -oE '\]\([^) ]+' "$root/$document" | sed 's/^](//' | grep -vE '^[a-z]+:' || true); do
     target=$root/$(dirname "$document")/${link%%#*}
     if [[ $link == \#* ]]; then target=$root/$document; fi
-    if [[ ! -e $target ]]; then
-      echo "$document: links to ${link%%#*}, which is not there" >&2
-      exit 1
-    fi
+    if [[ ! -e $target ]]; then fail "$document: links to ${link%%#*}, which is not there"; fi
     heading=${link#*#}
     if [[ $link == *#* ]] && ! headings "$target" | grep -xF -- "$heading" >/dev/null; then
-      echo "$document: links to $link, which has no such heading" >&2
-      exit 1
+      fail "$document: links to $link, which has no such heading"
     fi
+    # GitHub writes "a / b" as a--b, MkDocs as a-b.
+    if [[ $link == *#*--* ]]; then fail "$document: links to $link, a heading that the site names differently"; fi
+  done
+}
+
+# Files of the source that a page names, such as `sim/engine/engine.cpp`, must exist.
+check_paths() {
+  local path
+  for path in $(grep -oE '`[a-z_]+/[A-Za-z0-9_./-]+\.(cpp|hpp|cu|cuh|sh)`' "$root/$1" | tr -d '`' | sort -u || true); do
+    if [[ ! -e $root/$path ]]; then fail "$1: names $path, which does not exist"; fi
   done
 }
 
 total=0
 cd "$root"
-for document in *.md docs/*.md; do
+documents=("${@:2}")
+if (($# < 2)); then documents=(*.md docs/**/*.md); fi
+for document in "${documents[@]}"; do
+  check_form "$document"
   check_links "$document"
+  check_paths "$document"
   run_document "$document"
 done
-if ((total < 10)); then
-  echo "documents: only $total blocks ran; were the marks lost?" >&2
-  exit 1
-fi
+if (($# >= 2)); then exit 0; fi
+if ((total < 10)); then fail "documents: only $total blocks ran; were the marks lost?"; fi
+tests/commands-documented.sh "$stepcast"
+if command -v mkdocs >/dev/null; then tools/build-docs.sh; else echo "documents: mkdocs is not installed; the site was not built"; fi

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Ranks of `stepcast validate` that are killed, stopped or made to spin at random moments: each time the rank must be named with
-# its host and what it did, in time, with exit code 4; what was measured before must be readable; nothing may be left
-# behind. Not a part of ctest: 60 starts of a validation take about ten minutes on two quiet cores.
+# Kills, stops or spins ranks of `stepcast validate` at random moments. Each time, stepcast must name the rank, its host and its
+# status in time, with exit code 4; the results so far must be readable; and no process, file or namespace may be left
+# behind. The script is not a part of ctest: 60 starts of a validation take about ten minutes on two quiet cores.
 # Usage: tests/faults.sh STEPCAST [MOMENTS] [SEED] [OPTIONS OF VALIDATE...], such as --cluster netcluster:1gbit (root);
-# MOMENTS of each kind, 20. HEARTBEAT: seconds, 3. WITHIN: seconds from the start of the ranks, within which the moments
-# lie; else those that a run without a fault takes. Programs `stepcast-rank` and `spin` are those of STEPCAST's build.
+# MOMENTS: faults of each kind, default 20. HEARTBEAT: seconds, default 3. WITHIN: the faults come within this many seconds after
+# the start of the ranks; default: the duration of a run without a fault. Programs `stepcast-rank` and `spin` are those of STEPCAST's build.
 set -u
 stepcast=$(realpath "$1")
 moments=${2:-20} seed=${3:-1}
@@ -31,7 +31,7 @@ sweep:
   - strategy.kind: [parameter_server]
     strategy.server: [own_device]
 END
-phases='its start|looking where the cores are|measuring .*|capturing .*|waiting for the prediction|strategy.kind=.* \(repeat [0-9]+\)|its end'
+phases='startup|measuring .*|capturing .*|waiting for the forecast|strategy.kind=.* \(repeat [0-9]+\)|shutdown'
 
 failures=0
 fail() {
@@ -42,14 +42,14 @@ fail() {
 seconds() { date +%s.%N; }
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
-# start NAME REPEATS: a validation in the background; its process is $pid.
+# start NAME REPEATS: starts a validation in the background and sets $pid.
 start() {
   "$stepcast" validate faults.yaml --ranks 2 --repeats "$2" --heartbeat "$heartbeat" --accept-disturbed "${more[@]}" \
     -o "$1" >"$1.out" 2>"$1.err" </dev/null &
   pid=$!
 }
 
-# process_of NAME RANK: the process of a rank, when there is one.
+# process_of NAME RANK: prints the process of a rank, if it runs.
 process_of() {
   local process
   for process in $(pgrep -f "^[^ ]*stepcast-rank --folder $work/$1 "); do
@@ -58,7 +58,7 @@ process_of() {
   true
 }
 
-# What a run may leave in no case.
+# Checks that a run has left no process, shared memory or namespace.
 left_behind() {
   local name=$1
   pgrep -fa "$work/$name" && fail "$name: processes are left"
@@ -66,19 +66,19 @@ left_behind() {
   [[ ${more[*]} == *netcluster* ]] && ip netns list | grep -E '^stepcast[0-9]' && fail "$name: namespaces are left"
 }
 
-# The last words, and whether all runs that were measured can be read.
-check_words() {
-  local name=$1 rank=$2 how=$3 words lines kept
-  words=$(tr '\r' '\n' <"$name.err" | tail -n 1)
-  [[ $words =~ ^stepcast:\ rank\ $rank\ on\ [^\ ]+\ $how\ during\ ($phases)\;\  ]] || fail "$name: $words"
+# Checks the error message, and that all runs that were measured can be read.
+check_message() {
+  local name=$1 rank=$2 how=$3 message lines kept
+  message=$(tr '\r' '\n' <"$name.err" | tail -n 1)
+  [[ $message =~ ^stepcast:\ rank\ $rank\ on\ [^\ ]+\ $how\ during\ ($phases)\;\  ]] || fail "$name: $message"
   lines=$(cat "$name"/samples.jsonl* 2>/dev/null | wc -l)
   kept=0
-  [[ $words =~ \;\ ([0-9]+)\ runs\ measured\ so\ far ]] && kept=${BASH_REMATCH[1]}
+  [[ $message =~ \;\ ([0-9]+)\ runs\ measured\ so\ far ]] && kept=${BASH_REMATCH[1]}
   [ "$kept" -eq "$lines" ] || fail "$name: $lines lines, but $kept can be read"
-  echo "$name: $words" | cut -c 1-150
+  echo "$name: $message" | cut -c 1-150
 }
 
-# fault KIND NUMBER: one validation in which a rank is lost at a random moment.
+# fault KIND NUMBER: one validation in which a rank fails at a random moment.
 fault() {
   local kind=$1 name=$1-$2 rank=$((RANDOM % 2)) process how thread begin code took limit
   local wait_for threads=("" collectives messages)
@@ -92,23 +92,23 @@ fault() {
   sleep "$wait_for"
   case $kind in
     killed) kill -KILL "$process"; how=died limit=10 ;;
-    stopped)  # and again, should somebody else continue it
+    stopped)  # repeated, in case another process continues it
       (while kill -STOP "$process" 2>/dev/null; do sleep 0.2; done) &
       how='hung for [0-9]+ s' limit=$((heartbeat + 10)) ;;
-    spinning)  # a thread that is not there yet cannot: the program's then
+    spinning)  # if the thread does not run yet, the program's thread spins
       "$spin" "$process" "$thread" 2>/dev/null || "$spin" "$process" "" || fail "$name: could not make it spin"
       how='hung for [0-9]+ s' limit=$((heartbeat + 10)) ;;
   esac
   begin=$(seconds)
-  # While MPI starts, nothing tells a rank that spins from one that waits for it.
+  # While MPI starts, a rank that spins cannot be told from one that waits for it.
   timeout 120 tail --pid=$pid -f /dev/null || { fail "$name: it did not end"; kill -KILL $pid; }
   wait $pid
   code=$?
   took=$(awk -v a="$begin" -v b="$(seconds)" 'BEGIN { print b - a }')
   [ $code -eq 4 ] || fail "$name: exit code $code, not 4"
   less "$took" "$limit" || fail "$name: named after $took s"
-  [ "$kind" = spinning ] && grep -q 'during its start' "$name.err" && rank='[01]'
-  check_words "$name" "$rank" "$how"
+  [ "$kind" = spinning ] && grep -q 'during startup' "$name.err" && rank='[01]'
+  check_message "$name" "$rank" "$how"
   left_behind "$name"
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Every option of every strategy either changes what is forecast or is said to have no effect: each is run with two values,
-# and `without_effect` in the results must name it exactly where both come out alike.
+# and `without_effect` in the results must name it exactly if both give the same results.
 # Usage: tests/no_effect.sh STEPCAST
 set -u
 stepcast=$(realpath "$1")
@@ -261,6 +261,12 @@ works strategy.history 5 20 "${sandblaster[@]}"
 works strategy.send_every 1 2 "${sandblaster[@]}"
 idle strategy.arrays 10 100 "${sandblaster[@]}" strategy.messages=model
 works strategy.shards 1 2 "${sandblaster[@]}"
+
+# Every strategy of the registry runs its example.
+for kind in $("$stepcast" show strategies | awk '/^$/ { exit } { print $1 }'); do
+  example=$("$stepcast" show strategies "$kind" | sed -n 's/^example, on \([^:]*\): /\1 /p')
+  works strategy.compute_factor 1 2 "model=${example%% *}" "strategy=${example#* }"
+done
 
 # What stands beside the strategy.
 works simulation.form message coupled workers=24

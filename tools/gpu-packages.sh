@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Takes apart the few Debian packages that stepcast-gpu is built from into a folder, for a GPU machine that cannot install
-# them: carry the folder there and set CMAKE_PREFIX_PATH=FOLDER/usr. Run it on a Debian 12 of the same processor kind.
+# Downloads the few Debian packages that stepcast-gpu is built from and unpacks them into a folder, for a GPU machine on which
+# packages cannot be installed: copy the folder there and set CMAKE_PREFIX_PATH=FOLDER/usr. Run this on Debian 12 with the same
+# processor architecture.
 #   tools/gpu-packages.sh FOLDER
 set -euo pipefail
 (($# == 1)) || { echo "gpu-packages: expected one argument, the folder to write to" >&2; exit 2; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ResNet-50's training step in PyTorch, as stepcast-gpu times its own: synthetic data on the GPU, SGD with momentum,
-median over steps. Prints CSV. TF32 is on or off for products and convolutions alike; bf16 is autocast."""
+"""Times ResNet-50's training step in PyTorch the way stepcast-gpu times its own: synthetic data on the GPU, SGD with momentum,
+median over steps. Prints CSV. TF32 is on or off for matrix products and convolutions together; bf16 uses autocast."""
 import argparse
 import contextlib
 import statistics

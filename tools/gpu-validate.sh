@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one go, in under 9 minutes on one H100 or H200: builds stepcast-gpu, checks every layer, runs the
-# GPU tests, measures the device, sets ResNet-50's throughput beside PyTorch's where python3 has torch and torchvision, captures
-# all models, forecasts steps at batch sizes that were not captured, runs them and compares, and trains on two ranks (that share a
-# GPU through the host, or have one each and NCCL).
+# Runs all checks and measurements that need a GPU, in under 9 minutes on one H100 or H200: builds stepcast-gpu, checks every layer,
+# runs the GPU tests, measures the device, compares ResNet-50's throughput with PyTorch's if python3 has torch and torchvision,
+# captures all models, forecasts steps at batch sizes that were not captured, measures and compares them, and trains on two ranks
+# (which share a GPU through the host, or have one GPU each and use NCCL).
 #   tools/gpu-validate.sh OUT_DIR
-# No stage takes longer than its share of the time: captures begin with what is estimated to be quick and end when the next
-# would be too late. Stages that are through are not done again: call it again to go on. A stage that fails does not stop the
-# others; the log of each is OUT_DIR/logs/STAGE.log, and the last lines say what failed and what is left.
-# Exit codes: 0 all well, 1 a stage failed, 2 no GPU or bad usage, 3 nothing failed and something is left.
-# Environment: SECONDS_IN_ALL (540), BATCHES (16,32,64), NEW_BATCHES (24,48), STEPCAST_GPU (a program that is built already, its
-# tests beside it), CMAKE_PREFIX_PATH, CUBLAS_ROOT, CUDNN_ROOT, NCCL_ROOT (libraries in other places: tools/gpu-packages.sh).
+# Each stage has a time limit: captures start with those that are estimated to be quick and stop when the next would end too late.
+# A second call continues and skips finished stages. A stage that fails does not stop the others; its log is
+# OUT_DIR/logs/STAGE.log, and the last lines of output list failed and unfinished stages.
+# Exit codes: 0 all stages done, 1 a stage failed, 2 no GPU or bad usage, 3 no stage failed but some are unfinished.
+# Environment: SECONDS_IN_ALL (540), BATCHES (16,32,64), NEW_BATCHES (24,48), STEPCAST_GPU (an existing program, with
+# its tests in the same folder), CMAKE_PREFIX_PATH, CUBLAS_ROOT, CUDNN_ROOT, NCCL_ROOT (libraries in other places, see tools/gpu-packages.sh).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -36,20 +36,20 @@ failed=()
 unfinished=()
 SECONDS=0
 
-# Of a log, but for the commands that it traces.
+# last_words LOG: the last line of a log that is no traced command.
 last_words() {
   grep -v '^+' "$1" | tail -n 1
 }
 
-# stage NAME LIMIT COMMAND...: runs it once, for at most LIMIT seconds and what is left of all. Exit code 3 of the command, and no
-# time for it, leave it for the next call.
+# stage NAME LIMIT COMMAND...: runs a stage for at most LIMIT seconds and the time that is left. If the command exits with 3 or
+# there is no time left, the next call of this script continues it.
 stage() {
   local name=$1 limit=$2 left=$((budget - SECONDS)) code=0
   shift 2
-  [[ -e $out/done/$name ]] && { echo "$name: done before"; return; }
+  [[ -e $out/done/$name ]] && { echo "$name: done by an earlier call"; return; }
   ((limit < left)) || limit=$left
   if ((limit < 10)); then
-    echo "$name: out of time"
+    echo "$name: not started: no time left"
     unfinished+=("$name")
     return
   fi
@@ -60,14 +60,14 @@ stage() {
     echo "$name: done in $((SECONDS - begin)) s"
   elif ((code == 3)); then
     unfinished+=("$name")
-    echo "$name: not through after $((SECONDS - begin)) s: $(last_words "$out/logs/$name.log")"
+    echo "$name: unfinished after $((SECONDS - begin)) s: $(last_words "$out/logs/$name.log")"
   else
     failed+=("$name")
     echo "$name: FAILED with $code after $((SECONDS - begin)) s: $(last_words "$out/logs/$name.log")"
   fi
 }
 
-# Of what is left of all but for the ranks' stages, for those that can use any time: a share of so many units.
+# share UNITS: seconds for a stage that can use any amount of time: its share of the time left without the ranks' stages.
 units_left=9
 ranks_limit=80
 share() {
@@ -83,28 +83,29 @@ build() {
   cd "$root"
   cmake --preset gpu -DSTEPCAST_CUDA_ARCHITECTURES=native "${more[@]}"
   cmake --build --preset gpu --target stepcast-gpu
-  cmake --build --preset gpu --target gpu_device_tests || echo "the tests cannot be built"
+  cmake --build --preset gpu --target gpu_device_tests || echo "the tests could not be built; going on without them"
 }
 
-# But for the layers, which `check` looks at, each with its error.
+# Runs all GPU tests except those of the layers, which the stage `check` covers with errors per layer.
 run_tests() {
   local built=${program%/*}
-  [[ -e $built/tests/gpu/gpu_device_tests ]] || { echo "no tests were built (is Catch2 missing?)"; return 1; }
+  [[ -e $built/tests/gpu/gpu_device_tests ]] || { echo "the tests were not built; is Catch2 missing?"; return 1; }
   ctest --test-dir "$built" -L gpu -E "every layer computes" --output-on-failure | tee "$out/tests.txt"
   ! grep -q Skipped "$out/tests.txt"
 }
 
-# A process each, as one that loses the GPU knows nothing of what comes after.
+# One process per precision, because a process whose GPU became unusable cannot go on.
 check() {
   local precision code=0
   for precision in f32 tf32 bf16 f16; do "$program" check --precisions "$precision" || code=$?; done
   return "$code"
 }
 
-# PRECISION and LAYOUT that go together: plain fp32 as most run it, tensor cores with channels innermost.
+# Pairs of PRECISION and LAYOUT: plain fp32 in its usual layout, tensor cores with channels innermost.
 pairs=("f32 nchw" "tf32 nhwc" "bf16 nhwc")
 
-# Both stop some seconds before the stage would be ended. A capture that loses the GPU is not tried again (exit code 4).
+# Like validate, stops some seconds before the stage's limit. A capture that makes the GPU unusable (exit code 4) is skipped in the
+# next round.
 capture() {  # PRECISION LAYOUT [MODEL BATCHES]
   local code end=$((SECONDS + STAGE_SECONDS - 8))
   while ((SECONDS < end)); do
@@ -116,7 +117,7 @@ capture() {  # PRECISION LAYOUT [MODEL BATCHES]
   return 3
 }
 
-# At the batch that is set beside PyTorch's in all precisions, then at the others.
+# Captures a model at the batch size of the comparison with PyTorch, in all precisions, then at the other batch sizes.
 capture_in_all() {  # MODEL
   local pair these one code=0 end=$STAGE_SECONDS
   for these in "$throughput_batch" "$batches"; do
@@ -135,19 +136,19 @@ validate() {  # PRECISION LAYOUT
     --seconds "$((STAGE_SECONDS - 8))" -o "$out/validation"
 }
 
-# Two ranks for real. PATH: host, on as many GPUs as there are, or nccl.
+# Trains on two ranks. PATH: host (ranks may share a GPU) or nccl (one GPU per rank).
 ranks() {
   "$program" run "$root/scenarios/validate/gpu.yaml" --ranks 2 --path "$1" --precision tf32 --layout nhwc --repeats 3 \
     -o "$out/ranks-$1"
 }
 
-# Median of the steps without events inside, of a trace.
+# median_step TRACE: median of the trace's steps without events inside.
 median_step() {
   sed -n 's/^step_seconds: \[\(.*\)\]$/\1/p' "$1" | tr -d ' ' | tr ',' '\n' | sort -g | awk '{ v[NR] = $1 } END {
     if (NR == 0) exit 1; print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# Not through while a trace is missing; PyTorch is timed once.
+# Unfinished (3) while a trace is missing; PyTorch is timed only once.
 compare_with_torch() {
   local missing=0
   if [[ ! -e $out/torch.csv ]]; then
@@ -193,7 +194,7 @@ summarize() {
   } | tee "$out/summary.txt"
 }
 
-# With more arguments: one stage, in a process of its own that a limit of time can end.
+# With more arguments: runs one stage, in a process of its own that `timeout` can end.
 if (($# > 1)); then
   set -x
   "${@:2}"
@@ -208,7 +209,7 @@ stage resnet50 45 capture_in_all resnet50
 if python3 -c 'import torch, torchvision' 2>/dev/null; then
   stage torch 45 compare_with_torch
 else
-  echo "torch: python3 has no torch and torchvision here; nothing to compare with"
+  echo "torch: skipped: python3 has no torch and torchvision"
 fi
 for pair in "${pairs[@]}"; do
   stage "capture-${pair% *}" "$(share 2)" capture $pair
@@ -219,17 +220,17 @@ stage ranks-host "$ranks_limit" ranks host
 if (($(nvidia-smi -L 2>/dev/null | wc -l) >= 2)); then
   stage ranks-nccl "$ranks_limit" ranks nccl
 else
-  echo "ranks-nccl: there is one GPU here, and NCCL refuses two ranks on one"
+  echo "ranks-nccl: skipped: NCCL needs one GPU per rank, and there is only one"
 fi
 if ! compgen -G "$out/validation/measured-*.csv" >/dev/null; then
-  echo "plot: nothing was measured"
+  echo "plot: skipped: nothing was measured"
 elif ! command -v gnuplot >/dev/null; then
-  echo "plot: gnuplot is not there"
+  echo "plot: skipped: gnuplot is not installed"
 else
   plot >"$out/logs/plot.log" 2>&1 || failed+=(plot)
 fi
 summarize
-((${#unfinished[@]} == 0)) || echo "${#unfinished[@]} stages are not through, call again to go on: ${unfinished[*]}"
+((${#unfinished[@]} == 0)) || echo "${#unfinished[@]} stages are unfinished, run the command again to continue: ${unfinished[*]}"
 if ((${#failed[@]} > 0)); then
   echo "${#failed[@]} stages failed: ${failed[*]}"
   exit 1

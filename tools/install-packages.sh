@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what stepcast needs from Debian 12's packages, if anything is missing. `--dev` adds what CI uses.
+# Installs the Debian 12 packages that stepcast needs, if any is missing. `--dev` adds the packages that CI uses.
 set -euo pipefail
 
 packages=(build-essential cmake ninja-build pkg-config libsimgrid-dev libboost-dev libyaml-cpp-dev libcli11-dev
-  nlohmann-json3-dev libfmt-dev librandom123-dev libssl-dev libdnnl-dev libopenmpi-dev openmpi-bin iproute2
+  nlohmann-json3-dev libfmt-dev librandom123-dev libssl-dev libeigen3-dev libdnnl-dev libopenmpi-dev openmpi-bin iproute2
   gnuplot-nox fonts-dejavu-core catch2)
-if [[ "${1:-}" == --dev ]]; then packages+=(clang clang-format-14 libbenchmark-dev); fi
+if [[ "${1:-}" == --dev ]]; then packages+=(clang clang-format-14 libbenchmark-dev mkdocs); fi
 
 missing=()
 for package in "${packages[@]}"; do

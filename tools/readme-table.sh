@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fills the table of published figures of docs/forecasts.md, and README.md's, which holds the predicted rows alone, and the
-# sentence below them, from results/*/published.csv, which
+# Fills tables and the sentences below them from results/*/published.csv, which
 #   stepcast run scenarios/*.yaml
-# writes. Usage: tools/readme-table.sh [RESULTS_FOLDER]
+# writes: all published figures, a table for each kind, in docs/reference/published-figures.md, and one row for each
+# experiment with predicted figures in README.md. Usage: tools/readme-table.sh [RESULTS_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=${1:-results}
@@ -13,9 +13,27 @@ if ((${#files[@]} == 0)); then
   exit 2
 fi
 
-# Reads CSV of one line a row (fields may be quoted, quotes doubled) and prints rows of Markdown.
-rows() {
-  awk '
+# What README.md calls an experiment; one that is not listed here is called by the name of its scenario.
+titles() {
+  cat <<'END'
+asgd-4gpu|Asynchronous SGD of a speech network, 4 GPUs (Zhang et al. 2013)
+chen-huo-dblstm|Model averaging and BMUF of an LSTM, 8 and 16 K40 (Chen and Huo 2016)
+chen-huo-dnn-bmuf|Model averaging and BMUF of a speech network, 16 to 64 K40 (Chen and Huo 2016)
+goyal-imagenet-1h|ResNet-50 in one hour, 256 P100 (Goyal et al. 2017)
+goyal-ring-halving-doubling|Ring against halving-doubling, 32 servers (Goyal et al. 2017)
+megatron-tensor|Tensor parallelism of GPT-2, 2 to 8 V100 (Megatron-LM 1.0)
+nnlo-rnn-downpour|Downpour SGD of a recurrent network, 8 and 20 workers (Vlimant et al.)
+seide-1bit|1-bit SGD of a speech network, 8 K20X (Seide et al. 2014)
+END
+}
+
+# Reads CSV of one line a row (fields may be quoted, quotes doubled) and prints Markdown. With WHAT "experiments": a row for
+# each scenario with predicted figures. Else: a row for each figure of the kind WHAT. Below both, if they are about
+# predicted figures: a summary.
+rows() {  # WHAT FILE...
+  local what=$1
+  shift
+  awk -v what="$what" -v titles="$(titles)" '
     function split_csv(line, fields,    n, i, c, field, quoted) {
       n = 0; field = ""; quoted = 0
       for (i = 1; i <= length(line); ++i) {
@@ -31,9 +49,10 @@ rows() {
     function value(name) { return name in at ? cell[at[name]] : "" }
     function number(text) { return text == "" ? "" : sprintf("%.3g", text) }
     function size(x) { return x < 0 ? -x : x }
-    function count_figure(scenario, error, ideal) {
-      ++figures
-      if (!(scenario in errors)) ++experiments
+    function count_figure(scenario, error, ideal, is_inside) {
+      ++figures; ++figures_of[scenario]
+      if (is_inside) { ++inside; ++inside_of[scenario] }
+      if (!(scenario in errors)) scenarios[++experiments] = scenario
       errors[scenario] = errors[scenario] " " size(error)
       if (ideal == "") return
       if (!(scenario in ideal_errors)) ++ideals
@@ -52,6 +71,16 @@ rows() {
       return sprintf("%.1f", 100 * median(all))
     }
     function percent(text) { return text == "" ? "" : sprintf("%+.1f %%", 100 * text) }
+    function median_percent(list) { return sprintf("%.1f %%", 100 * median(list)) }
+    function print_experiments(    i, n, name, lines, part, title) {
+      n = split(titles, lines, "\n")
+      for (i = 1; i <= n; ++i) { split(lines[i], part, "|"); title[part[1]] = part[2] }
+      for (i = 1; i <= experiments; ++i) {
+        name = scenarios[i]
+        printf "| %s | `%s` | %d of %d | %s | %s |\n", name in title ? title[name] : name, name, inside_of[name],
+          figures_of[name], median_percent(errors[name]), name in ideal_errors ? median_percent(ideal_errors[name]) : ""
+      }
+    }
     FNR == 1 {
       split("", at)
       count = split_csv($0, names)
@@ -66,30 +95,44 @@ rows() {
       published = value("kind") == "trend" ? value("relation") : number(value("published"))
       if (value("kind") == "bound") published = value("relation") " " published
       point = value("point"); gsub(/\|/, "/", point)
-      if (value("kind") == "predicted") count_figure(value("scenario"), value("error"), value("ideal_scaling_error"))
-      if (value("kind") == "predicted" && value("inside") == "true") ++inside
-      printf "| `%s` | %s | `%s` | %s | %s | %s | %s | %s | %s |\n", value("scenario"), point, value("column"),
+      if (value("kind") == "predicted")
+        count_figure(value("scenario"), value("error"), value("ideal_scaling_error"), value("inside") == "true")
+      if (value("kind") == what) printf "| `%s` | %s | `%s` | %s | %s | %s | %s | %s | %s |\n", value("scenario"), point, value("column"),
         value("kind"), forecast, published, value("inside") == "true" ? "yes" : "no", percent(value("error")),
         percent(value("ideal_scaling_error"))
     }
     END {
-      printf "\n%d of %d predicted figures lie inside their interval. Counting every experiment once, by the median |error| of its rows: ",
-        inside, figures
-      printf "median over %d experiments %s %%; ideal scaling, over the %d of them where it says anything, %s %%.\n",
-        experiments, over_experiments(errors), ideals, over_experiments(ideal_errors)
+      if (what == "experiments") print_experiments()
+      if (what != "experiments" && what != "predicted") exit
+      printf "\n%d of %d predicted figures lie inside their interval. The median over the %d experiments of the median error is %s %%.\n",
+        inside, figures, experiments, over_experiments(errors)
+      printf "For ideal scaling, it is %s %% over the %d experiments to which ideal scaling applies.\n",
+        over_experiments(ideal_errors), ideals
     }' "$@"
 }
 
+page=docs/reference/published-figures.md
 table=$(mktemp)
-short=$(mktemp)
-trap 'rm -f "$table" "$short"' EXIT
-{
-  echo "| scenario | point | column | kind | forecast: median (5 % to 95 %) | published | inside | error | error of ideal scaling |"
-  echo "|---|---|---|---|---|---|---|---|---|"
-  rows "${files[@]}"
-} >"$table"
+trap 'rm -f "$table"' EXIT
 
-tools/fill-table.sh docs/forecasts.md published "$table"
-awk 'NR <= 2 || /\| predicted \|/ || !/^\|/' "$table" >"$short"
-tools/fill-table.sh README.md published "$short"
-echo "docs/forecasts.md: $(($(wc -l <"$table") - 4)) rows from ${#files[@]} files; README.md: those that are predicted"
+fill_figures() {  # KIND TABLE
+  {
+    echo "| scenario | point | column | kind | forecast: median (5 % to 95 %) | published | inside | error | error of ideal scaling |"
+    echo "|---|---|---|---|---|---|---|---|---|"
+    rows "$1" "${files[@]}"
+  } >"$table"
+  tools/fill-table.sh "$page" "$2" "$table"
+  echo "$page: $(grep -c '^| `' "$table") figures of the kind $1"
+}
+
+fill_figures predicted published
+fill_figures fitted published-fitted
+fill_figures bound published-bounds
+fill_figures trend published-trends
+{
+  echo "| experiment | scenario | figures inside the interval | median \|error\| | of ideal scaling |"
+  echo "|---|---|---|---|---|"
+  rows experiments "${files[@]}"
+} >"$table"
+tools/fill-table.sh README.md published "$table"
+echo "README.md: $(grep -c '^| .*`' "$table") experiments"

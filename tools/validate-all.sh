@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Validates the forecasts on this machine: shared memory and, as root, small clusters of network namespaces. 11 to 15
-# minutes on 2 quiet cores. One launch for each cluster and number of ranks, its points in turn.
+# Validates the forecasts on this machine: with shared memory and, as root, on small clusters of network namespaces. Takes 11 to
+# 15 minutes on 2 idle cores. Each cluster and number of ranks is one launch, which runs all its points in turn.
 # Usage: tools/validate-all.sh [--again] [STEPCAST] [FOLDER]
-# Writes FOLDER (default validate/data). What a launch has measured stays in results/validate-all: when the command is given
-# again, launches that are finished are not made again (--again: all are), and one that fails keeps none of the others back.
-# REPEATS=3: of each point (else 6 where kernels compute, 2 where ranks sleep). ONLY='memory-2 ...': these launches alone. ACCEPT_DISTURBED=1: counts disturbed runs too.
+# Writes FOLDER (default validate/data). Measurements stay in results/validate-all, so that a second call skips finished launches
+# (--again repeats all). A launch that fails does not stop the others.
+# Environment: REPEATS=3: repeats of each point (default 6 if kernels compute, 2 if ranks sleep). ONLY='memory-2 ...': only these
+# launches. ACCEPT_DISTURBED=1: also counts disturbed runs.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 again=
@@ -22,7 +23,7 @@ more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
 failed=() launches=()
 
-# run NAME SCENARIO OPTIONS...: one launch; its table goes to the terminal, its data to FOLDER/NAME-*.
+# run NAME SCENARIO OPTIONS...: runs one launch, prints its table and copies its data to FOLDER/NAME-*.
 run() {
   local name=$1 file command repeats=$computing
   if [[ " $* " == *" --sleep "* ]]; then repeats=$sleeping; fi
@@ -31,7 +32,7 @@ run() {
   command=(validate "scenarios/validate/$2.yaml" --repeats "$repeats" "${more[@]}" "${@:3}")
   echo "== $name: stepcast ${command[*]}"
   if [[ ! $again && -e $work/$name/measured.csv && $(cat "$work/$name.command") == "${command[*]}" ]]; then
-    echo "measured before; --again measures it again"
+    echo "already measured; use --again to measure it again"
   else
     rm -rf "${work:?}/$name"
     if ! (cd "$root" && time "$stepcast" "${command[@]}" -o "$work/$name"); then
@@ -40,7 +41,7 @@ run() {
     fi
     echo "${command[*]}" >"$work/$name.command"
   fi
-  for file in measured.csv samples.csv predicted.csv predicted.sha256 scatter.svg breakdown.svg; do
+  for file in measured.csv samples.csv predicted.csv predicted-all-reduces.csv predicted.sha256 scatter.svg breakdown.svg; do
     if [[ -e $work/$name/$file ]]; then cp "$work/$name/$file" "$data/$name-$file"; fi
   done
 }
@@ -51,21 +52,21 @@ run memory-2-tensor tensor --ranks 2
 if ((EUID == 0)); then
   run netcluster-2-1gbit cluster --ranks 2 --cluster netcluster:1gbit --sleep
   run netcluster-4-1gbit cluster --ranks 4 --cluster netcluster:1gbit --sleep
-  # Parts send kilobytes: packets of 64 KiB would all pass at once after each pause.
+  # Messages of parts have kilobytes: with packets of 64 KiB whole messages would pass at once after each pause.
   run netcluster-4-parts parts --ranks 4 --cluster netcluster:100mbit,packet=6144 --sleep
   run netcluster-4-100mbit network --ranks 4 --cluster netcluster:100mbit --sleep --set simulation.steps=3 \
     --set 'sweep={strategy.all_reduce: [ring, halving_doubling], strategy.overlap: [true, false]}'
   run netcluster-4-racks network --ranks 4 --cluster netcluster:500mbit,racks=2,uplink=500mbit --sleep
-  # Eight links of 1 Gbit/s would keep two cores busy with nothing but the kernel's messages.
+  # Eight links of 1 Gbit/s would need both cores for the kernel's network code alone.
   run netcluster-8-250mbit network --ranks 8 --cluster netcluster:250mbit --sleep
 else
-  echo "not root: no network namespaces, only shared memory was validated"
+  echo "not root: network namespaces need root, so only shared memory was validated"
 fi
 
-# Data of launches that there are no longer.
+# Removes data of launches that no longer exist.
 for file in "$data"/*-measured.csv; do
   name=$(basename "$file" -measured.csv)
-  if ((EUID == 0)) && [[ " ${launches[*]} " != *" $name "* ]]; then rm -f "${data:?}/$name"-{measured,samples,predicted}.csv "$data/$name"-{predicted.sha256,scatter.svg,breakdown.svg}; fi
+  if ((EUID == 0)) && [[ " ${launches[*]} " != *" $name "* ]]; then rm -f "${data:?}/$name"-{measured,samples,predicted,predicted-all-reduces}.csv "$data/$name"-{predicted.sha256,scatter.svg,breakdown.svg}; fi
 done
 
 {

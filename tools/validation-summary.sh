@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What forecasts held against real runs come to, from FOLDER/*-measured.csv (default validate/data): a Markdown table with a
-# row a strategy and one for all, and how many pairs are ordered right by speed: those of one launch whose measured 95 %
-# intervals do not overlap. Usage: tools/validation-summary.sh [FOLDER]
+# Summarizes forecasts and real runs of FOLDER/*-measured.csv (default validate/data): a Markdown table of errors with one row
+# per strategy and one for all, and how many pairs of points the forecast orders right by speed. Pairs are points of one launch
+# whose measured 95 % intervals do not overlap.
+# Usage: tools/validation-summary.sh [FOLDER]
 set -euo pipefail
 data=${1:-$(dirname "$0")/../validate/data}
 shopt -s nullglob
@@ -13,7 +14,7 @@ fi
 awk -F, '
   function size(x) { return x < 0 ? -x : x }
   function swap(i, j, t) { t = sorted[i]; sorted[i] = sorted[j]; sorted[j] = t }
-  function quantile(n, q, at, low) {  # of sorted[0 ... n - 1], between the two nearest
+  function quantile(n, q, at, low) {  # quantile of sorted[0 ... n - 1], interpolated between neighbours
     at = q * (n - 1); low = int(at)
     return sorted[low] + (low + 1 < n ? (at - low) * (sorted[low + 1] - sorted[low]) : 0)
   }
@@ -24,7 +25,7 @@ awk -F, '
     printf "| %s | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n", name, n, 100 * sum / n, 100 * quantile(n, 0.5),
       100 * quantile(n, 0.9), 100 * sorted[n - 1]
   }
-  BEGIN { points = strategies = launches = 0 }  # else the first index is the empty string
+  BEGIN { points = strategies = launches = 0 }  # otherwise the first index would be the empty string
   FNR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; ++launches; next }
   {
     gsub(/"[^"]*"/, "point")  # the only quoted field; it may hold commas

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fills docs/validation.md's tables of forecasts against real runs, by strategy, and by launch and strategy, and README.md's,
-# by launch, from validate/data/*-measured.csv, which tools/validate-all.sh writes. Usage: tools/validation-table.sh [FOLDER]
+# Fills the tables of docs/reference/validation-results.md, which hold forecasts against real runs by strategy, by launch and
+# by both, and the sentence of README.md that sums them up, from FOLDER/*-measured.csv (default validate/data), which
+# tools/validate-all.sh writes. Usage: tools/validation-table.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=${1:-validate/data}
@@ -33,7 +34,7 @@ rows() {
     }' "$@"
 }
 
-# One row a launch, for README.md.
+# One row for each launch.
 launches() {
   local run title
   echo "| where | points | mean error | largest |"
@@ -53,27 +54,43 @@ launches() {
   done <<'END'
 netcluster-2-1gbit|2 ranks, 1 Gbit/s: eight strategies
 netcluster-4-1gbit|4 ranks, 1 Gbit/s: eight strategies
-netcluster-4-parts|4 ranks, 100 Mbit/s: samples, layers and stages shared
+netcluster-4-parts|4 ranks, 100 Mbit/s: spatial, filter and pipeline parallelism
 netcluster-4-100mbit|4 ranks, 100 Mbit/s
 netcluster-4-racks|4 ranks in two racks, 500 Mbit/s
 netcluster-8-250mbit|8 ranks, 250 Mbit/s
 memory-2|2 ranks in shared memory, real kernels: synchronous
-memory-2-cut|the same, samples cut and pipelines
-memory-2-tensor|the same, shared layers
+memory-2-cut|the same: spatial partitioning and pipelines
+memory-2-tensor|the same: tensor parallelism
 END
 }
 
+# One sentence that sums up the summary.
+in_short() {
+  sed 's/ %//g' "$1" | awk '
+    /^\| all/ { split($0, cell, " *\\| *"); mean = cell[4]; median = cell[5]; largest = cell[7] }
+    /points of/ { total = $0 }
+    END {
+      split(total, part, /\. Ordered right by speed: |\.$/)
+      printf "%s: the step time is %s %% off in the mean, %s %% in the median and %s %% at most.\n", part[1], mean, median, largest
+      sub(/ pairs.*/, "", part[2])
+      printf "Of the pairs of points whose measured intervals do not overlap, %s are ordered correctly by speed.\n", part[2]
+    }'
+}
+
+page=docs/reference/validation-results.md
 table=$(mktemp)
-trap 'rm -f "$table"' EXIT
+summary=$(mktemp)
+trap 'rm -f "$table" "$summary"' EXIT
+tools/validation-summary.sh "$data" >"$summary"
+tools/fill-table.sh "$page" measured-all "$summary"
 {
   echo "| run | strategy | points | mean error, absolute | mean error | largest | half the 95 % interval of the measurement, mean |"
   echo "|---|---|---|---|---|---|---|"
   rows "${files[@]}"
 } >"$table"
-tools/fill-table.sh docs/validation.md measured "$table"
-tools/validation-summary.sh "$data" >"$table.all"
-tools/fill-table.sh docs/validation.md measured-all "$table.all"
-launches >"$table.all"
-tools/fill-table.sh README.md launches "$table.all"
-rm "$table.all"
-echo "docs/validation.md: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
+tools/fill-table.sh "$page" measured "$table"
+echo "$page: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
+launches >"$table"
+tools/fill-table.sh "$page" launches "$table"
+in_short "$summary" >"$table"
+tools/fill-table.sh README.md real-runs "$table"

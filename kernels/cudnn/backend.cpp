@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "kernels/cudnn/elements.hpp"
-#include "kernels/cudnn/gpu_memory.hpp"
-#include "kernels/cudnn/kinds.hpp"
-#include "kernels/cudnn/updates.hpp"
+#include "kernels/cudnn/cuda/elements.hpp"
+#include "kernels/cudnn/cuda/optimizer_updates.hpp"
+#include "kernels/cudnn/layers/layer.hpp"
+#include "kernels/cudnn/runtime/gpu_memory.hpp"
+#include "kernels/network/layer_table.hpp"
 
 namespace stepcast {
 namespace cudnn {
@@ -16,61 +17,25 @@ namespace {
 
 using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Device>, const LayerSite&);
 
-/// Null for layers that need nothing of other devices.
-MakeKernel group_maker(const LayerSite& site) {
-  const LayerKind kind = site.layer->kind;
-  if (kind == LayerKind::batch_norm && site.statistics_count > 0) return make_group_batch_norm;
-  if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return make_shared_softmax_loss;
-  if (site.cut == nullptr) return nullptr;
-  if (kind == LayerKind::convolution) return make_cut_convolution;
-  return kind == LayerKind::average_pool || kind == LayerKind::max_pool ? make_cut_pool : nullptr;
-}
-
-MakeKernel maker(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::convolution:
-      return make_convolution;
-    case LayerKind::dense:
-      return make_dense;
-    case LayerKind::embedding:
-      return make_embedding;
-    case LayerKind::batch_norm:
-      return make_batch_norm;
-    case LayerKind::layer_norm:
-      return make_layer_norm;
-    case LayerKind::relu:
-    case LayerKind::leaky_relu:
-    case LayerKind::sigmoid:
-    case LayerKind::tanh:
-    case LayerKind::elu:
-    case LayerKind::gelu:
-      return make_activation;
-    case LayerKind::max_pool:
-    case LayerKind::average_pool:
-      return make_pool;
-    case LayerKind::add:
-      return make_add;
-    case LayerKind::up_sample:
-      return make_up_sample;
-    case LayerKind::reshape:
-      return make_reshape;
-    case LayerKind::dropout:
-      return make_dropout;
-    case LayerKind::lstm:
-    case LayerKind::gru:
-      return make_recurrent;
-    case LayerKind::attention:
-      return make_attention;
-    case LayerKind::softmax_cross_entropy:
-      return make_softmax_loss;
-    case LayerKind::sigmoid_cross_entropy:
-    case LayerKind::mean_squared_error:
-      return make_element_loss;
-    case LayerKind::locally_connected:
-      break;
-  }
-  return nullptr;
-}
+constexpr LayerTable<MakeKernel> kMakers{.convolution = make_convolution,
+                                         .dense = make_dense,
+                                         .embedding = make_embedding,
+                                         .batch_norm = make_batch_norm,
+                                         .layer_norm = make_layer_norm,
+                                         .activation = make_activation,
+                                         .pool = make_pool,
+                                         .add = make_add,
+                                         .up_sample = make_up_sample,
+                                         .reshape = make_reshape,
+                                         .dropout = make_dropout,
+                                         .recurrent = make_recurrent,
+                                         .attention = make_attention,
+                                         .softmax_loss = make_softmax_loss,
+                                         .element_loss = make_element_loss,
+                                         .spatial_convolution = make_spatial_convolution,
+                                         .spatial_pool = make_spatial_pool,
+                                         .synchronized_batch_norm = make_synchronized_batch_norm,
+                                         .vocab_parallel_loss = make_vocab_parallel_loss};
 
 class CudnnBackend final : public Backend {
  public:
@@ -84,8 +49,7 @@ class CudnnBackend final : public Backend {
 
   std::string device() const override { return device_->properties.name; }
 
-  /// fp32, whatever the precision: what a layer reads in another way, it converts, as PyTorch's autocast
-  /// does.
+  /// Always fp32: layers that compute in another precision convert their inputs, as PyTorch's autocast does.
   std::unique_ptr<Tensor> make_tensor(const Shape& shape) override {
     const bool nhwc = shape.size() == 4 && device_->options.layout == ImageLayout::nhwc;
     return std::make_unique<CudnnTensor>(device_, shape, Element::f32,
@@ -94,10 +58,10 @@ class CudnnBackend final : public Backend {
 
   std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
     const Layer& layer = *site.layer;
-    const MakeKernel in_group = group_maker(site), make = in_group ? in_group : maker(layer.kind);
+    const MakeKernel make = kMakers.of(site);
     if (make == nullptr) {
-      throw InputError(
-          fmt::format("layer {}: cuDNN has no {} kernel here", layer.name, to_string(layer.kind)));
+      throw InputError(fmt::format("layer {}: kind {} is not supported by the cuDNN backend", layer.name,
+                                   to_string(layer.kind)));
     }
     try {
       return make(device_, site);
@@ -117,7 +81,7 @@ class CudnnBackend final : public Backend {
   }
 
   void add(const float* terms, float* sum, std::size_t elements) override {
-    if (elements == 0) return;  // a grid of no blocks is an error
+    if (elements == 0) return;  // CUDA refuses a launch without blocks
     cudnn::sum({sum, terms}, sum, Element::f32, static_cast<std::int64_t>(elements), device_->stream.get());
   }
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "kernels/backend.hpp"
-#include "kernels/cudnn/device.hpp"
+#include "kernels/cudnn/runtime/device.hpp"
+#include "kernels/network/backend.hpp"
 
 namespace stepcast::cudnn {
 
-/// For what times and probes the device that a network runs on.
+/// A backend on a device that the caller shares, to time and probe it.
 std::unique_ptr<Backend> make_backend(std::shared_ptr<Device> device);
 
 }  // namespace stepcast::cudnn

@@ -1,11 +1,14 @@
+#include "kernels/onednn/backend.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "kernels/memory.hpp"
-#include "kernels/onednn/kinds.hpp"
-#include "kernels/processor.hpp"
+#include "kernels/network/device_memory.hpp"
+#include "kernels/network/layer_table.hpp"
+#include "kernels/onednn/layers/layer.hpp"
+#include "kernels/timing/host_info.hpp"
 
 namespace stepcast {
 namespace onednn {
@@ -13,61 +16,25 @@ namespace {
 
 using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Library>, const LayerSite&);
 
-/// Of layers of a cut sample, and of a shared network, that need what other devices have; null for all
-/// others.
-MakeKernel group_maker(const LayerSite& site) {
-  const LayerKind kind = site.layer->kind;
-  if (kind == LayerKind::batch_norm && site.statistics_count > 0) return make_group_batch_norm;
-  if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return make_shared_softmax_loss;
-  if (site.cut == nullptr) return nullptr;
-  if (kind == LayerKind::convolution) return make_cut_convolution;
-  return kind == LayerKind::average_pool || kind == LayerKind::max_pool ? make_cut_pool : nullptr;
-}
-
-MakeKernel maker(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::convolution:
-      return make_convolution;
-    case LayerKind::dense:
-      return make_dense;
-    case LayerKind::batch_norm:
-      return make_batch_norm;
-    case LayerKind::layer_norm:
-      return make_layer_norm;
-    case LayerKind::relu:
-    case LayerKind::leaky_relu:
-    case LayerKind::sigmoid:
-    case LayerKind::tanh:
-    case LayerKind::elu:
-    case LayerKind::gelu:
-      return make_activation;
-    case LayerKind::max_pool:
-    case LayerKind::average_pool:
-      return make_pool;
-    case LayerKind::add:
-      return make_add;
-    case LayerKind::up_sample:
-      return make_up_sample;
-    case LayerKind::reshape:
-      return make_reshape;
-    case LayerKind::dropout:
-      return make_dropout;
-    case LayerKind::embedding:
-      return make_embedding;
-    case LayerKind::lstm:
-    case LayerKind::gru:
-      return make_recurrent;
-    case LayerKind::attention:
-      return make_attention;
-    case LayerKind::softmax_cross_entropy:
-      return make_softmax_loss;
-    case LayerKind::sigmoid_cross_entropy:
-    case LayerKind::mean_squared_error:
-      return make_element_loss;
-    default:
-      return nullptr;
-  }
-}
+constexpr LayerTable<MakeKernel> kMakers{.convolution = make_convolution,
+                                         .dense = make_dense,
+                                         .embedding = make_embedding,
+                                         .batch_norm = make_batch_norm,
+                                         .layer_norm = make_layer_norm,
+                                         .activation = make_activation,
+                                         .pool = make_pool,
+                                         .add = make_add,
+                                         .up_sample = make_up_sample,
+                                         .reshape = make_reshape,
+                                         .dropout = make_dropout,
+                                         .recurrent = make_recurrent,
+                                         .attention = make_attention,
+                                         .softmax_loss = make_softmax_loss,
+                                         .element_loss = make_element_loss,
+                                         .spatial_convolution = make_spatial_convolution,
+                                         .spatial_pool = make_spatial_pool,
+                                         .synchronized_batch_norm = make_synchronized_batch_norm,
+                                         .vocab_parallel_loss = make_vocab_parallel_loss};
 
 class OnednnBackend final : public Backend {
  public:
@@ -88,10 +55,10 @@ class OnednnBackend final : public Backend {
 
   std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) override {
     const Layer& layer = *site.layer;
-    const MakeKernel in_group = group_maker(site), make = in_group ? in_group : maker(layer.kind);
+    const MakeKernel make = kMakers.of(site);
     if (make == nullptr) {
-      throw InputError(
-          fmt::format("layer {}: oneDNN has no {} kernel here", layer.name, to_string(layer.kind)));
+      throw InputError(fmt::format("layer {}: kind {} is not supported by the oneDNN backend", layer.name,
+                                   to_string(layer.kind)));
     }
     try {
       return make(library_, site);
@@ -112,7 +79,7 @@ class OnednnBackend final : public Backend {
     for (std::size_t i = 0; i < elements; ++i) sum[i] += terms[i];
   }
 
-  /// A rank has one core.
+  /// Further threads compute on one core: a rank has no more.
   void begin_thread() override { set_kernel_threads(1); }
 
   void finish() override { library_->stream.wait(); }

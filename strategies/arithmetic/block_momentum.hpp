@@ -6,10 +6,10 @@
 
 namespace stepcast {
 
-/// Blockwise model-update filtering: what becomes of the global model after every block of local training.
+/// Blockwise model-update filtering: the update of the global model after every block of local training.
 ///
-/// With M the mean of the workers' models, W_g what was broadcast before the block, h the block momentum and
-/// z the block learning rate:
+/// M is the mean of the workers' models, W_g the model that was broadcast before the block, h the block
+/// momentum and z the block learning rate:
 ///
 ///   G = M - W_g;  D' = h D + z G;  W' = W + D'
 ///   classical:  W_g' = W'            Nesterov:  W_g' = W' + h D'
@@ -32,14 +32,15 @@ struct BlockFilter {
 
 const std::vector<std::string>& block_form_names();  ///< in the order of BlockFilter::Form
 
-/// What the master keeps from block to block: arrays of the model's length.
+/// State of the master from block to block: arrays of the model's length.
 struct BlockState {
   std::span<float> model;   ///< W, before the first block the initial model
   std::span<float> change;  ///< D, before the first block zeros
 };
 
-/// @param mean    M, of this block
-/// @param global  W_g: in, what the block started from; out, what the next one starts from
+/// Applies the filter after a block.
+/// @param mean    M of this block
+/// @param global  W_g: in, with which the block started; out, with which the next block starts
 /// @throws std::invalid_argument if lengths differ
 void filter_block_update(const BlockFilter& filter, std::span<const float> mean, const BlockState& state,
                          std::span<float> global);

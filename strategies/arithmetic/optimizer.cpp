@@ -21,7 +21,7 @@ void sgd(const Optimizer& optimizer, const UpdateArrays& a) {
   }
 }
 
-/// adagrad: keep 1, add 1; rmsprop: keep d, add 1 - d.
+/// @param keep, add  factors on the old and the new square: 1, 1 for adagrad; d, 1 - d for rmsprop
 void scaled_by_root(const Optimizer& optimizer, const UpdateArrays& a, float keep, float add) {
   const auto rate = static_cast<float>(optimizer.learning_rate);
   const auto epsilon = static_cast<float>(optimizer.epsilon);

@@ -20,7 +20,7 @@ void append(Schedule& to, const Schedule& more) {
   to.phases.insert(to.phases.end(), more.phases.begin(), more.phases.end());
 }
 
-/// The schedule with every part cut into `factor` parts.
+/// The schedule with every part divided into `factor` parts.
 Schedule refined(Schedule schedule, int factor) {
   schedule.parts *= factor;
   for (Phase& phase : schedule.phases) {
@@ -32,7 +32,7 @@ Schedule refined(Schedule schedule, int factor) {
   return schedule;
 }
 
-/// `local` played in every node at once.
+/// `local` in every node at the same time.
 Schedule in_every_node(const Schedule& local, int nodes, int per_node) {
   return side_by_side(local, nodes, [per_node](Edge& edge, int node) {
     edge.source += node * per_node;
@@ -40,7 +40,7 @@ Schedule in_every_node(const Schedule& local, int nodes, int per_node) {
   });
 }
 
-/// `network` played by local rank c of every node on region c, for `shares` local ranks.
+/// `network` among local ranks c of all nodes on region c, for `shares` local ranks.
 Schedule by_local_rank(const Schedule& network, int shares, int per_node) {
   return side_by_side(network, shares, [&](Edge& edge, int local) {
     edge.source = edge.source * per_node + local;
@@ -55,7 +55,7 @@ Schedule hierarchical_all_reduce(const Group& group, LocalPart local, NetworkPar
   check_group(group);
   const int per_node = std::min(group.ranks_per_node, group.ranks);
   if (group.ranks % per_node != 0)
-    throw std::invalid_argument("hierarchical all-reduce: every node needs as many ranks");
+    throw std::invalid_argument("hierarchical all-reduce: nodes need equal numbers of ranks");
   const int nodes = group.ranks / per_node;
   const bool leader = local == LocalPart::leader;
   const int shares = leader ? 1 : per_node;

@@ -27,8 +27,8 @@ inline Phase one_round(std::vector<Edge> edges, int parts, Arrival arrival) {
   return phase;
 }
 
-/// The same schedules played at the same time by disjoint ranks or on disjoint regions: phase by phase, edges
-/// side by side. `place` changes an edge of copy `i` (its ranks and its region).
+/// Copies of a schedule that run at the same time on disjoint ranks or disjoint regions, phase by phase.
+/// @param place  sets the ranks and the region of an edge of a copy
 Schedule side_by_side(const Schedule& one, int copies, const std::function<void(Edge&, int copy)>& place);
 
 }  // namespace stepcast

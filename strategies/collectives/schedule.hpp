@@ -6,6 +6,7 @@
 
 namespace stepcast {
 
+/// Effect of a message on the receiver's buffer.
 enum class Arrival { add, replace };
 
 /// A transfer that a phase repeats: rank `source` sends `chunks` consecutive chunks to rank `target`.
@@ -22,7 +23,7 @@ struct Edge {
 /// `base + unit x ((chunk + offset + k x step) mod modulus)` and the `unit x chunks - 1` after it.
 struct Phase {
   std::shared_ptr<const std::vector<Edge>> edges;
-  int rounds = 1;  ///< of the phase; an edge is active in rounds delay .. delay + active - 1
+  int rounds = 1;  ///< rounds of the phase; an edge is active in rounds delay .. delay + active - 1
   int active = 1;
   int unit = 1;     ///< parts in a chunk
   int modulus = 1;  ///< chunks in a region
@@ -31,12 +32,11 @@ struct Phase {
   Arrival arrival = Arrival::add;
 };
 
-/// A collective as data: what the simulator plays over modelled links, the real runner over real ones, and a
-/// test over plain vectors. A rank enters round k when its own sends and receives of the rounds before are
-/// done.
+/// A collective as data. The simulator executes it over modelled links, a real run over real ones, and a test
+/// on plain vectors. A rank enters round k when its own sends and receives of the rounds before are complete.
 struct Schedule {
   int ranks = 1;
-  int parts = 1;  ///< the buffer is cut into this many parts of equal size (to one element)
+  int parts = 1;  ///< the buffer has this many parts, whose sizes differ by at most one element
   std::vector<Phase> phases;
 };
 
@@ -48,7 +48,7 @@ struct Slice {
   std::int64_t size() const { return end - begin; }
 };
 
-/// Where part `index` of `parts` begins in a buffer of `elements`.
+/// First element of part `index` of `parts` in a buffer of `elements`.
 constexpr std::int64_t part_begin(std::int64_t elements, int parts, int index) {
   return static_cast<std::int64_t>(static_cast<__int128>(elements) * index / parts);
 }
@@ -56,7 +56,7 @@ constexpr std::int64_t part_begin(std::int64_t elements, int parts, int index) {
 /// Slice that `edge` moves in its `k`-th active round.
 Slice slice_of(const Schedule& schedule, const Phase& phase, const Edge& edge, int k, std::int64_t elements);
 
-/// Messages that playing the schedule transfer by transfer would send.
+/// Number of messages of the whole schedule.
 double message_count(const Schedule& schedule);
 
 }  // namespace stepcast

@@ -8,7 +8,7 @@
 
 using namespace stepcast;
 
-TEST_CASE("expected improvement is the mean of the excess", "[campaigns]") {
+TEST_CASE("expected improvement is the mean of the excess over the best value", "[campaigns]") {
   const Posterior posterior{0.3, 0.49};
   double sum = 0;
   constexpr int kPoints = 200'000;
@@ -31,7 +31,7 @@ TEST_CASE("Bayesian optimization finds a minimum of Branin's function in 40 tria
   CHECK(-best < kBraninMinimum + 0.1);  // random search: 0.397887 + 1.6 on average
 }
 
-TEST_CASE("trials under way are kept apart", "[campaigns]") {
+TEST_CASE("pending trials are kept apart", "[campaigns]") {
   Bayesian optimizer(branin_space(), {.seed = 5});
   best_found(optimizer, 12, 1, [](const Values& x) { return -branin(x[0], x[1]); });
   std::vector<Values> pending;
@@ -63,9 +63,9 @@ TEST_CASE("failed trials do not break the search", "[campaigns]") {
   CHECK(-best < kBraninMinimum + 0.2);
 }
 
-TEST_CASE("a trial that is not under way cannot be told", "[campaigns]") {
+TEST_CASE("a result for a trial that is not pending is refused", "[campaigns]") {
   Bayesian optimizer(branin_space(), {});
   const Trial trial = *optimizer.ask();
   optimizer.tell(trial, 1);
-  CHECK_THROWS_WITH(optimizer.tell(trial, 1), "Bayesian: told a trial that is not under way");
+  CHECK_THROWS_WITH(optimizer.tell(trial, 1), "Bayesian: result for an unknown trial");
 }

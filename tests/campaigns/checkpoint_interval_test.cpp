@@ -39,7 +39,7 @@ TEST_CASE("Daly's interval is where his expected time is least", "[campaigns]") 
   CHECK(time(best) < time(1.25 * best));
 }
 
-TEST_CASE("the interval found by search is near Daly's", "[campaigns]") {
+TEST_CASE("the interval found by search is close to Daly's interval", "[campaigns]") {
   const double hours = GENERATE(24.0, 6.0);
   const Faults faults = daly_2006(hours);
   const double daly = daly_interval(checkpoint_problem(faults)).value;
@@ -52,7 +52,7 @@ TEST_CASE("without failures one checkpoint, at the end, is best", "[campaigns]")
   CHECK(best_interval(faults, 4) == faults.training);
 }
 
-TEST_CASE("a checkpoint in the background pays for shorter intervals", "[campaigns]") {
+TEST_CASE("checkpoints in the background make shorter intervals optimal", "[campaigns]") {
   Faults faults = daly_2006(24);
   const Seconds blocking = best_interval(faults, 100);
   faults.checkpoints.background = true;

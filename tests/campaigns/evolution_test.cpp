@@ -21,7 +21,7 @@ TEST_CASE("a mutation moves towards an end of the range by 1 - r1^((1 - g/G)^3)"
   CHECK(mutated(4, 0, 10, {0.3, 0.9, 0, 8}) == Approx(4 + 0.7 * 6));  // the first evenly
 }
 
-TEST_CASE("a generation is bred when all of the last one is told, and its fittest stay", "[campaigns]") {
+TEST_CASE("a generation is bred after all results of the last one, and its fittest stay", "[campaigns]") {
   Evolution optimizer(branin_space(), {.population = 10, .generations = 3, .seed = 2});
   std::vector<Trial> first;
   while (const auto trial = optimizer.ask()) first.push_back(*trial);
@@ -35,11 +35,12 @@ TEST_CASE("a generation is bred when all of the last one is told, and its fittes
   std::vector<Trial> second;
   while (const auto trial = optimizer.ask()) second.push_back(*trial);
   CHECK(optimizer.generation() == 1);
-  CHECK(second.size() == 8);  // 20 % of 10 stay and are not asked for again
-  CHECK_THROWS_WITH(optimizer.tell(first[9], 9), "Evolution: told a trial that is not under way");
+  CHECK(second.size() == 8);  // 20 % of 10 stay and are not proposed again
+  CHECK_THROWS_WITH(optimizer.tell(first[9], 9), "Evolution: result for an unknown trial");
 }
 
-TEST_CASE("children stay inside their range, whole and known words", "[campaigns]") {
+TEST_CASE("children stay inside their range, integers stay integers, and words stay known words",
+          "[campaigns]") {
   const Space space{{.name = "real", .low = 1e-4, .high = 1e-1, .logarithmic = true},
                     {.name = "whole", .kind = Parameter::Kind::integer, .low = -2, .high = 3},
                     {.name = "word", .kind = Parameter::Kind::choice, .choices = {"a", "b", "c"}}};
@@ -64,7 +65,7 @@ TEST_CASE("evolution finds a minimum of Branin's function in 300 trials", "[camp
   CHECK(-best < kBraninMinimum + 0.1);
 }
 
-TEST_CASE("an evolution needs two parents to choose from", "[campaigns]") {
+TEST_CASE("an evolution needs a population of at least three", "[campaigns]") {
   CHECK_THROWS_WITH(Evolution(branin_space(), {.population = 2}), "Evolution: population must be >= 3");
   CHECK_THROWS_WITH(Evolution(branin_space(), {.generations = 0}), "Evolution: generations must be >= 1");
 }

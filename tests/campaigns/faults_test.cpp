@@ -14,14 +14,14 @@ double sum_of_parts(const Faults& faults, const TrainingTime& time) {
 }
 
 /// 16 nodes, 100 h of training, a failure about every 2 h.
-Faults troubled(Answer answer) {
+Faults troubled(FailureResponse response) {
   Faults faults;
   faults.training = {360'000};
   faults.nodes = 16;
   faults.node_mtbf = {16 * 7200};
   faults.repair = {300};
   faults.restart = {120};
-  faults.answer = answer;
+  faults.response = response;
   faults.exchange = {200};
   faults.checkpoints = {{1800}, {60}};
   faults.slow = {0.25, 3, {600}, {4000}};
@@ -42,7 +42,8 @@ TEST_CASE("without faults a training takes its time and its checkpoints", "[camp
   CHECK(training_time(faults, 0).total.value == Approx(1000 + 4 * 7));
 }
 
-TEST_CASE("a checkpoint in the background costs its snapshot, and the last its write", "[campaigns]") {
+TEST_CASE("a checkpoint in the background costs its snapshot, and the last one its write too",
+          "[campaigns]") {
   Faults faults;
   faults.training = {1000};
   faults.checkpoints = {{300}, {50}, true, {2}};
@@ -74,10 +75,10 @@ TEST_CASE("the mean over failures is Daly's expected time", "[campaigns]") {
   CHECK(mean.failures == Approx(mean.total.value / 3000).epsilon(0.01));  // nodes die at all times
 }
 
-TEST_CASE("all of the time of a training has a cause", "[campaigns]") {
-  const Answer answer = GENERATE(Answer::restart, Answer::shrink);
+TEST_CASE("the losses of a training add up to its time", "[campaigns]") {
+  const FailureResponse response = GENERATE(FailureResponse::restart, FailureResponse::shrink);
   const bool background = GENERATE(false, true);
-  Faults faults = troubled(answer);
+  Faults faults = troubled(response);
   faults.checkpoints.background = background;
   faults.checkpoints.snapshot = {5};
   for (int draw = 0; draw < 20; ++draw) {
@@ -86,67 +87,70 @@ TEST_CASE("all of the time of a training has a cause", "[campaigns]") {
     CHECK(time.failures > 20);
     CHECK(time.total.value == Approx(sum_of_parts(faults, time)).epsilon(1e-10));
     for (const Seconds part : {time.checkpoints, time.rework, time.slow}) CHECK(part.value > 0);
-    CHECK((answer == Answer::restart ? time.restart : time.missing).value > 0);
-    CHECK((answer == Answer::restart ? time.missing : time.restart).value == 0);
+    CHECK((response == FailureResponse::restart ? time.restart : time.missing).value > 0);
+    CHECK((response == FailureResponse::restart ? time.missing : time.restart).value == 0);
   }
 }
 
-TEST_CASE("workers that are always slow stretch a training by a closed form", "[campaigns]") {
+TEST_CASE("workers that are always slow lengthen a training by a closed form", "[campaigns]") {
   Faults faults;
   faults.training = {1000};
   faults.slow = {0.25, 3};
-  CHECK(training_time(faults, 0).total.value == Approx(3000));  // all wait for them
+  CHECK(training_time(faults, 0).total.value == Approx(3000));  // all workers wait for the slow ones
   CHECK(training_time(faults, 0).slow.value == Approx(2000));
-  faults.answer = Answer::shrink;  // a quarter runs at a third of the speed: 1 - 1/4 x 2/3
+  faults.response = FailureResponse::shrink;  // a quarter runs at a third of the speed: 1 - 1/4 x 2/3
   CHECK(training_time(faults, 0).total.value == Approx(1000 / (1 - 0.25 * 2 / 3)));
 }
 
-TEST_CASE("spells last their share of the time", "[campaigns]") {
+TEST_CASE("slow periods have their share of the time", "[campaigns]") {
   Faults faults;
   faults.training = {1e7};
   faults.slow = {1, 2, {100}, {300}};
   // 300 s at full speed, then 100 s at half: 350 s of training in 400 s.
   const TrainingTime mean = mean_training_time(faults, 16);
-  CHECK(mean.total.value == Approx(1e7 * 400 / 350).epsilon(0.005));  // about 450,000 spells: 0.2 % at most
+  CHECK(mean.total.value ==
+        Approx(1e7 * 400 / 350).epsilon(0.005));  // about 450,000 slow periods: 0.2 % at most
 }
 
-TEST_CASE("who shrinks loses the time that dead nodes are away", "[campaigns]") {
+TEST_CASE("a training that shrinks loses the time for which failed nodes are missing", "[campaigns]") {
   Faults faults;
   faults.training = {1e6};
   faults.nodes = 64;
   faults.node_mtbf = {64 * 5000.0};
   faults.repair = {2000};
   faults.restart = {500};
-  faults.answer = Answer::shrink;
-  // A node is away 2500 s for every 320,000 s that it lives.
+  faults.response = FailureResponse::shrink;
+  // A node is missing 2500 s for every 320,000 s that it is live.
   const TrainingTime mean = mean_training_time(faults, 32);
   CHECK(mean.total.value == Approx(1e6 * (1 + 2500.0 / 320'000)).epsilon(0.001));
   CHECK(mean.rework.value == 0);
   CHECK(mean.failures == Approx(1e6 / 5000).epsilon(0.05));
-  faults.answer = Answer::restart;
+  faults.response = FailureResponse::restart;
   faults.checkpoints = {{1000}, {10}};
   CHECK(mean_training_time(faults, 32).total > mean.total);
 }
 
-TEST_CASE("when the last node dies the model comes from the last checkpoint", "[campaigns]") {
-  Faults faults = troubled(Answer::shrink);
+TEST_CASE("after the failure of the last node the training continues from the last checkpoint",
+          "[campaigns]") {
+  Faults faults = troubled(FailureResponse::shrink);
   faults.nodes = 1;
   faults.node_mtbf = {7200};
   faults.slow = {};
   const TrainingTime time = mean_training_time(faults, 50);
   CHECK(time.rework.value > 0);
-  CHECK(time.missing.value == Approx(time.failures * 420).epsilon(1e-6));  // repair and restart, nobody there
+  CHECK(time.missing.value ==
+        Approx(time.failures * 420).epsilon(1e-6));  // repair and restart, without live nodes
 }
 
-TEST_CASE("a training that hardly gets to its next checkpoint is given up", "[campaigns]") {
-  Faults faults = troubled(Answer::restart);
+TEST_CASE("a training that almost never reaches its next checkpoint is given up", "[campaigns]") {
+  Faults faults = troubled(FailureResponse::restart);
   faults.checkpoints = {{360'000}, {60}};
-  faults.node_mtbf = {16 * 1000};  // e^360 tries
+  faults.node_mtbf = {16 * 1000};  // it would need e^360 attempts
   CHECK_FALSE(training_time(faults, 0).finished);
 }
 
-TEST_CASE("the same draw gives the same bits, another one other failures", "[campaigns]") {
-  const Faults faults = troubled(Answer::restart);
+TEST_CASE("a draw determines the failures, bit by bit", "[campaigns]") {
+  const Faults faults = troubled(FailureResponse::restart);
   CHECK(training_time(faults, 3).total == training_time(faults, 3).total);
   CHECK(training_time(faults, 3).total != training_time(faults, 4).total);
 }

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "core/random.hpp"
@@ -24,7 +25,7 @@ TEST_CASE("the posterior of two points is that of the inverse of a 2 x 2 matrix"
         Approx(-(fit + std::log(determinant) + 2 * std::log(2 * std::numbers::pi)) / 2).epsilon(1e-12));
 }
 
-TEST_CASE("without noise the posterior passes through every point and knows it there", "[campaigns]") {
+TEST_CASE("without noise the posterior passes through every point with variance 0", "[campaigns]") {
   const auto kernel = GENERATE(Kernel::squared_exponential, Kernel::matern_5_2);
   const std::vector<std::vector<double>> points{{0, 0.2}, {0.4, 0.9}, {1, 0.1}};
   const std::vector<double> values{1, -2, 0.5};
@@ -33,7 +34,7 @@ TEST_CASE("without noise the posterior passes through every point and knows it t
     CHECK(process.at(points[i]).mean == Approx(values[i]).margin(1e-10));
     CHECK(process.at(points[i]).variance == Approx(0).margin(1e-10));
   }
-  // Far from all, the process knows nothing.
+  // Far from all points the posterior is the prior.
   CHECK(process.at({100, 100}).mean == Approx(0).margin(1e-10));
   CHECK(process.at({100, 100}).variance == Approx(1.5));
 }
@@ -50,7 +51,13 @@ TEST_CASE("equal points without noise are refused", "[campaigns]") {
                     "GaussianProcess: the covariance is not positive definite");
 }
 
-TEST_CASE("the most likely hyper-parameters tell what matters and what is noise", "[campaigns]") {
+TEST_CASE("a point that is not a number is refused", "[campaigns]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH(GaussianProcess({Kernel::matern_5_2, {1}, 1, 0.1}, {{nan}, {0.5}}, {1, 2}, 0),
+                    "GaussianProcess: the covariance is not positive definite");
+}
+
+TEST_CASE("the most likely hyper-parameters distinguish relevant coordinates and noise", "[campaigns]") {
   std::vector<std::vector<double>> points;
   std::vector<double> smooth, noise;
   for (std::uint32_t i = 0; i < 40; ++i) {
@@ -59,10 +66,10 @@ TEST_CASE("the most likely hyper-parameters tell what matters and what is noise"
     smooth.push_back(std::sin(8 * x));
     noise.push_back(normal({1, Purpose::jitter, i, 0, 0}));
   }
-  const auto of_smooth = most_likely(Kernel::matern_5_2, points, smooth, 0);
+  const auto of_smooth = most_likely_hypers(Kernel::matern_5_2, points, smooth, 0);
   CHECK(of_smooth.lengths[0] < of_smooth.lengths[1]);  // the second coordinate changes nothing
   CHECK(of_smooth.noise <= 1e-3);
-  const auto of_noise = most_likely(Kernel::matern_5_2, points, noise, 0);
+  const auto of_noise = most_likely_hypers(Kernel::matern_5_2, points, noise, 0);
   CHECK((of_noise.noise == 0.1 || of_noise.lengths[0] == 0.05 || of_noise.lengths[1] == 0.05));
 
   // No other hyper-parameters of the grid's first stage are more likely.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "campaigns/optimizer.hpp"
+#include "campaigns/option_search.hpp"
 
 namespace stepcast {
 

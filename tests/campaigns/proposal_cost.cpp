@@ -1,5 +1,5 @@
 // Prints how long Bayesian::ask takes against the points it knows, and the fit base + cubic n^3 that
-// docs/campaigns.md and `campaign.optimizer` take over. Not a test: `campaigns_proposal_cost`.
+// docs/reference/campaigns.md and `campaign.optimizer` take over. Not a test: `campaigns_proposal_cost`.
 #include <chrono>
 #include <cstdio>
 #include <string>

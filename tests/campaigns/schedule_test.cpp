@@ -82,13 +82,13 @@ TEST_CASE("groups that wait for one optimizer take turns", "[campaigns]") {
   campaign.training = {10};
   campaign.cost.base = {5};  // four groups need 20 s of proposals for 15 s of proposal and training each
   const CampaignTimes times = campaign_times(campaign);
-  CHECK(times.makespan.value == Approx(12 * 5 + 10));  // the optimizer never rests
+  CHECK(times.makespan.value == Approx(12 * 5 + 10));  // the optimizer is always busy
   CHECK(times.optimizer_busy == Approx(60.0 / 70));
   campaign.optimizers = 4;
   CHECK(campaign_times(campaign).makespan.value == Approx(3 * (5 + 10)));
 }
 
-TEST_CASE("the n-th proposal costs base + cubic n^3 of what its optimizer knows", "[campaigns]") {
+TEST_CASE("the n-th proposal of an optimizer takes base + cubic n^3", "[campaigns]") {
   Campaign campaign;
   campaign.points = 6;
   campaign.cost = {{1}, {2}};
@@ -98,7 +98,7 @@ TEST_CASE("the n-th proposal costs base + cubic n^3 of what its optimizer knows"
   CHECK(campaign_times(campaign).makespan.value == Approx(3 + 2 * (1 + 8)));
 }
 
-TEST_CASE("a generation waits for its slowest point, and asking at once never does", "[campaigns]") {
+TEST_CASE("a generation waits for its slowest point, and without generations no group waits", "[campaigns]") {
   Campaign campaign = spread_out();
   campaign.points = 100;
   const double asynchronous = mean_campaign_times(campaign, 20).makespan.value;
@@ -126,7 +126,7 @@ TEST_CASE("stopping a share of the points early saves that share of the work", "
   CHECK(campaign_times(campaign).busy / campaign.points == Approx(60 + 0.4 * 25).margin(5 * error));
 }
 
-TEST_CASE("campaigns that cannot be are refused", "[campaigns]") {
+TEST_CASE("invalid campaigns are refused", "[campaigns]") {
   Campaign campaign;
   campaign.groups = 0;
   CHECK_THROWS_WITH(campaign_times(campaign), "campaign: counts must be >= 1");

@@ -6,7 +6,7 @@
 
 using namespace stepcast;
 
-TEST_CASE("numbers and positions on a range undo each other", "[campaigns]") {
+TEST_CASE("position_of is the inverse of value_at", "[campaigns]") {
   const Parameter plain{.name = "p", .low = -2, .high = 6};
   const Parameter logarithmic{.name = "q", .low = 1, .high = 1000, .logarithmic = true};
   for (const double u : {0.0, 0.25, 0.5, 1.0}) {
@@ -45,16 +45,16 @@ TEST_CASE("two different words are at distance 1", "[campaigns]") {
   CHECK(square == Approx(1));
 }
 
-TEST_CASE("points are counted, and spaces that cannot be are refused", "[campaigns]") {
+TEST_CASE("points are counted, and invalid spaces are refused", "[campaigns]") {
   const Parameter whole{.name = "n", .kind = Parameter::Kind::integer, .low = 1, .high = 8};
   const Parameter word{.name = "w", .kind = Parameter::Kind::choice, .choices = {"a", "b", "c"}};
   CHECK(point_count({whole, word}) == 24);
   CHECK(std::isinf(point_count({whole, {.name = "x"}})));
   CHECK_THROWS_WITH(check(Space{}), "a space needs at least one parameter");
   CHECK_THROWS_WITH(check(Space{{.name = "x", .low = 1, .high = 0}}),
-                    "parameter x: the lower end is above the upper one");
+                    "parameter x: the lower end of the range is above the upper end");
   CHECK_THROWS_WITH(check(Space{{.name = "x", .low = 0, .high = 1, .logarithmic = true}}),
                     "parameter x: a logarithmic range must be > 0");
   CHECK_THROWS_WITH(check(Space{{.name = "w", .kind = Parameter::Kind::choice}}),
-                    "parameter w: no words to choose from");
+                    "parameter w: expected at least one word to choose from");
 }

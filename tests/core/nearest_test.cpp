@@ -13,5 +13,5 @@ TEST_CASE("nearest_word suggests a close word and nothing for a far one", "[core
 TEST_CASE("nearest_word completes the beginning of a word", "[core]") {
   CHECK(nearest_word("v100", {"p100-sxm2", "v100-sxm2-16gb"}) == "v100-sxm2-16gb");
   CHECK(nearest_word("band", {"latency", "bandwidth"}) == "bandwidth");
-  CHECK(nearest_word("ba", {"latency", "bandwidth"}).empty());  // too little to tell
+  CHECK(nearest_word("ba", {"latency", "bandwidth"}).empty());  // two letters do not suffice
 }

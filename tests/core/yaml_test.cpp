@@ -42,7 +42,7 @@ TEST_CASE("quoted numbers are text, and the error says so", "[core][errors]") {
                     "f.yaml:1:23: c: expected true or false without quotes, got \"true\"");
 }
 
-TEST_CASE("what nothing reaches is refused, with a unit", "[core][errors]") {
+TEST_CASE("values beyond the valid range are refused, with the unit", "[core][errors]") {
   const YamlNode root = parse_yaml("a: 1e30 PB\nb: 1e-300 B/s\nc: 1e200 h\nd: 0.5 s\n", "f.yaml");
   const YamlMap map = YamlValue(root, "").any_map();
   CHECK_THROWS_WITH(map.at("a").bytes(), "f.yaml:1:4: a: expected a value up to 1e18 B, got \"1e30 PB\"");
@@ -77,7 +77,7 @@ TEST_CASE("values are read in SI base units", "[core]") {
   CHECK(map.at("w").flops().value == 8e9);
 }
 
-TEST_CASE("a refusal is one line however long or strange the text", "[core][errors]") {
+TEST_CASE("an error message is one line, however long or strange the text is", "[core][errors]") {
   const YamlNode root = parse_yaml("a: \"x\\n\\a" + std::string(300, 'y') + "\"\n", "f.yaml");
   try {
     YamlValue(root, "").any_map().at("a").integer(0);

@@ -5,7 +5,7 @@
 namespace stepcast {
 namespace {
 
-/// Sample i is the number i.
+/// A data set whose sample i is the number i.
 class Numbers : public Dataset {
  public:
   explicit Numbers(std::int64_t count) : count_(count) {}
@@ -23,7 +23,7 @@ const SampleForm kForm{{1}, {1}, 0};
 
 }  // namespace
 
-TEST_CASE("workers together take what one worker with all their samples takes", "[data]") {
+TEST_CASE("several workers together take the samples of one worker with the whole batch", "[data]") {
   const std::int64_t samples = GENERATE(24, 30, 31);
   const Numbers data(samples);
   Batches alone(data, kForm, {.worker = 0, .workers = 1, .batch = 12});
@@ -44,14 +44,14 @@ TEST_CASE("workers together take what one worker with all their samples takes", 
   }
 }
 
-TEST_CASE("mini-batches begin again", "[data]") {
+TEST_CASE("restart begins with the first mini-batch again", "[data]") {
   const Numbers data(10);
   Batches batches(data, kForm, {.batch = 5});
   int beats = 0;
   batches.prepare(3, [&beats] { ++beats; });
   CHECK(beats == 3);
   batches.next();
-  batches.begin_again();
+  batches.restart();
   CHECK(batches.next().inputs == std::vector<float>{0, 1, 2, 3, 4});
 }
 

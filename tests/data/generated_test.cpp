@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "data/dataset.hpp"
+#include "data/train_and_test.hpp"
 
 namespace stepcast {
 namespace {
@@ -35,7 +35,7 @@ Sample sample_of(const Dataset& data, const SampleForm& form, std::int64_t numbe
 
 }  // namespace
 
-TEST_CASE("a generated sample is the same whenever it is read, and no two are equal", "[data]") {
+TEST_CASE("a generated sample is always the same, and no two samples are equal", "[data]") {
   for (const Case& one : cases()) {
     CAPTURE(static_cast<int>(one.kind));
     DataOptions options;
@@ -58,7 +58,7 @@ TEST_CASE("a generated sample is the same whenever it is read, and no two are eq
   }
 }
 
-TEST_CASE("generated labels are classes, all about equally often", "[data]") {
+TEST_CASE("generated labels are classes of about equal frequency", "[data]") {
   for (const Case& one : cases()) {
     CAPTURE(static_cast<int>(one.kind));
     DataOptions options;
@@ -83,7 +83,7 @@ TEST_CASE("generated labels are classes, all about equally often", "[data]") {
   }
 }
 
-TEST_CASE("tasks say which networks they need", "[data]") {
+TEST_CASE("a task that does not fit the network is refused with the networks that it needs", "[data]") {
   DataOptions options;
   CHECK_THROWS_WITH(
       make_data(options, {{5}, {1}, 3}),

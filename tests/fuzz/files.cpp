@@ -1,10 +1,10 @@
 // Platforms, networks, devices, traces and compression times, and the tables that `show` prints of them.
 #include "core/yaml.hpp"
-#include "models/compression_text.hpp"
-#include "models/memory.hpp"
-#include "models/table.hpp"
-#include "models/trace_text.hpp"
-#include "platforms/table.hpp"
+#include "models/cost/memory.hpp"
+#include "models/layer_times/compression_times.hpp"
+#include "models/layer_times/trace_text.hpp"
+#include "models/tables/tables.hpp"
+#include "platforms/platform_table.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace stepcast;

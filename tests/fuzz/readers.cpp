@@ -1,13 +1,13 @@
 // Readers of what other programs wrote. The first byte says which one.
 #include <stdexcept>
 
-#include "data/files.hpp"
-#include "report/csv.hpp"
-#include "report/json_lines.hpp"
+#include "data/file_readers.hpp"
+#include "report/results/csv.hpp"
+#include "report/results/json_lines.hpp"
 #include "tests/fuzz/input.hpp"
-#include "validate/outcome.hpp"
-#include "validate/platform_text.hpp"
-#include "validate/read_benchmarks.hpp"
+#include "validate/compare/point_comparison.hpp"
+#include "validate/measure/benchmark_readers.hpp"
+#include "validate/measure/platform_file.hpp"
 
 using namespace stepcast;
 
@@ -43,7 +43,7 @@ void benchmark(const std::string& text) {
 
 void csv(const std::string& text) {
   const Results results = read_csv(text, "input.csv");
-  summary_lines(outcomes_of(results, results));
+  summary_lines(compare_points(results, results));
   const std::string once = to_csv(results);
   if (to_csv(read_csv(once, "again.csv")) != once)
     throw std::logic_error("written again it differs: " + once);

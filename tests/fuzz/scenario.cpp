@@ -1,12 +1,12 @@
 // A scenario file up to its simulation: reader, sweep, every kind of plan. Lines `#set KEY=VALUE` are texts
 // of
 // --set, lines `#over KEY=VALUES` those of a search.
-#include "scenarios/scenario.hpp"
+#include "scenarios/reader/scenario.hpp"
 
 #include <string>
 
-#include "commands/search_space.hpp"
-#include "scenarios/experiment.hpp"
+#include "commands/search/search_space.hpp"
+#include "scenarios/experiment/experiment.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace stepcast;

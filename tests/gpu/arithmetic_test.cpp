@@ -1,13 +1,12 @@
 #include <catch2/catch.hpp>
 
-#include "cases.hpp"
+#include "check/cases.hpp"
 #include "gpu_or_skip.hpp"
-#include "kernels/cudnn/device.hpp"
-#include "kernels/cudnn/elements.hpp"
-#include "kernels/cudnn/tensor.hpp"
-#include "kernels/cudnn/updates.hpp"
-#include "strategies/arithmetic/half.hpp"
-#include "strategies/arithmetic/one_bit.hpp"
+#include "kernels/cudnn/cuda/elements.hpp"
+#include "kernels/cudnn/cuda/optimizer_updates.hpp"
+#include "kernels/cudnn/runtime/device.hpp"
+#include "kernels/cudnn/runtime/tensor.hpp"
+#include "strategies/arithmetic/compressed_values.hpp"
 
 using namespace stepcast;
 using namespace stepcast::test;
@@ -48,7 +47,7 @@ TEST_CASE("every optimizer's kernel follows the CPU's over several steps", "[gpu
   float *device_first = gpu.upload(first), *device_second = gpu.upload(second);
   for (std::uint32_t step = 1; step <= 5; ++step) {
     const std::vector<float> gradient = as_floats(uniform_array(1037, 10 + step));
-    constexpr float kScale = 0.25F;  // a sum over four workers
+    constexpr float kScale = 0.25F;  // scale of a sum over four workers
     update_on_cpu(optimizer,
                   {value.data(), gradient.data(), {first.data(), second.data()}, 1037, step, kScale});
     cudnn::update(optimizer,
@@ -73,14 +72,14 @@ TEST_CASE("sums start at any element of an array", "[gpu]") {
   }
 }
 
-TEST_CASE("one-bit and fp16 compression send and owe what the CPU's do", "[gpu]") {
+TEST_CASE("one-bit and fp16 compression send what the CPU's do and keep the same residuals", "[gpu]") {
   if (!gpu_or_skip()) return;
   constexpr std::size_t kElements = 1000,
-                        kRows = 300;  // the last column is shorter, no column fills its words
+                        kRows = 300;  // the last column is shorter, and no column fills its words
   const std::vector<float> gradient = as_floats(uniform_array(kElements, 1));
-  std::vector<float> owed = as_floats(uniform_array(kElements, 2)), restored(kElements);
+  std::vector<float> residual = as_floats(uniform_array(kElements, 2)), restored(kElements);
   OnDevice gpu;
-  float *device_gradient = gpu.upload(gradient), *device_owed = gpu.upload(owed),
+  float *device_gradient = gpu.upload(gradient), *device_residual = gpu.upload(residual),
         *back = gpu.upload(restored);
   const std::vector<float> words(4 * 10), columns(4);
   const cudnn::OneBitArrays sent{reinterpret_cast<std::uint32_t*>(gpu.upload(words)), gpu.upload(columns),
@@ -88,21 +87,21 @@ TEST_CASE("one-bit and fp16 compression send and owe what the CPU's do", "[gpu]"
   const cudaStream_t stream = gpu.device->stream.get();
 
   OneBitGradient bits;
-  quantize_one_bit(gradient, kRows, owed, bits);
+  quantize_one_bit(gradient, kRows, residual, bits);
   restore_one_bit(bits, restored);
-  cudnn::quantize_one_bit(device_gradient, kElements, kRows, device_owed, sent, stream);
+  cudnn::quantize_one_bit(device_gradient, kElements, kRows, device_residual, sent, stream);
   cudnn::restore_one_bit(sent, kElements, kRows, back, stream);
   check_near(gpu.download(back, kElements), restored, 1e-6);
-  check_near(gpu.download(device_owed, kElements), owed, 1e-6);
+  check_near(gpu.download(device_residual, kElements), residual, 1e-6);
 
   std::vector<std::uint16_t> halves(kElements);
-  to_halves_with_feedback(gradient, owed, halves);
+  to_halves_with_feedback(gradient, residual, halves);
   from_halves(halves, restored);
   auto* device_halves = reinterpret_cast<std::uint16_t*>(gpu.upload(std::vector<float>(kElements / 2)));
-  cudnn::to_halves_with_feedback(device_gradient, device_owed, device_halves, kElements, stream);
+  cudnn::to_halves_with_feedback(device_gradient, device_residual, device_halves, kElements, stream);
   cudnn::from_halves(device_halves, back, kElements, stream);
   check_near(gpu.download(back, kElements), restored,
-             2e-3);  // one unit of fp16 where the sums differ in a bit
+             2e-3);  // one unit of fp16, for sums that differ in one bit
 }
 
 TEST_CASE("a box of elements is packed and unpacked as a halo is", "[gpu]") {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# stepcast-gpu from outside, on a machine with or without a GPU: exit codes and one-line errors.
+# Tests stepcast-gpu as a program, on a machine with or without a GPU: exit codes and one-line errors.
 # Usage: tests/gpu/cli_test.sh STEPCAST_GPU
 set -u
 program=$(realpath "$1")
@@ -17,7 +17,8 @@ fail() {
   failures=$((failures + 1))
 }
 
-# refuses CODE TEXT ARGUMENTS...: nothing on stdout, one line with the text on stderr, within a second of CPU time.
+# refuses CODE TEXT ARGUMENTS...: expects the exit code, nothing on stdout and one line with the text on stderr, within a second
+# of CPU time.
 refuses() {
   local expected=$1 text=$2 code spent
   shift 2
@@ -31,7 +32,7 @@ refuses() {
   awk -v spent="$spent" 'BEGIN { split(spent, t, " "); exit t[1] + t[2] >= 1 }' || fail "took $spent s: stepcast-gpu $*"
 }
 
-# Every command that needs a GPU says that there is none.
+# Every command that needs a GPU reports that there is none.
 mkdir folder
 rank="--rank 0 --ranks 2 --store file:folder/store --folder folder --control folder/control"
 for command in "capture --model small-cnn --batch 8" "capture-all" "check" "probe" "validate" \
@@ -39,9 +40,9 @@ for command in "capture --model small-cnn --batch 8" "capture-all" "check" "prob
   refuses 2 "--device cuda:0: " $command
 done
 ls | grep -vE '^(out|err|code|folder)$' && fail "files were left behind"
-grep -q '^input --device cuda:0: ' folder/rank-0.error || fail "no word for the process that watches"
+grep -q '^input --device cuda:0: ' folder/rank-0.error || fail "no error file for the process that watches the ranks"
 
-# The user's mistakes.
+# Wrong options.
 refuses 2 "--device: expected cuda:NUMBER, got \"gpu\"" capture --model small-cnn --batch 8 --device gpu
 refuses 2 "--batch" capture --model small-cnn
 refuses 2 "--batch" capture --model small-cnn --batch 0

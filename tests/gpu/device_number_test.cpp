@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "kernels/gpu.hpp"
-#include "kernels/gpu_capture.hpp"
+#include "kernels/network/gpu_options.hpp"
+#include "kernels/timing/gpu_capture.hpp"
 
 using namespace stepcast;
 
@@ -15,9 +15,9 @@ TEST_CASE("a device is cuda: and a number", "[gpu][errors]") {
   }
 }
 
-TEST_CASE("a device that is not there is refused in one line that names it", "[gpu][errors]") {
+TEST_CASE("a missing device is refused in one line that names it", "[gpu][errors]") {
   GpuOptions options;
-  options.device = 9999;  // on no machine
+  options.device = 9999;  // no machine has so many GPUs
   CHECK_THROWS_AS(make_cudnn_backend(options), InputError);
   CHECK_THROWS_WITH(make_cudnn_backend(options), Catch::StartsWith("--device cuda:9999: "));
   CHECK_THROWS_WITH(free_gpu_memory(9999),

@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "kernels/gpu_capture.hpp"
+#include "kernels/timing/gpu_capture.hpp"
 
 namespace stepcast::test {
 
-/// False where there is no GPU; then says which one is missing, in the words by which ctest knows a skipped
+/// True if there is a GPU. If not, prints the missing device in the form by which ctest recognizes a skipped
 /// test.
 inline bool gpu_or_skip() {
   try {

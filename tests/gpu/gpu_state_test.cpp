@@ -1,10 +1,10 @@
-#include "kernels/gpu_state.hpp"
+#include "kernels/cudnn/capture/gpu_state.hpp"
 
 #include <catch2/catch.hpp>
 
 using namespace stepcast;
 
-TEST_CASE("a program's output arrives whole, its arguments as they are", "[gpu]") {
+TEST_CASE("a program receives its arguments unchanged and its whole output is read", "[gpu]") {
   const ProgramOutput plain = output_of({"printf", "%s|", "a b", "$HOME", "*"});
   CHECK(plain.ran);
   CHECK(plain.text == "a b|$HOME|*|");
@@ -12,7 +12,7 @@ TEST_CASE("a program's output arrives whole, its arguments as they are", "[gpu]"
   CHECK(large.text.size() == 100000);
 }
 
-TEST_CASE("a program that fails or is not there has not run", "[gpu][errors]") {
+TEST_CASE("a program that fails or does not exist counts as not run", "[gpu][errors]") {
   CHECK_FALSE(output_of({"false"}).ran);
   CHECK_FALSE(output_of({"no-such-program-anywhere"}).ran);
 }

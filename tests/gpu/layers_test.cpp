@@ -1,4 +1,4 @@
-#include "gpu/check_shared.hpp"
+#include "gpu/check/check_partitioned_layers.hpp"
 #include "gpu_or_skip.hpp"
 
 using namespace stepcast;
@@ -7,7 +7,7 @@ namespace {
 
 void check_all(GpuPrecision precision, ImageLayout layout) {
   const auto backend = make_cudnn_backend({.precision = precision, .layout = layout});
-  for (const auto& found : {check_layers(*backend), check_shared_layers(*backend)}) {
+  for (const auto& found : {check_layers(*backend), check_partitioned_layers(*backend)}) {
     for (const Deviation& one : found) {
       INFO(one.layer << ", " << one.array);
       CHECK(one.error <= rounding_tolerance(precision));

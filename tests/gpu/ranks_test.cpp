@@ -2,18 +2,18 @@
 #include <cmath>
 #include <thread>
 
-#include "gpu/nccl_group.hpp"
+#include "gpu/nccl/nccl_group.hpp"
 #include "gpu_or_skip.hpp"
-#include "kernels/network.hpp"
+#include "kernels/network/network.hpp"
 #include "networks.hpp"
-#include "validate/mirror.hpp"
+#include "runtime/memory/host_mirror.hpp"
 
 using namespace stepcast;
 using namespace stepcast::test;
 
 namespace {
 
-/// 1, 2, 3, ... times `factor`, on a GPU.
+/// The numbers 1, 2, 3, ... times `factor`, in a GPU's memory.
 struct Values {
   Values(int device, std::size_t count, float factor)
       : backend(make_cudnn_backend({.device = device})),
@@ -36,8 +36,8 @@ struct Values {
   std::size_t elements;
 };
 
-GroupCall sum_call() {
-  return {.kind = GroupCall::Kind::all_reduce};
+LibraryCollective sum_call() {
+  return {.kind = LibraryCollective::Kind::all_reduce};
 }
 
 }  // namespace
@@ -64,12 +64,12 @@ TEST_CASE("a copy to the host waits for the kernels before its mark", "[gpu]") {
   CHECK(one.at(kElements - 1) == 200);
 }
 
-TEST_CASE("gradients of a mirror are those that the GPU computed", "[gpu]") {
+TEST_CASE("a host mirror holds the gradients that the GPU computed", "[gpu]") {
   if (!gpu_or_skip()) return;
   const auto backend = make_cudnn_backend({});
   Network network(*backend, two_layer_model(4), {.batch = 16});
   network.step();
-  Mirror mirror(network);
+  HostMirror mirror(network);
   mirror.fetch(mirror.gradients(), mirror.device().mark());
   const std::vector<float> first = network.kernel(0).read_gradient(0);
   CHECK(std::abs(first[0]) + std::abs(first[1]) > 0);
@@ -77,25 +77,26 @@ TEST_CASE("gradients of a mirror are those that the GPU computed", "[gpu]") {
   CHECK(mirror.gradients()[1] == first[1]);
 }
 
-TEST_CASE("NCCL among one rank leaves what there is", "[gpu]") {
+TEST_CASE("an all-reduce of one rank by NCCL leaves its values unchanged", "[gpu]") {
   if (!gpu_or_skip()) return;
   Values one(0, 64, 1);
   const auto group = join_nccl({}, nccl_unique_id());
-  GroupCall scatter{.kind = GroupCall::Kind::reduce_scatter, .parts = {{0, {0, 40}}, {0, {40, 64}}}};
-  GroupCall broadcast{.kind = GroupCall::Kind::broadcast};
-  for (const GroupCall& call : {sum_call(), scatter, broadcast}) {
+  LibraryCollective scatter{.kind = LibraryCollective::Kind::reduce_scatter,
+                            .parts = {{0, {0, 40}}, {0, {40, 64}}}};
+  LibraryCollective broadcast{.kind = LibraryCollective::Kind::broadcast};
+  for (const LibraryCollective& call : {sum_call(), scatter, broadcast}) {
     group->run(call, one.there.get(), 64, one.backend->device_memory()->mark());
     CHECK(one.at(63) == 64);
   }
-  GroupCall exchange{.kind = GroupCall::Kind::exchange};
-  exchange.rounds = {{{.way = Move::Way::send, .peer = 0, .slice = {0, 8}, .after = {}},
-                      {.way = Move::Way::receive, .peer = 0, .slice = {8, 16}, .after = {}}}};
+  LibraryCollective exchange{.kind = LibraryCollective::Kind::exchange};
+  exchange.rounds = {{{.way = Transfer::Way::send, .peer = 0, .slice = {0, 8}, .after = {}},
+                      {.way = Transfer::Way::receive, .peer = 0, .slice = {8, 16}, .after = {}}}};
   group->run(exchange, one.there.get(), 64, one.backend->device_memory()->mark());
   CHECK(one.at(0) == 1);
   CHECK(one.at(8) == 10);  // 9 + 1
 }
 
-TEST_CASE("NCCL sums over two GPUs, or says that there is one", "[gpu]") {
+TEST_CASE("NCCL sums over two GPUs, and with one GPU the test is skipped", "[gpu]") {
   if (!gpu_or_skip()) return;
   if (gpu_count() < 2) {
     WARN("one GPU: NCCL over two was not tried");
@@ -107,7 +108,7 @@ TEST_CASE("NCCL sums over two GPUs, or says that there is one", "[gpu]") {
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {
       Values own(rank, 64, rank == 0 ? 1.0F : 10.0F);
-      const auto group = join_nccl({.device = rank, .rank = rank, .number = rank, .size = 2}, id);
+      const auto group = join_nccl({.device = rank, .rank = rank, .group_rank = rank, .group_size = 2}, id);
       group->run(sum_call(), own.there.get(), 64, own.backend->device_memory()->mark());
       got[static_cast<std::size_t>(rank)] = own.at(1);
     });

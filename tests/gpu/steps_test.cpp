@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "gpu_or_skip.hpp"
-#include "kernels/network.hpp"
-#include "models/trace_times.hpp"
+#include "kernels/network/network.hpp"
+#include "models/layer_times/trace.hpp"
 #include "networks.hpp"
 
 using namespace stepcast;
@@ -15,7 +15,7 @@ TEST_CASE("training on a separable task brings the loss near zero at every preci
   const auto backend = make_cudnn_backend({.precision = precision});
   Network network(*backend, two_layer_model(4), {.batch = 64, .optimizer = {.learning_rate = 0.1}});
   const std::vector<float> x = network.input().read();
-  std::vector<float> side;  // of a plane
+  std::vector<float> side;  // elements of a plane
   for (std::size_t i = 0; i < x.size(); i += 4) side.push_back(x[i] + x[i + 1] - x[i + 2] > 0 ? 1.f : 0.f);
   network.kernel(3).targets()->write(side);
   network.step();
@@ -25,7 +25,7 @@ TEST_CASE("training on a separable task brings the loss near zero at every preci
   CHECK(network.loss() < 0.1);
 }
 
-TEST_CASE("a capture on a GPU has every pass, untouched steps and steps as a graph", "[gpu]") {
+TEST_CASE("a capture on a GPU has every pass, whole steps and steps as a CUDA graph", "[gpu]") {
   if (!gpu_or_skip()) return;
   CaptureOptions options;
   options.name = "residual-b4-f32-nchw-gpu";
@@ -38,7 +38,7 @@ TEST_CASE("a capture on a GPU has every pass, untouched steps and steps as a gra
     CHECK(trace.layers[convolution].backward_weights.seconds.size() == 5);
     CHECK_THAT(trace.layers[convolution].notes, Catch::Contains("forward ") && Catch::Contains(" MiB"));
   }
-  CHECK(trace.layers[0].backward_data.seconds.empty());  // its input is the network's
+  CHECK(trace.layers[0].backward_data.seconds.empty());  // its input is the network's input
   CHECK(trace.step_seconds.size() == 5);
   CHECK(trace.graph_step_seconds.size() == 5);
   CHECK(step_time(trace).value > 0);

@@ -55,13 +55,13 @@ bash "$script" results >out 2>&1
 [ $? -eq 1 ] || fail "first call: exit code"
 says "build: done"
 says "tests: FAILED with 1 after"
-says "no tests were built (is Catch2 missing?)"
+says "the tests were not built; is Catch2 missing?"
 says "check: FAILED with 5 after"
 says "two arrays are off"
 says "capture-f32: done"
 says "capture-tf32: done"
-says "capture-bf16: not through after"
-says "1 stages are not through, call again to go on: capture-bf16"
+says "capture-bf16: unfinished after"
+says "1 stages are unfinished, run the command again to continue: capture-bf16"
 says "2 stages failed: check tests"
 [ "$(grep -c "^capture-all --precision tf32.*traces$" asked)" -eq 4 ] || fail "a capture that loses the GPU"
 says "points: 1, outside 3 %: 0"
@@ -76,7 +76,7 @@ printf '#!/bin/sh\necho "all pass"\n' >bin/ctest
 chmod +x bin/ctest
 bash "$script" results >out 2>&1
 [ $? -eq 0 ] || fail "second call: exit code"
-says "capture-f32: done before"
+says "capture-f32: done by an earlier call"
 says "capture-bf16: done in"
 says_not "failed"
 [ "$(grep -c '^capture-all' asked)" -eq 1 ] || fail "captures were asked for again"
@@ -100,7 +100,7 @@ END
 : >asked
 bash "$script" beside >out 2>&1
 [ $? -eq 3 ] || fail "beside PyTorch: exit code"
-says "torch: not through after"
+says "torch: unfinished after"
 says "tf32,nhwc,64,1230.8,1280.0,0.962"
 grep -n -m1 "models resnet50" asked | grep -q "batches 64 " || fail "resnet50 does not begin with the batch that is compared"
 echo "step_seconds: [0.2]" >beside/traces/resnet50-b64-f32-nchw-gpu.yaml
@@ -113,7 +113,7 @@ says "below 0.9 of PyTorch: f32,nchw,64,320.0,640.0,0.500"
 # Without any time nothing is begun, and nothing has failed.
 SECONDS_IN_ALL=3 bash "$script" later >out 2>&1
 [ $? -eq 3 ] || fail "no time: exit code"
-says "build: out of time"
+says "build: not started: no time left"
 says_not "FAILED"
 
 [ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "cases.hpp"
-#include "models/model.hpp"
+#include "check/cases.hpp"
+#include "models/network/model.hpp"
 
 namespace stepcast::test {
 
-/// A residual block: the output of `bn1` goes two ways and comes together in `add`.
+/// A residual block: the output of `bn1` takes two paths, which meet in `add`.
 Model residual_model();
 
 /// Two dense layers and a softmax over two classes.

@@ -4,15 +4,15 @@
 #include <fstream>
 #include <sstream>
 
-#include "models/cost.hpp"
-#include "models/memory.hpp"
+#include "models/cost/cost.hpp"
+#include "models/cost/memory.hpp"
 #include "read_text.hpp"
 
 using namespace stepcast;
 
 namespace {
 
-/// Cells of a table's row, without blanks and back-ticks; empty for other lines.
+/// Cells of a row of a Markdown table, without blanks and back-ticks; empty for other lines.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
   if (line.empty() || line.front() != '|') return cells;
@@ -24,13 +24,13 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// Rows of "What is shipped" of docs/models.md.
+/// Rows of the table "Shipped networks" in docs/reference/networks.md.
 std::vector<std::vector<std::string>> documented() {
-  std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/docs/models.md");
+  std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/docs/reference/networks.md");
   std::vector<std::vector<std::string>> rows;
   bool here = false;
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("## ")) here = line == "## What is shipped";
+    if (line.starts_with("## ")) here = line == "## Shipped networks";
     const auto cells = cells_of(line);
     if (here && cells.size() == 9 && cells[2].find_first_of("0123456789") == 0) rows.push_back(cells);
   }
@@ -55,7 +55,7 @@ double gigabytes(const Model& model, MemoryOptions options) {
 
 }  // namespace
 
-TEST_CASE("docs/models.md says of every shipped network what is counted", "[models]") {
+TEST_CASE("docs/reference/networks.md gives the counted figures of every shipped network", "[models]") {
   const auto rows = documented();
   for (const auto& row : rows) {
     CAPTURE(row[0]);

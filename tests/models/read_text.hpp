@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/yaml.hpp"
-#include "models/model.hpp"
-#include "models/trace.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/network/model.hpp"
 
 namespace stepcast {
 

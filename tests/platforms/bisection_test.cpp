@@ -1,8 +1,7 @@
-#include "platforms/bisection.hpp"
-
 #include <catch2/catch.hpp>
 #include <functional>
 
+#include "platforms/platform_table.hpp"
 #include "routes.hpp"
 #include "shapes.hpp"
 
@@ -10,7 +9,7 @@ using namespace stepcast;
 
 namespace {
 
-/// Bandwidth of all links of one kind whose name holds `part` at its start.
+/// Bandwidth of all links whose name begins with `part`.
 double sum_of(const Topology& topology, const std::string& kind,
               const std::function<bool(const std::string&)>& counts) {
   double sum = 0;
@@ -23,14 +22,13 @@ double sum_of(const Topology& topology, const std::string& kind,
 
 }  // namespace
 
-TEST_CASE("half of the NICs bound the bisection of a switch and of a full fat tree", "[platforms]") {
+TEST_CASE("half of the NICs limit the bisection of a switch and of a full fat tree", "[platforms]") {
   CHECK(bisection(platform_of(10, FatTreeShape{})).bandwidth.value == Approx(5e9));
   const FatTreeShape full{{{8, 1, 8, {0}}, {8, 1, 8, {0}}}, false};
   CHECK(bisection(platform_of(128, full)).bandwidth.value == Approx(64e9));
 }
 
-TEST_CASE("a taper shows in the bisection, as much as the cables above half of the leaves carry",
-          "[platforms]") {
+TEST_CASE("a taper limits the bisection to the cables above half of the leaves", "[platforms]") {
   const Platform platform = platform_of(64, FatTreeShape{{{8, 2, 4, {0}}, {4, 1.5, 5, {0}}}, false});
   const Topology topology(platform);
   const double above_first_half = sum_of(topology, "level-2 switch - spine", [](const std::string& name) {
@@ -41,7 +39,8 @@ TEST_CASE("a taper shows in the bisection, as much as the cables above half of t
   CHECK(bisection(platform_of(8, FatTreeShape{{{8, 2, 4, {0}}}, false})).bandwidth.value == Approx(4e9));
 }
 
-TEST_CASE("the bisection of a dragonfly is what crosses between two halves of its groups", "[platforms]") {
+TEST_CASE("the bisection of a dragonfly is that of the cables between two halves of its groups",
+          "[platforms]") {
   DragonflyShape shape;
   shape.groups = 4;
   shape.cables_per_group_pair = 3;

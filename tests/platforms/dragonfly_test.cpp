@@ -25,7 +25,8 @@ int hops(const Topology& topology, int from, int to) {
 
 }  // namespace
 
-TEST_CASE("dragonfly routes join for 1 to 40 groups, more than a chassis has routers", "[platforms]") {
+TEST_CASE("dragonfly routes are connected for 1 to 40 groups, more than a chassis has routers",
+          "[platforms]") {
   for (const int groups : {1, 2, 3, 17, 40}) {
     for (const auto routing : {DragonflyShape::Routing::minimal, DragonflyShape::Routing::valiant}) {
       DragonflyShape shape = aries(groups);
@@ -61,7 +62,7 @@ TEST_CASE("a dragonfly route and its way back have the same length", "[platforms
   }
 }
 
-TEST_CASE("every two groups are joined by the given number of global cables, and traffic uses them all",
+TEST_CASE("every two groups have the given number of global cables, and traffic uses them all",
           "[platforms]") {
   const Platform platform = platform_of(384 * 3, aries(3, 12));
   const Topology topology(platform);
@@ -77,7 +78,7 @@ TEST_CASE("every two groups are joined by the given number of global cables, and
   for (const auto& [groups, cables] : used) CHECK(cables.size() == 12);
 }
 
-TEST_CASE("the global cables of a group are dealt out to all its routers", "[platforms]") {
+TEST_CASE("the global cables of a group are spread over all its routers", "[platforms]") {
   const Topology topology(platform_of(384 * 3, aries(3, 48)));
   std::map<int, int> cables;
   for (int id = 0; id < topology.link_count(); ++id) {

@@ -14,7 +14,7 @@ FatTreeShape two_tapered_levels() {
   return {{{8, 2, 4, {1e-7}}, {4, 1, 4, {1e-7}}}, false};
 }
 
-/// How often each link below the top is used when every device sends to every other.
+/// Number of routes over each link below the top if every device sends to every other.
 std::map<int, int> all_to_all_use(const Topology& topology, const Platform& platform) {
   std::map<int, int> use;
   for (int from = 0; from < platform.devices(); ++from) {
@@ -29,8 +29,7 @@ std::map<int, int> all_to_all_use(const Topology& topology, const Platform& plat
 
 }  // namespace
 
-TEST_CASE("a switch joins all nodes in two hops of the network and needs no links of its own",
-          "[platforms]") {
+TEST_CASE("a switch connects all nodes in two hops and has no links of its own", "[platforms]") {
   const Platform platform = platform_of(5, FatTreeShape{});
   const Topology topology(platform);
   CHECK(fault_of_routes(platform).empty());
@@ -61,8 +60,9 @@ TEST_CASE("an all-to-all uses the links of one level of a fat tree equally", "[p
   }
 }
 
-TEST_CASE("the cable up depends on the target only: one target, one cable; neighbouring targets, all cables",
-          "[platforms]") {
+TEST_CASE(
+    "the cable up depends only on the target: one cable for one target, all cables for neighbouring targets",
+    "[platforms]") {
   const Topology topology(platform_of(64, two_tapered_levels()));
   std::set<int> to_one, to_many;
   for (int i = 0; i < 8; ++i) {
@@ -73,7 +73,7 @@ TEST_CASE("the cable up depends on the target only: one target, one cable; neigh
   CHECK(to_many.size() == 4);
 }
 
-TEST_CASE("four levels of switches of two ports join 16 nodes, and no cable carries more than its share",
+TEST_CASE("four levels of switches of two ports connect 16 nodes, and no cable carries more than its share",
           "[platforms]") {
   const FatTreeLevel level{2, 1, 2, {1e-7}};
   const Platform platform = platform_of(16, FatTreeShape{{level, level, level}, false});

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "platforms/table.hpp"
+#include "platforms/platform_table.hpp"
 #include "routes.hpp"
 
 using namespace stepcast;
@@ -34,7 +34,7 @@ int line_without_source(const YamlNode& node) {
   return has_figure && node.find("source") == nullptr ? node.place.line : 0;
 }
 
-/// Seconds of one message between two endpoints with nothing else under way.
+/// Time of one message between two endpoints without other traffic.
 double message_seconds(const Platform& platform, int from, int to, double bytes) {
   const Topology topology(platform);
   const MessageCost& cost = message_cost(platform.message_costs, {bytes});
@@ -48,7 +48,7 @@ double message_seconds(const Platform& platform, int from, int to, double bytes)
 
 }  // namespace
 
-TEST_CASE("every platform file reads, and its routes join", "[platforms]") {
+TEST_CASE("every platform file can be read, and its routes are connected", "[platforms]") {
   CHECK(platform_files().size() >= 17);
   for (const auto& file : platform_files()) {
     CAPTURE(file.stem());
@@ -59,7 +59,7 @@ TEST_CASE("every platform file reads, and its routes join", "[platforms]") {
   }
 }
 
-TEST_CASE("every platform names a device that is described", "[platforms]") {
+TEST_CASE("every platform names a device of models/devices", "[platforms]") {
   for (const auto& file : platform_files()) {
     const std::string device = platform_file(file.stem()).device_name;
     CAPTURE(file.stem(), device);
@@ -67,8 +67,8 @@ TEST_CASE("every platform names a device that is described", "[platforms]") {
   }
 }
 
-TEST_CASE("the file in docs/platforms.md reads", "[platforms]") {
-  std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/docs/platforms.md");
+TEST_CASE("the example in docs/reference/platforms.md can be read", "[platforms]") {
+  std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/docs/reference/platforms.md");
   const std::string page{std::istreambuf_iterator<char>(in), {}};
   const auto start = page.find("```yaml\n") + 8;
   const YamlNode root = parse_yaml(page.substr(start, page.find("```", start) - start), "platforms.md");
@@ -77,7 +77,7 @@ TEST_CASE("the file in docs/platforms.md reads", "[platforms]") {
   CHECK(fault_of_routes(platform).empty());
 }
 
-TEST_CASE("every figure with a unit in a platform file stands beside its source", "[platforms]") {
+TEST_CASE("every figure with a unit in a platform file has a source beside it", "[platforms]") {
   for (const auto& file : platform_files()) {
     CAPTURE(file.stem());
     CHECK(line_without_source(read_yaml(file)) == 0);
@@ -85,7 +85,7 @@ TEST_CASE("every figure with a unit in a platform file stands beside its source"
   CHECK(line_without_source(parse_yaml("a: 1\nb:\n  bandwidth: 3 GB/s\n", "f.yaml")) == 3);
 }
 
-TEST_CASE("piz-daint meets the measured table of osu_latency", "[platforms]") {
+TEST_CASE("piz-daint reproduces the measured table of osu_latency", "[platforms]") {
   const Platform platform = platform_file("piz-daint");
   // Size [B], one way [us], host memory, two nodes: Sarus documentation, cookbook, OSU micro benchmarks.
   const std::vector<std::pair<double, double>> measured = {
@@ -95,7 +95,8 @@ TEST_CASE("piz-daint meets the measured table of osu_latency", "[platforms]") {
   for (const auto& [bytes, microseconds] : measured) {
     const double modelled =
         1e6 * message_seconds(platform, platform.host_endpoint(0), platform.host_endpoint(1), bytes);
-    CHECK(modelled == Approx(microseconds).epsilon(0.04));  // the eager part is not a straight line
+    CHECK(modelled == Approx(microseconds)
+                          .epsilon(0.04));  // the measured times of eager messages are not linear in the size
   }
 }
 
@@ -130,7 +131,7 @@ TEST_CASE("the H100 pod keeps equal rails on one leaf inside a scalable unit", "
   CHECK(core == 2 * 16384);
 }
 
-TEST_CASE("figures of the largest machines are those of their makers", "[platforms]") {
+TEST_CASE("the figures of the largest machines equal those of their makers", "[platforms]") {
   const Platform titan = platform_file("titan");
   CHECK(std::get<TorusShape>(titan.network.fabric).size == std::array{25, 16, 24});
   CHECK(titan.nodes == 18688);

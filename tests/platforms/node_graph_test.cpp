@@ -14,7 +14,7 @@ std::vector<std::string> names(const Topology& topology, int from, int to) {
   return result;
 }
 
-/// Two nodes of four devices, two a PCIe switch, a switch a socket, two NICs.
+/// Two nodes of four devices; two devices on a PCIe switch, one switch on a socket, two NICs.
 Platform two_servers() {
   Platform platform = platform_of(2, FatTreeShape{});
   platform.devices_per_node = 4;
@@ -41,7 +41,8 @@ TEST_CASE("endpoints are devices, then hosts, then the storage", "[platforms]") 
   CHECK(platform.node_of(10) == -1);
 }
 
-TEST_CASE("a PCIe tree joins devices at their lowest common switch or over the sockets", "[platforms]") {
+TEST_CASE("a PCIe tree connects devices through their lowest common switch or over the sockets",
+          "[platforms]") {
   const Platform platform = two_servers();
   const Topology topology(platform);
   CHECK(fault_of_routes(platform).empty());
@@ -53,7 +54,7 @@ TEST_CASE("a PCIe tree joins devices at their lowest common switch or over the s
   CHECK(names(topology, 0, platform.host_endpoint(0)).back() == "node 0 socket 0 -> memory");
 }
 
-TEST_CASE("each device leaves its node by its own NIC", "[platforms]") {
+TEST_CASE("messages of a device leave the node by its own NIC", "[platforms]") {
   Platform platform = two_servers();
   const Topology topology(platform);
   CHECK(names(topology, 3, 4) ==
@@ -64,7 +65,7 @@ TEST_CASE("each device leaves its node by its own NIC", "[platforms]") {
                                                  "node 1 NIC 1 down", "node 1 PCIe switch 1 -> device 2"});
 }
 
-TEST_CASE("striped NICs act as one of their joint bandwidth", "[platforms]") {
+TEST_CASE("striped NICs act as one NIC with the sum of their bandwidths", "[platforms]") {
   Platform platform = two_servers();
   platform.network.striped = true;
   CHECK(fault_of_routes(platform).empty());
@@ -76,7 +77,7 @@ TEST_CASE("striped NICs act as one of their joint bandwidth", "[platforms]") {
   CHECK(bandwidth == 2e9);
 }
 
-TEST_CASE("an NVSwitch joins all devices at its own rate, beside the PCIe tree", "[platforms]") {
+TEST_CASE("an NVSwitch connects all devices at its own rate, besides the PCIe tree", "[platforms]") {
   Platform platform = two_servers();
   platform.node.kind = NodeShape::Kind::nvswitch;
   platform.node.peer = {{300e9}, {1e-7}};
@@ -86,8 +87,9 @@ TEST_CASE("an NVSwitch joins all devices at its own rate, beside the PCIe tree",
   CHECK(topology.link(route_between(topology, 1, 2)[0]).bandwidth.value == 300e9);
 }
 
-TEST_CASE("devices without a direct link go over the host, or through a neighbour where the node says so",
-          "[platforms]") {
+TEST_CASE(
+    "messages between devices without a direct link go over the host, or through a neighbour that relays",
+    "[platforms]") {
   Platform platform = two_servers();
   platform.node.kind = NodeShape::Kind::links;
   platform.node.peer = {{18e9}, {1e-7}};
@@ -101,7 +103,7 @@ TEST_CASE("devices without a direct link go over the host, or through a neighbou
         Names{"node 0 device 0 -> device 1", "node 0 device 1 -> device 2"});
 }
 
-TEST_CASE("shared storage is read through its servers, the way in, the client and the first NIC",
+TEST_CASE("shared storage is read through its servers, the gateway, the client and the first NIC",
           "[platforms]") {
   Platform platform = two_servers();
   platform.storage = {Storage::Kind::shared, {1e12}, {40e9}, {5e9}, {1e-4}};

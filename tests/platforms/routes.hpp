@@ -15,7 +15,8 @@ inline std::vector<int> route_between(const Topology& topology, int from, int to
   return links;
 }
 
-/// Empty when the route joins both endpoints link by link and uses no link twice; else what is wrong.
+/// Checks that a route connects both endpoints link by link and uses no link twice. Returns the fault, or
+/// nothing.
 inline std::string fault_of_route(const Topology& topology, int from, int to) {
   std::vector<int> links = route_between(topology, from, to);
   int at = topology.endpoint_vertex(from);
@@ -30,7 +31,8 @@ inline std::string fault_of_route(const Topology& topology, int from, int to) {
   return std::adjacent_find(links.begin(), links.end()) == links.end() ? "" : "uses a link twice";
 }
 
-/// Checks all pairs of up to some 60 endpoints, spread over the platform; the first fault, or empty.
+/// Checks the routes between all pairs of about 60 endpoints, spread over the platform. Returns the first
+/// fault, or nothing.
 inline std::string fault_of_routes(const Platform& platform) {
   const Topology topology(platform);
   const int last =

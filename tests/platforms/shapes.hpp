@@ -4,7 +4,7 @@
 
 namespace stepcast {
 
-/// Nodes of one device on a given fabric; NICs of 1 GB/s and 1 us (half of it each way).
+/// A platform of nodes with one device on a given fabric. NICs have 1 GB/s and 1 us, half of it at each end.
 inline Platform platform_of(int nodes, FabricShape fabric) {
   Platform platform;
   platform.nodes = platform.max_nodes = nodes;

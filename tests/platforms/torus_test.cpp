@@ -48,7 +48,7 @@ TEST_CASE("torus routes turn from x to y to z, each with its own bandwidth", "[p
   CHECK(topology.link(links[4]).bandwidth.value == 15e9);
 }
 
-TEST_CASE("messages half round a ring use both ways equally", "[platforms]") {
+TEST_CASE("messages to the opposite side of a ring use both directions equally", "[platforms]") {
   const Topology topology(platform_of(2 * 8, torus(8, 1, 1)));
   std::vector<int> use(static_cast<std::size_t>(topology.link_count()));
   for (int router = 0; router < 8; ++router) {

@@ -2,12 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "report/child_process.hpp"
+#include "core/os/child_process.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 namespace stepcast {
 
-/// Says so where pictures cannot be checked.
+/// True if gnuplot is installed; otherwise prints that pictures are not checked.
 inline bool have_gnuplot() {
   const TemporaryFolder folder;
   const bool found = run_child({"gnuplot", "--version"}, folder.path()).started;

@@ -7,7 +7,7 @@
 
 namespace stepcast {
 
-/// A folder of its own that vanishes with the object.
+/// A temporary folder; the destructor deletes it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

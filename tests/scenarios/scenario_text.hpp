@@ -4,13 +4,13 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "scenarios/experiment.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/reader/scenario.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 namespace stepcast {
 
-/// The scenario of a YAML text, written to a file that is gone afterwards.
+/// Reads a scenario from YAML text, by way of a temporary file.
 inline Scenario scenario_of(const std::string& text, const std::vector<std::string>& settings = {}) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "s.yaml";
@@ -30,7 +30,7 @@ inline std::filesystem::path shipped_scenario(const std::string& name) {
   return std::string(STEPCAST_SOURCE_DIR) + "/scenarios/" + name + ".yaml";
 }
 
-/// The first point of a shipped scenario with `settings` over everything that it says.
+/// The first point of a shipped scenario, with `settings` in place of its own values.
 inline Experiment shipped_experiment(const std::string& name, const std::vector<std::string>& settings) {
   const Scenario scenario = read_scenario(shipped_scenario(name), {});
   std::vector<Assignment> values = scenario.points.front().values;

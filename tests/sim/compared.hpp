@@ -7,28 +7,28 @@
 #include <string>
 #include <vector>
 
-#include "sim/simulate.hpp"
+#include "sim/simulation.hpp"
 #include "tests/sim/child.hpp"
 
 namespace stepcast {
 
-inline const std::vector<std::string> kFormsTold{"message", "coupled", "message, sampled", "coupled, roughly",
-                                                 "coupled, closely"};
+inline const std::vector<std::string> kFidelityTexts{"message", "coupled", "message, sampled",
+                                                     "coupled, roughly", "coupled, closely"};
 
-struct Told {
+struct ChildResult {
   double seconds;  ///< of the step
   std::size_t form;
   bool folded;
 };
 
-/// Of a simulation in a process of its own.
+/// Runs a simulation in a child process.
 template <class Result>
-Told told_by_child(const Result& result_of) {
+ChildResult simulated_in_child(const Result& result_of) {
   const auto numbers = numbers_from_child(3, [&] {
     const SimulationResult result = result_of();
-    const auto told = std::ranges::find(kFormsTold, result.form) - kFormsTold.begin();
-    return std::vector<double>{result.steps.at(0).seconds, static_cast<double>(told),
-                               result.folding == "folded" ? 1.0 : 0.0};
+    const auto text = std::ranges::find(kFidelityTexts, to_text(result.fidelity)) - kFidelityTexts.begin();
+    return std::vector<double>{result.steps.at(0).seconds, static_cast<double>(text),
+                               to_text(result.folding) == "folded" ? 1.0 : 0.0};
   });
   return {numbers[0], static_cast<std::size_t>(numbers[1]), numbers[2] > 0};
 }

@@ -11,7 +11,7 @@ namespace stepcast {
 
 constexpr int kDrawnNodes = 32;
 
-/// A data-parallel step on a cluster, all drawn.
+/// A random data-parallel step on a random cluster.
 struct DrawnCase {
   enum Fabric { one_switch, fat_tree, racks, torus, dragonfly };
 

@@ -4,7 +4,7 @@
 
 namespace stepcast {
 
-/// A step in which several communicators are at work at once, all drawn, on a drawn cluster.
+/// A random step with several communicators at the same time, on a random cluster.
 struct DrawnGroups {
   enum Kind {
     rings,       ///< several groups of workers, each with collectives of its own, staggered

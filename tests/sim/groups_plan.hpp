@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "strategies/collectives/phases.hpp"
-#include "strategies/communicator.hpp"
+#include "strategies/plan/communicator.hpp"
 #include "tests/sim/drawn_groups.hpp"
 
 namespace stepcast {

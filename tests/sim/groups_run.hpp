@@ -1,13 +1,15 @@
 #pragma once
 
+#include "sim/workers/simulate.hpp"
 #include "tests/sim/compared.hpp"
 #include "tests/sim/groups_plan.hpp"
 
 namespace stepcast {
 
 /// A drawn step. @param sigma  of lognormal jitter; 0: none. @param scale  of the gradients, beside the drawn
-inline Told groups_run(const DrawnGroups& g, Form form, Folding fold, double sigma, double scale = 1) {
-  return told_by_child([&] {
+inline ChildResult groups_run(const DrawnGroups& g, Fidelity form, Folding fold, double sigma,
+                              double scale = 1) {
+  return simulated_in_child([&] {
     const Platform platform = platform_of(g.cluster);
     Workload workload = three_layers({1});
     for (Bucket& bucket : workload.buckets) bucket.gradient.value *= g.cluster.scale * scale;

@@ -2,8 +2,9 @@
 
 #include <map>
 
-#include "models/cut_times.hpp"
-#include "strategies/strategy.hpp"
+#include "models/partition/partition_times.hpp"
+#include "sim/workers/simulate.hpp"
+#include "strategies/registry.hpp"
 #include "tests/sim/small_cluster.hpp"
 
 namespace stepcast {
@@ -62,5 +63,16 @@ struct PlannedRun {
   SimulationResult result() { return simulate(simulation); }
   double last_step() { return result().steps.back().seconds; }
 };
+
+/// A model on which a strategy's example can be planned: with transformer blocks, or with channels and
+/// positions.
+inline std::string example_model(const Strategy& strategy) {
+  if (strategy.example_model == "small-transformer") {
+    return "{name: blocks, source: s, transformer_stack: {layers: 2, width: 64, heads: 4, sequence: 32, "
+           "vocabulary: 100}}";
+  }
+  return "{name: maps, source: s, input: [4, 64, 64], layers: [{name: a, kind: convolution, filters: 8, "
+         "kernel: 3, pad: 1}, {name: l, kind: mean_squared_error}]}";
+}
 
 }  // namespace stepcast

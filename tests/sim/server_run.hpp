@@ -5,9 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/simulate.hpp"
-#include "strategies/communicator.hpp"
-#include "strategies/strategy.hpp"
+#include "sim/workers/simulate.hpp"
+#include "strategies/plan/communicator.hpp"
+#include "strategies/registry.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 

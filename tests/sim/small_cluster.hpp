@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/yaml.hpp"
-#include "sim/simulate.hpp"
-#include "strategies/buckets.hpp"
-#include "strategies/communicator.hpp"
-#include "strategies/synchronous.hpp"
+#include "sim/workers/simulate.hpp"
+#include "strategies/data_parallel/synchronous.hpp"
+#include "strategies/plan/buckets.hpp"
+#include "strategies/plan/communicator.hpp"
 
 namespace stepcast {
 

@@ -1,6 +1,6 @@
-// spin PROCESS THREAD-NAME: makes a thread of a running process loop for ever, as a bug would, by ptrace: its
-// next instruction becomes one that jumps to itself, found among what the process can execute. For
-// tests/faults.sh.
+// spin PROCESS THREAD-NAME: makes a thread of a running process loop forever, as a bug would. It uses ptrace
+// to set the thread's next instruction to one that jumps to itself, which it finds in the process's
+// executable memory. Used by tests/faults.sh.
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/ptrace.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kJumpToItself[] = "\xeb\xfe";  // x86-64
 
-/// Address of the two bytes in executable memory of the process; 0: there are none.
+/// Address of the two bytes in executable memory of the process; 0: not found.
 unsigned long jump_to_itself(int process) {
   const std::string folder = "/proc/" + std::to_string(process);
   std::ifstream maps(folder + "/maps");
@@ -41,7 +41,7 @@ unsigned long jump_to_itself(int process) {
   return found;
 }
 
-/// "" is the thread that the process began with.
+/// Finds a thread by its name; "" is the main thread.
 int thread_named(int process, const std::string& name) {
   if (name.empty()) return process;
   for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   iovec all{&registers, sizeof registers};
   if (ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &all) != 0) return complain("spin: registers");
   registers.rip = jump;
-  registers.orig_rax = ~0ul;  // no system call to go on with
+  registers.orig_rax = ~0ul;  // do not restart a system call
   if (ptrace(PTRACE_SETREGSET, thread, NT_PRSTATUS, &all) != 0) return complain("spin: registers");
   ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
   return 0;

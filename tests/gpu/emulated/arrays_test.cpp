@@ -1,11 +1,10 @@
-#include "kernels/cudnn/elements.hpp"
-#include "kernels/cudnn/moves.hpp"
-#include "kernels/cudnn/updates.hpp"
+#include "kernels/cudnn/cuda/elements.hpp"
+#include "kernels/cudnn/cuda/moves.hpp"
+#include "kernels/cudnn/cuda/optimizer_updates.hpp"
 #include "layered.hpp"
-#include "strategies/arithmetic/half.hpp"
-#include "strategies/arithmetic/one_bit.hpp"
+#include "strategies/arithmetic/compressed_values.hpp"
 
-// The project's own kernels, run on the host: what no GPU has run yet computes what the plain loops compute.
+// Compares the project's CUDA kernels, run on the host, with the reference implementations.
 namespace stepcast::test {
 
 TEST_CASE("every optimizer's kernel follows the CPU's, on sums of several gradients", "[emulated]") {
@@ -28,40 +27,40 @@ TEST_CASE("every optimizer's kernel follows the CPU's, on sums of several gradie
   check_near(floats_of(own), floats_of(value), 1e-5);
 }
 
-TEST_CASE("compression's kernels send and owe what the CPU's do", "[emulated]") {
+TEST_CASE("compression's kernels send what the CPU's do and keep the same residuals", "[emulated]") {
   constexpr std::size_t kElements = 1000,
-                        kRows = 300;  // the last column is shorter, no column fills its words
+                        kRows = 300;  // the last column is shorter, and no column fills its words
   const std::vector<float> gradient = as_floats(uniform_array(kElements, 1));
-  std::vector<float> owed = as_floats(uniform_array(kElements, 2)), restored(kElements);
-  std::vector<float> own_owed = owed, own_restored(kElements), below(4), above(4);
+  std::vector<float> residual = as_floats(uniform_array(kElements, 2)), restored(kElements);
+  std::vector<float> own_residual = residual, own_restored(kElements), below(4), above(4);
   std::vector<std::uint32_t> words(4 * 10);
   const OneBitArrays sent{words.data(), below.data(), above.data()};
   OneBitGradient bits;
-  stepcast::quantize_one_bit(gradient, kRows, owed, bits);
+  stepcast::quantize_one_bit(gradient, kRows, residual, bits);
   stepcast::restore_one_bit(bits, restored);
-  cudnn::quantize_one_bit(gradient.data(), kElements, kRows, own_owed.data(), sent, nullptr);
+  cudnn::quantize_one_bit(gradient.data(), kElements, kRows, own_residual.data(), sent, nullptr);
   cudnn::restore_one_bit(sent, kElements, kRows, own_restored.data(), nullptr);
   check_near(floats_of(own_restored), floats_of(restored), 1e-6);
-  check_near(floats_of(own_owed), floats_of(owed), 1e-6);
+  check_near(floats_of(own_residual), floats_of(residual), 1e-6);
 
   std::vector<std::uint16_t> halves(kElements), own_halves(kElements);
-  own_owed = owed;
-  stepcast::to_halves_with_feedback(gradient, owed, halves);
-  cudnn::to_halves_with_feedback(gradient.data(), own_owed.data(), own_halves.data(), kElements, nullptr);
+  own_residual = residual;
+  stepcast::to_halves_with_feedback(gradient, residual, halves);
+  cudnn::to_halves_with_feedback(gradient.data(), own_residual.data(), own_halves.data(), kElements, nullptr);
   CHECK(own_halves == halves);
-  check_near(floats_of(own_owed), floats_of(owed), 1e-7);
+  check_near(floats_of(own_residual), floats_of(residual), 1e-7);
   stepcast::from_halves(halves, restored);
   cudnn::from_halves(halves.data(), own_restored.data(), kElements, nullptr);
   CHECK(own_restored == restored);
 }
 
-TEST_CASE("company copies and adds, whole rounds and the ends of arrays too", "[emulated]") {
+TEST_CASE("the background load copies and adds whole arrays in every round", "[emulated]") {
   const auto count = GENERATE(std::int64_t{4}, std::int64_t{4 * 4 * 2 * 512 + 12});
   const Array terms = uniform_array(static_cast<std::size_t>(count), 1);
   const Memory from({count}, Element::f32, false, terms), to({count}, Element::f32, false);
-  run_companion(Companion::copy, from.floats(), to.floats(), count, 2, 2, nullptr);
+  run_background_load(BackgroundLoad::copy, from.floats(), to.floats(), count, 2, 2, nullptr);
   CHECK(to.values() == from.values());
-  run_companion(Companion::reduction, from.floats(), to.floats(), count, 3, 2, nullptr);
+  run_background_load(BackgroundLoad::reduction, from.floats(), to.floats(), count, 3, 2, nullptr);
   Array expected = terms;
   for (double& value : expected) value *= 4;
   check_near(to.values(), expected, 1e-5);
@@ -82,18 +81,19 @@ TEST_CASE("sums start at any element of an array", "[emulated]") {
   }
 }
 
-TEST_CASE("elements move between orders and elements, and a bias goes to its channel", "[emulated]") {
+TEST_CASE("elements move between layouts and element types, and a bias is added to its channel",
+          "[emulated]") {
   const Shape shape{2, 3, 4, 5};
   const Array values = uniform_array(120, 1);
-  const Memory plain(shape, Element::f32, false, values), turned(shape, Element::bf16, true);
+  const Memory plain(shape, Element::f32, false, values), transposed(shape, Element::bf16, true);
   Move move{.to_element = Element::bf16};
   for (std::size_t d = 0; d < 4; ++d) {
     move.size[d + 1] = shape[d];
     move.from_stride[d + 1] = plain.strides()[d];
-    move.to_stride[d + 1] = turned.strides()[d];
+    move.to_stride[d + 1] = transposed.strides()[d];
   }
-  move_elements(move, plain.data(), turned.data(), nullptr);
-  check_near(turned.values(), values, 1.0 / 128);
+  move_elements(move, plain.data(), transposed.data(), nullptr);
+  check_near(transposed.values(), values, 1.0 / 128);
   const Memory shorter(shape, Element::f16, false);
   convert(plain.data(), Element::f32, shorter.data(), Element::f16, 120, nullptr);
   check_near(shorter.values(), values, 1.0 / 1024);
@@ -105,9 +105,9 @@ TEST_CASE("elements move between orders and elements, and a bias goes to its cha
     for (std::size_t i = 0; i < 120; ++i) expected[i] += bias[i / 20 % 3];
     check_near(y.values(), expected, 1e-6);
   }
-  const std::vector<Piece> list{{0, 50, 20}, {30, 0, 40}};
+  const std::vector<CopySegment> list{{0, 50, 20}, {30, 0, 40}};
   std::vector<float> target(120);
-  move_pieces({list.data(), 2, 40}, plain.data(), Element::f32, target.data(), Element::f32, nullptr);
+  copy_segments({list.data(), 2, 40}, plain.data(), Element::f32, target.data(), Element::f32, nullptr);
   CHECK(target[50] == plain.floats()[0]);
   CHECK(target[69] == plain.floats()[19]);
   CHECK(target[39] == plain.floats()[69]);

@@ -1,27 +1,27 @@
 #include <catch2/catch.hpp>
 
-#include "cut_training.hpp"
-#include "gpu/check_layers.hpp"
-#include "gpu/check_shared.hpp"
-#include "kernels/gpu.hpp"
+#include "gpu/check/check_layers.hpp"
+#include "gpu/check/check_partitioned_layers.hpp"
+#include "kernels/network/gpu_options.hpp"
 #include "learned_curve.hpp"
-#include "shared_training.hpp"
+#include "partitioned_training.hpp"
+#include "spatial_training.hpp"
 
-// The whole cuDNN backend on a GPU that is pretended: the project's kernels on the host, CUDA's runtime
-// without a device, cuDNN's convolutions, batch norm and RNN and cuBLAS's products as plain loops that hold
-// descriptors to the libraries' rules. What other calls of the libraries do, and what a GPU takes, it cannot
-// show.
+// Tests of the whole cuDNN backend on a fake GPU: the project's kernels on the host, CUDA's runtime without a
+// device, and fakes of cuDNN's convolutions, batch norm and RNN and of cuBLAS's products, which are plain
+// loops that check descriptors by the libraries' rules. These tests show neither what other calls of the
+// libraries do nor how long a GPU takes.
 namespace stepcast::test {
 namespace {
 
-constexpr GpuOptions kPlain{.precision = GpuPrecision::f32, .layout = ImageLayout::nchw};
-constexpr GpuOptions kTurned{.precision = GpuPrecision::f32, .layout = ImageLayout::nhwc};
+constexpr GpuOptions kNchw{.precision = GpuPrecision::f32, .layout = ImageLayout::nchw};
+constexpr GpuOptions kNhwc{.precision = GpuPrecision::f32, .layout = ImageLayout::nhwc};
 
-std::unique_ptr<Backend> plain() {
-  return make_cudnn_backend(kPlain);
+std::unique_ptr<Backend> nchw_backend() {
+  return make_cudnn_backend(kNchw);
 }
-std::unique_ptr<Backend> turned() {
-  return make_cudnn_backend(kTurned);
+std::unique_ptr<Backend> nhwc_backend() {
+  return make_cudnn_backend(kNhwc);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ TEST_CASE("the backend's layers compute what plain loops do", "[pretended]") {
   const auto backend = make_cudnn_backend({.precision = precision, .layout = layout});
   auto found = check_layers(*backend);
   CHECK(found.size() > 100);
-  const auto shared = check_shared_layers(*backend);
+  const auto shared = check_partitioned_layers(*backend);
   CHECK(shared.size() > 30);
   found.insert(found.end(), shared.begin(), shared.end());
   for (const Deviation& one : found) {
@@ -42,25 +42,25 @@ TEST_CASE("the backend's layers compute what plain loops do", "[pretended]") {
   }
 }
 
-TEST_CASE("samples cut over several GPUs train as the uncut ones on a CPU, to rounding", "[pretended]") {
+TEST_CASE("samples partitioned over several GPUs train like whole ones on a CPU, to rounding",
+          "[pretended]") {
   const auto number = GENERATE(range<std::size_t>(0, 7));
   const CutTrial t = cut_trials().at(number);
   const bool carried = number % 2 == 1;
-  const auto make = carried ? turned : plain;
+  const auto make = carried ? nhwc_backend : nchw_backend;
   CAPTURE(carried);
   check_trains_as_uncut(t.model, t.cut, t.labels, {make, carried});
 }
 
-TEST_CASE("layers that several GPUs share train as the uncut ones on a CPU, to rounding", "[pretended]") {
+TEST_CASE("layers that several GPUs share train like whole ones on a CPU, to rounding", "[pretended]") {
   const std::string model = GENERATE(kStack, kUnshared);
   const auto c = GENERATE(SharedCase{"ways: 2", 2, 2, 4}, SharedCase{"ways: 4", 4, 4, 2},
                           SharedCase{"ways: 2, bucket: tensor, all_reduce: ring", 4, 2, 2},
                           SharedCase{"ways: 2, accumulation: 2, halo_overlap: false", 2, 2, 4});
-  check_trains_as_whole(model, c, {plain, c.ranks == 4});
+  check_trains_as_whole(model, c, {nchw_backend, c.ranks == 4});
 }
 
-TEST_CASE("layers that several GPUs share in bf16 train as the uncut ones do, to its rounding",
-          "[pretended]") {
+TEST_CASE("layers that several GPUs share in bf16 train like whole ones, to its rounding", "[pretended]") {
   const auto make = []() { return make_cudnn_backend({.precision = GpuPrecision::bf16}); };
   check_trains_as_whole(kStack, {"ways: 2", 2, 2, 4}, {make, false, 0.02});
 }
@@ -76,9 +76,9 @@ TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]
       LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences},
       LearningCase{"{kind: pipeline, stages: 2, tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4,
                    1, &kBlocks, Kind::sequences});
-  const bool images_turned = c.model == &kDigits;
-  const auto make = images_turned ? turned : plain;
-  CAPTURE(c.strategy, images_turned);
+  const bool nhwc = c.model == &kDigits;
+  const auto make = nhwc ? nhwc_backend : nchw_backend;
+  CAPTURE(c.strategy, nhwc);
   const Curve expected = learned(c.strategy, c.ranks, *c.model, options_of(c));
   check_same(learned(c.strategy, c.ranks, *c.model, options_of(c), make), expected);
   CHECK(*expected.rows.back().number("loss") != *expected.rows.front().number("loss"));

@@ -3,14 +3,14 @@
 #include <catch2/catch.hpp>
 
 #include "core/yaml.hpp"
-#include "cut_training.hpp"
-#include "kernels/gpu_capture.hpp"
+#include "kernels/timing/gpu_capture.hpp"
 #include "learned_curve.hpp"
+#include "partitioned_training.hpp"
 #include "pretended_cuda.hpp"
-#include "shared_training.hpp"
+#include "spatial_training.hpp"
 
-// Captures on a GPU that is pretended: that a trace holds all that it should, and that no call of a step
-// allocates, frees or waits, which a CUDA graph could not hold and which would hold up a GPU.
+// Tests of captures on a fake GPU: that a trace is complete, and that no call of a step allocates, frees or
+// waits, which a CUDA graph cannot contain and which would stall a GPU.
 namespace stepcast::test {
 namespace {
 
@@ -49,7 +49,7 @@ void check_trace(const Trace& trace, const Model& model) {
 
 }  // namespace
 
-TEST_CASE("whole steps of all sorts of layers can be captured, as CUDA graphs too", "[pretended]") {
+TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA graphs", "[pretended]") {
   const std::vector<std::string> texts{kImages, kMesh, pools("[3, 24, 28]"), kSequences, kStack};
   const auto number = GENERATE(range<std::size_t>(0, 5));
   const auto precision = number % 2 == 0 ? GpuPrecision::f32 : GpuPrecision::bf16;
@@ -68,10 +68,10 @@ TEST_CASE("what a CUDA graph cannot hold is refused while one is captured", "[pr
   CHECK(waited != cudaSuccess);
 }
 
-TEST_CASE("a part of shared layers is captured at its own shapes", "[pretended]") {
-  const SharedPart part = tensor_part(model_of(kStack), 2, 1);
+TEST_CASE("a shard of tensor-parallel layers is captured in its own shapes", "[pretended]") {
+  const SharedPart part = tensor_shard(model_of(kStack), 2, 1);
   CaptureOptions options{.batch = 2, .steps = kSteps, .warm_up = 1};
-  options.part.shared = &part;
+  options.part.tensor_shard = &part;
   check_trace(capture_on_gpu({.precision = GpuPrecision::bf16}, part.model, options), part.model);
 }
 

@@ -20,17 +20,17 @@ struct Thread {
 
   State state = State::runs;
   ucontext_t context{};
-  std::vector<char> stack = {};  ///< of those that ran on their own
+  std::vector<char> stack = {};  ///< stack of threads that needed one of their own
   double place = 0;
 };
 
 struct Block {
   std::vector<std::unique_ptr<Thread>> threads;
   ucontext_t scheduler{};
-  std::size_t current = 0, next = 0;  ///< next: that has not begun
+  std::size_t current = 0, next = 0;  ///< next: the first thread that has not started
   const std::function<void()>* body = nullptr;
 };
-Block block;  // the one that runs
+Block block;  // the running block
 
 void select(std::size_t index) {
   block.current = index;
@@ -38,7 +38,8 @@ void select(std::size_t index) {
   threadIdx = {at % blockDim.x, at / blockDim.x % blockDim.y, at / blockDim.x / blockDim.y};
 }
 
-/// One stack runs threads one after the other until one of them waits for others; it is that one's then.
+/// One stack runs threads one after another until a thread waits for others; from then on the stack belongs
+/// to that thread.
 void enter() {
   while (block.next < block.threads.size()) {
     select(block.next++);
@@ -63,7 +64,8 @@ void stop(Thread::State why) {
   select(own);
 }
 
-/// Lets those from `begin` on go if all that still run have come. @return whether they were let go
+/// Releases the threads from `begin` on if all that still run have reached the barrier. @return whether they
+/// were released
 bool released(Thread::State at, std::size_t begin, std::size_t end) {
   bool any = false;
   for (std::size_t i = begin; i < end; ++i) {
@@ -107,7 +109,7 @@ void run_block(std::size_t threads) {
 }  // namespace
 
 void run(const Shape& shape, const std::function<void()>& thread) {
-  static std::mutex one_gpu;  // ranks that are threads share it
+  static std::mutex one_gpu;  // ranks that are threads share the fake GPU
   const std::lock_guard lock(one_gpu);
   gridDim = shape.grid;
   blockDim = shape.block;

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <functional>
 
-/// Kernels as plain functions on the host, so that what they compute can be tested without a GPU: one block
-/// after the other, its threads as coroutines of their own stacks that meet where the kernel says so. For .cu
-/// files whose launches were turned into EMULATE.
+/// Runs CUDA kernels as plain functions on the host, so that they can be tested without a GPU. Blocks run one
+/// after another; the threads of a block are coroutines with stacks of their own, which switch at barriers.
+/// For .cu files whose launches were translated to EMULATE (launches.sed).
 namespace stepcast::emulated {
 
 struct Shape {
@@ -21,7 +21,7 @@ void run(const Shape& shape, const std::function<void()>& thread);
 /// Waits for all threads of the block, or of the warp, that still run.
 void meet_block();
 void meet_warp();
-/// A place that a thread shares with its warp: lane `lane` of the calling thread's.
+/// The shared value of lane `lane` in the warp of the calling thread.
 double& warp_place(unsigned lane);
 unsigned own_lane();
 unsigned warp_lanes();

@@ -3,7 +3,7 @@
 namespace stepcast::test {
 namespace {
 
-/// Half of a case's samples, as one of two devices has it: what follows the other half in memory.
+/// One device's half of a case's samples: a range of the whole case's memory.
 struct Part {
   Channels channels;
   std::size_t begin = 0;  ///< bytes
@@ -23,15 +23,15 @@ void add(const std::vector<float>& one, std::vector<float>& sum) {
 
 }  // namespace
 
-TEST_CASE("batch norm over two devices, each with half of the samples, is that of all, by plain loops",
+TEST_CASE("batch norm over two devices with half of the samples each equals the reference over all samples",
           "[emulated]") {
   const Way way = any_way();
   Case c = cases_of({LayerKind::batch_norm}).front().value;
-  const std::int64_t channels = GENERATE(8, 5);  // with whole packs of channels, and without
+  const std::int64_t channels = GENERATE(8, 5);  // whole packs of channels, or not
   c.layer = norm_layer(LayerKind::batch_norm, {channels, 4, 4});
   c.batch = 4;
   c.inputs = {uniform_array(static_cast<std::size_t>(4 * channels * 16), 1)};
-  for (double& value : c.inputs[0]) value += 2;  // a mean that is no zero
+  for (double& value : c.inputs[0]) value += 2;  // a mean other than zero
   for (std::size_t k = 0; k < 4; ++k)
     c.parameters[k] = uniform_array(static_cast<std::size_t>(channels), 20 + static_cast<std::uint32_t>(k));
   Layered l{c, way};

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "kernels/cudnn/status.hpp"
+#include "kernels/cudnn/cuda/handles.hpp"
 
-// What launches call of CUDA, where kernels are tested alone.
+// Fakes of the CUDA calls that launches make, for tests of kernels without the fake runtime.
 cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }

@@ -10,8 +10,8 @@
 #include <memory>
 #include <numeric>
 
-#include "cases.hpp"
-#include "kernels/cudnn/sums.hpp"
+#include "check/cases.hpp"
+#include "kernels/cudnn/cuda/sums.hpp"
 
 namespace stepcast::test {
 
@@ -19,7 +19,7 @@ using namespace cudnn;  // whose kernels are tested
 
 constexpr std::size_t kWorkspace = 1 << 16;  ///< floats
 
-/// Of any element and order, aligned as a GPU's memory is.
+/// An array of any element type and layout, aligned like a GPU's memory.
 class Memory {
  public:
   Memory(Shape shape, Element element, bool channels_last, const Array& values = {})
@@ -45,7 +45,7 @@ class Memory {
     return static_cast<std::size_t>(
         std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>()));
   }
-  /// In row-major order.
+  /// The values in row-major order.
   Array values() const {
     Array all;
     for (std::size_t i = 0; i < elements(); ++i) all.push_back(get(place(i)));
@@ -91,7 +91,7 @@ inline Shape batched_shape(std::int64_t batch, const Shape& sample) {
   return shape;
 }
 
-/// How a tensor of a test lies, and what rounding it allows.
+/// Layout and element type of a test's tensors, and the tolerance for rounding.
 struct Way {
   Element element = Element::f32;
   bool channels_last = false;
@@ -115,7 +115,7 @@ inline Array floats_of(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }
 
-/// One layer of the cases that every backend is checked with, forward and backward through the kernels.
+/// Runs one of the cases that every backend is checked with, forward and backward, through the kernels.
 struct Layered {
   const Case& c;
   Way way;

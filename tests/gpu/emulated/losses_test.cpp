@@ -1,11 +1,11 @@
-#include "kernels/cudnn/elements.hpp"
-#include "kernels/cudnn/moves.hpp"
-#include "kernels/cudnn/rows.hpp"
-#include "kernels/cudnn/shared_loss.hpp"
-#include "kernels/dropout_mask.hpp"
+#include "kernels/cudnn/cuda/elements.hpp"
+#include "kernels/cudnn/cuda/moves.hpp"
+#include "kernels/cudnn/cuda/rows.hpp"
+#include "kernels/cudnn/cuda/vocab_parallel_loss.hpp"
+#include "kernels/network/dropout_mask.hpp"
 #include "layered.hpp"
 
-// The project's own kernels, run on the host: what no GPU has run yet computes what the plain loops compute.
+// Compares the project's CUDA kernels, run on the host, with the reference implementations.
 namespace stepcast::test {
 
 TEST_CASE("losses' kernels compute what plain loops do, with their weight", "[emulated]") {
@@ -37,18 +37,19 @@ TEST_CASE("losses' kernels compute what plain loops do, with their weight", "[em
 
 TEST_CASE("parts of a loss whose classes two devices share make up the loss of the whole", "[emulated]") {
   const Way way{GENERATE(Element::f32, Element::f16, Element::bf16)};
-  constexpr std::int64_t kRows = 5, kLength = 40, kClasses = 77;  // the second device has 37 and 3 of padding
+  constexpr std::int64_t kRows = 5, kLength = 40,
+                         kClasses = 77;  // the second device has 37 classes and 3 elements of padding
   constexpr double kWeight = 0.25;
   const Array scores = uniform_array(kRows * kClasses, 1);
   const std::vector<float> targets{0, 39, 40, 76, 12};
   struct Part {
-    SharedRows shape;
+    VocabShard shape;
     Memory x, dx;
     std::vector<float> e, sums;
   };
   std::vector<Part> parts;
   for (std::int64_t first = 0; first < kClasses; first += kLength) {
-    Array own(kRows * kLength, 50);  // padding counts for nothing, whatever it is
+    Array own(kRows * kLength, 50);  // padding is ignored, whatever its value
     const std::int64_t classes = std::min(kLength, kClasses - first);
     for (std::int64_t at = 0; at < kRows * kLength; ++at) {
       if (at % kLength < classes) own[at] = scores[at / kLength * kClasses + first + at % kLength];
@@ -59,12 +60,12 @@ TEST_CASE("parts of a loss whose classes two devices share make up the loss of t
                      std::vector<float>(own.size(), -1),
                      std::vector<float>(2 * kRows, -1)});
     Part& p = parts.back();
-    shared_loss_sums(p.shape, p.x.data(), targets.data(), p.e.data(), p.sums.data(), nullptr);
+    vocab_parallel_sums(p.shape, p.x.data(), targets.data(), p.e.data(), p.sums.data(), nullptr);
   }
   std::vector<float> sums = parts[0].sums;
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += parts[1].sums[i];
   double loss = -1, expected = 0;
-  shared_loss_value(kRows, kWeight, sums.data(), &loss, nullptr);
+  vocab_parallel_value(kRows, kWeight, sums.data(), &loss, nullptr);
   for (std::int64_t row = 0; row < kRows; ++row) {
     double total = 0;
     for (std::int64_t i = 0; i < kClasses; ++i) total += std::exp(scores[row * kClasses + i]);
@@ -73,7 +74,7 @@ TEST_CASE("parts of a loss whose classes two devices share make up the loss of t
   }
   CHECK(loss == Approx(expected).margin(way.margin()));
   for (const Part& p : parts) {
-    shared_loss_backward(p.shape, kWeight, p.e.data(), sums.data(), targets.data(), p.dx.data(), nullptr);
+    vocab_parallel_backward(p.shape, kWeight, p.e.data(), sums.data(), targets.data(), p.dx.data(), nullptr);
     const Array slopes = p.dx.values();
     for (std::int64_t at = 0; at < kRows * kLength; ++at) {
       const std::int64_t row = at / kLength, i = at % kLength;
@@ -87,7 +88,7 @@ TEST_CASE("parts of a loss whose classes two devices share make up the loss of t
   }
 }
 
-TEST_CASE("softmax of rows and its way back are those of the formula", "[emulated]") {
+TEST_CASE("softmax of rows and its gradient follow the formula", "[emulated]") {
   const bool causal = GENERATE(false, true);
   constexpr std::int64_t kLength = 37;  // not a multiple of a warp
   const Array scores = uniform_array(2 * kLength * kLength, 1), slope = uniform_array(scores.size(), 2);

@@ -1,16 +1,16 @@
-#include "kernels/cudnn/elements.hpp"
-#include "kernels/cudnn/moves.hpp"
-#include "kernels/cudnn/rows.hpp"
-#include "kernels/cudnn/windows.hpp"
+#include "kernels/cudnn/cuda/elements.hpp"
+#include "kernels/cudnn/cuda/moves.hpp"
+#include "kernels/cudnn/cuda/rows.hpp"
+#include "kernels/cudnn/cuda/windows.hpp"
 #include "layered.hpp"
 
-// The project's own kernels, run on the host: what no GPU has run yet computes what the plain loops compute.
+// Compares the project's CUDA kernels, run on the host, with the reference implementations.
 namespace stepcast::test {
 
 TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
   const Way way = any_way();
   std::vector<NamedCase> cases = cases_of({LayerKind::batch_norm});
-  Case wide = cases.front().value;  // whole packs of channels, and of a plane
+  Case wide = cases.front().value;  // channels and planes of whole packs
   wide.layer = norm_layer(LayerKind::batch_norm, {8, 4, 4});
   wide.inputs = {uniform_array(2 * 8 * 16, 1)};
   wide.batch = 2;
@@ -30,7 +30,7 @@ TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
     batch_norm_backward(l.channels(), arrays, l.x.data(), l.dy.data(), l.dx.data(), scale_gradient.data(),
                         shift_gradient.data(), l.scratch, nullptr);
     const reference::Gradients expected = l.backward();
-    // A gradient that rounding is divided by a deviation for: twice the margin.
+    // The gradient divides rounding errors by a deviation, hence twice the margin.
     check_near(l.dx.values(), expected.inputs[0], 2 * way.margin());
     check_near(floats_of(scale_gradient), expected.parameters[0], 2 * way.margin());
     check_near(floats_of(shift_gradient), expected.parameters[1], 2 * way.margin());
@@ -38,8 +38,9 @@ TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
   }
 }
 
-TEST_CASE("batch norm's threads come to other channels, pack after pack", "[emulated]") {
-  constexpr std::int64_t kChannels = 20, kLines = 60000;  // more packs than threads, by no multiple
+TEST_CASE("batch norm's threads change channels from pack to pack", "[emulated]") {
+  constexpr std::int64_t kChannels = 20,
+                         kLines = 60000;  // more packs than threads, and not a multiple of them
   const auto elements = static_cast<std::size_t>(kChannels * kLines);
   const std::vector<float> x = as_floats(uniform_array(elements, 1)),
                            dy = as_floats(uniform_array(elements, 2));
@@ -126,7 +127,7 @@ TEST_CASE("pools' kernels compute what plain loops do", "[emulated]") {
     pool_forward(shape, l.x.data(), l.y.data(), kept, way.element, nullptr);
     l.check_output();
     pool_backward(shape, l.dy.data(), l.dx.data(), kept, way.element, nullptr);
-    // Rounding makes ties of numbers that differ: the gradient goes to one of them.
+    // Rounding makes different numbers equal; the gradient goes to one of them.
     if (way.element == Element::f32 || !shape.largest) l.check_input_gradient();
   }
 }

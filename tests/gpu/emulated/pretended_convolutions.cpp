@@ -3,8 +3,8 @@
 
 #include "pretended_cudnn.hpp"
 
-// cuDNN's convolutions as plain loops over what their descriptors say, with its own rule for sizes. They take
-// the place of the library's.
+// Fakes of cuDNN's convolutions: plain loops over the sizes in the descriptors, which are checked by cuDNN's
+// rules. They replace the library's functions.
 
 using namespace stepcast::pretended;
 
@@ -20,7 +20,7 @@ void stepcast::pretended::for_each(const Sizes& dims, const std::function<void(c
 
 namespace {
 
-/// Whether the sizes agree as cuDNN's manual has it.
+/// True if the sizes agree by the rules of cuDNN's manual.
 bool agree(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y) {
   if (x.dims[1] != w.dims[1] || y.dims[1] != w.dims[0] || x.dims[0] != y.dims[0]) return false;
   if (x.type != w.type || x.type != y.type) return false;
@@ -31,7 +31,7 @@ bool agree(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor&
   return true;
 }
 
-/// Calls visit(place in x, in w, in y) for all products.
+/// Calls visit(index in x, in w, in y) for all products.
 void for_each_product(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y,
                       const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) {
   for_each(y.dims, [&](const Sizes& out) {
@@ -49,7 +49,8 @@ void for_each_product(const Tensor& x, const Tensor& w, const Convolution& c, co
   });
 }
 
-/// Sums products into `to`, in double precision; `place` picks which of the three places of a product is its.
+/// Sums products into `to` in double precision; `place` selects which of the three indices of a product is
+/// the target's.
 template <class Visit>
 cudnnStatus_t sum_into(const Tensor& to, void* memory, const Visit& products) {
   std::vector<double> sums(to.bytes() / (to.type == CUDNN_DATA_FLOAT ? 4 : 2));
@@ -59,7 +60,7 @@ cudnnStatus_t sum_into(const Tensor& to, void* memory, const Visit& products) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// One way; what is timed leaves no numbers behind.
+/// A search: reports one algorithm and writes no values.
 template <class Performance>
 cudnnStatus_t found(const Tensor& result, void* memory, int* count, Performance* results) {
   std::memset(memory, 0xff, result.bytes());

@@ -6,7 +6,8 @@
 
 #include "pretended_cudnn.hpp"
 
-// cuBLASLt's product as plain loops over what its descriptors say: column-major, with a bias a row.
+// Fakes of cuBLASLt's and cuBLAS's products: plain loops over column-major matrices by their descriptors,
+// with one bias per row.
 
 using stepcast::pretended::read;
 using stepcast::pretended::write;
@@ -32,13 +33,13 @@ Product& of(cublasLtMatmulDesc_t one) {
   return *reinterpret_cast<Product*>(one);
 }
 
-/// In column-major memory, of a matrix that is perhaps read as its transposed.
-std::int64_t place(std::int64_t leading, bool turned, std::uint64_t row, std::uint64_t column) {
+/// Index of an element in column-major memory, for a matrix that may be read transposed.
+std::int64_t place(std::int64_t leading, bool transposed, std::uint64_t row, std::uint64_t column) {
   const auto i = static_cast<std::int64_t>(row), k = static_cast<std::int64_t>(column);
-  return turned ? k + i * leading : i + k * leading;
+  return transposed ? k + i * leading : i + k * leading;
 }
-std::int64_t place(const Layout& layout, bool turned, std::uint64_t row, std::uint64_t column) {
-  return place(layout.leading, turned, row, column);
+std::int64_t place(const Layout& layout, bool transposed, std::uint64_t row, std::uint64_t column) {
+  return place(layout.leading, transposed, row, column);
 }
 
 }  // namespace
@@ -166,7 +167,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t a_form, cublasOper
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/// Refuses pointers that the library's kernels may not be able to read.
+/// Refuses pointers whose alignment the library's kernels may not support.
 cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_form, cublasOperation_t b_form,
                                    int m, int n, int k, const void* alpha, const void* const a[],
                                    cudaDataType a_type, int a_leading, const void* const b[],

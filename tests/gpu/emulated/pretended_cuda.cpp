@@ -6,21 +6,21 @@
 #include <cstdlib>
 #include <cstring>
 
-// CUDA's runtime as a GPU would have it that is one with the host: memory is the host's, work is done when it
-// is started, and so streams and events have nothing to wait for.
+// A fake of CUDA's runtime: device memory is the host's memory, work is done when it is started, and so
+// streams and events never wait.
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Some memory that is not null, for what is only passed on.
+/// A pointer that is not null, for handles that are only passed on.
 template <class Handle>
 cudaError_t make(Handle* handle) {
   *handle = static_cast<Handle>(std::malloc(sizeof(Clock::time_point)));
   return cudaSuccess;
 }
 
-/// Of calls that a graph cannot hold.
+/// The status of calls that a graph cannot contain.
 cudaError_t outside_of_graphs() {
   return stepcast::pretended::capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
@@ -48,7 +48,7 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "a pretended GPU");
-  properties->totalGlobalMem = std::size_t{1} << 26;  // an eighth is a workspace
+  properties->totalGlobalMem = std::size_t{1} << 26;  // an eighth of it is the workspace
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* name, int, int) {
@@ -63,7 +63,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (outside_of_graphs() != cudaSuccess) return outside_of_graphs();
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  std::memset(*memory, 0xff, bytes);  // what nobody has written is no number
+  std::memset(*memory, 0xff, bytes);  // memory that was never written holds NaN
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {

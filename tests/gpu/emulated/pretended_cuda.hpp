@@ -2,7 +2,7 @@
 
 namespace stepcast::pretended {
 
-/// Whether this thread captures a graph. Meanwhile calls that allocate, free or wait fail, as CUDA's do.
+/// True if this thread captures a graph. Meanwhile calls that allocate, free or wait fail, as CUDA's do.
 bool& capturing();
 
 }  // namespace stepcast::pretended

@@ -1,6 +1,6 @@
 #include "pretended_cudnn.hpp"
 
-// cuDNN's handles and descriptors. They take the place of the library's, whose calls need a GPU.
+// Fakes of cuDNN's handles and descriptors. They replace the library's functions, which need a GPU.
 
 using namespace stepcast::pretended;
 
@@ -41,7 +41,7 @@ cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t one) {
 cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t one, cudnnDataType_t type,
                                          cudnnTensorFormat_t format, int count, const int* dims) {
   Tensor made{type, Sizes(dims, dims + count), Sizes(static_cast<std::size_t>(count))};
-  std::vector<std::size_t> order;  // the slowest first
+  std::vector<std::size_t> order;  // dimensions, the slowest first
   const auto last = static_cast<std::size_t>(count);
   for (std::size_t i = 0; i < last; ++i) order.push_back(i);
   if (format == CUDNN_TENSOR_NHWC) {

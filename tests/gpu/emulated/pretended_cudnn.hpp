@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-/// What descriptors of the pretended cuDNN hold.
+/// Contents of the fake cuDNN's descriptors.
 namespace stepcast::pretended {
 
 using Sizes = std::vector<int>;
@@ -61,7 +61,7 @@ inline void write(const Tensor& tensor, void* memory, std::int64_t at, double va
   write(cuda_type(tensor.type), memory, at, value);
 }
 
-/// Calls visit(place) for all places of a box.
+/// Calls visit(position) for all positions of a box.
 void for_each(const Sizes& dims, const std::function<void(const Sizes&)>& visit);
 
 inline Tensor& of(cudnnTensorDescriptor_t one) {

@@ -4,7 +4,7 @@
 
 #include "pretended_cuda.hpp"
 
-// CUDA graphs without a GPU. What is captured runs at once; a launch of the graph does nothing.
+// Fakes of CUDA graphs. Captured work runs at once; a launch of the graph does nothing.
 
 bool& stepcast::pretended::capturing() {
   thread_local bool now = false;

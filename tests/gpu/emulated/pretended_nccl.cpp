@@ -10,22 +10,23 @@
 #include <string>
 #include <vector>
 
-// NCCL in its mode in which calls return at once, among ranks that are threads: what is told is done when all
-// ranks have told theirs, in order, and until then a communicator's state is "in progress". Where memory must
-// lie in place, and what may not be mixed, is held to the manual. It takes the place of the library's.
+// A fake of NCCL in non-blocking mode, among ranks that are threads. An operation runs when all ranks have
+// enqueued theirs, in order; until then the communicator's state is "in progress". Checks the manual's rules
+// for in-place memory and for operations that must not be mixed. It replaces the library's functions.
 
 namespace {
 
 using stepcast::pretended::Op;
-using Told = std::shared_ptr<Op>;
+using EnqueuedOp = std::shared_ptr<Op>;
 
 /// All ranks of a communicator.
 struct Group {
   int size = 0, joined = 0;
   bool broken = false;
-  std::vector<std::vector<Told>> collectives;                 ///< in order, one of each rank
-  std::vector<std::size_t> told;                              ///< so many by each rank
-  std::map<std::pair<int, int>, std::vector<Told>> messages;  ///< not met yet, by sender and receiver
+  std::vector<std::vector<EnqueuedOp>> collectives;  ///< in order, one operation of each rank
+  std::vector<std::size_t> enqueued;                 ///< number of collectives that each rank has enqueued
+  std::map<std::pair<int, int>, std::vector<EnqueuedOp>>
+      messages;  ///< messages without a partner yet, by sender and receiver
 };
 
 std::mutex mutex;
@@ -36,7 +37,7 @@ std::map<std::string, std::shared_ptr<Group>> groups;
 struct ncclComm {
   std::shared_ptr<Group> group;
   int rank = 0;
-  std::vector<Told> running;
+  std::vector<EnqueuedOp> running;
 };
 
 int stepcast::pretended::rank_of(ncclComm_t comm) {
@@ -50,18 +51,18 @@ namespace {
 
 struct Pending {
   ncclComm* comm;
-  Told op;
+  EnqueuedOp op;
 };
 thread_local int depth = 0;
-thread_local std::vector<Pending> held;
+thread_local std::vector<Pending> pending;
 
-bool agree(const std::vector<Told>& ops) {
-  return std::ranges::all_of(ops, [&](const Told& one) {
+bool agree(const std::vector<EnqueuedOp>& ops) {
+  return std::ranges::all_of(ops, [&](const EnqueuedOp& one) {
     return one->kind == ops[0]->kind && one->count == ops[0]->count && one->root == ops[0]->root;
   });
 }
 
-void do_collective(std::vector<Told>& ops) {
+void do_collective(std::vector<EnqueuedOp>& ops) {
   const std::size_t count = ops[0]->count, ranks = ops.size();
   const auto root = static_cast<std::size_t>(ops[0]->root);
   const bool gathers = ops[0]->kind == Op::Kind::all_gather,
@@ -72,7 +73,7 @@ void do_collective(std::vector<Told>& ops) {
   } else if (ops[0]->kind == Op::Kind::broadcast) {
     std::copy_n(ops[root]->from, count, result.data());
   } else {
-    for (const Told& one : ops)
+    for (const EnqueuedOp& one : ops)
       for (std::size_t i = 0; i < result.size(); ++i) result[i] += one->from[i];
   }
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -82,13 +83,14 @@ void do_collective(std::vector<Told>& ops) {
   }
 }
 
-ncclResult_t tell(ncclComm& comm, const Told& op) {
+ncclResult_t enqueue(ncclComm& comm, const EnqueuedOp& op) {
   Group& group = *comm.group;
   comm.running.push_back(op);
   if (op->kind == Op::Kind::send || op->kind == Op::Kind::receive) {
     const bool sends = op->kind == Op::Kind::send;
     auto& waiting = group.messages[sends ? std::pair{comm.rank, op->root} : std::pair{op->root, comm.rank}];
-    const auto other = std::ranges::find_if(waiting, [&](const Told& one) { return one->kind != op->kind; });
+    const auto other =
+        std::ranges::find_if(waiting, [&](const EnqueuedOp& one) { return one->kind != op->kind; });
     if (other == waiting.end()) {
       waiting.push_back(op);
       return ncclSuccess;
@@ -100,9 +102,9 @@ ncclResult_t tell(ncclComm& comm, const Told& op) {
     waiting.erase(other);
     return ncclSuccess;
   }
-  const std::size_t place = group.told[static_cast<std::size_t>(comm.rank)]++;
+  const std::size_t place = group.enqueued[static_cast<std::size_t>(comm.rank)]++;
   if (place == group.collectives.size()) group.collectives.emplace_back(static_cast<std::size_t>(group.size));
-  std::vector<Told>& all = group.collectives[place];
+  std::vector<EnqueuedOp>& all = group.collectives[place];
   all[static_cast<std::size_t>(comm.rank)] = op;
   if (std::ranges::find(all, nullptr) != all.end()) return ncclSuccess;
   if (!agree(all)) return ncclInvalidUsage;
@@ -115,7 +117,7 @@ ncclResult_t tell(ncclComm& comm, const Told& op) {
 ncclResult_t stepcast::pretended::call(ncclComm_t comm, Op op) {
   op.rank = comm->rank;
   if (op.count == 0) return ncclSuccess;
-  held.push_back({comm, std::make_shared<Op>(op)});
+  pending.push_back({comm, std::make_shared<Op>(op)});
   if (depth > 0) return ncclSuccess;
   ++depth;
   return ncclGroupEnd();
@@ -141,7 +143,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id
   auto& group = groups[std::string(id.internal, sizeof id.internal)];
   if (group == nullptr) group = std::make_shared<Group>();
   group->size = ranks;
-  group->told.resize(static_cast<std::size_t>(ranks));
+  group->enqueued.resize(static_cast<std::size_t>(ranks));
   ++group->joined;
   *made = new ncclComm{group, rank, {}};
   return ncclInProgress;
@@ -149,7 +151,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const std::lock_guard lock(mutex);
   const bool here = comm->group->joined == comm->group->size;
-  const bool through = std::ranges::all_of(comm->running, [](const Told& one) { return one->done; });
+  const bool through = std::ranges::all_of(comm->running, [](const EnqueuedOp& one) { return one->done; });
   *state = comm->group->broken ? ncclRemoteError : here && through ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
@@ -178,11 +180,11 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (--depth > 0) return ncclSuccess;
   const std::lock_guard lock(mutex);
-  ncclResult_t worst = held.empty() ? ncclSuccess : ncclInProgress;
-  for (const Pending& one : held) {
-    const ncclResult_t status = tell(*one.comm, one.op);
+  ncclResult_t worst = pending.empty() ? ncclSuccess : ncclInProgress;
+  for (const Pending& one : pending) {
+    const ncclResult_t status = enqueue(*one.comm, one.op);
     if (status != ncclSuccess) worst = status;
   }
-  held.clear();
+  pending.clear();
   return worst;
 }

@@ -6,24 +6,24 @@
 
 namespace stepcast::pretended {
 
-/// What a rank tells the pretended NCCL to do.
+/// An operation that a rank enqueues in the fake NCCL.
 struct Op {
   enum class Kind { all_reduce, broadcast, reduce, reduce_scatter, all_gather, send, receive };
   Kind kind{};
   const float* from = nullptr;
   float* to = nullptr;
   std::size_t count = 0;
-  int root = 0;  ///< or the other rank of a message
+  int root = 0;  ///< root of a collective, or the other rank of a message
   int rank = 0;
   bool done = false;
 };
 
-/// Done when the others have told theirs.
+/// Enqueues an operation, which runs when the other ranks have enqueued theirs.
 ncclResult_t call(ncclComm_t comm, Op op);
 int rank_of(ncclComm_t comm);
 int size_of(ncclComm_t comm);
 
-/// From now on every communicator that there is says that another rank has failed.
+/// From now on all existing communicators report that another rank has failed.
 void break_groups();
 
 }  // namespace stepcast::pretended

@@ -1,6 +1,6 @@
 #include "pretended_nccl.hpp"
 
-// The calls that programs make of the pretended NCCL, held to the manual's rules for memory.
+// Functions of the fake NCCL, with checks of the manual's rules for memory.
 
 using namespace stepcast::pretended;
 
@@ -18,7 +18,7 @@ ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataT
   return call(comm,
               {Op::Kind::reduce, static_cast<const float*>(from), static_cast<float*>(to), count, root});
 }
-/// In place is: each rank's result where its part of what it gives lies.
+/// In place means that each rank's result is its part of the input's memory.
 ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t, ncclRedOp_t,
                                ncclComm_t comm, cudaStream_t) {
   const auto *given = static_cast<const float*>(from), *got = static_cast<const float*>(to);

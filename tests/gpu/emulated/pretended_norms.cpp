@@ -2,15 +2,16 @@
 
 #include "pretended_cudnn.hpp"
 
-// cuDNN's batch norm as plain loops over what its descriptors say. It takes the place of the library's.
+// A fake of cuDNN's batch norm: plain loops by its descriptors. It replaces the library's functions.
 
 using namespace stepcast::pretended;
 
 namespace {
 
-constexpr std::size_t kWork = 512, kReserve = 256;  ///< asked for, and wanted back
+constexpr std::size_t kWork = 512,
+                      kReserve = 256;  ///< requested by the size queries and checked in the calls
 
-/// Calls visit(channel, place in memory) for all elements.
+/// Calls visit(channel, index in memory) for all elements.
 void for_each_element(const Tensor& x, const std::function<void(std::size_t, std::int64_t)>& visit) {
   for_each(x.dims, [&](const Sizes& at) { visit(static_cast<std::size_t>(at[1]), x.at(at)); });
 }

@@ -1,8 +1,8 @@
 #include "pretended_rnn.hpp"
 
-// cuDNN's RNN as its manual has it: numbers of gates, weights in a space of the library's own order,
-// sequences batch-major, what passes leave each other in the reserve. The recurrences themselves are those of
-// the plain loops, whose equations are the manual's. It takes the place of the library's.
+// A fake of cuDNN's RNN by its manual: order of gates, weights in a space with an order of its own,
+// batch-major sequences, and a reserve space that passes hand on. The recurrences are the reference
+// implementations, whose equations are the manual's. It replaces the library's functions.
 
 using namespace stepcast;
 using namespace stepcast::pretended;
@@ -136,7 +136,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t, cudnnRNNDescriptor_t one, c
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// Adds to what is there. Needs what the pass over the data left.
+/// Adds to the gradients. Needs the reserve space that the backward pass over the data wrote.
 cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t, cudnnRNNDescriptor_t one, cudnnWgradMode_t mode,
                                          const std::int32_t[], cudnnRNNDataDescriptor_t x_desc, const void* x,
                                          cudnnTensorDescriptor_t, const void* hx,
@@ -153,7 +153,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t, cudnnRNNDescriptor_t one
   const cudaDataType type = cuda_type(rnn.type);
   for_each_weight(rnn, [&](std::size_t array, std::size_t element, std::int64_t at) {
     write(type, weight_gradients, at,
-          read(type, weight_gradients, at) + gradients.parameters[array][element]);
+          stepcast::pretended::read(type, weight_gradients, at) + gradients.parameters[array][element]);
   });
   return CUDNN_STATUS_SUCCESS;
 }

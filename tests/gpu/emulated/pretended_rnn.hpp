@@ -1,10 +1,10 @@
 #pragma once
 
-#include "cases.hpp"
+#include "check/cases.hpp"
 #include "pretended_cudnn.hpp"
 
-/// What descriptors of the pretended cuDNN's RNN hold, and its weights: numbers of gates as the manual has
-/// them, in a space of an order that nobody may know.
+/// Contents of the fake RNN's descriptors, and its weights: gates in the manual's order, in a space whose
+/// order callers must not assume.
 namespace stepcast::pretended {
 
 struct Rnn {
@@ -22,7 +22,7 @@ struct Sequence {
   int steps = 0, batch = 0, features = 0;
 };
 
-/// What forward leaves the backward passes.
+/// Values that the forward pass leaves for the backward passes.
 struct Reserve {
   const void *x = nullptr, *weights = nullptr, *dy = nullptr;
 };
@@ -36,13 +36,13 @@ inline Sequence& of(cudnnRNNDataDescriptor_t one) {
   return *reinterpret_cast<Sequence*>(one);
 }
 
-/// The library's numbers: input, forget, candidate, output; reset, update, candidate.
+/// cuDNN's index of a gate: input, forget, candidate, output (LSTM); reset, update, candidate (GRU).
 inline int gate_of_model(const Rnn& rnn, int linear) {
   const int gru[] = {1, 0, 2};  // the model has update first
   return rnn.kind == LayerKind::gru ? gru[linear] : linear;
 }
 
-/// Where a matrix begins in the space, and behind it its bias: some elements lie idle between them.
+/// Offset of a matrix in the space; its bias follows after some unused elements.
 inline std::int64_t begin_of(const Rnn& rnn, int direction, int linear) {
   std::int64_t at = 0;
   for (int d = 0; d <= direction; ++d) {
@@ -58,7 +58,7 @@ inline int columns_of(const Rnn& rnn, int linear) {
   return linear < rnn.gates() ? rnn.features : rnn.hidden;
 }
 
-/// Calls visit(model's array, its element, place in the space) for all weights.
+/// Calls visit(array of the model, element, offset in the space) for all weights.
 template <class Visit>
 void for_each_weight(const Rnn& rnn, const Visit& visit) {
   for (int d = 0; d < rnn.directions(); ++d) {

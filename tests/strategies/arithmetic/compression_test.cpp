@@ -4,9 +4,7 @@
 #include <numeric>
 
 #include "arithmetic/arrays.hpp"
-#include "strategies/arithmetic/half.hpp"
-#include "strategies/arithmetic/one_bit.hpp"
-#include "strategies/arithmetic/top_k.hpp"
+#include "strategies/arithmetic/compressed_values.hpp"
 
 using namespace stepcast;
 using test::random_floats;

@@ -1,9 +1,8 @@
-#include "strategies/arithmetic/elastic.hpp"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "arithmetic/arrays.hpp"
+#include "strategies/arithmetic/center_updates.hpp"
 
 using namespace stepcast;
 using test::random_floats;

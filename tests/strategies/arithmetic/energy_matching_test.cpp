@@ -1,8 +1,7 @@
-#include "strategies/arithmetic/energy_matching.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "arithmetic/arrays.hpp"
+#include "strategies/arithmetic/center_updates.hpp"
 
 using namespace stepcast;
 using test::random_floats;

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "check/reference/reference.hpp"
+
+namespace stepcast::test {
+
+using reference::Array;
+using reference::Case;
+
+/// Numbers uniform in [-1, 1), each a pure function of the stream and the index.
+Array uniform_array(std::size_t count, std::uint32_t stream);
+std::vector<float> as_floats(const Array& values);
+Array as_doubles(const std::vector<float>& values);
+std::size_t elements(const Shape& shape);
+
+// Layers with their parameters, as the reader of models makes them.
+Layer convolution_layer(Shape input, std::int64_t filters, Window window, bool bias);
+Layer pool_layer(LayerKind kind, Shape input, Window window);
+Layer dense_layer(Shape input, std::int64_t units, bool bias);
+Layer norm_layer(LayerKind kind, Shape input);
+Layer plain_layer(LayerKind kind, Shape input, double coefficient = 0);
+Layer recurrent_layer(LayerKind kind, Shape input, std::int64_t hidden, bool bidirectional,
+                      bool whole_sequence);
+Layer attention_layer(Shape input, std::int64_t heads, bool causal);
+Layer loss_layer(LayerKind kind, Shape input);
+Layer embedding_layer();
+Layer up_sample_layer(Shape input, std::vector<std::int64_t> factors);
+Layer reshape_layer(Shape input, Shape output);
+
+struct NamedCase {
+  std::string name;
+  Case value;
+};
+
+/// Every kind of layer, filled with random numbers, in shapes that reveal mistakes: odd sizes, strides,
+/// asymmetric padding, one to three dimensions, with and without bias.
+std::vector<NamedCase> all_cases();
+
+}  // namespace stepcast::test

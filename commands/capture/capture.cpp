@@ -1,0 +1,135 @@
+#include "kernels/timing/capture.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+
+#include "commands/capture/gpu_program.hpp"
+#include "commands/commands.hpp"
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "kernels/network/backend.hpp"
+#include "kernels/onednn/backend.hpp"
+#include "models/layer_times/trace_text.hpp"
+#include "models/tables/tables.hpp"
+#include "report/text/progress.hpp"
+#include "report/text/quantity_text.hpp"
+#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
+
+namespace stepcast {
+namespace {
+
+struct Options {
+  std::string model, device = "cpu", output, precision = "f32", layout = "nchw";
+  bool steps_given = false;
+  CaptureOptions capture;
+};
+
+std::string command_of(const Options& options) {
+  return fmt::format(
+      "stepcast capture --model {} --batch {} --device {} --threads {} --steps {} --warm-up {}",
+      options.model, options.capture.batch, options.device, options.capture.threads, options.capture.steps,
+      options.capture.warm_up);
+}
+
+/// The equivalent command line of stepcast-gpu, which has its own defaults for steps.
+std::vector<std::string> gpu_arguments(const Options& options) {
+  std::vector<std::string> arguments{
+      "capture",     "--model",      options.model, "--batch",         std::to_string(options.capture.batch),
+      "--device",    options.device, "--precision", options.precision, "--layout",
+      options.layout};
+  if (options.steps_given) {
+    arguments.insert(arguments.end(), {"--steps", std::to_string(options.capture.steps), "--warm-up",
+                                       std::to_string(options.capture.warm_up)});
+  }
+  if (!options.output.empty()) arguments.insert(arguments.end(), {"-o", options.output});
+  return arguments;
+}
+
+/// Checks the name of the trace file before minutes of measuring: it must be writable, and end in .yaml so
+/// that scenarios can name it.
+void check_output(const std::filesystem::path& file) {
+  if (file.extension() != ".yaml")
+    throw InputError(fmt::format("--output: expected a name ending in .yaml, got \"{}\"", file.string()));
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    throw InputError(fmt::format("--output: {} is a folder, not a file", file.string()));
+  check_writable(file.has_parent_path() ? file.parent_path() : ".");
+}
+
+/// Captures a trace and shows progress on standard error.
+Trace captured(Backend& backend, const Model& model, CaptureOptions options) {
+  const auto started = std::chrono::steady_clock::now();
+  Progress progress(std::cerr, progress_style());
+  options.progress = [&](double share, Seconds left) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started;
+    progress.update(fmt::format("capture: {:.0f} %, {} left", 100 * share, human(left)), {elapsed.count()});
+  };
+  return capture(backend, model, options);
+}
+
+void capture_to_file(Options& options) {
+  if (options.device != "cpu" && !options.device.starts_with("cuda:"))
+    throw InputError(fmt::format("--device: expected cpu or cuda:NUMBER, got \"{}\"", options.device));
+  if (options.device != "cpu") run_gpu_program(options.device, gpu_arguments(options));
+  if (options.precision != "f32" || options.layout != "nchw") {
+    throw InputError("--precision and --layout: only valid with --device cuda:NUMBER; the CPU uses f32");
+  }
+  Library library;
+  const YamlNode name = command_line_name(options.model);
+  const Model& model = library.model(YamlValue(name, "--model"));
+  const std::filesystem::path file = options.output.empty()
+                                         ? fmt::format("{}-b{}-cpu.yaml", model.name, options.capture.batch)
+                                         : options.output;
+  check_output(file);
+  options.capture.name = file.stem().string();
+  options.capture.command = command_of(options);
+  const auto backend = make_onednn_backend();
+  const Trace trace = captured(*backend, model, options.capture);
+  write_atomically(file, to_yaml(trace));
+  fmt::print("{}written: {}\n", trace_table(trace, &model), file.string());
+}
+
+}  // namespace
+
+void add_capture(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "capture", "Time the kernels of a model on this machine, layer by layer, and write a trace.");
+  auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.")
+      ->required();
+  command->add_option("--batch", options->capture.batch, "Batch size: samples per step.")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--device", options->device, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.")
+      ->capture_default_str();
+  command->add_option("--precision", options->precision, "Precision on a GPU: f32, tf32, f16 or bf16.")
+      ->capture_default_str();
+  command->add_option("--layout", options->layout, "Memory layout of images on a GPU: nchw or nhwc.")
+      ->capture_default_str();
+  command->add_option("--threads", options->capture.threads, "Number of threads that the kernels use.")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--steps", options->capture.steps,
+          "Number of steps that are timed layer by layer. The same number of steps runs without timers "
+          "inside, as a check.")
+      ->check(CLI::Range(3, 1000))
+      ->capture_default_str();
+  command->add_option("--warm-up", options->capture.warm_up, "Number of untimed steps before the timed ones.")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-cpu.yaml.")
+      ->type_name("FILE");
+  command->footer("Example: stepcast capture --model small-cnn --batch 32 -o small-cnn-b32-cpu.yaml");
+  command->callback([options, command] {
+    options->steps_given = command->count("--steps") + command->count("--warm-up") > 0;
+    capture_to_file(*options);
+  });
+}
+
+}  // namespace stepcast

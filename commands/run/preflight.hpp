@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/reader/scenario.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// The keys that have no effect at a point of the sweep.
+struct IneffectiveAtPoint {
+  std::size_t point = 0;
+  IdleKeys keys = {};
+  bool one_device = false;  ///< true for a point of one device, which ignores many keys without listing them
+};
+
+/// One line per key that has no effect at any of the points that set it. A key that has an effect at some
+/// point of a sweep is not listed.
+std::vector<std::string> idle_notes(const Scenario& scenario, const std::vector<IneffectiveAtPoint>& points);
+
+struct CheckedPoints {
+  /// The point with the most workers. The `flags` of its plan are lines to print: the flags of the traces of
+  /// all points, and the keys that have no effect at any point.
+  Experiment largest;
+  /// A line per point that does not fit with the assumptions in the middle.
+  std::vector<std::string> misfits;
+};
+
+/// Builds the experiment of every point before any point is simulated, so that invalid values are found
+/// early.
+CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::size_t>& points,
+                             Library& library);
+
+}  // namespace stepcast

@@ -1,0 +1,251 @@
+#include "commands/run/run.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "commands/commands.hpp"
+#include "commands/run/preflight.hpp"
+#include "commands/run/run_outputs.hpp"
+#include "core/error.hpp"
+#include "core/nearest.hpp"
+#include "core/os/atomic_file.hpp"
+#include "forecast/process_pool.hpp"
+#include "forecast/resource_limits.hpp"
+#include "report/plots/chrome_trace.hpp"
+#include "report/results/published.hpp"
+
+namespace stepcast {
+
+namespace {
+
+/// The index of the point that `--timeline` names. Throws InputError with the nearest existing name.
+std::size_t timeline_point(const Scenario& scenario, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Point& point : scenario.points) {
+    if (point.name == name) return names.size();
+    names.push_back(point.name);
+  }
+  const std::string nearest = nearest_word(name, names);
+  throw InputError(fmt::format("--timeline: there is no point \"{}\"; did you mean \"{}\"?", name,
+                               nearest.empty() ? names.front() : nearest));
+}
+
+/// Simulates the point again, in a child process, and writes its timeline in Chrome's trace-event format.
+/// With at most 64 workers each has its own process in the timeline. With more, one process stands for all
+/// workers of a role and shows the slowest.
+void write_timeline(const Scenario& scenario, Library& library, const std::vector<Assignment>& values,
+                    const std::filesystem::path& file) {
+  const Task task = [&] {
+    constexpr int kMostTracks = 64;
+    Experiment experiment = build_experiment(scenario.document, values, library);
+    experiment.fold = experiment.plan.workers <= kMostTracks ? Folding::never : Folding::always;
+    Timeline timeline;
+    simulate_point(experiment, Doubled::none, &timeline);
+    write_chrome_trace(file, timeline);
+    return std::string();
+  };
+  run_tasks({task}, 1, [](std::size_t, const std::string&) {});
+}
+
+/// The points of this shard.
+std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOptions& options) {
+  std::vector<std::size_t> points;
+  for (std::size_t i = 0; i < scenario.points.size(); ++i) {
+    if (static_cast<int>(i % static_cast<std::size_t>(options.shards)) == options.shard) points.push_back(i);
+  }
+  if (points.empty())
+    throw InputError(fmt::format("--shard: expected i below {}, the number of points, got {}",
+                                 scenario.points.size(), options.shard_text));
+  return points;
+}
+
+Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all) {
+  Outputs outputs;
+  outputs.results = summarized_results(scenario, points, all);
+  outputs.published = compared_with_published(scenario, points, all);
+  const ReportedFigure reported = reported_figure(scenario, points);
+  outputs.sensitive_point = scenario.points[reported.point].name;
+  outputs.sensitive_column = reported.column;
+  outputs.sensitivity = variance_shares(scenario, all, reported.point, reported.column);
+  return outputs;
+}
+
+/// Calls `work`. If it is interrupted, the message says how to resume.
+template <class Work>
+auto resumable(const std::filesystem::path& journal, const Work& work) {
+  try {
+    return work();
+  } catch (const Interrupted&) {
+    throw Interrupted(fmt::format("interrupted; continue with --resume (finished simulations are kept in {})",
+                                  journal.string()));
+  }
+}
+
+/// Reads all scenarios before the first of them is run. Result folders have the names of the scenarios, so
+/// the names must differ.
+std::vector<Scenario> read_scenarios(const RunOptions& options) {
+  std::vector<Assignment> settings;
+  for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
+  std::vector<Scenario> scenarios;
+  std::map<std::string, std::string> files;  // by name
+  for (const std::string& file : options.scenarios) {
+    scenarios.push_back(read_scenario(file, settings));
+    const auto [other, is_new] = files.emplace(scenarios.back().name, file);
+    if (!is_new)
+      throw InputError(
+          fmt::format("{}: name: expected a name that no other scenario has, but {} also has the "
+                      "name {}; rename one of them",
+                      file, other->second, other->first));
+  }
+  return scenarios;
+}
+
+/// Simulates a scenario, writes its files and prints its tables. @return its rows of published figures
+std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOptions& options) {
+  const auto points = chosen_points(scenario, options);
+  if (!options.timeline.empty()) timeline_point(scenario, options.timeline);  // reports an unknown name early
+  Library library;
+  const auto [largest, misfits] = checked_points(scenario, points, library);
+  const int draws = scenario.assumptions.empty() ? 1 : options.draws;
+  const int extra = options.results_only ? 0 : extra_simulations(scenario);
+  const RunSize size = run_size(largest, points.size(), draws + extra);
+  check_limits(size, options);
+  check_time(largest, size, options);
+  const auto inspect = published_check(scenario);
+  if (options.dry_run) {
+    const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
+    fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
+    for (const std::string& misfit : misfits) fmt::print("{}\n", misfit);
+    for (const std::string& note : largest.plan.flags) fmt::print("{}\n", note);
+    return {};
+  }
+  const auto folder = folder_of(scenario, options);
+  check_writable(folder);
+  Manifest manifest = manifest_of(scenario, library);
+  manifest.seed = largest.seed;
+
+  const ForecastOptions wanted{
+      .processes = options.processes,
+      .draws = options.draws,
+      .points = points,
+      .journal = journal_of(folder, manifest, options),
+      .what_if = !options.results_only,
+      .progress = true,
+      .inspect = inspect,
+  };
+  Simulations all = resumable(wanted.journal, [&] { return forecast(scenario, library, wanted); });
+  add_scaling(scenario, points, all);
+  const Outputs outputs = outputs_of(scenario, points, all);
+  std::set<std::string> forms;
+  for (const Row& row : outputs.results.rows) forms.insert(row.text("communication_form"));
+  manifest.forms.assign(forms.begin(), forms.end());
+  const auto complaints = resumable(wanted.journal, [&] {
+    auto lines = write_outputs(folder, outputs, manifest, !options.results_only);
+    SignalGuard::stop_if_interrupted();
+    if (!options.timeline.empty()) {
+      const auto& point = scenario.points[timeline_point(scenario, options.timeline)];
+      write_timeline(scenario, library,
+                     values_of(scenario, point.values, all.inputs.front(), all.calibrated.front()),
+                     folder / "timeline.json");
+    }
+    return lines;
+  });
+
+  print_outputs(outputs, all, scenario, largest);
+  for (const std::string& complaint : complaints) fmt::print("{}\n", complaint);
+  fmt::print("written: {}\n", folder.string());
+  return outputs.published;
+}
+
+}  // namespace
+
+void run(const RunOptions& options) {
+  const SignalGuard guard;  // also outside of simulations, a signal must end with a message and its exit code
+  std::vector<PublishedRow> published;
+  for (const Scenario& scenario : read_scenarios(options)) {
+    const auto rows = run_scenario(scenario, options);
+    published.insert(published.end(), rows.begin(), rows.end());
+  }
+  if (published.empty()) return;
+  fmt::print("\nforecasts compared with published figures\n{}{}\n", to_string(published_table(published)),
+             to_string(summarized(published)));
+}
+
+void add_run(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "run", "Simulate every point of a scenario, print a table, and write results and plots.");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("scenario", options->scenarios, "One or more scenario files.")
+      ->required()
+      ->type_name("SCENARIO.yaml");
+  command
+      ->add_option("-o,--output", options->output,
+                   "Folder for the results. With several scenarios, each gets a folder of its name inside. "
+                   "Default: results/SCENARIO-NAME.")
+      ->type_name("DIR");
+  command
+      ->add_option("-j,--jobs", options->processes,
+                   "Number of simulations that run at the same time. Default: the number of cores.")
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--set", options->settings,
+                   "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes "
+                   "the key. The "
+                   "option can be given several times.")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--draws", options->draws,
+          "Number of draws of the assumptions for each point. A scenario without assumptions needs one.")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--shard", options->shard_text,
+          "Simulate only part i of N of the points, counted from 0, such as 0/4. Default: all points.")
+      ->type_name("i/N");
+  command
+      ->add_option("--memory-limit", options->memory_limit,
+                   "Refuse to start if all processes together would need more memory than this, such as "
+                   "\"8 GiB\". Default: 80 % of the machine's memory.")
+      ->type_name("SIZE");
+  command
+      ->add_option(
+          "--time-limit", options->time_limit,
+          "Refuse to start if the simulations of the largest point would take longer than this, such "
+          "as \"2 h\". Default: 1 h.")
+      ->type_name("TIME");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "Also simulate this point with a timeline and write it to timeline.json, for "
+                   "ui.perfetto.dev. Default: no timeline.")
+      ->type_name("POINT");
+  command->add_flag(
+      "--resume", options->resume,
+      "Continue an interrupted run. Its finished simulations are used if the inputs and settings "
+      "are the same.");
+  command->add_flag(
+      "--results-only", options->results_only,
+      "Draw no plots, and skip the simulations with doubled resources and without noise. Without "
+      "assumptions the run then takes about a quarter of the time.");
+  command->add_flag(
+      "--dry-run", options->dry_run,
+      "Print the number of simulations, the memory and time that they need, and the points that do not fit. "
+      "Write no results.");
+  command->callback([options] {
+    options->processes = options->processes > 0
+                             ? options->processes
+                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    read_shard(*options);
+    run(*options);
+  });
+  command->footer(
+      "Example: stepcast run scenarios/quickstart.yaml --set sweep.workers=[1,8,64] -o /tmp/quick");
+}
+
+}  // namespace stepcast

@@ -1,0 +1,166 @@
+#include "commands/run/run_outputs.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include "commands/commands.hpp"
+#include "core/os/atomic_file.hpp"
+#include "forecast/fit_calibration.hpp"
+#include "report/plots/results_plots.hpp"
+#include "report/results/csv.hpp"
+#include "report/results/json_lines.hpp"
+#include "report/results/manifest.hpp"
+#include "report/results/results_table.hpp"
+#include "scenarios/reader/sweep.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The command line of this process, one entry per argument.
+std::vector<std::string> own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
+}  // namespace
+
+std::filesystem::path folder_of(const Scenario& scenario, const RunOptions& options) {
+  const std::filesystem::path name = scenario.name;
+  if (options.output.empty()) return "results" / name;
+  return options.scenarios.size() > 1 ? options.output / name : std::filesystem::path(options.output);
+}
+
+Manifest manifest_of(const Scenario& scenario, const Library& library) {
+  Manifest manifest;
+  manifest.version = kVersion;
+  manifest.scenario = scenario.name;
+  manifest.command = own_command();
+  manifest.sweep = scenario.sweep_keys;
+  manifest.inputs.push_back(hashed("scenario", scenario.file));
+  for (const auto& [role, path] : library.files()) manifest.inputs.push_back(hashed(role, path));
+  manifest.date =
+      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                  std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()));
+  return manifest;
+}
+
+std::filesystem::path journal_of(const std::filesystem::path& folder, const Manifest& manifest,
+                                 const RunOptions& options) {
+  std::string all = manifest.version + std::to_string(options.draws);
+  for (const InputFile& input : manifest.inputs) all += input.path + input.sha256;
+  for (const std::string& setting : options.settings) all += setting + "\n";
+  const auto journal = folder / "simulations.jsonl";
+  const auto fingerprint_file = folder / "simulations.sha256";
+  const std::string fingerprint = sha256(all);
+  std::error_code error;
+  const bool same =
+      std::filesystem::exists(fingerprint_file, error) && read_file(fingerprint_file) == fingerprint + "\n";
+  if (options.resume && !same && std::filesystem::exists(journal, error))
+    fmt::print(stderr, "--resume: the inputs or settings differ from those of {}; starting from scratch\n",
+               journal.string());
+  if (!options.resume || !same) {
+    std::filesystem::remove(journal, error);
+    write_atomically(fingerprint_file, fingerprint + "\n");
+  }
+  return journal;
+}
+
+namespace {
+
+/// Optional files of an earlier run. They are removed, because they do not belong to the new results.
+std::vector<std::string> outdated_files() {
+  std::vector<std::string> files{"published.csv", "sensitivity.csv", "timeline.json"};
+  for (const std::string plot : {"scaling", "breakdown", "training", "campaign", "sensitivity"}) {
+    for (const char* type : {".gp", ".svg", ".png"}) files.push_back(plot + type);
+  }
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
+                                       const Manifest& manifest, bool plots) {
+  const std::string& scenario = outputs.results.scenario;
+  std::error_code error;
+  for (const std::string& file : outdated_files()) std::filesystem::remove(folder / file, error);
+  write_atomically(folder / "results.csv", to_csv(outputs.results));
+  write_atomically(folder / "results.jsonl", to_json_lines(outputs.results));
+  if (!outputs.published.empty()) {
+    write_atomically(folder / "published.csv", to_csv(to_results(scenario, outputs.published)));
+  }
+  if (!outputs.sensitivity.empty()) {
+    const auto rows =
+        sensitivity_results(scenario, outputs.sensitive_point, outputs.sensitive_column, outputs.sensitivity);
+    write_atomically(folder / "sensitivity.csv", to_csv(rows));
+  }
+  write_atomically(folder / "manifest.json", to_json(manifest));
+  return plots ? draw_results(folder) : std::vector<std::string>{};
+}
+
+namespace {
+
+void print_assumptions(const Outputs& outputs, const Simulations& all, const Scenario& scenario) {
+  for (std::size_t i = 0; i < scenario.calibrations.size(); ++i) {
+    const CalibrationTarget& feed = scenario.calibrations[i];
+    const double reached = all.reached.front()[i];
+    const std::string point =
+        point_name(feed.point) + (feed.over.empty() ? "" : " / " + point_name(feed.over));
+    fmt::print("calibrated: {} = {:.4g}{} gives {} = {:.4g} at {}{}\n", feed.range.key,
+               all.calibrated.front()[i], feed.range.unit, feed.column, reached, point,
+               is_reached(feed, reached)
+                   ? ""
+                   : fmt::format("; no value of its range gives the expected {:.4g}", feed.value));
+    const auto missed = std::count_if(all.reached.begin(), all.reached.end(),
+                                      [&](const auto& draw) { return !is_reached(feed, draw[i]); });
+    if (missed > 0 && all.reached.size() > 1)
+      fmt::print("  the expected figure is not reached in {} of {} draws of the assumptions\n", missed,
+                 all.reached.size());
+  }
+  if (outputs.sensitivity.empty()) return;
+  fmt::print("{} at {}: share of the variance that each assumption explains\n",
+             outputs.sensitive_column == "step_seconds" ? "step time" : outputs.sensitive_column,
+             outputs.sensitive_point);
+  for (const Sensitivity& one : outputs.sensitivity)
+    fmt::print("  {:5.1f} %  {}\n", 100 * one.share, one.name);
+}
+
+/// Prints the points that do not fit into memory, with the reason.
+void print_misfits(const Results& results) {
+  for (const Row& row : results.rows) {
+    const std::string why = row.text("why_not");
+    if (!why.empty()) fmt::print("does not fit: {}: {}\n", row.text("point"), why);
+  }
+}
+
+void print_flags(const Experiment& experiment) {
+  for (const std::string& flag : experiment.plan.flags) fmt::print("{}\n", flag);
+}
+
+std::vector<std::string> leading_columns(const Scenario& scenario) {
+  std::vector<std::string> leading;
+  for (const std::string& key : scenario.sweep_keys) {
+    if (key != "workers") leading.push_back(key);
+  }
+  return leading;
+}
+
+}  // namespace
+
+void print_outputs(const Outputs& outputs, const Simulations& all, const Scenario& scenario,
+                   const Experiment& largest) {
+  fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
+             to_string(results_table(outputs.results, leading_columns(scenario))));
+  const Table own = own_columns_table(outputs.results, leading_columns(scenario));
+  if (!own.columns.empty()) fmt::print("\n{}", to_string(own));
+  print_misfits(outputs.results);
+  print_assumptions(outputs, all, scenario);
+  print_flags(largest);
+}
+
+}  // namespace stepcast

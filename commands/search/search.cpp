@@ -1,0 +1,189 @@
+
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <thread>
+
+#include "campaigns/search_method.hpp"
+#include "commands/commands.hpp"
+#include "commands/search/search_command.hpp"
+#include "commands/search/search_results.hpp"
+#include "commands/search/search_scenario.hpp"
+#include "commands/search/search_trials.hpp"
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kShownEvaluations = 15;
+
+SearchOptions search_options_of(const SearchCommand& command, const Space& space) {
+  const auto& names = search_method_names();
+  SearchOptions method_options;
+  method_options.method =
+      static_cast<SearchMethod>(std::find(names.begin(), names.end(), command.method) - names.begin());
+  method_options.evaluations = static_cast<int>(std::min<double>(command.evaluations, point_count(space)));
+  method_options.population = command.population;
+  method_options.seed = command.seed;
+  return method_options;
+}
+
+TrialOptions trial_options_of(const SearchCommand& command, const SearchOptions& method_options,
+                              const SearchedScenario& searched) {
+  TrialOptions trials;
+  trials.column = command.column;
+  trials.smallest = command.smallest;
+  trials.evaluations = method_options.evaluations;
+  trials.at_once =
+      method_options.method == SearchMethod::evolution ? population_of(method_options) : command.at_once;
+  trials.name = [&](const Values& values) { return search_name(searched.keys, values); };
+  return trials;
+}
+
+/// The evaluations of an earlier search with the same inputs, if `--resume` is given; otherwise deletes them.
+std::map<std::string, Row> known_rows(const std::filesystem::path& folder, const std::string& fingerprint,
+                                      const SearchCommand& command, const SearchedScenario& searched) {
+  std::error_code error;
+  const auto fingerprint_file = folder / "search.sha256", file = folder / "search.csv";
+  const bool same =
+      std::filesystem::exists(fingerprint_file, error) && read_file(fingerprint_file) == fingerprint + "\n";
+  if (command.resume && same && std::filesystem::exists(file, error)) return read_search_csv(file, searched);
+  std::filesystem::remove(file, error);
+  write_atomically(fingerprint_file, fingerprint + "\n");
+  return {};
+}
+
+using Save = std::function<void(const std::vector<Evaluation>&)>;
+
+/// Runs the search. If it is interrupted, the message says how to resume.
+std::vector<Evaluation> searched_by(OptionSearch& optimizer, const TrialOptions& options,
+                                    std::map<std::string, Row> known, SearchSimulator& simulator,
+                                    const Save& save) {
+  try {
+    return run_trials(optimizer, options, std::move(known), std::ref(simulator), save);
+  } catch (const Interrupted&) {
+    throw Interrupted("interrupted; continue with --resume");
+  }
+}
+
+void print_best(const Evaluation& best, const TrialOptions& options, const Row& as_written) {
+  const double value = *best.row.number(options.column);
+  fmt::print("best: {}: {} = {:.6g}", best.name, options.column, value);
+  const auto before = as_written.number(options.column);
+  if (before && *before != 0) {
+    fmt::print("; the unchanged scenario: {:.6g} ({:+.1f} %)", *before, 100 * (value / *before - 1));
+  }
+  fmt::print("\n");
+}
+
+void search(const SearchCommand& command) {
+  Library library;
+  const SearchedScenario searched = read_searched_scenario(command, library);
+  const Space space = space_of(searched.keys);
+  const SearchOptions method_options = search_options_of(command, space);
+  const TrialOptions options = trial_options_of(command, method_options, searched);
+  const std::string& name = searched.scenario.name;
+  const std::filesystem::path folder =
+      command.output.empty() ? "results/" + name + "-search" : command.output;
+  check_writable(folder);
+  auto known = known_rows(folder, fingerprint(searched, library, command), command, searched);
+
+  SearchSimulator simulator(searched, library, command);
+  const Row as_written = simulator.as_written();
+  const auto optimizer = make_optimizer(space, method_options);
+  const Save save = [&](const std::vector<Evaluation>& so_far) {
+    write_atomically(folder / "search.csv", search_csv(searched, so_far));
+  };
+  const auto evaluations = searched_by(*optimizer, options, std::move(known), simulator, save);
+  simulator.clear();
+  const Evaluation& best = best_of(evaluations, options);
+  fmt::print("{}{}{}: {} evaluations ({})\n{}", name, searched.point.empty() ? "" : " at ", searched.point,
+             evaluations.size(), command.method,
+             to_string(search_table(searched, evaluations, options, kShownEvaluations)));
+  print_best(best, options, as_written);
+  if (static_cast<double>(evaluations.size()) < std::min<double>(command.evaluations, point_count(space)))
+    fmt::print(
+        "{} of {} evaluations: the method proposes no new settings; try another --by, --seed or "
+        "--population\n",
+        evaluations.size(), command.evaluations);
+  fmt::print("written: {}\n", (folder / "search.csv").string());
+}
+
+}  // namespace
+
+void add_search(CLI::App& app) {
+  auto* command =
+      app.add_subcommand("search", "Find good options of a scenario by simulating only some of them.");
+  auto options = std::make_shared<SearchCommand>();
+  auto minimise = std::make_shared<std::string>();
+  command->add_option("scenario", options->scenario, "Scenario file.")
+      ->required()
+      ->type_name("SCENARIO.yaml");
+  auto* goal = command->add_option_group("goal");
+  goal->add_option("--maximise", options->column, "Column of results.csv to maximise.")->type_name("COLUMN");
+  goal->add_option("--minimise", *minimise, "Column of results.csv to minimise.")->type_name("COLUMN");
+  goal->require_option(1);
+  command
+      ->add_option(
+          "--over", options->over,
+          "Keys of the scenario to choose, separated by commas: KEY=LOW..HIGH, KEY=LOW..HIGH:log (log "
+          "scale), KEY=A|B|C, or KEY alone for the values of the sweep or usual ones.")
+      ->required()
+      ->type_name("KEYS");
+  command->add_option("--by", options->method, "Method that chooses the next settings.")
+      ->check(CLI::IsMember(search_method_names()))
+      ->capture_default_str();
+  command->add_option("--evaluations", options->evaluations, "Number of different settings to simulate.")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--at-once", options->at_once,
+          "Number of settings that are chosen before the first of their results is known. The method "
+          "evolution ignores it and uses the population.")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--population", options->population,
+          "Number of settings of a generation, for --by evolution. Default: a tenth of the evaluations.")
+      ->check(CLI::Range(3, 10000));
+  command->add_option("--point", options->point,
+                      "Point of the scenario's sweep at which to search. Default: the last point.");
+  command->add_option("--seed", options->seed, "Seed of the search's random numbers.")->capture_default_str();
+  command
+      ->add_option("-o,--output", options->output,
+                   "Folder for search.csv. Default: results/SCENARIO-NAME-search.")
+      ->type_name("DIR");
+  command
+      ->add_option("-j,--jobs", options->processes,
+                   "Number of simulations that run at the same time. Default: the number of cores.")
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--set", options->settings,
+                   "Replace a value of the scenario before the search, such as strategy.bucket=\"25 MiB\". "
+                   "KEY=null removes the key. The option can be given several times.")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag(
+      "--resume", options->resume,
+      "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
+      "same.");
+  command->callback([options, minimise] {
+    options->smallest = !minimise->empty();
+    if (options->smallest) options->column = *minimise;
+    if (options->processes == 0)
+      options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    search(*options);
+  });
+  command->footer(
+      "Example: stepcast search scenarios/quickstart.yaml --maximise samples_per_second "
+      "--over 'strategy.bucket=1 MiB..100 MiB:log,strategy.all_reduce'");
+}
+
+}  // namespace stepcast

@@ -1,0 +1,130 @@
+#include "commands/search/search_scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "commands/commands.hpp"
+#include "core/error.hpp"
+#include "forecast/fit_calibration.hpp"
+#include "forecast/process_pool.hpp"
+#include "forecast/simulate_point.hpp"
+#include "report/results/json_lines.hpp"
+#include "report/results/manifest.hpp"
+#include "scenarios/reader/sweep.hpp"
+
+namespace stepcast {
+namespace {
+
+const Point& chosen_point(const Scenario& scenario, const std::string& name) {
+  if (name.empty()) return scenario.points.back();
+  for (const Point& point : scenario.points) {
+    if (point.name == name) return point;
+  }
+  throw InputError(fmt::format("--point: expected a point of the sweep, such as \"{}\", got \"{}\"",
+                               scenario.points.back().name, name));
+}
+
+bool is_searched(const std::vector<SearchKey>& keys, const std::string& path) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](const SearchKey& key) { return key.parameter.name == path; });
+}
+
+Experiment experiment_of(const SearchedScenario& searched, const std::vector<Assignment>& chosen,
+                         Library& library) {
+  std::vector<Assignment> values = searched.common;
+  values.insert(values.end(), chosen.begin(), chosen.end());
+  return build_experiment(searched.scenario.document, values, library);
+}
+
+/// Reads every file and builds one experiment: the unchanged scenario, or if that is invalid, the middle of
+/// every range.
+void check(const SearchedScenario& searched, Library& library) {
+  try {
+    experiment_of(searched, {}, library);
+  } catch (const InputError&) {
+    Values middle;
+    for (const SearchKey& key : searched.keys) middle.push_back(value_at(key.parameter, 0.5));
+    experiment_of(searched, search_values(searched.keys, middle), library);
+  }
+}
+
+Row row_of(const std::string& text) {
+  Row row = read_json_lines(text + "\n", "simulation").rows.at(0);
+  std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
+  return row;
+}
+
+}  // namespace
+
+SearchedScenario read_searched_scenario(const SearchCommand& command, Library& library) {
+  std::vector<Assignment> settings;
+  for (const std::string& text : command.settings) settings.push_back(parse_assignment(text));
+  SearchedScenario searched;
+  Scenario& scenario = searched.scenario;
+  scenario = read_scenario(command.scenario, settings);
+  searched.keys = read_search_keys(command.over, scenario);
+  std::vector<Assignment> fixed;
+  for (const Assignment& one : chosen_point(scenario, command.point).values) {
+    if (!is_searched(searched.keys, one.path)) fixed.push_back(one);
+  }
+  searched.point = point_name(fixed);
+  const std::vector<double> middle(scenario.assumptions.size(), 0.5);
+  std::vector<double> calibrated;
+  if (!scenario.calibrations.empty()) calibrated = calibrated_draw(scenario, middle, library).values;
+  searched.common = values_of(scenario, fixed, middle, calibrated);
+  check(searched, library);
+  return searched;
+}
+
+std::string fingerprint(const SearchedScenario& searched, const Library& library,
+                        const SearchCommand& command) {
+  std::string all = kVersion + searched.point + hashed("scenario", searched.scenario.file).sha256;
+  for (const auto& [role, path] : library.files()) all += hashed(role, path).sha256;
+  for (const std::string& setting : command.settings) all += "\n" + setting;
+  for (const SearchKey& key : searched.keys) all += "\n" + key.parameter.name;
+  return sha256(all);
+}
+
+SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& library,
+                                 const SearchCommand& command)
+    : searched_(searched),
+      library_(library),
+      processes_(command.processes),
+      progress_(static_cast<std::size_t>(command.evaluations), "evaluations") {}
+
+Row SearchSimulator::simulated(const std::vector<Assignment>& chosen) const {
+  try {
+    return simulate_point(experiment_of(searched_, chosen, library_), Doubled::none);
+  } catch (const InputError& error) {
+    Row row;
+    row.set("failed", std::string(error.what()));
+    return row;
+  }
+}
+
+std::map<std::string, Row> SearchSimulator::operator()(const std::map<std::string, Values>& settings) {
+  std::vector<Task> tasks;
+  std::vector<std::string> names;
+  for (const auto& [name, values] : settings) {
+    names.push_back(name);
+    tasks.push_back([this, chosen = search_values(searched_.keys, values)] {
+      return to_json_line({}, simulated(chosen));
+    });
+  }
+  std::map<std::string, Row> rows;
+  run_tasks(tasks, processes_, [&](std::size_t task, const std::string& text) {
+    rows[names[task]] = row_of(text);
+    progress_.one_done();
+  });
+  return rows;
+}
+
+Row SearchSimulator::as_written() {
+  Row row;
+  const std::vector<Task> tasks{[this] { return to_json_line({}, simulated({})); }};
+  run_tasks(tasks, 1, [&](std::size_t, const std::string& text) { row = row_of(text); });
+  return row;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "commands/search/search_command.hpp"
+#include "commands/search/search_space.hpp"
+#include "forecast/process_pool.hpp"
+#include "report/results/results.hpp"
+#include "scenarios/experiment/experiment.hpp"
+
+namespace stepcast {
+
+/// The scenario of a search at one point of its sweep, with the assumptions in the middle of their ranges and
+/// calibrated keys.
+struct SearchedScenario {
+  Scenario scenario;
+  std::vector<SearchKey> keys;
+  std::string point;               ///< name of the point without the searched keys; may be empty
+  std::vector<Assignment> common;  ///< values of the point that all evaluations share
+};
+
+/// Reads the scenario of a search. Builds one experiment, so that errors that affect all settings are found
+/// here.
+/// @throws InputError
+SearchedScenario read_searched_scenario(const SearchCommand& command, Library& library);
+
+/// A hash of all inputs on which the rows of evaluations depend.
+std::string fingerprint(const SearchedScenario& searched, const Library& library,
+                        const SearchCommand& command);
+
+/// Simulates settings in child processes and shows the progress of the search.
+class SearchSimulator {
+ public:
+  SearchSimulator(const SearchedScenario& searched, Library& library, const SearchCommand& command);
+
+  /// Simulates settings and returns their rows by name. The row of an invalid setting has the column `failed`
+  /// with the reason.
+  std::map<std::string, Row> operator()(const std::map<std::string, Values>& settings);
+
+  /// The row of the unchanged scenario.
+  Row as_written();
+  void clear() { progress_.clear(); }
+
+ private:
+  Row simulated(const std::vector<Assignment>& chosen) const;
+
+  const SearchedScenario& searched_;
+  Library& library_;
+  int processes_;
+  TaskProgress progress_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,181 @@
+#include "commands/search/search_space.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/parse_number.hpp"
+#include "scenarios/experiment/placement.hpp"
+#include "scenarios/reader/sweep.hpp"
+#include "strategies/collectives/algorithm_choice.hpp"
+
+namespace stepcast {
+namespace {
+
+Place place_of(const std::string& key) {
+  return {std::make_shared<const std::string>("--over " + key), 0, 0};
+}
+
+YamlNode scalar(const std::string& key, const std::string& text) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::scalar;
+  node.text = text;
+  node.place = place_of(key);
+  return node;
+}
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts;
+  std::size_t at = 0;
+  for (std::size_t next = text.find(by); next != std::string::npos; next = text.find(by, at)) {
+    parts.push_back(text.substr(at, next - at));
+    at = next + 1;
+  }
+  parts.push_back(text.substr(at));
+  return parts;
+}
+
+constexpr double kLargestWhole = 0x1p53;  // not all larger whole numbers are doubles
+
+/// A number and its unit with the space before: 1.5 and " us" for "1.5 us".
+struct Measure {
+  double number = 0;
+  std::string unit;
+  bool whole = false;
+};
+
+std::optional<Measure> measure_of(const std::string& text) {
+  const auto space = text.find(' ');
+  const std::string digits = text.substr(0, space);
+  const auto number = parse_number(digits);
+  if (!number) return std::nullopt;
+  const std::string unit = space == std::string::npos ? "" : text.substr(space);
+  const auto integer = parse_integer(digits);
+  const bool whole = unit.empty() && integer && std::abs(*number) <= kLargestWhole;
+  return Measure{*number, unit, whole};
+}
+
+[[noreturn]] void refuse(const std::string& key, const std::string& text, const std::string& expected) {
+  throw InputError(fmt::format("--over {}: expected {}, got \"{}\"", key, expected, text));
+}
+
+SearchKey range_of(const std::string& key, std::string text) {
+  const std::string given = text;
+  SearchKey found{{.name = key}};
+  if (text.ends_with(":log")) {
+    found.parameter.logarithmic = true;
+    text.erase(text.size() - 4);
+  }
+  const auto dots = text.find("..");
+  const auto low = measure_of(text.substr(0, dots)), high = measure_of(text.substr(dots + 2));
+  if (!low || !high)
+    refuse(key, given, "LOW..HIGH or LOW..HIGH:log with two numbers, such as \"1 MiB..100 MiB:log\"");
+  if (low->unit != high->unit) refuse(key, given, "the same unit at both ends");
+  if (!(low->number < high->number)) refuse(key, given, "the lower end first");
+  if (found.parameter.logarithmic && low->number <= 0) refuse(key, given, "a lower end > 0 with :log");
+  found.parameter.kind = low->whole && high->whole ? Parameter::Kind::integer : Parameter::Kind::real;
+  found.parameter.low = low->number;
+  found.parameter.high = high->number;
+  found.unit = low->unit;
+  return found;
+}
+
+SearchKey choice_of(const std::string& key, const std::vector<YamlNode>& words) {
+  SearchKey found{{.name = key, .kind = Parameter::Kind::choice}};
+  for (const YamlNode& word : words) found.parameter.choices.push_back(word.text);
+  found.words = words;
+  return found;
+}
+
+SearchKey choice_of(const std::string& key, const std::vector<std::string>& words) {
+  std::vector<YamlNode> nodes;
+  for (const std::string& word : words) nodes.push_back(scalar(key, word));
+  return choice_of(key, nodes);
+}
+
+/// The different values of a key in the sweep.
+std::vector<YamlNode> swept_values(const Scenario& scenario, const std::string& key) {
+  std::vector<YamlNode> values;
+  for (const Point& point : scenario.points) {
+    for (const Assignment& one : point.values) {
+      const bool known = std::any_of(values.begin(), values.end(),
+                                     [&](const YamlNode& value) { return value.text == one.value.text; });
+      if (one.path == key && one.value.kind == YamlNode::Kind::scalar && !known) values.push_back(one.value);
+    }
+  }
+  return values;
+}
+
+SearchKey usual_values(const std::string& key, const Scenario& scenario) {
+  const auto swept = swept_values(scenario, key);
+  if (swept.size() > 1) return choice_of(key, swept);
+  if (key == "strategy.bucket") return range_of(key, "1 MiB..100 MiB:log");
+  if (key == "strategy.streams" || key == "strategy.in_flight") return range_of(key, "1..16:log");
+  if (key == "strategy.channels") return range_of(key, "1..8");
+  if (key == "strategy.overlap") return choice_of(key, std::vector<std::string>{"false", "true"});
+  if (key == "strategy.all_reduce") return choice_of(key, algorithm_names());
+  if (key == "strategy.inside_node") return choice_of(key, local_part_names());
+  if (key == "strategy.between_nodes") return choice_of(key, network_part_names());
+  if (key == "placement") return choice_of(key, placement_names());
+  throw InputError(
+      fmt::format("--over {0}: give its values, such as {0}=1..8, {0}=\"1 us..50 us:log\" or {0}=a|b", key));
+}
+
+SearchKey read_key(const std::string& text, const Scenario& scenario) {
+  const auto equals = text.find('=');
+  const std::string key = text.substr(0, equals);
+  if (key.empty()) throw InputError(fmt::format("--over: expected KEY or KEY=VALUES, got \"{}\"", text));
+  if (equals == std::string::npos) return usual_values(key, scenario);
+  const std::string values = text.substr(equals + 1);
+  if (values.find("..") != std::string::npos) return range_of(key, values);
+  const auto words = split(values, '|');
+  const bool empty =
+      std::any_of(words.begin(), words.end(), [](const std::string& word) { return word.empty(); });
+  if (words.size() < 2 || empty) refuse(key, values, "LOW..HIGH, LOW..HIGH:log or A|B|C");
+  return choice_of(key, words);
+}
+
+}  // namespace
+
+std::vector<SearchKey> read_search_keys(const std::string& over, const Scenario& scenario) {
+  std::vector<SearchKey> keys;
+  for (const std::string& part : split(over, ',')) {
+    keys.push_back(read_key(part, scenario));
+    for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
+      if (keys[i].parameter.name == keys.back().parameter.name)
+        throw InputError(fmt::format("--over {}: given twice", keys[i].parameter.name));
+    }
+  }
+  return keys;
+}
+
+Space space_of(const std::vector<SearchKey>& keys) {
+  Space space;
+  for (const SearchKey& key : keys) space.push_back(key.parameter);
+  return space;
+}
+
+Assignment search_value(const SearchKey& key, double value) {
+  const std::string& name = key.parameter.name;
+  if (key.parameter.kind == Parameter::Kind::choice)
+    return {name, key.words[static_cast<std::size_t>(value)]};
+  const bool whole = key.parameter.kind == Parameter::Kind::integer;
+  const std::string number =
+      whole ? std::to_string(static_cast<std::int64_t>(std::llround(value))) : fmt::format("{:.6g}", value);
+  return {name, scalar(name, number + key.unit)};
+}
+
+std::vector<Assignment> search_values(const std::vector<SearchKey>& keys, const Values& values) {
+  std::vector<Assignment> all;
+  for (std::size_t i = 0; i < keys.size(); ++i) all.push_back(search_value(keys[i], values[i]));
+  return all;
+}
+
+std::string search_name(const std::vector<SearchKey>& keys, const Values& values) {
+  return point_name(search_values(keys, values));
+}
+
+}  // namespace stepcast

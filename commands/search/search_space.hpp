@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "campaigns/space.hpp"
+#include "scenarios/reader/scenario.hpp"
+
+namespace stepcast {
+
+/// A key that a search sets: a parameter of the same name, and the text of its values.
+struct SearchKey {
+  Parameter parameter;
+  std::string unit = {};             ///< with a space before, such as " MiB"; may be empty
+  std::vector<YamlNode> words = {};  ///< values of a choice, in the order of their indices
+};
+
+/// Reads `--over`: KEY=LOW..HIGH[:log], KEY=A|B|C or KEY, separated by commas. A range between two whole
+/// numbers without a unit has whole numbers, any other range real ones; both ends have the same unit. A key
+/// alone takes its values in the scenario's sweep, or the usual values of that key.
+/// @throws InputError
+std::vector<SearchKey> read_search_keys(const std::string& over, const Scenario& scenario);
+
+Space space_of(const std::vector<SearchKey>& keys);
+
+/// The assignments that the scenario reads; numbers are rounded to six digits.
+Assignment search_value(const SearchKey& key, double value);
+std::vector<Assignment> search_values(const std::vector<SearchKey>& keys, const Values& values);
+
+/// The name of a setting, such as "strategy.bucket=3 MiB, strategy.all_reduce=ring".
+std::string search_name(const std::vector<SearchKey>& keys, const Values& values);
+
+}  // namespace stepcast

@@ -1,0 +1,195 @@
+
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <map>
+
+#include "commands/commands.hpp"
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "forecast/process_pool.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "report/results/csv.hpp"
+#include "report/results/json_lines.hpp"
+#include "report/text/quantity_text.hpp"
+#include "report/text/text_table.hpp"
+#include "runtime/ranks/netcluster.hpp"
+#include "validate/launch/launcher.hpp"
+#include "validate/measure/benchmark_readers.hpp"
+#include "validate/measure/link_results.hpp"
+#include "validate/measure/platform_file.hpp"
+
+namespace stepcast {
+
+namespace {
+
+/// A temporary folder for the files of ranks; the destructor deletes it.
+class WorkFolder {
+ public:
+  WorkFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "stepcast-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw InputError("cannot create a temporary folder like " + name);
+    path_ = name;
+  }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  ~WorkFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Options {
+  int ranks = 2;
+  std::string cluster = "memory", output, from;
+};
+
+Results measured(const Cluster& cluster) {
+  const WorkFolder folder;
+  const SignalGuard signals;
+  const ClusterGuard up(cluster, folder.path());
+  RankJob job;
+  job.cluster = cluster;
+  job.folder = folder.path();
+  job.arguments = {"calibrate"};
+  job.interrupted = SignalGuard::interrupted;
+  std::string last;
+  job.progress = [&last](const std::string& doing) {
+    if (doing == last || doing.empty()) return;
+    fmt::print(stderr, "\rcalibrate: {:60}", last = doing);
+  };
+  run_ranks(job);
+  fmt::print(stderr, "\n");
+  const auto file = folder.path() / "links.jsonl";
+  return read_json_lines(read_file(file), file.string());
+}
+
+std::string today() {
+  return fmt::format("{:%Y-%m-%d}",
+                     std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()));
+}
+
+std::string name_of(const std::filesystem::path& file) {
+  return file.stem().string();
+}
+
+/// All-reduces of each size: the fastest own algorithm, its time by the link table, and the MPI library's
+/// time.
+Table all_reduce_table(const Results& results, const LinkTable& links, const Cluster& cluster) {
+  Table table;
+  table.columns = {{"all-reduce", "B"},
+                   {"fastest algorithm", "", Align::left},
+                   {"measured"},
+                   {"predicted"},
+                   {"error", "%"},
+                   {"MPI library"},
+                   {"measured / library", "%"}};
+  for (const AllReduceTime& one : all_reduce_times(results, links, cluster.ranks)) {
+    const bool flat = cluster.racks == 1, library = one.library > 0;  // the link table has no uplinks
+    table.rows.push_back({fmt::format("{:.0f}", one.bytes), one.algorithm, human(Seconds{one.measured}),
+                          flat ? human(Seconds{one.predicted}) : "-",
+                          flat ? fmt::format("{:+.1f}", 100 * (one.predicted / one.measured - 1)) : "-",
+                          library ? human(Seconds{one.library}) : "-",
+                          library ? fmt::format("{:.0f}", 100 * one.measured / one.library) : "-"});
+  }
+  return table;
+}
+
+void print_sharing(const Results& results) {
+  const Contention sharing = contention_of(results);
+  fmt::print("memory bandwidth: {} for a single rank, {} per rank with all ranks active\n",
+             human(sharing.memory_alone, "B/s"), human(sharing.memory_together, "B/s"));
+  fmt::print("compute during an all-reduce: slower by a factor of {:.3g} (strategy.compute_slowdown)\n",
+             sharing.compute_slowdown);
+}
+
+void write_platform(const Options& options, const MeasuredPlatform& platform) {
+  write_atomically(options.output, platform_text(platform));
+  fmt::print("latency {}, bandwidth {}\n", human(platform.links.latency),
+             human(platform.links.bandwidth.value, "B/s"));
+}
+
+void calibrate_here(const Options& options) {
+  const Cluster cluster = read_cluster(options.cluster, options.ranks);
+  const Results results = measured(cluster);
+  MeasuredPlatform platform{name_of(options.output), "", cluster,
+                            fitted_link_table(message_times(results, cluster))};
+  platform.source = fmt::format("stepcast calibrate --ranks {} --cluster {} on {}, {}", options.ranks,
+                                options.cluster, processor_name(), today());
+  auto raw = std::filesystem::path(options.output).replace_extension(".csv");
+  write_atomically(raw, to_csv(results));
+  fmt::print("{}", to_string(all_reduce_table(results, platform.links, cluster)));
+  print_sharing(results);
+  write_platform(options, platform);
+  fmt::print("written: {}, {}\n", options.output, raw.string());
+}
+
+void calibrate_from(const Options& options, bool ranks_given) {
+  const BenchmarkTimes benchmark =
+      read_benchmark(read_file(options.from), options.from, ranks_given ? options.ranks : 0);
+  MeasuredPlatform platform;
+  platform.name = name_of(options.output);
+  platform.source =
+      fmt::format("{} in {}", benchmark.what, std::filesystem::path(options.from).filename().string());
+  platform.cluster.kind = Cluster::Kind::netcluster;
+  platform.cluster.ranks = std::max(2, benchmark.ranks);
+  platform.links = fitted_link_table(benchmark.times);
+  write_platform(options, platform);
+  fmt::print("written: {}\n", options.output);
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "calibrate",
+      "Measure the links between ranks, or read the output of a benchmark, and write a platform.");
+  auto options = std::make_shared<Options>();
+  auto* ranks =
+      command
+          ->add_option(
+              "--ranks", options->ranks,
+              "Number of ranks to start. With --from: number of ranks of the benchmark's all-reduce.")
+          ->check(CLI::Range(2, 64))
+          ->capture_default_str();
+  auto* cluster =
+      command
+          ->add_option("--cluster", options->cluster,
+                       "Links between the ranks: memory, loopback, or "
+                       "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
+          ->capture_default_str();
+  command
+      ->add_option("--from", options->from,
+                   "Output of nccl-tests or of the OSU micro-benchmarks to read instead of measuring.")
+      ->type_name("FILE")
+      ->excludes(cluster);
+  command
+      ->add_option(
+          "-o,--output", options->output,
+          "Platform file, a name that ends in .yaml. The measured times go to a .csv file of the same "
+          "name.")
+      ->type_name("FILE")
+      ->required();
+  command->footer("Example: stepcast calibrate --ranks 2 -o this-machine.yaml");
+  command->callback([options, ranks] {
+    const std::filesystem::path file = options->output;
+    if (file.extension() != ".yaml")
+      throw InputError(fmt::format("-o: expected a name ending in .yaml, got \"{}\"", options->output));
+    check_writable(file.has_parent_path() ? file.parent_path() : ".");
+    if (options->from.empty()) {
+      calibrate_here(*options);
+    } else {
+      calibrate_from(*options, ranks->count() > 0);
+    }
+  });
+}
+
+}  // namespace stepcast

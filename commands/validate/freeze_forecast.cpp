@@ -1,0 +1,187 @@
+#include "commands/validate/freeze_forecast.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "forecast/process_pool.hpp"
+#include "forecast/simulate_point.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "models/layer_times/trace_text.hpp"
+#include "report/results/csv.hpp"
+#include "report/results/json_lines.hpp"
+#include "report/results/results.hpp"
+#include "runtime/learning/learning_runs.hpp"
+#include "runtime/scenario_points/frozen_algorithms.hpp"
+#include "scenarios/reader/data_files.hpp"
+#include "validate/capture/message_times.hpp"
+#include "validate/measure/link_results.hpp"
+#include "validate/measure/platform_file.hpp"
+
+namespace stepcast {
+namespace {
+
+Results measured_links(const std::filesystem::path& folder) {
+  const auto file = folder / "links.jsonl";
+  return read_json_lines(read_file(file), file.string());
+}
+
+void write_platform(const Results& links, const Cluster& cluster, const std::filesystem::path& folder) {
+  MeasuredPlatform platform{"measured", "stepcast validate on " + processor_name(), cluster,
+                            fitted_link_table(message_times(links, cluster))};
+  // One thread measured the links. In a run each message wakes the progress thread, which wakes the program.
+  platform.links.latency.value += contention_of(links).hand_over;
+  write_atomically(platform_file(folder), platform_text(platform));
+}
+
+/// Asynchronous workers that start together drift apart by the jitter of their steps, until they use the
+/// links at different times. That takes hundreds of steps, so the forecast simulates 1,000 with the jitter of
+/// the trace.
+void add_steady_state(std::vector<Assignment>& keys) {
+  keys.push_back(parse_assignment("simulation.steps=1000"));
+  keys.push_back(parse_assignment("noise.jitter=trace"));
+}
+
+/// Noise that differs from step to step needs many steps for its mean.
+void add_many_steps(std::vector<Assignment>& keys) {
+  keys.push_back(parse_assignment("simulation.steps=500"));
+}
+
+/// The trace of pipeline stages with the time that sending and receiving messages takes on the computing
+/// cores.
+Assignment stage_trace(const Experiment& experiment, const Results& links,
+                       const std::filesystem::path& trace_file, std::size_t index, Library& library) {
+  const Trace whole = library.trace(YamlValue(command_line_name(trace_file.string()), "trace"));
+  const Trace with = with_messages(whole, experiment.model, experiment.plan.sharing,
+                                   [&links](Bytes size) { return message_host_time(links, size); });
+  const auto file =
+      trace_file.parent_path() / fmt::format("{}-stages{}.yaml", trace_file.stem().string(), index + 1);
+  write_atomically(file, to_yaml(with));
+  return parse_assignment("trace=" + file.string());
+}
+
+const std::string& name_of(const Validation& validation, std::size_t index) {
+  return validation.scenario.points[validation.points[index]].name;
+}
+
+/// Writes the algorithms of all points with `all_reduce: automatic`, which the ranks read after the forecast.
+void write_all_reduces(const std::vector<Results>& of_points, const std::string& scenario,
+                       const std::filesystem::path& folder) {
+  Results all{scenario, {}};
+  for (const Results& one : of_points) all.rows.insert(all.rows.end(), one.rows.begin(), one.rows.end());
+  write_atomically(all_reduce_file(folder), to_csv(all));
+}
+
+/// One simulation of a point.
+struct PointSimulation {
+  std::size_t point;
+  Experiment experiment;
+};
+
+/// Adds a simulation and, for asynchronous workers, the same with other start dates. The start dates of such
+/// workers decide for hundreds of steps how their messages contend, and a real run is one of many possible.
+/// So the forecast is the mean over several start dates, with the same noise.
+void add_start_variants(const PointSimulation& one, std::vector<PointSimulation>& all) {
+  constexpr int kStarts = 12;
+  const bool several = one.experiment.plan.asynchronous && one.experiment.noise.start_spread > 0;
+  all.push_back(one);
+  for (int i = 0; several && i < kStarts; ++i) {
+    all.push_back(one);
+    all.back().experiment.noise.start_spread *= 0.5 + (i + 0.5) / kStarts;
+  }
+}
+
+Row row_of(const Row& simulated, const std::string& point, StepStatistic statistic) {
+  Row row = with_first("point", point, simulated);
+  if (statistic == StepStatistic::mean) row.set("step_seconds", row.at("step_seconds_mean"));
+  return row;
+}
+
+/// The result of a simulation, followed by the algorithms that it chose for all-reduces.
+std::string simulated(const PointSimulation& one, const std::string& point) {
+  AllReduceChoices automatic;
+  Results results{"prediction", {simulate_point(one.experiment, Doubled::none, nullptr, &automatic)}};
+  for (Row& row : all_reduce_rows(point, one.experiment.plan, automatic))
+    results.rows.push_back(std::move(row));
+  return to_json_lines(results);
+}
+
+/// One row per point: the row with the unchanged start dates, with the mean step time over all start dates.
+std::vector<Row> means_over_starts(const std::vector<PointSimulation>& simulations,
+                                   const std::vector<Row>& rows) {
+  std::vector<Row> points;
+  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    double sum = 0;
+    for (; end < rows.size() && simulations[end].point == simulations[begin].point; ++end)
+      sum += rows[end].number("step_seconds").value_or(0);
+    points.push_back(rows[begin]);
+    points.back().set("step_seconds", sum / static_cast<double>(end - begin));
+  }
+  return points;
+}
+
+std::string unsupported_reason(const Experiment& experiment, const ValidationOptions& options, int ranks) {
+  std::string why = unsupported_in_real_run(experiment.plan, ranks, options.sleep);
+  if (why.empty()) why = unsupported_noise(experiment.noise, options.sleep);
+  if (!why.empty() || !experiment.learning) return why;
+  if (options.sleep) return "learning: not possible with --sleep, because sleeping ranks do not compute";
+  return unsupported_learning(experiment);
+}
+
+}  // namespace
+
+Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
+                     const std::filesystem::path& folder, const std::function<void()>& meanwhile) {
+  double slowdown = 1;  // sleeping ranks do not slow down; on GPUs the slow-down is not measured
+  const bool on_gpus = std::filesystem::exists(platform_file(folder));  // whose ranks wrote it
+  const Results links = on_gpus ? Results{} : measured_links(folder);
+  if (!on_gpus) {
+    write_platform(links, cluster, folder);
+    if (!options.sleep) slowdown = contention_of(links).compute_slowdown;
+  }
+  const std::vector<Assignment> common_keys{
+      parse_assignment("strategy.compute_slowdown=" + shortest(slowdown))};
+  Library library;
+  std::vector<PointSimulation> simulations;
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    auto keys = common_keys;
+    const auto forecast = [&] { return measured_experiment(validation, i, folder, keys, library); };
+    Experiment one = forecast();
+    const bool stages = one.plan.sharing.form == NetworkSharing::Form::stages;
+    if (!on_gpus && !options.sleep && stages)
+      keys.push_back(stage_trace(one, links, trace_file(folder, validation.variants[i]), i, library));
+    // Sleeping ranks draw the same noise as the simulation, so the forecast is that of one run, not of the
+    // mean.
+    if (!options.sleep && one.plan.asynchronous) {
+      add_steady_state(keys);
+    } else if (!options.sleep && one.noise.jitter != Noise::Jitter::none) {
+      add_many_steps(keys);
+    }
+    if (keys.size() > common_keys.size()) one = forecast();
+    const std::string why = unsupported_reason(one, options, cluster.ranks);
+    const std::string& name = name_of(validation, i);
+    if (!why.empty())
+      throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options.scenario, name, why));
+    add_start_variants({i, std::move(one)}, simulations);
+  }
+  std::vector<Task> tasks;
+  for (const PointSimulation& one : simulations) {
+    tasks.push_back([&one, &name = name_of(validation, one.point)] { return simulated(one, name); });
+  }
+  std::vector<Row> rows(tasks.size());
+  std::vector<Results> all_reduces(validation.points.size());
+  run_tasks(
+      tasks, 2,
+      [&](std::size_t i, const std::string& text) {
+        const std::size_t point = simulations[i].point;
+        Results read = read_json_lines(text, "a simulation");
+        rows[i] = row_of(read.rows.at(0), name_of(validation, point), step_statistic(options));
+        read.rows.erase(read.rows.begin());
+        all_reduces[point] = std::move(read);  // the same with all start dates
+      },
+      meanwhile);
+  write_all_reduces(all_reduces, validation.scenario.name, folder);
+  return {validation.scenario.name, means_over_starts(simulations, rows)};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+
+#include "report/results/results.hpp"
+#include "runtime/collectives/link_table.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
+
+namespace stepcast {
+
+/// Writes the platform from the links that the ranks measured (links.jsonl in the folder), and simulates
+/// every point on it with the traces that the ranks captured, each in a child process. Writes the algorithms
+/// of automatic all-reduces (`all_reduce_file`), which the ranks will execute.
+/// @param meanwhile  called several times a second
+/// @return rows of result columns with the column `point`
+/// @throws InputError for a point that cannot be run for real
+Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
+                     const std::filesystem::path& folder, const std::function<void()>& meanwhile);
+
+}  // namespace stepcast

@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "commands/capture/gpu_program.hpp"
+#include "commands/commands.hpp"
+#include "commands/validate/freeze_forecast.hpp"
+#include "commands/validate/validation_report.hpp"
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "forecast/process_pool.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "runtime/ranks/netcluster.hpp"
+#include "runtime/transport/thread_scheduling.hpp"
+#include "validate/launch/gpu_launch.hpp"
+#include "validate/launch/launcher.hpp"
+
+namespace stepcast {
+namespace {
+
+struct Options : RealRunOptions {
+  std::string cluster = "memory";
+};
+
+/// Seconds since `since`, rounded; sets `since` to the present time.
+long lap(std::chrono::steady_clock::time_point& since) {
+  const auto now = std::chrono::steady_clock::now();
+  return std::lround(std::chrono::duration<double>(now - std::exchange(since, now)).count());
+}
+
+void check_cores(const Options& options) {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  if (options.ranks <= cores || options.validation.sleep) return;
+  throw InputError(fmt::format(
+      "--ranks: expected at most {}, the number of cores, got {}; with --sleep there can be more ranks, "
+      "because they wait for the times of their traces instead of computing",
+      cores, options.ranks));
+}
+
+void check_gpu_options(const Options& options) {
+  if (options.cluster != "memory" || options.validation.sleep || options.validation.accept_disturbed) {
+    throw InputError(
+        fmt::format("--device {}: --cluster, --sleep and --accept-disturbed are only valid with --device cpu",
+                    options.gpus.options.device));
+  }
+}
+
+void validate(Options& options) {
+  const Cluster cluster = read_cluster(options.cluster, options.ranks);
+  const bool on_gpus = options.gpus.options.device != "cpu";
+  const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
+  on_gpus ? check_gpu_options(options) : check_cores(options);
+  const Validation validation = read_validation(options.validation, options.ranks);
+  const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
+  const std::filesystem::path folder = std::filesystem::absolute(name);
+  check_writable(folder);
+  for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml",
+                           "platform-host.yaml", "predicted-all-reduces.csv"})
+    std::filesystem::remove(folder / file);
+
+  const SignalGuard signals;
+  const ClusterGuard up(cluster, folder);
+  Results predicted;
+  RankJob job;
+  job.cluster = cluster;
+  job.folder = folder;
+  job.arguments = rank_arguments(options.validation);
+  if (on_gpus) {
+    job.commands = [&](const std::filesystem::path& control) {
+      return gpu_rank_commands(gpu, options.gpus, job, control);
+    };
+  } else {
+    job.arguments.insert(job.arguments.begin(), "validate");
+  }
+  job.heartbeat = on_gpus ? std::max(options.heartbeat, kGpuHeartbeat) : options.heartbeat;
+  job.interrupted = SignalGuard::interrupted;
+  std::string last;
+  job.progress = [&last](const std::string& doing) {
+    if (doing == last || doing.empty() || isatty(2) == 0) return;
+    fmt::print(stderr, "\rvalidate: {:90.90}", last = doing);
+  };
+  std::optional<AwakeCores> awake;  // only for sleeping ranks: computing ranks keep their cores awake
+  if (options.validation.sleep) awake.emplace();
+  auto since = std::chrono::steady_clock::now();
+  long measuring = 0, forecasting = 0;
+  job.before_stage = [&](const std::function<void()>& meanwhile) {
+    measuring = lap(since);
+    predicted = predict_real(validation, options.validation, cluster, folder, meanwhile);
+    freeze(predicted, folder);
+    forecasting = lap(since);
+  };
+  try {
+    run_ranks(job);
+  } catch (const RankLost& lost) {
+    throw RankLost(fmt::format("{}; {}", lost.what(), measured_so_far(folder)));
+  } catch (const Interrupted&) {
+    throw Interrupted(fmt::format("interrupted; {}; a new validation in that folder starts from scratch",
+                                  measured_so_far(folder)));
+  }
+  if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
+  fmt::print("time: {} s to measure links and traces, {} s to forecast, {} s to run\n", measuring,
+             forecasting, lap(since));
+  if (options.validation.accept_disturbed)
+    fmt::print("disturbed runs count as measurements (--accept-disturbed)\n");
+  report_validation(predicted, options.cluster, options.ranks, folder);
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "validate", "Forecast a scenario, then run it on real ranks and compare the step times.");
+  auto options = std::make_shared<Options>();
+  options->gpus.options.device = "cpu";
+  add_real_run_options(*command, *options, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.");
+  command
+      ->add_option("--cluster", options->cluster,
+                   "Links between the ranks: memory, loopback, or "
+                   "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
+      ->capture_default_str();
+  command->add_flag(
+      "--sleep", options->validation.sleep,
+      "Let ranks sleep for the times of their traces instead of computing. Then there can be more "
+      "ranks than cores.");
+  command->add_flag("--accept-disturbed", options->validation.accept_disturbed,
+                    "Also count runs that other processes on the machine disturbed.");
+  command->footer("Example: stepcast validate scenarios/validate/small.yaml --ranks 2");
+  command->callback([options] { validate(*options); });
+}
+
+}  // namespace stepcast

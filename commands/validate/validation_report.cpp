@@ -1,0 +1,164 @@
+#include "commands/validate/validation_report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/os/atomic_file.hpp"
+#include "report/plots/breakdown.hpp"
+#include "report/plots/scatter.hpp"
+#include "report/results/csv.hpp"
+#include "report/results/json_lines.hpp"
+#include "report/results/manifest.hpp"
+#include "report/text/quantity_text.hpp"
+#include "report/text/text_table.hpp"
+#include "runtime/scenario_points/frozen_algorithms.hpp"
+#include "validate/compare/learning_curves.hpp"
+#include "validate/compare/point_comparison.hpp"
+
+namespace stepcast {
+namespace {
+
+/// @param scale  factor from the compared values to the unit of `quantity`
+std::optional<PlotScript> scatter(const std::vector<PointComparison>& comparisons, const std::string& title,
+                                  const std::string& quantity, double scale) {
+  ScatterPlot plot;
+  plot.title = title;
+  plot.quantity = quantity;
+  std::map<std::string, ScatterSeries> series;
+  for (const PointComparison& one : comparisons) {
+    series[one.strategy].name = one.strategy;
+    series[one.strategy].points.emplace_back(scale * one.measured, scale * one.predicted);
+  }
+  for (auto& [strategy, own] : series) plot.series.push_back(std::move(own));
+  return scatter_script(plot);
+}
+
+/// Short label of a point, without its keys: "ring, 2 MiB" for "strategy.all_reduce=ring, strategy.bucket=2
+/// MiB", and "spatial, [2, 2]" for "strategy={kind: spatial, split: [2, 2]}".
+std::string values_of(const std::string& point) {
+  std::string values;
+  for (std::size_t at = 0; (at = point.find_first_of("=:", at)) != std::string::npos;) {
+    at = std::min(point.find_first_not_of(' ', at + 1), point.size());
+    if (at == point.size() || point[at] == '{') continue;
+    const std::size_t list = point[at] == '[' ? point.find(']', at) : at;
+    const std::size_t end = std::min(point.find_first_of(",}", list), point.size());
+    values += (values.empty() ? "" : ", ") + point.substr(at, end - at);
+    at = end;
+  }
+  return values;
+}
+
+BreakdownBar bar(const std::string& label, double step, double compute, double waiting) {
+  const double computing = std::min(step, compute), waits = std::min(step - computing, waiting);
+  return {label, {computing, step - computing - waits, waits}};
+}
+
+std::optional<PlotScript> bars(const std::vector<PointComparison>& comparisons, const std::string& name) {
+  BreakdownPlot plot;
+  plot.title = name + ": where the time goes";
+  plot.label_name = "point: forecast left, real run right";
+  plot.parts = {"compute", "exposed communication", "waiting for the slowest"};
+  for (const PointComparison& one : comparisons) {
+    plot.bars.push_back(
+        bar(values_of(one.point), one.predicted, one.predicted_compute, one.predicted_waiting));
+    plot.bars.push_back(bar("", one.measured, one.measured_compute, one.measured_waiting));
+  }
+  return breakdown_script(plot);
+}
+
+void draw(const std::optional<PlotScript>& script, const std::string& file,
+          const std::filesystem::path& folder) {
+  if (!script) return;
+  if (const auto complaint = draw_plot(folder, file, *script)) fmt::print("{}\n", *complaint);
+}
+
+}  // namespace
+
+void plot_validation(const std::vector<PointComparison>& comparisons, const std::string& name,
+                     const std::filesystem::path& folder) {
+  draw(scatter(comparisons, name + ": predicted against measured", "step time [ms]", 1e3), "scatter", folder);
+  draw(bars(comparisons, name), "breakdown", folder);
+}
+
+void plot_comparison(const std::vector<PointComparison>& comparisons, const std::string& column,
+                     const std::filesystem::path& folder) {
+  const bool step = column == "step_seconds";
+  draw(scatter(comparisons, "Predicted against measured", step ? "step time [ms]" : column, step ? 1e3 : 1),
+       "scatter", folder);
+}
+
+namespace {
+
+Table outcome_table(const std::vector<PointComparison>& comparisons) {
+  Table table;
+  table.columns = {{"point", "", Align::left, 60},
+                   {"predicted"},
+                   {"measured"},
+                   {"95 % interval", "%"},
+                   {"error", "%"},
+                   {"compute predicted"},
+                   {"measured"},
+                   {"discarded runs"}};
+  for (const PointComparison& one : comparisons) {
+    table.rows.push_back({one.point, human(Seconds{one.predicted}), human(Seconds{one.measured}),
+                          interval_text(one), fmt::format("{:+.1f}", 100 * one.error()),
+                          human(Seconds{one.predicted_compute}), human(Seconds{one.measured_compute}),
+                          std::to_string(one.disturbed)});
+  }
+  return table;
+}
+
+/// Writes and prints loss and accuracy, if the scenario learns.
+void report_learning(const Results& predicted, const std::filesystem::path& folder) {
+  const auto file = folder / "learning.jsonl";
+  if (!std::filesystem::exists(file)) return;
+  const Results learning =
+      with_forecast(read_json_lines(read_file(file), file.string(), TornLine::drop), predicted);
+  write_atomically(folder / "learning.csv", to_csv(learning));
+  for (const std::string& line : learning_lines(learning)) fmt::print("{}\n", line);
+  const auto script = curve_script(loss_curves(learning));
+  if (!script) return;
+  if (const auto complaint = draw_plot(folder, "loss-vs-time", *script)) fmt::print("{}\n", *complaint);
+}
+
+}  // namespace
+
+void freeze(const Results& predicted, const std::filesystem::path& folder) {
+  const std::string text = to_csv(predicted);
+  write_atomically(folder / "predicted.csv", text);
+  const std::filesystem::path all_reduces = all_reduce_file(folder);
+  write_atomically(folder / "predicted.sha256",
+                   fmt::format("{}  predicted.csv\n{}  {}\n", sha256(text), sha256(read_file(all_reduces)),
+                               all_reduces.filename().string()));
+  if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");  // erases the progress line
+  fmt::print("forecast of {} points written before the runs: SHA-256 {}\n", predicted.rows.size(),
+             sha256(text));
+  std::fflush(stdout);
+}
+
+void report_validation(const Results& predicted, const std::string& cluster, int ranks,
+                       const std::filesystem::path& folder) {
+  const auto file = folder / "samples.jsonl";
+  const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
+  auto comparisons = compare_points(predicted, samples);
+  for (PointComparison& one : comparisons) one.ranks = ranks;  // all ranks, including servers
+  write_atomically(folder / "samples.csv", to_csv(samples));
+  write_atomically(folder / "measured.csv", to_csv(results_of(comparisons, predicted.scenario, cluster)));
+  fmt::print("{}", to_string(outcome_table(comparisons)));
+  for (const std::string& line : summary_lines(comparisons)) fmt::print("{}\n", line);
+  plot_validation(comparisons, predicted.scenario, folder);
+  report_learning(predicted, folder);
+  fmt::print("written: {}\n", folder.string());
+}
+
+std::string measured_so_far(const std::filesystem::path& folder) {
+  const auto file = folder / "samples.jsonl";
+  if (!std::filesystem::exists(file)) return "no run was measured yet";
+  const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
+  return fmt::format("{} runs measured so far: {}", samples.rows.size(), file.string());
+}
+
+}  // namespace stepcast

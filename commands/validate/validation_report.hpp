@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/results/results.hpp"
+#include "validate/compare/point_comparison.hpp"
+
+namespace stepcast {
+
+/// Draws two plots. scatter.svg: predicted against measured step times. breakdown.svg: two bars per point,
+/// the forecast and the real run, each divided into compute, exposed communication and waiting, which shows
+/// the cause of an error. Prints gnuplot's error messages.
+void plot_validation(const std::vector<PointComparison>& comparisons, const std::string& name,
+                     const std::filesystem::path& folder);
+
+/// Draws scatter.svg for any column.
+void plot_comparison(const std::vector<PointComparison>& comparisons, const std::string& column,
+                     const std::filesystem::path& folder);
+
+/// Writes the forecast before its points are run, with the hashes of it and of `all_reduce_file`, and prints
+/// its hash.
+void freeze(const Results& predicted, const std::filesystem::path& folder);
+
+/// Compares the forecast with the samples that the ranks wrote into `folder`: tables, plots, and loss and
+/// accuracy.
+void report_validation(const Results& predicted, const std::string& cluster, int ranks,
+                       const std::filesystem::path& folder);
+
+/// Text such as "12 runs measured so far: FOLDER/samples.jsonl", for a validation that did not finish.
+std::string measured_so_far(const std::filesystem::path& folder);
+
+}  // namespace stepcast

@@ -1,0 +1,83 @@
+#include "core/os/child_process.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "core/os/atomic_file.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr const char* kErrors = "errors.txt";
+
+/// Standard input, output and error of the child process, and its working folder.
+class FileActions {
+ public:
+  explicit FileActions(const std::filesystem::path& folder) {
+    check(::posix_spawn_file_actions_init(&actions_));
+    check(::posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str()));
+    check(::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
+    check(::posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0));
+    check(::posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, kErrors, O_WRONLY | O_CREAT | O_TRUNC,
+                                             0666));
+  }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+  ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
+
+  const posix_spawn_file_actions_t& actions() const { return actions_; }
+
+ private:
+  static void check(int error) {
+    if (error != 0) throw std::system_error(error, std::generic_category());
+  }
+  posix_spawn_file_actions_t actions_;
+};
+
+/// The caller's environment with LC_ALL=C.UTF-8.
+std::vector<std::string> environment() {
+  std::vector<std::string> variables{"LC_ALL=C.UTF-8"};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("LC_ALL=")) variables.emplace_back(*variable);
+  }
+  return variables;
+}
+
+/// The null-terminated array of pointers into `texts` that exec takes.
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (auto& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category());
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+FinishedChild run_child(const std::vector<std::string>& arguments, const std::filesystem::path& folder) {
+  const FileActions files(folder);
+  auto texts = arguments;
+  auto variables = environment();
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, texts.front().c_str(), &files.actions(), nullptr,
+                                   pointers(texts).data(), pointers(variables).data());
+  if (error == ENOENT || error == EACCES) return {};
+  if (error != 0) throw std::system_error(error, std::generic_category());
+  const int status = wait_for(child);
+  return {true, status, read_file(folder / kErrors)};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace stepcast {
+
+/// How a child process ended.
+struct FinishedChild {
+  bool started = false;     ///< false: the program does not exist or may not be executed
+  int status = 0;           ///< exit code, or 128 + the signal that ended it
+  std::string errors = {};  ///< text that the child wrote to standard error
+};
+
+/// Runs a program found in PATH and waits for it. There is no shell: the program gets every argument
+/// unchanged. Standard input is empty, standard output is dropped. The locale is C.UTF-8, so that numbers
+/// have decimal points.
+/// @param folder  working folder of the child; its standard error is kept in a file there
+/// @throws std::system_error if the program exists but cannot be started
+FinishedChild run_child(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+
+}  // namespace stepcast

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "scenarios/reader/library.hpp"
+#include "scenarios/reader/scenario.hpp"
+
+namespace stepcast {
+
+/// The result of a scenario's calibrations for one draw of the assumptions, by calibration.
+struct Calibrated {
+  std::vector<double> values;   ///< values of the calibrated keys
+  std::vector<double> reached;  ///< figures that the simulation gives with these values
+};
+
+/// Finds the values of the calibrated keys with which the simulation gives the published figures, one
+/// calibration after the other, for one draw of the assumptions. If no value inside the range gives the
+/// figure, the value is the nearer end of the range. Forks a process per simulation.
+/// @param inputs  by assumption, in [0, 1)
+Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs, Library& library);
+
+/// True if the calibrated simulation gives the figure to within 0.1 %; false if the range ends before.
+bool is_reached(const CalibrationTarget& feed, double reached);
+
+}  // namespace stepcast

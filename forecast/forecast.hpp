@@ -1,0 +1,77 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "forecast/noise_cost.hpp"
+#include "forecast/simulate_point.hpp"
+#include "report/results/results.hpp"
+#include "scenarios/reader/library.hpp"
+#include "scenarios/reader/scenario.hpp"
+
+namespace stepcast {
+
+struct ForecastOptions {
+  int processes = 1;                ///< number of simulations at the same time
+  int draws = 64;                   ///< number of draws of the assumptions, if the scenario has assumptions
+  std::vector<std::size_t> points;  ///< points of the scenario that are simulated
+  /// File of finished simulations, one per line; existing ones are not repeated.
+  std::filesystem::path journal;
+  bool what_if = true;    ///< also simulate with doubled resources and without noise (extra_simulations)
+  bool progress = false;  ///< show progress on standard error
+  /// Called with each point's row of the first draw as soon as the row is known. An exception ends the
+  /// forecast.
+  std::function<void(std::size_t point, const Row& row)> inspect = {};
+};
+
+/// The rows of all simulations of a scenario. The rows of points that are not simulated are empty.
+struct Simulations {
+  /// [draw][assumption], in [0, 1); one draw if there are no assumptions.
+  std::vector<std::vector<double>> inputs;
+  std::vector<std::vector<double>> calibrated;  ///< [draw][calibration]: the calibrated value
+  std::vector<std::vector<double>> reached;     ///< [draw][calibration]: the figure that this value gives
+  std::vector<std::vector<Row>> rows;           ///< [draw][point]
+  /// [point], with all assumptions in the middle of their ranges.
+  std::vector<std::map<Doubled, Row>> doubled;
+  std::vector<std::map<Without, Row>> without;  ///< [point], likewise; only kinds of noise that the point has
+};
+
+/// The values of all assumptions in [0, 1) for a draw: a point of Sobol's sequence, which fills the unit cube
+/// evenly; the first draw is the middle. Source: I. Sobol, USSR Comput. Math. Math. Phys. 7 (1967);
+/// Boost.Random implements it.
+std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions);
+
+/// Number of additional simulations per point that show the effect of doubled resources and of noise.
+int extra_simulations(const Scenario& scenario);
+
+/// Simulates every point for every draw. With `what_if` it also simulates every point with each resource
+/// doubled, and without its noise.
+Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options);
+
+/// One simulation: a point in one draw, or a point in the first draw with a doubled resource or without
+/// noise.
+struct Job {
+  std::size_t point = 0;
+  std::size_t draw = 0;
+  Doubled doubled = Doubled::none;
+  Without without = Without::nothing;
+};
+
+/// The name of a simulation in the journal.
+std::string name_of(const Scenario& scenario, const Job& job);
+
+/// All points of all draws; then, with `what_if`, each point in the first draw with each resource doubled and
+/// without its noise.
+std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options, std::size_t draws);
+
+/// True if the simulation changes neither resources nor noise.
+bool is_forecast(const Job& job);
+
+/// Puts the row of a simulation into the list where it belongs.
+
+void store(Simulations& all, const Job& job, Row row);
+
+}  // namespace stepcast

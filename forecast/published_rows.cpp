@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.hpp"
+#include "core/nearest.hpp"
+#include "core/utf8.hpp"
+#include "forecast/summary.hpp"
+#include "report/statistics/statistics.hpp"
+#include "scenarios/reader/sweep.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The point that sets all of these values. Throws InputError if there is none.
+std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& values) {
+  const auto sets = [](const Point& point, const Assignment& one) {
+    return std::any_of(point.values.begin(), point.values.end(),
+                       [&](const Assignment& other) { return point_name({other}) == point_name({one}); });
+  };
+  for (std::size_t i = 0; i < scenario.points.size(); ++i) {
+    if (std::all_of(values.begin(), values.end(),
+                    [&](const auto& one) { return sets(scenario.points[i], one); })) {
+      return i;
+    }
+  }
+  const std::string place = values.empty() ? scenario.file.string() : to_string(values.front().value.place);
+  throw InputError(fmt::format("{}: published: the sweep has no point with {}", place, point_name(values)));
+}
+
+/// The values of the published column at a point, by draw.
+std::vector<double> figures(const Published& published, const Simulations& all, std::size_t point) {
+  auto values = over_draws(all, point, published.column);
+  if (values.size() != all.rows.size()) {
+    throw InputError(fmt::format("published: results have no number in column \"{}\"", published.column));
+  }
+  return values;
+}
+
+std::vector<double> ratios(std::vector<double> values, const std::vector<double>& below) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] /= below[i];
+  return values;
+}
+
+/// True if the median difference of two points has the published sign. The difference, unlike the ratio, is
+/// defined if a value is 0.
+bool trend_holds(const std::string& relation, std::vector<double> values, const std::vector<double>& below) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= below[i];
+  const double median = forecast_interval(values).median;
+  return relation == "less_than" ? median < 0 : median > 0;
+}
+
+/// The value of the column with ideal scaling, where throughput is proportional to the number of workers. It
+/// is scaled from the other point of a ratio, or from the point of the series with the fewest workers.
+std::optional<double> ideal(const Published& published, const Simulations& all, std::size_t point,
+                            std::size_t over) {
+  const Row& row = all.rows.front()[point];
+  if (!published.over.empty()) {
+    if (published.column != "samples_per_second") return std::nullopt;
+    return *row.number("workers") / *all.rows.front()[over].number("workers");
+  }
+  if (!row.number("efficiency")) return std::nullopt;  // the point's series has no other point
+  const double efficiency = *row.number("efficiency");
+  const auto value = quantile(over_draws(all, point, published.column), 0.5);
+  if (published.column == "step_seconds" || published.column == "epoch_seconds" ||
+      published.column == "training_hours" || published.column == "sweep_minutes") {
+    return value * efficiency;
+  }
+  if (published.column == "samples_per_second" || published.column == "speedup" ||
+      published.column == "efficiency") {
+    return value / efficiency;
+  }
+  return std::nullopt;
+}
+
+PublishedKind kind_of(const std::string& word) {
+  if (word == "predicted") return PublishedKind::predicted;
+  if (word == "fitted") return PublishedKind::fitted;
+  return word == "bound" ? PublishedKind::bound : PublishedKind::trend;
+}
+
+PublishedRow row_of(const Scenario& scenario, const Published& published, const Simulations& all) {
+  const std::size_t point = find_point(scenario, published.point);
+  const std::size_t over = published.over.empty() ? point : find_point(scenario, published.over);
+  PublishedFigure figure;
+  figure.scenario = scenario.name;
+  figure.point =
+      scenario.points[point].name + (published.over.empty() ? "" : " / " + scenario.points[over].name);
+  figure.column = published.column;
+  figure.kind = kind_of(published.kind);
+  figure.tolerance = published.tolerance;
+  figure.source = published.source;
+  Forecast forecast;
+  auto values = figures(published, all, point);
+  const auto below = published.over.empty() ? std::vector<double>{} : figures(published, all, over);
+  if (figure.kind == PublishedKind::trend) {
+    figure.ordering =
+        published.relation == "less_than" ? "less than the other point" : "more than the other point";
+    forecast.holds = trend_holds(published.relation, values, below);
+    if (std::any_of(below.begin(), below.end(), [](double x) { return x <= 0; }))
+      return compared(figure, forecast);  // there is no ratio to 0
+  } else {
+    figure.value = published.value;
+    forecast.ideal = ideal(published, all, point, over);
+  }
+  if (figure.kind == PublishedKind::bound) {
+    figure.relation = published.relation == "at_most" ? Relation::at_most : Relation::at_least;
+  }
+  if (!below.empty()) values = ratios(std::move(values), below);
+  const auto interval = forecast_interval(values);
+  forecast.median = interval.median;
+  if (values.size() > 1) {
+    forecast.low = interval.low;
+    forecast.high = interval.high;
+  }
+  return compared(figure, forecast);
+}
+
+void check_column(const Scenario& scenario, const Published& published, const Row& row) {
+  std::vector<std::string> columns{"speedup", "efficiency"};  // added when all points are simulated
+  for (const auto& [column, cell] : row.cells) {
+    if (row.number(column)) columns.push_back(column);
+  }
+  if (std::find(columns.begin(), columns.end(), published.column) != columns.end()) return;
+  const std::string nearest = nearest_word(published.column, columns);
+  const std::string place =
+      published.point.empty() ? scenario.file.string() : to_string(published.point.front().value.place);
+  throw InputError(fmt::format("{}: published: results of this point have no number in a column \"{}\"{}",
+                               place, printable(published.column),
+                               nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
+}
+
+}  // namespace
+
+ReportedFigure reported_figure(const Scenario& scenario, const std::vector<std::size_t>& points) {
+  for (const Published& published : scenario.published) {
+    if (published.kind == "predicted" && points.size() == scenario.points.size())
+      return {find_point(scenario, published.point), published.column};
+  }
+  return {points.back()};
+}
+
+std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
+                                                  const std::vector<std::size_t>& points,
+                                                  const Simulations& all) {
+  std::vector<PublishedRow> rows;
+  if (points.size() < scenario.points.size()) return rows;  // a shard: the comparison needs all points
+  for (const Published& published : scenario.published) rows.push_back(row_of(scenario, published, all));
+  return rows;
+}
+
+std::function<void(std::size_t, const Row&)> published_check(const Scenario& scenario) {
+  std::multimap<std::size_t, const Published*> asked;
+  for (const Published& published : scenario.published) {
+    asked.emplace(find_point(scenario, published.point), &published);
+    if (!published.over.empty()) asked.emplace(find_point(scenario, published.over), &published);
+  }
+  return [&scenario, asked = std::move(asked)](std::size_t point, const Row& row) {
+    const auto [first, last] = asked.equal_range(point);
+    for (auto one = first; one != last; ++one) check_column(scenario, *one->second, row);
+  };
+}
+
+}  // namespace stepcast

@@ -1,0 +1,237 @@
+#include "forecast/resource_limits.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/parse_number.hpp"
+#include "core/utf8.hpp"
+#include "forecast/fit_calibration.hpp"
+#include "forecast/forecast.hpp"
+#include "forecast/process_pool.hpp"
+#include "forecast/simulate_point.hpp"
+#include "report/text/quantity_text.hpp"
+#include "sim/collectives/planned_collectives.hpp"
+#include "sim/fidelity/cost_estimate.hpp"
+#include "sim/fidelity/fidelity_rule.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Memory of an empty process, and the memory that a simulation, a worker and a link add; a link that SimGrid
+/// knows needs more. Measured with Debian 12's SimGrid 3.32 (docs/explanation/performance.md).
+constexpr double kProcessBytes = 48e6, kBytesPerSimulation = 2.5e6, kBytesPerWorker = 3000,
+                 kBytesPerLink = 24, kBytesPerSimGridLink = 1500;
+
+/// In a run with servers: memory per worker and server for a message in flight and the routes in both
+/// directions; and memory per update for its records (four numbers, in lists whose capacity doubles: up to
+/// twice their content, and one list once more while it grows).
+constexpr double kBytesPerPair = 1000, kBytesPerUpdate = 72;
+
+/// Memory for the messages and records of workers and servers [B].
+double server_bytes(const Experiment& experiment) {
+  double trainers = 0, servers = 0;
+  for (const Role& role : experiment.plan.roles) (role.training ? trainers : servers) += role.members;
+  return trainers * servers * (kBytesPerPair + experiment.steps * kBytesPerUpdate);
+}
+
+Bytes machine_memory() {
+  return {static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))};
+}
+
+Bytes memory_limit(const std::string& text) {
+  if (text.empty()) return 0.8 * machine_memory();
+  const auto bytes = parse_quantity(text, Dimension::bytes);
+  if (!bytes || *bytes <= 0) {
+    throw InputError(
+        fmt::format("--memory-limit: expected a size such as \"8 GiB\", got \"{}\"", printable(text)));
+  }
+  return {*bytes};
+}
+
+}  // namespace
+
+Bytes simulated_memory(const Experiment& experiment) {
+  const Plan& plan = experiment.plan;
+  const auto& communicators = plan.communicators;
+  const bool simgrid = plan.asynchronous
+                           ? !shares_links(plan, experiment.form)
+                           : experiment.form == Fidelity::message || experiment.form == Fidelity::fluid ||
+                                 communicators.size() > 1 ||
+                                 (!communicators.empty() && communicators.front().streams > 1);
+  const double links = experiment.bandwidths.size();
+  return {kBytesPerSimulation + kBytesPerWorker * plan.workers +
+          links * (kBytesPerLink + (simgrid ? kBytesPerSimGridLink : 0)) +
+          (plan.asynchronous ? server_bytes(experiment) : 0)};
+}
+
+RunSize run_size(const Experiment& largest, std::size_t points, int simulations) {
+  RunSize size;
+  size.points = points;
+  size.simulations = static_cast<double>(points) * simulations;
+  size.workers = largest.plan.workers;
+  size.process_memory = Bytes{kProcessBytes} + simulated_memory(largest);
+  return size;
+}
+
+std::string to_string(const RunSize& size, const std::string& scenario) {
+  return fmt::format("{}: {} points, {} simulations, up to {} workers, about {} a process", scenario,
+                     size.points, size.simulations, size.workers, human(size.process_memory));
+}
+
+void check_limits(const RunSize& size, const RunOptions& options) {
+  check_process_memory(size.process_memory, options.processes, options.memory_limit);
+}
+
+void check_process_memory(Bytes each, int processes, const std::string& limit_text) {
+  const Bytes limit = memory_limit(limit_text), needed = static_cast<double>(processes) * each;
+  if (needed <= limit) return;
+  const int fit = static_cast<int>(limit / each);
+  const std::string way_out = fit >= 1 ? fmt::format("use -j {} or raise --memory-limit", fit)
+                                       : "raise --memory-limit or simulate fewer workers";
+  throw LimitError(fmt::format("{} process{} of about {} need{} {}, over the limit of {}: {}", processes,
+                               processes == 1 ? "" : "es", human(each), processes == 1 ? "s" : "",
+                               human(needed), human(limit), way_out));
+}
+
+void read_shard(RunOptions& options) {
+  if (options.shard_text.empty()) return;
+  const auto slash = options.shard_text.find('/');
+  const auto shard = parse_integer(std::string_view(options.shard_text).substr(0, slash));
+  const auto shards = slash == std::string::npos
+                          ? std::nullopt
+                          : parse_integer(std::string_view(options.shard_text).substr(slash + 1));
+  if (!shard || !shards || *shards < 1 || *shards > 1'000'000 || *shard < 0 || *shard >= *shards) {
+    throw InputError(
+        fmt::format("--shard: expected i/N with 0 <= i < N, got \"{}\"", printable(options.shard_text)));
+  }
+  options.shard = static_cast<int>(*shard);
+  options.shards = static_cast<int>(*shards);
+}
+
+namespace {
+
+constexpr std::size_t kMaxTriedPoints = 8;
+
+/// Processor time of all ended child processes so far [s].
+double children_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_CHILDREN, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+/// At most kMaxTriedPoints points, evenly spread, with the first and the last.
+std::vector<std::size_t> tried_points(const std::vector<std::size_t>& points) {
+  if (points.size() <= kMaxTriedPoints) return points;
+  std::vector<std::size_t> tried;
+  for (std::size_t i = 0; i < kMaxTriedPoints; ++i)
+    tried.push_back(points[i * (points.size() - 1) / (kMaxTriedPoints - 1)]);
+  return tried;
+}
+
+}  // namespace
+
+Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
+                       int draws, double simulations) {
+  const std::vector<double> middle(scenario.assumptions.size(), 0.5);
+  const double begun = children_seconds();
+  const std::vector<double> calibrated = calibrated_draw(scenario, middle, library).values;
+  const double after_calibration = children_seconds();
+  const std::vector<std::size_t> tried = tried_points(points);
+  std::vector<Task> tasks;
+  for (const std::size_t point : tried) {
+    tasks.push_back([&, point] {
+      const auto values = values_of(scenario, scenario.points[point].values, middle, calibrated);
+      simulate_point(build_experiment(scenario.document, values, library), Doubled::none);
+      return std::string();
+    });
+  }
+  run_tasks(tasks, 1, [](std::size_t, const std::string&) {});
+  const double per_point = (children_seconds() - after_calibration) / static_cast<double>(tried.size());
+  return {draws * (after_calibration - begun) + simulations * per_point};
+}
+
+std::string time_text(Seconds processor_time, int processes) {
+  return fmt::format("some {} of processor time, {} with {} process{}", human(processor_time),
+                     human((1.0 / processes) * processor_time), processes, processes == 1 ? "" : "es");
+}
+
+namespace {
+
+constexpr Seconds kDefaultLimit{3600};
+
+/// Processor time of a message to or from a server with SimGrid: a constant part, and a part for every other
+/// message in flight, because every arrival and departure changes the rates of all flows at the servers. The
+/// last constant is the time of a message with BottleneckSharing. Measured with case P of bench/
+/// (docs/explanation/performance.md): 64 to 256 workers with SimGrid, 1,024 workers with BottleneckSharing.
+constexpr double kSecondsPerMessage = 20e-6, kSecondsPerOtherMessage = 50e-9,
+                 kSecondsPerSharedMessage = 1.5e-6;
+
+/// Synchronous runs whose fidelity is chosen by the rule are not estimated if their compute budget is below
+/// this [s].
+constexpr double kNegligibleSeconds = 600;
+
+/// The number of members of training roles, and of all other roles (servers).
+std::pair<double, double> trainers_and_servers(const Plan& plan) {
+  double trainers = 0, servers = 0;
+  for (const Role& role : plan.roles) (role.training ? trainers : servers) += role.members;
+  return {trainers, servers};
+}
+
+Seconds time_limit(const std::string& text) {
+  if (text.empty()) return kDefaultLimit;
+  const auto seconds = parse_quantity(text, Dimension::time);
+  if (!seconds || *seconds <= 0)
+    throw InputError(
+        fmt::format("--time-limit: expected a time such as \"2 h\", got \"{}\"", printable(text)));
+  return {*seconds};
+}
+
+}  // namespace
+
+SimulationCost simulation_cost(const Experiment& experiment) {
+  const Plan& plan = experiment.plan;
+  const bool cheap = experiment.form == Fidelity::automatic || experiment.form == Fidelity::coupled;
+  if (!plan.asynchronous && cheap &&
+      std::max(experiment.steps * kSmallBudgetPerStep, kLargeBudgetPerRun) < kNegligibleSeconds)
+    return {};
+  const Simulation simulation = simulation_of(experiment, Doubled::none);
+  const Topology topology(experiment.platform);
+  const PlannedCollectives collectives(simulation, topology);
+  if (plan.asynchronous) {
+    const auto [trainers, servers] = trainers_and_servers(plan);
+    const double in_flight = trainers * servers;
+    const double messages = experiment.steps * 2 * in_flight;  // a request and a reply for each pair
+    const bool shared = collectives.fidelity().shares_links;
+    const double seconds =
+        shared ? kSecondsPerSharedMessage : kSecondsPerMessage + kSecondsPerOtherMessage * in_flight;
+    return {messages, {messages * seconds}};
+  }
+  const StepCost cost = step_cost(collectives.traffic(), collectives.fidelity());
+  return {experiment.steps * cost.messages, {experiment.steps * cost.seconds}};
+}
+
+void check_time(const Experiment& largest, const RunSize& size, const RunOptions& options) {
+  const Seconds limit = time_limit(options.time_limit);
+  const auto [messages, one] = simulation_cost(largest);
+  const double simulations = size.simulations / static_cast<double>(size.points);
+  const double at_once = std::clamp<double>(options.processes, 1, simulations);
+  const Seconds needed = simulations / at_once * one;
+  if (needed <= limit) return;
+  const bool cheap = largest.form == Fidelity::automatic;
+  throw LimitError(fmt::format(
+      "the largest point ({} workers) needs {} simulations of {:.3g} messages or flows each with "
+      "simulation.form: {}, about {:.1f} h with {} processes, over the limit of {:.3g} h: use {}fewer "
+      "workers or "
+      "steps, or raise --time-limit",
+      largest.plan.workers, simulations, messages, form_names()[static_cast<std::size_t>(largest.form)],
+      needed.value / 3600, at_once, limit.value / 3600, cheap ? "" : "form: automatic, "));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+
+#include "core/units.hpp"
+#include "forecast/forecast_options.hpp"
+#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/reader/library.hpp"
+#include "scenarios/reader/scenario.hpp"
+
+namespace stepcast {
+
+/// The size of a run, known before it starts.
+struct RunSize {
+  std::size_t points = 0;
+  double simulations = 0;  ///< of all points
+  int workers = 0;         ///< of the largest point
+  Bytes process_memory;    ///< of a process that simulates the largest point
+};
+
+/// Memory of one simulation beyond that of an empty process: links, workers, messages and records.
+Bytes simulated_memory(const Experiment& experiment);
+
+RunSize run_size(const Experiment& largest, std::size_t points, int simulations);
+std::string to_string(const RunSize& size, const std::string& scenario);
+
+/// Throws LimitError if the processes together would need more than the memory limit.
+void check_limits(const RunSize& size, const RunOptions& options);
+
+/// Throws LimitError if `processes` processes of `each` bytes would need more than the limit.
+/// @param limit  with a unit; empty: the default of 80 % of the machine's memory
+void check_process_memory(Bytes each, int processes, const std::string& limit);
+
+/// Reads `shard_text` into shard and shards. Throws InputError.
+void read_shard(RunOptions& options);
+
+/// Estimated processor time of a run. To measure it, up to 8 evenly spread points are simulated with the
+/// assumptions in the middle of their ranges, and one draw is calibrated.
+/// @param simulations  number of all simulations: points, draws, doubled resources and noise left out
+Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
+                       int draws, double simulations);
+
+/// Text such as "some 12 s of processor time, 6 s with 2 processes".
+std::string time_text(Seconds processor_time, int processes);
+
+/// Estimated cost of one simulation.
+struct SimulationCost {
+  double messages = 0;  ///< number of simulated messages, or of flows in the fidelities fluid and coupled
+  Seconds time;         ///< processor time
+};
+/// The cost of simulating a point; 0 for simulations that certainly take less than ten minutes.
+SimulationCost simulation_cost(const Experiment& experiment);
+
+/// Throws LimitError if the simulations of the largest point would take longer than the time limit.
+void check_time(const Experiment& largest, const RunSize& size, const RunOptions& options);
+
+}  // namespace stepcast

@@ -1,0 +1,205 @@
+#include "forecast/simulate_point.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "campaigns/checkpoint_interval.hpp"
+#include "report/statistics/statistics.hpp"
+#include "sim/workers/record_book.hpp"
+#include "sim/workers/simulate.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Duration of a training of `steps` steps, or of the scenario's epochs if `steps` is 0 [s].
+Seconds training_of(const Row& row, double steps) {
+  return {steps > 0 ? steps * *row.number("step_seconds") : 3600 * *row.number("training_hours")};
+}
+
+void set_intervals(Row& row, const Faults& faults, int draws) {
+  const bool fails = faults.node_mtbf.value > 0 && faults.checkpoints.write.value > 0;
+  if (!fails || faults.response == FailureResponse::shrink) return;
+  const CheckpointProblem problem = checkpoint_problem(faults);
+  row.set("best_checkpoint_interval_seconds", best_interval(faults, draws).value);
+  row.set("young_checkpoint_interval_seconds", young_interval(problem).value);
+  row.set("daly_checkpoint_interval_seconds", daly_interval(problem).value);
+}
+
+void set_losses(Row& row, const TrainingTime& time) {
+  row.set("lost_to_checkpoints_seconds", time.checkpoints.value);
+  row.set("lost_to_rework_seconds", time.rework.value);
+  row.set("lost_to_restart_seconds", time.restart.value);
+  row.set("lost_to_missing_workers_seconds", time.missing.value);
+  row.set("lost_to_slow_workers_seconds", time.slow.value);
+}
+
+/// Adds the columns of `faults:`.
+/// @return the mean duration of a training with faults; nothing if the training never ends
+std::optional<Seconds> set_faults(Row& row, const Experiment& experiment) {
+  const FaultOptions& options = *experiment.faults;
+  Faults faults = options.faults;
+  faults.seed = experiment.seed;
+  faults.training = training_of(row, options.steps);
+  if (faults.exchange.value == 0 && faults.response == FailureResponse::shrink)
+    faults.exchange = {row.number("block_seconds").value_or(*row.number("step_seconds"))};
+  set_intervals(row, faults, options.draws);
+  if (options.best_interval) {
+    const auto best = row.number("best_checkpoint_interval_seconds");
+    faults.checkpoints.interval = best ? Seconds{*best} : faults.training;
+  }
+  std::vector<double> totals;
+  const TrainingTime time = mean_training_time(faults, options.draws, &totals);
+  row.set("training_finishes", time.finished);
+  if (!time.finished) return std::nullopt;
+  row.set("training_hours_with_faults", time.total.value / 3600);
+  row.set("training_hours_with_faults_p10", quantile(totals, 0.1) / 3600);
+  row.set("training_hours_with_faults_p90", quantile(totals, 0.9) / 3600);
+  row.set("useful_share", faults.training / time.total);
+  row.set("failures", time.failures);
+  set_losses(row, time);
+  return time.total;
+}
+
+void set_campaign(Row& row, const Experiment& experiment, Seconds training) {
+  Campaign campaign = experiment.campaign->campaign;
+  campaign.seed = experiment.seed;
+  campaign.training = training;
+  const CampaignTimes times = mean_campaign_times(campaign, experiment.campaign->draws);
+  const double all = times.devices * times.makespan.value;
+  row.set("campaign_devices", std::int64_t{times.devices});
+  row.set("makespan_hours", times.makespan.value / 3600);
+  row.set("points_per_hour", campaign.points / (times.makespan.value / 3600));
+  row.set("device_utilization", times.busy / all);
+  row.set("idle_optimizer_share", times.idle_optimizer / all);
+  row.set("idle_fold_share", times.idle_fold / all);
+  row.set("idle_generation_share", times.idle_generation / all);
+  row.set("idle_tail_share", times.idle_tail / all);
+  row.set("idle_driver_share", times.idle_driver / all);
+  row.set("optimizer_utilization", times.optimizer_busy);
+}
+
+}  // namespace
+
+void set_training_columns(Row& row, const Experiment& experiment) {
+  std::optional<Seconds> training;
+  if (experiment.faults) training = set_faults(row, experiment);
+  if (!experiment.campaign) return;
+  if (!experiment.faults) training = training_of(row, experiment.campaign->steps);
+  if (training) set_campaign(row, experiment, *training);
+}
+
+namespace {
+
+/// A field of all steps but the first, which waits for the first batch; of the first step if there is no
+/// other.
+std::vector<double> column(const std::vector<StepSeconds>& steps, double StepSeconds::*field) {
+  std::vector<double> values;
+  for (std::size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) values.push_back(steps[i].*field);
+  return values;
+}
+
+void set_times(Row& row, const std::vector<StepSeconds>& steps) {
+  const auto seconds = column(steps, &StepSeconds::seconds);
+  row.set("step_seconds", quantile(seconds, 0.5));
+  row.set("step_seconds_mean", mean(seconds));
+  row.set("step_seconds_p10", quantile(seconds, 0.1));
+  row.set("step_seconds_p90", quantile(seconds, 0.9));
+  row.set("compute_seconds", mean(column(steps, &StepSeconds::compute)));
+  // The slowest worker's compute minus the mean: for equal workers it is a rounding error of either sign.
+  const double waiting = mean(column(steps, &StepSeconds::straggler));
+  row.set("waiting_seconds", std::abs(waiting) < 1e-12 * *row.number("compute_seconds") ? 0 : waiting);
+  row.set("data_loading_seconds", mean(column(steps, &StepSeconds::loading)));
+  row.set("exposed_communication_seconds", mean(column(steps, &StepSeconds::exposed)));
+  row.set("communication_seconds", mean(column(steps, &StepSeconds::communication)));
+}
+
+void set_totals(Row& row, const Experiment& experiment) {
+  const Plan& plan = experiment.plan;
+  const double rate = plan.samples_a_step / *row.number("step_seconds");
+  row.set("samples_per_second", rate);
+  row.set("memory_bytes", plan.memory.total().value);
+  row.set("fits", plan.fits);
+  if (!plan.fits && !plan.why_not.empty()) row.set("why_not", plan.why_not);
+  if (experiment.epoch_samples == 0) return;
+  const double epoch = experiment.epoch_samples / rate;
+  row.set("epoch_seconds", epoch);
+  if (experiment.epochs == 0) return;
+  const double hours = epoch * experiment.epochs / 3600;
+  row.set("training_hours", hours);
+  if (experiment.platform.price_per_device_hour > 0) {
+    row.set("cost_usd", hours * plan.devices * experiment.platform.price_per_device_hour);
+  }
+}
+
+std::string joined(const IdleKeys& idle) {
+  std::string all;
+  for (const IneffectiveKey& one : idle) all += (all.empty() ? "" : "; ") + to_string(one);
+  return all;
+}
+
+}  // namespace
+
+Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
+  Simulation simulation;
+  simulation.platform = &experiment.platform;
+  simulation.bandwidths = experiment.bandwidths;
+  simulation.plan = &experiment.plan;
+  simulation.noise = experiment.noise;
+  simulation.seed = experiment.seed;
+  simulation.form = experiment.form;
+  simulation.fold = experiment.fold;
+  if (doubled == Doubled::compute) simulation.compute_factor = 0.5;
+  if (doubled == Doubled::latency) simulation.latency_factor = 0.5;
+  if (doubled == Doubled::bandwidth) simulation.bandwidths.multiply_all(2);
+  return simulation;
+}
+
+const char* to_string(Doubled resource) {
+  switch (resource) {
+    case Doubled::none:
+      return "nothing";
+    case Doubled::compute:
+      return "compute speed";
+    case Doubled::bandwidth:
+      return "bandwidth";
+    case Doubled::latency:
+      return "latency";
+  }
+  return "";
+}
+
+Row simulate_point(const Experiment& experiment, Doubled doubled, Timeline* timeline,
+                   AllReduceChoices* automatic) {
+  const Plan& plan = experiment.plan;
+  Simulation simulation = simulation_of(experiment, doubled);
+  simulation.timeline = timeline != nullptr;
+  SimulationResult result = simulate(simulation);
+  if (timeline != nullptr) *timeline = std::move(result.timeline);
+  if (automatic != nullptr) *automatic = result.automatic;
+
+  Row row;
+  row.set("strategy", experiment.strategy);
+  row.set("workers", std::int64_t{plan.workers});
+  row.set("devices", std::int64_t{plan.devices});
+  row.set("batch_per_worker", plan.batch_per_worker);
+  row.set("global_batch", static_cast<std::int64_t>(plan.samples_a_step));
+  set_times(row, result.steps);
+  set_totals(row, experiment);
+  if (plan.figures) {
+    Records records = std::move(result.records);
+    if (plan.asynchronous) records = first_records(std::move(records), result.steady_counts);
+    for (const auto& [column, value] : plan.figures(records, *row.number("step_seconds")))
+      row.set(column, value);
+  }
+  if (doubled == Doubled::none) set_training_columns(row, experiment);
+  row.set("communication_form", to_text(result.fidelity));
+  row.set("folding", to_text(result.folding));
+  row.set("all_reduce", result.algorithms);
+  row.set("trace_kind", plan.trace_kind);
+  if (!plan.flags.empty()) row.set("trace_flags", fmt::format("{}", fmt::join(plan.flags, "; ")));
+  if (!plan.idle_keys.empty()) row.set("without_effect", joined(plan.idle_keys));
+  return row;
+}
+
+}  // namespace stepcast

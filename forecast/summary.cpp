@@ -1,0 +1,175 @@
+#include "forecast/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "report/statistics/statistics.hpp"
+#include "scenarios/reader/sweep.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The columns that get an interval.
+const std::vector<std::string> kIntervals{"step_seconds",
+                                          "samples_per_second",
+                                          "speedup",
+                                          "efficiency",
+                                          "exposed_communication_seconds",
+                                          "communication_seconds",
+                                          "epoch_seconds",
+                                          "training_hours",
+                                          "training_hours_with_faults",
+                                          "useful_share",
+                                          "makespan_hours",
+                                          "device_utilization"};
+
+/// A scaling series: points that differ in the number of workers only.
+struct Series {
+  std::size_t base = 0;    ///< point with the fewest workers
+  std::size_t points = 0;  ///< number of points
+};
+
+std::string value_at(const Point& point, const std::string& key) {
+  for (const Assignment& one : point.values) {
+    if (one.path == key) return point_name({one});
+  }
+  return "";
+}
+
+/// The series of each point, named by the point's values of the swept keys that vary at an equal number of
+/// workers. Keys that only follow the number of workers, such as the machines of a replica, separate no
+/// series; different networks always do.
+std::map<std::size_t, std::string> series_names(const Scenario& scenario,
+                                                const std::vector<std::size_t>& points,
+                                                const std::vector<Row>& rows) {
+  std::map<std::size_t, std::string> names;
+  for (const std::string& key : scenario.sweep_keys) {
+    if (key == "workers") continue;
+    std::map<double, std::set<std::string>> values;
+    for (const std::size_t point : points)
+      values[*rows[point].number("workers")].insert(value_at(scenario.points[point], key));
+    const bool varies = key == "model" || key.starts_with("model.") ||
+                        std::ranges::any_of(values, [](const auto& one) { return one.second.size() > 1; });
+    for (const std::size_t point : points) {
+      std::string& name = names[point];
+      if (varies) name += value_at(scenario.points[point], key) + "\n";
+    }
+  }
+  return names;
+}
+
+std::map<std::size_t, Series> series_of(const Scenario& scenario, const std::vector<std::size_t>& points,
+                                        const std::vector<Row>& rows) {
+  auto names = series_names(scenario, points, rows);
+  std::map<std::string, Series> by_name;
+  for (const std::size_t point : points) {
+    Series& series = by_name.try_emplace(names[point], Series{point, 0}).first->second;
+    ++series.points;
+    if (rows[point].number("workers") < rows[series.base].number("workers")) series.base = point;
+  }
+  std::map<std::size_t, Series> all;
+  for (const std::size_t point : points) all[point] = by_name[names[point]];
+  return all;
+}
+
+/// The median over the draws if the column is a floating-point number, otherwise the cell of the first draw.
+Cell middle(const Simulations& all, std::size_t point, const std::string& column, const Cell& first) {
+  if (all.rows.size() == 1 || !std::holds_alternative<double>(first)) return first;
+  return quantile(over_draws(all, point, column), 0.5);
+}
+
+void add_intervals(Row& row, const Simulations& all, std::size_t point) {
+  if (all.rows.size() == 1) return;
+  for (const std::string& column : kIntervals) {
+    if (!row.number(column)) continue;
+    const auto interval = forecast_interval(over_draws(all, point, column));
+    row.set(column + "_low", interval.low);
+    row.set(column + "_high", interval.high);
+  }
+}
+
+}  // namespace
+
+std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column) {
+  std::vector<double> values;
+  for (const auto& rows : all.rows) {
+    if (const auto value = rows[point].number(column)) values.push_back(*value);
+  }
+  return values;
+}
+
+void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& points, Simulations& all) {
+  const auto series = series_of(scenario, points, all.rows.front());
+  for (auto& rows : all.rows) {
+    for (const std::size_t point : points) {
+      const Series& own_series = series.at(point);
+      const Row& base = rows[own_series.base];
+      Row& row = rows[point];
+      if (own_series.points == 1 && *row.number("workers") > 1) continue;  // the series has no base
+      const double workers = *row.number("workers") / *base.number("workers");
+      const double speedup = *row.number("samples_per_second") / *base.number("samples_per_second");
+      row.set("speedup", speedup * *base.number("workers"));
+      row.set("efficiency", speedup / workers);
+    }
+  }
+}
+
+std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled) {
+  const std::vector<std::pair<std::string, std::string>> parts{
+      {"compute", "compute_seconds"},
+      {"communication", "exposed_communication_seconds"},
+      {"stragglers", "waiting_seconds"},
+      {"data loading", "data_loading_seconds"}};
+  const auto most = std::max_element(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+    return row.number(a.second) < row.number(b.second);
+  });
+  double all = 0;
+  for (const auto& [name, column] : parts) all += *row.number(column);
+  std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *row.number(most->second) / all);
+  const Row* best = nullptr;
+  Doubled which = Doubled::none;
+  for (const auto& [resource, other] : doubled) {
+    if (best != nullptr && *other.number("step_seconds") >= *best->number("step_seconds")) continue;
+    best = &other;
+    which = resource;
+  }
+  if (best == nullptr) return text;
+  const double gain = *row.number("step_seconds") / *best->number("step_seconds") - 1;
+  const char* how = which == Doubled::latency ? "half the" : "twice the";
+  return text + fmt::format("; {} {}: {:+.0f} %", how, to_string(which), 100 * gain);
+}
+
+Results summarized_results(const Scenario& scenario, const std::vector<std::size_t>& points,
+                           const Simulations& all) {
+  Results results{scenario.name, {}};
+  for (const std::size_t point : points) {
+    Row row;
+    row.set("point", scenario.points[point].name);
+    for (const Assignment& one : scenario.points[point].values) {
+      if (one.path != "workers") row.set(one.path, point_name({one}).substr(one.path.size() + 1));
+    }
+    for (const auto& [column, cell] : all.rows.front()[point].cells)
+      row.set(column, middle(all, point, column, cell));
+    add_intervals(row, all, point);
+    if (!all.without.empty()) add_noise_losses(row, all.rows.front()[point], all.without[point]);
+    row.set("bottleneck", bottleneck(all.rows.front()[point], all.doubled[point]));
+    results.rows.push_back(std::move(row));
+  }
+  return results;
+}
+
+std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulations& all, std::size_t point,
+                                         const std::string& column) {
+  const std::size_t draws = all.rows.size();
+  if (scenario.assumptions.empty() || draws < 8 * scenario.assumptions.size()) return {};
+  std::vector<std::string> names;
+  for (const Assumption& one : scenario.assumptions) names.push_back(one.key);
+  const std::vector<double> values = over_draws(all, point, column);
+  if (values.size() < draws) return {};
+  return sensitivities(names, all.inputs, values);
+}
+
+}  // namespace stepcast

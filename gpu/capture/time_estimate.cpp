@@ -1,0 +1,37 @@
+#include "gpu/capture/time_estimate.hpp"
+
+#include "core/error.hpp"
+#include "gpu/capture/devices.hpp"
+#include "models/layer_times/derived_trace.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/loader.hpp"
+#include "scenarios/reader/data_files.hpp"
+
+namespace stepcast {
+namespace {
+
+// Assumptions, not measurements.
+constexpr double kSetUpSeconds =
+    1.5;                          // library handles, memory, parameters, nvidia-smi, warm-up of the clocks
+constexpr int kSearchSteps = 25;  // about ten algorithms for each pass of a convolution, timed twice
+
+}  // namespace
+
+TimeEstimate::TimeEstimate(const std::string& gpu) {
+  try {
+    const std::filesystem::path models = data_folder() / "models";
+    device_ = load_device(models, device_file_of(gpu));
+    calibration_ = load_calibration(*device_, models);
+  } catch (const InputError& error) {
+    device_.reset();
+    why_not_ = error.what();
+  }
+}
+
+Seconds TimeEstimate::of(const Model& model, std::int64_t batch, int steps) const {
+  if (!device_) return {0};
+  const Seconds step = step_time(derive(model, batch, *device_, calibration_, {}));
+  return Seconds{kSetUpSeconds} + static_cast<double>(kSearchSteps + steps) * step;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/layer_times/roofline_calibration.hpp"
+
+namespace stepcast {
+
+/// Estimates how long captures take on a GPU that models/devices describes, by the rule for derived traces,
+/// so that a caller with a time limit starts only what fits.
+class TimeEstimate {
+ public:
+  /// @param gpu  name of the GPU; if models/devices has no file for it, all estimates are zero
+  explicit TimeEstimate(const std::string& gpu);
+
+  /// Time to build a network, which times each convolution's algorithms, and to run this number of steps.
+  Seconds of(const Model& model, std::int64_t batch, int steps) const;
+  /// Why estimates are zero; empty if they are not.
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  std::optional<Device> device_;
+  Calibration calibration_;
+  std::string why_not_;
+};
+
+}  // namespace stepcast

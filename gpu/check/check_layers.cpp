@@ -1,0 +1,149 @@
+#include "gpu/check/check_layers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "check/cases.hpp"
+#include "core/error.hpp"
+#include "kernels/network/dropout_mask.hpp"
+
+namespace stepcast {
+namespace {
+
+using test::Array;
+using test::Case;
+
+constexpr std::uint64_t kSeed = 3;
+constexpr double kLossWeight = 0.25;  // the weight of one of four micro-batches
+
+/// One layer on a backend, with the memory that a network would give it.
+struct LayerBench {
+  LayerBench(Backend& backend, const Case& c) {
+    Shape shape{c.batch};
+    shape.insert(shape.end(), c.layer.input.begin(), c.layer.input.end());
+    LayerSite site{.layer = &c.layer,
+                   .batch = c.batch,
+                   .inputs = {},
+                   .seed = kSeed,
+                   .index = 0,
+                   .loss_weight = kLossWeight};
+    for (const Array& input : c.inputs) {
+      inputs.push_back(backend.make_tensor(shape));
+      inputs.back()->write(test::as_floats(input));
+      site.inputs.push_back(inputs.back().get());
+    }
+    kernel = backend.make_kernel(site);
+    const std::vector<std::size_t> stored = kernel->stored_elements();
+    for (std::size_t k = 0; k < stored.size(); ++k) {
+      memory.push_back(backend.allocate(stored[k]));
+      memory.push_back(backend.allocate(stored[k]));
+      kernel->bind(k, memory[2 * k].get(), memory[2 * k + 1].get());
+      kernel->write_parameter(k, test::as_floats(c.parameters[k]));
+    }
+    if (kernel->targets() != nullptr) kernel->targets()->write(test::as_floats(c.targets));
+  }
+
+  void connect(Backend& backend, const std::vector<Array>& output_gradients) {
+    std::vector<Tensor*> pointers;
+    for (const Array& gradient : output_gradients) {
+      gradients.push_back(backend.make_tensor(kernel->output().shape()));
+      gradients.back()->write(test::as_floats(gradient));
+      pointers.push_back(gradients.back().get());
+    }
+    kernel->connect_backward(pointers, std::vector<bool>(inputs.size(), true));
+  }
+
+  std::vector<std::unique_ptr<Tensor>> inputs, gradients;
+  std::vector<std::shared_ptr<float>> memory;
+  std::unique_ptr<LayerKernel> kernel;
+};
+
+/// Largest difference relative to the larger of 1 and the largest expected value; infinite if the lengths
+/// differ or a value is not finite.
+double error_of(const std::vector<float>& found, const Array& expected) {
+  if (found.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  double worst = 0, size = 1;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!std::isfinite(found[i])) return std::numeric_limits<double>::infinity();
+    worst = std::max(worst, std::abs(found[i] - expected[i]));
+    size = std::max(size, std::abs(expected[i]));
+  }
+  return worst / size;
+}
+
+/// The gradient as two halves from two readers of the output, so that their sum is tested too.
+std::vector<Array> two_halves(const Array& gradient) {
+  Array half = gradient;
+  for (double& value : half) value /= 2;
+  return {half, half};
+}
+
+void check_one(Backend& backend, const std::string& name, Case c, std::vector<Deviation>& found) {
+  c.dropout_key = dropout_key(kSeed, 0, 0);
+  LayerBench bench(backend, c);
+  Array expected = reference::forward(c);
+  bench.kernel->run(Pass::forward);
+  const bool is_loss = bench.kernel->targets() != nullptr;
+  if (is_loss) expected.at(0) *= kLossWeight;
+  const std::vector<float> output =
+      is_loss ? std::vector<float>{static_cast<float>(bench.kernel->loss())} : bench.kernel->output().read();
+  found.push_back({name, "output", error_of(output, expected)});
+  const Array slope = is_loss ? Array{kLossWeight} : test::uniform_array(expected.size(), 99);
+  bench.connect(backend, is_loss ? std::vector<Array>{} : two_halves(slope));
+  bench.kernel->run(Pass::backward_data);
+  bench.kernel->run(Pass::backward_weights);
+  const reference::Gradients gradients = reference::backward(c, slope);
+  for (std::size_t k = 0; k < c.inputs.size() && c.layer.kind != LayerKind::embedding; ++k) {
+    found.push_back({name, "input " + std::to_string(k),
+                     error_of(bench.kernel->input_gradient(k)->read(), gradients.inputs[k])});
+  }
+  for (std::size_t k = 0; k < c.parameters.size(); ++k) {
+    if (!c.layer.parameters[k].trainable) continue;
+    found.push_back({name, "parameter " + std::to_string(k),
+                     error_of(bench.kernel->read_gradient(k), gradients.parameters[k])});
+  }
+}
+
+/// True if the GPU is unusable for this process: after an error such as an illegal access every call fails.
+bool is_lost(Backend& backend) {
+  try {
+    backend.finish();
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+double rounding_tolerance(GpuPrecision precision) {
+  switch (precision) {
+    case GpuPrecision::f32:
+      return 2e-5;
+    case GpuPrecision::tf32:
+    case GpuPrecision::f16:
+      return 4.0 / (1 << 10);
+    case GpuPrecision::bf16:
+      break;
+  }
+  return 4.0 / (1 << 7);
+}
+
+std::vector<Deviation> check_layers(Backend& backend) {
+  std::vector<Deviation> found;
+  for (const test::NamedCase& named : test::all_cases()) {
+    try {
+      check_one(backend, named.name, named.value, found);
+    } catch (const std::exception& error) {
+      found.push_back({named.name, error.what(), std::numeric_limits<double>::infinity()});
+      if (!is_lost(backend)) continue;
+      found.back().array +=
+          "; the GPU is unusable for this process from here on: later layers were not checked";
+      break;
+    }
+  }
+  return found;
+}
+
+}  // namespace stepcast

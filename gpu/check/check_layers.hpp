@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/network/backend.hpp"
+#include "kernels/network/gpu_options.hpp"
+
+namespace stepcast {
+
+/// Deviation of one array of one layer from the reference in double precision: the largest difference divided
+/// by the larger of 1 and the largest expected value.
+struct Deviation {
+  std::string layer;  ///< such as "convolution 3-D"
+  std::string array;  ///< such as "output", "input 0" or "parameter 1"
+  double error = 0;
+};
+
+/// Largest deviation that rounding explains. In fp32 2e-5, as on the CPU: sums of up to a few hundred
+/// products of numbers below 1. In tf32 and fp16 (10 bits of mantissa) and bf16 (7 bits) four roundings of
+/// inputs, weights and outputs may add up, on sums of a few units.
+double rounding_tolerance(GpuPrecision precision);
+
+/// Checks every kind of layer, forward and backward, in shapes that reveal mistakes. A layer that the backend
+/// refuses has an infinite error, and `array` is the error message.
+std::vector<Deviation> check_layers(Backend& backend);
+
+}  // namespace stepcast

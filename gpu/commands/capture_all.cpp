@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "gpu/capture/devices.hpp"
+#include "gpu/capture/models.hpp"
+#include "gpu/capture/time_estimate.hpp"
+#include "gpu/commands/commands.hpp"
+#include "kernels/timing/gpu_capture.hpp"
+#include "kernels/timing/step_timer.hpp"
+#include "models/cost/memory.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/layer_times/trace_text.hpp"
+
+namespace stepcast {
+namespace {
+
+struct Options {
+  std::filesystem::path folder = "traces";
+  std::vector<std::string> models;
+  std::vector<std::int64_t> batches{16, 32, 64};
+  double seconds = 480;
+  DeviceOptions device;
+  CaptureOptions capture{.steps = 12, .warm_up = 5};
+};
+
+/// Numbers of captures by their outcome.
+struct CaptureCounts {
+  int written = 0, present = 0, failed = 0, out_of_time = 0;
+};
+
+std::filesystem::path file_of(const Options& options, const std::string& model, std::int64_t batch) {
+  return options.folder /
+         (trace_name(model, batch, options.device.precision, options.device.layout) + ".yaml");
+}
+
+/// File that records that a capture made the GPU unusable, and why; the next call skips that capture.
+std::filesystem::path loss_marker(std::filesystem::path file) {
+  return file.replace_extension(".lost");
+}
+
+/// Checks that the GPU is still usable: after an error such as an illegal access every call of this process
+/// fails.
+/// @throws RankLost if it is not
+void check_gpu_usable(int device, const std::filesystem::path& file, const std::string& why) {
+  try {
+    free_gpu_memory(device);
+  } catch (const std::exception&) {
+    write_atomically(loss_marker(file), why + "\n");
+    throw RankLost(fmt::format(
+        "capture-all: capture {} made the GPU unusable for this process: {}; run the command again to "
+        "continue without it",
+        file.stem().string(), why));
+  }
+}
+
+void capture_one(Options& options, const Model& model, std::int64_t batch, CaptureCounts& counts) {
+  const std::string name = trace_name(model.name, batch, options.device.precision, options.device.layout);
+  const std::filesystem::path file = file_of(options, model.name, batch);
+  if (std::filesystem::exists(file)) {
+    ++counts.present;
+    return;
+  }
+  if (std::filesystem::exists(loss_marker(file))) {
+    fmt::print("{}: skipped: it made the GPU unusable before, see {}\n", name, loss_marker(file).string());
+    ++counts.failed;
+    return;
+  }
+  options.capture.name = name;
+  options.capture.batch = batch;
+  options.capture.command =
+      fmt::format("stepcast-gpu capture --model {} --batch {}{} --steps {} --warm-up {}", model.name, batch,
+                  options.device.command_line(), options.capture.steps, options.capture.warm_up);
+  try {
+    const Trace trace = capture_on_gpu(options.device.gpu_options(), model, options.capture);
+    write_atomically(file, to_yaml(trace));
+    fmt::print("{}: {:.4g} ms a step\n", name, 1e3 * median(trace.step_seconds).value);
+    ++counts.written;
+  } catch (const LimitError& error) {
+    fmt::print("{}: left out: {}\n", name, error.what());
+  } catch (const std::exception& error) {
+    fmt::print("{}: failed: {}\n", name, error.what());
+    ++counts.failed;
+    check_gpu_usable(device_number(options.device.device), file, error.what());
+  }
+  std::fflush(stdout);
+}
+
+struct Capture {
+  Model model;
+  std::int64_t batch = 0;
+};
+
+bool is_captured(const Options& options, const Capture& one) {
+  return std::filesystem::exists(file_of(options, one.model.name, one.batch));
+}
+
+/// Steps of one capture: with events, without events, and as a CUDA graph.
+int steps_of(const CaptureOptions& capture) {
+  return capture.warm_up + 3 * capture.steps + 1;
+}
+
+/// Captures in the order of their models' estimated times, so that a time limit leaves out as few as
+/// possible.
+std::vector<Capture> cheapest_first(const Options& options, const TimeEstimate& estimate) {
+  std::vector<std::pair<double, Model>> models;
+  for (const std::string& name : options.models) {
+    const Model model = model_of(name);
+    double seconds = 0;
+    for (const std::int64_t batch : options.batches)
+      seconds += estimate.of(model, batch, steps_of(options.capture)).value;
+    models.emplace_back(seconds, model);
+  }
+  std::ranges::stable_sort(models, {}, [](const auto& one) { return one.first; });
+  std::vector<Capture> captures;
+  for (const auto& [seconds, model] : models) {
+    for (const std::int64_t batch : options.batches) captures.push_back({model, batch});
+  }
+  return captures;
+}
+
+/// Captures all models that fit into the time limit. Files are written atomically, so a second call
+/// continues.
+void capture_all(Options& options) {
+  const GpuOptions gpu = options.device.gpu_options();
+  free_gpu_memory(gpu.device);
+  check_writable(options.folder);
+  std::vector<std::string> left_out;
+  if (options.models.empty()) options.models = models_for_gpu(left_out);
+  for (const std::string& line : left_out) fmt::print("{}\n", line);
+  CaptureCounts counts;
+  const double begin = now().wall;
+  const TimeEstimate estimate(gpu_name(gpu.device));
+  if (!estimate.why_not().empty()) fmt::print("times cannot be estimated: {}\n", estimate.why_not());
+  for (const Capture& one : cheapest_first(options, estimate)) {
+    const double estimated = estimate.of(one.model, one.batch, steps_of(options.capture)).value;
+    if (now().wall - begin + estimated > options.seconds && !is_captured(options, one)) {
+      fmt::print("{} with batch {}: not started: about {:.0f} s would exceed --seconds\n", one.model.name,
+                 one.batch, estimated);
+      ++counts.out_of_time;
+      continue;
+    }
+    capture_one(options, one.model, one.batch, counts);
+  }
+  fmt::print("written: {}, already there: {}, failed: {}, out of time: {}, in {:.0f} s\n", counts.written,
+             counts.present, counts.failed, counts.out_of_time, now().wall - begin);
+  if (counts.failed > 0)
+    throw std::runtime_error("capture-all: some captures failed; see the messages above");
+  if (counts.out_of_time > 0)
+    throw LimitError(fmt::format("capture-all: {} captures are left; run the command again to continue",
+                                 counts.out_of_time));
+}
+
+}  // namespace
+
+void add_gpu_capture_all(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "capture-all", "Capture every model at several batch sizes; continues an interrupted call");
+  auto options = std::make_shared<Options>();
+  command->add_option("-o,--output", options->folder, "folder of the traces")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--models", options->models, "names of models (default: all in models/)")
+      ->delimiter(',');
+  command->add_option("--batches", options->batches, "samples a step")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      ->add_option("--seconds", options->seconds,
+                   "time limit: start no capture that is estimated to end later [s]")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  add_device_options(*command, options->device);
+  command->footer("Example: stepcast-gpu capture-all --precision bf16 --layout nhwc -o traces");
+  command->callback([options] { capture_all(*options); });
+}
+
+}  // namespace stepcast

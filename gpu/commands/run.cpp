@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "gpu/capture/devices.hpp"
+#include "gpu/commands/commands.hpp"
+#include "gpu/ranks/gpu_rank.hpp"
+#include "kernels/timing/gpu_capture.hpp"
+#include "report/results/csv.hpp"
+#include "report/results/json_lines.hpp"
+#include "report/statistics/statistics.hpp"
+#include "runtime/scenario_points/frozen_algorithms.hpp"
+#include "validate/launch/gpu_launch.hpp"
+#include "validate/launch/launcher.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Writes the error to a file, from which the process that watches all ranks reports it once.
+void write_error_file(const RankOptions& options, const char* kind, const std::exception& error) {
+  std::ofstream(fmt::format("{}/rank-{}.error", options.folder, options.rank))
+      << kind << " " << error.what() << "\n";
+}
+
+void run_and_report(const RankOptions& options) {
+  try {
+    run_gpu_rank(options);
+  } catch (const InputError& error) {
+    write_error_file(options, "input", error);
+    throw;
+  } catch (const RankLost& error) {
+    write_error_file(options, "lost", error);
+    throw;
+  } catch (const std::exception& error) {
+    write_error_file(options, "fault", error);
+    throw;
+  }
+}
+
+}  // namespace
+
+void add_gpu_rank(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "rank", "One rank of `run` or of `stepcast validate --device`; started by them, not by users");
+  auto options = std::make_shared<RankOptions>();
+  command->add_option("--rank", options->rank)->required();
+  command->add_option("--ranks", options->ranks)->required();
+  command->add_option("--store", options->store, "file:FOLDER or tcp:ADDRESS:PORT")->required();
+  command->add_option("--folder", options->folder)->required();
+  command->add_option("--control", options->control)->required();
+  command->add_option("--patience", options->timeout, "longest wait for other ranks [s]")
+      ->capture_default_str();
+  add_gpu_options(*command, options->gpus.options, "cuda:NUMBER, the GPU of rank 0");
+  add_gpu_paths(*command, options->gpus);
+  command->add_option("--scenario", options->validation.scenario)->required();
+  command->add_option("--set", options->validation.settings)->allow_extra_args(false);
+  command->add_option("--repeats", options->validation.repeats);
+  command->callback([options] {
+    options->validation.accept_disturbed = true;  // disturbances of a GPU are not measured
+    // Must be set before CUDA is used. A kernel that is loaded at its first launch may wait for running
+    // kernels, and NCCL's kernels wait for other ranks. Source: CUDA's programming guide, "Lazy loading", on
+    // concurrent execution.
+    if (options->gpus.path != "host") setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    run_and_report(*options);
+  });
+}
+
+namespace {
+
+/// Prints the median step of each point, in the scenario's order.
+void print_steps(const Validation& validation, const std::filesystem::path& folder) {
+  const auto file = folder / "samples.jsonl";
+  std::map<std::string, std::vector<double>> seconds;
+  for (const Row& row : read_json_lines(read_file(file), file.string(), TornLine::drop).rows)
+    seconds[row.text("point")].push_back(row.number("step_seconds").value_or(0));
+  for (const std::size_t index : validation.points) {
+    const std::string& name = validation.scenario.points[index].name;
+    const auto found = seconds.find(name);
+    if (found == seconds.end()) continue;
+    fmt::print("{}: {:.4g} ms a step, median of {} runs\n", name, 1e3 * median_of(found->second),
+               found->second.size());
+  }
+}
+
+/// Prints each point's loss and accuracy on held-out data, if the scenario has `learning`.
+void print_learning(const std::filesystem::path& folder) {
+  const auto file = folder / "learning.jsonl";
+  if (!std::filesystem::exists(file)) return;
+  std::map<std::string, std::vector<Row>> points;
+  for (const Row& row : read_json_lines(read_file(file), file.string(), TornLine::drop).rows)
+    points[row.text("point")].push_back(row);
+  for (const auto& [point, rows] : points) {
+    const Row &first = rows.front(), &last = rows.back();
+    const auto accuracy = last.number("accuracy");
+    fmt::print("{}: loss {:.3g} to {:.3g}{} after {} mini-batches of a worker in {:.3g} s\n", point,
+               first.number("loss").value_or(NAN), last.number("loss").value_or(NAN),
+               accuracy ? fmt::format(", accuracy {:.1f} %", 100 * *accuracy) : "",
+               last.number("step").value_or(0), last.number("seconds").value_or(0));
+  }
+}
+
+/// Writes the algorithms of automatic all-reduces, which the ranks read before they run. This program makes
+/// no forecast that would choose them.
+void write_all_reduces(const Validation& validation, const std::filesystem::path& folder) {
+  Library library;
+  Results all{validation.scenario.name, {}};
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    const Plan plan = measured_experiment(validation, i, folder, {}, library).plan;
+    const std::string& point = validation.scenario.points[validation.points[i]].name;
+    for (Row& row : all_reduce_rows(point, plan, choices_without_forecast(plan)))
+      all.rows.push_back(std::move(row));
+  }
+  write_atomically(all_reduce_file(folder), to_csv(all));
+}
+
+void run_on_gpus(const RealRunOptions& options) {
+  const int first = DeviceOptions{options.gpus.options}.gpu_options().device;
+  free_gpu_memory(first);  // reports a missing GPU before any other error
+  gpu_place(options.gpus.path, first, gpu_count(), 0, options.ranks);
+  const Validation validation = read_validation(options.validation, options.ranks);
+  const std::filesystem::path folder = std::filesystem::absolute(
+      options.output.empty() ? "results/" + validation.scenario.name : options.output);
+  check_writable(folder);
+  for (const char* file : {"samples.jsonl", "learning.jsonl", "predicted.csv", "platform-host.yaml"})
+    std::filesystem::remove(folder / file);
+
+  RankJob job;
+  job.cluster.ranks = options.ranks;
+  job.folder = folder;
+  job.arguments = rank_arguments(options.validation);
+  job.heartbeat = options.heartbeat;
+  job.before_stage = [&](const std::function<void()>&) { write_all_reduces(validation, folder); };
+  job.commands = [&](const std::filesystem::path& control) {
+    return gpu_rank_commands(std::filesystem::read_symlink("/proc/self/exe"), options.gpus, job, control);
+  };
+  run_ranks(job);
+  print_steps(validation, folder);
+  print_learning(folder);
+  fmt::print("written: {}\n", folder.string());
+}
+
+}  // namespace
+
+void add_gpu_run(CLI::App& app) {
+  auto* command =
+      app.add_subcommand("run", "Run a scenario's points for real on several ranks and time them");
+  auto options = std::make_shared<RealRunOptions>();
+  options->heartbeat = kGpuHeartbeat;
+  add_real_run_options(*command, *options,
+                       "cuda:NUMBER, the GPU of rank 0; further ranks use the following numbers");
+  command->footer("Example: stepcast-gpu run scenarios/validate/small.yaml --ranks 2");
+  command->callback([options] { run_on_gpus(*options); });
+}
+
+}  // namespace stepcast

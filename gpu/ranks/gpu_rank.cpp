@@ -1,0 +1,277 @@
+#include "gpu/ranks/gpu_rank.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "gpu/capture/devices.hpp"
+#include "gpu/nccl/nccl_backend.hpp"
+#include "gpu/ranks/message_times.hpp"
+#include "gpu/ranks/unsupported.hpp"
+#include "kernels/timing/gpu_capture.hpp"
+#include "models/layer_times/trace_text.hpp"
+#include "runtime/devices/rank_shard.hpp"
+#include "runtime/learning/learning_runs.hpp"
+#include "runtime/rendezvous/open_store.hpp"
+#include "runtime/runs/point_runs.hpp"
+#include "runtime/transport/shared_memory_transport.hpp"
+#include "scenarios/reader/data_files.hpp"
+#include "strategies/plan/plan.hpp"
+#include "validate/capture/interleaved_capture.hpp"
+#include "validate/launch/gpu_launch.hpp"
+#include "validate/measure/platform_file.hpp"
+
+namespace stepcast {
+namespace {
+
+class TraceCaptures {
+ public:
+  TraceCaptures(const RankContext& run, const RankOptions& options, const GpuOptions& gpu, Library& library)
+      : run_(run), options_(options), gpu_(gpu), library_(library) {}
+
+  void capture_network(const NetworkVariant& variant) {
+    set_status(run_.state, fmt::format("capturing {} with batch {}", variant.model, variant.batch).c_str());
+    CaptureOptions capturing = options_of(trace_file(run_.folder, variant), variant.batch);
+    capturing.part.accumulate = variant.accumulates;
+    write(capture(model_of(variant), capturing), trace_file(run_.folder, variant));
+  }
+
+  /// Captures this rank's part of a partitioned network. Rank 0 writes its trace, which is that of the
+  /// largest part.
+  void capture_part(const Validation& validation, std::size_t index) {
+    const NetworkVariant& variant = validation.variants[index];
+    const auto file = shard_trace_file(run_.folder, variant, validation.partitions[index]);
+    const Model& model = model_of(variant);
+    const NetworkSharing sharing = sharing_of_point(validation, index, model, options_.ranks);
+    if (!sharing.simulated_only.empty() || !written_.insert(file).second) return;
+    set_status(run_.state,
+               fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch).c_str());
+    const RankShard own = rank_shard(model, sharing, options_.rank);
+    CaptureOptions capturing = options_of(file, own.options.batch);
+    capturing.part = own.options.part;
+    Trace trace = capture(own.model(), capturing);
+    trace.batch = variant.batch;
+    write(trace, file);
+  }
+
+ private:
+  const Model& model_of(const NetworkVariant& variant) {
+    const YamlNode name = command_line_name(variant.model);
+    return library_.model(YamlValue(name, "model"));
+  }
+
+  CaptureOptions options_of(const std::filesystem::path& file, std::int64_t batch) const {
+    CaptureOptions capturing{.name = file.stem().string(),
+                             .command = fmt::format("stepcast-gpu run {} --ranks {}",
+                                                    options_.validation.scenario, options_.ranks),
+                             .batch = batch,
+                             .steps = 12,
+                             .warm_up = 5};
+    capturing.progress = [this](double, Seconds) { run_.state.heartbeat.fetch_add(1); };
+    return capturing;
+  }
+
+  Trace capture(const Model& model, const CaptureOptions& capturing) const {
+    barrier(run_.transport);
+    return capture_on_gpu(gpu_, model, capturing);
+  }
+  void write(const Trace& trace, const std::filesystem::path& file) const {
+    if (options_.rank == 0) write_atomically(file, to_yaml(trace));
+  }
+
+  const RankContext& run_;
+  const RankOptions& options_;
+  const GpuOptions& gpu_;
+  Library& library_;
+  std::set<std::filesystem::path> written_;
+};
+
+}  // namespace
+
+void capture_on_gpus(const RankContext& run, const RankOptions& options, const GpuOptions& gpu,
+                     const Validation& validation, Library& library) {
+  TraceCaptures captures(run, options, gpu, library);
+  for (const NetworkVariant& variant :
+       std::set<NetworkVariant>(validation.variants.begin(), validation.variants.end()))
+    captures.capture_network(variant);
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    if (!validation.partitions[i].empty()) captures.capture_part(validation, i);
+  }
+  barrier(run.transport);
+}
+
+namespace {
+
+constexpr std::int64_t kMaxElements = 1 << 24;  // largest measured all-reduce: 64 MiB
+
+class GpuRank {
+ public:
+  GpuRank(const RankOptions& options, GpuOptions gpu, bool nccl, Store& store, const RankContext& run)
+      : options_(options),
+        gpu_(gpu),
+        run_(run),
+        backend_(make_cudnn_backend(gpu)),
+        nccl_(store, {.device = gpu.device,
+                      .rank = options.rank,
+                      .timeout = options.timeout,
+                      .on_wait =
+                          [&state = run.state, program = std::this_thread::get_id()] {
+                            auto& beat = std::this_thread::get_id() == program ? state.heartbeat
+                                                                               : state.collectives_heartbeat;
+                            beat.fetch_add(1, std::memory_order_relaxed);
+                          }}),
+        uses_nccl_(nccl),
+        parts_(*backend_, options.rank) {}
+
+  void all() {
+    const Validation validation = read_validation(options_.validation, options_.ranks);
+    Library library;
+    set_status(run_.state, "measuring the links between GPUs");
+    write_platform(measured_message_times(), platform_file(run_.folder),
+                   uses_nccl_ ? "by NCCL" : "through the host");
+    capture_on_gpus(run_, options_, gpu_, validation, library);
+    if (std::ranges::find(validation.compresses, true) != validation.compresses.end())
+      time_compression(validation, library);
+    check(validation, library);
+    wait_for_stage(run_.control, run_.state, 1);
+    if (uses_nccl_) return run_with_nccl(validation, library);
+    PointRuns runs(run_, validation, options_.validation, library,
+                   {.backend = *backend_, .device = own_device(validation)});
+    runs.run_all();
+    learn_all(
+        {run_, *backend_, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},
+        validation, library);
+  }
+
+ private:
+  /// Makes the device of this rank's part of a partitioned network (RunResources::device).
+  std::function<std::unique_ptr<RankDevice>(std::size_t, const Experiment&)> own_device(
+      const Validation& validation) {
+    return [this, &validation](std::size_t index, const Experiment& experiment) {
+      return parts_.device(experiment, shard_trace_file(run_.folder, validation.variants[index],
+                                                        validation.partitions[index]));
+    };
+  }
+
+  /// Runs all points with collectives and messages by NCCL.
+  void run_with_nccl(const Validation& validation, Library& library) {
+    DevicePayloads payloads(*backend_->device_memory(), options_.rank, options_.ranks,
+                            [this](int from, int to) { return nccl_.link(from, to); });
+    const auto collectives = [this](const Plan& plan) { return nccl_.collectives_of(plan); };
+    PointRuns runs(run_, validation, options_.validation, library,
+                   {.backend = *backend_,
+                    .device = own_device(validation),
+                    .make_collective_backend = collectives,
+                    .device_payloads = &payloads});
+    runs.run_all();
+    learn_all({run_, *backend_, runs.collective_thread(), runs.messages(), runs.completions(),
+               runs.last_run(), collectives, &payloads},
+              validation, library);
+    payloads.finish();
+    barrier(run_.transport);  // before any rank ends the channel that announces payloads
+  }
+
+  std::vector<MessageTime> measured_message_times() {
+    DeviceMemory& memory = *backend_->device_memory();
+    const auto device_values = backend_->allocate(kMaxElements);
+    backend_->finish();
+    if (uses_nccl_) {
+      std::vector<int> everyone;
+      for (int rank = 0; rank < options_.ranks; ++rank) everyone.push_back(rank);
+      NcclGroup& group = nccl_.group_of(everyone);
+      return message_times_of(run_.transport, kMaxElements, [&](std::int64_t elements) {
+        group.run({.kind = LibraryCollective::Kind::all_reduce}, device_values.get(), elements,
+                  memory.mark());
+      });
+    }
+    const auto host_values = memory.host_memory(kMaxElements);
+    return ring_times(run_.transport, host_values.get(), kMaxElements,
+                      [&](std::size_t count, const auto& sum) {
+                        memory.to_host(memory.mark(), device_values.get(), host_values.get(), count);
+                        sum();
+                        memory.to_device(host_values.get(), device_values.get(), count);
+                      });
+  }
+
+  /// Times compression on the host and the host's shared memory, because compressed gradients are copied to
+  /// the host and sent through it even if NCCL carries other data.
+  void time_compression(const Validation& validation, Library& library) {
+    capture_compressions(run_, validation, options_.validation, library,
+                         {backend_->device(), backend_->device_memory()});
+    std::vector<float> values(kMaxElements);
+    const auto times =
+        ring_times(run_.transport, values.data(), kMaxElements, [](std::size_t, const auto& sum) { sum(); });
+    write_platform(times, host_platform_file(run_.folder), "of the host's memory");
+    barrier(run_.transport);
+  }
+
+  void write_platform(const std::vector<MessageTime>& times, const std::filesystem::path& file,
+                      const char* how) const {
+    if (options_.rank != 0) return;
+    const MeasuredPlatform platform{
+        "measured",
+        fmt::format("stepcast-gpu on {} ranks of {}, sums {}", options_.ranks, backend_->device(), how),
+        run_.cluster, fitted_link_table(times), device_file()};
+    write_atomically(file, platform_text(platform));
+  }
+
+  std::string device_file() const {
+    const std::string& named = options_.gpus.device_file;
+    return named.empty() ? device_file_of(backend_->device()) : named;
+  }
+
+  void check(const Validation& validation, Library& library) const {
+    for (std::size_t i = 0; i < validation.points.size(); ++i) {
+      const std::string why =
+          unsupported_on_gpus(measured_experiment(validation, i, run_.folder, {}, library), options_.ranks);
+      if (why.empty()) continue;
+      throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options_.validation.scenario,
+                                   validation.scenario.points[validation.points[i]].name, why));
+    }
+  }
+
+  const RankOptions& options_;
+  GpuOptions gpu_;
+  const RankContext& run_;
+  std::unique_ptr<Backend> backend_;
+  NcclBackend nccl_;
+  bool uses_nccl_;
+  ShardDevices parts_;
+};
+
+}  // namespace
+
+void run_gpu_rank(const RankOptions& options) {
+  GpuOptions gpu = DeviceOptions{options.gpus.options}.gpu_options();
+  free_gpu_memory(gpu.device);  // reports a missing GPU before any other error
+  const GpuPlace place = gpu_place(options.gpus.path, gpu.device, gpu_count(), options.rank, options.ranks);
+  gpu.device = place.device;
+  const auto control = SharedControlBlock::open(options.control, options.ranks);
+  RankState& state = control->rank(options.rank);
+  set_status(state, "startup");
+  state.process.store(getpid());
+  const auto store = open_store(options.store, options.rank, options.timeout);
+  const auto transport = shared_memory_transport(control->ring_memory(0), options.rank, options.ranks, 0),
+             messages = shared_memory_transport(control->ring_memory(1), options.rank, options.ranks, 0);
+  transport->count_waits(&state.heartbeat);
+  PollingPolicy polling;
+  const RankContext run{read_cluster("memory", options.ranks),
+                        options.folder,
+                        *control,
+                        state,
+                        polling,
+                        *transport,
+                        messages.get(),
+                        {}};
+  GpuRank(options, gpu, place.nccl, *store, run).all();
+  set_status(state, "shutdown");
+  barrier(*transport);
+  state.finished.store(1);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "kernels/network/gpu_options.hpp"
+#include "runtime/ranks/rank_context.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
+#include "scenarios/reader/data_files.hpp"
+#include "validate/launch/gpu_launch.hpp"
+
+namespace stepcast {
+
+/// Options of one rank of a run on GPUs.
+struct RankOptions {
+  int rank = 0, ranks = 2;
+  std::string store, folder, control;
+  double timeout = 30;  ///< longest wait for other ranks [s]
+  GpuRanks gpus;        ///< `device` is the GPU of rank 0
+  ValidationOptions validation;
+};
+
+/// Runs one rank: measures the links between GPUs, captures traces, waits until the forecast is written, and
+/// runs every point `repeats` times. Rank 0 writes platform.yaml, the traces and samples.jsonl.
+/// @throws InputError, RankLost, and exceptions of the kernels
+void run_gpu_rank(const RankOptions& options);
+
+/// Captures traces of all networks that a validation's points train, and of this rank's part of partitioned
+/// networks. All ranks capture at the same time, so that ranks that share a GPU share it as in training. Rank
+/// 0 writes the traces.
+void capture_on_gpus(const RankContext& run, const RankOptions& options, const GpuOptions& gpu,
+                     const Validation& validation, Library& library);
+
+}  // namespace stepcast

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/cudnn/runtime/device.hpp"
+#include "kernels/network/network.hpp"
+
+namespace stepcast::cudnn {
+
+/// Times steps of a network with events on its stream. The host does not wait inside a step and runs ahead as
+/// in training; if it cannot keep up, the times include the GPU's waiting.
+class StepEvents {
+ public:
+  StepEvents(std::shared_ptr<Device> device, Network& network);
+
+  /// Runs at least `steps` steps, and more until the clocks of a GPU that was idle have risen.
+  void warm_up(int steps);
+  /// Runs a step and returns the seconds between events before and after it.
+  double time_whole_step();
+  /// Runs a step and returns the seconds of each pass, in the order of passes_in_order; each interval belongs
+  /// to the pass that ended.
+  std::vector<double> time_passes();
+  /// Seconds that one event adds to an interval while work is queued on the GPU: the median of many.
+  double cost_of_event();
+
+ private:
+  void record(std::size_t event);
+  std::vector<double> intervals(std::size_t events) const;
+
+  std::shared_ptr<Device> device_;
+  Network& network_;
+  std::vector<Event> events_;
+};
+
+/// Replays a whole step as one CUDA graph, which removes the cost of launches.
+class StepGraph {
+ public:
+  /// @throws GpuError if a call of the step cannot be captured; the stream remains usable
+  StepGraph(std::shared_ptr<Device> device, Network& network);
+
+  double time();
+
+ private:
+  using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
+  using Executable = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+  std::shared_ptr<Device> device_;
+  Graph graph_;
+  Executable executable_;
+};
+
+/// Time for which a GPU is kept busy before anything is timed [s], longer than its clocks need to rise.
+constexpr double kRise = 0.15;
+
+/// Seconds between two events that have been recorded.
+double seconds_between(const Event& begin, const Event& end);
+Event make_event();
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,216 @@
+#include "kernels/cudnn/cuda/sums.cuh"
+
+namespace stepcast::cudnn {
+namespace {
+
+constexpr float kEpsilon = 1e-5f;
+constexpr float kMomentum = 0.9f;
+
+/// Sums of differences from the channel's first element, so that a large mean does not cancel the variance's
+/// digits.
+template <class T>
+struct Moments {
+  const T* x;
+  std::int64_t inner;
+  __device__ float2 operator()(std::int64_t i, std::int64_t c, std::int64_t) const {
+    const float v = to_float(x[i]) - to_float(x[c * inner]);
+    return {v, v * v};
+  }
+};
+
+/// Writes mean, inverse deviation and running statistics of channel c over n values.
+__device__ void keep_statistics(double mean, double variance, double n, std::int64_t c,
+                                const BatchNormArrays& a) {
+  a.mean[c] = static_cast<float>(mean);
+  a.inverse[c] = static_cast<float>(rsqrt(variance + kEpsilon));
+  const double unbiased = n > 1 ? variance * n / (n - 1) : variance;
+  if (a.running_mean != nullptr) {
+    a.running_mean[c] = kMomentum * a.running_mean[c] + (1 - kMomentum) * static_cast<float>(mean);
+  }
+  if (a.running_variance != nullptr) {
+    a.running_variance[c] =
+        kMomentum * a.running_variance[c] + (1 - kMomentum) * static_cast<float>(unbiased);
+  }
+}
+
+template <class T>
+__global__ void write_statistics(const float2* parts, int count, Channels shape, const T* x,
+                                 BatchNormArrays a) {
+  const double n = static_cast<double>(shape.outer * shape.inner);
+  for (std::int64_t c = first_channel(); c < shape.channels; c += channel_step()) {
+    const double2 total = total_of(parts, count, shape.channels, c);
+    if (threadIdx.x % 32 != 0) continue;
+    const double shifted = total.x / n, variance = fmax(total.y / n - shifted * shifted, 0.);
+    const double mean = shifted + to_float(x[c * shape.inner]);
+    keep_statistics(mean, variance, n, c, a);
+  }
+}
+
+/// Writes a group's statistics from its sums of x and x^2.
+__global__ void write_group_statistics(const float* sums, double n, std::int64_t channels,
+                                       BatchNormArrays a) {
+  for (std::int64_t c = first_index(); c < channels; c += index_step()) {
+    const double mean = sums[c] / n, variance = fmax(sums[channels + c] / n - mean * mean, 0.);
+    keep_statistics(mean, variance, n, c, a);
+  }
+}
+
+template <class T>
+struct Squares {
+  const T* x;
+  __device__ float2 operator()(std::int64_t i, std::int64_t, std::int64_t) const {
+    const float v = to_float(x[i]);
+    return {v, v * v};
+  }
+};
+
+/// The linear map of one channel in the forward pass; loading it takes longer than applying it.
+struct Line {
+  float mean, factor, shift;
+};
+struct Normalize {
+  BatchNormArrays a;
+  using Channel = Line;
+  __device__ Line of(std::int64_t c) const { return {a.mean[c], a.scale[c] * a.inverse[c], a.shift[c]}; }
+  /// @param v  {x}
+  __device__ float operator()(const float* v, const Line& line) const {
+    return (v[0] - line.mean) * line.factor + line.shift;
+  }
+};
+
+struct LineBack {
+  float mean, factor, less, slope;
+};
+struct NormalizeBack {
+  BatchNormArrays a;
+  const float *weighted, *sums;
+  float size;
+  using Channel = LineBack;
+  __device__ LineBack of(std::int64_t c) const {
+    return {a.mean[c], a.scale[c] * a.inverse[c], sums[c] / size, a.inverse[c] * weighted[c] / size};
+  }
+  /// @param v  {x, dy}
+  __device__ float operator()(const float* v, const LineBack& line) const {
+    return line.factor * (v[1] - line.less - (v[0] - line.mean) * line.slope);
+  }
+};
+
+/// out[i] = f({in[0][i], ...}, channel of i): the first `packs` packs as packs, the remaining elements one by
+/// one. A pack lies in one channel, or has as many channels as elements if channels are innermost. Threads
+/// keep the constants of channels from one pack to the next, whose channels are mostly the same, because
+/// loading them again would take longer than the computation.
+template <class T, int K, class F, class Index>
+__global__ void map_channels(F f, Index n, Index inner, Index channels, Index packs, Inputs<T, K> in,
+                             T* out) {
+  constexpr int kPack = 16 / sizeof(T);
+  const auto first = static_cast<Index>(first_index()), step = static_cast<Index>(index_step());
+  typename F::Channel known[kPack] = {};
+  Index known_from = -1;
+  for (Index i = first; i < packs; i += step) {
+    const Index c = i * kPack / inner % channels;
+    if (c != known_from) {
+      for (int j = 0; j < kPack; ++j) known[j] = f.of(inner == 1 ? c + j : c);
+      known_from = c;
+    }
+    Pack<T> loaded[K], result;
+    for (int k = 0; k < K; ++k) loaded[k] = reinterpret_cast<const Pack<T>*>(in.at[k])[i];
+    for (int j = 0; j < kPack; ++j) {
+      float values[K];
+      for (int k = 0; k < K; ++k) values[k] = to_float(loaded[k].v[j]);
+      result.v[j] = from_float<T>(f(values, known[j]));
+    }
+    reinterpret_cast<Pack<T>*>(out)[i] = result;
+  }
+  for (Index i = packs * kPack + first; i < n; i += step) {
+    float values[K];
+    for (int k = 0; k < K; ++k) values[k] = to_float(in.at[k][i]);
+    out[i] = from_float<T>(f(values, f.of(i / inner % channels)));
+  }
+}
+
+template <class T, int K, class F>
+void map_by_channel(const F& f, const Channels& shape, const Inputs<T, K>& in, T* out, cudaStream_t stream) {
+  constexpr std::int64_t kPack = 16 / sizeof(T);
+  constexpr unsigned kFull =
+      132 * 8;  // blocks that fill a GPU; more blocks would leave fewer packs per thread
+  const std::int64_t run = shape.inner == 1 ? shape.channels : shape.inner, n = shape.elements();
+  const std::int64_t packs = run % kPack == 0 && takes_packs(in, out) ? n / kPack : 0;
+  const unsigned blocks = std::min(kFull, blocks_for(packs == 0 ? n : packs));
+  with_index(n, [&](auto index) {
+    using Index = decltype(index);
+    map_channels<T, K, F><<<blocks, kThreads, 0, stream>>>(
+        f, static_cast<Index>(n), static_cast<Index>(shape.inner), static_cast<Index>(shape.channels),
+        static_cast<Index>(packs), in, out);
+  });
+  check_launch("map_channels");
+}
+
+}  // namespace
+
+void batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const void* x, void* y,
+                        const Scratch& scratch, cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const auto* in = static_cast<const T*>(x);
+    const int count = sum_parts(Moments<T>{in, shape.inner}, shape, scratch, stream);
+    write_statistics<<<blocks_for(32 * shape.channels), kThreads, 0, stream>>>(
+        static_cast<const float2*>(scratch.data), count, shape, in, arrays);
+    check_launch("write_statistics");
+    map_by_channel<T, 1>(Normalize{arrays}, shape, {in}, static_cast<T*>(y), stream);
+  });
+}
+
+void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const void* x, const void* dy,
+                         void* dx, float* scale_gradient, float* shift_gradient, const Scratch& scratch,
+                         cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const auto *in = static_cast<const T*>(x), *gradient = static_cast<const T*>(dy);
+    const Slopes<T, false> slopes{in, gradient, arrays.mean, arrays.inverse};
+    sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
+    const auto size = static_cast<float>(shape.outer * shape.inner);
+    map_by_channel<T, 2>(NormalizeBack{arrays, scale_gradient, shift_gradient, size}, shape, {in, gradient},
+                         static_cast<T*>(dx), stream);
+  });
+}
+
+void group_norm_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
+                     cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    sum_into(Squares<T>{static_cast<const T*>(x)}, shape, sums, sums + shape.channels, scratch, stream);
+  });
+}
+
+void group_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const float* sums, double count,
+                        const void* x, void* y, cudaStream_t stream) {
+  write_group_statistics<<<blocks_for(shape.channels), kThreads, 0, stream>>>(sums, count, shape.channels,
+                                                                              arrays);
+  check_launch("write_group_statistics");
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    map_by_channel<T, 1>(Normalize{arrays}, shape, {static_cast<const T*>(x)}, static_cast<T*>(y), stream);
+  });
+}
+
+void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, const void* x, const void* dy,
+                          float* sums, const Scratch& scratch, cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const Slopes<T, false> slopes{static_cast<const T*>(x), static_cast<const T*>(dy), arrays.mean,
+                                  arrays.inverse};
+    sum_into(slopes, shape, sums + shape.channels, sums, scratch, stream);
+  });
+}
+
+void group_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
+                         double count, const void* x, const void* dy, void* dx, cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const NormalizeBack back{arrays, sums + shape.channels, sums, static_cast<float>(count)};
+    map_by_channel<T, 2>(back, shape, {static_cast<const T*>(x), static_cast<const T*>(dy)},
+                         static_cast<T*>(dx), stream);
+  });
+}
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/cudnn/cuda/element.hpp"
+#include "kernels/cudnn/cuda/handles.hpp"
+
+/// Helpers of all CUDA kernels; for .cu files only.
+namespace stepcast::cudnn {
+
+constexpr int kThreads = 256;
+
+__device__ inline float to_float(float x) {
+  return x;
+}
+__device__ inline float to_float(__half x) {
+  return __half2float(x);
+}
+__device__ inline float to_float(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
+
+template <class T>
+__device__ T from_float(float x);
+template <>
+__device__ inline float from_float<float>(float x) {
+  return x;
+}
+template <>
+__device__ inline __half from_float<__half>(float x) {
+  return __float2half_rn(x);
+}
+template <>
+__device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
+  return __float2bfloat16_rn(x);
+}
+
+/// Passes a type to a generic lambda.
+template <class T>
+struct Type {
+  using type = T;
+};
+
+/// Calls `run(Type<T>())` with the C++ type of an element.
+template <class Run>
+void with_type(Element element, const Run& run) {
+  switch (element) {
+    case Element::f32:
+      return run(Type<float>());
+    case Element::f16:
+      return run(Type<__half>());
+    case Element::bf16:
+      return run(Type<__nv_bfloat16>());
+  }
+}
+
+/// Elements in 16 bytes, the most that one load of a thread reads.
+template <class T>
+struct alignas(16) Pack {
+  T v[16 / sizeof(T)];
+};
+
+template <class T, int K>
+struct Inputs {
+  const T* at[K];
+};
+
+/// True if all arrays are aligned to packs. Segments of gradients may start anywhere, and a GPU loads packs
+/// only from multiples of their size.
+template <class T, int K>
+bool takes_packs(const Inputs<T, K>& in, const T* out) {
+  auto bits = reinterpret_cast<std::uintptr_t>(out);
+  for (const T* one : in.at) bits |= reinterpret_cast<std::uintptr_t>(one);
+  return bits % 16 == 0;
+}
+
+/// Number of blocks for this many elements, limited to what keeps a GPU full; kernels loop over the rest.
+inline unsigned blocks_for(std::int64_t elements) {
+  constexpr std::int64_t kMost = 132 * 32;
+  const std::int64_t needed = (elements + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(needed < 1 ? 1 : needed > kMost ? kMost : needed);
+}
+
+__device__ inline std::int64_t first_index() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::int64_t index_step() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+/// Calls `run` with a zero of the index type for this many elements: 32 bits if they suffice, because a
+/// 64-bit division takes a GPU some hundred instructions.
+template <class Run>
+void with_index(std::int64_t elements, const Run& run) {
+  if (elements <= std::int64_t{1} << 30)
+    return run(std::int32_t{});  // the step of the loop over the grid is far below 2^30
+  run(std::int64_t{});
+}
+
+/// Removes the last coordinate from a linear index and returns it.
+template <class Index>
+__device__ Index take(Index& index, Index size) {
+  const Index rest = index / size, coordinate = index - rest * size;
+  index = rest;
+  return coordinate;
+}
+
+/// Call after every launch. @throws GpuError if the kernel could not be started
+inline void check_launch(const char* kernel) {
+  check(cudaGetLastError(), kernel);
+}
+
+/// Sum over the threads of a block, returned to all of them. All threads call it; their number is a multiple
+/// of 32, at most 1024.
+__device__ inline float block_sum(float value) {
+  __shared__ float parts[33];
+  for (int step = 16; step > 0; step /= 2) value += __shfl_down_sync(0xffffffffu, value, step);
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = (blockDim.x + 31) / 32;
+  __syncthreads();  // waits until all threads have read the parts of an earlier call
+  if (lane == 0) parts[warp] = value;
+  __syncthreads();
+  if (warp == 0) {
+    float sum = lane < warps ? parts[lane] : 0.f;
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffffu, sum, step);
+    if (lane == 0) parts[32] = sum;
+  }
+  __syncthreads();
+  return parts[32];
+}
+
+__device__ inline float block_max(float value) {
+  __shared__ float parts[33];
+  for (int step = 16; step > 0; step /= 2) value = fmaxf(value, __shfl_down_sync(0xffffffffu, value, step));
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = (blockDim.x + 31) / 32;
+  __syncthreads();
+  if (lane == 0) parts[warp] = value;
+  __syncthreads();
+  if (warp == 0) {
+    float most = lane < warps ? parts[lane] : -INFINITY;
+    for (int step = 16; step > 0; step /= 2) most = fmaxf(most, __shfl_down_sync(0xffffffffu, most, step));
+    if (lane == 0) parts[32] = most;
+  }
+  __syncthreads();
+  return parts[32];
+}
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "kernels/cudnn/cuda/device_code.cuh"
+#include "kernels/cudnn/cuda/moves.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+template <class Index>
+struct Box {
+  Index size[kMoveDims];
+  std::int64_t from_stride[kMoveDims], to_stride[kMoveDims];
+};
+
+template <class From, class To, class Index>
+__global__ void move_box(Box<Index> box, Index n, const From* from, To* to) {
+  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+    Index rest = i;
+    std::int64_t source = 0, target = 0;
+    for (int d = kMoveDims - 1; d >= 0; --d) {
+      const Index at = take(rest, box.size[d]);
+      source += at * box.from_stride[d];
+      target += at * box.to_stride[d];
+    }
+    to[target] = from_float<To>(to_float(from[source]));
+  }
+}
+
+template <class From, class To>
+__global__ void convert_all(std::int64_t n, const From* from, To* to) {
+  for (std::int64_t i = first_index(); i < n; i += index_step()) to[i] = from_float<To>(to_float(from[i]));
+}
+
+template <class From, class To>
+__global__ void copy_listed(const CopySegment* segments, const From* from, To* to) {
+  const CopySegment segment = segments[blockIdx.y];
+  for (std::int64_t i = first_index(); i < segment.count; i += index_step()) {
+    to[segment.to + i] = from_float<To>(to_float(from[segment.from + i]));
+  }
+}
+
+template <class T, class Index>
+__global__ void add_bias_kernel(T* y, const float* bias, Index n, Index inner, Index channels) {
+  for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
+    y[i] = from_float<T>(to_float(y[i]) + bias[i / inner % channels]);
+  }
+}
+
+template <class Sizes>
+std::int64_t product(const Sizes& sizes) {
+  std::int64_t n = 1;
+  for (const std::int64_t size : sizes) n *= size;
+  return n;
+}
+
+/// The box's dimensions in the order of the target's memory, so that neighbouring threads write neighbouring
+/// elements.
+std::array<std::size_t, kMoveDims> sides_outermost_first(const Move& move) {
+  std::array<std::size_t, kMoveDims> sides{};
+  std::iota(sides.begin(), sides.end(), std::size_t{0});
+  const auto distance = [&](std::size_t d) {
+    return move.size[d] == 1 ? std::numeric_limits<std::int64_t>::max() : move.to_stride[d];
+  };
+  std::stable_sort(sides.begin(), sides.end(),
+                   [&](std::size_t a, std::size_t b) { return distance(a) > distance(b); });
+  return sides;
+}
+
+template <class Index>
+Box<Index> on_device(const Move& move) {
+  Box<Index> box{};
+  int d = 0;
+  for (const std::size_t at : sides_outermost_first(move)) {
+    box.size[d] = static_cast<Index>(move.size[at]);
+    box.from_stride[d] = move.from_stride[at];
+    box.to_stride[d++] = move.to_stride[at];
+  }
+  return box;
+}
+
+}  // namespace
+
+void move_elements(const Move& move, const void* from, void* to, cudaStream_t stream) {
+  const std::int64_t n = product(move.size);
+  if (n == 0) return;
+  with_type(move.from_element, [&](auto source) {
+    with_type(move.to_element, [&](auto target) {
+      with_index(n, [&](auto index) {
+        using From = typename decltype(source)::type;
+        using To = typename decltype(target)::type;
+        using Index = decltype(index);
+        move_box<<<blocks_for(n), kThreads, 0, stream>>>(on_device<Index>(move), static_cast<Index>(n),
+                                                         static_cast<const From*>(from) + move.from_offset,
+                                                         static_cast<To*>(to) + move.to_offset);
+      });
+    });
+  });
+  check_launch("move_box");
+}
+
+void convert(const void* from, Element from_element, void* to, Element to_element, std::size_t elements,
+             cudaStream_t stream) {
+  if (elements == 0) return;
+  const auto n = static_cast<std::int64_t>(elements);
+  with_type(from_element, [&](auto source) {
+    with_type(to_element, [&](auto target) {
+      using From = typename decltype(source)::type;
+      using To = typename decltype(target)::type;
+      convert_all<<<blocks_for(n), kThreads, 0, stream>>>(n, static_cast<const From*>(from),
+                                                          static_cast<To*>(to));
+    });
+  });
+  check_launch("convert_all");
+}
+
+void copy_segments(const CopySegments& segments, const void* from, Element from_element, void* to,
+                   Element to_element, cudaStream_t stream) {
+  if (segments.count == 0) return;
+  const dim3 blocks(blocks_for(segments.longest), static_cast<unsigned>(segments.count));
+  with_type(from_element, [&](auto source) {
+    with_type(to_element, [&](auto target) {
+      using From = typename decltype(source)::type;
+      using To = typename decltype(target)::type;
+      copy_listed<<<blocks, kThreads, 0, stream>>>(segments.segments, static_cast<const From*>(from),
+                                                   static_cast<To*>(to));
+    });
+  });
+  check_launch("copy_listed");
+}
+
+void add_bias(void* y, const float* bias, Element element, std::int64_t elements, std::int64_t inner,
+              std::int64_t channels, cudaStream_t stream) {
+  with_type(element, [&](auto type) {
+    with_index(elements, [&](auto index) {
+      using T = typename decltype(type)::type;
+      using Index = decltype(index);
+      add_bias_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(
+          static_cast<T*>(y), bias, static_cast<Index>(elements), static_cast<Index>(inner),
+          static_cast<Index>(channels));
+    });
+  });
+  check_launch("add_bias");
+}
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/cudnn/cuda/element.hpp"
+
+/// Kernels that copy elements (moves.cu, pools.cu, embedding_tables.cu). They are started on a stream and
+/// return at once.
+namespace stepcast::cudnn {
+
+constexpr int kMoveDims = 5;
+
+/// A copy of a box of elements with separate strides [elements] in source and target: permutations, pads,
+/// crops, halos and conversions.
+struct Move {
+  std::array<std::int64_t, kMoveDims> size{1, 1, 1, 1, 1}, from_stride{}, to_stride{};
+  std::int64_t from_offset = 0, to_offset = 0;
+  Element from_element = Element::f32, to_element = Element::f32;
+};
+void move_elements(const Move& move, const void* from, void* to, cudaStream_t stream);
+
+/// to[i] = from[i].
+void convert(const void* from, Element from_element, void* to, Element to_element, std::size_t elements,
+             cudaStream_t stream);
+
+/// A copy of `count` contiguous elements from one offset to another.
+struct CopySegment {
+  std::int64_t from, to, count;
+};
+/// A list of copies in memory of the device; `longest` is the largest count.
+struct CopySegments {
+  const CopySegment* segments = nullptr;
+  int count = 0;
+  std::int64_t longest = 0;
+};
+void copy_segments(const CopySegments& segments, const void* from, Element from_element, void* to,
+                   Element to_element, cudaStream_t stream);
+
+/// y[i] += bias[channel of i], where element i has channel i / inner % channels.
+void add_bias(void* y, const float* bias, Element element, std::int64_t elements, std::int64_t inner,
+              std::int64_t channels, cudaStream_t stream);
+
+/// A pooling window over 3 spatial dimensions, with the strides of both tensors {n, c, d, h, w}.
+struct PoolShape {
+  std::array<std::int64_t, 5> in{}, out{}, in_stride{}, out_stride{};
+  std::array<std::int64_t, 3> kernel{}, stride{}, pad{};
+  bool largest = true;  ///< maximum; false: mean of the elements that are not padding
+};
+/// @param taps  index in the window of each maximum, in the order of y's memory; null for means
+void pool_forward(const PoolShape& shape, const void* x, void* y, std::uint16_t* taps, Element element,
+                  cudaStream_t stream);
+void pool_backward(const PoolShape& shape, const void* dy, void* dx, const std::uint16_t* taps,
+                   Element element, cudaStream_t stream);
+
+/// Nearest-neighbour up-sampling by integer factors of {n, c, d, h, w}; the backward pass sums.
+struct UpSampleShape {
+  std::array<std::int64_t, 5> in{}, in_stride{}, out_stride{};
+  std::array<std::int64_t, 3> factor{1, 1, 1};
+};
+void up_sample_forward(const UpSampleShape& shape, const void* x, void* y, Element element,
+                       cudaStream_t stream);
+void up_sample_backward(const UpSampleShape& shape, const void* dy, void* dx, Element element,
+                        cudaStream_t stream);
+
+/// Copies row `tokens[i]` of the table to row i; the backward pass adds to `table_gradient`, which must be
+/// zero.
+void embedding_forward(const float* tokens, const float* table, void* y, Element element, std::int64_t count,
+                       std::int64_t columns, cudaStream_t stream);
+void embedding_backward(const float* tokens, const void* dy, float* table_gradient, Element element,
+                        std::int64_t count, std::int64_t columns, cudaStream_t stream);
+
+}  // namespace stepcast::cudnn

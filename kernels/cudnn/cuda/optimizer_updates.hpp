@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "strategies/arithmetic/optimizer.hpp"
+
+/// Kernels on fp32 parameters and gradients (optimizer_updates.cu). They are started on a stream and return
+/// at once.
+namespace stepcast::cudnn {
+
+/// One kernel per array, which reads and writes every number once.
+void update(const Optimizer& optimizer, const UpdateArrays& arrays, cudaStream_t stream);
+
+/// Arrays of quantize_one_bit (strategies/arithmetic): `signs` has ceil(rows / 32) words per column, `below`
+/// and `above` one number per column.
+struct OneBitArrays {
+  std::uint32_t* signs = nullptr;
+  float *below = nullptr, *above = nullptr;
+};
+void quantize_one_bit(const float* gradient, std::int64_t elements, std::int64_t rows, float* residual,
+                      const OneBitArrays& sent, cudaStream_t stream);
+void restore_one_bit(const OneBitArrays& sent, std::int64_t elements, std::int64_t rows, float* gradient,
+                     cudaStream_t stream);
+
+/// Compression to fp16 with error feedback, as in strategies/arithmetic: residual += gradient; sent =
+/// residual in fp16; residual -= sent.
+void to_halves_with_feedback(const float* gradient, float* residual, std::uint16_t* sent,
+                             std::int64_t elements, cudaStream_t stream);
+void from_halves(const std::uint16_t* sent, float* gradient, std::int64_t elements, cudaStream_t stream);
+
+/// A load that runs beside a step to measure how much the step slows down: it copies an array, or adds to it,
+/// repeatedly, on as few thread blocks as a communication library uses. `elements` is a multiple of 4.
+enum class BackgroundLoad { copy, reduction };
+void run_background_load(BackgroundLoad kind, const float* from, float* to, std::int64_t elements, int rounds,
+                         int blocks, cudaStream_t stream);
+
+/// Launches an empty kernel, to time launches.
+void launch_nothing(cudaStream_t stream);
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,188 @@
+#include <cfloat>
+
+#include "kernels/cudnn/cuda/device_code.cuh"
+#include "kernels/cudnn/cuda/rows.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+constexpr float kEpsilon = 1e-5f;
+
+/// The row's largest element and its sum of exponentials, for all threads of the block that computes the row.
+struct RowSoftmax {
+  float most, total;
+};
+
+template <class T>
+__device__ RowSoftmax row_softmax(const T* x, std::int64_t seen) {
+  float most = -INFINITY, total = 0;
+  for (std::int64_t i = threadIdx.x; i < seen; i += blockDim.x) most = fmaxf(most, to_float(x[i]));
+  most = block_max(most);
+  for (std::int64_t i = threadIdx.x; i < seen; i += blockDim.x) total += expf(to_float(x[i]) - most);
+  return {most, block_sum(total)};
+}
+
+template <class T>
+__global__ void loss_rows(std::int64_t length, double weight, const T* all_x, const float* targets, T* all_p,
+                          double* loss) {
+  const std::int64_t row = blockIdx.x;
+  const T* x = all_x + row * length;
+  T* p = all_p + row * length;
+  const RowSoftmax s = row_softmax(x, length);
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
+    p[i] = from_float<T>(expf(to_float(x[i]) - s.most) / s.total);
+  }
+  if (threadIdx.x != 0) return;
+  const float own = to_float(x[static_cast<std::int64_t>(targets[row])]);
+  atomicAdd(loss, weight * static_cast<double>(s.most + logf(s.total) - own) / gridDim.x);
+}
+
+template <class T>
+__global__ void loss_rows_back(std::int64_t length, float scale, const T* p, const float* targets, T* dx) {
+  const std::int64_t row = blockIdx.x, target = static_cast<std::int64_t>(targets[row]);
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
+    const std::int64_t at = row * length + i;
+    dx[at] = from_float<T>(scale * (to_float(p[at]) - (i == target ? 1.f : 0.f)));
+  }
+}
+
+template <class T>
+__global__ void softmax_of_rows(std::int64_t length, bool causal, const T* all_x, T* all_p) {
+  const std::int64_t row = blockIdx.x, seen = causal ? row % length + 1 : length;
+  const T* x = all_x + row * length;
+  T* p = all_p + row * length;
+  const RowSoftmax s = row_softmax(x, seen);
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
+    p[i] = from_float<T>(i < seen ? expf(to_float(x[i]) - s.most) / s.total : 0.f);
+  }
+}
+
+template <class T>
+__global__ void softmax_of_rows_back(std::int64_t length, float scale, const T* all_p, T* all_g) {
+  const T* p = all_p + blockIdx.x * length;
+  T* g = all_g + blockIdx.x * length;
+  float mean = 0;
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) mean += to_float(p[i]) * to_float(g[i]);
+  mean = block_sum(mean);
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
+    g[i] = from_float<T>(scale * to_float(p[i]) * (to_float(g[i]) - mean));
+  }
+}
+
+template <class T>
+__global__ void normalize_rows(std::int64_t length, const T* all_x, const float* scale, const float* shift,
+                               T* all_y, float* means, float* inverses) {
+  const T* x = all_x + blockIdx.x * length;
+  T* y = all_y + blockIdx.x * length;
+  float mean = 0, variance = 0;
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) mean += to_float(x[i]);
+  mean = block_sum(mean) / static_cast<float>(length);
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
+    const float difference = to_float(x[i]) - mean;
+    variance += difference * difference;
+  }
+  const float inverse = rsqrtf(block_sum(variance) / static_cast<float>(length) + kEpsilon);
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
+    y[i] = from_float<T>(scale[i] * (to_float(x[i]) - mean) * inverse + shift[i]);
+  }
+  if (threadIdx.x != 0) return;
+  means[blockIdx.x] = mean;
+  inverses[blockIdx.x] = inverse;
+}
+
+template <class T>
+__global__ void normalize_rows_back(std::int64_t length, const T* all_x, const T* all_dy, const float* scale,
+                                    const float* means, const float* inverses, T* all_dx) {
+  const T* x = all_x + blockIdx.x * length;
+  const T* dy = all_dy + blockIdx.x * length;
+  T* dx = all_dx + blockIdx.x * length;
+  const float mean = means[blockIdx.x], inverse = inverses[blockIdx.x];
+  float sum = 0, weighted = 0;
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
+    const float d = to_float(dy[i]) * scale[i];
+    sum += d;
+    weighted += d * (to_float(x[i]) - mean) * inverse;
+  }
+  sum = block_sum(sum) / static_cast<float>(length);
+  weighted = block_sum(weighted) / static_cast<float>(length);
+  for (std::int64_t i = threadIdx.x; i < length; i += blockDim.x) {
+    const float normal = (to_float(x[i]) - mean) * inverse;
+    dx[i] = from_float<T>((to_float(dy[i]) * scale[i] - sum - normal * weighted) * inverse);
+  }
+}
+
+unsigned blocks(const Rows& rows) {
+  return static_cast<unsigned>(rows.count);
+}
+
+/// Number of threads: whole warps, as many as the row fills, at most 8.
+unsigned threads(const Rows& rows) {
+  const std::int64_t warps = (rows.length + 31) / 32;
+  return 32u * static_cast<unsigned>(warps < 8 ? warps : 8);
+}
+
+}  // namespace
+
+void softmax_loss_forward(const Rows& rows, double weight, const void* x, const float* targets, void* p,
+                          double* loss, cudaStream_t stream) {
+  check(cudaMemsetAsync(loss, 0, sizeof(double), stream), "cudaMemsetAsync");
+  with_type(rows.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    loss_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, weight, static_cast<const T*>(x),
+                                                          targets, static_cast<T*>(p), loss);
+  });
+  check_launch("loss_rows");
+}
+
+void softmax_loss_backward(const Rows& rows, double weight, const void* p, const float* targets, void* dx,
+                           cudaStream_t stream) {
+  const auto scale = static_cast<float>(weight / static_cast<double>(rows.count));
+  with_type(rows.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    loss_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, scale, static_cast<const T*>(p),
+                                                               targets, static_cast<T*>(dx));
+  });
+  check_launch("loss_rows_back");
+}
+
+void softmax_rows(const Rows& rows, bool causal, const void* scores, void* p, cudaStream_t stream) {
+  with_type(rows.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    softmax_of_rows<<<blocks(rows), threads(rows), 0, stream>>>(
+        rows.length, causal, static_cast<const T*>(scores), static_cast<T*>(p));
+  });
+  check_launch("softmax_of_rows");
+}
+
+void softmax_rows_backward(const Rows& rows, float scale, const void* p, void* gradient,
+                           cudaStream_t stream) {
+  with_type(rows.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    softmax_of_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(
+        rows.length, scale, static_cast<const T*>(p), static_cast<T*>(gradient));
+  });
+  check_launch("softmax_of_rows_back");
+}
+
+void layer_norm_forward(const Rows& rows, const void* x, const float* scale, const float* shift, void* y,
+                        float* mean, float* inverse, cudaStream_t stream) {
+  with_type(rows.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    normalize_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x), scale,
+                                                               shift, static_cast<T*>(y), mean, inverse);
+  });
+  check_launch("normalize_rows");
+}
+
+void layer_norm_backward(const Rows& rows, const void* x, const void* dy, const float* scale,
+                         const float* mean, const float* inverse, void* dx, cudaStream_t stream) {
+  with_type(rows.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    normalize_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x),
+                                                                    static_cast<const T*>(dy), scale, mean,
+                                                                    inverse, static_cast<T*>(dx));
+  });
+  check_launch("normalize_rows_back");
+}
+
+}  // namespace stepcast::cudnn

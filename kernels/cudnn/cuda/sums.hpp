@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cudnn/cuda/element.hpp"
+
+/// Kernels that sum over all dimensions except channels (sums.cu), and batch norm made of them
+/// (batch_norm.cu). They are started on a stream and return at once.
+namespace stepcast::cudnn {
+
+/// A tensor {outer, channels, inner}: element i has channel i / inner % channels.
+struct Channels {
+  std::int64_t outer = 0, channels = 0, inner = 1;
+  Element element = Element::f32;
+
+  constexpr std::int64_t elements() const { return outer * channels * inner; }
+};
+
+/// Memory for partial sums: two floats per channel and part. More memory allows more parts at once.
+struct Scratch {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// sums[c] = sum over channel c.
+void channel_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
+                  cudaStream_t stream);
+
+/// Gradients of scale and shift of a layer norm, whose rows are `outer` and whose features are channels.
+void layer_norm_parameters(const Channels& shape, const void* x, const void* dy, const float* mean,
+                           const float* inverse, float* scale_gradient, float* shift_gradient,
+                           const Scratch& scratch, cudaStream_t stream);
+
+/// Arrays of a batch norm for element types that cuDNN's batch norm is not known to support. `inverse` is 1 /
+/// sqrt(variance + 1e-5). Running statistics keep 0.9 of their value; the running variance divides by n - 1,
+/// as cuDNN's does.
+struct BatchNormArrays {
+  const float *scale = nullptr, *shift = nullptr;
+  float *mean = nullptr, *inverse = nullptr;                   ///< statistics of the batch, per channel
+  float *running_mean = nullptr, *running_variance = nullptr;  ///< may be null
+};
+void batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const void* x, void* y,
+                        const Scratch& scratch, cudaStream_t stream);
+/// Writes the gradients of scale and shift, and dx.
+void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const void* x, const void* dy,
+                         void* dx, float* scale_gradient, float* shift_gradient, const Scratch& scratch,
+                         cudaStream_t stream);
+
+/// Batch norm over a group of devices. Each pass has two parts around an all-reduce of `sums`, which are two
+/// lists with one number per channel each. `count` is the number of elements per channel in the whole group.
+///   forward   sums of x and x^2        then mean, inverse, running statistics and y
+///   backward  sums of dy and dy x^     then dx; the sums of the own part are the gradients of shift and
+///   scale
+void group_norm_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
+                     cudaStream_t stream);
+void group_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const float* sums, double count,
+                        const void* x, void* y, cudaStream_t stream);
+void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, const void* x, const void* dy,
+                          float* sums, const Scratch& scratch, cudaStream_t stream);
+void group_norm_backward(const Channels& shape, const BatchNormArrays& arrays, const float* sums,
+                         double count, const void* x, const void* dy, void* dx, cudaStream_t stream);
+
+}  // namespace stepcast::cudnn

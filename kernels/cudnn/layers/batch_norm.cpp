@@ -1,0 +1,144 @@
+#include <algorithm>
+
+#include "kernels/cudnn/cuda/sums.hpp"
+#include "kernels/cudnn/layers/layer.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+constexpr double kBatchWeight = 0.1;  ///< weight of the batch in each step's update of the running statistics
+constexpr float kOne = 1, kZero = 0;
+constexpr auto kOps = CUDNN_BATCHNORM_OPS_BN;
+
+/// Batch norm with the statistics of the batch. Running statistics are updated and not used in training.
+/// Computed by cuDNN, and by kernels of this project for bf16.
+class BatchNorm final : public CudnnLayer {
+ public:
+  BatchNorm(std::shared_ptr<Device> device, const LayerSite& site)
+      : CudnnLayer(std::move(device), site),
+        source_(reordered(forward_, input(), input_order())),
+        mean_(float_scratch({channel_count()})),
+        inverse_(float_scratch({channel_count()})),
+        ones_(float_scratch({channel_count()})),
+        unused_(float_scratch({4 * channel_count()})) {
+    for (std::size_t i = 0; i < layer().parameters.size(); ++i) add_parameter();
+    ones_.write(std::vector<float>(ones_.elements(), 1));
+    make_output(source_.shape(), source_.order());
+    if (own_kernels()) {
+      forward_.emplace_back([this] {
+        batch_norm_forward(channels(), arrays(), source_.data(), result().data(), partial(), stream());
+      });
+      return;
+    }
+    prepare_cudnn();
+    forward_.emplace_back([this] { compute(); });
+  }
+
+ private:
+  /// The persistent mode is meant for innermost channels; in other layouts it costs accuracy.
+  cudnnBatchNormMode_t mode() const {
+    return source_.order() == Order::channels_last ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT
+                                                   : CUDNN_BATCHNORM_SPATIAL;
+  }
+  bool own_kernels() const { return element() == Element::bf16; }
+  std::int64_t channel_count() const { return layer().input.front(); }
+
+  float* value(const char* name, int spare) { return array(name, spare, &Parameter::value); }
+  float* gradient(const char* name, int spare) { return array(name, spare, &Parameter::gradient); }
+  /// The model's array, or a spare array that is not read if the model has none.
+  float* array(const char* name, int spare, float* Parameter::*which) {
+    const int i = find_parameter(name);
+    if (i >= 0) return parameter(static_cast<std::size_t>(i)).*which;
+    return static_cast<float*>(unused_.data()) + spare * channel_count();
+  }
+  float* scale() { return find_parameter("scale") < 0 ? number(ones_) : value("scale", 0); }
+  static float* number(const CudnnTensor& tensor) { return static_cast<float*>(tensor.data()); }
+  float* running(const char* name) { return find_parameter(name) < 0 ? nullptr : value(name, 0); }
+
+  BatchNormArrays arrays() {
+    return {scale(),          value("shift", 0),       number(mean_),
+            number(inverse_), running("running_mean"), running("running_variance")};
+  }
+  Channels channels() const {
+    const std::int64_t c = channel_count(), all = static_cast<std::int64_t>(source_.elements());
+    if (source_.order() == Order::channels_last) return {all / c, c, 1, element()};
+    return {batch(), c, all / (batch() * c), element()};
+  }
+  Scratch partial() const { return {device()->workspace.data(), device()->workspace.bytes}; }
+
+  void prepare_cudnn() {
+    data_ = describe(source_, as_image(source_.shape()));
+    statistics_ = make_owned<TensorDesc>(cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor");
+    check(cudnnDeriveBNTensorDescriptor(statistics_.get(), data_.get(), mode()),
+          "cudnnDeriveBNTensorDescriptor");
+    std::size_t work = 0, back = 0, reserve = 0;
+    check(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(device()->dnn.get(), mode(), kOps,
+                                                                   data_.get(), nullptr, data_.get(),
+                                                                   statistics_.get(), nullptr, &work),
+          "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize");
+    check(cudnnGetBatchNormalizationBackwardExWorkspaceSize(device()->dnn.get(), mode(), kOps, data_.get(),
+                                                            nullptr, data_.get(), nullptr, data_.get(),
+                                                            statistics_.get(), nullptr, &back),
+          "cudnnGetBatchNormalizationBackwardExWorkspaceSize");
+    check(cudnnGetBatchNormalizationTrainingExReserveSpaceSize(device()->dnn.get(), mode(), kOps, nullptr,
+                                                               data_.get(), &reserve),
+          "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
+    if (std::max(work, back) > device()->workspace.bytes) {
+      throw GpuError("batch norm: cuDNN needs more workspace than allowed; give a larger --workspace");
+    }
+    device()->workspace.use(std::max(work, back));
+    work_ = work;
+    back_work_ = back;
+    reserve_bytes_ = reserve;
+    reserve_ = allocate_bytes(reserve, stream());
+  }
+
+  void compute() {
+    float* mean = running("running_mean");
+    float* variance = running("running_variance");
+    check(cudnnBatchNormalizationForwardTrainingEx(
+              device()->dnn.get(), mode(), kOps, &kOne, &kZero, data_.get(), source_.data(), nullptr, nullptr,
+              data_.get(), result().data(), statistics_.get(), scale(), value("shift", 0), kBatchWeight, mean,
+              variance, kEpsilon, mean_.data(), inverse_.data(), nullptr, device()->workspace.data(), work_,
+              reserve_.get(), reserve_bytes_),
+          "cudnnBatchNormalizationForwardTrainingEx");
+  }
+
+  void connect() override {
+    Steps& steps = wanted() ? backward_data_ : backward_weights_;
+    const CudnnTensor dy = output_gradient(steps, source_.order());
+    const CudnnTensor dx = make_input_gradient(source_.shape(), source_.order());
+    if (own_kernels()) {
+      steps.emplace_back([this, dy, dx] {
+        batch_norm_backward(channels(), arrays(), source_.data(), dy.data(), dx.data(), gradient("scale", 1),
+                            gradient("shift", 2), partial(), stream());
+      });
+      return;
+    }
+    steps.emplace_back([this, dy, dx] { compute_back(dy, dx); });
+  }
+
+  void compute_back(const CudnnTensor& dy, const CudnnTensor& dx) {
+    check(cudnnBatchNormalizationBackwardEx(
+              device()->dnn.get(), mode(), kOps, &kOne, &kZero, &kOne, &kZero, data_.get(), source_.data(),
+              nullptr, nullptr, data_.get(), dy.data(), nullptr, nullptr, data_.get(), dx.data(),
+              statistics_.get(), scale(), value("shift", 0), gradient("scale", 1), gradient("shift", 2),
+              kEpsilon, mean_.data(), inverse_.data(), nullptr, device()->workspace.data(), back_work_,
+              reserve_.get(), reserve_bytes_),
+          "cudnnBatchNormalizationBackwardEx");
+  }
+
+  CudnnTensor source_, mean_, inverse_, ones_, unused_;
+  TensorDesc data_, statistics_;
+  std::size_t work_ = 0, back_work_ = 0, reserve_bytes_ = 0;
+  std::shared_ptr<void> reserve_;
+};
+
+}  // namespace
+
+std::unique_ptr<LayerKernel> make_batch_norm(std::shared_ptr<Device> device, const LayerSite& site) {
+  return std::make_unique<BatchNorm>(std::move(device), site);
+}
+
+}  // namespace stepcast::cudnn

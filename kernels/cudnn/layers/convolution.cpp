@@ -1,0 +1,168 @@
+#include "kernels/cudnn/layers/convolution.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/cudnn/layers/layer.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+constexpr float kOne = 1, kZero = 0;
+
+/// Sizes as two or three spatial dimensions, which cuDNN requires.
+std::vector<int> spatial(const std::vector<std::int64_t>& sizes, int fill) {
+  std::vector<int> result(sizes.begin(), sizes.end());
+  if (result.size() == 1) result.insert(result.begin(), fill);
+  return result;
+}
+
+void set_math(const ConvolutionCall& call, cudnnMathType_t math) {
+  check(cudnnSetConvolutionMathType(call.convolution.get(), math), "cudnnSetConvolutionMathType");
+}
+
+/// Sets the arithmetic of a call: plain fp32 for precision f32, else the kind with which the chosen algorithm
+/// was timed.
+void set_math(const Device& device, const ConvolutionCall& call, const TimedChoice& choice) {
+  const bool f32 = device.options.precision == GpuPrecision::f32;
+  set_math(call, f32 ? CUDNN_FMA_MATH : static_cast<cudnnMathType_t>(choice.math));
+}
+
+}  // namespace
+
+ConvolutionCall describe_call(const Device& device, const CudnnTensor& x, const CudnnTensor& y,
+                              const ConvolutionShape& shape) {
+  ConvolutionCall call;
+  call.x = describe(x, as_image(x.shape()));
+  call.y = describe(y, as_image(y.shape()));
+  const Shape dims = as_image(shape.filter);
+  const std::vector<int> filter(dims.begin(), dims.end());
+  call.w = make_owned<FilterDesc>(cudnnCreateFilterDescriptor, "cudnnCreateFilterDescriptor");
+  check(cudnnSetFilterNdDescriptor(call.w.get(), device.cudnn_type(),
+                                   shape.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
+                                   static_cast<int>(filter.size()), filter.data()),
+        "cudnnSetFilterNdDescriptor");
+  const std::vector<int> pad = spatial(shape.pad, 0), stride = spatial(shape.stride, 1);
+  const std::vector<int> dilation(pad.size(), 1);
+  call.convolution =
+      make_owned<ConvolutionDesc>(cudnnCreateConvolutionDescriptor, "cudnnCreateConvolutionDescriptor");
+  check(cudnnSetConvolutionNdDescriptor(call.convolution.get(), static_cast<int>(pad.size()), pad.data(),
+                                        stride.data(), dilation.data(), CUDNN_CROSS_CORRELATION,
+                                        CUDNN_DATA_FLOAT),
+        "cudnnSetConvolutionNdDescriptor");
+  set_math(call, device.cudnn_math());
+  call.geometry = fmt::format("{} to {}, filter {}, stride {}, pad {}, order {}", fmt::join(x.shape(), "x"),
+                              fmt::join(y.shape(), "x"), fmt::join(shape.filter, "x"), fmt::join(stride, "x"),
+                              fmt::join(pad, "x"), static_cast<int>(x.order()));
+  return call;
+}
+
+void convolve(const Device& device, const ConvolutionCall& call, const TimedChoice& how, const void* x,
+              const void* w, void* y) {
+  set_math(device, call, how);
+  check(cudnnConvolutionForward(device.dnn.get(), &kOne, call.x.get(), x, call.w.get(), w,
+                                call.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(how.algorithm),
+                                device.workspace.data(), how.workspace, &kZero, call.y.get(), y),
+        "cudnnConvolutionForward");
+}
+
+void convolve_back_data(const Device& device, const ConvolutionCall& call, const TimedChoice& how,
+                        const void* w, const void* dy, void* dx) {
+  set_math(device, call, how);
+  check(cudnnConvolutionBackwardData(device.dnn.get(), &kOne, call.w.get(), w, call.y.get(), dy,
+                                     call.convolution.get(),
+                                     static_cast<cudnnConvolutionBwdDataAlgo_t>(how.algorithm),
+                                     device.workspace.data(), how.workspace, &kZero, call.x.get(), dx),
+        "cudnnConvolutionBackwardData");
+}
+
+void convolve_back_filter(const Device& device, const ConvolutionCall& call, const TimedChoice& how,
+                          const void* x, const void* dy, void* dw) {
+  set_math(device, call, how);
+  check(cudnnConvolutionBackwardFilter(device.dnn.get(), &kOne, call.x.get(), x, call.y.get(), dy,
+                                       call.convolution.get(),
+                                       static_cast<cudnnConvolutionBwdFilterAlgo_t>(how.algorithm),
+                                       device.workspace.data(), how.workspace, &kZero, call.w.get(), dw),
+        "cudnnConvolutionBackwardFilter");
+}
+
+namespace {
+
+/// 1-D, 2-D and 3-D convolution. If the padding differs between two sides, the image is copied into a larger
+/// one, because cuDNN pads both sides equally.
+class Convolution final : public ConvolutionLayer<CudnnLayer> {
+ public:
+  Convolution(std::shared_ptr<Device> device, const LayerSite& site)
+      : ConvolutionLayer(std::move(device), site), source_(padded(reordered(forward_, input(), order()))) {
+    make_output(batched(layer().output), order());
+    std::vector<std::int64_t> common;
+    for (std::size_t d = 0; d < layer().window.kernel.size(); ++d) common.push_back(common_pad(d));
+    call_ = describe_call(*this->device(), source_, result(), shape_padded_by(common));
+    compute_forward(call_, source_);
+  }
+
+ private:
+  /// The padding that cuDNN adds: equal on both sides.
+  std::int64_t common_pad(std::size_t d) const {
+    return std::min(layer().window.pad_before[d], layer().window.pad_after[d]);
+  }
+  bool pads_by_copy() const { return layer().window.pad_before != layer().window.pad_after; }
+
+  /// The copy of an image into the interior of its padded copy.
+  Move inside(const CudnnTensor& image, const CudnnTensor& larger) const {
+    Move move = move_between(image, larger);
+    const std::vector<std::int64_t> large = larger.strides();
+    std::copy(large.begin(), large.end(), move.to_stride.end() - static_cast<std::ptrdiff_t>(large.size()));
+    for (std::size_t d = 0; d < layer().window.kernel.size(); ++d) {
+      move.to_offset += (layer().window.pad_before[d] - common_pad(d)) * large[d + 2];
+    }
+    return move;
+  }
+
+  CudnnTensor padded(const CudnnTensor& image) {
+    if (!pads_by_copy()) return image;
+    Shape shape = image.shape();
+    for (std::size_t d = 0; d < layer().window.kernel.size(); ++d) {
+      const Window& w = layer().window;
+      shape[d + 2] += w.pad_before[d] + w.pad_after[d] - 2 * common_pad(d);
+    }
+    const CudnnTensor larger = scratch(shape, order());  // the padding stays zero
+    forward_.emplace_back([this, image, larger, move = inside(image, larger)] {
+      move_elements(move, image.data(), larger.data(), stream());
+    });
+    return larger;
+  }
+
+  void connect() override {
+    if (wanted()) connect_data();
+    compute_weights(call_, source_);
+  }
+
+  void connect_data() {
+    const CudnnTensor dy = output_gradient(backward_data_, order());
+    const CudnnTensor dx = make_input_gradient(input().shape(), order());
+    const CudnnTensor larger = pads_by_copy() ? scratch(source_.shape(), order()) : dx;
+    const TimedChoice how =
+        fastest_backward_data(*device(), call_, weights_for_search().data(), dy.data(), larger.data());
+    note(backward_data_name(how));
+    backward_data_.emplace_back([this, dy, larger, how] {
+      convolve_back_data(*device(), call_, how, weights(), dy.data(), larger.data());
+    });
+    if (!pads_by_copy()) return;
+    Move out = inside(dx, larger);  // the copy back
+    std::swap(out.from_stride, out.to_stride);
+    std::swap(out.from_offset, out.to_offset);
+    backward_data_.emplace_back(
+        [this, larger, dx, out] { move_elements(out, larger.data(), dx.data(), stream()); });
+  }
+
+  CudnnTensor source_;
+  ConvolutionCall call_;
+};
+
+}  // namespace
+
+std::unique_ptr<LayerKernel> make_convolution(std::shared_ptr<Device> device, const LayerSite& site) {
+  return std::make_unique<Convolution>(std::move(device), site);
+}
+
+}  // namespace stepcast::cudnn

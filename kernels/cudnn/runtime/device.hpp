@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "kernels/cudnn/cuda/element.hpp"
+#include "kernels/cudnn/cuda/handles.hpp"
+#include "kernels/network/gpu_options.hpp"
+
+namespace stepcast::cudnn {
+
+/// Zeroed memory of the device. @throws LimitError
+std::shared_ptr<void> allocate_bytes(std::size_t bytes, cudaStream_t stream);
+
+/// A stream that does not synchronize with the default stream. @throws GpuError
+Stream make_stream();
+
+/// Memory that library calls use one after another. Its size is fixed, so that a captured graph stays valid.
+struct Workspace {
+  std::shared_ptr<void> memory;
+  std::size_t bytes = 0;
+  std::size_t most_used = 0;
+
+  /// Records that a call uses `needed` bytes.
+  void use(std::size_t needed) { most_used = needed > most_used ? needed : most_used; }
+  void* data() const { return memory.get(); }
+};
+
+/// The fastest algorithm for a convolution.
+struct TimedChoice {
+  int algorithm = 0;
+  int math = 0;  ///< cudnnMathType_t
+  std::size_t workspace = 0;
+  double seconds = 0;
+};
+
+/// One GPU: the stream that all work runs on, and the libraries' handles.
+struct Device {
+  explicit Device(const GpuOptions& options);
+
+  Element element() const;
+  cudnnDataType_t cudnn_type() const;
+  cudaDataType_t cuda_type() const;
+  /// The arithmetic of cuDNN for the precision; tf32 is arithmetic on fp32 data.
+  cudnnMathType_t cudnn_math() const;
+  cublasComputeType_t cublas_compute() const;
+
+  GpuOptions options;
+  cudaDeviceProp properties{};
+  Stream stream;
+  Owned<cudnnHandle_t, cudnnDestroy> dnn;
+  Owned<cublasHandle_t, cublasDestroy_v2> blas;
+  Owned<cublasLtHandle_t, cublasLtDestroy> lt;
+  Workspace workspace;
+  std::map<std::string, TimedChoice> choices;  ///< choices for convolutions, by their geometry
+};
+
+/// @throws InputError if there is no such GPU
+void require_device(int device);
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,132 @@
+#include "kernels/cudnn/runtime/tensor.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+
+#include "kernels/network/strided_copy.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+std::vector<std::int64_t> strides_of(const Shape& shape, Order order) {
+  if (order == Order::row_major || shape.size() < 3) return row_major_strides(shape);
+  Shape channels_last{shape[0]};
+  channels_last.insert(channels_last.end(), shape.begin() + 2, shape.end());
+  channels_last.push_back(shape[1]);
+  const std::vector<std::int64_t> strides = row_major_strides(channels_last);
+  std::vector<std::int64_t> result{strides.front(), strides.back()};
+  result.insert(result.end(), strides.begin() + 1, strides.end() - 1);
+  return result;
+}
+
+/// Dimensions extended to kMoveDims by filling in front.
+std::array<std::int64_t, kMoveDims> as_box(const std::vector<std::int64_t>& values, std::int64_t fill) {
+  if (values.size() > kMoveDims) throw std::invalid_argument("tensor: expected at most 5 dimensions");
+  std::array<std::int64_t, kMoveDims> box{};
+  box.fill(fill);
+  std::copy(values.begin(), values.end(), box.end() - static_cast<std::ptrdiff_t>(values.size()));
+  return box;
+}
+
+}  // namespace
+
+std::int64_t element_count(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+CudnnTensor::CudnnTensor(std::shared_ptr<Device> device, Shape shape, Element element, Order order)
+    : device_(std::move(device)), shape_(std::move(shape)), element_(element), order_(order) {
+  memory_ = allocate_bytes(elements() * bytes_of(element_), device_->stream.get());
+}
+
+CudnnTensor::CudnnTensor(const CudnnTensor& owner, Shape shape)
+    : device_(owner.device_), shape_(std::move(shape)), element_(owner.element_), memory_(owner.memory_) {}
+
+std::size_t CudnnTensor::elements() const {
+  return static_cast<std::size_t>(element_count(shape_));
+}
+
+std::vector<std::int64_t> CudnnTensor::strides() const {
+  return strides_of(shape_, order_);
+}
+
+bool CudnnTensor::is_stored_as(Order order) const {
+  const auto mine = strides(), other = strides_of(shape_, order);
+  for (std::size_t i = 0; i < shape_.size(); ++i) {
+    if (shape_[i] != 1 && mine[i] != other[i]) return false;
+  }
+  return true;
+}
+
+std::vector<float> CudnnTensor::read() const {
+  const CudnnTensor plain(device_, shape_, Element::f32);
+  const cudaStream_t stream = device_->stream.get();
+  move_elements(move_between(*this, plain), data(), plain.data(), stream);
+  return download(static_cast<const float*>(plain.data()), elements(), stream);
+}
+
+void CudnnTensor::write(const std::vector<float>& values) {
+  if (values.size() != elements()) {
+    throw std::invalid_argument("write: expected as many values as the shape has elements");
+  }
+  const CudnnTensor plain(device_, shape_, Element::f32);
+  const cudaStream_t stream = device_->stream.get();
+  upload(values, static_cast<float*>(plain.data()), stream);
+  move_elements(move_between(plain, *this), plain.data(), data(), stream);
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+Move move_between(const CudnnTensor& from, const CudnnTensor& to) {
+  return {.size = as_box(from.shape(), 1),
+          .from_stride = as_box(from.strides(), 0),
+          .to_stride = as_box(to.strides(), 0),
+          .from_element = from.element(),
+          .to_element = to.element()};
+}
+
+Move move_out_of(const CudnnTensor& from) {
+  return {.size = as_box(from.shape(), 1),
+          .from_stride = as_box(from.strides(), 0),
+          .to_stride = as_box(row_major_strides(from.shape()), 0),
+          .from_element = from.element(),
+          .to_element = Element::f32};
+}
+
+std::vector<float> download(const float* from, std::size_t elements, cudaStream_t stream) {
+  std::vector<float> values(elements);
+  check(cudaMemcpyAsync(values.data(), from, elements * sizeof(float), cudaMemcpyDeviceToHost, stream),
+        "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  return values;
+}
+
+void upload(const std::vector<float>& values, float* to, cudaStream_t stream) {
+  check(cudaMemcpyAsync(to, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice, stream),
+        "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+cudnnDataType_t cudnn_type(Element element) {
+  if (element == Element::f16) return CUDNN_DATA_HALF;
+  return element == Element::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
+Shape as_image(const Shape& shape) {
+  if (shape.size() == 2) return {shape[0], shape[1], 1, 1};
+  if (shape.size() == 3) return {shape[0], shape[1], 1, shape[2]};
+  return shape;
+}
+
+TensorDesc describe(const CudnnTensor& tensor, const Shape& as) {
+  auto desc = make_owned<TensorDesc>(cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor");
+  const std::vector<std::int64_t> strides = strides_of(as, tensor.order());
+  const std::vector<int> dims(as.begin(), as.end()), steps(strides.begin(), strides.end());
+  check(cudnnSetTensorNdDescriptor(desc.get(), cudnn_type(tensor.element()), static_cast<int>(dims.size()),
+                                   dims.data(), steps.data()),
+        "cudnnSetTensorNdDescriptor");
+  return desc;
+}
+
+}  // namespace stepcast::cudnn

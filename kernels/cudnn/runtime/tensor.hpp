@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+
+#include "kernels/cudnn/cuda/moves.hpp"
+#include "kernels/cudnn/runtime/device.hpp"
+#include "kernels/network/backend.hpp"
+
+namespace stepcast::cudnn {
+
+/// Memory layout of a tensor: row-major, or channels (dimension 1) innermost.
+enum class Order { row_major, channels_last };
+
+/// A tensor on the GPU; copies share its memory. Dimensions are {batch, shape of a sample...}.
+class CudnnTensor final : public Tensor {
+ public:
+  CudnnTensor() = default;
+  /// A tensor with zeroed memory of its own.
+  CudnnTensor(std::shared_ptr<Device> device, Shape shape, Element element, Order order = Order::row_major);
+  /// A view of another tensor's memory with another shape of as many elements.
+  CudnnTensor(const CudnnTensor& owner, Shape shape);
+
+  const Shape& shape() const override { return shape_; }
+  std::vector<float> read() const override;
+  void write(const std::vector<float>& values) override;
+
+  Element element() const { return element_; }
+  Order order() const { return order_; }
+  std::size_t elements() const;
+  void* data() const { return memory_.get(); }
+  /// Strides along each dimension [elements].
+  std::vector<std::int64_t> strides() const;
+  /// True if the elements are stored in the same order as in a tensor with this layout.
+  bool is_stored_as(Order order) const;
+
+ private:
+  std::shared_ptr<Device> device_;
+  Shape shape_;
+  Element element_ = Element::f32;
+  Order order_ = Order::row_major;
+  std::shared_ptr<void> memory_;
+};
+
+std::int64_t element_count(const Shape& shape);
+
+/// A copy of all elements into a tensor of the same shape; layouts and element types may differ.
+Move move_between(const CudnnTensor& from, const CudnnTensor& to);
+
+/// A copy of all elements into row-major fp32 memory.
+Move move_out_of(const CudnnTensor& from);
+
+/// Copies between the device and the host, in the order of memory; returns when the copy is done.
+std::vector<float> download(const float* from, std::size_t elements, cudaStream_t stream);
+void upload(const std::vector<float>& values, float* to, cudaStream_t stream);
+
+using TensorDesc = Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
+
+/// cuDNN's descriptor of a tensor with the shape `as`, which has at least 4 dimensions.
+TensorDesc describe(const CudnnTensor& tensor, const Shape& as);
+cudnnDataType_t cudnn_type(Element element);
+
+/// Returns {n, c, 1, l} for {n, c, l} and {n, c, 1, 1} for {n, c}, because cuDNN requires 2 or 3 spatial
+/// dimensions.
+Shape as_image(const Shape& shape);
+
+}  // namespace stepcast::cudnn

@@ -1,0 +1,175 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/network/device_memory.hpp"
+#include "kernels/network/strided_copy.hpp"
+#include "models/network/layer.hpp"
+#include "models/partition/spatial_shard.hpp"
+#include "models/partition/tensor_shard.hpp"
+#include "strategies/arithmetic/optimizer.hpp"
+
+namespace stepcast {
+
+/// The shape {batch, sample...}.
+inline Shape batched(std::int64_t batch, const Shape& sample) {
+  Shape shape{batch};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  return shape;
+}
+
+/// A batch of activations or gradients in the layout and memory that a backend chose; fp32.
+class Tensor {
+ public:
+  virtual ~Tensor() = default;
+
+  /// {batch, shape of a sample...}
+  virtual const Shape& shape() const = 0;
+  /// Values in row-major order of `shape()`, whatever the layout.
+  virtual std::vector<float> read() const = 0;
+  /// @throws std::invalid_argument if the length does not match the shape
+  virtual void write(const std::vector<float>& values) = 0;
+  /// Copies all values in row-major order to memory that holds `elements()` values.
+  virtual void copy_to(float* values) const {
+    const std::vector<float> all = read();
+    std::copy(all.begin(), all.end(), values);
+  }
+  /// Copies `elements()` values in row-major order from memory.
+  virtual void copy_from(const float* values) { write({values, values + elements()}); }
+
+  std::size_t elements() const {
+    std::size_t product = 1;
+    for (const std::int64_t size : shape()) product *= static_cast<std::size_t>(size);
+    return product;
+  }
+};
+
+/// The parts of a layer's training step, in the order in which they run. Layers without parameters have no
+/// `backward_weights` and `update`.
+enum class Pass { forward, backward_data, backward_weights, update };
+
+/// A layer and its place in a network: what a backend needs to build its kernel.
+struct LayerSite {
+  const Layer* layer = nullptr;
+  std::int64_t batch = 1;
+  std::vector<Tensor*> inputs;  ///< outputs of earlier layers of the same backend; they outlive the kernel
+  std::uint64_t seed = 0;       ///< seed of dropout masks
+  std::uint32_t index = 0;      ///< index of the layer in its model, so that no two dropout masks are equal
+  double loss_weight = 1;       ///< factor on the mean of a loss and on its gradient
+  /// This device's rows, if windows of the layer read rows of other devices (spatial partition); else null.
+  const LayerShardRows* rows = nullptr;
+  /// Batch norm over several ranks: elements per channel of all ranks together; 0: statistics of this rank
+  /// alone.
+  std::int64_t statistics_count = 0;
+  const LayerShare* share = nullptr;  ///< this rank's part of a layer that ranks share; else null
+};
+
+/// One layer with fixed shapes that computes on a backend.
+///
+/// A step runs forward, backward_data and backward_weights in this order; a later pass uses what an earlier
+/// pass reordered. Gradients are overwritten, never added to. If several layers read the output, the first
+/// backward pass sums their gradients. If a library computes both gradients in one call (batch norm, layer
+/// norm, RNN), that call is backward_data, or backward_weights if the gradient of the input is not needed.
+class LayerKernel {
+ public:
+  virtual ~LayerKernel() = default;
+
+  virtual Tensor& output() = 0;
+
+  /// Stored elements of each parameter. Blocked layouts pad with zeros, so this may exceed the model's
+  /// number.
+  virtual std::vector<std::size_t> stored_elements() const = 0;
+  /// Gives a parameter its memory on the backend, `stored_elements` long and zeroed. `gradient` is null for
+  /// running statistics.
+  virtual void bind(std::size_t parameter, float* value, float* gradient) = 0;
+  /// A parameter's values in the model's row-major order.
+  virtual std::vector<float> read_parameter(std::size_t parameter) const = 0;
+  virtual void write_parameter(std::size_t parameter, const std::vector<float>& values) = 0;
+  virtual std::vector<float> read_gradient(std::size_t parameter) const = 0;
+
+  /// Builds the backward passes; called once, after all layers that read the output have built theirs.
+  /// @param output_gradients  gradients of the output, one from each layer that reads it
+  /// @param wanted            for each input, whether its gradient is needed
+  virtual void connect_backward(const std::vector<Tensor*>& output_gradients,
+                                const std::vector<bool>& wanted) = 0;
+  /// The gradient of an input; null if it was not wanted.
+  virtual Tensor* input_gradient(std::size_t input) = 0;
+
+  /// True if `run(pass)` computes anything. False for `update`, which the backend runs for all layers.
+  virtual bool has(Pass pass) const = 0;
+  virtual void run(Pass pass) = 0;
+
+  /// Spatially partitioned samples: whether neighbours exchange halos (rows that their windows read) before
+  /// this pass of the layer.
+  virtual bool has_halo(Pass) const { return false; }
+  /// Copies a box of rows into a message in memory of the backend: [sample][position][channel]. Rows are
+  /// taken from this device's own and, beyond these, from halos that it received.
+  virtual void pack_halo(Pass, const std::vector<Rows>& /*box*/, float* /*message*/) {}
+  /// Copies a message into the box of rows that it holds; rows that no window reads are left out.
+  virtual void unpack_halo(Pass, const std::vector<Rows>& /*box*/, const float* /*message*/) {}
+  /// Computes the rows to send, which may be the sum of several gradients, before halos are packed. If it was
+  /// not called, the pass does it.
+  virtual void prepare_halo(Pass) {}
+
+  /// The numbers that ranks all-reduce within a pass, in memory of the backend: two numbers per channel of a
+  /// batch norm over several ranks, and outputs and input gradients of layers that ranks share. Empty for
+  /// other layers and passes.
+  virtual std::span<float> partial_sums(Pass) { return {}; }
+  /// From now on `run` stops before the all-reduce, and `finish` computes what comes after it. Without this
+  /// call `run` takes this rank's numbers for the sum over all ranks.
+  virtual void defer_sums() {}
+  virtual void finish(Pass) {}
+
+  /// Losses: the values that the output is compared with (class indices for softmax_cross_entropy); null for
+  /// other layers.
+  virtual Tensor* targets() = 0;
+  /// Losses: the mean at the last forward pass, times the loss weight.
+  virtual double loss() const = 0;
+
+  /// The algorithms that the library chose for this layer, as text; empty if there is no choice.
+  virtual std::string notes() const { return {}; }
+};
+
+/// A library and the device that it computes on. An abstract class because oneDNN and cuDNN run the same
+/// networks.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string library() const = 0;  ///< name and version, such as "oneDNN 2.6.3"
+  virtual std::string device() const = 0;   ///< name of the processor or GPU
+
+  virtual std::unique_ptr<Tensor> make_tensor(const Shape& shape) = 0;
+  /// A tensor for activations that another network computes, in the layout in which layers here read them
+  /// without a conversion.
+  virtual std::unique_ptr<Tensor> make_activations(const Shape& shape) { return make_tensor(shape); }
+  /// @throws InputError if the library cannot compute this layer
+  virtual std::unique_ptr<LayerKernel> make_kernel(const LayerSite& site) = 0;
+  /// Zeroed memory of the device.
+  virtual std::shared_ptr<float> allocate(std::size_t elements) = 0;
+  virtual void update(const Optimizer& optimizer, const UpdateArrays& arrays) = 0;
+  /// memory[i] = 0
+  virtual void clear(float* memory, std::size_t elements) = 0;
+  /// sum[i] += terms[i]
+  virtual void add(const float* terms, float* sum, std::size_t elements) = 0;
+  /// Copies all values in row-major order from a tensor to memory of `allocate`, as work of the device.
+  virtual void copy_out(const Tensor& from, float* to) { from.copy_to(to); }
+  /// Copies all values in row-major order from memory of `allocate` to a tensor, as work of the device.
+  virtual void copy_in(const float* from, Tensor& to) { to.copy_from(from); }
+  /// Copies a box of elements within memory of `allocate`.
+  virtual void move(const BoxMove& box, const float* from, float* to) { move_on_host(box, from, to); }
+  /// Each further thread of the program calls this before it computes or copies anything.
+  virtual void begin_thread() {}
+  /// Returns when all work that was started is done.
+  virtual void finish() = 0;
+  /// The device's memory, if the host cannot access what `allocate` returns; else null.
+  virtual DeviceMemory* device_memory() { return nullptr; }
+};
+
+}  // namespace stepcast

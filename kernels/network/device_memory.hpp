@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace stepcast {
+
+/// Memory of a device that the host cannot access, and marks that order copies after the device's work. An
+/// abstract class because tests have no GPU. Thread-safe; copies have streams of their own, beside the work.
+class DeviceMemory {
+ public:
+  /// A point in the device's queue of work: it is reached when all work enqueued before it is done.
+  using Mark = std::shared_ptr<void>;
+
+  virtual ~DeviceMemory() = default;
+
+  virtual Mark mark() = 0;
+  /// Returns when the work before the mark is done.
+  virtual void wait(const Mark& mark) = 0;
+  /// Time between two marks that have been reached [s].
+  virtual double seconds(const Mark& begin, const Mark& end) = 0;
+
+  /// Memory of the device; enqueues the work that zeroes it.
+  virtual std::shared_ptr<float> allocate(std::size_t elements) = 0;
+  /// Enqueues a copy within the device's memory and returns at once.
+  virtual void copy(const float* from, float* to, std::size_t elements) = 0;
+
+  /// Zeroed page-locked memory of the host, which is copied at full speed.
+  virtual std::shared_ptr<float> host_memory(std::size_t elements) = 0;
+  /// Copies to the host after the work before the mark; returns when the copy is done.
+  virtual void to_host(const Mark& after, const float* from, float* to, std::size_t elements) = 0;
+  /// Copies to the device; returns when the copy is done.
+  virtual void to_device(const float* from, float* to, std::size_t elements) = 0;
+};
+
+/// Zeroed floats, aligned to 64 bytes. From 4 MiB on they are aligned to huge pages, which are requested, so
+/// that the times of memory-bound layers do not depend on how the operating system scattered small pages.
+/// @throws std::bad_alloc
+std::shared_ptr<float> allocate_floats(std::size_t elements);
+
+}  // namespace stepcast

@@ -1,0 +1,211 @@
+#include "kernels/network/network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "kernels/network/synthetic_data.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kAlignment = 16;  // floats: one cache line
+
+std::size_t aligned(std::size_t elements) {
+  return (elements + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+Network::Network(Backend& backend, const Model& model, const NetworkOptions& options)
+    : backend_(backend), model_(model), options_(options) {
+  input_ = backend_.make_tensor(batched(options_.batch, model_.input));
+  make_kernels();
+  bind_parameters();
+  connect();
+  if (options_.part.parameters_of == nullptr) fill_parameters();
+  fill_with_synthetic_data(options_.data_seed);
+}
+
+void Network::make_kernels() {
+  for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+    const Layer& layer = model_.layers[i];
+    bool trains = std::any_of(layer.parameters.begin(), layer.parameters.end(),
+                              [](const ParameterTensor& tensor) { return tensor.trainable; });
+    for (const int from : layer.inputs)
+      trains = trains || (from >= 0 && trains_.at(static_cast<std::size_t>(from)));
+    trains_.push_back(trains);
+    kernels_.emplace_back();
+    if (!in_part(i)) continue;
+    kernels_.back() = backend_.make_kernel(site_of(i));
+  }
+}
+
+LayerSite Network::site_of(std::size_t i) {
+  const PartOptions& part = options_.part;
+  const Layer& layer = model_.layers[i];
+  const bool whole = part.whole_from > 0 && i >= part.whole_from;
+  LayerSite site{.layer = &layer,
+                 .batch = whole ? part.whole_batch : options_.batch,
+                 .inputs = {},
+                 .seed = options_.data_seed,
+                 .index = static_cast<std::uint32_t>(i),
+                 .loss_weight = part.loss_weight};
+  for (const int from : layer.inputs) site.inputs.push_back(input_from(i, from));
+  if (part.tensor_shard != nullptr && part.tensor_shard->shares[i])
+    site.share = &*part.tensor_shard->shares[i];
+  if (part.spatial_shard == nullptr) return site;
+  site.loss_weight *= part.spatial_shard->share[i];
+  if (!part.spatial_shard->cuts[i].empty()) site.rows = &part.spatial_shard->cuts[i];
+  if (layer.kind == LayerKind::batch_norm && part.statistics_replicas > 0) {
+    double own = static_cast<double>(site.batch);
+    for (std::size_t k = 1; k < layer.input.size(); ++k) own *= static_cast<double>(layer.input[k]);
+    site.statistics_count = part.statistics_replicas * std::llround(own / part.spatial_shard->share[i]);
+  }
+  return site;
+}
+
+void Network::bind_parameters() {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    ranges_.push_back({total, total});
+    if (!contains(i)) continue;
+    const std::vector<std::size_t> elements = kernels_[i]->stored_elements();
+    for (std::size_t k = 0; k < elements.size(); ++k) {
+      if (model_.layers[i].parameters[k].trainable) total += aligned(elements[k]);
+    }
+    ranges_.back().end = total;
+  }
+  if (const Network* other = options_.part.parameters_of) {
+    std::tie(values_, gradients_, sums_, states_) =
+        std::tie(other->values_, other->gradients_, other->sums_, other->states_);
+  } else {
+    const std::size_t elements = std::max(total, kAlignment);
+    values_ = backend_.allocate(elements);
+    gradients_ = backend_.allocate(elements);
+    sums_ = options_.part.accumulate ? backend_.allocate(elements) : gradients_;
+    for (std::size_t s = 0; s < state_arrays(options_.optimizer); ++s)
+      states_.push_back(backend_.allocate(elements));
+  }
+  all_ = {values_.get(), sums_.get(), total};
+  views_.resize(kernels_.size());
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    if (contains(i)) bind_layer(i);
+  }
+}
+
+void Network::bind_layer(std::size_t layer) {
+  const std::vector<std::size_t> elements = kernels_[layer]->stored_elements();
+  std::size_t offset = ranges_[layer].begin;
+  for (std::size_t k = 0; k < elements.size(); ++k) {
+    if (!model_.layers[layer].parameters[k].trainable) {
+      running_statistics_.push_back(backend_.allocate(elements[k]));
+      kernels_[layer]->bind(k, running_statistics_.back().get(), nullptr);
+      continue;
+    }
+    const ParameterView view{values_.get() + offset, gradients_.get() + offset, elements[k]};
+    kernels_[layer]->bind(k, view.value, view.gradient);
+    views_[layer].push_back(view);
+    offset += aligned(elements[k]);
+  }
+}
+
+bool Network::has(std::size_t layer, Pass pass) const {
+  if (!contains(layer)) return false;
+  const bool trainable = ranges_.at(layer).end > ranges_.at(layer).begin;
+  if (pass == Pass::update) return trainable;
+  if (pass == Pass::backward_weights && trainable && options_.part.accumulate) return true;
+  return kernels_.at(layer)->has(pass);
+}
+
+void Network::run(std::size_t layer, Pass pass) {
+  if (pass == Pass::update) return update(layer);
+  kernels_.at(layer)->run(pass);
+  if (pass == Pass::backward_weights && options_.part.accumulate) accumulate(layer);
+}
+
+/// Adds the gradients that the layer's backward pass wrote to their sums since the last update.
+void Network::accumulate(std::size_t layer) {
+  const Range range = ranges_.at(layer);
+  backend_.add(gradients_.get() + range.begin, sums_.get() + range.begin, range.end - range.begin);
+}
+
+void Network::update(std::size_t layer) {
+  const Range range = ranges_.at(layer);
+  update(range.begin, range.end, sums_.get() + range.begin);
+  if (options_.part.accumulate) backend_.clear(sums_.get() + range.begin, range.end - range.begin);
+}
+
+void Network::update(std::size_t begin, std::size_t end, const float* gradient) {
+  if (begin == end) return;
+  UpdateArrays arrays{.value = values_.get() + begin,
+                      .gradient = gradient,
+                      .elements = end - begin,
+                      .step = step_,
+                      .scale = static_cast<float>(gradient_scale_)};
+  for (std::size_t s = 0; s < states_.size(); ++s) arrays.state[s] = states_[s].get() + begin;
+  backend_.update(options_.optimizer, arrays);
+}
+
+void Network::set_rate(double learning_rate, double gradient_scale) {
+  options_.optimizer.learning_rate = learning_rate;
+  gradient_scale_ = gradient_scale;
+}
+
+void Network::fill_parameters() {
+  const SharedPart* part = shared_part();
+  const std::vector<Layer>& layers = (part == nullptr ? model_ : part->whole).layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    for (std::size_t k = 0; contains(i) && k < layers[i].parameters.size(); ++k) {
+      const std::vector<float> values = initial_values(layers, i, k, options_.seed);
+      kernels_[i]->write_parameter(k, part == nullptr ? values : extract_part(values, *part, i, k));
+    }
+  }
+}
+
+void Network::fill_with_synthetic_data(std::uint64_t seed) {
+  fill_input(*input_, model_, seed);
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    Tensor* targets = contains(i) ? kernels_[i]->targets() : nullptr;
+    if (targets != nullptr) fill_targets(*targets, model_.layers[i], i, seed);
+  }
+}
+
+void Network::reset() {
+  fill_parameters();
+  for (const auto& state : states_) backend_.clear(state.get(), all_.elements);
+  if (options_.part.accumulate) backend_.clear(sums_.get(), all_.elements);
+  step_ = 0;
+}
+
+void Network::step(const Observer& observer, const StepExchange& exchange) {
+  const auto sum = [&](LayerKernel& kernel, Pass which) {
+    const std::span<float> summed = kernel.partial_sums(which);
+    if (summed.empty()) return;
+    exchange.within_pass(summed);
+    kernel.finish(which);
+  };
+  const auto pass = [&](std::size_t layer, Pass which) {
+    if (!has(layer, which)) return;
+    run(layer, which);
+    if (exchange.within_pass && which != Pass::update) sum(kernel(layer), which);
+    if (observer) observer(layer, which);
+  };
+  for (std::size_t i = 0; i < kernels_.size(); ++i) pass(i, Pass::forward);
+  for (std::size_t i = kernels_.size(); i-- > 0;) {
+    pass(i, Pass::backward_data);
+    pass(i, Pass::backward_weights);
+  }
+  if (exchange.before_update) exchange.before_update(*this);
+  begin_update();
+  for (std::size_t i = 0; i < kernels_.size(); ++i) pass(i, Pass::update);
+  backend_.finish();
+}
+
+double Network::loss() const {
+  double sum = 0;
+  for (const auto& kernel : kernels_) sum += kernel ? kernel->loss() : 0;
+  return sum;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,110 @@
+#include "kernels/network/synthetic_data.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace stepcast {
+namespace {
+
+// Random streams of Purpose::data: the key's `worker` is the layer, its `step` is one of these.
+enum Stream : std::uint32_t {
+  input_stream = 0,
+  gradient_stream = 1,
+  target_stream = 2,
+  parameter_stream = 3
+};
+
+std::size_t element_count(const Shape& shape) {
+  return static_cast<std::size_t>(elements(shape));
+}
+
+/// Calls run(begin, end) for ranges of [0, count) on all cores of the machine: one core would take a second
+/// for a network of 138 million parameters.
+void in_parallel(std::size_t count, const std::function<void(std::size_t, std::size_t)>& run) {
+  constexpr std::size_t kSmallestRange = 1 << 18;
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t ranges = std::clamp<std::size_t>(count / kSmallestRange, 1, cores);
+  std::vector<std::jthread> threads;
+  for (std::size_t range = 1; range < ranges; ++range)
+    threads.emplace_back([&, range] { run(count * range / ranges, count * (range + 1) / ranges); });
+  run(0, count / ranges);
+}
+
+std::vector<float> uniform_values(std::size_t count, const RandomKey& key, double bound) {
+  std::vector<float> values(count);
+  in_parallel((count + 1) / 2, [&](std::size_t begin, std::size_t end) {
+    RandomKey own = key;
+    for (std::size_t i = begin; i < end; ++i) {
+      own.item = static_cast<std::uint32_t>(i);
+      const UniformPair pair = uniform_pair(own);
+      values[2 * i] = static_cast<float>(bound * (2 * pair.first - 1));
+      if (2 * i + 1 < count) values[2 * i + 1] = static_cast<float>(bound * (2 * pair.second - 1));
+    }
+  });
+  return values;
+}
+
+std::vector<float> indices(std::size_t count, RandomKey key, std::int64_t below) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    key.item = static_cast<std::uint32_t>(i);
+    values[i] = static_cast<float>(uniform_index(key, static_cast<std::size_t>(below)));
+  }
+  return values;
+}
+
+bool scaled_by_row_length(LayerKind kind) {
+  return kind == LayerKind::lstm || kind == LayerKind::gru || kind == LayerKind::embedding;
+}
+
+}  // namespace
+
+void fill_uniform(Tensor& tensor, RandomKey key) {
+  tensor.write(uniform_values(element_count(tensor.shape()), key, 1));
+}
+
+std::vector<float> initial_values(const std::vector<Layer>& layers, std::size_t layer, std::size_t parameter,
+                                  std::uint64_t seed) {
+  const ParameterTensor& tensor = layers.at(layer).parameters.at(parameter);
+  const std::size_t count = element_count(tensor.shape);
+  if (tensor.name == "scale" || tensor.name == "running_variance") return std::vector<float>(count, 1);
+  if (tensor.name.rfind("weight", 0) != 0) return std::vector<float>(count, 0);
+  const RandomKey key{.seed = seed,
+                      .purpose = Purpose::data,
+                      .worker = static_cast<std::uint32_t>(layer),
+                      .step = parameter_stream + static_cast<std::uint32_t>(parameter)};
+  const double row = static_cast<double>(tensor.shape.back());
+  const double fan_in = static_cast<double>(count) / static_cast<double>(tensor.shape.front());
+  return uniform_values(
+      count, key, scaled_by_row_length(layers[layer].kind) ? 1 / std::sqrt(row) : std::sqrt(6 / fan_in));
+}
+
+void fill_input(Tensor& input, const Model& model, std::uint64_t seed) {
+  const RandomKey key{.seed = seed, .purpose = Purpose::data, .step = input_stream};
+  for (const Layer& layer : model.layers) {
+    if (layer.kind != LayerKind::embedding || layer.inputs.front() >= 0) continue;
+    const std::int64_t rows = layer.parameters.front().shape.front();
+    return input.write(indices(element_count(input.shape()), key, rows));
+  }
+  fill_uniform(input, key);
+}
+
+void fill_targets(Tensor& targets, const Layer& loss, std::size_t index, std::uint64_t seed) {
+  const RandomKey key{.seed = seed,
+                      .purpose = Purpose::data,
+                      .worker = static_cast<std::uint32_t>(index),
+                      .step = target_stream};
+  const std::size_t count = element_count(targets.shape());
+  if (loss.kind == LayerKind::softmax_cross_entropy) {
+    targets.write(indices(count, key, loss.input.back()));
+  } else if (loss.kind == LayerKind::sigmoid_cross_entropy) {
+    targets.write(indices(count, key, 2));
+  } else {
+    targets.write(uniform_values(count, key, 1));
+  }
+}
+
+}  // namespace stepcast

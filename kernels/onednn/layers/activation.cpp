@@ -1,0 +1,113 @@
+#include <stdexcept>
+
+#include "kernels/network/dropout_mask.hpp"
+#include "kernels/onednn/layers/layer.hpp"
+
+namespace stepcast::onednn {
+namespace {
+
+dnnl::algorithm algorithm(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::relu:
+    case LayerKind::leaky_relu:
+      return dnnl::algorithm::eltwise_relu;
+    case LayerKind::sigmoid:
+      return dnnl::algorithm::eltwise_logistic;
+    case LayerKind::tanh:
+      return dnnl::algorithm::eltwise_tanh;
+    case LayerKind::elu:
+      return dnnl::algorithm::eltwise_elu;
+    case LayerKind::gelu:
+      return dnnl::algorithm::eltwise_gelu_erf;
+    default:
+      throw std::invalid_argument("algorithm: not an activation");
+  }
+}
+
+/// An element-wise activation, out of place, in the layout of the input.
+class Activation final : public OnednnLayer {
+ public:
+  Activation(std::shared_ptr<Library> library, const LayerSite& site)
+      : OnednnLayer(std::move(library), site),
+        alpha_(layer().kind == LayerKind::relu ? 0 : static_cast<float>(layer().coefficient)),
+        forward_desc_({dnnl::prop_kind::forward_training, algorithm(layer().kind), input().desc(), alpha_, 0},
+                      engine()) {
+    const OnednnTensor& output = make_output(input().desc());
+    call(forward_, dnnl::eltwise_forward(forward_desc_),
+         {{DNNL_ARG_SRC, input().memory()}, {DNNL_ARG_DST, output.memory()}});
+  }
+
+ private:
+  void connect() override {
+    if (!wanted()) return;
+    const Desc data = input().desc();
+    const dnnl::eltwise_backward::primitive_desc desc({algorithm(layer().kind), data, data, alpha_, 0},
+                                                      engine(), forward_desc_);
+    call(backward_data_, dnnl::eltwise_backward(desc),
+         {{DNNL_ARG_SRC, input().memory()},
+          {DNNL_ARG_DIFF_DST, output_gradient(backward_data_, data)},
+          {DNNL_ARG_DIFF_SRC, make_input_gradient(data).memory()}});
+  }
+
+  float alpha_;
+  dnnl::eltwise_forward::primitive_desc forward_desc_;
+};
+
+}  // namespace
+
+std::unique_ptr<LayerKernel> make_activation(std::shared_ptr<Library> library, const LayerSite& site) {
+  return std::make_unique<Activation>(std::move(library), site);
+}
+
+namespace {
+
+/// A dropout mask: to[i] = from[i] / (1 - share), or 0 if the element is dropped.
+struct Mask {
+  std::uint32_t key;
+  double share;
+
+  void apply(const float* from, float* to, std::size_t elements) const {
+    const std::uint32_t threshold = dropout_threshold(share);
+    const float scale = share >= 1 ? 0 : static_cast<float>(1 / (1 - share));
+#pragma omp parallel for simd schedule(static)
+    for (std::size_t i = 0; i < elements; ++i) {
+      to[i] = dropout_bits(key, static_cast<std::uint32_t>(i)) < threshold ? 0 : from[i] * scale;
+    }
+  }
+};
+
+/// Drops a share of the elements, with a new mask every step.
+class Dropout final : public OnednnLayer {
+ public:
+  Dropout(std::shared_ptr<Library> library, const LayerSite& site) : OnednnLayer(std::move(library), site) {
+    const OnednnTensor& output = make_output(input().desc());
+    forward_.emplace_back([this, from = input().data(), to = output.data(), n = output.stored_elements()] {
+      mask().apply(from, to, n);
+      ++step_;
+    });
+  }
+
+ private:
+  Mask mask() const { return {dropout_key(site().seed, site().index, step_), layer().coefficient}; }
+
+  void connect() override {
+    if (!wanted()) return;
+    const dnnl::memory gradient = output_gradient(backward_data_, output_desc());
+    const OnednnTensor& result = make_input_gradient(output_desc());
+    backward_data_.emplace_back([this, from = static_cast<const float*>(gradient.get_data_handle()),
+                                 to = result.data(), n = result.stored_elements()] {
+      const Mask last{dropout_key(site().seed, site().index, step_ - 1), layer().coefficient};
+      last.apply(from, to, n);
+    });
+  }
+
+  std::uint32_t step_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<LayerKernel> make_dropout(std::shared_ptr<Library> library, const LayerSite& site) {
+  return std::make_unique<Dropout>(std::move(library), site);
+}
+
+}  // namespace stepcast::onednn

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "kernels/network/blocked_map.hpp"
+#include "kernels/onednn/layers/layer.hpp"
+#include "models/partition/spatial_shard.hpp"
+
+namespace stepcast::onednn {
+
+/// The shape {batch, channels, rows...}.
+Shape map_dims(std::int64_t batch, std::int64_t channels, const std::vector<Rows>& rows);
+
+/// A descriptor of the same memory layout for other dimensions. @throws InputError for layouts that are not
+/// supported for maps
+Desc like(const Desc& layout, const Shape& dims);
+
+/// A view of a map in memory that holds these rows. @throws InputError if the layout has blocks of other
+/// dimensions than channels
+MapView view_of(const dnnl::memory& memory, const std::vector<Rows>& rows);
+
+/// A layer of a spatially partitioned sample whose windows read rows of neighbouring devices. Own rows and
+/// halos are gathered in separate maps, one for the forward and one for the backward pass; kernels read these
+/// and pad only at the borders of the whole map.
+class SpatialLayer : public OnednnLayer {
+ public:
+  SpatialLayer(std::shared_ptr<Library> library, const LayerSite& site)
+      : OnednnLayer(std::move(library), site), rows_(*site.rows) {}
+
+  bool has_halo(Pass pass) const override { return halo(pass).own.data != nullptr; }
+  void pack_halo(Pass pass, const std::vector<Rows>& box, float* message) override;
+  void unpack_halo(Pass pass, const std::vector<Rows>& box, const float* message) override;
+  void prepare_halo(Pass pass) override;
+
+ protected:
+  std::vector<Rows> rows(Rows ShardRows::*which) const;
+  Shape pads_before(Halo ShardRows::*which) const;
+  Shape pads_after(Halo ShardRows::*which) const;
+
+  /// Copies the rows that both memories hold.
+  void copy_rows(Steps& steps, const dnnl::memory& from, Rows ShardRows::*from_rows, const dnnl::memory& to,
+                 Rows ShardRows::*to_rows);
+  /// Gathers the input's rows that the forward pass reads: a call copies own rows, the halo exchange adds
+  /// those of neighbours.
+  void gather_input(const dnnl::memory& read);
+  /// Gathers the rows of the output's gradient that the backward pass reads.
+  void gather_output_gradient(const dnnl::memory& errors);
+
+ private:
+  /// The device's own rows, from which halos are packed, and the gathered map, into which halos are unpacked.
+  struct HaloMaps {
+    MapView own, extended;
+  };
+
+  const HaloMaps& halo(Pass pass) const { return pass == Pass::forward ? halo_forward_ : halo_backward_; }
+
+  LayerShardRows rows_;
+  HaloMaps halo_forward_, halo_backward_;
+  Steps gradient_sum_steps_;  ///< calls that sum the gradients of several readers
+  bool prepared_ = false;
+};
+
+}  // namespace stepcast::onednn

@@ -1,0 +1,155 @@
+#include "kernels/timing/compression_timing.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "core/random.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "kernels/timing/step_timer.hpp"
+#include "models/layer_times/compression_times.hpp"
+#include "strategies/arithmetic/compressed_values.hpp"
+
+namespace stepcast {
+namespace {
+
+/// A gradient in the host's memory, with a second copy on the device if there is one.
+struct GradientMemory {
+  std::vector<float> own_values;
+  std::shared_ptr<float> host, on_device;
+  std::span<float> values;
+
+  GradientMemory(const std::vector<float>& from, DeviceMemory* device)
+      : own_values(from), values(own_values) {
+    if (device == nullptr) return;
+    host = device->host_memory(own_values.size());
+    on_device = device->allocate(own_values.size());
+    device->wait(device->mark());  // the device zeroes new memory
+    values = {host.get(), own_values.size()};
+    std::copy(own_values.begin(), own_values.end(), host.get());
+    device->to_device(host.get(), on_device.get(), own_values.size());
+  }
+  GradientMemory(const GradientMemory&) = delete;
+};
+
+/// Arrays that one repetition works on.
+struct Buffers {
+  DeviceMemory* device;
+  GradientMemory gradient, restored;
+  std::vector<float> initial_residual, residual, scratch;
+  std::vector<std::uint16_t> halves;
+  OneBitGradient bits;
+  SparseGradient sparse;
+};
+
+std::vector<float> gaussian(std::size_t count, std::uint32_t salt) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(normal({1, Purpose::data, salt, 0, static_cast<std::uint32_t>(i)}));
+  }
+  return values;
+}
+
+Buffers buffers_of(const CompressionCapture& options) {
+  const std::vector<float> residual = gaussian(options.elements, 1);
+  DeviceMemory* const device = options.device.memory;
+  return {.device = device,
+          .gradient = {gaussian(options.elements, 0), device},
+          .restored = {residual, device},
+          .initial_residual = residual,
+          .residual = residual,
+          .scratch = residual,
+          .halves = std::vector<std::uint16_t>(options.elements),
+          .bits = {},
+          .sparse = {}};
+}
+
+/// Times one call and adds its seconds per byte of gradient to `samples`.
+void time(const std::function<void()>& call, std::size_t elements, PassSamples& samples) {
+  const double bytes = 4.0 * static_cast<double>(elements);
+  const Instant begin = now();
+  call();
+  const Instant end = now();
+  samples.seconds.push_back((end.wall - begin.wall) / bytes);
+  samples.cpu_seconds.push_back((end.cpu - begin.cpu) / bytes);
+}
+
+/// Times one call on a gradient, including its copies from the device and back.
+void time(const std::function<void()>& call, const Buffers& b, const GradientMemory& gradient,
+          PassSamples& samples) {
+  const std::size_t elements = gradient.values.size();
+  time(call, elements, samples);
+  if (b.device == nullptr) return;
+  const double bytes = 4.0 * static_cast<double>(elements);
+  const Instant begin = now();
+  b.device->to_host(b.device->mark(), gradient.on_device.get(), gradient.host.get(), elements);
+  b.device->to_device(gradient.host.get(), gradient.on_device.get(), elements);
+  const double copies = (now().wall - begin.wall) / bytes;
+  samples.seconds.back() += copies;
+  samples.cpu_seconds.back() += copies;
+}
+
+void time_codec(const CompressionCapture& options, Buffers& b, CompressionTrace::Codec& codec) {
+  const auto count =
+      static_cast<std::size_t>(std::ceil(options.density * static_cast<double>(options.elements)));
+  std::function<void()> quantize, restore;
+  if (codec.kind == Compression::one_bit) {
+    quantize = [&] { quantize_one_bit(b.gradient.values, options.rows, b.residual, b.bits); };
+    restore = [&] { restore_one_bit(b.bits, b.restored.values); };
+  } else if (codec.kind == Compression::fp16) {
+    quantize = [&] { to_halves_with_feedback(b.gradient.values, b.residual, b.halves); };
+    restore = [&] { from_halves(b.halves, b.restored.values); };
+  } else {
+    quantize = [&, count] { select_top_k(b.gradient.values, count, b.residual, b.scratch, b.sparse); };
+    restore = [&] { restore_top_k(b.sparse, b.restored.values); };
+  }
+  b.residual = b.initial_residual;
+  time(quantize, b, b.gradient, codec.quantize);
+  time(restore, b, b.restored, codec.restore);
+}
+
+CompressionTrace described(const CompressionCapture& options) {
+  const auto today = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+  CompressionTrace trace;
+  trace.name = options.name;
+  trace.device = fmt::format("{} (1 used)", processor_name());
+  trace.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(today));
+  trace.command = options.command;
+  trace.source =
+      "stepcast capture-compression: a random gradient with error feedback, the clocks read around each "
+      "kernel "
+      "(wall: CLOCK_MONOTONIC, CPU: CLOCK_PROCESS_CPUTIME_ID)";
+  if (options.device.memory != nullptr) {
+    trace.device = beside_device(trace.device, options.device.name);
+    trace.source += "; the copies of the gradient from the device and back are in both clocks";
+  }
+  trace.gradient_bytes = 4.0 * static_cast<double>(options.elements);
+  trace.rows = static_cast<std::int64_t>(options.rows);
+  trace.density = options.density;
+  for (const auto kind : {Compression::one_bit, Compression::fp16, Compression::top_k}) {
+    trace.codecs.push_back({kind, {}, {}});
+  }
+  return trace;
+}
+
+}  // namespace
+
+CompressionTrace capture_compression(const CompressionCapture& options) {
+  CompressionTrace trace = described(options), warm_up = trace;
+  Buffers buffers = buffers_of(options);
+  for (int repeat = -1; repeat < options.repeats; ++repeat) {
+    CompressionTrace& into = repeat < 0 ? warm_up : trace;
+    const auto copy = [&] { std::ranges::copy(buffers.gradient.values, buffers.restored.values.begin()); };
+    time(copy, options.elements, into.copy);
+    for (auto& codec : into.codecs) time_codec(options, buffers, codec);
+  }
+  return trace;
+}
+
+}  // namespace stepcast

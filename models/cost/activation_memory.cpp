@@ -1,0 +1,276 @@
+#include "models/cost/activation_memory.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "models/cost/cost.hpp"
+#include "models/network/layer.hpp"
+#include "models/network/model.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Whether the backward pass of the layer needs only its output, so that the output may overwrite the input.
+bool can_overwrite(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::relu:
+    case LayerKind::leaky_relu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh:
+    case LayerKind::elu:
+    case LayerKind::dropout:
+    case LayerKind::add:
+      return true;
+    default:
+      return false;
+  }
+}
+
+double output_elements(const Model& model, int layer) {
+  return static_cast<double>(elements(model.layers[static_cast<std::size_t>(layer)].output));
+}
+
+double owned(const Model& model, const std::vector<int>& owner, std::size_t layer) {
+  return owner[layer] == static_cast<int>(layer) ? output_elements(model, owner[layer]) : 0;
+}
+
+/// Whether the memory of each layer is read after the next checkpoint.
+std::vector<bool> read_past_checkpoint(const Model& model, const std::vector<int>& owner,
+                                       const std::vector<std::size_t>& checkpoint_layers) {
+  std::vector<bool> crosses(model.layers.size());
+  for (std::size_t reader = 0; reader < model.layers.size(); ++reader) {
+    for (const int input : model.layers[reader].inputs) {
+      const int source = input < 0 ? input : owner[static_cast<std::size_t>(input)];
+      if (source < 0) continue;
+      const auto checkpoint = std::lower_bound(checkpoint_layers.begin(), checkpoint_layers.end(),
+                                               static_cast<std::size_t>(source));
+      if (checkpoint != checkpoint_layers.end() && *checkpoint < reader)
+        crosses[static_cast<std::size_t>(source)] = true;
+    }
+  }
+  return crosses;
+}
+
+double recomputed_activations(const Model& model, const std::vector<int>& owner,
+                              const MemoryOptions& options) {
+  std::vector<std::size_t> checkpoint_layers = checkpoints(model, options.recomputation);
+  const std::vector<bool> kept = read_past_checkpoint(model, owner, checkpoint_layers);
+  checkpoint_layers.push_back(model.layers.size() - 1);
+  double saved = 0, segment = 0, largest = 0;
+  for (std::size_t i = 0, checkpoint = 0; i < model.layers.size(); ++i) {
+    (kept[i] ? saved : segment) += owned(model, owner, i);
+    segment += internal_elements(model.layers[i]);
+    largest = std::max(largest, segment);
+    if (i != checkpoint_layers[checkpoint]) continue;
+    segment = 0;
+    ++checkpoint;
+  }
+  return saved + largest;
+}
+
+}  // namespace
+
+std::vector<int> memory_owners(const Model& model, const MemoryOptions& options) {
+  const bool in_place = options.activations == MemoryOptions::Activations::in_place;
+  const std::vector<int> readers = consumers(model);
+  std::vector<int> owner;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    const int input = layer.inputs.front();
+    const bool alone = input >= 0 && readers[static_cast<std::size_t>(input)] == 1;
+    const bool shared = layer.kind == LayerKind::reshape || (in_place && alone && can_overwrite(layer.kind));
+    if (!shared) owner.push_back(static_cast<int>(i));
+    if (shared) owner.push_back(input < 0 ? input : owner[static_cast<std::size_t>(input)]);
+  }
+  return owner;
+}
+
+std::vector<double> live_error_signals(const Model& model, const MemoryOptions& options) {
+  const std::vector<int> owner = memory_owners(model, options);
+  const std::vector<bool> goes_on = backward_data_needed(model);
+  std::vector<double> sums(model.layers.size());
+  std::set<int> live;
+  for (std::size_t i = model.layers.size(); i-- > 0;) {
+    if (!is_loss(model.layers[i].kind)) live.insert(owner[i]);
+    for (const int input : model.layers[i].inputs) {
+      if (goes_on[i] && input >= 0) live.insert(owner[static_cast<std::size_t>(input)]);
+    }
+    for (const int layer : live) sums[i] += layer < 0 ? 0 : output_elements(model, layer);
+    if (owner[i] == static_cast<int>(i)) live.erase(owner[i]);
+  }
+  return sums;
+}
+
+std::vector<std::size_t> checkpoints(const Model& model, MemoryOptions::Recomputation how) {
+  const std::size_t count = model.layers.size();
+  const auto every = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  std::vector<std::size_t> checkpoint_layers;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    const LayerKind kind = model.layers[i].kind;
+    const bool block =
+        kind == LayerKind::add || kind == LayerKind::max_pool || kind == LayerKind::average_pool;
+    const bool checkpoint = how == MemoryOptions::Recomputation::blocks ? block : (i + 1) % every == 0;
+    if (checkpoint) checkpoint_layers.push_back(i);
+  }
+  return checkpoint_layers;
+}
+
+double kept_activations(const Model& model, const MemoryOptions& options) {
+  const std::vector<int> owner = memory_owners(model, options);
+  if (options.recomputation != MemoryOptions::Recomputation::none) {
+    return recomputed_activations(model, owner, options);
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    sum += owned(model, owner, i) + internal_elements(model.layers[i]);
+  }
+  return sum;
+}
+
+double kept_error_signals(const Model& model, const MemoryOptions& options) {
+  const std::vector<int> owner = memory_owners(model, options);
+  if (options.error_signals == MemoryOptions::ErrorSignals::freed)
+    return std::ranges::max(live_error_signals(model, options));
+  double sum = input_elements(model);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) sum += owned(model, owner, i);
+  return sum;
+}
+
+double input_elements(const Model& model) {
+  return static_cast<double>(elements(model.input));
+}
+
+namespace {
+
+bool backward_reads_output(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::relu:
+    case LayerKind::leaky_relu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh:
+    case LayerKind::elu:
+    case LayerKind::max_pool:
+    case LayerKind::lstm:
+    case LayerKind::gru:
+      return true;
+    default:
+      return is_loss(kind);
+  }
+}
+
+bool backward_reads_inputs(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::relu:
+    case LayerKind::leaky_relu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh:
+    case LayerKind::elu:
+    case LayerKind::average_pool:
+    case LayerKind::add:
+    case LayerKind::up_sample:
+    case LayerKind::reshape:
+    case LayerKind::dropout:
+      return false;
+    default:
+      return true;
+  }
+}
+
+/// The first and the last layer that read an output; first > last if no layer does.
+struct Readers {
+  int first, last = -1;
+
+  void add(int layer) {
+    first = std::min(first, layer);
+    last = std::max(last, layer);
+  }
+};
+
+/// Layer outputs, by the layer whose memory holds them.
+struct Outputs {
+  std::vector<int> owner;
+  std::vector<double> elements;  ///< elements that the layer holds; 0 if another layer holds its output
+  std::vector<Readers> forward, backward;
+};
+
+Outputs outputs_of(const Model& model, const MemoryOptions& options) {
+  const auto layers = static_cast<int>(model.layers.size());
+  Outputs outputs;
+  outputs.owner = memory_owners(model, options);
+  outputs.elements.resize(model.layers.size());
+  outputs.forward.resize(model.layers.size(), {layers});
+  outputs.backward = outputs.forward;
+  for (int i = 0; i < layers; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Layer& layer = model.layers[at];
+    const int own = outputs.owner[at];
+    if (own == i) outputs.elements[at] = static_cast<double>(elements(layer.output));
+    if (own >= 0) outputs.forward[static_cast<std::size_t>(own)].add(i);
+    if (own >= 0 && backward_reads_output(layer.kind)) outputs.backward[static_cast<std::size_t>(own)].add(i);
+    for (const int input : layer.inputs) {
+      const int from = input < 0 ? input : outputs.owner[static_cast<std::size_t>(input)];
+      if (from < 0) continue;
+      outputs.forward[static_cast<std::size_t>(from)].add(i);
+      if (backward_reads_inputs(layer.kind)) outputs.backward[static_cast<std::size_t>(from)].add(i);
+    }
+  }
+  return outputs;
+}
+
+/// Elements of all outputs that are in memory while a layer runs.
+/// @param early  number of layers before its first reader, in the order of the pass, at which an output
+/// arrives
+double live(const Outputs& outputs, const std::vector<Readers>& readers, int layer, int early) {
+  double sum = 0;
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    if (readers[i].first <= layer && layer <= readers[i].last + early) sum += outputs.elements[i];
+  }
+  return sum;
+}
+
+}  // namespace
+
+WorkingSet swapped_working_set(const Model& model, const MemoryOptions& options) {
+  const Outputs outputs = outputs_of(model, options);
+  const bool freed = options.error_signals == MemoryOptions::ErrorSignals::freed;
+  const std::vector<double> errors = live_error_signals(model, options);
+  const double all_errors = freed ? 0 : kept_error_signals(model, options);
+  WorkingSet worst;
+  for (int i = static_cast<int>(model.layers.size()) - 1; i >= 0; --i) {
+    const auto at = static_cast<std::size_t>(i);
+    const double inside = internal_elements(model.layers[at]);
+    const double before = i > 0 ? internal_elements(model.layers[at - 1]) : 0;
+    const WorkingSet forward{live(outputs, outputs.forward, i, 0) + inside, all_errors};
+    const WorkingSet backward{live(outputs, outputs.backward, i, 1) + inside + before,
+                              freed ? errors[at] : all_errors};
+    for (const WorkingSet& moment : {forward, backward}) {
+      if (moment.total() > worst.total()) worst = moment;
+    }
+  }
+  return worst;
+}
+
+std::vector<double> copied_elements(const Model& model, const MemoryOptions& options) {
+  const Outputs outputs = outputs_of(model, options);
+  std::vector<double> copied;
+  std::set<int> done;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    double sum =
+        is_loss(layer.kind)
+            ? 0
+            : internal_elements(
+                  layer);  // the backward pass begins with the loss, so that its state is not swapped
+    for (const int input : layer.inputs) {
+      const int from = input < 0 ? input : outputs.owner[static_cast<std::size_t>(input)];
+      if (from < 0 || from == outputs.owner[i] || !done.insert(from).second) continue;
+      const auto at = static_cast<std::size_t>(from);
+      if (outputs.backward[at].last >= 0) sum += outputs.elements[at];
+    }
+    copied.push_back(sum);
+  }
+  return copied;
+}
+
+}  // namespace stepcast

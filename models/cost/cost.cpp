@@ -1,0 +1,192 @@
+#include "models/cost/cost.hpp"
+
+#include "models/network/layer.hpp"
+#include "models/network/model.hpp"
+
+namespace stepcast {
+namespace {
+
+double count(const Shape& shape) {
+  return static_cast<double>(elements(shape));
+}
+
+double trainable(const Layer& layer) {
+  double sum = 0;
+  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? count(tensor.shape) : 0;
+  return sum;
+}
+
+int trainable_tensors(const Layer& layer) {
+  int sum = 0;
+  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? 1 : 0;
+  return sum;
+}
+
+/// Properties of a layer's place in the network that decide its cost.
+struct Site {
+  double inputs = 0;  ///< elements of all inputs
+  bool data = false;  ///< whether a backward-data pass is needed
+};
+
+PassCost pass(double flops, double activations, double parameters, int kernels = 1) {
+  return {{flops}, activations, parameters, kernels};
+}
+
+/// Convolution, locally connected, dense, embedding: one product a pass.
+LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
+  const double traffic = site.inputs + count(layer.output);
+  LayerCost cost;
+  cost.forward = pass(flops, traffic, trainable(layer));
+  if (site.data) cost.backward_data = pass(flops, traffic, trainable(layer));
+  cost.backward_weights = pass(flops, traffic, trainable(layer));
+  return cost;
+}
+
+double products(const Layer& layer) {
+  const double out = count(layer.output);
+  if (layer.kind == LayerKind::embedding) return 0;
+  if (layer.kind == LayerKind::dense) return 2 * out * static_cast<double>(layer.input.back());
+  return 2 * out * static_cast<double>(layer.input.front()) * count(layer.window.kernel);
+}
+
+/// Cost of a layer without products: one kernel for each pass, which reads and writes `forward` or `backward`
+/// elements.
+LayerCost streaming_cost(double forward, double backward, const Site& site) {
+  LayerCost cost;
+  cost.forward = pass(0, forward, 0);
+  if (site.data) cost.backward_data = pass(0, backward, 0);
+  return cost;
+}
+
+/// Batch norm reads its input twice (statistics, then normalisation), layer norm once. One call computes both
+/// gradients.
+LayerCost norm_cost(const Layer& layer, const Site& site) {
+  const double out = count(layer.output);
+  const bool batch = layer.kind == LayerKind::batch_norm;
+  LayerCost cost;
+  cost.forward = pass(0, (batch ? 3 : 2) * out, trainable(layer));
+  (site.data ? cost.backward_data : cost.backward_weights) = pass(0, (batch ? 5 : 3) * out, trainable(layer));
+  return cost;
+}
+
+/// One product over all time steps for the inputs, then one small product for each time step, which depends
+/// on the step before.
+LayerCost recurrent_cost(const Layer& layer, const Site& site) {
+  const double time = static_cast<double>(layer.input.front());
+  const double hidden = static_cast<double>(layer.hidden);
+  const double features = static_cast<double>(layer.input.back());
+  const double gate_cells = (layer.bidirectional ? 2 : 1) * (layer.kind == LayerKind::lstm ? 4 : 3) * hidden;
+  const double input_part = 2 * time * gate_cells * features;
+  const double hidden_part = 2 * time * gate_cells * hidden;
+  const double traffic = site.inputs + count(layer.output) + internal_elements(layer);
+  const int steps = static_cast<int>(layer.input.front()) + 1;
+  LayerCost cost;
+  cost.forward = pass(input_part + hidden_part, traffic, trainable(layer), steps);
+  const PassCost both =
+      pass((site.data ? 2 : 1) * input_part + 2 * hidden_part, 2 * traffic, 2 * trainable(layer), steps);
+  (site.data ? cost.backward_data : cost.backward_weights) = both;
+  return cost;
+}
+
+/// Scores and weighted sum take 2 time^2 width flop each; the backward pass has four such products. A causal
+/// mask saves no work in this cost.
+LayerCost attention_cost(const Layer& layer, const Site& site) {
+  const double time = static_cast<double>(layer.input.front());
+  const double flops = 4 * time * time * static_cast<double>(layer.output.back());
+  const double traffic = site.inputs + count(layer.output) + 2 * internal_elements(layer);
+  LayerCost cost;
+  cost.forward = pass(flops, traffic, 0, 3);
+  if (site.data) cost.backward_data = pass(2 * flops, 2 * traffic, 0, 5);
+  return cost;
+}
+
+LayerCost cost_of(const Layer& layer, const Site& site) {
+  const double out = count(layer.output);
+  switch (layer.kind) {
+    case LayerKind::convolution:
+    case LayerKind::locally_connected:
+    case LayerKind::dense:
+    case LayerKind::embedding:
+      return product_cost(layer, site, products(layer));
+    case LayerKind::lstm:
+    case LayerKind::gru:
+      return recurrent_cost(layer, site);
+    case LayerKind::attention:
+      return attention_cost(layer, site);
+    case LayerKind::batch_norm:
+    case LayerKind::layer_norm:
+      return norm_cost(layer, site);
+    case LayerKind::reshape:
+      return {};
+    case LayerKind::add:
+      return streaming_cost(site.inputs + out, 0,
+                            {site.inputs, false});  // the gradient is passed on unchanged
+    case LayerKind::max_pool:
+      return streaming_cost(site.inputs + out, site.inputs + 2 * out, site);
+    case LayerKind::average_pool:
+    case LayerKind::up_sample:
+      return streaming_cost(site.inputs + out, site.inputs + out, site);
+    case LayerKind::softmax_cross_entropy:
+    case LayerKind::sigmoid_cross_entropy:
+    case LayerKind::mean_squared_error:
+      return streaming_cost(2 * site.inputs, 2 * site.inputs, site);
+    default:
+      return streaming_cost(2 * out, 3 * out, site);
+  }
+}
+
+/// Gradients of several consumers are summed before the first backward pass.
+void add_gradient_sum(const Layer& layer, int readers, LayerCost& cost) {
+  if (readers < 2) return;
+  PassCost& first = cost.backward_data.kernels > 0 ? cost.backward_data : cost.backward_weights;
+  first.activations += (readers + 1) * count(layer.output);
+  first.kernels += 1;
+}
+
+}  // namespace
+
+Bytes PassCost::bytes(std::int64_t batch, Bytes element) const {
+  return (static_cast<double>(batch) * activations + parameters) * element;
+}
+
+std::vector<LayerCost> layer_costs(const Model& model) {
+  const std::vector<bool> data = backward_data_needed(model);
+  const std::vector<int> readers = consumers(model);
+  std::vector<LayerCost> costs;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    const Site site{static_cast<double>(layer.inputs.size()) * count(layer.input), data[i]};
+    LayerCost cost = cost_of(layer, site);
+    add_gradient_sum(layer, readers[i], cost);
+    // Momentum: weight, gradient and velocity in, weight and velocity out.
+    if (trainable(layer) > 0) cost.update = pass(0, 0, 5 * trainable(layer), trainable_tensors(layer));
+    costs.push_back(cost);
+  }
+  return costs;
+}
+
+Flops forward_flops(const Model& model) {
+  Flops sum;
+  for (const LayerCost& cost : layer_costs(model)) sum += cost.forward.flops;
+  return sum;
+}
+
+Flops training_flops(const Model& model) {
+  Flops sum;
+  for (const LayerCost& cost : layer_costs(model)) {
+    sum += cost.forward.flops + cost.backward_data.flops + cost.backward_weights.flops;
+  }
+  return sum;
+}
+
+double internal_elements(const Layer& layer) {
+  const double time = layer.input.empty() ? 0 : static_cast<double>(layer.input.front());
+  const double cells = time * static_cast<double>(layer.hidden) * (layer.bidirectional ? 2 : 1);
+  if (layer.kind == LayerKind::lstm) return 5 * cells;
+  if (layer.kind == LayerKind::gru) return 4 * cells;
+  if (layer.kind == LayerKind::attention) return static_cast<double>(layer.heads) * time * time;
+  if (layer.kind == LayerKind::softmax_cross_entropy) return count(layer.input);
+  return 0;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <vector>
+
+#include "core/units.hpp"
+#include "models/network/model.hpp"
+
+namespace stepcast {
+
+/// Work and memory traffic of one pass of one layer.
+///
+/// Only products count as work: convolutions, locally connected, dense and recurrent layers, attention. A
+/// multiply-add is two flop. Padding counts as work, biases do not. Element-wise layers, norms and pools cost
+/// their traffic only.
+struct PassCost {
+  Flops flops;             ///< per sample
+  double activations = 0;  ///< elements of activations and error signals read and written, per sample
+  /// Elements of parameters, gradients and optimizer state read and written, per step.
+  double parameters = 0;
+  int kernels = 0;  ///< kernels launched one after another; 0: the layer has no such pass
+
+  /// Memory traffic of the pass. @param element  size of one element
+  Bytes bytes(std::int64_t batch, Bytes element) const;
+};
+
+/// Costs of all passes of one layer.
+///
+/// If a library computes both gradients in one call (norms, recurrent layers), that call is `backward_data`,
+/// or `backward_weights` if no layer below has parameters. `update` is stochastic gradient descent with
+/// momentum.
+struct LayerCost {
+  PassCost forward, backward_data, backward_weights, update;
+};
+
+/// The cost of each layer of the model.
+std::vector<LayerCost> layer_costs(const Model& model);
+
+/// Work of the forward pass of one sample.
+Flops forward_flops(const Model& model);
+/// Work of the forward and both backward passes of one sample. It is a little less than three times the
+/// forward work, because first layers have no backward-data pass.
+Flops training_flops(const Model& model);
+
+/// Elements of one sample that the backward pass needs besides inputs and outputs: gates of recurrent layers
+/// (LSTM: 4 gates and the cell; GRU: 3 gates and the gated state), scores of attention.
+double internal_elements(const Layer& layer);
+
+}  // namespace stepcast

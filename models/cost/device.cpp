@@ -1,0 +1,49 @@
+#include "models/cost/device.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The value of `{value: ..., source: ...}`; a number without a source is refused.
+YamlValue sourced(const YamlMap& yaml, std::string_view key) {
+  const YamlMap pair = yaml.at(key, "{value: ..., source: ...}").map({"value", "source"});
+  pair.at("source", "where the value comes from").text();
+  return pair.at("value");
+}
+
+DeviceRate read_rate(const YamlValue& value) {
+  const YamlMap yaml = value.map({"model", "batch", "samples_per_second", "use", "source"});
+  const auto use = yaml.maybe("use");
+  const bool check = use && use->one_of({"calibrate", "check"}) == 1;
+  return {.model = yaml.at("model", "the name of a model").text(),
+          .batch = yaml.at("batch", "an integer >= 1").integer(1, 1'000'000'000),
+          .samples_per_second = yaml.at("samples_per_second", "a number > 0").number(1e-9),
+          .use = check ? DeviceRate::Use::check : DeviceRate::Use::calibrate,
+          .source = yaml.at("source", "where the rate comes from").text()};
+}
+
+}  // namespace
+
+Device read_device(const YamlValue& value) {
+  const YamlMap yaml = value.map({"name", "peak", "memory_bandwidth", "memory", "usable_memory",
+                                  "launch_overhead", "multiprocessors", "rates", "efficiency_of"});
+  Device device;
+  device.name = yaml.at("name", "the device's name").text();
+  device.peak = sourced(yaml, "peak").flops_per_second();
+  device.memory_bandwidth = sourced(yaml, "memory_bandwidth").bytes_per_second();
+  device.memory = sourced(yaml, "memory").bytes(1);
+  device.usable_memory = sourced(yaml, "usable_memory").bytes(1);
+  device.launch_overhead = sourced(yaml, "launch_overhead").seconds();
+  if (yaml.has("multiprocessors")) {
+    device.multiprocessors = static_cast<int>(sourced(yaml, "multiprocessors").integer(1, 1'000'000));
+  }
+  if (device.usable_memory > device.memory) {
+    yaml.at("usable_memory").refuse("more than the device's memory");
+  }
+  if (const auto rates = yaml.maybe("rates")) {
+    for (const YamlValue& rate : rates->list()) device.rates.push_back(read_rate(rate));
+  }
+  if (yaml.has("efficiency_of")) device.efficiency_of = sourced(yaml, "efficiency_of").text();
+  return device;
+}
+
+}  // namespace stepcast

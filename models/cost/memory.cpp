@@ -1,0 +1,112 @@
+#include "models/cost/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "models/cost/activation_memory.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr double kSingle = 4;  // bytes of an fp32 element
+constexpr double kHalf = 2;    // bytes of an fp16 element
+
+double optimizer_copies(MemoryOptions::Optimizer optimizer) {
+  switch (optimizer) {
+    case MemoryOptions::Optimizer::sgd:
+      return 0;
+    case MemoryOptions::Optimizer::adam:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+/// Share of the arrays of a ZeRO stage that one device holds.
+double share(const MemoryOptions& options, MemoryOptions::Zero stage) {
+  return options.zero >= stage ? 1.0 / options.zero_ways : 1.0;
+}
+
+double largest_layer(const Model& model) {
+  double largest = 0;
+  for (const Layer& layer : model.layers) {
+    double sum = 0;
+    for (const ParameterTensor& tensor : layer.parameters) sum += static_cast<double>(tensor.elements());
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
+void set_parameters(const Model& model, const MemoryOptions& options, Memory& memory) {
+  using Zero = MemoryOptions::Zero;
+  const bool mixed = options.precision == MemoryOptions::Precision::mixed;
+  const double element = mixed ? kHalf : kSingle;
+  const auto trainable = static_cast<double>(trainable_parameters(model));
+  const auto all = static_cast<double>(all_parameters(model));
+  const double state = share(options, Zero::optimizer_state);
+  memory.weights = {all * (share(options, Zero::parameters) * element + (mixed ? state * kSingle : 0))};
+  memory.gradients = {share(options, Zero::gradients) * trainable * element};
+  memory.optimizer_state = {state * trainable * kSingle * optimizer_copies(options.optimizer)};
+  if (options.zero == Zero::parameters && options.zero_ways > 1) {
+    memory.gathered = {largest_layer(model) * element};
+  }
+}
+
+}  // namespace
+
+Bytes Memory::total() const {
+  return weights + gradients + optimizer_state + activations + error_signals + input + workspace + gathered;
+}
+
+Memory training_memory(const Model& model, const MemoryOptions& options) {
+  const bool mixed = options.precision == MemoryOptions::Precision::mixed;
+  const double samples = static_cast<double>(options.batch) / options.split;
+  const double sample_bytes = samples * (mixed ? kHalf : kSingle);
+  Memory memory;
+  set_parameters(model, options, memory);
+  memory.activations = {options.in_flight * sample_bytes * kept_activations(model, options)};
+  memory.error_signals = {sample_bytes * kept_error_signals(model, options)};
+  memory.input = {options.in_flight * sample_bytes * input_elements(model)};
+  memory.workspace = options.workspace;
+  if (options.swap) {
+    const WorkingSet staying = swapped_working_set(model, options);
+    const Bytes all = memory.activations;
+    memory.activations = {sample_bytes * staying.activations};
+    memory.error_signals = {sample_bytes * staying.error_signals};
+    memory.swapped = all - memory.activations;
+  }
+  return memory;
+}
+
+bool fits(const Memory& memory, const Device& device, double margin) {
+  return (1 + margin) * memory.total() <= device.usable_memory;
+}
+
+std::string why_not(const Memory& memory, const Device& device, double margin) {
+  if (fits(memory, device, margin)) return "";
+  const Bytes needed = (1 + margin) * memory.total();
+  const auto gigabytes = [](Bytes bytes) { return fmt::format("{:.1f} GB", bytes.value / 1e9); };
+  std::string text = fmt::format("needs {} a device, {} usable: {} too much", gigabytes(needed),
+                                 gigabytes(device.usable_memory), gigabytes(needed - device.usable_memory));
+  std::vector<std::pair<Bytes, const char*>> parts{{memory.activations, "activations"},
+                                                   {memory.error_signals, "error signals"},
+                                                   {memory.weights, "weights"},
+                                                   {memory.gradients, "gradients"},
+                                                   {memory.input, "input"},
+                                                   {memory.optimizer_state, "optimizer state"},
+                                                   {memory.workspace, "workspace"},
+                                                   {memory.gathered, "gathered parameters"}};
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const char* separator = "; ";
+  for (const auto& [bytes, name] : parts) {
+    if (bytes / memory.total() < 0.01) break;
+    text += fmt::format("{}{} {}", separator, name, gigabytes(bytes));
+    separator = ", ";
+  }
+  return text;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,110 @@
+#include "models/layer_times/derived_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/cost/roofline.hpp"
+#include "models/layer_times/trace.hpp"
+
+namespace stepcast {
+namespace {
+
+using Ratios = std::vector<double>;  // sample / median, for each timed step
+
+/// Samples divided by the median of the kept samples, so that the median of the derived times is the time of
+/// the rule.
+Ratios relative(std::vector<double> samples, std::size_t most) {
+  samples.resize(std::min(most, samples.size()));
+  const double middle = median(samples).value;
+  if (!(middle > 0)) return {};
+  for (double& sample : samples) sample /= middle;
+  return samples;
+}
+
+/// Relative times of whole timed steps, for passes without samples.
+Ratios step_ratios(const Trace& trace, std::size_t most) {
+  std::vector<double> sums;
+  for (const LayerTrace& layer : trace.layers) {
+    for (const PassSamples* pass : passes(layer)) {
+      if (sums.size() < pass->seconds.size()) sums.resize(pass->seconds.size());
+      for (std::size_t i = 0; i < pass->seconds.size(); ++i) sums[i] += pass->seconds[i];
+    }
+  }
+  return relative(sums, most);
+}
+
+PassSamples scaled(Seconds time, const Ratios& own, const Ratios& step) {
+  PassSamples samples;
+  for (const double ratio : own.empty() ? step : own) samples.seconds.push_back(time.value * ratio);
+  if (samples.seconds.empty()) samples.seconds = {time.value};
+  return samples;
+}
+
+std::string explain(const Device& device, const Calibration& calibration) {
+  std::string text = fmt::format(
+      "roofline rule of docs/explanation/derived-traces.md with efficiency {:.3f} {} {}; launch overhead "
+      "{:.3g} us. "
+      "Error against published rates of {}:",
+      calibration.efficiency, calibration.fitted_on == device.name ? "fitted on" : "assumed equal to that of",
+      calibration.fitted_on, device.launch_overhead.value * 1e6, calibration.fitted_on);
+  for (const RateError& error : calibration.errors) {
+    text += fmt::format(" {} batch {} {} ({});", error.rate.model, error.rate.batch, error_text(error),
+                        error.rate.use == DeviceRate::Use::check ? "not fitted" : "fitted");
+  }
+  text.back() = '.';
+  return text;
+}
+
+std::vector<std::string> warnings(const Model& model, const Device& device, const Calibration& calibration) {
+  std::vector<std::string> flags;
+  if (calibration.fitted_on != device.name) {
+    flags.push_back(fmt::format("no published rate of {}: efficiency assumed equal to that of {}",
+                                device.name, calibration.fitted_on));
+  }
+  const bool convolutions = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+    return layer.kind == LayerKind::convolution;
+  });
+  if (convolutions && !calibration.convolutions_seen) {
+    flags.push_back("convolutions extrapolated: the efficiency was fitted on dense networks");
+  }
+  return flags;
+}
+
+}  // namespace
+
+Trace derive(const Model& model, std::int64_t batch, const Device& device, const Calibration& calibration,
+             const TraceNoise& noise) {
+  const auto most = static_cast<std::size_t>(std::max(1, noise.samples));
+  if (noise.captured != nullptr) check_fits(*noise.captured, model);
+  const Ratios step = noise.captured != nullptr ? step_ratios(*noise.captured, most) : Ratios{};
+  const std::vector<LayerCost> costs = layer_costs(model);
+  Trace trace;
+  trace.name = fmt::format("{}-b{}-{}", model.name, batch, device.name);
+  trace.kind = Trace::Kind::derived;
+  trace.model = model.name;
+  trace.batch = batch;
+  trace.precision = "f32";
+  trace.device = device.name;
+  trace.command =
+      fmt::format("stepcast derive --model {} --batch {} --device {}", model.name, batch, device.name);
+  trace.source = explain(device, calibration);
+  trace.flags = warnings(model, device, calibration);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const LayerTrace* captured = noise.captured != nullptr ? &noise.captured->layers[i] : nullptr;
+    const auto samples = [&](const PassCost& cost, PassSamples LayerTrace::*pass) {
+      if (cost.kernels == 0) return PassSamples{};
+      const Seconds time = roofline_time(model.layers[i], cost, batch, device, calibration.efficiency);
+      return scaled(time, captured != nullptr ? relative((captured->*pass).seconds, most) : Ratios{}, step);
+    };
+    trace.layers.push_back({model.layers[i].name, samples(costs[i].forward, &LayerTrace::forward),
+                            samples(costs[i].backward_data, &LayerTrace::backward_data),
+                            samples(costs[i].backward_weights, &LayerTrace::backward_weights),
+                            samples(costs[i].update, &LayerTrace::update)});
+  }
+  if (noise.captured != nullptr)
+    trace.source += fmt::format(" Relative noise of trace {}.", noise.captured->name);
+  return trace;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/yaml.hpp"
+#include "models/network/model.hpp"
+
+namespace stepcast {
+
+/// Times of one pass of one layer. Entry i belongs to timed step i. Empty if the layer has no such pass.
+struct PassSamples {
+  std::vector<double> seconds;      ///< wall time [s]
+  std::vector<double> cpu_seconds;  ///< thread CPU time [s]; empty in derived traces
+};
+
+/// Times of all passes of one layer.
+struct LayerTrace {
+  std::string name;  ///< name of the layer in the model
+  PassSamples forward, backward_data, backward_weights, update;
+  std::string notes = {};  ///< algorithms and workspace that the library chose
+};
+
+/// Times of every layer and pass in whole training steps of one model, batch and device.
+///
+/// `captured`: measured with real kernels (`stepcast capture`). `derived`: estimated for a device where the
+/// times were not measured (docs/explanation/derived-traces.md).
+struct Trace {
+  enum class Kind { captured, derived };
+
+  std::string name;
+  Kind kind{};
+  std::string model;       ///< name of the model
+  std::int64_t batch = 1;  ///< samples per step
+  std::string precision;   ///< "f32"
+  std::string device;      ///< device that it was measured on, or derived for
+  std::string library;     ///< kernel library and version
+  int threads = 1;
+  int ranks = 1;                      ///< ranks timed at once; their samples follow one after the other
+  std::string date, command, source;  ///< how the trace was made
+  std::vector<std::string> flags;     ///< reasons to doubt it; printed with every result that used it
+  /// Wall time of steps without timers inside, interleaved with the timed ones [s].
+  std::vector<double> step_seconds;
+  std::vector<double> step_cpu_seconds;    ///< thread CPU time of these steps [s]
+  std::vector<double> graph_step_seconds;  ///< GPU: steps replayed as one CUDA graph [s]
+  std::vector<std::string> notes;          ///< further observations: clocks, temperature, workspace
+  std::vector<LayerTrace> layers;          ///< in the model's order
+};
+
+/// Reads a trace. @throws InputError
+Trace read_trace(const YamlValue& value);
+
+/// The passes in the order forward, backward-data, backward-weights, update.
+std::array<const PassSamples*, 4> passes(const LayerTrace& layer);
+
+/// Median of the samples; 0 s if there are none.
+Seconds median(const std::vector<double>& samples);
+
+/// Time of one training step: the sum of the medians of all layers and passes.
+Seconds step_time(const Trace& trace);
+
+/// Throws InputError unless the trace has the layers of the model, with the same names in the same order.
+void check_fits(const Trace& trace, const Model& model);
+
+/// Appends the samples of another capture of the same network and batch, made by another rank at the same
+/// time. Workers replay the samples of both. @throws std::invalid_argument if their layers differ
+void join(Trace& trace, const Trace& other);
+
+}  // namespace stepcast

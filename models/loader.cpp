@@ -1,0 +1,33 @@
+#include "models/loader.hpp"
+
+#include "core/error.hpp"
+
+namespace stepcast {
+
+Model load_model(const std::filesystem::path& folder, const std::string& name) {
+  const YamlNode node = read_yaml(folder / (name + ".yaml"));
+  return read_model(YamlValue(node, ""));
+}
+
+Device load_device(const std::filesystem::path& folder, const std::string& name) {
+  const YamlNode node = read_yaml(folder / "devices" / (name + ".yaml"));
+  return read_device(YamlValue(node, ""));
+}
+
+Calibration load_calibration(const Device& device, const std::filesystem::path& folder) {
+  if (device.rates.empty() && device.efficiency_of.empty()) {
+    throw InputError("device " + device.name +
+                     ": expected rates or efficiency_of, which a derived trace needs");
+  }
+  const Device rated = device.rates.empty() ? load_device(folder, device.efficiency_of) : device;
+  if (rated.rates.empty())
+    throw InputError("device " + rated.name + ": expected rates, because efficiency_of of device " +
+                     device.name + " names this device");
+  std::map<std::string, Model> models;
+  for (const DeviceRate& rate : rated.rates) {
+    if (!models.contains(rate.model)) models.emplace(rate.model, load_model(folder, rate.model));
+  }
+  return calibrate(rated, models);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,138 @@
+#include "models/network/layer.hpp"
+
+#include <array>
+
+namespace stepcast {
+namespace {
+
+// In the order of LayerKind.
+constexpr std::array kKindWords{"convolution",
+                                "locally_connected",
+                                "dense",
+                                "embedding",
+                                "batch_norm",
+                                "layer_norm",
+                                "relu",
+                                "leaky_relu",
+                                "sigmoid",
+                                "tanh",
+                                "elu",
+                                "gelu",
+                                "max_pool",
+                                "average_pool",
+                                "add",
+                                "up_sample",
+                                "reshape",
+                                "dropout",
+                                "lstm",
+                                "gru",
+                                "attention",
+                                "softmax_cross_entropy",
+                                "sigmoid_cross_entropy",
+                                "mean_squared_error"};
+
+static_assert(kKindWords.size() == static_cast<std::size_t>(LayerKind::mean_squared_error) + 1);
+
+}  // namespace
+
+const char* to_string(LayerKind kind) {
+  return kKindWords.at(static_cast<std::size_t>(kind));
+}
+
+std::vector<std::string> layer_kind_words() {
+  return {kKindWords.begin(), kKindWords.end()};
+}
+
+std::int64_t ParameterTensor::elements() const {
+  return stepcast::elements(shape);
+}
+
+std::int64_t elements(const Shape& shape) {
+  std::int64_t product = 1;
+  for (const std::int64_t size : shape) product *= size;
+  return product;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "1" : text;
+}
+
+bool is_loss(LayerKind kind) {
+  return kind == LayerKind::softmax_cross_entropy || kind == LayerKind::sigmoid_cross_entropy ||
+         kind == LayerKind::mean_squared_error;
+}
+
+namespace {
+
+Shape joined(Shape a, const Shape& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Shape with_last(Shape shape, std::int64_t size) {
+  shape.back() = size;
+  return shape;
+}
+
+}  // namespace
+
+void complete_dense(std::int64_t units, bool bias, Layer& layer) {
+  layer.output = with_last(layer.input, units);
+  layer.parameters = {{"weight", {units, layer.input.back()}}};
+  if (bias) layer.parameters.push_back({"bias", {units}});
+}
+
+void complete_convolution(std::int64_t filters, bool bias, Layer& layer) {
+  layer.output = window_output(filters, layer.input, layer.window);
+  layer.parameters = {{"weight", joined({filters, layer.input.front()}, layer.window.kernel)}};
+  if (bias) layer.parameters.push_back({"bias", {filters}});
+}
+
+void complete_locally_connected(std::int64_t filters, bool bias, Layer& layer) {
+  layer.output = window_output(filters, layer.input, layer.window);
+  const Shape positions(layer.output.begin() + 1, layer.output.end());
+  const Shape filter = joined({filters, layer.input.front()}, layer.window.kernel);
+  layer.parameters = {{"weight", joined(positions, filter)}};
+  if (bias) layer.parameters.push_back({"bias", joined(positions, {filters})});
+}
+
+void complete_batch_norm(Layer& layer) {
+  layer.output = layer.input;
+  const Shape channels{layer.input.front()};
+  layer.parameters = {{"scale", channels},
+                      {"shift", channels},
+                      {"running_mean", channels, false},
+                      {"running_variance", channels, false}};
+}
+
+void complete_layer_norm(Layer& layer) {
+  layer.output = layer.input;
+  layer.parameters = {{"scale", {layer.input.back()}}, {"shift", {layer.input.back()}}};
+}
+
+void complete_recurrent(bool whole_sequence, Layer& layer) {
+  const std::int64_t directions = layer.bidirectional ? 2 : 1;
+  const std::int64_t gates = layer.kind == LayerKind::lstm ? 4 : 3;
+  const std::int64_t features = directions * layer.hidden;
+  layer.output = whole_sequence ? Shape{layer.input.front(), features} : Shape{features};
+  layer.parameters = {{"weight_input", {directions, gates, layer.hidden, layer.input.back()}},
+                      {"weight_hidden", {directions, gates, layer.hidden, layer.hidden}},
+                      {"bias", {directions, gates, layer.hidden}}};
+}
+
+void complete_attention(Layer& layer) {
+  layer.output = with_last(layer.input, layer.input.back() / 3);
+}
+
+Shape window_output(std::int64_t channels, const Shape& input, const Window& window) {
+  Shape output{channels};
+  for (std::size_t i = 0; i < window.kernel.size(); ++i) {
+    const std::int64_t padded = input[i + 1] + window.pad_before[i] + window.pad_after[i];
+    output.push_back((padded - window.kernel[i]) / window.stride[i] + 1);
+  }
+  return output;
+}
+
+}  // namespace stepcast

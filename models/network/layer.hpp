@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stepcast {
+
+/// Shape of one sample, batch left out: {channels, height, width}, {channels, depth, height, width},
+/// {time, features} or {features}.
+using Shape = std::vector<std::int64_t>;
+
+enum class LayerKind {
+  convolution,        ///< 2-D or 3-D cross-correlation, zero padding
+  locally_connected,  ///< a convolution whose filters are not shared between positions
+  dense,              ///< y = W x + b over the last dimension
+  embedding,          ///< a row of a table for every token
+  batch_norm,
+  layer_norm,  ///< over the last dimension
+  relu,
+  leaky_relu,
+  sigmoid,
+  tanh,
+  elu,
+  gelu,
+  max_pool,
+  average_pool,
+  add,        ///< sum of two or more inputs of equal shape
+  up_sample,  ///< nearest neighbour, an integer factor for each dimension
+  reshape,    ///< no work: flatten, permute, crop to a shape of as many elements
+  dropout,
+  lstm,  ///< no peepholes
+  gru,
+  attention,  ///< multi-head scaled dot-product core, without its projections; input {time, 3 x width}
+  softmax_cross_entropy,  ///< the loss; over the last dimension
+  sigmoid_cross_entropy,
+  mean_squared_error,
+};
+
+/// Sliding window of convolutions and pools, with one entry for each spatial dimension.
+struct Window {
+  std::vector<std::int64_t> kernel, stride, pad_before, pad_after;
+};
+
+/// One array of a layer; `elements` is the product of its shape.
+struct ParameterTensor {
+  std::string name;  ///< "weight", "bias", "scale", "shift", "running_mean" ...
+  Shape shape;
+  bool trainable = true;  ///< false: running statistics, not in the gradient
+
+  std::int64_t elements() const;
+};
+
+/// One node of the network's graph, with its shapes. Plain data.
+struct Layer {
+  std::string name;
+  LayerKind kind{};
+  std::vector<int> inputs;  ///< indices of earlier layers; -1 is the network's input
+  Shape input;              ///< shape of the first input
+  Shape output;
+  Window window;  ///< convolution, locally_connected, pools; `kernel` alone is the factor of up_sample
+  std::int64_t hidden = 0;     ///< lstm, gru: cells per direction; unused by other layers
+  std::int64_t heads = 0;      ///< attention
+  bool causal = false;         ///< attention: a token attends only to itself and earlier tokens
+  bool bidirectional = false;  ///< lstm, gru: outputs of both directions, concatenated
+  double coefficient = 0;      ///< leaky_relu: slope; elu: alpha; dropout: share of dropped elements
+  std::vector<ParameterTensor> parameters;
+};
+
+/// The word for the kind in YAML files, such as "convolution".
+const char* to_string(LayerKind kind);
+
+/// Number of elements: the product of the sizes.
+std::int64_t elements(const Shape& shape);
+
+/// The shape as text, such as "64 x 112 x 112".
+std::string to_string(const Shape& shape);
+
+/// All words of the YAML key `kind`, in the order of LayerKind.
+std::vector<std::string> layer_kind_words();
+
+/// Whether the kind is a loss. A loss ends a network: its output is a single number that no layer reads.
+bool is_loss(LayerKind kind);
+
+// Each function below completes a layer whose `kind` and `input` are set: its output shape and parameters.
+
+/// Dense layer: input {..., features} -> {..., units}; weight {units, features}, bias {units}.
+void complete_dense(std::int64_t units, bool bias, Layer& layer);
+
+/// Convolution: filters {filters, channels, kernel...} shared by all positions. Needs `window`.
+void complete_convolution(std::int64_t filters, bool bias, Layer& layer);
+
+/// Locally connected layer: every position has its own filters, {positions..., filters, channels, kernel...}.
+/// Needs `window`.
+void complete_locally_connected(std::int64_t filters, bool bias, Layer& layer);
+
+/// Batch norm: trainable scale and shift, and running mean and variance (not trainable), for each channel.
+void complete_batch_norm(Layer& layer);
+
+/// Layer norm: scale and shift over the last dimension.
+void complete_layer_norm(Layer& layer);
+
+/// LSTM (4 gates) or GRU (3 gates). Needs `hidden`, `bidirectional`. Each direction has weights
+/// {gates, hidden, features} and {gates, hidden, hidden} and one bias {gates, hidden}.
+/// @param whole_sequence  true: output {time, directions x hidden}; false: the output of the last time step
+void complete_recurrent(bool whole_sequence, Layer& layer);
+
+/// Attention: input {time, 3 x width} -> {time, width}.
+void complete_attention(Layer& layer);
+
+/// Output shape of a window over `input` {channels, sizes...}: {channels, (size + pads - kernel) / stride + 1
+/// ...}.
+Shape window_output(std::int64_t channels, const Shape& input, const Window& window);
+
+}  // namespace stepcast

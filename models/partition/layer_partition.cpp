@@ -1,0 +1,241 @@
+#include "models/partition/layer_partition.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include "models/network/layer.hpp"
+#include "models/network/model.hpp"
+
+namespace stepcast {
+namespace {
+
+std::int64_t largest_share(std::int64_t size, int ways) {
+  return (size + ways - 1) / ways;
+}
+
+bool has_filters(LayerKind kind) {
+  return kind == LayerKind::convolution || kind == LayerKind::locally_connected || kind == LayerKind::dense;
+}
+
+bool mixes_features(LayerKind kind) {
+  return kind == LayerKind::layer_norm || kind == LayerKind::lstm || kind == LayerKind::gru ||
+         kind == LayerKind::attention || kind == LayerKind::embedding;
+}
+
+/// The number of channels of a map, or of features of any other shape.
+std::int64_t& channels(Shape& shape) {
+  return shape.size() > 2 ? shape.front() : shape.back();
+}
+
+/// The first dimension of a weight counts the filters, except in locally connected layers, where the
+/// positions come first.
+void share_parameters(Layer& layer, int ways) {
+  for (ParameterTensor& tensor : layer.parameters) {
+    const std::size_t filters = layer.kind == LayerKind::locally_connected ? layer.window.kernel.size() : 0;
+    tensor.shape[filters] = largest_share(tensor.shape[filters], ways);
+  }
+}
+
+void share_layer(Layer& layer, int ways) {
+  if (is_loss(layer.kind)) {
+    if (layer.kind != LayerKind::softmax_cross_entropy)
+      channels(layer.input) = largest_share(channels(layer.input), ways);
+    return;
+  }
+  if (!has_filters(layer.kind)) channels(layer.input) = largest_share(channels(layer.input), ways);
+  channels(layer.output) = largest_share(channels(layer.output), ways);
+  share_parameters(layer, ways);
+}
+
+/// Whether the layer needs the whole of its input.
+bool gathers(const Layer& layer) {
+  return has_filters(layer.kind) || layer.kind == LayerKind::softmax_cross_entropy;
+}
+
+}  // namespace
+
+ShardedModel shard_filters(const Model& model, int ways) {
+  ShardedModel sharded{model, {}, {}};
+  sharded.exchanges.resize(model.layers.size());
+  sharded.summed_in_group.assign(model.layers.size(), false);
+  if (ways == 1) return sharded;
+  const std::vector<bool> backward = backward_data_needed(model);
+  std::set<int> gathered;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    share_layer(sharded.part.layers[i], ways);
+    const int input = layer.inputs.front();
+    if (!gathers(layer) || input < 0 || !gathered.insert(input).second) continue;
+    const double whole = static_cast<double>(elements(layer.input));
+    sharded.exchanges[i].before_forward.push_back({Exchange::Kind::all_gather, whole});
+    // Every device has the whole input of a loss, and so its whole gradient.
+    if (backward[i] && !is_loss(layer.kind))
+      sharded.exchanges[i].after_backward.push_back({Exchange::Kind::reduce_scatter, whole});
+  }
+  return sharded;
+}
+
+std::string filter_problem(const Model& model, int ways) {
+  if (ways == 1) return "";
+  for (const Layer& layer : model.layers) {
+    if (mixes_features(layer.kind))
+      return fmt::format("layer {} ({}) mixes features and cannot be partitioned by filters", layer.name,
+                         to_string(layer.kind));
+    Shape output = layer.output;
+    if (has_filters(layer.kind) && channels(output) < ways)
+      return fmt::format("layer {} has {} filters for {} devices", layer.name, channels(output), ways);
+  }
+  return "";
+}
+
+namespace {
+
+enum class Role { whole, columns, inside, rows, loss };
+
+LayerKind kind_of(const Model& model, int layer) {
+  return layer < 0 ? LayerKind::reshape : model.layers[static_cast<std::size_t>(layer)].kind;
+}
+
+/// How each layer is partitioned. A dense layer whose output only attention, gelu or the softmax reads is
+/// partitioned by output columns; a dense layer that reads attention or gelu, by input rows.
+std::vector<Role> roles(const Model& model) {
+  std::vector<Role> found(model.layers.size(), Role::whole);
+  const auto opens = [](LayerKind kind) {
+    return kind == LayerKind::attention || kind == LayerKind::gelu ||
+           kind == LayerKind::softmax_cross_entropy;
+  };
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    const int input = layer.inputs.front();
+    if (opens(layer.kind) && kind_of(model, input) == LayerKind::dense) {
+      found[static_cast<std::size_t>(input)] = Role::columns;
+      found[i] = layer.kind == LayerKind::softmax_cross_entropy ? Role::loss : Role::inside;
+    }
+    if (layer.kind == LayerKind::dense && input >= 0 &&
+        found[static_cast<std::size_t>(input)] == Role::inside)
+      found[i] = Role::rows;
+  }
+  return found;
+}
+
+void share_layer(Layer& layer, Role role, int ways) {
+  if (role == Role::whole) return;
+  const auto share = [ways](std::int64_t& size) { size = (size + ways - 1) / ways; };
+  if (role != Role::columns) share(layer.input.back());
+  if (role == Role::columns || role == Role::inside) share(layer.output.back());
+  layer.heads /= ways;
+  for (ParameterTensor& tensor : layer.parameters) {
+    if (role == Role::columns) share(tensor.shape.front());
+    if (role == Role::rows && tensor.shape.size() == 2) share(tensor.shape.back());
+  }
+}
+
+LayerExchange exchange_of(const Layer& layer, Role role) {
+  LayerExchange exchange;
+  const Exchange::Kind sum = Exchange::Kind::all_reduce;
+  if (role == Role::rows)
+    exchange.after_forward.push_back({sum, static_cast<double>(elements(layer.output))});
+  if (role == Role::columns)
+    exchange.after_backward.push_back({sum, static_cast<double>(elements(layer.input))});
+  // The loss sums the exponentials and the score of the target over the devices, for every token.
+  if (role == Role::loss)
+    exchange.after_forward.push_back(
+        {sum, 2 * static_cast<double>(elements(layer.input)) / static_cast<double>(layer.input.back())});
+  return exchange;
+}
+
+}  // namespace
+
+ShardedModel shard_tensor(const Model& model, int ways) {
+  ShardedModel sharded{model, {}, {}};
+  sharded.exchanges.resize(model.layers.size());
+  sharded.summed_in_group.assign(model.layers.size(), false);
+  if (ways == 1) return sharded;
+  const std::vector<Role> role = roles(model);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    share_layer(sharded.part.layers[i], role[i], ways);
+    sharded.exchanges[i] = exchange_of(model.layers[i], role[i]);
+  }
+  return sharded;
+}
+
+std::string tensor_problem(const Model& model, int ways) {
+  if (ways == 1) return "";
+  const std::vector<Role> role = roles(model);
+  bool any = false;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    if (role[i] != Role::inside) continue;
+    any = true;
+    const bool heads = layer.kind == LayerKind::attention;
+    const std::int64_t shared = heads ? layer.heads : layer.input.back();
+    if (shared % ways == 0) continue;
+    return fmt::format("layer {} has {} {}, which {} devices cannot share evenly", layer.name, shared,
+                       heads ? "heads" : "features", ways);
+  }
+  return any ? "" : "the network has no transformer blocks";
+}
+
+namespace {
+
+/// Indices of the first layer of each hidden layer of a block, which is the sequence dense, gelu, dense.
+std::vector<std::size_t> hidden_layers(const Model& model) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i + 2 < model.layers.size(); ++i) {
+    const bool row = model.layers[i].kind == LayerKind::dense &&
+                     model.layers[i + 1].kind == LayerKind::gelu &&
+                     model.layers[i + 2].kind == LayerKind::dense;
+    if (row && model.layers[i].output.size() == 2) found.push_back(i);
+  }
+  return found;
+}
+
+/// Tokens that the experts of a device process: its own number of tokens, times `top`, times the capacity
+/// factor.
+void make_expert(Layer& layer, const Experts& experts) {
+  const double rows =
+      std::ceil(static_cast<double>(layer.input.front()) * experts.top * experts.capacity_factor);
+  layer.input.front() = layer.output.front() = static_cast<std::int64_t>(rows);
+  for (ParameterTensor& tensor : layer.parameters) tensor.shape.front() *= experts.count / experts.ways;
+}
+
+}  // namespace
+
+ShardedModel shard_experts(const Model& model, const Experts& experts) {
+  ShardedModel sharded{model, {}, {}};
+  sharded.exchanges.resize(model.layers.size());
+  sharded.summed_in_group.assign(model.layers.size(), true);
+  const std::vector<std::size_t> hidden = hidden_layers(model);
+  for (std::size_t block = 0; block < hidden.size(); ++block) {
+    if ((block + 1) % static_cast<std::size_t>(experts.every) != 0) continue;
+    const std::size_t first = hidden[block];
+    for (std::size_t i = first; i < first + 3; ++i) {
+      make_expert(sharded.part.layers[i], experts);
+      sharded.summed_in_group[i] = false;
+    }
+    if (experts.ways == 1) continue;
+    const double tokens = static_cast<double>(elements(sharded.part.layers[first].input));
+    const Exchange exchange{Exchange::Kind::all_to_all, tokens};
+    sharded.exchanges[first].before_forward.push_back(exchange);
+    sharded.exchanges[first].after_backward.push_back(exchange);
+    sharded.exchanges[first + 2].after_forward.push_back(exchange);
+    sharded.exchanges[first + 2].before_backward.push_back(exchange);
+  }
+  return sharded;
+}
+
+std::string expert_problem(const Model& model, const Experts& experts) {
+  const std::size_t blocks = hidden_layers(model).size();
+  if (blocks == 0) return "the network has no transformer blocks";
+  if (static_cast<std::size_t>(experts.every) > blocks)
+    return fmt::format("{} blocks, so none of every {} has experts", blocks, experts.every);
+  if (experts.count % experts.ways != 0)
+    return fmt::format("{} devices cannot share {} experts evenly", experts.ways, experts.count);
+  if (experts.top > experts.count)
+    return fmt::format("a token cannot go to {} of {} experts", experts.top, experts.count);
+  return "";
+}
+
+}  // namespace stepcast

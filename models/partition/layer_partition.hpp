@@ -1,0 +1,88 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/network/model.hpp"
+#include "models/partition/halo.hpp"
+
+namespace stepcast {
+
+/// A collective among the devices that share a layer.
+struct Exchange {
+  enum class Kind { all_gather, reduce_scatter, all_reduce, all_to_all };
+
+  Kind kind{};
+  /// Elements of the whole buffer for one sample; for all_to_all, of the buffer of one device.
+  double elements = 0;
+};
+
+/// Collectives before and after the passes of one layer. Backward means the backward-data pass.
+struct LayerExchange {
+  std::vector<Exchange> before_forward, after_forward, before_backward, after_backward;
+};
+
+/// A network whose layers are shared by a group of devices that work on the same samples.
+struct ShardedModel {
+  Model part;                            ///< network of the device with the largest share
+  std::vector<LayerExchange> exchanges;  ///< for each layer
+  /// For each layer, whether its gradient must also be summed within the group, because the devices hold the
+  /// same parameters and process different data.
+  std::vector<bool> summed_in_group;
+};
+
+/// Filter parallelism: the filters (channels, units) of every convolution and dense layer are partitioned
+/// among `ways` devices. Each device needs the whole input: an all-gather before the layer, and a
+/// reduce-scatter of its error signal after backward-data, once for all readers of an output. The layers in
+/// between work on the channels of their device. Source: A. Krizhevsky, "One weird trick for parallelizing
+/// convolutional neural networks", arXiv:1404.5997; N. Dryden et al., "Channel and filter parallelism for
+/// large-scale CNN training", SC 2019.
+ShardedModel shard_filters(const Model& model, int ways);
+
+/// The reason why the filters cannot be partitioned like this; empty if they can.
+std::string filter_problem(const Model& model, int ways);
+
+/// Tensor parallelism: each block of a transformer is partitioned over `ways` devices, attention by heads and
+/// the hidden layer by units, so that a block needs two all-reduces of its output forward and two backward.
+/// The vocabulary is partitioned as well. Every device computes all norms and additions. Source: M. Shoeybi
+/// et al., "Megatron-LM: training multi-billion parameter language models using model parallelism",
+/// arXiv:1909.08053, section 3.
+ShardedModel shard_tensor(const Model& model, int ways);
+
+/// The reason why the blocks cannot be partitioned like this; empty if they can.
+std::string tensor_problem(const Model& model, int ways);
+
+/// Mixture of experts in place of the hidden layers of transformer blocks.
+struct Experts {
+  int count = 8;  ///< experts per layer
+  int ways = 1;   ///< devices that the experts are partitioned over; each has count / ways
+  int top = 2;    ///< experts that process a token
+  /// Capacity of an expert / its even share of tokens; unused capacity is padding.
+  double capacity_factor = 1;
+  int every = 2;  ///< one block in `every` has experts, the last one
+};
+
+/// Expert parallelism: each device has its own tokens. An all-to-all before the experts and one after them
+/// are needed forward, and the same two backward. Assumes that all experts get equally many tokens; the work
+/// of the router is neglected. Source: D. Lepikhin et al., "GShard: scaling giant models with conditional
+/// computation and automatic sharding", ICLR 2021, section 2.
+ShardedModel shard_experts(const Model& model, const Experts& experts);
+
+/// The reason why the experts cannot be partitioned like this; empty if they can.
+std::string expert_problem(const Model& model, const Experts& experts);
+
+/// A network of locally connected and dense layers on several machines: maps are partitioned along both
+/// dimensions, with halo exchange; dense layers are partitioned by units. Locally connected filters are
+/// stored with their positions. A pool with fewer positions than machines is computed in parts, whose sums
+/// are added up. Source: J. Dean et al., "Large scale distributed deep networks", NIPS 2012, section 3.
+struct PartitionedModel {
+  ShardedModel sharded;
+  SpatialPartition cut;
+};
+/// Partitions the model over `machines` machines.
+PartitionedModel partition(const Model& model, int machines);
+
+/// The reason why the model cannot be partitioned over the machines; empty if it can.
+std::string partition_problem(const Model& model, int machines);
+
+}  // namespace stepcast

@@ -1,0 +1,91 @@
+#include "models/partition/pipeline_stages.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <stdexcept>
+
+#include "models/network/layer.hpp"
+
+namespace stepcast {
+namespace {
+
+/// best[k][i]: the time of the slowest of k stages over the first i layers, and the first layer of the last
+/// stage.
+struct Choice {
+  double slowest = std::numeric_limits<double>::infinity();
+  int begin = 0;
+};
+
+std::vector<std::vector<Choice>> best_divisions(const std::vector<double>& sums, int stages) {
+  const int layers = static_cast<int>(sums.size()) - 1;
+  std::vector<std::vector<Choice>> best(static_cast<std::size_t>(stages) + 1,
+                                        std::vector<Choice>(sums.size()));
+  best[0][0].slowest = 0;
+  for (std::size_t stage = 1; stage < best.size(); ++stage) {
+    for (int last = static_cast<int>(stage); last <= layers; ++last) {
+      for (int begin = static_cast<int>(stage) - 1; begin < last; ++begin) {
+        const double own = sums[static_cast<std::size_t>(last)] - sums[static_cast<std::size_t>(begin)];
+        const double slowest = std::max(own, best[stage - 1][static_cast<std::size_t>(begin)].slowest);
+        Choice& choice = best[stage][static_cast<std::size_t>(last)];
+        if (slowest < choice.slowest) choice = {slowest, begin};
+      }
+    }
+  }
+  return best;
+}
+
+std::set<int> boundary_layers(const Model& model, int first) {
+  std::set<int> sources;
+  for (std::size_t i = static_cast<std::size_t>(first); i < model.layers.size(); ++i) {
+    for (const int input : model.layers[i].inputs) {
+      if (input < first) sources.insert(input);
+    }
+  }
+  return sources;
+}
+
+}  // namespace
+
+std::vector<int> boundary_sources(const Model& model, int layer) {
+  const std::set<int> sources = boundary_layers(model, layer);
+  return {sources.begin(), sources.end()};
+}
+
+Stages balanced_stages(const std::vector<double>& seconds, int stages) {
+  if (stages < 1 || seconds.size() < static_cast<std::size_t>(stages))
+    throw std::invalid_argument("balanced_stages: fewer layers than stages");
+  std::vector<double> sums{0};
+  for (const double layer : seconds) sums.push_back(sums.back() + layer);
+  const auto best = best_divisions(sums, stages);
+  Stages first_layers(static_cast<std::size_t>(stages) + 1);
+  first_layers.back() = static_cast<int>(seconds.size());
+  for (std::size_t stage = first_layers.size() - 1; stage > 0; --stage) {
+    first_layers[stage - 1] = best[stage][static_cast<std::size_t>(first_layers[stage])].begin;
+  }
+  return first_layers;
+}
+
+double boundary_elements(const Model& model, int layer) {
+  double sum = 0;
+  for (const int source : boundary_layers(model, layer)) {
+    const Shape& shape = source < 0 ? model.input : model.layers[static_cast<std::size_t>(source)].output;
+    sum += static_cast<double>(elements(shape));
+  }
+  return sum;
+}
+
+Model stage_model(const Model& model, int first, int last) {
+  Model stage = model;
+  stage.layers.assign(model.layers.begin() + first, model.layers.begin() + last);
+  const auto sources = boundary_layers(model, first);
+  if (first > 0) stage.input = {static_cast<std::int64_t>(boundary_elements(model, first))};
+  if (first > 0 && sources.size() == 1 && *sources.begin() >= 0)
+    stage.input = model.layers[static_cast<std::size_t>(*sources.begin())].output;
+  for (Layer& layer : stage.layers) {
+    for (int& input : layer.inputs) input = std::max(-1, input - first);
+  }
+  return stage;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "models/network/model.hpp"
+
+namespace stepcast {
+
+/// First layers of the stages of a pipeline, and the number of layers at the end: stage i has the layers
+/// [first[i], first[i + 1]).
+using Stages = std::vector<int>;
+
+/// Divides the layers into `stages` consecutive stages such that the slowest stage takes the least time.
+/// Every stage has a layer.
+/// @param seconds  forward and backward time of each layer
+/// @throws std::invalid_argument if there are fewer layers than stages
+Stages balanced_stages(const std::vector<double>& seconds, int stages);
+
+/// Layers before `layer` whose outputs `layer` or later layers read, in order; -1 is the network's input.
+std::vector<int> boundary_sources(const Model& model, int layer);
+
+/// Elements of one sample that cross a stage boundary before layer `layer`: each output of an earlier layer
+/// that `layer` or later layers read, once. Their error signals cross the boundary backward.
+double boundary_elements(const Model& model, int layer);
+
+/// The layers [first, last) as a network. Its input is the data that crosses the stage boundary before it.
+Model stage_model(const Model& model, int first, int last);
+
+}  // namespace stepcast

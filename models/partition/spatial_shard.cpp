@@ -1,0 +1,251 @@
+#include "models/partition/spatial_shard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/network/layer.hpp"
+
+namespace stepcast {
+namespace {
+
+bool is_map(const Shape& shape, const SpatialPartition& partition) {
+  return shape.size() == partition.parts.size() + 1;
+}
+
+Rows hull(const Rows& a, const Rows& b) {
+  return {std::min(a.first, b.first), std::max(a.last, b.last)};
+}
+
+/// Sets the rows of up-sampling by a factor.
+void set_repeated(std::int64_t factor, ShardRows& rows) {
+  rows.read = {rows.out.first / factor, (rows.out.last + factor - 1) / factor};
+  rows.reading = {rows.in.first * factor, rows.in.last * factor};
+}
+
+/// Sets the rows of a layer with a sliding window.
+/// @param largest  whether the layer is a max pool, whose backward pass needs all windows that read its
+/// inputs
+void set_windows(const SlidingWindow& slide, bool largest, std::int64_t inputs, std::int64_t outputs,
+                 ShardRows& rows) {
+  const auto first_read = [&](const Rows& out) { return out.first * slide.stride - slide.pad_before; };
+  const auto last_read = [&](const Rows& out) {
+    return (out.last - 1) * slide.stride - slide.pad_before + slide.kernel;
+  };
+  const auto beyond = [&](const Rows& out, const Rows& in) {
+    return Halo{in.first - first_read(out), std::max<std::int64_t>(0, last_read(out) - in.last)};
+  };
+  rows.reading = rows_reading(slide, rows.in, outputs);
+  if (largest && rows.reading.size() > 0) rows.reading = hull(rows.reading, rows.out);
+  const Rows windows = largest && rows.reading.size() > 0 ? rows.reading : rows.out;
+  rows.read = rows_read(slide, windows, inputs);
+  rows.read_back = rows_read(slide, rows.reading, inputs);
+  rows.pad = beyond(windows, rows.read);
+  rows.pad_in = beyond(rows.reading, rows.in);
+  rows.pad_back = beyond(rows.reading, rows.read_back);
+}
+
+Shape own_shape(Shape shape, const SpatialPartition& partition, const std::vector<int>& place) {
+  for (std::size_t i = 0; i < partition.parts.size(); ++i)
+    shape[i + 1] = part_of(shape[i + 1], partition.parts[i], place[i]).size();
+  return shape;
+}
+
+void cut_layer(const SpatialPartition& partition, const std::vector<int>& place, const LayerShardRows& rows,
+               Layer& layer, const Shape& input) {
+  const bool map = is_map(layer.output, partition);
+  layer.input = input;
+  if (map) {
+    layer.output = own_shape(layer.output, partition, place);
+  } else if (!is_loss(layer.kind)) {
+    layer.output = {elements(input)};  // a flattening, or an element-wise layer after one
+  }
+  for (std::size_t i = 0; i < rows.size() && !layer.window.stride.empty(); ++i) {
+    const Halo pad = pad_of_own(rows[i]);
+    layer.window.pad_before[i] = pad.before;
+    layer.window.pad_after[i] = pad.after;
+  }
+}
+
+}  // namespace
+
+LayerShardRows shard_rows(const Layer& layer, const SpatialPartition& partition,
+                          const std::vector<int>& place) {
+  LayerShardRows found;
+  if (!is_map(layer.input, partition) || !is_map(layer.output, partition)) return found;
+  for (std::size_t i = 0; i < partition.parts.size(); ++i) {
+    ShardRows rows;
+    rows.in = rows.read = rows.read_back = part_of(layer.input[i + 1], partition.parts[i], place[i]);
+    rows.out = rows.reading = part_of(layer.output[i + 1], partition.parts[i], place[i]);
+    if (layer.kind == LayerKind::up_sample) {
+      set_repeated(layer.window.kernel[i], rows);
+    } else if (!layer.window.stride.empty() && partition.parts[i] == 1) {
+      rows.pad = rows.pad_in = rows.pad_back = {layer.window.pad_before[i], layer.window.pad_after[i]};
+    } else if (!layer.window.stride.empty()) {
+      const SlidingWindow slide{layer.window.kernel[i], layer.window.stride[i], layer.window.pad_before[i]};
+      set_windows(slide, layer.kind == LayerKind::max_pool, layer.input[i + 1], layer.output[i + 1], rows);
+    }
+    found.push_back(rows);
+  }
+  return found;
+}
+
+bool within(const Rows& inner, const Rows& outer) {
+  return inner.first >= outer.first && inner.last <= outer.last;
+}
+
+bool reads_neighbours(const Layer& layer, const SpatialPartition& partition) {
+  for (int device = 0; device < device_count(partition.parts); ++device) {
+    for (const ShardRows& rows : shard_rows(layer, partition, grid_place(partition.parts, device))) {
+      if (!within(rows.read, rows.in) || !within(rows.reading, rows.out)) return true;
+    }
+  }
+  return false;
+}
+
+Halo pad_of_own(const ShardRows& rows) {
+  return {rows.pad.before + rows.in.first - rows.read.first,
+          std::max<std::int64_t>(0, rows.pad.after + rows.read.last - rows.in.last)};
+}
+
+SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition, int device) {
+  const std::vector<int> place = grid_place(partition.parts, device);
+  SpatialShard part{model, {}, {}};
+  const int ways = device_count(partition.parts);
+  if (partition.whole_from > 0) part.model.input = own_shape(model.input, partition, place);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    part.cuts.emplace_back();
+    part.share.push_back(1.0 / ways);
+    if (!partition.cuts(i)) continue;
+    Layer& layer = part.model.layers[i];
+    const int from = layer.inputs.front();
+    const Shape& input =
+        from < 0 ? part.model.input : part.model.layers[static_cast<std::size_t>(from)].output;
+    const LayerShardRows rows = shard_rows(model.layers[i], partition, place);
+    if (reads_neighbours(model.layers[i], partition)) part.cuts.back() = rows;
+    part.share.back() = static_cast<double>(elements(input)) / static_cast<double>(elements(layer.input));
+    cut_layer(partition, place, rows, layer, Shape(input));
+  }
+  return part;
+}
+
+std::vector<Rows> halo_box(const Model& model, const SpatialPartition& partition, std::size_t layer,
+                           bool errors, int target, std::size_t dimension, bool from_before) {
+  const LayerShardRows cuts = shard_rows(model.layers[layer], partition, grid_place(partition.parts, target));
+  std::vector<Rows> box;
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    const Rows own = errors ? cuts[i].out : cuts[i].in, needed = errors ? cuts[i].reading : cuts[i].read;
+    if (i < dimension) box.push_back(own);
+    if (i > dimension) box.push_back(hull(own, needed));
+    if (i == dimension)
+      box.push_back(from_before ? Rows{needed.first, own.first} : Rows{own.last, needed.last});
+  }
+  return box;
+}
+
+namespace {
+
+/// The device before or after along a dimension.
+int neighbour(const SpatialPartition& partition, int device, std::size_t dimension, bool before) {
+  int stride = 1;
+  for (std::size_t i = dimension + 1; i < partition.parts.size(); ++i) stride *= partition.parts[i];
+  return device + (before ? -stride : stride);
+}
+
+/// Whether a message includes corners that its sender does not have. A device has only those rows of its
+/// neighbours that it reads.
+bool corner_missing(const Model& model, const SpatialPartition& partition, std::size_t layer, bool errors,
+                    int device) {
+  const LayerShardRows rows = shard_rows(model.layers[layer], partition, grid_place(partition.parts, device));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const DimensionHalo halo =
+        dimension_halo(model.layers[layer], i, partition.parts[i], grid_place(partition.parts, device)[i]);
+    const Halo& needed = errors ? halo.backward : halo.forward;
+    for (const bool before : {true, false}) {
+      if ((before ? needed.before : needed.after) == 0) continue;
+      const auto box = halo_box(model, partition, layer, errors, device, i, before);
+      const int source = neighbour(partition, device, i, before);
+      const LayerShardRows theirs =
+          shard_rows(model.layers[layer], partition, grid_place(partition.parts, source));
+      bool corners = false;
+      for (std::size_t j = i + 1; j < rows.size(); ++j)
+        corners = corners || !within(box[j], errors ? rows[j].out : rows[j].in);
+      if (corners && !within(box[i], errors ? theirs[i].reading : theirs[i].read)) return true;
+    }
+  }
+  return false;
+}
+
+/// Whether the windows of a part do not begin with its first row, or end before its last row.
+bool skips_rows(const Layer& layer, const LayerShardRows& rows) {
+  for (std::size_t i = 0; i < rows.size() && !layer.window.stride.empty(); ++i) {
+    const Halo pad = pad_of_own(rows[i]);
+    const std::int64_t reach = rows[i].in.size() + pad.before + pad.after - layer.window.kernel[i];
+    if (pad.before < 0 || reach / layer.window.stride[i] + 1 != rows[i].out.size()) return true;
+  }
+  return false;
+}
+
+std::string layer_problem(const Model& model, const SpatialPartition& partition, std::size_t index,
+                          int device) {
+  const Layer& layer = model.layers[index];
+  const LayerShardRows rows = shard_rows(layer, partition, grid_place(partition.parts, device));
+  if (layer.kind == LayerKind::reshape && is_map(layer.output, partition))
+    return fmt::format("layer {} reshapes a partitioned map into another map", layer.name);
+  const std::string name = fmt::format("layer {} ({}) ", layer.name, to_string(layer.kind));
+  if (!reads_neighbours(layer, partition))
+    return skips_rows(layer, rows) ? name + "skips rows at the partition boundary" : "";
+  if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::average_pool &&
+      layer.kind != LayerKind::max_pool)
+    return name + "reads rows of a neighbour device";
+  for (const ShardRows& one : rows) {
+    if (one.reading.size() <= 0 || (layer.kind == LayerKind::convolution && one.pad_in.before < 0))
+      return name + "skips rows at the partition boundary";
+  }
+  for (const bool errors : {false, true}) {
+    if (corner_missing(model, partition, index, errors, device))
+      return name + "needs a corner that its neighbour device does not have";
+  }
+  return "";
+}
+
+/// The reason why whole samples cannot be redistributed among the devices; they must get equal shares.
+std::string redistribution_problem(const Model& model, const SpatialPartition& partition,
+                                   std::int64_t batch) {
+  if (partition.whole_from == 0 || partition.whole_from >= model.layers.size()) return "";
+  const int ways = device_count(partition.parts);
+  const std::string name =
+      fmt::format("layer {}, the first on whole samples, ", model.layers[partition.whole_from].name);
+  if (batch % ways != 0)
+    return name + fmt::format("needs a multiple of {} samples for {} devices, got {}", ways, ways, batch);
+  for (std::size_t i = partition.whole_from; i < model.layers.size(); ++i) {
+    for (const int input : model.layers[i].inputs) {
+      const bool crosses = input < static_cast<int>(partition.whole_from);
+      if (crosses && (i != partition.whole_from || input < 0))
+        return name + "is not the only layer that reads partitioned samples";
+    }
+  }
+  if (model.layers[partition.whole_from].inputs.size() != 1) return name + "has several inputs";
+  int source = model.layers[partition.whole_from].inputs.front();
+  while (!is_map(model.layers[static_cast<std::size_t>(source)].output, partition))
+    source = model.layers[static_cast<std::size_t>(source)].inputs.front();
+  const Shape& map = model.layers[static_cast<std::size_t>(source)].output;
+  for (std::size_t i = 0; i < partition.parts.size(); ++i) {
+    if (map[i + 1] % partition.parts[i] != 0) return name + "reads parts of unequal size";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string kernel_problem(const Model& model, const SpatialPartition& partition, std::int64_t batch) {
+  for (std::size_t i = 0; i < model.layers.size() && partition.cuts(i); ++i) {
+    for (int device = 0; device < device_count(partition.parts); ++device) {
+      const std::string problem = layer_problem(model, partition, i, device);
+      if (!problem.empty()) return problem;
+    }
+  }
+  return redistribution_problem(model, partition, batch);
+}
+
+}  // namespace stepcast

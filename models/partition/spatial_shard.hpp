@@ -1,0 +1,63 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/partition/halo.hpp"
+#include "models/partition/spatial_partition.hpp"
+
+namespace stepcast {
+
+/// Rows of one layer on one device of a spatial partition, along one dimension. Row numbers are those of the
+/// whole map.
+struct ShardRows {
+  Rows in, out;    ///< the device's rows of the input and of the output
+  Rows read;       ///< rows of the input that `out` reads; for a max pool, that `reading` reads
+  Rows reading;    ///< rows of the output that read `in`; for a max pool, also `out`
+  Rows read_back;  ///< rows of the input that `reading` reads
+  Halo pad;        ///< padding rows beyond the map that the outputs of the device read
+  Halo pad_in;     ///< rows by which the windows of `reading` reach beyond `in`; `before` is negative if they
+                   ///< begin after the first row of `in`
+  Halo pad_back;   ///< rows by which the windows of `reading` reach beyond `read_back`
+};
+
+/// One entry for each spatial dimension. Empty for layers that are not maps or not partitioned.
+using LayerShardRows = std::vector<ShardRows>;
+
+/// Rows of a layer on the device at grid coordinates `place`.
+LayerShardRows shard_rows(const Layer& layer, const SpatialPartition& partition,
+                          const std::vector<int>& place);
+
+/// Whether any device of the group reads rows of a neighbour in this layer.
+bool reads_neighbours(const Layer& layer, const SpatialPartition& partition);
+
+/// Whether all rows of `inner` belong to `outer`.
+bool within(const Rows& inner, const Rows& outer);
+
+/// Padding of a layer that reads no rows of neighbours: the rows that it reads beyond its own, which are
+/// beyond the map.
+Halo pad_of_own(const ShardRows& rows);
+
+/// The part of a spatially partitioned network that one device computes. Windows are padded only at the ends
+/// of the map.
+struct SpatialShard {
+  Model model;
+  /// For each layer; empty unless some device of the group reads rows of a neighbour.
+  std::vector<LayerShardRows> cuts;
+  std::vector<double> share;  ///< for each layer, share of the elements of all samples of the group
+};
+
+/// The part of device `device`.
+SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition, int device);
+
+/// The box of the map that device `target` receives along a dimension, with the halos of the dimensions that
+/// were exchanged before. @param errors  true: the box belongs to the error signal of the layer's output;
+/// false: to its input
+std::vector<Rows> halo_box(const Model& model, const SpatialPartition& partition, std::size_t layer,
+                           bool errors, int target, std::size_t dimension, bool from_before);
+
+/// The reason why the kernels of this project cannot compute such a partition, although it can be forecast.
+/// Empty if they can. @param batch  samples of a replica at once
+std::string kernel_problem(const Model& model, const SpatialPartition& partition, std::int64_t batch);
+
+}  // namespace stepcast

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "models/network/model.hpp"
+#include "models/partition/spatial_partition.hpp"
+
+namespace stepcast {
+
+struct ShardedModel;
+
+/// The part of one device in a layer that `shard_tensor` partitions, as kernels need it.
+struct LayerShare {
+  enum class Form {
+    columns,  ///< dense, partitioned by units: the error signal of its input is a partial sum
+    rows,     ///< dense, partitioned by inputs: its output, without the bias, is a partial sum
+    classes,  ///< softmax_cross_entropy: sums of exponentials and the target's score are partial sums
+  };
+
+  Form form{};
+  Rows classes;  ///< classes of the whole layer that the device scores; further classes of its part are
+                 ///< padding
+};
+
+/// The part of an array that a device has. The array is taken as a matrix with one row for each index of its
+/// first dimension.
+struct ArrayPart {
+  std::vector<Rows> rows;  ///< rows of the whole array, one range after the other
+  Rows columns;            ///< columns of each of these rows
+};
+
+/// The part that one device has of a network under tensor parallelism.
+struct SharedPart {
+  Model whole, model;
+  std::vector<std::optional<LayerShare>> shares;  ///< for each layer
+  std::vector<std::vector<ArrayPart>> arrays;     ///< for each parameter array of each layer
+};
+
+/// The part of device `place` of `ways` devices that share transformer blocks (shard_tensor). The rows of
+/// queries, keys and values are each partitioned by heads.
+SharedPart tensor_shard(const Model& model, int ways, int place);
+
+/// The reason why kernels cannot compute parts of this network, because a layer reads values of another
+/// device. Empty if they can.
+std::string part_problem(const ShardedModel& sharded);
+
+/// Extracts the part of the device from a parameter array of the whole network, in row-major order. Padding
+/// is 0.
+std::vector<float> extract_part(const std::vector<float>& whole, const SharedPart& part, std::size_t layer,
+                                std::size_t array);
+/// Writes the part of the device back into the whole array.
+void insert_part(const std::vector<float>& own, const SharedPart& part, std::size_t layer, std::size_t array,
+                 std::vector<float>& whole);
+
+}  // namespace stepcast

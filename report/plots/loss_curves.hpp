@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/plots/gnuplot.hpp"
+
+namespace stepcast {
+
+/// A quantity over time, forecast and measured.
+struct Curve {
+  std::string name = {};
+  std::vector<std::pair<double, double>> measured = {};  ///< (seconds, value)
+  std::vector<std::pair<double, double>> forecast = {};  ///< (forecast seconds, measured value)
+};
+
+struct CurvePlot {
+  std::string title = {};
+  std::string quantity = "loss";
+  std::string time = "seconds";
+  std::vector<Curve> curves = {};
+};
+
+/// A plot with one panel over time: measured curves are solid lines with points, forecast ones are dashed.
+/// Nothing if no curve has two points.
+std::optional<PlotScript> curve_script(const CurvePlot& plot);
+
+}  // namespace stepcast

@@ -1,0 +1,261 @@
+#include "report/plots/results_plots.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/os/atomic_file.hpp"
+#include "report/results/csv.hpp"
+#include "report/results/manifest.hpp"
+#include "report/results/series.hpp"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+ScalingPoint scaling_point(const Row& row) {
+  ScalingPoint point{row.number("workers").value_or(0), plotted(row, "samples_per_second"), {}};
+  if (row.number("efficiency")) point.efficiency = plotted(row, "efficiency");
+  return point;
+}
+
+/// The ratio of published to forecast throughput; missing if it does not follow from the column.
+std::optional<double> throughput_ratio(const Row& row, const std::string& column, double published) {
+  const auto forecast = row.number(column);
+  if (!forecast || !(*forecast > 0) || !(published > 0)) return std::nullopt;
+  for (const char* time : {"step_seconds", "epoch_seconds", "training_hours", "sweep_minutes"}) {
+    if (column == time) return *forecast / published;
+  }
+  const bool proportional = column == "samples_per_second" || column == "speedup" || column == "efficiency";
+  return proportional ? std::optional(published / *forecast) : std::nullopt;
+}
+
+/// The published figures of one point from a single column, so that the same throughput is not marked twice.
+void append_published(std::vector<PublishedPoint>& marks, const Results& results, const Row& row,
+                      const Results& published) {
+  std::string column;
+  for (const Row& figure : published.rows) {
+    const auto value = figure.number("published");
+    const bool same_point = figure.text("point") == row.text("point") &&
+                            at(published, figure, "scenario") == at(results, row, "scenario");
+    if (!value || !same_point || figure.text("relation") != "=") continue;
+    const auto ratio = throughput_ratio(row, figure.text("column"), *value);
+    if (!ratio || (!column.empty() && column != figure.text("column"))) continue;
+    column = figure.text("column");
+    PublishedPoint mark{
+        row.number("workers").value_or(0), *ratio * row.number("samples_per_second").value_or(0), {}};
+    if (const auto efficiency = row.number("efficiency")) mark.efficiency = *ratio * *efficiency;
+    marks.push_back(mark);
+  }
+}
+
+/// The content of a CSV file; no rows if the file does not exist.
+Results read_if_there(const fs::path& file) {
+  return fs::exists(file) ? read_csv(read_file(file), file.string()) : Results{};
+}
+
+}  // namespace
+
+ScalingPlot scaling_plot(const Results& results, const Results& published,
+                         const std::vector<std::string>& sweep) {
+  const auto series = series_columns(results, sweep);
+  ScalingPlot plot{results.scenario, "samples/s", {}};
+  std::map<std::string, std::size_t> index;
+  for (const Row& row : results.rows) {
+    const auto name = series_name(results, row, series);
+    const auto [found, added] = index.emplace(name, plot.series.size());
+    if (added) plot.series.push_back({name, {}, {}});
+    ScalingSeries& line = plot.series[found->second];
+    line.points.push_back(scaling_point(row));
+    append_published(line.published, results, row, published);
+  }
+  return plot;
+}
+
+SensitivityPlot sensitivity_plot(const Results& sensitivity) {
+  if (sensitivity.rows.empty()) return {};
+  const Row& last = sensitivity.rows.back();
+  const auto same = [&](const Row& row) {
+    return row.text("point") == last.text("point") && row.text("column") == last.text("column") &&
+           at(sensitivity, row, "scenario") == at(sensitivity, last, "scenario");
+  };
+  const auto column = last.text("column");
+  SensitivityPlot plot{fmt::format("{}, {}", to_text(at(sensitivity, last, "scenario")), last.text("point")),
+                       column == "step_seconds" ? "step time" : column,
+                       {}};
+  for (const Row& row : sensitivity.rows) {
+    if (same(row)) plot.shares.push_back({row.text("assumption"), row.number("variance_share").value_or(0)});
+  }
+  return plot;
+}
+
+Results sensitivity_results(const std::string& scenario, const std::string& point, const std::string& column,
+                            const std::vector<Sensitivity>& shares) {
+  Results results{scenario, {}};
+  for (const auto& [name, share] : shares) {
+    Row row;
+    row.set("scenario", scenario);
+    row.set("point", point);
+    row.set("column", column);
+    row.set("assumption", name);
+    row.set("variance_share", share);
+    results.rows.push_back(std::move(row));
+  }
+  return results;
+}
+
+std::vector<std::string> draw_results(const fs::path& folder) {
+  const auto file = folder / "results.csv";
+  const auto results = read_csv(read_file(file), file.string());
+  const auto published = read_if_there(folder / "published.csv");
+  const auto manifest = folder / "manifest.json";
+  const auto sweep = fs::exists(manifest) ? read_manifest(read_file(manifest), manifest.string()).sweep
+                                          : std::vector<std::string>{};
+  const auto campaigns = campaign_plot(results, sweep);
+  const auto scaling = scaling_script(scaling_plot(results, published, sweep));
+  const std::vector<std::pair<std::string, std::optional<PlotScript>>> plots{
+      {"scaling", campaigns.bars.empty() ? scaling : std::nullopt},
+      {"breakdown", breakdown_script(breakdown_plot(results, sweep))},
+      {"training", breakdown_script(training_plot(results, sweep))},
+      {"campaign", campaign_script(campaigns)},
+      {"sensitivity", sensitivity_script(sensitivity_plot(read_if_there(folder / "sensitivity.csv")))}};
+  std::vector<std::string> problems;
+  for (const auto& [name, script] : plots) {
+    const auto problem = script ? draw_plot(folder, name, *script) : std::nullopt;
+    const bool known = problem && std::find(problems.begin(), problems.end(), *problem) != problems.end();
+    if (problem && !known) problems.push_back(*problem);
+  }
+  return problems;
+}
+
+namespace {
+
+/// A column and its name in the legend.
+using Part = std::pair<std::string, std::string>;
+using Parts = std::vector<Part>;
+
+/// The parts from the bottom up. The first `kept` parts are always shown, so that their colours do not
+/// change.
+Parts shown_parts(const Results& results, const Parts& parts, std::size_t kept) {
+  Parts shown;
+  for (const Part& part : parts) {
+    const bool any = std::any_of(results.rows.begin(), results.rows.end(),
+                                 [&](const Row& row) { return row.number(part.first).value_or(0) > 0; });
+    if (shown.size() < kept || any) shown.push_back(part);
+  }
+  return shown;
+}
+
+std::vector<std::string> names_of(const Parts& parts) {
+  std::vector<std::string> names;
+  for (const Part& part : parts) names.push_back(part.second);
+  return names;
+}
+
+std::vector<double> values_of(const Row& row, const Parts& parts) {
+  std::vector<double> values;
+  for (const Part& part : parts) values.push_back(row.number(part.first).value_or(0));
+  return values;
+}
+
+/// The labels of bars: the values that distinguish them, and their number of workers if it differs too.
+class Labels {
+ public:
+  Labels(const Results& results, const std::vector<std::string>& sweep)
+      : results_(results), series_(series_columns(results, sweep)) {
+    const auto other = [&](const Row& row) { return row.text("workers") != results.rows[0].text("workers"); };
+    workers_ = series_.empty() || std::ranges::any_of(results.rows, other);
+  }
+
+  std::string of(const Row& row) const {
+    const auto name = series_name(results_, row, series_);
+    if (!workers_ && !name.empty()) return name;
+    return (name.empty() ? "" : name + ", ") + row.text("workers");
+  }
+  std::string axis() const {
+    if (!workers_) return "point";
+    return series_.empty() ? "workers" : "point (last number: workers)";
+  }
+
+ private:
+  const Results& results_;
+  std::vector<std::string> series_;
+  bool workers_ = true;
+};
+
+/// The rows that have a value in the column.
+Results those_with(const std::string& column, Results results) {
+  std::erase_if(results.rows, [&](const Row& row) { return !row.number(column); });
+  return results;
+}
+
+BreakdownPlot stacked(const Results& results, const std::vector<std::string>& sweep, const Parts& parts) {
+  const Labels labels(results, sweep);
+  BreakdownPlot plot{results.scenario, labels.axis(), names_of(parts), {}};
+  for (const Row& row : results.rows) plot.bars.push_back({labels.of(row), values_of(row, parts)});
+  return plot;
+}
+
+/// Adds two columns: the training time without faults and without the time lost to jitter and stragglers; and
+/// the time lost to permanently and temporarily slow workers together [s].
+void set_useful_and_slow(Row& row) {
+  const auto loss = [&](const char* column) { return std::max(0.0, row.number(column).value_or(0)); };
+  const double training =
+      *row.number("training_hours_with_faults") * 3600 * row.number("useful_share").value_or(1);
+  const double stragglers = loss("lost_to_stragglers_seconds");
+  row.set("useful", training - stragglers - loss("lost_to_jitter_seconds"));
+  row.set("slow", stragglers + loss("lost_to_slow_workers_seconds"));
+}
+
+}  // namespace
+
+PlottedValue plotted(const Row& row, const std::string& column) {
+  return {row.number(column).value_or(0), row.number(column + "_low"), row.number(column + "_high")};
+}
+
+BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep) {
+  const Parts parts{{"compute_seconds", "compute"},
+                    {"exposed_communication_seconds", "exposed communication"},
+                    {"waiting_seconds", "waiting for the slowest"},
+                    {"data_loading_seconds", "data loading"}};
+  return stacked(results, sweep, shown_parts(results, parts, 2));
+}
+
+BreakdownPlot training_plot(const Results& results, const std::vector<std::string>& sweep) {
+  const Parts parts{{"useful", "undisturbed training"},
+                    {"lost_to_checkpoints_seconds", "checkpoints"},
+                    {"lost_to_rework_seconds", "done again"},
+                    {"lost_to_restart_seconds", "repair and restart"},
+                    {"lost_to_missing_workers_seconds", "workers away"},
+                    {"slow", "slow workers"},
+                    {"lost_to_jitter_seconds", "jitter"}};
+  Results rows = those_with("training_hours_with_faults", results);
+  for (Row& row : rows.rows) set_useful_and_slow(row);
+  BreakdownPlot plot = stacked(rows, sweep, shown_parts(rows, parts, 1));
+  for (BreakdownBar& bar : plot.bars) {
+    for (double& seconds : bar.seconds) seconds = std::max(0.0, seconds);
+  }
+  plot.quantity = "training with faults";
+  return plot;
+}
+
+CampaignPlot campaign_plot(const Results& results, const std::vector<std::string>& sweep) {
+  const Results rows = those_with("makespan_hours", results);
+  const Parts all{{"device_utilization", "training"},
+                  {"idle_optimizer_share", "waiting for the optimizer"},
+                  {"idle_fold_share", "waiting for the slowest fold"},
+                  {"idle_generation_share", "waiting for the generation"},
+                  {"idle_tail_share", "nothing left to try"},
+                  {"idle_driver_share", "devices of master and optimizers"}};
+  const Parts parts = shown_parts(rows, all, 1);
+  const Labels labels(rows, sweep);
+  CampaignPlot plot{rows.scenario, labels.axis(), names_of(parts), {}};
+  for (const Row& row : rows.rows)
+    plot.bars.push_back({labels.of(row), plotted(row, "makespan_hours"), values_of(row, parts)});
+  return plot;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/plots/gnuplot.hpp"
+
+namespace stepcast {
+
+/// A value and, for a forecast, its 5 % and 95 % quantiles.
+struct PlottedValue {
+  double value = 0;
+  std::optional<double> low = {};
+  std::optional<double> high = {};
+};
+
+struct ScalingPoint {
+  double workers = 1;
+  PlottedValue throughput = {};
+  /// A fraction. If missing, it is computed relative to the series' smallest point, if the series has two
+  /// points.
+  std::optional<PlottedValue> efficiency = {};
+};
+
+/// A published measurement.
+struct PublishedPoint {
+  double workers = 1;
+  double throughput = 0;
+  std::optional<double> efficiency = {};  ///< a fraction
+};
+
+/// One line of the plot, such as one algorithm.
+struct ScalingSeries {
+  std::string name = {};
+  std::vector<ScalingPoint> points = {};  ///< in any order
+  std::vector<PublishedPoint> published = {};
+};
+
+struct ScalingPlot {
+  std::string title = {};
+  std::string throughput_unit = "samples/s";
+  std::vector<ScalingSeries> series = {};
+};
+
+/// A plot with two panels: throughput against workers (both logarithmic) with lines of ideal scaling, and
+/// efficiency against workers. Intervals are bands, published figures are open diamonds. Points whose workers
+/// or throughput are not above 0 are left out. Nothing if no series has two different numbers of workers.
+std::optional<PlotScript> scaling_script(const ScalingPlot& plot);
+
+/// The series that have points to draw, sorted by workers, each point with its efficiency.
+std::vector<ScalingSeries> drawable(const std::vector<ScalingSeries>& series);
+
+inline bool has_interval(const PlottedValue& x) {
+  return x.low && x.high;
+}
+
+/// The smallest and the largest of the added values.
+struct ScalingExtent {
+  double least = HUGE_VAL;
+  double most = -HUGE_VAL;
+
+  void add(double x) {
+    least = std::min(least, x);
+    most = std::max(most, x);
+  }
+  void add(const PlottedValue& x) {
+    add(x.value);
+    add(x.low.value_or(x.value));
+    add(x.high.value_or(x.value));
+  }
+};
+
+/// The ranges that the axes must show, including intervals and published figures. Efficiency is a fraction.
+struct ScalingExtents {
+  ScalingExtent workers, throughput, efficiency;
+};
+
+ScalingExtents extents_of(const std::vector<ScalingSeries>& all);
+
+/// Gnuplot data blocks of each series N: `$lN` (line), `$bN` (throughput band), `$eN` (efficiency band),
+/// `$pN` (published throughput) and `$qN` (published efficiency); efficiencies are in per cent.
+std::string scaling_data(const std::vector<ScalingSeries>& all);
+
+}  // namespace stepcast

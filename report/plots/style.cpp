@@ -1,0 +1,138 @@
+#include "report/plots/style.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "report/plots/gnuplot.hpp"
+#include "report/text/display_text.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr int kTitleCharacter = 10;  // [px] upper estimate of the mean width at 13 points
+constexpr int kTitleBaseline = 22;   // [px] from the top
+
+double screen(int pixels, int size) {
+  return static_cast<double>(pixels) / size;
+}
+
+}  // namespace
+
+const char* series_colour(std::size_t i) {
+  static constexpr std::array<const char*, 7> kColours{"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                                       "#E69F00", "#56B4E9", "#000000"};
+  return kColours[i % kColours.size()];
+}
+
+int series_point(std::size_t i) {
+  static constexpr std::array<int, 6> kPoints{7, 5, 9, 13, 11, 15};
+  return kPoints[i % kPoints.size()];
+}
+
+std::string series_line(std::size_t i) {
+  return fmt::format("lc rgb '{}' lw 1.8 dt {}", series_colour(i), 1 + i / 7 % 4);
+}
+
+std::string series_points(std::size_t i) {
+  return fmt::format("lc rgb '{}' pt {} ps 0.6", series_colour(i), series_point(i));
+}
+
+std::string panel_commands(const PixelBox& box, int width, int height) {
+  return fmt::format(
+      "set lmargin at screen {:.5f}\nset rmargin at screen {:.5f}\nset bmargin at screen {:.5f}\n"
+      "set tmargin at screen {:.5f}\n",
+      screen(box.left, width), screen(box.right, width), screen(box.bottom, height), screen(box.top, height));
+}
+
+std::string title_commands(const std::string& title, int width, int height) {
+  return fmt::format("set label 1 {} at screen 0.5, screen {:.5f} center font ',13'\n",
+                     gnuplot_text(title, static_cast<std::size_t>(width / kTitleCharacter)),
+                     screen(height - kTitleBaseline, height));
+}
+
+std::string frame_commands() {
+  return "set border 3 lc rgb '#404040' lw 0.8\nset tics nomirror out scale 0.6 textcolor rgb '#202020'\n"
+         "set style line 100 lt 1 lc rgb '#E0E0E0' lw 0.8 dt solid\nset grid back ls 100\nunset key\n";
+}
+
+namespace {
+
+constexpr int kRow = 20;            // [px]
+constexpr int kFoot = 12;           // [px] below the last row
+constexpr int kSample = 34;         // [px]
+constexpr int kSampleGap = 9;       // [px] between a line sample and its name
+constexpr int kColumnGap = 30;      // [px]
+constexpr double kCharacter = 7.2;  // [px] upper estimate of the mean width of DejaVu Sans at 10.5 points
+constexpr int kLongestName = 64;    // [characters] longer names are cut
+
+int entry_width(const LegendEntry& entry) {
+  const auto characters = std::min<std::size_t>(display_width(entry.name), kLongestName);
+  return kSample + kSampleGap + static_cast<int>(kCharacter * static_cast<double>(characters));
+}
+
+/// The left edges of the columns, counted from 0, and the right edge of the last column [px].
+std::vector<int> edges(const std::vector<LegendEntry>& entries, std::size_t columns) {
+  std::vector<int> out{0};
+  for (std::size_t column = 0; column < columns; ++column) {
+    int widest = 0;
+    for (std::size_t i = column; i < entries.size(); i += columns)
+      widest = std::max(widest, entry_width(entries[i]));
+    out.push_back(out.back() + widest + kColumnGap);
+  }
+  return out;
+}
+
+/// The middle of the line sample of entry `i`, from the lower left corner of the picture [px].
+std::pair<int, int> place(const Legend& legend, std::size_t i) {
+  const auto columns = legend.column_left.size();
+  const auto row = static_cast<int>(i / columns);
+  return {legend.column_left[i % columns] + kSample / 2, legend.height - kRow * row - kRow / 2};
+}
+
+}  // namespace
+
+Legend laid_out(const std::vector<LegendEntry>& entries, int width) {
+  std::size_t columns = std::max<std::size_t>(entries.size(), 1);
+  while (columns > 1 && edges(entries, columns).back() > width) --columns;
+  // Rows of equal length look better than full rows and a short last one.
+  const std::size_t rows = (entries.size() + columns - 1) / columns;
+  columns = rows > 0 ? (entries.size() + rows - 1) / rows : 1;
+  auto left = edges(entries, columns);
+  const int margin = std::max(0, (width - left.back() + kColumnGap) / 2);
+  left.pop_back();
+  for (int& x : left) x += margin;
+  return {entries, width, static_cast<int>(rows) * kRow + kFoot, left};
+}
+
+std::string legend_data(const Legend& legend) {
+  std::string out;
+  for (std::size_t i = 0; i < legend.entries.size(); ++i) {
+    const auto [x, y] = place(legend, i);
+    out += fmt::format("$k{} << EOD\n{} {} {} 0\nEOD\n", i, x - kSample / 2, y, kSample);
+    out += fmt::format("$m{} << EOD\n{} {}\nEOD\n", i, x, y);
+  }
+  return out;
+}
+
+std::string legend_commands(const Legend& legend, int picture_height) {
+  auto out = panel_commands({0, legend.width, 0, legend.height}, legend.width, picture_height);
+  out += fmt::format(
+      "unset border\nunset tics\nunset grid\nunset xlabel\nunset ylabel\nunset label\nunset logscale\n"
+      "set xrange [0:{}]\nset yrange [0:{}]\n",
+      legend.width, legend.height);
+  std::string plot;
+  for (std::size_t i = 0; i < legend.entries.size(); ++i) {
+    const auto [x, y] = place(legend, i);
+    const LegendEntry& entry = legend.entries[i];
+    out += fmt::format("set label {} {} at first {}, first {} left font ',10.5'\n", i + 1,
+                       gnuplot_text(entry.name, kLongestName), x + kSample / 2 + kSampleGap, y);
+    if (!entry.line.empty())
+      plot += fmt::format(", \\\n  $k{} with vectors nohead {} notitle", i, entry.line);
+    if (!entry.point.empty()) plot += fmt::format(", \\\n  $m{} with points {} notitle", i, entry.point);
+  }
+  return out + "plot NaN notitle" + plot + "\n";
+}
+
+}  // namespace stepcast

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stepcast {
+
+/// A rectangle of the picture, in pixels from the picture's lower left corner.
+struct PixelBox {
+  int left = 0;
+  int right = 0;
+  int bottom = 0;
+  int top = 0;
+};
+
+/// Colour `i` as '#RRGGBB', one of seven that remain distinct with any kind of colour blindness; repeats
+/// after seven. Source: M. Okabe, K. Ito, "Color Universal Design", 2008, without yellow, which is invisible
+/// on white.
+const char* series_colour(std::size_t i);
+
+/// Gnuplot's number of filled point type `i`: circle, square, triangle, diamond, inverted triangle, pentagon.
+int series_point(std::size_t i);
+
+/// Gnuplot's options for the line of series `i`; lines are dashed from the eighth series on.
+std::string series_line(std::size_t i);
+/// Gnuplot's options for the points of series `i`.
+std::string series_points(std::size_t i);
+
+/// Gnuplot commands that put the axes of the next plot into a box of a picture of `width` x `height` pixels.
+std::string panel_commands(const PixelBox& box, int width, int height);
+
+/// Gnuplot command for the title, centred at the top of a picture of `width` x `height` pixels and cut to
+/// fit.
+std::string title_commands(const std::string& title, int width, int height);
+
+/// Gnuplot commands for a thin grey border left and below, and a grid behind the data.
+std::string frame_commands();
+
+/// One entry of a legend: gnuplot's options for its line and for its point (such as `lc rgb '#0072B2' lw 2`;
+/// either may be empty), and its name.
+struct LegendEntry {
+  std::string line = {};
+  std::string point = {};
+  std::string name = {};
+};
+
+/// A centred legend at the lower edge of a picture, row by row in columns. It does not use gnuplot's own
+/// legend, because gnuplot estimates the width of text differently for each format.
+struct Legend {
+  std::vector<LegendEntry> entries = {};
+  int width = 0;                      ///< width of the picture [px]
+  int height = 0;                     ///< height of the legend [px]
+  std::vector<int> column_left = {};  ///< left edges of the columns [px]
+};
+
+/// The legend of these entries in a picture of `width` pixels.
+
+Legend laid_out(const std::vector<LegendEntry>& entries, int width);
+
+/// Gnuplot data blocks `$kN` (the line of entry N) and `$mN` (its point), in pixels.
+std::string legend_data(const Legend& legend);
+
+/// Gnuplot commands that draw the legend as a separate plot inside a multiplot of the given height [px].
+std::string legend_commands(const Legend& legend, int picture_height);
+
+}  // namespace stepcast

@@ -1,0 +1,70 @@
+#include "report/results/manifest.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+
+namespace stepcast {
+
+std::string sha256(std::string_view bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1) {
+    throw std::runtime_error("sha256: EVP_Digest failed");
+  }
+  std::string text;
+  for (unsigned int i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<InputFile> inputs_of(const Json& list) {
+  std::vector<InputFile> inputs;
+  for (const Json& input : list) inputs.push_back({input.at("role"), input.at("path"), input.at("sha256")});
+  return inputs;
+}
+
+}  // namespace
+
+InputFile hashed(const std::string& role, const std::filesystem::path& file) {
+  return {role, file.string(), sha256(read_file(file))};
+}
+
+std::string to_json(const Manifest& manifest) {
+  Json inputs = Json::array();
+  for (const InputFile& input : manifest.inputs) {
+    inputs.push_back({{"role", input.role}, {"path", input.path}, {"sha256", input.sha256}});
+  }
+  const Json json = {{"version", manifest.version}, {"scenario", manifest.scenario},
+                     {"date", manifest.date},       {"command", manifest.command},
+                     {"seed", manifest.seed},       {"sweep", manifest.sweep},
+                     {"forms", manifest.forms},     {"inputs", inputs}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Manifest read_manifest(std::string_view text, const std::string& file_name) {
+  try {
+    const Json json = Json::parse(text);
+    return {.version = json.at("version"),
+            .scenario = json.at("scenario"),
+            .date = json.at("date"),
+            .command = json.at("command").get<std::vector<std::string>>(),
+            .seed = json.at("seed").get<std::uint64_t>(),
+            .sweep = json.at("sweep").get<std::vector<std::string>>(),
+            .forms = json.at("forms").get<std::vector<std::string>>(),
+            .inputs = inputs_of(json.at("inputs"))};
+  } catch (const Json::exception& error) {
+    throw InputError(fmt::format("{}:1:1: expected a manifest of stepcast: {}", file_name, error.what()));
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepcast {
+
+/// SHA-256 (FIPS 180-4) of some bytes as 64 lower-case hexadecimal digits.
+std::string sha256(std::string_view bytes);
+
+/// An input file of a run.
+struct InputFile {
+  std::string role = {};    ///< "scenario", "model", "trace", "platform"
+  std::string path = {};    ///< as the user wrote it
+  std::string sha256 = {};  ///< 64 hexadecimal digits
+};
+
+/// The content of manifest.json: everything that is needed to compute a result again.
+struct Manifest {
+  std::string version = {};               ///< of stepcast
+  std::string scenario = {};              ///< its name
+  std::string date = {};                  ///< ISO 8601; set by the caller, so that tests can use a fixed date
+  std::vector<std::string> command = {};  ///< one entry per argument
+  std::uint64_t seed = 0;
+  std::vector<std::string> sweep = {};  ///< keys of the sweep, the columns that identify a point
+  std::vector<std::string> forms = {};  ///< values of the column communication_form over the points
+  std::vector<InputFile> inputs = {};
+};
+
+/// A file with its role, path and hash. @throws InputError `FILE: cannot read: REASON`
+InputFile hashed(const std::string& role, const std::filesystem::path& file);
+
+/// Indented JSON with a newline at the end; equal manifests give equal bytes.
+std::string to_json(const Manifest& manifest);
+
+/// Reads manifest.json. @throws InputError `FILE:1:1: expected a manifest of stepcast: REASON`
+Manifest read_manifest(std::string_view text, const std::string& file_name);
+
+}  // namespace stepcast

@@ -1,0 +1,170 @@
+#include "report/results/results_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "report/results/results_columns.hpp"
+#include "report/statistics/statistics.hpp"
+#include "report/text/quantity_text.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr int kWidest = 26;            // [characters] of a text cell
+constexpr int kWidestBottleneck = 56;  // [characters] of the last column, which has the longest text
+
+/// The columns that are printed with their interval. More would make the table too wide; results.csv has all
+/// of them.
+constexpr std::string_view kWithInterval = "step_seconds";
+
+struct Scale {
+  std::string unit;
+  double factor = 1;  ///< SI value divided by the shown value
+  int decimals = 0;
+};
+
+/// The number of decimals that shows four significant digits of `typical`, at most three.
+int decimals_for(double typical) {
+  return typical > 0 ? std::clamp(3 - static_cast<int>(std::floor(std::log10(typical))), 0, 3) : 1;
+}
+
+Scale time_scale(double typical) {
+  const Scale scale = typical >= 1                      ? Scale{"s", 1}
+                      : typical >= 1e-3 || typical == 0 ? Scale{"ms", 1e-3}
+                                                        : Scale{"us", 1e-6};
+  return {scale.unit, scale.factor, decimals_for(typical / scale.factor)};
+}
+
+Scale memory_scale(double typical) {
+  return typical >= 1e8 ? Scale{"GB", 1e9, 2} : Scale{"MB", 1e6, 1};  // the units of the column why_not
+}
+
+std::vector<double> numbers(const Results& results, const std::string& column) {
+  std::vector<double> values;
+  for (const Row& row : results.rows) {
+    if (const auto value = row.number(column)) values.push_back(*value);
+  }
+  return values;
+}
+
+/// The unit of a column. The median decides, so that a single unusual row does not change the unit; all times
+/// have the unit of the step time.
+Scale scale_of(const Results& results, const ShownColumn& shown) {
+  const auto times = numbers(results, "step_seconds");
+  const auto values = shown.show == Show::seconds && !times.empty() ? times : numbers(results, shown.column);
+  const double typical = values.empty() ? 0 : median_of(values);
+  const double least = values.empty() ? 0 : *std::min_element(values.begin(), values.end());
+  switch (shown.show) {
+    case Show::seconds:
+      return time_scale(typical);
+    case Show::whole_seconds:
+      return {"s", 1, decimals_for(typical)};
+    case Show::seconds_as_hours:
+      return {"h", 3600, decimals_for(typical / 3600)};
+    case Show::minutes:
+      return {"min", 1, decimals_for(typical)};
+    case Show::hours:
+      return {"h", 1, decimals_for(typical)};
+    case Show::bytes:
+      return memory_scale(typical);
+    case Show::samples_rate:
+      return {"samples/s", 1, least < 1 ? 3 : least < 100 ? 1 : 0};
+    case Show::rate:
+      return {"1/s", 1, least > 0 && least < 0.1 ? 5 : decimals_for(least)};
+    case Show::ratio:
+      return {"", 1, typical < 50 ? 2 : 1};
+    case Show::percent:
+      return {"%", 0.01, 1};
+    case Show::as_is:
+    case Show::yes_no:
+      break;
+  }
+  return {};
+}
+
+std::string cell_of(const Cell& cell, const Row& row, const ShownColumn& shown, const Scale& scale) {
+  if (shown.show == Show::as_is) return to_text(cell);
+  if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "yes" : "no";
+  const auto value = row.number(shown.column);
+  if (!value) return to_text(cell);
+  const auto text = [&](double x) { return fixed(x / scale.factor, scale.decimals); };
+  const auto low = row.number(shown.column + "_low");
+  const auto high = row.number(shown.column + "_high");
+  return low && high && shown.column == kWithInterval
+             ? fmt::format("{} [{} .. {}]", text(*value), text(*low), text(*high))
+             : text(*value);
+}
+
+/// The header of a key: "all reduce" for "strategy.all_reduce".
+std::string header_of(std::string key) {
+  key.erase(0, key.rfind('.') + 1);
+  std::replace(key.begin(), key.end(), '_', ' ');
+  return key;
+}
+
+bool has_any(const Results& results, const ShownColumn& shown) {
+  const auto values = numbers(results, shown.column);
+  return std::any_of(values.begin(), values.end(), [](double value) { return value != 0; });
+}
+
+void append_column(Table& table, const Results& results, const ShownColumn& shown) {
+  bool empty = true;
+  bool numeric = true;
+  for (const Row& row : results.rows) {
+    const Cell cell = at(results, row, shown.column);
+    empty = empty && std::holds_alternative<std::monostate>(cell);
+    numeric = numeric && !std::holds_alternative<std::string>(cell);
+  }
+  if (empty) return;
+  const Scale scale = scale_of(results, shown);
+  table.columns.push_back({shown.header, scale.unit, numeric ? Align::right : Align::left,
+                           shown.column == "bottleneck" ? kWidestBottleneck : kWidest});
+  for (std::size_t i = 0; i < results.rows.size(); ++i) {
+    const Row& row = results.rows[i];
+    table.rows[i].push_back(cell_of(at(results, row, shown.column), row, shown, scale));
+  }
+}
+
+/// The header of a key whose last word is not unique: "device link bandwidth" for
+/// "platform.node.device_link.bandwidth", if another key ends in "bandwidth" too.
+std::string header_among(const std::vector<std::string>& keys, const std::string& key) {
+  const auto same_header = [&](const std::string& other) { return header_of(other) == header_of(key); };
+  const std::size_t dot = key.rfind('.');
+  if (dot == std::string::npos || std::ranges::count_if(keys, same_header) < 2) return header_of(key);
+  return header_of(key.substr(0, dot)) + " " + header_of(key);
+}
+
+Table begun_table(const Results& results, const std::vector<std::string>& leading) {
+  Table table;
+  table.rows.resize(results.rows.size());
+  for (const auto& column : leading)
+    append_column(table, results, {column, header_among(leading, column), Show::as_is});
+  return table;
+}
+
+}  // namespace
+
+Table results_table(const Results& results, const std::vector<std::string>& leading) {
+  Table table = begun_table(results, leading);
+  for (const ShownColumn& shown : default_columns()) {
+    if (std::find(leading.begin(), leading.end(), shown.column) == leading.end())
+      append_column(table, results, shown);
+  }
+  return table;
+}
+
+Table own_columns_table(const Results& results, const std::vector<std::string>& leading) {
+  Table table = begun_table(results, leading);
+  append_column(table, results, default_columns().front());
+  const std::size_t common = table.columns.size();
+  for (const ShownColumn& shown : own_columns()) {
+    if (has_any(results, shown)) append_column(table, results, shown);
+  }
+  return table.columns.size() > common ? table : Table{};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,50 @@
+#include "report/statistics/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+
+namespace stepcast {
+
+double quantile(std::vector<double> samples, double p) {
+  if (samples.empty()) throw std::invalid_argument("quantile: no samples");
+  if (!(p >= 0 && p <= 1)) throw std::invalid_argument("quantile: p must be in [0, 1]");
+  const double h = static_cast<double>(samples.size() - 1) * p;
+  const auto below = static_cast<std::ptrdiff_t>(std::floor(h));
+  const auto lower = samples.begin() + below;
+  std::nth_element(samples.begin(), lower, samples.end());
+  if (h == std::floor(h)) return *lower;
+  const double upper = *std::min_element(lower + 1, samples.end());
+  return *lower + (h - std::floor(h)) * (upper - *lower);
+}
+
+double median_of(std::vector<double> samples) {
+  return quantile(std::move(samples), 0.5);
+}
+
+double mean(const std::vector<double>& samples) {
+  if (samples.empty()) throw std::invalid_argument("mean: no samples");
+  return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+}
+
+Quantiles forecast_interval(const std::vector<double>& draws) {
+  return {quantile(draws, 0.05), median_of(draws), quantile(draws, 0.95)};
+}
+
+Quantiles median_interval(const std::vector<double>& samples, const Bootstrap& bootstrap) {
+  if (bootstrap.resamples < 1) throw std::invalid_argument("median_interval: resamples must be >= 1");
+  // The output of the random engine is standardised; that of the standard distributions is not.
+  std::mt19937_64 engine(bootstrap.seed);
+  std::vector<double> medians;
+  std::vector<double> resample(samples.size());
+  for (int i = 0; i < bootstrap.resamples; ++i) {
+    for (double& sample : resample) sample = samples[engine() % samples.size()];
+    medians.push_back(median_of(resample));
+  }
+  const double tail = (1 - bootstrap.confidence) / 2;
+  return {quantile(medians, tail), median_of(samples), quantile(medians, 1 - tail)};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,182 @@
+#include "runtime/devices/pipeline_stage_chunk.hpp"
+
+#include <algorithm>
+
+#include "runtime/collectives/rank_collectives.hpp"
+#include "runtime/memory/network_passes.hpp"
+#include "strategies/model_parallel/layer_segments.hpp"
+
+namespace stepcast {
+
+PipelineStageChunk::PipelineStageChunk(const ChunkNetworks& networks, const LayerRange& layers,
+                                       std::int64_t micro_batch, std::vector<Slice> owned, HostMirror* mirror)
+    : networks_(networks),
+      mirror_(mirror),
+      layers_(layers),
+      map_(networks.first()),
+      owned_(std::move(owned)),
+      before_(boundary_before(networks.first().model(), layers.first, micro_batch)),
+      after_(boundary_before(networks.first().model(), layers.last, micro_batch)),
+      on_device_(layers.first, before_, after_, networks.of_micro_batch.size()),
+      received_(networks.of_micro_batch.size()) {
+  for (Received& one : received_) {
+    one.values.resize(before_.size);
+    one.errors.resize(after_.size);
+  }
+  sent_values_.resize(after_.size);
+  sent_errors_.resize(before_.size);
+}
+
+void PipelineStageChunk::begin() {
+  network().reset();
+  forward_ = backward_ = 0;
+}
+
+void PipelineStageChunk::compute(Work pass, LayerRange segments) {
+  std::size_t& micro_batch = pass == Work::forward ? forward_ : backward_;
+  current_ = networks_.of_micro_batch.at(micro_batch).get();
+  run_segments(*current_, pass, segments);
+  const LayerRange all = segments_of(layers_);
+  if (pass == Work::forward ? segments.last == all.last : segments.first == all.first) ++micro_batch;
+}
+
+void PipelineStageChunk::recompute(LayerRange segments) {
+  current_ = networks_.of_micro_batch.at(backward_).get();
+  run_segments(*current_, Work::forward, segments);
+}
+
+void PipelineStageChunk::update() {
+  forward_ = backward_ = 0;
+  if (owned_.empty()) return run_layers(network(), Work::update, layers_);
+  network().begin_update();
+  for (const Slice& slice : owned_) {
+    const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
+    network().update(begin, end, network().all_parameters().gradient + begin);
+  }
+  const ParameterView& all = network().all_parameters();
+  network().backend().clear(all.gradient, all.elements);  // the next step's micro-batches add up from 0
+}
+
+std::span<float> PipelineStageChunk::outgoing_values() {
+  const std::size_t micro_batch = forward_ - 1;
+  Network& network = *networks_.of_micro_batch.at(micro_batch);
+  for (const StageBoundary::Entry& entry : after_.entries) {
+    float* target = sent_values_.data() + entry.begin;
+    if (is_own(entry)) {
+      network.kernel(static_cast<std::size_t>(entry.source)).output().copy_to(target);
+    } else {
+      const float* from = received_[micro_batch].values.data() + before_.entry_of(entry.source).begin;
+      std::copy_n(from, entry.size, target);
+    }
+  }
+  return sent_values_;
+}
+
+/// The error signal of a tensor that later stages read too is the sum of this chunk's and theirs.
+std::span<float> PipelineStageChunk::outgoing_errors() {
+  const std::size_t micro_batch = backward_ - 1;
+  for (const StageBoundary::Entry& entry : before_.entries)
+    networks_.of_micro_batch.at(micro_batch)
+        ->write_input_gradient(entry.source, {sent_errors_.data() + entry.begin, entry.size});
+  for (const StageBoundary::Entry& entry : after_.entries) {
+    if (is_own(entry)) continue;
+    const float* from = received_[micro_batch].errors.data() + entry.begin;
+    float* sum = sent_errors_.data() + before_.entry_of(entry.source).begin;
+    for (std::size_t i = 0; i < entry.size; ++i) sum[i] += from[i];
+  }
+  return sent_errors_;
+}
+
+std::span<float> PipelineStageChunk::part(const Buffer& buffer) const {
+  const ParameterView& all = network().all_parameters();
+  const Slice slice = map_.stored(buffer.elements);
+  const bool values = buffer.array == Array::parameters;
+  float* array = mirror_ == nullptr ? (values ? all.value : all.gradient)
+                                    : (values ? mirror_->parameters() : mirror_->gradients()).data();
+  return {array + slice.begin, array + slice.end};
+}
+
+std::size_t PipelineStageChunk::boundary_floats(bool values) const {
+  return values ? on_device_.values_size() : on_device_.errors_size();
+}
+
+void PipelineStageChunk::pack(bool values, float* to) {
+  if (values) return on_device_.pack_values(*networks_.of_micro_batch.at(forward_ - 1), forward_ - 1, to);
+  on_device_.pack_errors(*networks_.of_micro_batch.at(backward_ - 1), backward_ - 1, to);
+}
+
+void PipelineStageChunk::unpack(bool values, const float* from) {
+  if (values) return on_device_.unpack_values(*networks_.of_micro_batch.at(forward_), forward_, from);
+  on_device_.unpack_errors(*networks_.of_micro_batch.at(backward_), backward_, from);
+}
+
+void PipelineStageChunk::on_values_received() {
+  Network& network = *networks_.of_micro_batch.at(forward_);
+  for (const StageBoundary::Entry& entry : before_.entries) {
+    if (Tensor* tensor = network.boundary_input(entry.source))
+      tensor->copy_from(received_[forward_].values.data() + entry.begin);
+  }
+}
+
+void PipelineStageChunk::on_errors_received() {
+  Network& network = *networks_.of_micro_batch.at(backward_);
+  for (const StageBoundary::Entry& entry : after_.entries) {
+    if (!is_own(entry)) continue;
+    if (Tensor* tensor = network.boundary_output_gradient(static_cast<std::size_t>(entry.source)))
+      tensor->copy_from(received_[backward_].errors.data() + entry.begin);
+  }
+}
+
+namespace {
+
+/// Couples the kernels of tensor-parallel layers: they wait for the sums over the ranks.
+void couple_shared(const SharedPart& part, Network& network) {
+  for (std::size_t i = 0; i < part.shares.size(); ++i) {
+    if (part.shares[i] && network.contains(i)) network.kernel(i).defer_sums();
+  }
+}
+
+}  // namespace
+
+LayerRange layers_of_chunk(const NetworkSharing& sharing, std::size_t chunk, std::size_t chunks, int stage) {
+  return sharing.stages.at(chunk * (sharing.stages.size() / chunks) + static_cast<std::size_t>(stage));
+}
+
+PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& model,
+                                              const NetworkSharing& sharing, const StagePosition& at,
+                                              NetworkOptions options) {
+  const std::uint64_t seed = options.data_seed;
+  options.part.accumulate = sharing.micro_batches > 1;
+  options.part.loss_weight = 1.0 / sharing.micro_batches;
+  PipelineStageNetworks networks;
+  if (sharing.ways > 1)
+    networks.part = std::make_unique<SharedPart>(tensor_shard(model, sharing.ways, at.place));
+  options.part.tensor_shard = networks.part.get();
+  const Model& own = networks.part ? networks.part->model : model;
+  for (std::size_t run = static_cast<std::size_t>(at.stage); run < sharing.stages.size();
+       run += static_cast<std::size_t>(at.stages)) {
+    options.part.first = static_cast<std::size_t>(sharing.stages[run].first);
+    options.part.last = static_cast<std::size_t>(sharing.stages[run].last);
+    options.part.parameters_of = nullptr;
+    options.data_seed = seed;
+    ChunkNetworks& chunk = networks.chunks.emplace_back();
+    for (int i = 0; i < sharing.micro_batches; ++i, ++options.data_seed) {
+      chunk.of_micro_batch.push_back(std::make_unique<Network>(backend, own, options));
+      options.part.parameters_of = chunk.of_micro_batch.front().get();
+      if (networks.part) couple_shared(*networks.part, *chunk.of_micro_batch.back());
+    }
+  }
+  return networks;
+}
+
+std::vector<std::vector<Slice>> owned_slices(const Plan& plan, int rank,
+                                             const PipelineStageNetworks& networks, int stage) {
+  std::vector<std::vector<Slice>> owned;
+  for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
+    const LayerRange layers = layers_of_chunk(plan.sharing, i, networks.chunks.size(), stage);
+    owned.push_back(reduce_scattered_slices(plan, rank, ParameterLayout(networks.chunks[i].first()), layers));
+  }
+  return owned;
+}
+
+}  // namespace stepcast

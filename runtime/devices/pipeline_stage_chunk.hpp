@@ -1,0 +1,113 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/network/network.hpp"
+#include "models/partition/tensor_shard.hpp"
+#include "runtime/devices/stage_boundary.hpp"
+#include "runtime/memory/host_mirror.hpp"
+#include "runtime/memory/parameter_layout.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// The networks of a chunk (a range of layers): one for each micro-batch of a step, all with the same
+/// parameters.
+struct ChunkNetworks {
+  std::vector<std::unique_ptr<Network>> of_micro_batch;
+
+  Network& first() const { return *of_micro_batch.front(); }
+};
+
+/// The networks of one pipeline stage: one chunk, or several in an interleaved schedule.
+struct PipelineStageNetworks {
+  std::unique_ptr<SharedPart> part;  ///< the rank's tensor-parallel shard of the layers; null: whole layers
+  std::vector<ChunkNetworks> chunks;
+};
+
+/// Which of `stages` stages a rank has, and its place among the tensor-parallel ranks of that stage.
+struct StagePosition {
+  int stage = 0, stages = 1, place = 0;
+};
+
+/// @param at       the stage takes every `stages`-th chunk of the model, from number `stage` on
+/// @param options  batch: of a micro-batch; data_seed: of the first micro-batch, incremented for the others
+PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& model,
+                                              const NetworkSharing& sharing, const StagePosition& at,
+                                              NetworkOptions options);
+
+/// For each chunk, the stored parameters whose gradients `rank` owns after the plan's reduce-scatters.
+std::vector<std::vector<Slice>> owned_slices(const Plan& plan, int rank,
+                                             const PipelineStageNetworks& networks, int stage);
+
+/// Layers of chunk number `chunk` of the `chunks` chunks of a stage.
+LayerRange layers_of_chunk(const NetworkSharing& sharing, std::size_t chunk, std::size_t chunks, int stage);
+
+/// One chunk (range of layers) of a pipeline stage: its networks, and how many micro-batches have passed
+/// through it.
+class PipelineStageChunk {
+ public:
+  /// @param owned   stored parameters that this rank updates; empty: all
+  /// @param mirror  of the chunk's parameters; null: the host can access them
+  PipelineStageChunk(const ChunkNetworks& networks, const LayerRange& layers, std::int64_t micro_batch,
+                     std::vector<Slice> owned, HostMirror* mirror);
+
+  bool has(int layer) const { return layer >= layers_.first && layer < layers_.last; }
+  Network& network() const { return networks_.first(); }
+  HostMirror* mirror() const { return mirror_; }
+  const ParameterLayout& map() const { return map_; }
+  /// A part of the parameters or gradients, in memory that the host can access.
+  std::span<float> part(const Buffer& buffer) const;
+  const std::vector<Slice>& owned() const { return owned_; }
+
+  void begin();
+  /// Runs segments of the next micro-batch's pass.
+  void compute(Work pass, LayerRange segments);
+  /// Repeats the forward pass of the micro-batch whose backward pass comes next (activation recomputation).
+  void recompute(LayerRange segments);
+  void update();
+  /// Network of the micro-batch that was computed last.
+  Network& current() const { return *current_; }
+  /// Forward and backward passes of micro-batches that are finished in this step.
+  std::size_t finished_passes() const { return forward_ + backward_; }
+
+  /// The messages to the next and to the previous chunk after the last forward or backward pass.
+  std::span<float> outgoing_values();
+  std::span<float> outgoing_errors();
+  /// Sizes and copies of these messages for device memory that the host cannot access. @param values  false:
+  /// error signals
+  std::size_t boundary_floats(bool values) const;
+  void pack(bool values, float* to);
+  void unpack(bool values, const float* from);
+
+  /// The memory of the messages that the next forward or backward pass needs.
+  std::span<float> incoming_values() { return received_.at(forward_).values; }
+  std::span<float> incoming_errors() { return received_.at(backward_).errors; }
+  void on_values_received();
+  void on_errors_received();
+
+ private:
+  /// Messages that one micro-batch received.
+  struct Received {
+    std::vector<float> values, errors;
+  };
+
+  /// True for the output of a layer of this chunk; other tensors only pass through it.
+  bool is_own(const StageBoundary::Entry& entry) const { return entry.source >= layers_.first; }
+
+  const ChunkNetworks& networks_;
+  HostMirror* mirror_;
+  LayerRange layers_;
+  ParameterLayout map_;
+  std::vector<Slice> owned_;
+  StageBoundary before_, after_;
+  DeviceStageBoundary on_device_;
+  std::vector<Received> received_;  ///< per micro-batch
+  std::vector<float> sent_values_, sent_errors_;
+  std::size_t forward_ = 0, backward_ = 0;  ///< micro-batches of this step that have passed
+  Network* current_ = nullptr;
+};
+
+}  // namespace stepcast

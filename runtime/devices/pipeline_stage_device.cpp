@@ -1,0 +1,188 @@
+#include "runtime/devices/pipeline_stage_device.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "kernels/timing/step_timer.hpp"
+#include "runtime/devices/pipeline_stage_chunk.hpp"
+#include "strategies/model_parallel/layer_segments.hpp"
+#include "strategies/pipeline/pipeline_stage.hpp"
+
+namespace stepcast {
+namespace {
+
+class PipelineStageDevice : public RankDevice {
+ public:
+  PipelineStageDevice(const PipelineStageNetworks& networks, const NetworkSharing& sharing, int stage,
+                      std::vector<std::vector<Slice>> owned, DeviceLearning learning)
+      : RankDevice(networks.chunks.front().first()),
+        scatters_each_(sharing.sums_every_micro_batch),
+        learning_(std::move(learning)) {
+    owned.resize(networks.chunks.size());
+    for (std::size_t i = 0; i < networks.chunks.size(); ++i) {
+      HostMirror* mirror = mirror_.get();
+      if (mirror != nullptr && i > 0) mirror = &more_mirrors_.emplace_back(networks.chunks[i].first());
+      chunks_.emplace_back(networks.chunks[i], layers_of_chunk(sharing, i, networks.chunks.size(), stage),
+                           sharing.micro_batch, std::move(owned[i]), mirror);
+    }
+    if (!sharing.recomputed.empty()) schedule_ = sharing.recomputed[static_cast<std::size_t>(stage)];
+  }
+
+  void begin() override {
+    for (PipelineStageChunk& chunk : chunks_) chunk.begin();
+    if (learning_.start) learning_.start(chunks_.front().network());
+    begin_step(0);
+  }
+
+  void begin_step(int step) override {
+    // In timed runs the data never change, and the optimizer keeps its own rate.
+    if (!learning_.next_step) return;
+    learning_.next_step();
+    const double rate = learning_.rate.at(step + 1, learning_.summed);
+    for (const PipelineStageChunk& chunk : chunks_) chunk.network().set_rate(rate, 1.0 / learning_.summed);
+  }
+
+  void compute(Work pass, LayerRange segments) override {
+    last_ = &chunk_with(segments.first / kSegmentsPerLayer);
+    const bool recomputes = pass == Work::forward && is_before_backward();
+    time_work([&] {
+      if (pass == Work::update) return last_->update();
+      recomputes ? last_->recompute(segments) : last_->compute(pass, segments);
+    });
+  }
+
+  /// A boundary message comes from the chunk that has just computed.
+  std::span<float> send_buffer(const Message& message) override {
+    if (!crosses_boundary(message)) return RankDevice::send_buffer(message);
+    finish();
+    const Instant begin = now();
+    const auto sent = is_values(message) ? last_->outgoing_values() : last_->outgoing_errors();
+    record_since(begin);
+    return sent;
+  }
+
+  std::span<float> receive_buffer(const Message& message) override {
+    if (!crosses_boundary(message)) return RankDevice::receive_buffer(message);
+    return is_values(message) ? chunk_for(message).incoming_values() : chunk_for(message).incoming_errors();
+  }
+
+  void on_received(const Message& message) override {
+    if (!crosses_boundary(message)) return RankDevice::on_received(message);
+    finish();
+    const Instant begin = now();
+    is_values(message) ? chunk_for(message).on_values_received() : chunk_for(message).on_errors_received();
+    record_since(begin);
+  }
+
+  std::int64_t device_floats(const Message& message) override {
+    if (!crosses_boundary(message)) return RankDevice::device_floats(message);
+    return mirror_ ? static_cast<std::int64_t>(last_->boundary_floats(is_values(message))) : 0;
+  }
+  void copy_to_payload(const Message& message, float* to) override {
+    if (!crosses_boundary(message)) return RankDevice::copy_to_payload(message, to);
+    time_work([&] { last_->pack(is_values(message), to); });
+  }
+  void copy_from_payload(const Message& message, const float* from) override {
+    if (!crosses_boundary(message)) return RankDevice::copy_from_payload(message, from);
+    time_work([&] { chunk_for(message).unpack(is_values(message), from); });
+  }
+
+  /// Elements of gradients and parameters are numbered anew in each chunk.
+  CollectiveBinding bind_collective(const Collective& collective) override {
+    PipelineStageChunk& chunk = chunk_with(collective.layer);
+    if (collective.buffer.array == Array::activations || collective.buffer.array == Array::errors)
+      return bind_activation_sum(chunk, collective);
+    if (scatters_each_ && collective.kind == Collective::Kind::reduce_scatter)
+      return bind_micro_batch_scatter(chunk, chunk.map().stored(collective.buffer.elements));
+    return bind_array(chunk.part(collective.buffer), chunk.mirror());
+  }
+
+ protected:
+  std::span<float> array(Array array) override { return array_of(chunks_.front().network(), array); }
+  Slice stored(const Slice& of_model) const override { return chunks_.front().map().stored(of_model); }
+
+ private:
+  static bool is_values(const Message& message) { return message.buffer.array == Array::activations; }
+  static bool crosses_boundary(const Message& message) {
+    return is_values(message) || message.buffer.array == Array::errors;
+  }
+  PipelineStageChunk& chunk_with(int layer) {
+    return *std::ranges::find_if(chunks_, [layer](const PipelineStageChunk& one) { return one.has(layer); });
+  }
+  PipelineStageChunk& chunk_for(const Message& message) {
+    return chunks_.at(static_cast<std::size_t>(chunk_of_tag(message.tag)));
+  }
+
+  /// True if the pass that has begun belongs to a backward pass, whose activations are recomputed first.
+  bool is_before_backward() const {
+    if (schedule_.empty()) return false;
+    std::size_t through = 0;
+    for (const PipelineStageChunk& chunk : chunks_) through += chunk.finished_passes();
+    return schedule_.at(through).pass == Work::backward;
+  }
+
+  /// Binds a sum of outputs or error signals of a tensor-parallel layer.
+  CollectiveBinding bind_activation_sum(const PipelineStageChunk& chunk, const Collective& collective) {
+    LayerKernel& kernel = chunk.current().kernel(static_cast<std::size_t>(collective.layer));
+    const bool values = collective.buffer.array == Array::activations;
+    return bind_layer_sum(kernel, values ? Pass::forward : Pass::backward_data, collective);
+  }
+
+  /// Binds a copy of the gradients that were accumulated since the last reduce-scatter, because the next
+  /// micro-batch accumulates meanwhile. The owned share is added to the gradients when the program has waited
+  /// for the collective.
+  CollectiveBinding bind_micro_batch_scatter(const PipelineStageChunk& chunk, const Slice& slice) {
+    Backend& backend = chunk.network().backend();
+    float* const sums = chunk.network().all_parameters().gradient;
+    const std::shared_ptr<float> copy = acquire_copy(backend, slice.size());
+    time_work([&] {
+      backend.move({.size = {slice.size()}, .from_stride = {1}, .to_stride = {1}}, sums + slice.begin,
+                   copy.get());
+      backend.clear(sums + slice.begin, static_cast<std::size_t>(slice.size()));
+    });
+    CollectiveBinding work = bind_backend_memory({copy.get(), static_cast<std::size_t>(slice.size())});
+    work.on_waited = [this, &chunk, &backend, sums, slice, copy] {
+      time_work([&] {
+        for (const Slice& owned : chunk.owned()) {
+          const std::int64_t first = std::max(owned.begin, slice.begin),
+                             last = std::min(owned.end, slice.end);
+          if (first < last)
+            backend.add(copy.get() + first - slice.begin, sums + first,
+                        static_cast<std::size_t>(last - first));
+        }
+      });
+      free_copies_.emplace(slice.size(), copy);
+    };
+    return work;
+  }
+
+  /// Memory of the backend; that of finished reduce-scatters is used again.
+  std::shared_ptr<float> acquire_copy(Backend& backend, std::int64_t elements) {
+    const auto found = free_copies_.find(elements);
+    if (found == free_copies_.end()) return backend.allocate(static_cast<std::size_t>(elements));
+    std::shared_ptr<float> memory = std::move(found->second);
+    free_copies_.erase(found);
+    return memory;
+  }
+
+  bool scatters_each_;
+  DeviceLearning learning_;
+  std::vector<Turn> schedule_;           ///< passes of a step in order; empty: no recomputation
+  std::deque<HostMirror> more_mirrors_;  ///< of all chunks but the first, whose mirror is mirror_
+  std::deque<PipelineStageChunk> chunks_;
+  PipelineStageChunk* last_ = nullptr;
+  std::multimap<std::int64_t, std::shared_ptr<float>> free_copies_;  ///< by their number of elements
+};
+
+}  // namespace
+
+std::unique_ptr<RankDevice> pipeline_stage_device(const PipelineStageNetworks& networks,
+                                                  const NetworkSharing& sharing, int stage,
+                                                  std::vector<std::vector<Slice>> owned,
+                                                  DeviceLearning learning) {
+  return std::make_unique<PipelineStageDevice>(networks, sharing, stage, std::move(owned),
+                                               std::move(learning));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "kernels/network/network.hpp"
+#include "models/partition/spatial_shard.hpp"
+#include "models/partition/tensor_shard.hpp"
+#include "runtime/devices/spatial_device.hpp"
+#include "runtime/devices/tensor_parallel_device.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// One rank's shard of a network that is partitioned over a group by samples (spatial) or by layers (tensor),
+/// and the options of its network. At most one of `spatial` and `tensor` is set.
+struct RankShard {
+  std::unique_ptr<SpatialShard> spatial;  ///< null: whole samples
+  std::unique_ptr<SharedPart> tensor;     ///< null: whole layers
+  NetworkOptions options = {};
+
+  /// True if the rank has the whole network.
+  bool is_whole() const { return spatial == nullptr && tensor == nullptr; }
+  /// The model of the shard; only if it is not whole.
+  const Model& model() const { return spatial ? spatial->model : tensor->model; }
+};
+
+/// A shard and its network after the captures.
+struct CapturedShard {
+  RankShard shard;
+  std::unique_ptr<Network> network;
+};
+
+using CapturedShards = std::map<std::filesystem::path, CapturedShard>;  ///< by the files of their traces
+
+/// @param sharing  spatial or tensor partition
+RankShard rank_shard(const Model& model, const NetworkSharing& sharing, int rank);
+
+/// Makes the devices of a rank's spatial and tensor-parallel shards, for runs that are timed on synthetic
+/// data, and owns their networks.
+class ShardDevices {
+ public:
+  /// @param captured  networks that go on to be used, in the same memory
+  ShardDevices(Backend& backend, int rank, CapturedShards captured = {});
+
+  /// The device of the rank's shard; null if the rank has no spatial or tensor-parallel shard in this
+  /// experiment.
+  /// @param trace  file of the shard's trace: points with the same trace train one network
+  std::unique_ptr<RankDevice> device(const Experiment& experiment, const std::filesystem::path& trace);
+
+ private:
+  std::unique_ptr<RankDevice> make_spatial_device(const Experiment& experiment,
+                                                  const std::filesystem::path& trace);
+  std::unique_ptr<RankDevice> make_tensor_parallel_device(const Experiment& experiment,
+                                                          const std::filesystem::path& trace);
+
+  Backend& backend_;
+  int rank_;
+  std::map<std::filesystem::path, SpatialNetwork> spatial_;
+  std::map<std::filesystem::path, TensorParallelNetwork> tensor_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <mutex>
+
+#include "kernels/timing/step_timer.hpp"
+#include "runtime/devices/rank_device.hpp"
+#include "runtime/memory/network_passes.hpp"
+#include "runtime/memory/parameters.hpp"
+#include "strategies/compression/compressed_gradient.hpp"
+
+namespace stepcast {
+namespace {
+
+class ReplicaDevice : public RankDevice, private Arrays {
+ public:
+  ReplicaDevice(Network& network, DeviceLearning learning)
+      : RankDevice(network), network_(network), map_(network), learning_(std::move(learning)) {}
+
+  void begin() override {
+    network_.reset();
+    if (learning_.compresses && padding_.empty()) find_padding();
+    if (learning_.start) learning_.start(network_);
+    const std::lock_guard lock(arrays_mutex_);
+    arrays_.clear();
+    compressed_.clear();
+    const std::span<const float> parameters = parameters_now();
+    initial_parameters_.assign(parameters.begin(), parameters.end());
+    steps_ = 0;
+    mini_batch_begun_ = false;
+  }
+
+  void compute(Work pass, LayerRange layers) override {
+    if (layers.empty()) return;
+    if (pass == Work::forward && layers.first == 0 && !mini_batch_begun_ && learning_.next_batch)
+      learning_.next_batch();
+    if (pass != Work::update && layers.first == 0) mini_batch_begun_ = pass == Work::forward;
+    time_work([&] { pass == Work::update ? update(layers) : run_layers(network_, pass, layers); });
+  }
+
+  bool calculate(const Arithmetic& arithmetic) override {
+    finish();
+    const Instant begin = now();
+    arithmetic(*this);
+    if (mirror_) {
+      mirror_->unmap();
+      mirror_->finish();
+    }
+    record_since(begin);
+    return true;
+  }
+
+  void touch_arrays(double arrays, double) override {
+    const ParameterView& all = network_.all_parameters();
+    if (!scratch_) scratch_ = network_.backend().allocate(all.elements);
+    time_work([&] {
+      // Each addition reads two arrays and writes one.
+      for (double left = arrays / 3; left > 0; left -= 1) {
+        const auto share = static_cast<std::size_t>(std::min(1.0, left) * static_cast<double>(all.elements));
+        network_.backend().add(all.value, scratch_.get(), share);
+      }
+    });
+  }
+
+  // Compressed gradients are in host memory on every backend.
+  std::span<float> send_buffer(const Message& message) override {
+    if (!travels_compressed(message.buffer)) return RankDevice::send_buffer(message);
+    return compressed(message.buffer.codec, message.buffer.elements).wire();
+  }
+  std::span<float> receive_buffer(const Message& message) override {
+    if (!travels_compressed(message.buffer)) return RankDevice::receive_buffer(message);
+    return compressed(message.buffer.codec, message.buffer.elements).wire();
+  }
+  void on_received(const Message& message) override {
+    if (!travels_compressed(message.buffer)) RankDevice::on_received(message);
+  }
+
+  std::int64_t device_floats(const Message& message) override {
+    return travels_compressed(message.buffer) ? 0 : RankDevice::device_floats(message);
+  }
+
+  CollectiveBinding bind_collective(const Collective& collective) override {
+    const Buffer& buffer = collective.buffer;
+    if (buffer.codec.kind == Compression::none) return RankDevice::bind_collective(collective);
+    CompressedGradient& gradient = compressed(buffer.codec, buffer.elements);
+    const auto sum_share = [&gradient](std::size_t phase) {
+      if (phase == 0) gradient.sum_share();
+    };
+    return {.memory = gradient.wire(),
+            .after_phase = sum_share,
+            .uncompressed_elements = stored(buffer.elements).size()};
+  }
+
+ protected:
+  std::span<float> array(Array array) override {
+    if (array == Array::parameters || array == Array::gradients) return array_of(network_, array);
+    if (array < Array::update || array > Array::change) return {};
+    const std::lock_guard lock(arrays_mutex_);
+    std::vector<float>& values = arrays_[array];
+    const bool as_parameters = array == Array::center || array == Array::model;
+    if (values.empty() && as_parameters) values = initial_parameters_;
+    values.resize(network_.all_parameters().elements);
+    return values;
+  }
+  Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
+
+ private:
+  std::span<const float> parameters_now() {
+    const std::span<float> all = array_of(network_, Array::parameters);
+    if (mirror_) mirror_->fetch(all, mirror_->device().mark());
+    return all;
+  }
+
+  bool travels_compressed(const Buffer& buffer) const {
+    return buffer.codec.kind != Compression::none && buffer.elements.size() > 0;
+  }
+  CompressedGradient& compressed(const Codec& codec, const Slice& elements) override {
+    const std::lock_guard lock(arrays_mutex_);
+    const Slice slice = stored(elements);
+    const auto [known, is_new] =
+        compressed_.try_emplace(elements.begin, codec, slice.size(), codec.owners > 1 ? learning_.place : 0);
+    if (is_new) known->second.set_padding(padding_in(slice));
+    return known->second;
+  }
+
+  /// Finds the padding of the parameter memory: elements that stay 0 when all parameters are written.
+  void find_padding() {
+    const Parameters values = read_parameters(network_);
+    Parameters ones = values;
+    for (auto& array : ones) std::ranges::fill(array, 1.0F);
+    write_parameters(network_, ones);
+    const std::span<const float> all = parameters_now();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i] == 0) padding_.push_back(static_cast<std::int64_t>(i));
+    }
+    write_parameters(network_, values);
+  }
+  std::vector<std::int64_t> padding_in(const Slice& slice) const {
+    std::vector<std::int64_t> inside;
+    for (auto i = std::ranges::lower_bound(padding_, slice.begin); i != padding_.end() && *i < slice.end; ++i)
+      inside.push_back(*i - slice.begin);
+    return inside;
+  }
+
+  std::span<float> of(Array one) override { return mapped(array(one)); }
+  std::span<float> of(Array one, const Slice& elements) override { return mapped(part(one, elements)); }
+  std::span<float> mapped(std::span<float> values) {
+    if (mirror_) mirror_->map_to_host(values);
+    return values;
+  }
+  std::span<float> part(Array one, const Slice& elements) {
+    const Slice slice = stored(elements);
+    return array(one).subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
+  }
+  void descend(Array gradient, const Slice& elements, int summed) override {
+    const Slice slice = stored(elements);
+    next_step(summed);
+    const std::span<float> along = part(gradient, elements);
+    if (mirror_) mirror_->unmap();
+    network_.update(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.end),
+                    mirror_ ? mirror_->uploaded(along) : along.data());
+  }
+  double learning_rate() const override { return learning_.rate.at(steps_ + 1, learning_.summed); }
+
+  void next_step(int summed) {
+    network_.begin_update();
+    network_.set_rate(learning_.rate.at(++steps_, summed), 1.0 / summed);
+  }
+
+  void update(LayerRange layers) {
+    next_step(learning_.summed);
+    for (const Slice& slice : learning_.owned) {
+      const auto begin = static_cast<std::size_t>(slice.begin), end = static_cast<std::size_t>(slice.end);
+      network_.update(begin, end, network_.all_parameters().gradient + begin);
+    }
+    if (!learning_.owned.empty()) return;
+    for (int i = layers.first; i < layers.last; ++i) {
+      const auto layer = static_cast<std::size_t>(i);
+      if (network_.has(layer, Pass::update)) network_.run(layer, Pass::update);
+    }
+  }
+
+  Network& network_;
+  ParameterLayout map_;
+  DeviceLearning learning_;
+  std::int64_t steps_ = 0;                 ///< steps of the optimizer
+  bool mini_batch_begun_ = false;          ///< between the forward and the backward pass of the first layer
+  std::vector<float> initial_parameters_;  ///< parameters when the run began
+  std::mutex arrays_mutex_;
+  std::map<Array, std::vector<float>> arrays_;
+  std::vector<std::int64_t> padding_;  ///< stored elements that are not parameters, ascending
+  std::map<std::int64_t, CompressedGradient> compressed_;  ///< by the first element of the model; host memory
+  std::shared_ptr<float> scratch_;                         ///< device memory of touch_arrays
+};
+
+}  // namespace
+
+std::unique_ptr<RankDevice> replica_device(Network& network, DeviceLearning learning) {
+  return std::make_unique<ReplicaDevice>(network, std::move(learning));
+}
+
+}  // namespace stepcast

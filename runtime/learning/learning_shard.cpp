@@ -1,0 +1,291 @@
+#include "runtime/learning/learning_shard.hpp"
+
+#include <algorithm>
+
+#include "models/network/layer.hpp"
+#include "runtime/collectives/rank_collectives.hpp"
+#include "runtime/devices/pipeline_stage_device.hpp"
+#include "runtime/devices/spatial_device.hpp"
+#include "runtime/devices/spatial_resharding.hpp"
+#include "runtime/devices/tensor_parallel_device.hpp"
+#include "runtime/learning/gather_parameters.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+namespace {
+
+NetworkOptions network_options(const LearningPlace& place, int group) {
+  NetworkOptions options;
+  options.batch = place.batch;
+  options.data_seed = static_cast<std::uint64_t>(1 + group);
+  options.optimizer = place.experiment.learning->optimizer;
+  return options;
+}
+
+class ReplicaShard : public LearningShard {
+ public:
+  explicit ReplicaShard(const LearningPlace& place)
+      : place_(place),
+        network_(place.backend, place.experiment.model, network_options(place, place.rank)),
+        writer_(place.backend) {}
+
+  Batches::Split split() const override {
+    return {group_of(place_.experiment, place_.rank, 1), place_.experiment.plan.workers, place_.batch};
+  }
+
+  std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
+    learning.owned = reduce_scattered_slices(place_.experiment.plan, place_.rank, ParameterLayout(network_));
+    learning.next_batch = [this, &batches] {
+      write_batch(batches.next(), place_.task.loss_layer, network_, writer_);
+    };
+    return replica_device(network_, std::move(learning));
+  }
+
+  std::vector<Network*> networks() override { return {&network_}; }
+  void load_parameters(const Parameters& whole) override { write_parameters(network_, whole); }
+  bool holds_evaluated_parameters() const override { return place_.rank == 0; }
+  Parameters gather_parameters(Transport*) override { return read_parameters(network_); }
+
+ private:
+  LearningPlace place_;
+  Network network_;
+  BatchWriter writer_;
+};
+
+class TensorParallelShard : public LearningShard {
+ public:
+  explicit TensorParallelShard(const LearningPlace& place)
+      : place_(place),
+        sharing_(place.experiment.plan.sharing),
+        own_(tensor_parallel_network(place.backend, place.experiment.model, sharing_,
+                                     place.rank % sharing_.ways,
+                                     network_options(place, place.rank / sharing_.ways))),
+        writer_(place.backend) {}
+
+  Batches::Split split() const override {
+    return {group_of(place_.experiment, place_.rank, sharing_.ways),
+            place_.experiment.plan.workers / sharing_.ways, place_.batch};
+  }
+
+  std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
+    learning.next_batch = [this, &batches] {
+      write_batch(batches.next(), place_.task.loss_layer, *own_.network, writer_);
+    };
+    return tensor_parallel_device(own_, std::move(learning));
+  }
+
+  std::vector<Network*> networks() override { return {own_.network.get()}; }
+  void load_parameters(const Parameters& whole) override {
+    write_parameters(*own_.network, shard_of_parameters(whole, place_.experiment.model, sharing_,
+                                                        place_.rank % sharing_.ways));
+  }
+  bool holds_evaluated_parameters() const override { return place_.rank < sharing_.ways; }
+  Parameters gather_parameters(Transport* transport) override {
+    return gather_tensor_parallel_parameters(*transport, place_.experiment.model, sharing_,
+                                             read_parameters(*own_.network));
+  }
+
+ private:
+  LearningPlace place_;
+  const NetworkSharing& sharing_;
+  TensorParallelNetwork own_;
+  BatchWriter writer_;
+};
+
+}  // namespace
+
+std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
+  const Plan& plan = place.experiment.plan;
+  const NetworkSharing::Form form = plan.sharing.form;
+  if (role_of(plan, place.rank) < 0) return std::make_unique<ReplicaShard>(place);
+  if (form == NetworkSharing::Form::stages) return stage_learning_shard(place);
+  if (form == NetworkSharing::Form::positions) return spatial_learning_shard(place);
+  if (form == NetworkSharing::Form::blocks) return std::make_unique<TensorParallelShard>(place);
+  return std::make_unique<ReplicaShard>(place);
+}
+
+int group_of(const Experiment& experiment, int rank, int group_size) {
+  return std::min(rank, experiment.plan.workers - 1) / group_size;
+}
+
+void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network, BatchWriter& writer) {
+  writer.write(batch.inputs, network.input());
+  if (network.contains(loss_layer)) writer.write(batch.targets, *network.kernel(loss_layer).targets());
+}
+
+namespace {
+
+/// The values that one rank takes of the samples of its group: a part of each sample, or some whole samples.
+class SampleShare {
+ public:
+  /// @param map  shape of one sample, row-major
+  SampleShare(const SpatialPartition& cut, bool is_cut, const Shape& map, std::int64_t samples, int place)
+      : each_(elements(map)) {
+    if (is_cut) {
+      last_ = samples;
+      runs_ = runs_of_shard(map, cut, place);
+    } else {
+      const std::int64_t mine = samples / device_count(cut.parts);
+      first_ = place * mine;
+      last_ = first_ + mine;
+      runs_ = {{0, 0, each_}};
+    }
+  }
+
+  std::vector<float> of(const std::vector<float>& all) const {
+    std::vector<float> own;
+    for (std::int64_t i = first_; i < last_; ++i) {
+      for (const SampleRun& run : runs_) {
+        const auto from = all.begin() + i * each_ + run.in_whole;
+        own.insert(own.end(), from, from + run.length);
+      }
+    }
+    return own;
+  }
+
+ private:
+  std::int64_t each_, first_ = 0, last_ = 0;
+  std::vector<SampleRun> runs_;
+};
+
+class SpatialLearningShard : public LearningShard {
+ public:
+  explicit SpatialLearningShard(const LearningPlace& place)
+      : place_(place),
+        sharing_(place.experiment.plan.sharing),
+        ways_(device_count(sharing_.cut.parts)),
+        own_(spatial_network(place.backend, place.experiment.model, sharing_, place.rank % ways_,
+                             {.data_seed = static_cast<std::uint64_t>(1 + place.rank),
+                              .optimizer = place.experiment.learning->optimizer})),
+        inputs_(share(0, place.experiment.model.input)),
+        targets_(share(place.task.loss_layer, map_of_targets())),
+        writer_(place.backend) {}
+
+  Batches::Split split() const override {
+    return {group_of(place_.experiment, place_.rank, ways_), place_.experiment.plan.workers / ways_,
+            place_.batch};
+  }
+
+  std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
+    learning.next_step = [this, &batches] {
+      const Batches::Batch& all = batches.next();
+      write_batch({inputs_.of(all.inputs), targets_.of(all.targets)}, place_.task.loss_layer, *own_.network,
+                  writer_);
+    };
+    return spatial_device(own_, place_.experiment.model, sharing_, place_.rank % ways_, std::move(learning));
+  }
+
+  std::vector<Network*> networks() override { return {own_.network.get()}; }
+  void load_parameters(const Parameters& whole) override { write_parameters(*own_.network, whole); }
+  bool holds_evaluated_parameters() const override { return place_.rank == 0; }
+  Parameters gather_parameters(Transport*) override { return read_parameters(*own_.network); }
+
+ private:
+  SampleShare share(std::size_t layer, const Shape& map) const {
+    return {sharing_.cut, sharing_.cut.cuts(layer), map, place_.batch, place_.rank % ways_};
+  }
+
+  /// A partitioned loss has one target for each element of its input.
+  Shape map_of_targets() const {
+    const Model& model = place_.experiment.model;
+    const std::size_t loss = place_.task.loss_layer;
+    if (!sharing_.cut.cuts(loss)) return place_.task.form.targets;
+    return unflattened_shape(model, model.layers[loss].inputs.front(), sharing_.cut);
+  }
+
+  LearningPlace place_;
+  const NetworkSharing& sharing_;
+  int ways_;
+  SpatialNetwork own_;
+  SampleShare inputs_, targets_;
+  BatchWriter writer_;
+};
+
+}  // namespace
+
+std::unique_ptr<LearningShard> spatial_learning_shard(const LearningPlace& place) {
+  return std::make_unique<SpatialLearningShard>(place);
+}
+
+namespace {
+
+class PipelineStageShard : public LearningShard {
+ public:
+  explicit PipelineStageShard(const LearningPlace& place)
+      : place_(place),
+        plan_(place.experiment.plan),
+        stage_(role_of(plan_, place.rank)),
+        replica_((place.rank - role().first_rank) / plan_.sharing.ways),
+        writer_(place.backend) {
+    NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
+    options.data_seed = static_cast<std::uint64_t>(1 + replica_ * plan_.sharing.micro_batches);
+    own_ = pipeline_stage_networks(place.backend, place.experiment.model, plan_.sharing,
+                                   {stage_, static_cast<int>(plan_.roles.size()), own_place()}, options);
+  }
+
+  Batches::Split split() const override {
+    return {replica_, role().members / plan_.sharing.ways, place_.batch};
+  }
+
+  bool reads_data() const override {
+    for (const ChunkNetworks& chunk : own_.chunks) {
+      if (chunk.first().contains(0) || chunk.first().contains(place_.task.loss_layer)) return true;
+    }
+    return false;
+  }
+
+  std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
+    learning.next_step = [this, &batches] {
+      for (std::size_t i = 0; reads_data() && i < own_.chunks.front().of_micro_batch.size(); ++i) {
+        const Batches::Batch& batch = batches.next();
+        for (const ChunkNetworks& chunk : own_.chunks)
+          write_batch(batch, place_.task.loss_layer, *chunk.of_micro_batch[i], writer_);
+      }
+    };
+    return pipeline_stage_device(own_, plan_.sharing, stage_, owned_slices(plan_, place_.rank, own_, stage_),
+                                 std::move(learning));
+  }
+
+  std::vector<Network*> networks() override {
+    std::vector<Network*> all;
+    for (const ChunkNetworks& chunk : own_.chunks) all.push_back(&chunk.first());
+    return all;
+  }
+
+  void load_parameters(const Parameters& whole) override {
+    const Parameters own = shard_of_parameters(whole, place_.experiment.model, plan_.sharing, own_place());
+    for (Network* network : networks()) write_parameters(*network, own);
+  }
+
+  bool holds_evaluated_parameters() const override { return replica_ == 0; }
+
+  Parameters gather_parameters(Transport* transport) override {
+    Parameters own;
+    for (Network* network : networks()) {
+      Parameters of_chunk = read_parameters(*network);
+      own.resize(of_chunk.size());
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        if (!of_chunk[i].empty()) own[i] = std::move(of_chunk[i]);
+      }
+    }
+    return gather_pipeline_parameters(*transport, place_.experiment.model, plan_, own);
+  }
+
+ private:
+  const Role& role() const { return plan_.roles[static_cast<std::size_t>(stage_)]; }
+  int own_place() const { return (place_.rank - role().first_rank) % plan_.sharing.ways; }
+
+  LearningPlace place_;
+  const Plan& plan_;
+  int stage_, replica_;
+  PipelineStageNetworks own_;
+  BatchWriter writer_;
+};
+
+}  // namespace
+
+std::unique_ptr<LearningShard> stage_learning_shard(const LearningPlace& place) {
+  return std::make_unique<PipelineStageShard>(place);
+}
+
+}  // namespace stepcast

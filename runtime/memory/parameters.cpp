@@ -1,0 +1,100 @@
+#include "runtime/memory/parameters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+
+namespace stepcast {
+
+std::vector<float> stored_parameters(const Network& network) {
+  const ParameterView& all = network.all_parameters();
+  DeviceMemory* device = network.backend().device_memory();
+  if (device == nullptr) return {all.value, all.value + all.elements};
+  std::vector<float> values(all.elements);
+  device->to_host(device->mark(), all.value, values.data(), all.elements);
+  return values;
+}
+
+void store_parameters(const float* values, Network& network) {
+  const ParameterView& all = network.all_parameters();
+  DeviceMemory* device = network.backend().device_memory();
+  if (device == nullptr) {
+    std::copy_n(values, all.elements, all.value);
+    return;
+  }
+  network.backend().finish();  // otherwise running kernels would read the new values
+  device->to_device(values, all.value, all.elements);
+}
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+std::size_t numbers_of(const Model& model) {
+  std::size_t numbers = 0;
+  for (const Layer& layer : model.layers) {
+    for (const ParameterTensor& tensor : layer.parameters)
+      numbers += static_cast<std::size_t>(tensor.elements());
+  }
+  return numbers;
+}
+
+std::string header_of(const Model& model) {
+  return fmt::format("stepcast parameters {} {}\n", model.name, numbers_of(model));
+}
+
+}  // namespace
+
+Parameters read_parameters(Network& network) {
+  Parameters parameters;
+  const auto& layers = network.model().layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    for (std::size_t k = 0; k < layers[i].parameters.size(); ++k)
+      parameters.push_back(network.contains(i) ? network.kernel(i).read_parameter(k) : std::vector<float>());
+  }
+  return parameters;
+}
+
+void write_parameters(Network& network, const Parameters& parameters) {
+  auto next = parameters.begin();
+  const auto& layers = network.model().layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    for (std::size_t k = 0; k < layers[i].parameters.size(); ++k, ++next) {
+      if (network.contains(i)) network.kernel(i).write_parameter(k, *next);
+    }
+  }
+}
+
+void save_checkpoint(const std::filesystem::path& file, const Model& model, const Parameters& parameters) {
+  std::string text = header_of(model);
+  for (const std::vector<float>& array : parameters)
+    text.append(reinterpret_cast<const char*>(array.data()), sizeof(float) * array.size());
+  write_atomically(file, text);
+}
+
+Parameters load_checkpoint(const std::filesystem::path& file, const Model& model) {
+  const std::string text = read_file(file), header = header_of(model);
+  if (!text.starts_with(header))
+    throw InputError(fmt::format("{}: expected a checkpoint that begins with \"{}\"", file.string(),
+                                 header.substr(0, header.size() - 1)));
+  const std::size_t expected = header.size() + sizeof(float) * numbers_of(model);
+  if (text.size() != expected)
+    throw InputError(fmt::format("{}: expected {} bytes, got {}", file.string(), expected, text.size()));
+  const char* from = text.data() + header.size();
+  Parameters parameters;
+  for (const Layer& layer : model.layers) {
+    for (const ParameterTensor& tensor : layer.parameters) {
+      std::vector<float>& array = parameters.emplace_back(static_cast<std::size_t>(tensor.elements()));
+      std::memcpy(array.data(), from, sizeof(float) * array.size());
+      from += sizeof(float) * array.size();
+    }
+  }
+  return parameters;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "runtime/p2p/in_flight_message.hpp"
+#include "runtime/transport/progress_thread.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace stepcast {
+
+/// Point-to-point messages between the programs of a real run, matched by tag and sending role as in MPI.
+///
+/// A thread of its own carries them over a transport of its own, beside collectives. A send copies the
+/// payload, so that the sender may go on computing, and the copied part leaves while the rest is being
+/// copied. A received payload goes straight into the memory of a matching posted receive. Without one it is
+/// buffered in the queue of unexpected messages until a receive asks for it. The receiver acknowledges each
+/// message.
+class PointToPoint {
+ public:
+  /// @param transport  used by nothing else; it outlives this object
+  /// @param heartbeat  counter that grows at least once a second while the thread runs, and 0 after it has
+  ///                   ended; may be null
+  explicit PointToPoint(Transport& transport, std::atomic<std::uint64_t>* heartbeat = nullptr);
+  PointToPoint(const PointToPoint&) = delete;
+  ~PointToPoint();
+
+  /// Begins run number `run`, which must be greater than that of earlier runs: drops messages and posted
+  /// receives of earlier runs, and from now on drops messages that other ranks sent before they began this
+  /// run.
+  /// @param completions  where the operations of this run are posted; valid until `end_run`
+  void begin_run(int run, CompletionQueue& completions);
+
+  /// Sets a function that the thread calls for every message whose payload travels from device to device
+  /// (DevicePayloads), before the message is delivered. Set it before any message is sent.
+  void on_payload_announced(std::function<void(const Message&)> callback) {
+    on_payload_announced_ = std::move(callback);
+  }
+
+  /// Cancels all posted receives, whose memory may be freed afterwards.
+  void end_run();
+
+  /// Sends a message to `rank`. Returns when the payload has been copied.
+  /// @param operation  posted when the receiver has acknowledged the whole message; may be null
+  void send(int rank, const Message& message, std::span<const float> payload, Pending operation);
+
+  /// Posts a receive for a message with this tag from `role` (kAnyone: from any role). `operation` is posted,
+  /// with the message, when the message is complete.
+  /// @param target  asked for the memory of the payload when the message is matched
+  void receive(int tag, int role, Pending operation, PayloadTarget target);
+
+ private:
+  std::vector<float> acquire_buffer(std::int64_t floats);
+  void release_buffer(std::vector<float> buffer);
+  void cancel_posted_receives();
+  void run();
+  void progress();
+  bool progress_sends(int peer, std::vector<int>& sending_to);
+  void on_header(InFlightMessage& incoming);
+  void fail(const Pending& operation);
+  void fail_all();
+  bool send_more(int peer, InFlightMessage& outgoing);
+  bool receive_more(int peer);
+  void deliver(InFlightMessage incoming);
+  std::optional<PostedReceive> matching_receive(const InFlightMessage& complete);
+  bool matches(int tag, int role, const InFlightMessage& incoming) const;
+  void buffer_unexpected(InFlightMessage& incoming);
+  void send_acknowledgement(int peer, int run);
+  void on_acknowledgement(int peer);
+  void deliver_buffered(const PostedReceive& posted, InFlightMessage& incoming);
+
+  Transport& transport_;
+  std::atomic<std::uint64_t>* heartbeat_;
+  std::mutex mutex_;                                         ///< guards the members below
+  std::vector<std::deque<InFlightMessage>> outgoing_;        ///< per peer
+  std::vector<std::deque<InFlightMessage>> unacknowledged_;  ///< per peer: sent, in order, without payload
+  std::vector<InFlightMessage> incoming_;                    ///< per peer
+  std::deque<InFlightMessage> unexpected_;  ///< complete messages that no receive has asked for
+  std::deque<PostedReceive> posted_receives_;
+  std::vector<std::vector<float>> free_buffers_;  ///< kept, because the system is slow to map new memory
+  CompletionQueue* completions_ = nullptr;        ///< null between runs
+  int run_ = 0;
+  std::atomic<bool> closing_ = false;
+  std::exception_ptr error_;  ///< why the thread ended early; null: it has not
+  std::function<void(const Message&)> on_payload_announced_;
+  std::thread thread_;  // declared last: it uses the other members
+};
+
+}  // namespace stepcast

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace stepcast {
+
+/// Placement of the ranks of a real run, and the network that connects them.
+struct Cluster {
+  enum class Kind {
+    memory,     ///< one machine, shared memory
+    loopback,   ///< one machine, sockets
+    netcluster  ///< a network namespace for each rank, rate-limited links (tools/netcluster)
+  };
+
+  Kind kind{};
+  std::string name = "memory";  ///< the text that the user gave
+  int ranks = 2;
+  double rate = 0;     ///< netcluster: rate of a node's link, each direction [bit/s]
+  int packet = 65536;  ///< netcluster: longest packet; a burst after a pause is little longer [bytes]
+  int racks = 1;       ///< netcluster
+  double uplink = 0;   ///< netcluster, two racks: rate of the link between them [bit/s]
+
+  bool sockets() const { return kind != Kind::memory; }
+  /// Send-buffer size of a connection [bytes]; 0: the system's default. In a netcluster it is so small that
+  /// no switch port overflows: TCP would lose packets, and up to 0.2 s until it notices.
+  int window() const { return kind == Kind::netcluster ? 131072 : 0; }
+};
+
+/// Reads "memory", "loopback", "netcluster:1gbit", "netcluster:100mbit,packet=8192" or
+/// "netcluster:1gbit,racks=2,uplink=200mbit".
+/// @throws InputError that names the option
+Cluster read_cluster(const std::string& text, int ranks);
+
+/// The host of a rank: this machine's name, or the address of the rank's namespace in a netcluster.
+std::string host_of(const Cluster& cluster, int rank);
+
+/// "1000000kbit", the form that tools/netcluster reads.
+std::string rate_text(double bits_per_second);
+
+/// Sets a netcluster up, and takes it down at the end of its lifetime. Does nothing for the other kinds.
+class ClusterGuard {
+ public:
+  /// @param folder  where the output of tools/netcluster is written
+  /// @throws InputError with the first error line of tools/netcluster, such as that it needs root
+  ClusterGuard(const Cluster& cluster, std::filesystem::path folder);
+  ClusterGuard(const ClusterGuard&) = delete;
+  ~ClusterGuard();
+
+ private:
+  std::filesystem::path folder_;
+  bool up_ = false;
+};
+
+}  // namespace stepcast

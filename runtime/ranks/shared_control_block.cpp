@@ -1,0 +1,99 @@
+#include "runtime/ranks/shared_control_block.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "runtime/transport/shared_memory_transport.hpp"
+
+namespace stepcast {
+namespace {
+
+struct Header {
+  std::atomic<std::uint32_t> stage_barrier;
+  RankState ranks[SharedControlBlock::kMaxRanks];
+};
+
+constexpr std::size_t kHeader = (sizeof(Header) + 4095) / 4096 * 4096;
+
+void* mapped(const std::filesystem::path& file, int flags, std::size_t bytes) {
+  const int descriptor = ::open(file.c_str(), flags | O_CLOEXEC, 0600);
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), file.string());
+  if ((flags & O_CREAT) != 0 && ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) {
+    close(descriptor);
+    throw std::system_error(errno, std::generic_category(), file.string());
+  }
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  close(descriptor);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), file.string());
+  return memory;
+}
+
+std::size_t rings_bytes(int ranks) {
+  return (SharedMemoryTransport::bytes_for(ranks) + 4095) / 4096 * 4096;
+}
+
+std::size_t bytes_for(int ranks) {
+  return kHeader + 2 * rings_bytes(ranks);
+}
+
+}  // namespace
+
+std::unique_ptr<SharedControlBlock> SharedControlBlock::create(const std::filesystem::path& file, int ranks) {
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+  void* memory = mapped(file, O_RDWR | O_CREAT | O_EXCL, bytes_for(ranks));
+  return std::unique_ptr<SharedControlBlock>(new SharedControlBlock(memory, bytes_for(ranks), ranks));
+}
+
+std::unique_ptr<SharedControlBlock> SharedControlBlock::open(const std::filesystem::path& file, int ranks) {
+  return std::unique_ptr<SharedControlBlock>(
+      new SharedControlBlock(mapped(file, O_RDWR, bytes_for(ranks)), bytes_for(ranks), ranks));
+}
+
+SharedControlBlock::~SharedControlBlock() {
+  munmap(memory_, bytes_);
+}
+
+RankState& SharedControlBlock::rank(int index) const {
+  return static_cast<Header*>(memory_)->ranks[index];
+}
+
+std::atomic<std::uint32_t>& SharedControlBlock::stage_barrier() const {
+  return static_cast<Header*>(memory_)->stage_barrier;
+}
+
+void* SharedControlBlock::ring_memory(int which) const {
+  return static_cast<char*>(memory_) + kHeader + static_cast<std::size_t>(which) * rings_bytes(ranks_);
+}
+
+void set_status(RankState& state, const char* status) {
+  std::strncpy(state.status, status, sizeof state.status - 1);
+  state.heartbeat.fetch_add(1, std::memory_order_relaxed);
+}
+
+void open_stage(SharedControlBlock& control, std::uint32_t stage) {
+  control.stage_barrier().store(stage);
+  syscall(SYS_futex, &control.stage_barrier(), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+void wait_for_stage(SharedControlBlock& control, RankState& state, std::uint32_t stage) {
+  set_status(state, "waiting for the forecast");
+  state.waiting_for_stage.store(stage);
+  while (true) {
+    const std::uint32_t open = control.stage_barrier().load();
+    if (open >= stage) return;
+    const timespec second{1, 0};
+    syscall(SYS_futex, &control.stage_barrier(), FUTEX_WAIT, open, &second, nullptr, 0);
+    state.heartbeat.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace stepcast

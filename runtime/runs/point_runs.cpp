@@ -1,0 +1,256 @@
+#include "runtime/runs/point_runs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/os/atomic_file.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "report/results/json_lines.hpp"
+#include "runtime/host_noise/repeated_timing.hpp"
+#include "runtime/scenario_points/frozen_algorithms.hpp"
+#include "runtime/scenario_points/step_time_statistics.hpp"
+#include "runtime/transport/transport.hpp"
+#include "strategies/plan/plan.hpp"
+#include "strategies/plan/run_conditions.hpp"
+
+namespace stepcast {
+
+std::vector<std::size_t> unfinished_points(const std::vector<RunQuality>& runs, std::size_t points,
+                                           const RetryBudget& budget) {
+  std::vector<int> good(points, 0), undisturbed(points, 0), all(points, 0);
+  for (const RunQuality& run : runs) {
+    ++all[run.point];
+    undisturbed[run.point] += run.disturbed ? 0 : 1;
+    good[run.point] += !run.disturbed && run.speed_deviation <= kMaxSpeedDeviation ? 1 : 0;
+  }
+  std::vector<std::size_t> unfinished;
+  for (std::size_t i = 0; i < points; ++i) {
+    if (good[i] < budget.wanted && undisturbed[i] < budget.most_undisturbed && all[i] < budget.most)
+      unfinished.push_back(i);
+  }
+  return unfinished;
+}
+
+std::vector<bool> select_runs(const std::vector<RunQuality>& runs, int wanted) {
+  std::map<std::size_t, std::vector<std::size_t>> of_point;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i].disturbed) of_point[runs[i].point].push_back(i);
+  }
+  std::vector<bool> kept(runs.size(), false);
+  for (auto& [point, own] : of_point) {
+    std::ranges::stable_sort(own, {}, [&](std::size_t i) { return runs[i].speed_deviation; });
+    for (std::size_t k = 0; k < own.size(); ++k)
+      kept[own[k]] =
+          k < static_cast<std::size_t>(wanted) || runs[own[k]].speed_deviation <= kMaxSpeedDeviation;
+  }
+  return kept;
+}
+
+namespace {
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+constexpr int kMaxUndisturbed = 2;  // limit of undisturbed runs, as a multiple of those wanted
+
+}  // namespace
+
+PointRuns::PointRuns(const RankContext& run, const Validation& validation, const ValidationOptions& options,
+                     Library& library, RunResources resources)
+    : run_(run),
+      validation_(validation),
+      options_(options),
+      library_(library),
+      resources_(std::move(resources)),
+      collective_thread_(&run.state.collectives_heartbeat, &run.polling),
+      messages_(*run.message_transport, &run.state.messages_heartbeat),
+      completions_(&run.polling, [&run] {
+        (run.polling.pending_collectives.load() > 0 ? run.transport : *run.message_transport).wake_to_poll();
+      }) {
+  if (resources_.device_payloads != nullptr)
+    messages_.on_payload_announced([device_payloads = resources_.device_payloads](const Message& one) {
+      device_payloads->post_receive(one.payload);
+    });
+  networks_ = std::move(resources_.networks);
+  for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
+}
+
+void PointRuns::run_all() {
+  const RetryBudget budget{options_.repeats, kMaxUndisturbed * options_.repeats,
+                           kMaxAttempts * options_.repeats};
+  int number = 0;
+  for (auto points = unfinished_points(runs_, points_.size(), budget); !points.empty();
+       points = unfinished_points(runs_, points_.size(), budget))
+    run_round(points, ++number);
+  write(true);
+}
+
+void PointRuns::run_round(const std::vector<std::size_t>& points, int number) {
+  const std::size_t first = runs_.size();
+  CoreSpeedProbe* const speed = resources_.speed;
+  CoreToCoreLatency* const latency = run_.transport.core_latency();
+  std::vector<double> probes;
+  for (const std::size_t point : points) {
+    if (latency != nullptr) latency->wait();
+    if (speed != nullptr) probes.push_back(speed->probe() / speed->reference_seconds());
+    const Measured measured = run_once(point, number);
+    const Row row = gather(point, number, measured);
+    if (run_.transport.rank() == 0) rows_.push_back(row);
+    runs_.push_back({point, is_disturbed(row, measured), 0});
+    write(false);
+    if (speed != nullptr && run_.transport.rank() == 0) rows_.back().set("probe_slowness", probes.back());
+  }
+  if (probes.empty()) return;
+  const double slowness = mean_of_probes(probes, 1);
+  for (std::size_t i = first; i < runs_.size(); ++i) {
+    if (!options_.accept_disturbed) runs_[i].speed_deviation = std::abs(slowness - 1);
+    if (run_.transport.rank() == 0) rows_[i].set("round_slowness", slowness);
+  }
+}
+
+void PointRuns::add(std::size_t index) {
+  auto point = std::make_unique<PreparedPoint>();
+  point->experiment = measured_experiment(validation_, index, run_.folder, {}, library_);
+  const Experiment& experiment = point->experiment;
+  point->collectives = std::make_unique<RankCollectives>(
+      experiment.plan,
+      read_all_reduces(all_reduce_file(run_.folder),
+                       validation_.scenario.points[validation_.points[index]].name, experiment.plan),
+      run_.transport.rank());
+  if (resources_.device) point->device = resources_.device(index, experiment);
+  if (!point->device) point->device = device_of(index, *point);
+  if (resources_.make_collective_backend)
+    point->collective_backend = resources_.make_collective_backend(experiment.plan);
+  if (resources_.device_payloads != nullptr)
+    resources_.device_payloads->open_channels(message_pairs(experiment.plan));
+  points_.push_back(std::move(point));
+}
+
+/// The device of a pipeline stage or of a whole replica; RunResources::device makes the others.
+std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoint& point) {
+  const NetworkVariant& variant = validation_.variants[index];
+  const Experiment& experiment = point.experiment;
+  const NetworkSharing& sharing = experiment.plan.sharing;
+  const int rank = run_.transport.rank();
+  NetworkOptions options{.batch = variant.batch, .data_seed = static_cast<std::uint64_t>(1 + rank)};
+  options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
+  const int role = role_of(experiment.plan, rank);
+  if (sharing.form == NetworkSharing::Form::stages && role >= 0) {
+    const int stages = static_cast<int>(experiment.plan.roles.size());
+    point.stage = pipeline_stage_networks(resources_.backend, experiment.model, sharing,
+                                          {role, stages, rank % sharing.ways}, options);
+    return pipeline_stage_device(point.stage, sharing, role,
+                                 owned_slices(experiment.plan, rank, point.stage, role));
+  }
+  Network& network = network_of(variant, experiment);
+  DeviceLearning learning;
+  learning.summed = experiment.plan.summed_gradients;
+  learning.place = rank;
+  learning.compresses = validation_.compresses[index];
+  learning.owned = reduce_scattered_slices(experiment.plan, rank, ParameterLayout(network));
+  return replica_device(network, std::move(learning));
+}
+
+/// The network of a variant, which all points that train this variant use.
+Network& PointRuns::network_of(const NetworkVariant& variant, const Experiment& experiment) {
+  auto& network = networks_[variant];
+  if (network == nullptr) {
+    network = std::make_unique<Network>(
+        resources_.backend, experiment.model,
+        NetworkOptions{.batch = variant.batch,
+                       .data_seed = static_cast<std::uint64_t>(1 + run_.transport.rank())});
+  }
+  return *network;
+}
+
+PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
+  PreparedPoint& point = *points_[index];
+  const Plan& plan = point.experiment.plan;
+  const std::string& name = validation_.scenario.points[validation_.points[index]].name;
+  set_status(run_.state, fmt::format("{} (repeat {})", name, repeat).c_str());
+  RealWorld world{.plan = plan,
+                  .transport = run_.transport,
+                  .collective_thread = collective_thread_,
+                  .messages = messages_,
+                  .device = *point.device,
+                  .collectives = *point.collectives,
+                  .completions = completions_,
+                  .state = run_.state,
+                  .polling = &run_.polling,
+                  .delay = start_seconds(plan, point.experiment.noise, run_.transport.rank()),
+                  .library_all_reduce = run_.library_all_reduce,
+                  .collective_backend = point.collective_backend,
+                  .device_payloads = resources_.device_payloads};
+  Measured measured;
+  const StolenShare stolen;
+  measured.run = run_program(world, ++last_run_);
+  measured.stolen_share = stolen.until_now();
+  CoreToCoreLatency* const latency = run_.transport.core_latency();
+  if (latency != nullptr) measured.round_trip = latency->round_trip();
+  return measured;
+}
+
+/// The row of samples.jsonl, on rank 0; empty on the other ranks.
+Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) const {
+  const Plan& plan = points_[index]->experiment.plan;
+  const RealRun& run = measured.run;
+  const double waited =
+      run.work_time.wall > 0 ? std::max(0.0, 1 - run.work_time.cpu / run.work_time.wall) : 0;
+  const auto ends = gather_on_rank_0(run_.transport, run.step_ends);
+  const auto quality = gather_on_rank_0(
+      run_.transport, {waited, mean_of(run.compute_seconds) / plan.workers, measured.stolen_share});
+  const auto compute = gather_on_rank_0(run_.transport, run.compute_seconds);
+  Row row;
+  if (run_.transport.rank() != 0) return row;
+  row.set("point", validation_.scenario.points[validation_.points[index]].name);
+  row.set("repeat", std::int64_t{repeat});
+  row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)
+                                            : synchronous_step_seconds(ends, step_statistic(options_)));
+  double most_waited = 0, compute_seconds = 0, most_stolen = 0;
+  for (const std::vector<double>& rank : quality) {
+    most_waited = std::max(most_waited, rank[0]);
+    compute_seconds += rank[1];
+    most_stolen = std::max(most_stolen, rank[2]);
+  }
+  row.set("compute_seconds", compute_seconds);
+  row.set("disturbance", most_waited);
+  row.set("stolen", most_stolen);
+  row.set("waiting_seconds", waiting_seconds(compute, plan.workers));
+  if (run_.transport.core_latency() != nullptr) row.set("round_trip_seconds", measured.round_trip);
+  return row;
+}
+
+/// True if any rank was disturbed, or if the host moved the latency; the same on all ranks.
+bool PointRuns::is_disturbed(const Row& row, const Measured& measured) const {
+  bool disturbed = false;
+  if (run_.transport.rank() == 0 && !options_.accept_disturbed)
+    disturbed = *row.number("disturbance") > kMaxDisturbance || *row.number("stolen") > kMaxStolenShare;
+  const CoreToCoreLatency* const latency = run_.transport.core_latency();
+  const bool moved =
+      latency != nullptr && !latency->is_at_baseline(measured.round_trip) && !options_.accept_disturbed;
+  return broadcast_from_rank_0(run_.transport, disturbed ? 1 : 0) > 0 || moved;
+}
+
+/// Adds the last run to the file, marked as kept if it was not disturbed. At the end, writes all runs again,
+/// with those marked that select_runs chooses.
+void PointRuns::write(bool at_the_end) const {
+  if (run_.transport.rank() != 0 || rows_.empty()) return;
+  const auto file = run_.folder / "samples.jsonl";
+  const auto line = [&](Row row, bool kept) {
+    row.set("kept", kept);
+    return to_json_line({validation_.scenario.name, {}}, row);
+  };
+  if (!at_the_end) return append_line(file, line(rows_.back(), !runs_.back().disturbed));
+  const std::vector<bool> kept = select_runs(runs_, options_.repeats);
+  std::string text;
+  for (std::size_t i = 0; i < rows_.size(); ++i) text += line(rows_[i], kept[i]) + "\n";
+  write_atomically(file, text);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,233 @@
+#include "runtime/runs/real_worker.hpp"
+
+#include <functional>
+
+#include "kernels/timing/step_timer.hpp"
+#include "runtime/transport/thread_scheduling.hpp"
+#include "strategies/options/training_options.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Time of one array of the parameters' size, from the time of an optimizer step (SGD with momentum).
+double array_seconds(const Plan& plan) {
+  double update = 0;
+  for (const LayerSeconds& layer : plan.workloads.front().median) update += layer.update;
+  return update / kUpdateArrays;
+}
+
+/// An operation with a function that is called when the program has waited for it.
+struct RealOperation : Operation {
+  std::function<void()> on_waited;
+};
+
+Pending done() {
+  auto operation = std::make_shared<RealOperation>();
+  operation->done = true;
+  return operation;
+}
+
+}  // namespace
+
+Pending RealWorker::start_compute(Work pass, LayerRange layers) {
+  world_.device.compute(pass, layers);
+  return done();
+}
+
+Pending RealWorker::start_local(const LocalWork& work) {
+  if (work.run && world_.plan.no_arithmetic.empty() && world_.device.calculate(work.run)) return done();
+  const double unit = array_seconds(world_.plan);
+  world_.device.touch_arrays(unit > 0 ? work.duration.value / unit : 0, work.duration.value);
+  return done();
+}
+
+Pending RealWorker::start_pause(Seconds duration) {
+  world_.device.finish();
+  world_.device.pause(duration.value);
+  return done();
+}
+
+Pending RealWorker::start_load(Bytes) {
+  return done();
+}
+
+Pending RealWorker::start_collective(int index) {
+  const Collective& collective = world_.plan.collectives.at(static_cast<std::size_t>(index));
+  CollectiveBinding work = world_.device.bind_collective(collective);
+  const Slice owned = world_.collectives.owned_slice(index, static_cast<std::int64_t>(work.memory.size()));
+  work.memory =
+      work.memory.subspan(static_cast<std::size_t>(owned.begin), static_cast<std::size_t>(owned.size()));
+  if (work.on_device != nullptr) work.on_device += owned.begin;
+  const auto& phases = world_.collectives.phases(
+      index, work.uncompressed_elements < 0 ? owned.size() : work.uncompressed_elements);
+  auto operation = std::make_shared<RealOperation>();
+  operation->on_waited = std::move(work.on_waited);
+  if (phases.empty()) return done();
+  world_.collective_thread.submit([this, index, operation, work = std::move(work), &phases] {
+    try {
+      execute_collective(index, work, phases);
+    } catch (...) {
+      operation->error = std::current_exception();
+    }
+    world_.completions.post(operation);
+  });
+  return operation;
+}
+
+Pending RealWorker::start_send(int role, const Message& message) {
+  const Role& to = world_.plan.roles.at(static_cast<std::size_t>(role));
+  const int member = to.members == 1 ? 0 : world_.transport.rank() - plan_role_.first_rank;
+  Message envelope = message;
+  envelope.from = role_;
+  auto operation = std::make_shared<RealOperation>();
+  if (const std::int64_t floats =
+          world_.device_payloads == nullptr ? 0 : world_.device.device_floats(message)) {
+    const DevicePayloads::PayloadBuffer buffer = world_.device_payloads->acquire(floats);
+    world_.device.copy_to_payload(message, buffer.memory.get());
+    envelope.payload = world_.device_payloads->send(to.first_rank + member, buffer, floats, operation);
+    world_.messages.send(to.first_rank + member, envelope, {}, nullptr);
+    return operation;
+  }
+  const std::span<float> payload =
+      message.buffer.array == Array::none ? std::span<float>() : world_.device.send_buffer(message);
+  world_.messages.send(to.first_rank + member, envelope, payload, operation);
+  return operation;
+}
+
+Pending RealWorker::start_receive(int tag, int role, Array into) {
+  auto operation = std::make_shared<RealOperation>();
+  operation->on_waited = [this, into, received = operation.get()] {
+    Message message = received->message;
+    if (message.buffer.array != Array::none && into != Array::none) message.buffer.array = into;
+    if (message.payload.number == 0) return world_.device.on_received(message);
+    DevicePayloads::PayloadBuffer buffer = world_.device_payloads->take_arrived(message.payload);
+    world_.device.copy_from_payload(message, buffer.memory.get());
+    world_.device_payloads->release(std::move(buffer));
+  };
+  world_.messages.receive(tag, role, operation, [this, tag, into](const Buffer& buffer) {
+    if (buffer.array == Array::none) return std::span<float>();
+    Message message;
+    message.tag = tag;
+    message.buffer = buffer;
+    if (into != Array::none) message.buffer.array = into;
+    return world_.device.receive_buffer(message);
+  });
+  return operation;
+}
+
+void RealWorker::calculate(const Arithmetic& run) {
+  if (run && world_.plan.no_arithmetic.empty()) world_.device.calculate(run);
+}
+
+void RealWorker::end_step() {
+  world_.device.finish();
+  run_.step_ends.push_back(now().wall);
+  run_.compute_seconds.push_back(world_.device.work_time().wall - computed_);
+  computed_ = world_.device.work_time().wall;
+  world_.device.begin_step(static_cast<int>(run_.step_ends.size()));
+  world_.state.heartbeat.fetch_add(1, std::memory_order_relaxed);
+  if (world_.on_step_end) world_.on_step_end(run_.step_ends.back() - run_.begin);
+}
+
+double RealWorker::mark(const char* phase) {
+  const double seconds = now().wall - marked_;
+  run_.records[phase].push_back(seconds);
+  marked_ += seconds;
+  return seconds;
+}
+
+void RealWorker::begin() {
+  run_.begin = marked_ = now().wall;
+  computed_ = world_.device.work_time().wall;
+}
+
+void RealWorker::waited_for(const Operation& operation) {
+  const auto& waited = static_cast<const RealOperation&>(operation).on_waited;
+  if (waited) waited();
+}
+
+bool RealWorker::by_library(const Collective& collective) const {
+  const auto& one = world_.plan.communicators.at(static_cast<std::size_t>(collective.communicator));
+  return collective.kind == Collective::Kind::all_reduce && one.all_reduce.algorithm == Algorithm::mpi;
+}
+
+/// Called on the progress thread of collectives.
+void RealWorker::execute_collective(int index, const CollectiveBinding& work,
+                                    const std::vector<std::vector<Round>>& phases) {
+  if (by_library(world_.plan.collectives[static_cast<std::size_t>(index)])) {
+    world_.library_all_reduce(work.memory.data(), static_cast<std::int64_t>(work.memory.size()));
+  } else if (world_.collective_backend && work.on_device != nullptr) {
+    run_on_backend(world_.collective_backend, index, work, phases);
+  } else {
+    execute_on_transport(world_.transport, work, phases);
+  }
+}
+
+namespace {
+
+// Tag of the message that a training program sends to servers at its end.
+constexpr int kProgramEnded = -1000;
+
+/// Tells all servers that a training program has ended.
+void notify_servers(RealWorld& world, int role) {
+  Message ended;
+  ended.tag = kProgramEnded;
+  ended.from = role;
+  for (const Role& server : world.plan.roles) {
+    for (int member = 0; !server.training && member < server.members; ++member) {
+      world.messages.send(server.first_rank + member, ended, {}, nullptr);
+    }
+  }
+}
+
+/// Waits for all submitted collectives, also for those that the program did not wait for.
+void finish_collectives(RealWorld& world) {
+  const auto last = std::make_shared<Operation>();
+  world.collective_thread.submit([&world, last] { world.completions.post(last); });
+  while (world.completions.next() != last) {
+  }
+}
+
+}  // namespace
+
+RealRun run_program(RealWorld& world, int run) {
+  const int number = role_of(world.plan, world.transport.rank());
+  world.device.begin();
+  world.messages.begin_run(run, world.completions);
+  if (world.device_payloads != nullptr) world.device_payloads->begin_run(world.completions);
+  barrier(world.transport);
+  if (number < 0) return {};
+  world.transport.count_waits(&world.state.collectives_heartbeat);
+  if (world.delay > 0) sleep_until(now().wall + world.delay);
+  const Role& role = world.plan.roles[static_cast<std::size_t>(number)];
+  RealWorker worker(world, number);
+  std::vector<Pending> notifications;  // a server ends when it has received all of these
+  for (int i = 0; !role.training && i < training_ranks(world.plan); ++i)
+    notifications.push_back(worker.start_receive(kProgramEnded, kAnyone, Array::none));
+  const WorkTime before = world.device.work_time();
+  const ComputeScope computing(world.polling);
+  Program program = role.program(worker);
+  worker.begin();
+  program.start();
+  std::size_t ended = 0;
+  while (!program.done() && (role.training || ended < notifications.size())) {
+    const Pending operation = world.completions.next();
+    world.state.heartbeat.fetch_add(1, std::memory_order_relaxed);
+    if (!operation) continue;
+    if (world.device_payloads != nullptr && world.device_payloads->defer_until_arrival(operation)) continue;
+    if (operation->message.tag == kProgramEnded) ++ended;
+    operation->complete();
+  }
+  world.messages.end_run();  // the program may have left receives open
+  if (program.done() && program.error()) std::rethrow_exception(program.error());
+  finish_collectives(world);
+  world.transport.count_waits(&world.state.heartbeat);
+  if (role.training) notify_servers(world, number);
+  world.device.finish();
+  RealRun result = worker.take_run();
+  result.work_time = {world.device.work_time().wall - before.wall, world.device.work_time().cpu - before.cpu};
+  return result;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/ranks/netcluster.hpp"
+#include "runtime/scenario_points/step_time_statistics.hpp"
+#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/reader/scenario.hpp"
+
+namespace stepcast {
+
+/// Largest share of a run's compute time that the ranks' threads may have waited for a core (from wall and
+/// CPU time).
+constexpr double kMaxDisturbance = 0.05;
+constexpr int kMaxAttempts = 5;  ///< limit of runs of a point, as a multiple of those wanted
+
+/// Options of the real runs of `stepcast validate`. The process that forecasts and the ranks each read the
+/// scenario with these options.
+struct ValidationOptions {
+  std::string scenario;
+  std::vector<std::string> settings;  ///< KEY=VALUE
+  int repeats = 7;                    ///< wanted runs of each point
+  bool sleep = false;             ///< ranks sleep instead of computing, which allows more ranks than cores
+  bool accept_disturbed = false;  ///< count disturbed runs, on a machine that others use too
+};
+
+/// Statistic over the steps of a run and of its forecast.
+inline StepStatistic step_statistic(const ValidationOptions& options) {
+  return options.sleep ? StepStatistic::median : StepStatistic::mean;
+}
+
+/// A network as some points train it. Points with the same variant share the captured trace.
+struct NetworkVariant {
+  std::string model;       ///< the scenario's name of the model
+  std::int64_t batch = 1;  ///< samples of one pass
+  /// Arrays are sent or received in every step, which leaves the caches in another state.
+  bool exchanges = true;
+  bool accumulates = false;  ///< gradients of micro-batches are summed
+  int copies = 1;            ///< networks, one for each micro-batch, as pipeline stages have them
+
+  friend auto operator<=>(const NetworkVariant&, const NetworkVariant&) = default;
+};
+
+/// The points of a scenario that are run for real. All lists have one entry for each point.
+struct Validation {
+  Scenario scenario;
+  std::vector<std::size_t> points;  ///< indices in scenario.points
+  std::vector<NetworkVariant> variants;
+  /// Spatial or tensor partition of the network, as text for file names. The rank's shard then has a trace of
+  /// its own. Empty: no partition.
+  std::vector<std::string> partitions;
+  std::vector<bool> compresses;  ///< gradients are compressed
+};
+
+/// Reads the scenario. Points without `workers` get all ranks that their servers leave.
+/// @throws InputError for points that cannot be run for real
+Validation read_validation(const ValidationOptions& options, int ranks);
+
+/// True if the gradients of a point are compressed.
+bool compresses_gradients(const Scenario& scenario, const Point& point);
+
+/// Samples of one pass of a worker: a step's, or those of one of its micro-batches.
+/// @throws InputError if the point has no batch_per_worker, or if it is not a multiple of the micro-batches
+std::int64_t samples_of_pass(const Scenario& scenario, const Point& point);
+
+// Files of what was measured, in the output folder of a validation.
+std::filesystem::path trace_file(const std::filesystem::path& folder, const NetworkVariant& variant);
+std::filesystem::path shard_trace_file(const std::filesystem::path& folder, const NetworkVariant& variant,
+                                       const std::string& partition);
+/// Times of compressing gradients of this model.
+std::filesystem::path compression_file(const std::filesystem::path& folder, const std::string& model);
+std::filesystem::path platform_file(const std::filesystem::path& folder);
+/// Platform for messages between GPU ranks whose payload is in host memory, such as compressed gradients. The
+/// file exists only if some point sends such messages.
+std::filesystem::path host_platform_file(const std::filesystem::path& folder);
+
+/// The experiment of point number `index`, with the traces and the platform that were measured in `folder`.
+/// @param more  further settings
+Experiment measured_experiment(const Validation& validation, std::size_t index,
+                               const std::filesystem::path& folder, const std::vector<Assignment>& more,
+                               Library& library);
+
+/// How the ranks of a point share the network; only for a point with a partition.
+NetworkSharing sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
+                                int ranks);
+
+/// Why a plan cannot be run for real; empty if it can.
+/// @param sleep  ranks sleep for the layer times and need no kernels
+std::string unsupported_in_real_run(const Plan& plan, int ranks, bool sleep);
+
+/// Why a point's noise cannot be that of real ranks; empty if it can. Ranks that sleep draw noise factors.
+/// Ranks that compute have the noise of the machine, which the steps of the trace represent in the forecast.
+std::string unsupported_noise(const Noise& noise, bool sleep);
+
+}  // namespace stepcast

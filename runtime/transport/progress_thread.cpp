@@ -1,0 +1,81 @@
+#include "runtime/transport/progress_thread.hpp"
+
+#include <pthread.h>
+
+#include <chrono>
+
+#include "runtime/transport/thread_scheduling.hpp"
+
+namespace stepcast {
+
+void CompletionQueue::post(Pending operation) {
+  {
+    const std::lock_guard lock(mutex_);
+    completed_.push_back(std::move(operation));
+    // The program goes on at once and needs the core of the posting thread.
+    if (polling_ != nullptr && program_waits_) polling_->program_computes.store(true);
+  }
+  posted_.notify_one();
+}
+
+/// @return whether an operation has completed
+bool CompletionQueue::wait(std::unique_lock<std::mutex>& lock) {
+  using namespace std::chrono_literals;
+  const bool computed = polling_ != nullptr && polling_->program_computes.exchange(false);
+  program_waits_ = computed;
+  if (on_wait_) on_wait_();
+  const bool posted = posted_.wait_for(lock, 1s, [this] { return !completed_.empty(); });
+  program_waits_ = false;
+  if (polling_ != nullptr) polling_->program_computes.store(computed);
+  return posted;
+}
+
+Pending CompletionQueue::next() {
+  std::unique_lock lock(mutex_);
+  if (completed_.empty() && !wait(lock)) return nullptr;
+  Pending operation = std::move(completed_.front());
+  completed_.pop_front();
+  return operation;
+}
+
+ProgressThread::ProgressThread(std::atomic<std::uint64_t>* heartbeat, PollingPolicy* polling)
+    : heartbeat_(heartbeat), polling_(polling), thread_([this] { run(); }) {}
+
+ProgressThread::~ProgressThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  submitted_.notify_one();
+  thread_.join();
+}
+
+void ProgressThread::submit(std::function<void()> work) {
+  if (polling_ != nullptr) ++polling_->pending_collectives;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+  }
+  submitted_.notify_one();
+}
+
+void ProgressThread::run() {
+  using namespace std::chrono_literals;
+  pthread_setname_np(pthread_self(), "collectives");
+  raise_wakeup_priority();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (heartbeat_ != nullptr) heartbeat_->fetch_add(1, std::memory_order_relaxed);
+    if (!submitted_.wait_for(lock, 1s, [this] { return closing_ || !queue_.empty(); })) continue;
+    if (queue_.empty()) break;
+    const std::function<void()> next = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    next();
+    if (polling_ != nullptr) --polling_->pending_collectives;
+    lock.lock();
+  }
+  if (heartbeat_ != nullptr) heartbeat_->store(0);
+}
+
+}  // namespace stepcast

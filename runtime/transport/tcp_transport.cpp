@@ -1,0 +1,204 @@
+#include "runtime/transport/tcp_transport.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+
+namespace stepcast {
+namespace {
+
+constexpr char kCongestion[] = "reno";
+
+// Floats read from a socket at once, into a buffer that fits the cache.
+constexpr std::int64_t kReadFloats = 32768;
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+sockaddr_in address_of(const Endpoint& endpoint) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(endpoint.port));
+  if (inet_pton(AF_INET, endpoint.address.c_str(), &address.sin_addr) != 1) {
+    throw std::runtime_error("not an IPv4 address: " + endpoint.address);
+  }
+  return address;
+}
+
+/// One TCP connection, with the state of a float that is partly sent or partly received.
+struct Connection {
+  int socket = -1;
+  int unsent = 0;  ///< bytes left of a float that is partly sent
+  char received[sizeof(float)]{};
+  int partial = 0;  ///< bytes in `received` of a float that is partly received
+};
+
+class TcpTransport : public Transport {
+ public:
+  TcpTransport(int rank, std::vector<Connection> connections)
+      : Transport(rank, static_cast<int>(connections.size())),
+        connections_(std::move(connections)),
+        buffer_(static_cast<std::size_t>(kReadFloats) + 1),
+        wake_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (wake_event_ < 0) fail("eventfd");
+  }
+  ~TcpTransport() override {
+    close(wake_event_);
+    for (const Connection& connection : connections_) {
+      if (connection.socket >= 0) close(connection.socket);
+    }
+  }
+
+  std::int64_t send_some(int peer, const float* data, std::int64_t count) override {
+    Connection& link = connections_[static_cast<std::size_t>(peer)];
+    const auto* bytes = reinterpret_cast<const char*>(data);
+    const std::size_t begun = link.unsent > 0 ? sizeof(float) - static_cast<std::size_t>(link.unsent) : 0;
+    const std::size_t all = static_cast<std::size_t>(count) * sizeof(float);
+    const ssize_t sent = ::send(link.socket, bytes + begun, all - begun, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0) return zero_or_throw(peer);
+    const std::size_t total = begun + static_cast<std::size_t>(sent);
+    const std::size_t rest = total % sizeof(float);
+    link.unsent = rest == 0 ? 0 : static_cast<int>(sizeof(float) - rest);
+    return static_cast<std::int64_t>(total / sizeof(float));
+  }
+
+  std::int64_t receive_some(int peer, float* target, std::int64_t count, Arrival arrival) override {
+    Connection& link = connections_[static_cast<std::size_t>(peer)];
+    auto* bytes = reinterpret_cast<char*>(buffer_.data());
+    const std::size_t wanted = static_cast<std::size_t>(std::min(count, kReadFloats)) * sizeof(float);
+    const auto partial = static_cast<std::size_t>(link.partial);
+    std::memcpy(bytes, link.received, partial);
+    const ssize_t got = recv(link.socket, bytes + partial, wanted - partial, MSG_DONTWAIT);
+    if (got < 0) return zero_or_throw(peer);
+    if (got == 0)
+      throw PeerDisconnected(fmt::format("rank {} closed its connection to rank {}", peer, rank()));
+    const std::size_t total = partial + static_cast<std::size_t>(got);
+    const std::size_t floats = total / sizeof(float);
+    link.partial = static_cast<int>(total % sizeof(float));
+    std::memcpy(link.received, bytes + floats * sizeof(float), static_cast<std::size_t>(link.partial));
+    for (std::size_t i = 0; i < floats; ++i) {
+      target[i] = arrival == Arrival::add ? target[i] + buffer_[i] : buffer_[i];
+    }
+    return static_cast<std::int64_t>(floats);
+  }
+
+  void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override {
+    count_wait();
+    std::vector<pollfd> waits;
+    for (const int peer : sending_to) waits.push_back({connection(peer), POLLOUT, 0});
+    for (const int peer : receiving_from) waits.push_back({connection(peer), POLLIN, 0});
+    waits.push_back({wake_event_, POLLIN, 0});
+    if (poll(waits.data(), waits.size(), 1000) < 0 && errno != EINTR) fail("poll");
+    eventfd_t ignored = 0;
+    if (waits.back().revents != 0) eventfd_read(wake_event_, &ignored);
+  }
+
+  void wake() override { eventfd_write(wake_event_, 1); }
+
+ private:
+  int connection(int peer) const { return connections_[static_cast<std::size_t>(peer)].socket; }
+
+  std::int64_t zero_or_throw(int peer) const {
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+    throw PeerDisconnected(
+        fmt::format("the connection from rank {} to rank {} broke: {}", rank(), peer, std::strerror(errno)));
+  }
+
+  std::vector<Connection> connections_;
+  std::vector<float> buffer_;
+  int wake_event_;
+};
+
+void wait_for(int socket, short event, int peer) {
+  pollfd one{socket, event, 0};
+  const int ready = poll(&one, 1, 30'000);
+  if (ready < 0) fail("poll");
+  if (ready == 0) throw std::runtime_error(fmt::format("rank {} did not answer for 30 s", peer));
+}
+
+int connected_to(const Endpoint& endpoint, int rank) {
+  const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (one < 0) fail("socket");
+  const sockaddr_in address = address_of(endpoint);
+  if (connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    close(one);
+    fail("connect");
+  }
+  const std::int32_t peer_rank = rank;
+  if (::send(one, &peer_rank, sizeof peer_rank, MSG_NOSIGNAL) != sizeof peer_rank) fail("send");
+  return one;
+}
+
+/// @return the accepted socket and the rank that connected
+std::pair<int, int> accepted(const Listener& listener, int ranks) {
+  wait_for(listener.socket(), POLLIN, ranks - 1);
+  const int one = accept4(listener.socket(), nullptr, nullptr, SOCK_CLOEXEC);
+  if (one < 0) fail("accept");
+  std::int32_t peer_rank = -1;
+  if (recv(one, &peer_rank, sizeof peer_rank, MSG_WAITALL) != sizeof peer_rank || peer_rank < 0 ||
+      peer_rank >= ranks) {
+    close(one);
+    throw std::runtime_error(
+        "a process that is not a rank of this run connected; run ranks only on networks that nobody else "
+        "uses");
+  }
+  return {one, peer_rank};
+}
+
+}  // namespace
+
+Listener::Listener(const std::string& address) : endpoint_{address, 0} {
+  socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket_ < 0) fail("socket");
+  sockaddr_in bound = address_of(endpoint_);
+  socklen_t size = sizeof bound;
+  if (bind(socket_, reinterpret_cast<const sockaddr*>(&bound), size) != 0 || listen(socket_, 64) != 0 ||
+      getsockname(socket_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    close(socket_);
+    fail("listen");
+  }
+  endpoint_.port = ntohs(bound.sin_port);
+}
+
+Listener::~Listener() {
+  close(socket_);
+}
+
+std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
+                                           const std::vector<Endpoint>& endpoints, int window) {
+  const int ranks = static_cast<int>(endpoints.size());
+  std::vector<Connection> connections(endpoints.size());
+  for (int peer = 0; peer < rank; ++peer) {
+    connections[static_cast<std::size_t>(peer)].socket =
+        connected_to(endpoints[static_cast<std::size_t>(peer)], rank);
+  }
+  for (int missing = rank + 1; missing < ranks; ++missing) {
+    const auto [socket, peer] = accepted(listener, ranks);
+    connections[static_cast<std::size_t>(peer)].socket = socket;
+  }
+  for (const Connection& connection : connections) {
+    if (connection.socket < 0) continue;
+    const int yes = 1;
+    setsockopt(connection.socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    // BBR, the default of some machines, probes for bandwidth all the time, so that equal all-reduces take
+    // different times.
+    setsockopt(connection.socket, IPPROTO_TCP, TCP_CONGESTION, kCongestion, sizeof kCongestion - 1);
+    if (window > 0) setsockopt(connection.socket, SOL_SOCKET, SO_SNDBUF, &window, sizeof window);
+  }
+  return std::make_unique<TcpTransport>(rank, std::move(connections));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/transport/transport.hpp"
+
+namespace stepcast {
+
+/// Address of a rank's listening socket: an IPv4 address and a TCP port.
+struct Endpoint {
+  std::string address;
+  int port = 0;
+};
+
+/// Listening socket of one rank. All ranks listen first, exchange their endpoints, then connect.
+class Listener {
+ public:
+  /// Listens at a free port of `address`. @throws std::system_error
+  explicit Listener(const std::string& address);
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener();
+
+  const Endpoint& endpoint() const { return endpoint_; }
+  int socket() const { return socket_; }
+
+ private:
+  int socket_ = -1;
+  Endpoint endpoint_;
+};
+
+/// Connects a full mesh of TCP connections; every rank calls this at about the same time with the same
+/// `endpoints`.
+/// @param window  send-buffer size of each connection [bytes]; 0: the system's default
+/// @throws std::system_error; std::runtime_error where a peer does not answer for 30 s
+std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
+                                           const std::vector<Endpoint>& endpoints, int window = 0);
+
+}  // namespace stepcast

@@ -1,0 +1,263 @@
+#include "scenarios/experiment/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "models/layer_times/compression_times.hpp"
+#include "platforms/topology.hpp"
+#include "scenarios/experiment/placement.hpp"
+#include "scenarios/experiment/read_setting.hpp"
+#include "scenarios/reader/assignment.hpp"
+#include "strategies/registry.hpp"
+
+namespace stepcast {
+
+Noise read_noise(const YamlValue& value) {
+  const YamlMap map =
+      value.map({"jitter", "sigma", "per", "straggler_share", "straggler_factor", "start_spread"});
+  Noise noise;
+  if (const auto jitter = map.maybe("jitter"))
+    noise.jitter = static_cast<Noise::Jitter>(jitter->one_of(jitter_names()));
+  const bool drawn = noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers;
+  if (drawn) map.at("sigma", "the spread of the jitter, a number from 0 to 10");
+  if (const auto sigma = map.maybe("sigma")) {
+    noise.sigma = sigma->number(0, 10);
+    if (!map.has("jitter")) sigma->refuse("only valid with jitter: lognormal or layers");
+  }
+  if (const auto per = map.maybe("per")) noise.per_node = per->one_of({"worker", "node"}) == 1;
+  if (const auto share = map.maybe("straggler_share")) noise.straggler_share = share->number(0, 1);
+  if (noise.straggler_share > 0) map.at("straggler_factor", "by how much they are slower, a number >= 1");
+  if (const auto factor = map.maybe("straggler_factor")) {
+    noise.straggler_factor = factor->number(1, 1000);
+    if (!map.has("straggler_share")) factor->refuse("only valid with straggler_share");
+  }
+  if (const auto spread = map.maybe("start_spread")) noise.start_spread = spread->seconds().value;
+  return noise;
+}
+
+namespace {
+
+const std::vector<std::string> kKeys{"model",
+                                     "trace",
+                                     "passes",
+                                     "platform",
+                                     "workers",
+                                     "batch_per_worker",
+                                     "global_batch",
+                                     "strategy",
+                                     "noise",
+                                     "placement",
+                                     "background",
+                                     "data",
+                                     "memory",
+                                     "simulation",
+                                     "epoch",
+                                     "faults",
+                                     "campaign",
+                                     "learning",
+                                     "compression_times"};
+
+auto depth(const Assignment& one) {
+  return std::count(one.path.begin(), one.path.end(), '.');
+}
+
+/// Sets the values. If a path leads into `platform` or `model`, the content of that file first replaces its
+/// name.
+void apply(YamlNode& document, std::vector<Assignment> values, Library& library) {
+  std::stable_sort(values.begin(), values.end(),
+                   [](const auto& a, const auto& b) { return depth(a) < depth(b); });
+  for (const Assignment& one : values) {
+    for (const auto& [key, folder] : {std::pair{"platform", "platforms"}, std::pair{"model", "models"}}) {
+      if (!one.path.starts_with(std::string(key) + ".")) continue;
+      const YamlNode* named = document.find(key);
+      if (named != nullptr && named->kind == YamlNode::Kind::scalar) {
+        const YamlNode file = library.tree(YamlValue(*named, key), folder);
+        assign(document, {key, file});
+      }
+    }
+    assign(document, one);
+  }
+}
+
+bool is_name(const YamlValue& value) {
+  return value.is(YamlNode::Kind::scalar);
+}
+
+void read_platform_and_device(const YamlValue& value, Library& library, Experiment& experiment) {
+  const YamlValue tree = is_name(value) ? YamlValue(library.tree(value, "platforms"), "platform") : value;
+  experiment.platform = read_platform(tree);
+  experiment.device = library.device(tree.any_map().at("device"));
+}
+
+int read_workers(const YamlMap& map, const Platform& platform) {
+  const YamlValue value = map.at("workers", "an integer >= 1");
+  const int workers = static_cast<int>(value.integer(1, 10'000'000));
+  if (workers > platform.devices()) {
+    value.refuse(fmt::format(
+        "expected at most {} workers, the devices of platform {}, got {}; set platform.nodes (at most {})",
+        platform.devices(), platform.name, workers, platform.max_nodes));
+  }
+  return workers;
+}
+
+void read_data(const YamlValue& value, const Platform& platform, Setting& setting) {
+  const YamlMap map = value.map({"sample_size", "prefetch"});
+  if (platform.storage.kind == Storage::Kind::none)
+    value.refuse("needs a platform with storage; platform " + platform.name + " has none");
+  setting.sample_size = map.at("sample_size", "bytes of one sample as stored").bytes(1);
+  if (const auto ahead = map.maybe("prefetch")) setting.prefetch = static_cast<int>(ahead->integer(0, 1000));
+}
+
+/// Accepts `true` and `false` too, because programs that write YAML turn `off` into `false`.
+Folding read_folding(const YamlValue& value) {
+  static const std::vector<std::string> words{"automatic", "on", "off", "true", "false"};
+  constexpr std::array meanings{Folding::automatic, Folding::always, Folding::never, Folding::always,
+                                Folding::never};
+  return meanings.at(value.one_of(words));
+}
+
+void read_simulation(const YamlValue& value, Experiment& experiment) {
+  const YamlMap map = value.map({"steps", "seed", "form", "fold"});
+  if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
+  if (const auto form = map.maybe("form"))
+    experiment.form = static_cast<Fidelity>(form->one_of(form_names()));
+  if (const auto fold = map.maybe("fold")) experiment.fold = read_folding(*fold);
+  if (const auto steps = map.maybe("steps")) experiment.steps = static_cast<int>(steps->integer(1, 100'000));
+}
+
+void read_epoch(const YamlValue& value, Experiment& experiment) {
+  const YamlMap keys = value.map({"samples", "epochs"});
+  experiment.epoch_samples = static_cast<double>(keys.at("samples", "an integer >= 1").integer(1));
+  if (const auto epochs = keys.maybe("epochs")) experiment.epochs = epochs->number(1e-6);
+}
+
+std::vector<int> read_placement(const YamlMap& map, const Experiment& experiment) {
+  PlacementRule rule = PlacementRule::packed;
+  if (const auto named = map.maybe("placement"))
+    rule = static_cast<PlacementRule>(named->one_of(placement_names()));
+  return place_workers(experiment.platform, read_workers(map, experiment.platform), rule, experiment.seed);
+}
+
+void read_links(const YamlMap& map, Experiment& experiment) {
+  experiment.bandwidths = LinkBandwidths(experiment.platform);
+  if (const auto background = map.maybe("background"))
+    read_background(*background, experiment.platform, experiment.bandwidths);
+}
+
+Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library) {
+  const YamlValue trace = map.at("trace", "names in models/traces/, or derived");
+  const YamlValue options = map.at("strategy", "a mapping with kind");
+  const std::size_t kind = options.any_map().at("kind", "a strategy").one_of(strategy_names());
+  Setting setting{experiment.model, experiment.device, experiment.platform, read_placement(map, experiment)};
+  setting.steps = experiment.steps;
+  setting.epoch_samples = experiment.epoch_samples;
+  const auto passes = map.maybe("passes");
+  setting.times = read_times(trace, experiment.model, experiment.device, library,
+                             passes ? read_passes(*passes, experiment.model) : std::vector<PassCounts>{});
+  setting.part_trace = read_part_traces(trace, experiment.model, experiment.device, library);
+  setting.named_trace = [&library](const YamlValue& name) -> const Trace& { return library.trace(name); };
+  const auto compression = map.maybe("compression_times");
+  setting.compression = read_compression_times(compression, experiment.device, library);
+  setting.host_compression = read_host_compression_times(compression, library);
+  setting.trace_batch = trace_batch(trace, library);
+  setting.batch_per_worker = map.maybe("batch_per_worker");
+  setting.global_batch = map.maybe("global_batch");
+  if (setting.batch_per_worker && setting.global_batch)
+    setting.global_batch->refuse("give either batch_per_worker or global_batch");
+  if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting);
+  if (const auto memory = map.maybe("memory")) setting.memory = read_memory(*memory);
+  experiment.strategy = strategies()[kind].kind;
+  return strategies()[kind].plan(options, setting);
+}
+
+/// Reads faults and the campaign, which need the length of a training.
+void read_training(const YamlMap& map, Experiment& experiment) {
+  const auto check_length = [&](const YamlValue& value, double steps) {
+    if (steps == 0 && experiment.epochs == 0)
+      value.refuse("the length of a training is unknown: give epoch: {samples, epochs}, or steps here");
+  };
+  if (const auto faults = map.maybe("faults")) {
+    experiment.faults = read_faults(*faults, experiment.plan, experiment.platform, experiment.strategy);
+    check_length(*faults, experiment.faults->steps);
+  }
+  if (const auto campaign = map.maybe("campaign")) {
+    experiment.campaign = read_campaign(*campaign, experiment.plan, experiment.platform);
+    check_length(*campaign, experiment.faults ? experiment.faults->steps : experiment.campaign->steps);
+  }
+}
+
+}  // namespace
+
+void check_keys(const YamlNode& document) {
+  YamlValue(document, "").map(kKeys);
+}
+
+Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
+  apply(document, std::move(values), library);
+  const YamlMap map = YamlValue(document, "").map(kKeys);
+  Experiment experiment;
+  const YamlValue model = map.at("model", "a name in models/");
+  experiment.model = is_name(model) ? library.model(model) : read_model(model);
+  read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
+  if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
+  if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
+  if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
+  experiment.plan = read_plan(map, experiment, library);
+  if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
+  note_idle_options(map, experiment);
+  read_links(map, experiment);
+  read_training(map, experiment);
+  return experiment;
+}
+
+namespace {
+
+bool is_drawn(const Noise& noise) {
+  return noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers;
+}
+
+void note_noise(const YamlMap& map, const Noise& noise, Plan& plan) {
+  IdleKeys& idle = plan.idle_keys;
+  const bool replays = std::ranges::any_of(
+      plan.workloads, [](const Workload& workload) { return workload.samples.size() > 1; });
+  if (noise.jitter == Noise::Jitter::trace && !replays)
+    note_idle(map, {"jitter"}, "as trace: the trace has one sample a pass, nothing to replay", idle);
+  if (!is_drawn(noise)) note_idle(map, {"sigma"}, "without jitter: lognormal or layers", idle);
+  if (is_drawn(noise) && noise.sigma == 0) note_idle(map, {"jitter"}, "with sigma: 0", idle);
+  if (noise.straggler_share > 0 && noise.straggler_factor == 1)
+    note_idle(map, {"straggler_share"}, "with straggler_factor: 1", idle);
+  if (noise.straggler_share == 0) note_idle(map, {"straggler_factor"}, "with straggler_share: 0", idle);
+  if (noise.jitter == Noise::Jitter::none && noise.straggler_share == 0)
+    note_idle(map, {"per"}, "without jitter or stragglers", idle);
+  if (!plan.asynchronous) note_idle(map, {"start_spread"}, "where workers keep a common pace", idle);
+}
+
+void note_simulation(const YamlMap& map, Plan& plan) {
+  const auto travels = [&](const Collective& one) {
+    return plan.communicators[static_cast<std::size_t>(one.communicator)].size > 1 &&
+           one.buffer.size.value > 0;
+  };
+  if (plan.asynchronous && std::ranges::none_of(plan.collectives, travels))
+    note_idle(map, {"form"}, "without collectives", plan.idle_keys);
+  if (std::ranges::all_of(plan.roles, [](const Role& role) { return role.members == 1; }))
+    note_idle(map, {"fold"}, "where every worker has a program of its own", plan.idle_keys);
+}
+
+}  // namespace
+
+void note_idle_options(const YamlMap& map, Experiment& experiment) {
+  Plan& plan = experiment.plan;
+  const YamlMap strategy = map.at("strategy").any_map();
+  if (const auto threads = strategy.maybe("threads"); threads && threads->integer(1) == 1)
+    note_idle(strategy, {"serial_share"}, "with threads: 1", plan.idle_keys);
+  const auto compression = strategy.maybe("compression");
+  if (!compression || compression->one_of(compression_names()) == 0)
+    note_idle(map, {"compression_times"}, "without strategy.compression", plan.idle_keys);
+  if (const auto noise = map.maybe("noise")) note_noise(noise->any_map(), experiment.noise, plan);
+  if (plan.devices == 1) return;
+  if (const auto simulation = map.maybe("simulation")) note_simulation(simulation->any_map(), plan);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/yaml.hpp"
+#include "platforms/link_bandwidths.hpp"
+#include "scenarios/reader/library.hpp"
+#include "scenarios/reader/read_campaign.hpp"
+#include "scenarios/reader/read_faults.hpp"
+#include "scenarios/reader/read_learning.hpp"
+#include "strategies/plan/plan.hpp"
+#include "strategies/plan/run_conditions.hpp"
+
+namespace stepcast {
+
+/// Reads `noise:`. @throws InputError
+Noise read_noise(const YamlValue& value);
+
+/// One run, ready to be simulated: a point of a scenario with all its files read. Plain data.
+struct Experiment {
+  Model model;
+  Device device;
+  Platform platform;
+  LinkBandwidths bandwidths;  ///< after background traffic
+  std::string strategy;       ///< kind of the strategy
+  Plan plan;
+  Noise noise;
+  Fidelity form = Fidelity::automatic;
+  Folding fold = Folding::automatic;
+  std::uint64_t seed = 1;
+  int steps = 1;
+  double epoch_samples = 0;  ///< 0: not given
+  double epochs = 0;         ///< 0: not given
+  std::optional<FaultOptions> faults;
+  std::optional<CampaignOptions> campaign;
+  std::optional<LearningOptions> learning;
+};
+
+/// Reads `document` after setting `values` in it, short paths first. docs/reference/scenarios.md lists the
+/// keys.
+/// @throws InputError
+Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library);
+
+/// Adds to the complete plan of the experiment the keys that the scenario gives but that have no effect: keys
+/// outside of `strategy`, and keys that any strategy may have.
+void note_idle_options(const YamlMap& map, Experiment& experiment);
+
+}  // namespace stepcast

@@ -1,0 +1,46 @@
+#include "scenarios/experiment/placement.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "core/random.hpp"
+
+namespace stepcast {
+
+const std::vector<std::string>& placement_names() {
+  static const std::vector<std::string> names{"packed", "spread", "random"};
+  return names;
+}
+
+std::vector<int> place_workers(const Platform& platform, int workers, PlacementRule rule,
+                               std::uint64_t seed) {
+  std::vector<int> devices(static_cast<std::size_t>(workers));
+  if (rule == PlacementRule::random) {
+    const auto order = permutation({seed, Purpose::placement, 0, 0, 0}, platform.devices());
+    std::copy_n(order.begin(), workers, devices.begin());
+    // Launchers give the processes of a node consecutive ranks, wherever the node is.
+    std::map<int, std::vector<int>> by_node;
+    std::vector<int> nodes;
+    for (const int device : devices) {
+      auto& here = by_node[platform.node_of(device)];
+      if (here.empty()) nodes.push_back(platform.node_of(device));
+      here.push_back(device);
+    }
+    devices.clear();
+    for (const int node : nodes) devices.insert(devices.end(), by_node[node].begin(), by_node[node].end());
+    return devices;
+  }
+  if (rule == PlacementRule::packed) {
+    std::iota(devices.begin(), devices.end(), 0);
+    return devices;
+  }
+  for (int i = 0; i < workers; ++i) {
+    const int node = i % platform.nodes, slot = i / platform.nodes;
+    devices[static_cast<std::size_t>(i)] = node * platform.devices_per_node + slot;
+  }
+  std::sort(devices.begin(), devices.end());
+  return devices;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platforms/platform.hpp"
+
+namespace stepcast {
+
+/// How workers are assigned to devices. packed: node after node; spread: one worker per node in turn; random:
+/// random devices.
+enum class PlacementRule { packed, spread, random };
+const std::vector<std::string>& placement_names();  ///< in the order of PlacementRule
+
+/// The device of each worker. The workers of a node have consecutive ranks.
+std::vector<int> place_workers(const Platform& platform, int workers, PlacementRule rule, std::uint64_t seed);
+
+}  // namespace stepcast

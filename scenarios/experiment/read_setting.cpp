@@ -1,0 +1,169 @@
+#include "scenarios/experiment/read_setting.hpp"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "models/layer_times/compression_times.hpp"
+#include "models/layer_times/derived_trace.hpp"
+#include "platforms/topology.hpp"
+
+namespace stepcast {
+namespace {
+
+PassCounts read_counts(const YamlMap& map) {
+  PassCounts counts;
+  const auto read = [&](const char* key, double& into) {
+    if (const auto value = map.maybe(key)) into = value->number(0, 1e6);
+  };
+  read("forward", counts.forward);
+  read("backward_data", counts.backward_data);
+  read("backward_weights", counts.backward_weights);
+  read("update", counts.update);
+  return counts;
+}
+
+void multiply(PassSamples& pass, double count) {
+  for (double& seconds : pass.seconds) seconds *= count;
+  for (double& seconds : pass.cpu_seconds) seconds *= count;
+}
+
+}  // namespace
+
+std::vector<PassCounts> read_passes(const YamlValue& value, const Model& model) {
+  std::vector<PassCounts> counts(model.layers.size());
+  for (const YamlValue& row : value.list()) {
+    const YamlMap map = row.map({"layers", "forward", "backward_data", "backward_weights", "update"});
+    const YamlValue layers = map.at("layers", "names of layers, such as \"conv*\"");
+    bool any = false;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      if (fnmatch(layers.text().c_str(), model.layers[i].name.c_str(), 0) != 0) continue;
+      counts[i] = read_counts(map);
+      any = true;
+    }
+    if (!any) layers.expected("names of layers of " + model.name);
+  }
+  return counts;
+}
+
+Trace repeated(Trace trace, const std::vector<PassCounts>& counts) {
+  for (std::size_t i = 0; i < counts.size() && i < trace.layers.size(); ++i) {
+    LayerTrace& layer = trace.layers[i];
+    multiply(layer.forward, counts[i].forward);
+    multiply(layer.backward_data, counts[i].backward_data);
+    multiply(layer.backward_weights, counts[i].backward_weights);
+    multiply(layer.update, counts[i].update);
+  }
+  return trace;
+}
+
+namespace {
+
+bool is_derived(const YamlValue& trace) {
+  return trace.is(YamlNode::Kind::scalar) && trace.text() == "derived";
+}
+
+std::vector<YamlValue> trace_names(const YamlValue& trace) {
+  auto names = trace.is(YamlNode::Kind::scalar) ? std::vector<YamlValue>{trace} : trace.list();
+  if (names.empty()) trace.expected("at least one trace");
+  return names;
+}
+
+}  // namespace
+
+std::function<LayerTimes(std::int64_t)> read_times(const YamlValue& trace, const Model& model,
+                                                   const Device& device, Library& library,
+                                                   const std::vector<PassCounts>& passes) {
+  if (is_derived(trace)) {
+    return [&, passes](std::int64_t batch) {
+      const Trace derived =
+          repeated(derive(model, batch, device, library.calibration(device), {nullptr, 1}), passes);
+      return layer_times(model, {&derived}, batch);
+    };
+  }
+  auto traces = std::make_shared<std::vector<Trace>>();
+  for (const YamlValue& name : trace_names(trace)) {
+    traces->push_back(repeated(library.trace(name), passes));
+    if (traces->back().model != model.name)
+      name.refuse(
+          fmt::format("expected a trace of model {}, got one of {}", model.name, traces->back().model));
+  }
+  return [traces, &model](std::int64_t batch) {
+    std::vector<const Trace*> all;
+    for (const Trace& one : *traces) all.push_back(&one);
+    return layer_times(model, std::move(all), batch);
+  };
+}
+
+std::function<Trace(const PartModel&)> read_part_traces(const YamlValue& trace, const Model& model,
+                                                        const Device& device, Library& library) {
+  if (is_derived(trace)) {
+    return [&](const PartModel& part) {
+      const std::int64_t batch = *std::max_element(part.batch.begin(), part.batch.end());
+      const Trace whole = derive(model, batch, device, library.calibration(device), {nullptr, 1});
+      return part_trace(model, whole, part, device);
+    };
+  }
+  std::vector<const Trace*> traces;
+  for (const YamlValue& name : trace_names(trace)) traces.push_back(&library.trace(name));
+  return [traces, &model, &device](const PartModel& part) { return part_trace(model, traces, part, device); };
+}
+
+std::function<CompressionTimes(Compression)> read_compression_times(const std::optional<YamlValue>& name,
+                                                                    const Device& device, Library& library) {
+  return [&, name](Compression kind) -> CompressionTimes {
+    const CompressionTrace& trace = library.compression(name);
+    // The measured times hold on a CPU, and for a CPU that compresses for a device beside it.
+    if (device.is_processor() || is_beside_device(trace)) return {cost_of(trace, kind), trace.rows, ""};
+    return {derived_cost(trace, kind, device), trace.rows,
+            fmt::format("times of compression are derived for {} from {}", device.name, trace.device)};
+  };
+}
+
+std::function<CompressionTimes(Compression)> read_host_compression_times(const std::optional<YamlValue>& name,
+                                                                         Library& library) {
+  return [&, name](Compression kind) -> CompressionTimes {
+    const CompressionTrace& trace = library.compression(name);
+    return {cost_of(trace, kind), trace.rows, ""};
+  };
+}
+
+std::int64_t trace_batch(const YamlValue& trace, Library& library) {
+  return is_derived(trace) ? 1 : library.trace(trace_names(trace).front()).batch;
+}
+
+MemoryOptions read_memory(const YamlValue& value) {
+  const YamlMap keys = value.map({"optimizer", "in_place", "free_error_signals", "workspace"});
+  MemoryOptions memory;
+  if (const auto named = keys.maybe("optimizer")) {
+    memory.optimizer = static_cast<MemoryOptions::Optimizer>(
+        named->one_of({"sgd", "momentum", "adagrad", "rmsprop", "adam"}));
+  }
+  if (const auto yes = keys.maybe("in_place"); yes && yes->boolean())
+    memory.activations = MemoryOptions::Activations::in_place;
+  if (const auto yes = keys.maybe("free_error_signals"); yes && yes->boolean())
+    memory.error_signals = MemoryOptions::ErrorSignals::freed;
+  if (const auto space = keys.maybe("workspace")) memory.workspace = space->bytes();
+  return memory;
+}
+
+void read_background(const YamlValue& value, const Platform& platform, LinkBandwidths& bandwidths) {
+  const Topology topology(platform);
+  for (const YamlValue& item : value.list()) {
+    const YamlMap map = item.map({"links", "share"});
+    const std::string pattern = map.at("links", "link names, such as \"leaf 0 *\"").text();
+    const double share = map.at("share", "a number from 0 to 0.99").number(0, 0.99);
+    bool any = false;
+    for (int link = 0; link < topology.link_count(); ++link) {
+      if (fnmatch(pattern.c_str(), topology.link_name(link).c_str(), 0) != 0) continue;
+      bandwidths.multiply(link, 1 - share);
+      any = true;
+    }
+    if (!any)
+      map.at("links").expected(
+          fmt::format("names of links, such as \"{}\" (* stands for anything)", topology.link_name(0)));
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,67 @@
+#include "scenarios/reader/library.hpp"
+
+#include "scenarios/reader/data_files.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The value under `key`, created by `make` on first use.
+template <class Value, class Make>
+const Value& once(std::map<std::string, std::unique_ptr<Value>>& known, const std::string& key,
+                  const Make& make) {
+  auto& value = known[key];
+  if (!value) value = std::make_unique<Value>(make());
+  return *value;
+}
+
+}  // namespace
+
+const YamlNode& Library::tree(const YamlValue& name, const std::string& folder) {
+  const auto file = data_file(name, folder);
+  files_.insert({folder == "models/traces"        ? "trace"
+                 : folder == "models/compression" ? "compression"
+                 : folder == "models/devices"     ? "device"
+                 : folder == "models"             ? "model"
+                                                  : "platform",
+                 file.string()});
+  return once(trees_, file.string(), [&] { return read_yaml(file); });
+}
+
+const Model& Library::model(const YamlValue& name) {
+  const YamlNode& root = tree(name, "models");
+  return once(models_, *root.place.file, [&] { return read_model(YamlValue(root, "")); });
+}
+
+const Trace& Library::trace(const YamlValue& name) {
+  const YamlNode& root = tree(name, "models/traces");
+  return once(traces_, *root.place.file, [&] { return read_trace(YamlValue(root, "")); });
+}
+
+void Library::note_file(const std::string& role, const std::string& folder, const std::string& name) {
+  files_.insert({role, (data_folder() / folder / (name + ".yaml")).string()});
+}
+
+const Device& Library::device(const YamlValue& name) {
+  const YamlNode& root = tree(name, "models/devices");
+  return once(devices_, *root.place.file, [&] { return read_device(YamlValue(root, "")); });
+}
+
+const Device& Library::device(const std::string& name) {
+  const YamlNode node = command_line_name(name);
+  return device(YamlValue(node, "device"));
+}
+
+const CompressionTrace& Library::compression(const std::optional<YamlValue>& name) {
+  const YamlNode own = command_line_name("cpu");
+  const YamlNode& root = tree(name.value_or(YamlValue(own, "compression_times")), "models/compression");
+  return once(compressions_, *root.place.file, [&] { return read_compression(YamlValue(root, "")); });
+}
+
+const Calibration& Library::calibration(const Device& device) {
+  const Device& rated =
+      device.rates.empty() && !device.efficiency_of.empty() ? this->device(device.efficiency_of) : device;
+  for (const DeviceRate& rate : rated.rates) note_file("model", "models", rate.model);
+  return once(calibrations_, device.name, [&] { return load_calibration(device, data_folder() / "models"); });
+}
+
+}  // namespace stepcast

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "models/layer_times/compression_times.hpp"
+#include "models/layer_times/derived_trace.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/loader.hpp"
+#include "models/network/model.hpp"
+#include "scenarios/reader/assignment.hpp"
+
+namespace stepcast {
+
+/// Input files, read once and shared by all points of a sweep. Child processes inherit them by fork().
+class Library {
+ public:
+  /// The YAML tree of a file. `name` is resolved by data_file.
+  const YamlNode& tree(const YamlValue& name, const std::string& folder);
+  const Model& model(const YamlValue& name);
+  const Trace& trace(const YamlValue& name);
+  const Device& device(const YamlValue& name);
+  const Device& device(const std::string& name);
+  const Calibration& calibration(const Device& device);
+  /// Times of compression kernels. @param name  default: the measured file `cpu`
+  const CompressionTrace& compression(const std::optional<YamlValue>& name = {});
+
+  /// Role and path of every file read so far.
+  const std::set<std::pair<std::string, std::string>>& files() const { return files_; }
+
+ private:
+  void note_file(const std::string& role, const std::string& folder, const std::string& name);
+
+  std::map<std::string, std::unique_ptr<YamlNode>> trees_;
+  std::map<std::string, std::unique_ptr<Model>> models_;
+  std::map<std::string, std::unique_ptr<Trace>> traces_;
+  std::map<std::string, std::unique_ptr<Device>> devices_;
+  std::map<std::string, std::unique_ptr<Calibration>> calibrations_;
+  std::map<std::string, std::unique_ptr<CompressionTrace>> compressions_;
+  std::set<std::pair<std::string, std::string>> files_;
+};
+
+}  // namespace stepcast

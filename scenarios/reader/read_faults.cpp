@@ -1,0 +1,110 @@
+#include "scenarios/reader/read_faults.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace stepcast {
+namespace {
+
+/// Bandwidth at which one node writes to the storage.
+BytesPerSecond store_bandwidth(const Storage& storage) {
+  if (storage.kind == Storage::Kind::local) return storage.bandwidth;
+  BytesPerSecond least = std::min(storage.bandwidth, storage.per_node);
+  if (storage.into_cluster.value > 0) least = std::min(least, storage.into_cluster);
+  return least;
+}
+
+void read_checkpoints(const YamlValue& value, const Plan& plan, const Platform& platform,
+                      FaultOptions& options) {
+  const YamlMap map = value.map({"interval", "size", "bandwidth", "background", "snapshot"});
+  Checkpoints& checkpoints = options.faults.checkpoints;
+  const YamlValue interval = map.at("interval", "a time such as \"10 min\", or best");
+  options.best_interval = interval.node().text == "best";
+  if (!options.best_interval) checkpoints.interval = interval.seconds(1e-3);
+  Bytes size = plan.memory.weights + plan.memory.optimizer_state;
+  if (const auto given = map.maybe("size")) size = given->bytes();
+  if (const auto bandwidth = map.maybe("bandwidth")) {
+    checkpoints.write = size / bandwidth->bytes_per_second();
+  } else if (platform.storage.kind != Storage::Kind::none) {
+    checkpoints.write = size / store_bandwidth(platform.storage);
+  } else {
+    map.at("bandwidth", "a bandwidth, because platform " + platform.name + " has no storage");
+  }
+  if (const auto background = map.maybe("background")) checkpoints.background = background->boolean();
+  if (checkpoints.background) {
+    checkpoints.snapshot = map.at("snapshot", "the time to copy the state aside").seconds();
+  } else if (const auto snapshot = map.maybe("snapshot")) {
+    snapshot->refuse("only valid with background: true");
+  }
+}
+
+void read_slow(const YamlValue& value, SlowPeriods& slow) {
+  const YamlMap map = value.map({"share", "factor", "lasts", "every"});
+  slow.share = map.at("share", "a number from 0 to 1").number(0, 1);
+  slow.factor = map.at("factor", "a number >= 1").number(1, 1e6);
+  if (map.has("lasts") != map.has("every"))
+    value.refuse("expected both lasts and every, or neither (always slow)");
+  if (const auto lasts = map.maybe("lasts")) slow.lasts = lasts->seconds(1e-3);
+  if (const auto every = map.maybe("every")) slow.every = every->seconds(1e-3);
+}
+
+/// Number of devices that hold a rank. A host with a server rank counts as a device.
+int device_count(const Plan& plan) {
+  return static_cast<int>(std::set<int>(plan.endpoints.begin(), plan.endpoints.end()).size());
+}
+
+void read_failures(const YamlMap& map, const Plan& plan, const Platform& platform, Faults& faults) {
+  const auto of_node = map.maybe("node_mtbf"), of_device = map.maybe("device_mtbf");
+  if (of_node && of_device) of_device->refuse("expected either node_mtbf or device_mtbf, got both");
+  const auto& mtbf = of_device ? of_device : of_node;
+  faults.nodes = of_device ? device_count(plan) : nodes_of(plan, platform);
+  if (mtbf) faults.node_mtbf = mtbf->seconds(1);
+  for (const auto& [key, field] : {std::pair{"repair", &Faults::repair}, {"restart", &Faults::restart}}) {
+    const auto given = map.maybe(key);
+    if (given && !mtbf) given->refuse("only valid with node_mtbf or device_mtbf");
+    if (given) faults.*field = given->seconds();
+  }
+}
+
+}  // namespace
+
+FailureResponse default_response(const Plan& plan, const std::string& strategy) {
+  static const std::vector<std::string> blocks{"model_averaging", "bmuf", "diloco"};
+  const bool block = std::find(blocks.begin(), blocks.end(), strategy) != blocks.end();
+  return plan.asynchronous || block ? FailureResponse::shrink : FailureResponse::restart;
+}
+
+int nodes_of(const Plan& plan, const Platform& platform) {
+  std::set<int> nodes;
+  for (const int endpoint : plan.endpoints) nodes.insert(platform.node_of(endpoint));
+  return std::max(1, static_cast<int>(nodes.size()));
+}
+
+FaultOptions read_faults(const YamlValue& value, const Plan& plan, const Platform& platform,
+                         const std::string& strategy) {
+  const YamlMap map = value.map({"steps", "node_mtbf", "device_mtbf", "repair", "restart", "answer",
+                                 "exchange", "checkpoint", "slow", "draws"});
+  FaultOptions options;
+  Faults& faults = options.faults;
+  faults.response = default_response(plan, strategy);
+  read_failures(map, plan, platform, faults);
+  if (const auto answer = map.maybe("answer")) {
+    const std::size_t which = answer->one_of({"restart", "shrink", "automatic"});
+    if (which < 2) faults.response = which == 0 ? FailureResponse::restart : FailureResponse::shrink;
+  }
+  if (const auto exchange = map.maybe("exchange")) {
+    faults.exchange = exchange->seconds();
+    const auto answer = map.maybe("answer");
+    if (answer && answer->text() == "restart") exchange->refuse("only valid with answer: shrink");
+  }
+  if (const auto checkpoint = map.maybe("checkpoint")) read_checkpoints(*checkpoint, plan, platform, options);
+  if (options.best_interval && faults.response == FailureResponse::shrink) {
+    map.at("checkpoint").refuse("interval: best is not available with answer: shrink; give an interval");
+  }
+  if (const auto slow = map.maybe("slow")) read_slow(*slow, faults.slow);
+  if (const auto steps = map.maybe("steps")) options.steps = static_cast<double>(steps->integer(1));
+  if (const auto draws = map.maybe("draws")) options.draws = static_cast<int>(draws->integer(1, 100'000));
+  return options;
+}
+
+}  // namespace stepcast

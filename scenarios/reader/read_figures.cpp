@@ -1,0 +1,153 @@
+#include "scenarios/reader/read_figures.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/parse_number.hpp"
+#include "core/utf8.hpp"
+
+namespace stepcast {
+namespace {
+
+/// A number and its unit, such as 1.5 and " us".
+struct Measure {
+  double number;
+  std::string unit;
+};
+
+Measure measure_of(const YamlValue& value) {
+  const std::string text = value.text();
+  const auto space = text.find(' ');
+  const auto number = parse_number(text.substr(0, space));
+  if (!number) value.expected("a number, or a number and a unit");
+  return {*number, space == std::string::npos ? "" : text.substr(space)};
+}
+
+Assumption read_range(const YamlMap& map) {
+  Assumption range;
+  range.key = map.at("key", "the key of an uncertain input").text();
+  range.place = map.at("key").node().place;
+  const YamlValue ends = map.at("range", "[low, high]");
+  const auto list = ends.list();
+  if (list.size() != 2) ends.expected("two values, [low, high]");
+  const Measure low = measure_of(list[0]), high = measure_of(list[1]);
+  if (low.unit != high.unit) ends.expected("two values of the same unit");
+  if (!(low.number < high.number)) ends.expected("the lower value first");
+  range.low = low.number;
+  range.high = high.number;
+  range.unit = low.unit;
+  return range;
+}
+
+/// The unit of a column, by a word in its name.
+struct ColumnUnit {
+  std::string_view word;  ///< word in the name of the column
+  Dimension dimension;
+  double size;  ///< size of the unit in SI units
+};
+
+std::optional<ColumnUnit> unit_of(const std::string& column) {
+  static constexpr std::array<ColumnUnit, 4> kUnits{{{"_seconds_", Dimension::time, 1},
+                                                     {"_minutes_", Dimension::time, 60},
+                                                     {"_hours_", Dimension::time, 3600},
+                                                     {"_bytes_", Dimension::bytes, 1}}};
+  const std::string words = "_" + column + "_";
+  for (const ColumnUnit& unit : kUnits) {
+    if (words.find(unit.word) != std::string::npos) return unit;
+  }
+  return std::nullopt;
+}
+
+/// Reads a figure, "0.2318 s" or a plain number, in the unit of its column. A ratio of two points has no
+/// unit.
+double figure_of(const YamlValue& value, const std::string& column, bool ratio) {
+  const std::string text = value.text();
+  if (const auto number = parse_number(text)) return *number;
+  if (ratio) value.expected("a number, because it is the ratio of two points");
+  const auto unit = unit_of(column);
+  if (!unit) value.expected("a number, because the unit of column " + printable(column) + " is unknown");
+  if (const auto number = parse_quantity(text, unit->dimension)) return *number / unit->size;
+  value.expected(unit->dimension == Dimension::time ? "a number, or one with a unit of time"
+                                                    : "a number, or one with a unit of bytes");
+}
+
+}  // namespace
+
+Assignment assumed_value(const Assumption& assumption, double u) {
+  const double value = assumption.logarithmic ? assumption.low * std::pow(assumption.high / assumption.low, u)
+                                              : assumption.low + u * (assumption.high - assumption.low);
+  Assignment assignment{assumption.key, {}};
+  assignment.value.kind = YamlNode::Kind::scalar;
+  assignment.value.text = fmt::format("{}{}", value, assumption.unit);
+  assignment.value.place = assumption.place;
+  return assignment;
+}
+
+std::vector<Assignment> read_point(const YamlValue& value) {
+  const auto entries = value.any_map().entries();
+  if (entries.size() > kMostEntries) value.refuse(fmt::format("more than {} values", kMostEntries));
+  std::vector<Assignment> values;
+  for (const auto& [key, one] : entries) {
+    if (one.is(YamlNode::Kind::nothing)) one.expected("a value");
+    values.push_back({key, one.node()});
+  }
+  return values;
+}
+
+Assumption read_assumption(const YamlValue& value) {
+  const YamlMap map = value.map({"key", "range", "law", "why"});
+  Assumption assumption = read_range(map);
+  if (const auto law = map.maybe("law")) {
+    assumption.logarithmic = law->one_of({"uniform", "log-uniform"}) == 1;
+    if (assumption.logarithmic && assumption.low <= 0) map.at("range").expected("values > 0 for log-uniform");
+  }
+  assumption.why = map.at("why", "the reason for this range").text();
+  return assumption;
+}
+
+CalibrationTarget read_calibration_target(const YamlValue& value) {
+  const YamlMap map = value.map({"key", "range", "point", "over", "column", "value", "source"});
+  CalibrationTarget target;
+  target.range = read_range(map);
+  target.point = read_point(map.at("point", "the values of one point"));
+  if (const auto over = map.maybe("over")) target.over = read_point(*over);
+  target.column = map.at("column", "a column of results.csv").text();
+  target.value = figure_of(map.at("value", "the figure to fit"), target.column, !target.over.empty());
+  target.source = map.at("source", "where the figure is from").text();
+  return target;
+}
+
+Published read_published(const YamlValue& value) {
+  const YamlMap map =
+      value.map({"point", "over", "column", "kind", "relation", "value", "tolerance", "source"});
+  Published published;
+  published.point = read_point(map.at("point", "the values of one point"));
+  if (const auto over = map.maybe("over")) published.over = read_point(*over);
+  published.column = map.at("column", "a column of results.csv").text();
+  const std::vector<std::string> kinds{"predicted", "fitted", "bound", "trend"};
+  published.kind = kinds[map.at("kind", "predicted, fitted, bound or trend").one_of(kinds)];
+  const bool related = published.kind == "bound" || published.kind == "trend";
+  if (const auto relation = map.maybe("relation"); relation && !related)
+    relation->refuse("only valid with kind: bound or trend");
+  if (published.kind == "bound") {
+    const std::vector<std::string> relations{"at_most", "at_least"};
+    published.relation = relations[map.at("relation", "at_most or at_least").one_of(relations)];
+  }
+  if (published.kind == "trend") {
+    const std::vector<std::string> relations{"less_than", "more_than"};
+    published.relation =
+        relations[map.at("relation", "less_than or more_than, of the point `over`").one_of(relations)];
+    if (published.over.empty()) map.at("over", "the point that it is compared with");
+    if (const auto figure = map.maybe("value")) figure->refuse("a trend has no value, only a relation");
+  } else {
+    published.value =
+        figure_of(map.at("value", "the published figure"), published.column, !published.over.empty());
+  }
+  if (const auto tolerance = map.maybe("tolerance")) published.tolerance = tolerance->number(0, 10);
+  published.source = map.at("source", "where the figure is from").text();
+  return published;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/reader/assignment.hpp"
+
+namespace stepcast {
+
+/// An uncertain input: a value of the range, distributed by the law.
+struct Assumption {
+  std::string key;
+  double low = 0, high = 0;  ///< ends of the range, in `unit`
+  std::string unit;          ///< " us", or empty for a plain number
+  bool logarithmic = false;
+  std::string why;
+  Place place;
+};
+
+/// The value of an assumption at `u` in [0, 1), as an assignment to the scenario.
+Assignment assumed_value(const Assumption& assumption, double u);
+
+/// A known figure that a key is fitted to: `range.key` is set so that `column` of the point, or its ratio to
+/// that of the point `over`, becomes `value`.
+struct CalibrationTarget {
+  Assumption range;  ///< the key, and the bracket in which its value is searched; law and reason are unused
+  std::vector<Assignment> point;
+  std::vector<Assignment> over;  ///< empty: no ratio
+  std::string column;
+  double value = 0;
+  std::string source;
+};
+
+/// A published figure of a point, or the published ratio of two points.
+struct Published {
+  std::vector<Assignment> point;
+  std::vector<Assignment> over;  ///< the figure is column(point) / column(over); empty: no ratio
+  std::string column;
+  std::string kind;      ///< predicted | fitted | bound | trend
+  std::string relation;  ///< bound: at_most | at_least; trend: less_than | more_than `over`
+  double value = 0;
+  std::optional<double> tolerance;
+  std::string source;
+};
+
+/// Greatest number of settings, of assumptions, of calibrations and of published figures in a scenario.
+constexpr std::size_t kMostEntries = 1000;
+
+// Readers of `assumed:`, `calibrate:` and `published:`. All throw InputError.
+Assumption read_assumption(const YamlValue& value);
+CalibrationTarget read_calibration_target(const YamlValue& value);
+Published read_published(const YamlValue& value);
+
+/// Reads values by key: those of a point, or of `set:`.
+std::vector<Assignment> read_point(const YamlValue& value);
+
+}  // namespace stepcast

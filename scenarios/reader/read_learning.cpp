@@ -1,0 +1,105 @@
+#include "scenarios/reader/read_learning.hpp"
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kMost = 1'000'000'000;
+
+const std::vector<std::string> kOptimizers{"sgd", "momentum", "adagrad", "rmsprop", "adam"};
+
+Optimizer read_optimizer(const YamlMap& map) {
+  using Kind = Optimizer::Kind;
+  const auto named = map.maybe("optimizer");
+  const std::size_t number = named ? named->one_of(kOptimizers) : 1;
+  Optimizer optimizer;
+  optimizer.kind = number < 2 ? Kind::sgd : static_cast<Kind>(number - 1);
+  if (number == 0) optimizer.momentum = 0;
+  if (optimizer.kind == Kind::rmsprop) optimizer.decay = 0.9;
+  if (const auto momentum = map.maybe("momentum")) {
+    if (number != 1 && number != 4) momentum->refuse("only valid with optimizer: momentum and adam");
+    optimizer.momentum = momentum->number(0, 0.999999);
+  }
+  if (const auto decay = map.maybe("decay")) {
+    if (number != 3 && number != 4) decay->refuse("only valid with optimizer: rmsprop and adam");
+    optimizer.decay = decay->number(0, 0.999999999);
+  }
+  if (const auto epsilon = map.maybe("epsilon")) {
+    if (number < 2) epsilon->refuse("only valid with optimizer: adagrad, rmsprop and adam");
+    optimizer.epsilon = epsilon->number(1e-30, 1);
+  }
+  return optimizer;
+}
+
+LearningRate read_rate(const YamlMap& map) {
+  LearningRate rate;
+  rate.base = map.at("learning_rate", "a number > 0").number(1e-12, 1e6);
+  if (const auto linear = map.maybe("linear_scaling")) rate.linear = linear->boolean();
+  if (const auto steps = map.maybe("warm_up")) {
+    if (!rate.linear) steps->refuse("only valid with linear_scaling: true");
+    rate.warm_up = steps->integer(0, kMost);
+  }
+  return rate;
+}
+
+std::vector<std::string> read_files(const YamlMap& map, const char* key, bool single) {
+  const YamlValue value = map.at(key, single ? "a file" : "a file, or a list of files");
+  std::vector<std::string> files;
+  if (value.is(YamlNode::Kind::sequence) && !single) {
+    for (const YamlValue& file : value.list()) files.push_back(file.text());
+    if (files.empty()) value.expected("a list of files that is not empty");
+  } else {
+    files.push_back(value.text());
+  }
+  return files;
+}
+
+DataOptions read_generated(const YamlValue& value, DataOptions options) {
+  const YamlMap map = value.map({"kind", "samples", "test_samples", "noise", "seed"});
+  if (const auto samples = map.maybe("samples")) options.samples = samples->integer(1, kMost);
+  if (const auto samples = map.maybe("test_samples")) options.test_samples = samples->integer(1, kMost);
+  if (const auto noise = map.maybe("noise")) options.noise = noise->number(0, 1000);
+  if (const auto seed = map.maybe("seed")) options.seed = static_cast<std::uint64_t>(seed->integer(0));
+  return options;
+}
+
+DataOptions read_data_files(const YamlValue& value, DataOptions options) {
+  const bool idx = options.kind == DataOptions::Kind::idx;
+  std::vector<std::string> keys{"kind", "train", "test", "test_samples"};
+  if (idx) keys.insert(keys.end(), {"train_labels", "test_labels"});
+  const YamlMap map = value.map(keys);
+  options.train = read_files(map, "train", idx);
+  options.test = read_files(map, "test", idx);
+  if (idx) options.train_labels = read_files(map, "train_labels", true);
+  if (idx) options.test_labels = read_files(map, "test_labels", true);
+  if (const auto samples = map.maybe("test_samples")) options.test_samples = samples->integer(1, kMost);
+  return options;
+}
+
+DataOptions read_learning_data(const YamlValue& value) {
+  DataOptions options;
+  options.kind = static_cast<DataOptions::Kind>(
+      value.any_map().at("kind", "what to learn from").one_of(data_kind_names()));
+  return is_generated(options.kind) ? read_generated(value, options) : read_data_files(value, options);
+}
+
+}  // namespace
+
+LearningOptions read_learning(const YamlValue& value) {
+  const YamlMap map = value.map({"mini_batches", "evaluate_every", "optimizer", "learning_rate", "momentum",
+                                 "decay", "epsilon", "linear_scaling", "warm_up", "data", "start"});
+  LearningOptions options;
+  options.mini_batches = static_cast<int>(
+      map.at("mini_batches", "mini-batches of a worker, an integer >= 1").integer(1, 10'000'000));
+  options.evaluate_every = options.mini_batches;
+  if (const auto every = map.maybe("evaluate_every"))
+    options.evaluate_every = static_cast<int>(every->integer(1, 10'000'000));
+  options.optimizer = read_optimizer(map);
+  options.rate = read_rate(map);
+  options.data = read_learning_data(map.at("data", "a mapping with kind"));
+  if (const auto start = map.maybe("start")) options.start = start->text();
+  return options;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,154 @@
+#include "scenarios/reader/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/utf8.hpp"
+
+namespace stepcast {
+namespace {
+
+template <class One>
+std::vector<One> read_list(const YamlMap& map, const char* key, One (*read)(const YamlValue&)) {
+  std::vector<One> all;
+  if (const auto list = map.maybe(key)) {
+    const auto values = list->list();
+    if (values.size() > kMostEntries) list->refuse(fmt::format("more than {} entries", kMostEntries));
+    for (const YamlValue& value : values) all.push_back(read(value));
+  }
+  return all;
+}
+
+/// Refuses the kind `fitted` in a scenario without calibration: fitted figures are excluded from the
+/// statistics, so the scenario must say what they were fitted to.
+void check_none_is_fitted(const YamlValue& published) {
+  for (const YamlValue& figure : published.list()) {
+    const YamlValue kind = figure.any_map().at("kind");
+    if (kind.text() == "fitted")
+      kind.refuse("fitted needs a calibrate entry in this scenario; add one or use predicted");
+  }
+}
+
+/// Whether a path belongs to the scenario as a whole, not to the document of one run.
+bool is_scenario_key(const std::string& path) {
+  static const std::vector<std::string> keys{"name",    "description", "sweep",    "set",
+                                             "assumed", "calibrate",   "published"};
+  const std::string key = path.substr(0, path.find_first_of(".["));
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+/// For a path "sweep.KEY" or "sweep[i].KEY": the mapping of swept keys, and KEY. A null mapping for other
+/// paths.
+std::pair<YamlNode*, std::string> swept_key(YamlNode& root, const std::string& path) {
+  const auto dot = path.find('.');
+  const std::string holder = path.substr(0, dot);
+  if (dot == std::string::npos || (holder != "sweep" && !holder.starts_with("sweep["))) return {nullptr, ""};
+  if (holder == "sweep" && root.find("sweep") == nullptr) {
+    YamlNode empty;
+    empty.kind = YamlNode::Kind::mapping;
+    assign(root, {"sweep", empty});
+  }
+  auto* map = const_cast<YamlNode*>(find_path(root, holder));
+  const bool is_map = map != nullptr && map->kind == YamlNode::Kind::mapping;
+  return {is_map ? map : nullptr, path.substr(dot + 1)};
+}
+
+/// Sets a value of the scenario as a whole. The keys of a sweep are paths themselves: "strategy.bucket" is
+/// one key.
+void assign_scenario_key(YamlNode& root, const Assignment& one) {
+  const auto [map, swept] = swept_key(root, one.path);
+  if (map == nullptr) return assign(root, one);
+  const auto named = [&swept = swept](const auto& entry) { return entry.first.text == swept; };
+  const auto found = std::find_if(map->entries.begin(), map->entries.end(), named);
+  if (one.value.kind == YamlNode::Kind::nothing) {
+    if (found == map->entries.end())
+      throw InputError(to_string(one.value.place) + ": " + printable(one.path) + ": there is no such key");
+    map->entries.erase(found);
+    return;
+  }
+  if (found != map->entries.end()) {
+    found->second = one.value;
+    return;
+  }
+  YamlNode key;
+  key.kind = YamlNode::Kind::scalar;
+  key.text = swept;
+  key.place = one.value.place;
+  map->entries.emplace_back(std::move(key), one.value);
+}
+
+/// The document of one run: the tree without the keys of the scenario as a whole.
+YamlNode run_document(const YamlNode& root) {
+  YamlNode rest = root;
+  std::erase_if(rest.entries, [](const auto& entry) { return is_scenario_key(entry.first.text); });
+  return rest;
+}
+
+/// Refuses settings of swept keys.
+void check_not_swept(const Scenario& scenario) {
+  for (const Assignment& one : scenario.settings) {
+    const auto& keys = scenario.sweep_keys;
+    if (std::find(keys.begin(), keys.end(), one.path) == keys.end()) continue;
+    throw InputError(
+        fmt::format("{}: {}: is swept by the scenario; set sweep instead, such as 'sweep={{{}: [...]}}'",
+                    to_string(one.value.place), one.path, one.path));
+  }
+}
+
+}  // namespace
+
+std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
+                                  const std::vector<double>& inputs, const std::vector<double>& calibrated) {
+  std::vector<Assignment> values = scenario.settings;
+  values.insert(values.end(), point.begin(), point.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    values.push_back(assumed_value(scenario.assumptions[i], inputs[i]));
+  for (std::size_t i = 0; i < calibrated.size(); ++i) {
+    Assumption exact = scenario.calibrations[i].range;
+    exact.low = exact.high = calibrated[i];
+    values.push_back(assumed_value(exact, 0));
+  }
+  return values;
+}
+
+std::vector<Assignment> middle_values(const Scenario& scenario, const Point& point) {
+  const std::vector<double> middle(scenario.assumptions.size(), 0.5);
+  std::vector<double> calibrated;
+  for (const CalibrationTarget& target : scenario.calibrations)
+    calibrated.push_back((target.range.low + target.range.high) / 2);
+  return values_of(scenario, point.values, middle, calibrated);
+}
+
+Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assignment>& settings) {
+  YamlNode root = read_yaml(file);
+  if (root.kind != YamlNode::Kind::mapping) YamlValue(root, "").expected("a scenario, a mapping");
+  std::vector<Assignment> run_settings;
+  for (const Assignment& one : settings) {
+    is_scenario_key(one.path) ? assign_scenario_key(root, one) : run_settings.push_back(one);
+  }
+  Scenario scenario;
+  scenario.file = file;
+  const YamlMap map = YamlValue(root, "").any_map();
+  scenario.name = map.at("name", "a name for the results").text();
+  const bool plain = std::all_of(scenario.name.begin(), scenario.name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  });
+  if (!plain) map.at("name").expected("small letters, digits, - and _ (it names the results folder)");
+  if (const auto text = map.maybe("description")) scenario.description = text->text();
+  if (const auto sweep = map.maybe("sweep")) read_sweep(*sweep, scenario.points, scenario.sweep_keys);
+  if (scenario.points.empty()) scenario.points.push_back({scenario.name, {}});
+  scenario.assumptions = read_list(map, "assumed", read_assumption);
+  scenario.calibrations = read_list(map, "calibrate", read_calibration_target);
+  scenario.published = read_list(map, "published", read_published);
+  if (const auto published = map.maybe("published"); published && scenario.calibrations.empty())
+    check_none_is_fitted(*published);
+  if (const auto given = map.maybe("set")) scenario.settings = read_point(*given);
+  scenario.settings.insert(scenario.settings.end(), run_settings.begin(), run_settings.end());
+  scenario.document = run_document(root);
+  check_not_swept(scenario);
+  return scenario;
+}
+
+}  // namespace stepcast

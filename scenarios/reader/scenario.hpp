@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "scenarios/reader/assignment.hpp"
+#include "scenarios/reader/read_figures.hpp"
+#include "scenarios/reader/sweep.hpp"
+
+namespace stepcast {
+
+/// A scenario file with its sweep expanded into points. `document` keeps the keys that describe one run;
+/// unknown keys in it are reported when an experiment is built from it.
+struct Scenario {
+  std::filesystem::path file;
+  std::string name, description;
+  YamlNode document;
+  std::vector<Assignment> settings;  ///< `set:` and `--set`, for every point
+  std::vector<std::string> sweep_keys;
+  std::vector<Point> points;
+  std::vector<Assumption> assumptions;
+  std::vector<CalibrationTarget> calibrations;
+  std::vector<Published> published;
+};
+
+/// Reads a scenario. `settings` (`--set`) replace its values first.
+/// @throws InputError; LimitError for a sweep of more than 100,000 points
+Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assignment>& settings);
+
+/// All values that are set for a point: settings, point, assumptions and calibrated keys.
+/// @param inputs  one draw of the assumptions, each in [0, 1)
+/// @param calibrated  fitted values of the calibrated keys
+std::vector<Assignment> values_of(const Scenario& scenario, const std::vector<Assignment>& point,
+                                  const std::vector<double>& inputs, const std::vector<double>& calibrated);
+
+/// All values that are set for a point, with every assumption and calibration in the middle of its range.
+/// These values are checked before a run.
+std::vector<Assignment> middle_values(const Scenario& scenario, const Point& point);
+
+}  // namespace stepcast

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/timeline.hpp"
+#include "sim/engine/work_clock.hpp"
+#include "sim/patterns/sim_network.hpp"
+#include "strategies/plan/plan.hpp"
+#include "strategies/program/message.hpp"
+#include "strategies/program/program.hpp"
+
+namespace stepcast {
+
+/// An operation of a simulated worker; `end` is in the coordinate of the worker's WorkClock.
+struct SimOperation : Operation {
+  enum class Kind : char { compute, communication, load };
+  Kind kind{};
+  bool receives = false;
+  Array into = Array::none;  ///< array that receives the values of a message; none: the sender's array
+  /// By member: how long before `end` the operation completed for it [s]. Null if all members complete
+  /// together.
+  std::shared_ptr<const std::vector<double>> lags;
+  std::shared_ptr<const std::vector<float>> values;  ///< content of a message, in a simulation that learns
+};
+
+/// The collectives (or input loads) of one group of workers. The n-th call of every worker is the same
+/// collective. It starts when the last worker has called it, its stream is free and fewer than `in_flight`
+/// are running; it ends at the same date for all workers.
+class CollectiveQueue {
+ public:
+  struct Options {
+    bool load = false;  ///< the queue holds input loads, which do not slow down compute
+    int members = 1;    ///< number of workers of the group
+    int streams = 1;    ///< the n-th collective runs in stream n mod streams, in order
+    int in_flight = 1;  ///< largest number of collectives that run at the same time
+    /// Returns the network's pattern for a collective of the plan; negative if the collective takes no time.
+    std::function<int(int)> pattern;
+    int segments = 1;                  ///< number of segments of a phase
+    std::string name;                  ///< in the timeline
+    int process = 0, first_track = 0;  ///< in the timeline
+  };
+
+  CollectiveQueue(SimNetwork& network, Options options);
+
+  /// Enters the next call of a program that stands for `members` workers with this clock.
+  /// @param call  number of earlier calls that the program made on this queue
+  void join(std::size_t call, int members, int collective, Bytes buffer,
+            std::shared_ptr<SimOperation> operation, WorkClock& clock);
+
+  double busy_seconds() const { return busy_seconds_; }  ///< Sum of the durations from start to end [s].
+  Timeline* timeline = nullptr;                          ///< null: nothing is recorded
+  void show_on(int process, int first_track);
+
+ private:
+  struct Waiting {
+    std::shared_ptr<SimOperation> operation;
+    WorkClock* clock;
+  };
+  struct Collective {
+    int number;  ///< index in Plan::collectives
+    Bytes buffer;
+    int joined = 0;
+    bool started = false, finished = false;
+    std::vector<Waiting> waiting;
+  };
+
+  void start_ready();
+  void start(std::size_t index);
+  void slow_down(const Collective& collective, int change);
+  void finish(std::size_t index, double started);
+  void add_span(std::size_t index, int stream, double started);
+
+  SimNetwork& network_;
+  Options options_;
+  std::deque<Collective> collectives_;  ///< from the first unfinished one
+  std::size_t first_ = 0;               ///< index of collectives_.front() among all calls
+  std::vector<bool> stream_busy_;
+  int running_ = 0;
+  double busy_seconds_ = 0;
+};
+
+/// The values of collectives in a simulation that learns. The n-th call of every rank of a group is the same
+/// collective; when the last rank has called it, its schedule is executed on the buffers of all ranks.
+class CollectiveValues {
+ public:
+  /// @param choices  the algorithms of all-reduces with `all_reduce: automatic`
+  CollectiveValues(const Plan& plan, AllReduceChoices choices) : plan_(plan), choices_(std::move(choices)) {}
+
+  /// Enters a rank's call.
+  /// @param call      number of earlier calls that the rank made on the collective's communicator
+  /// @param position  index of the rank in Communicator::ranks
+  void join(int collective, std::size_t call, int position, std::span<float> buffer);
+
+ private:
+  struct PendingCollective {
+    std::vector<std::span<float>> buffers;  ///< by rank of the group
+    int joined = 0;
+  };
+
+  void execute(int collective, int group, std::vector<std::span<float>> buffers);
+  const Schedule& schedule(int collective);
+
+  const Plan& plan_;
+  AllReduceChoices choices_;
+  /// By communicator, group and call.
+  std::map<std::tuple<int, int, std::size_t>, PendingCollective> pending_;
+  std::map<int, std::shared_ptr<const Schedule>> schedules_;  ///< by collective
+};
+
+}  // namespace stepcast

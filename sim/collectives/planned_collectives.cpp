@@ -1,0 +1,193 @@
+#include "sim/collectives/planned_collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/fidelity/fidelity_rule.hpp"
+#include "sim/fidelity/folding_rule.hpp"
+#include "sim/patterns/point_to_point_schedules.hpp"
+#include "strategies/plan/communicator.hpp"
+
+namespace stepcast {
+namespace {
+
+std::string schedule_key(const Collective& collective, const AllReduceChoice& choice, const Group& group) {
+  const int segments =
+      choice.algorithm == Algorithm::double_tree ? tree_pieces(choice, collective.buffer.size) : 0;
+  return fmt::format("{} {} {} {} {} {} {} {} {}", static_cast<int>(collective.kind),
+                     static_cast<int>(choice.algorithm), choice.channels, static_cast<int>(choice.local),
+                     static_cast<int>(choice.network), segments, group.ranks, group.ranks_per_node,
+                     static_cast<const void*>(collective.schedule.get()));
+}
+
+}  // namespace
+
+PlannedCollectives::PlannedCollectives(const Simulation& simulation, const Topology& topology,
+                                       ComputeBudget budget)
+    : simulation_(simulation),
+      placement_{simulation.platform, &topology, simulation.plan->endpoints, simulation.latency_factor},
+      planner_(std::make_unique<SimNetwork>(simulation.bandwidths, Fidelity::coupled)) {
+  const Plan& plan = *simulation.plan;
+  for (std::size_t i = 0; i < plan.collectives.size(); ++i) choose(i);
+  folding_ = chosen_folding(traffic(), budget, [&] { return single_messages(plan, placement_); });
+  const auto folded = folded_ranks(plan);
+  for (const Communicator& communicator : plan.communicators) {
+    const bool any = std::ranges::any_of(communicator.ranks,
+                                         [&](int rank) { return folded[static_cast<std::size_t>(rank)]; });
+    joint_.push_back(any && folding_.folds);
+  }
+  fidelity_ = choose_fidelity(traffic(), budget);
+  network_ = std::make_unique<SimNetwork>(simulation.bandwidths, fidelity_.form, fidelity_.sharing);
+  add_patterns();
+  if (plan.load_data) add_loads();
+  if (!plan.asynchronous && folding_.folds) add_channels();
+}
+
+bool PlannedCollectives::may_be_inaccurate() const {
+  if (simulation_.form != Fidelity::automatic) return false;
+  const bool rough_folding = folding_.accuracy == Accuracy::rough && simulation_.fold == Folding::automatic;
+  return fidelity_.accuracy == Accuracy::rough || rough_folding;
+}
+
+Placement PlannedCollectives::ranks_of(const Communicator& communicator, int first_group, int groups) const {
+  const auto first = communicator.ranks.begin() + first_group * communicator.size;
+  return placement_of(placement_, {first, first + groups * communicator.size});
+}
+
+/// The schedule and the duration of a choice, with all groups active at the same time.
+PlannedCollectives::Chosen PlannedCollectives::candidate(const Collective& collective,
+                                                         const AllReduceChoice& choice) {
+  const Communicator& communicator =
+      simulation_.plan->communicators[static_cast<std::size_t>(collective.communicator)];
+  const Group group{communicator.size, communicator.ranks_per_node};
+  const AllReduceChoice actual_choice = resolved_choice(choice, group.ranks, collective.buffer.size);
+  auto& schedule = schedules_[schedule_key(collective, actual_choice, group)];
+  if (schedule == nullptr) schedule = schedule_of(collective, actual_choice, group);
+  const auto [in_planner, is_new] = planned_[schedule.get()].try_emplace(collective.communicator, 0);
+  if (is_new) {
+    in_planner->second = planner_->add(replicated(schedule, communicator.groups()),
+                                       ranks_of(communicator, 0, communicator.groups()));
+  }
+  const double seconds = planner_->uncontended(in_planner->second, collective.buffer.size);
+  return {choice, schedule, in_planner->second, seconds, {}};
+}
+
+void PlannedCollectives::choose(std::size_t index) {
+  const Collective& collective = simulation_.plan->collectives[index];
+  const Communicator& communicator =
+      simulation_.plan->communicators[static_cast<std::size_t>(collective.communicator)];
+  chosen_.emplace_back();
+  if (communicator.size == 1 || collective.buffer.size.value == 0) return;
+  const AllReduceChoice& asked = communicator.all_reduce;
+  const bool automatic = has_automatic_algorithm(*simulation_.plan, collective);
+  const Group group{communicator.size, communicator.ranks_per_node};
+  double least = INFINITY;
+  for (const AllReduceChoice& choice :
+       automatic ? candidates(asked, group) : std::vector<AllReduceChoice>{asked}) {
+    Chosen one = candidate(collective, choice);
+    if (one.seconds >= least) continue;
+    least = one.seconds;
+    chosen_.back() = std::move(one);
+  }
+}
+
+CollectiveLoad PlannedCollectives::traffic() const {
+  const Plan& plan = *simulation_.plan;
+  CollectiveLoad traffic{simulation_, {}, folding_.folds};
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    const Chosen& one = chosen_[i];
+    if (one.schedule == nullptr) continue;
+    const Buffer& buffer = plan.collectives[i].buffer;
+    const int communicator = plan.collectives[i].communicator;
+    traffic.collectives.push_back({one.schedule.get(), &planner_->pattern(one.planned), buffer.size,
+                                   communicator, i, one.seconds,
+                                   planner_->latency(one.planned, buffer.size)});
+    const bool alone = plan.communicators[static_cast<std::size_t>(communicator)].groups() == 1;
+    traffic.joint = traffic.joint && (alone || joint_.empty() || joint(communicator));
+  }
+  return traffic;
+}
+
+void PlannedCollectives::add_patterns() {
+  const Plan& plan = *simulation_.plan;
+  std::map<std::pair<const Schedule*, int>, std::vector<int>> added;  // by schedule and communicator
+  std::size_t next_known = 0;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    Chosen& chosen = chosen_[i];
+    if (chosen.schedule == nullptr) continue;
+    const int number = plan.collectives[i].communicator;
+    const Communicator& communicator = plan.communicators[static_cast<std::size_t>(number)];
+    auto& patterns = added[{chosen.schedule.get(), number}];
+    if (patterns.empty() && joint(number)) {
+      patterns.push_back(network_->add(planner_->pattern(planned_[chosen.schedule.get()][number])));
+    }
+    for (int group = 0; group < communicator.groups() && !joint(number); ++group) {
+      if (static_cast<int>(patterns.size()) == communicator.groups()) break;
+      patterns.push_back(network_->add(chosen.schedule, ranks_of(communicator, group, 1)));
+    }
+    chosen.patterns = patterns;
+    if (!fidelity_.seconds.empty())
+      network_->set_known_seconds(patterns.front(), plan.collectives[i].buffer.size,
+                                  fidelity_.seconds[next_known++]);
+  }
+}
+
+void PlannedCollectives::add_loads() {
+  for (std::size_t i = 0; i < simulation_.plan->roles.size(); ++i) {
+    const Role& role = simulation_.plan->roles[i];
+    if (!role.training) continue;
+    const int programs = folding_.folds ? 1 : role.members;
+    for (int member = 0; member < programs; ++member) {
+      SingleMessages loads = loads_of(role, member, role.members / programs, placement_);
+      loads_[{static_cast<int>(i), member}] =
+          network_->add(std::move(loads.schedule), std::move(loads.placement));
+    }
+  }
+}
+
+void PlannedCollectives::add_channels() {
+  for (const auto& channel : simulation_.plan->channels) {
+    SingleMessages messages = channel_messages(*simulation_.plan, placement_, channel);
+    channels_[channel] = network_->add(std::move(messages.schedule), std::move(messages.placement));
+  }
+}
+
+int PlannedCollectives::pattern(int collective, int group) const {
+  const auto& patterns = chosen_[static_cast<std::size_t>(collective)].patterns;
+  return patterns.empty() ? -1 : patterns[static_cast<std::size_t>(group)];
+}
+
+int PlannedCollectives::load_pattern(int role, int member) const {
+  const auto found = loads_.find({role, member});
+  return found == loads_.end() ? -1 : found->second;
+}
+
+int PlannedCollectives::channel_pattern(int from, int to) const {
+  const auto found = channels_.find({from, to});
+  return found == channels_.end() ? -1 : found->second;
+}
+
+std::string PlannedCollectives::algorithm_names() const {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    if (chosen_[i].schedule == nullptr ||
+        simulation_.plan->collectives[i].kind != Collective::Kind::all_reduce)
+      continue;
+    names.insert(stepcast::algorithm_names()[static_cast<std::size_t>(chosen_[i].choice.algorithm)]);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+AllReduceChoices PlannedCollectives::automatic_choices() const {
+  const Plan& plan = *simulation_.plan;
+  AllReduceChoices choices;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    if (has_automatic_algorithm(plan, plan.collectives[i])) choices[static_cast<int>(i)] = chosen_[i].choice;
+  }
+  return choices;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/fidelity/cost_estimate.hpp"
+#include "sim/patterns/sim_network.hpp"
+#include "sim/simulation.hpp"
+
+namespace stepcast {
+
+/// The traffic of a plan as patterns of the network, which are known before the run starts: a schedule for
+/// every collective (the fastest one if the choice is automatic), the edges of input loads and channels, and
+/// the fidelity and folding with which all are simulated (sim/fidelity/).
+class PlannedCollectives {
+ public:
+  PlannedCollectives(const Simulation& simulation, const Topology& topology,
+                     ComputeBudget budget = ComputeBudget::small);
+
+  SimNetwork& network() { return *network_; }
+  std::int64_t routes() const { return planner_->routes() + network_->routes(); }
+  /// True if all groups of a communicator are simulated as one pattern.
+  bool joint(int communicator) const { return joint_[static_cast<std::size_t>(communicator)]; }
+  int pattern(int collective,
+              int group) const;  ///< -1 if nothing is sent; joint communicators have group 0 only
+  int load_pattern(int role, int member) const;  ///< -1 if nothing is loaded; folded roles have member 0 only
+  int channel_pattern(int from, int to) const;   ///< -1 if each message is sent over its own route
+  const ChosenFidelity& fidelity() const { return fidelity_; }
+  const UsedFolding& folding() const { return folding_; }
+  /// True if the rules chose automatically and do not know whether their choice is close.
+  bool may_be_inaccurate() const;
+  CollectiveLoad traffic() const;
+  std::string algorithm_names() const;
+  AllReduceChoices automatic_choices() const;
+  const Placement& placement() const { return placement_; }
+
+ private:
+  struct Chosen {
+    AllReduceChoice choice;
+    std::shared_ptr<const Schedule> schedule;  ///< of one group
+    int planned = 0;                           ///< number of its pattern in planner_
+    double seconds = 0;                        ///< duration on an otherwise idle network [s]
+    std::vector<int> patterns;                 ///< by group: number of its pattern in network_; one if joint
+  };
+
+  void choose(std::size_t collective);
+  Chosen candidate(const Collective& collective, const AllReduceChoice& choice);
+  Placement ranks_of(const Communicator& communicator, int first_group, int groups) const;
+  void add_patterns();
+  void add_loads();
+  void add_channels();
+
+  const Simulation& simulation_;
+  Placement placement_;                  ///< of all ranks
+  std::vector<bool> joint_;              ///< by communicator
+  std::vector<Chosen> chosen_;           ///< by collective
+  std::unique_ptr<SimNetwork> planner_;  ///< computes the durations of candidate schedules
+  std::unique_ptr<SimNetwork> network_;
+  std::map<std::string, std::shared_ptr<const Schedule>> schedules_;  ///< by schedule_key
+  /// Pattern in planner_, by schedule and communicator.
+  std::map<const Schedule*, std::map<int, int>> planned_;
+  std::map<std::pair<int, int>, int> loads_;     ///< pattern by role and member
+  std::map<std::pair<int, int>, int> channels_;  ///< pattern by sending and receiving role
+  UsedFolding folding_;
+  ChosenFidelity fidelity_;
+};
+
+}  // namespace stepcast

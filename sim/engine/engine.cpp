@@ -1,0 +1,121 @@
+#include "sim/engine/engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace stepcast {
+namespace {
+
+/// SimGrid takes whole numbers of bytes, and agreement with closed forms to 1e-9 needs a finer unit. Sizes
+/// and bandwidths are scaled by the same factor.
+constexpr double kUnitsPerByte = 1024;
+
+}  // namespace
+
+Engine::Engine(std::vector<BytesPerSecond> links) : links_(std::move(links)) {}
+
+Engine::~Engine() = default;
+
+SimGridFlows& Engine::simgrid() {
+  if (simgrid_) return *simgrid_;
+  std::vector<double> bandwidths;
+  bandwidths.reserve(links_.size());
+  for (const BytesPerSecond link : links_) bandwidths.push_back(link.value * kUnitsPerByte);
+  simgrid_ = std::make_unique<SimGridFlows>(bandwidths, [this](Callback& done) {
+    now_ = std::max(now_, simgrid_->clock());
+    call(done);
+  });
+  return *simgrid_;
+}
+
+void Engine::add_slots() {
+  const std::uint64_t first = callbacks_.size() * kBlock;
+  if (first >> kSlotBits != 0) throw std::length_error("more events at once than an engine holds");
+  callbacks_.push_back(std::make_unique<Callback[]>(kBlock));
+  for (std::uint64_t slot = first + kBlock; slot-- > first;) free_.push_back(slot);
+}
+
+void Engine::add(const Event& event) {
+  queue_.push(event);
+  arm();
+}
+
+void Engine::start_flow(const std::vector<int>& links, Bytes size, Callback done) {
+  const double units = std::round(size.value * kUnitsPerByte);
+  ++flows_;
+  if (links.empty() || units < 1) return at(now_, std::move(done));
+  const bool caught_up = simgrid_ && simgrid_->clock() >= now_;
+  if (caught_up) return simgrid_->start(links, units, std::move(done));
+  waiting_.push_back({links, units, std::move(done)});
+  if (!running_) arm();
+}
+
+void Engine::start_waiting() {
+  std::vector<Waiting> flows;
+  flows.swap(waiting_);
+  for (Waiting& flow : flows) simgrid().start(flow.links, flow.units, std::move(flow.done));
+}
+
+/// Sets a SimGrid timer for the next event or waiting flow, once SimGrid drives the clock.
+void Engine::arm() {
+  if (running_ || !simgrid_) return;
+  if (waiting_.empty() && queue_.empty()) return;
+  const double date = waiting_.empty() ? queue_.top().date : now_;
+  if (!armed_.empty() && armed_.back() <= date) return;
+  armed_.push_back(date);
+  simgrid_->at(date, [this] { fire(); });
+}
+
+void Engine::fire() {
+  armed_.pop_back();  // timers fire in the order of their dates, so the last entry belongs to this one
+  const double clock = simgrid_->clock();
+  if (clock >= now_) {
+    now_ = clock;
+    start_waiting();
+  }
+  run_events();
+  arm();
+}
+
+/// Runs the events that are due, and later ones as long as no flow needs SimGrid's clock.
+void Engine::run_events() {
+  running_ = true;
+  while (!queue_.empty()) {
+    const Event next = queue_.top();
+    if (next.date > now_) {
+      if ((simgrid_ && simgrid_->active_flows() > 0) || !waiting_.empty()) break;
+      now_ = next.date;
+    }
+    const std::uint64_t slot = slot_of(next);
+    queue_.pop();
+    if (const Event* upcoming = queue_.empty() ? nullptr : queue_.upcoming())
+      __builtin_prefetch(&callback(slot_of(*upcoming)));
+    ++events_;
+    call(callback(slot));
+    callback(slot).reset();
+    free_.push_back(slot);
+  }
+  running_ = false;
+}
+
+void Engine::call(Callback& callback) {
+  if (error_) return;  // after an error, later callbacks are dropped: no exception may pass through SimGrid
+  try {
+    callback();
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+}
+
+void Engine::run() {
+  run_events();
+  while (!waiting_.empty() || (simgrid_ && simgrid_->active_flows() > 0)) {
+    simgrid();
+    arm();
+    simgrid_->run();
+  }
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+}  // namespace stepcast

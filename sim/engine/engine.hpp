@@ -1,0 +1,96 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "core/callback.hpp"
+#include "core/units.hpp"
+#include "sim/engine/event_queue.hpp"
+#include "sim/engine/simgrid_flows.hpp"
+
+namespace stepcast {
+
+/// The simulated clock and the links. Events wait in an own queue, ordered by (date, sequence number);
+/// SimGrid shares links among flows max-min fairly. While no flow is active, the clock advances from event to
+/// event without SimGrid, because an event of SimGrid costs ten times as much; SimGrid's clock catches up
+/// when the next flow starts. A process can have one engine that starts flows: SimGrid 3.32 keeps its clock
+/// and configuration from one engine to the next.
+class Engine {
+ public:
+  using Callback = stepcast::Callback;
+
+  explicit Engine(std::vector<BytesPerSecond> links);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  double now() const { return now_; }  ///< Simulated time since the start [s].
+
+  /// Calls `function` at `date` [s], or at the present date if `date` is past. Calls of equal date are made
+  /// in the order in which they were requested.
+  template <class Function>
+  void at(double date, Function&& function) {
+    const std::uint64_t slot = free_slot();
+    callback(slot).set(std::forward<Function>(function));
+    add({std::max(now_, date), sequence_++ << kSlotBits | slot});
+  }
+
+  /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
+  /// `done`. The flow has no latency: the caller waits for the latency with `at`.
+  void start_flow(const std::vector<int>& links, Bytes size, Callback done);
+
+  /// Runs until no event and no flow is left. Rethrows the first exception that a callback threw.
+  void run();
+
+  std::uint64_t calls_of_at() const { return sequence_; }  ///< Number of calls of `at` so far.
+  std::int64_t events() const { return events_; }
+  std::int64_t flows() const { return flows_; }
+
+ private:
+  struct Waiting {
+    std::vector<int> links;
+    double units;
+    Callback done;
+  };
+
+  static constexpr int kSlotBits = 24;  // low bits of an event's order: the slot of its callback
+  static std::uint64_t slot_of(const Event& event) {
+    return event.order & ((std::uint64_t{1} << kSlotBits) - 1);
+  }
+  static constexpr std::uint64_t kBlock = 256;  // callbacks of one allocation
+  Callback& callback(std::uint64_t slot) { return callbacks_[slot / kBlock][slot % kBlock]; }
+  std::uint64_t free_slot() {
+    if (free_.empty()) add_slots();
+    const std::uint64_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void add_slots();
+  void add(const Event& event);
+  SimGridFlows& simgrid();
+  void run_events();
+  void start_waiting();
+  void arm();
+  void fire();
+  void call(Callback& callback);
+
+  std::vector<BytesPerSecond> links_;
+  std::unique_ptr<SimGridFlows> simgrid_;  ///< created when the first flow starts
+  double now_ = 0;
+  EventQueue queue_;
+  /// The events' callbacks, in blocks with stable addresses, so that each callback is called in place.
+  std::vector<std::unique_ptr<Callback[]>> callbacks_;
+  std::vector<std::uint64_t> free_;  ///< unused slots of callbacks_
+  /// Dates of the SimGrid timers that are set, latest first; no date is set twice.
+  std::vector<double> armed_;
+  std::vector<Waiting> waiting_;  ///< flows that start when SimGrid's clock has caught up
+  bool running_ = false;
+  std::uint64_t sequence_ = 0;
+  std::int64_t events_ = 0, flows_ = 0;
+  std::exception_ptr error_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/callback.hpp"
+
+namespace stepcast {
+
+/// The part of SimGrid that is used: links, flows that share them max-min fairly, a clock and timers. A
+/// process can have one object of this class: SimGrid 3.32 keeps its clock and configuration from one engine
+/// to the next.
+class SimGridFlows {
+ public:
+  /// @param bandwidths  capacity of each link [size unit/s]
+  /// @param ended       called at the end of every flow, with the `done` callback that was passed to `start`
+  SimGridFlows(const std::vector<double>& bandwidths, std::function<void(Callback&)> ended);
+  ~SimGridFlows();
+  SimGridFlows(const SimGridFlows&) = delete;
+  SimGridFlows& operator=(const SimGridFlows&) = delete;
+
+  double clock() const;
+  std::int64_t active_flows() const { return active_flows_; }
+  /// @param size  a whole number, in the size unit of the bandwidths
+  void start(const std::vector<int>& links, double size, Callback done);
+  /// Sets a timer. Timers are never removed, because SimGrid 3.32 crashes when one that has fired is removed.
+  /// The order of timers of equal date is unspecified.
+  void at(double date, std::function<void()> callback);
+  void run();  ///< Runs until no flow and no timer is left.
+
+ private:
+  struct Parts;
+
+  std::unique_ptr<Parts> parts_;
+  std::int64_t active_flows_ = 0;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/patterns/sim_network.hpp"
+#include "sim/simulation.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// Limit of the processor time for simulating every message of every worker.
+enum class ComputeBudget {
+  small,  ///< kSmallBudgetPerStep: within it no cheaper fidelity is looked for
+  large,  ///< the small budget or kLargeBudgetPerRun, if no cheaper fidelity is known to be close
+};
+constexpr double kSmallBudgetPerStep = 0.5;  ///< [s]
+constexpr double kLargeBudgetPerRun = 60;    ///< [s]
+
+/// The collectives of a run as the choice of fidelity and folding needs them.
+struct CollectiveLoad {
+  struct One {
+    const Schedule* schedule;  ///< of one group
+    const Pattern* pattern;    ///< of all groups of its communicator together
+    Bytes buffer;
+    int communicator;
+    std::size_t number;  ///< index in Plan::collectives
+    double seconds;      ///< duration on an otherwise idle network with fidelity coupled [s]
+    double latency;      ///< part of `seconds` that does not depend on bandwidth [s]
+  };
+
+  const Simulation& simulation;
+  std::vector<One> collectives;  ///< those that send anything
+  bool folds = true;             ///< one program stands for all workers of a role
+  bool joint = true;             ///< all groups of a communicator are simulated as one pattern
+
+  int groups(const One& one) const {
+    return simulation.plan->communicators[static_cast<std::size_t>(one.communicator)].groups();
+  }
+};
+
+/// How a run's collectives and messages are to be simulated.
+struct ChosenFidelity {
+  Fidelity form = Fidelity::message;  ///< of the network that simulates patterns
+  SimNetwork::Sharing sharing = SimNetwork::Sharing::simgrid;
+  bool shares_links = false;  ///< single messages use BottleneckSharing
+  int segments = 1;           ///< number of segments that a phase is divided into
+  Accuracy accuracy = Accuracy::exact;
+  /// By CollectiveLoad::collectives: sampled durations [s]; empty if not sampled.
+  std::vector<double> seconds;
+
+  /// The fidelity that results name: sampled durations are those of every message.
+  UsedFidelity used() const {
+    const bool sampled = !seconds.empty();
+    return {sampled ? Fidelity::message : form, sampled, shares_links, accuracy};
+  }
+};
+
+/// True if single messages use BottleneckSharing, in a plan whose messages are simulated one by one.
+inline bool shares_links(const Plan& plan, Fidelity form) {
+  constexpr std::size_t kMostExactRoles = 64;
+  return form == Fidelity::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
+}
+
+/// The operations that workers start in a step.
+struct CallsPerStep {
+  std::vector<double> collectives;  ///< by collective of the plan: calls of one worker
+  double messages = 0;              ///< messages of all workers outside collectives
+  double steps = 1;                 ///< number of steps of the run
+};
+
+/// Counts the operations by running the program of every role in a world in which no operation takes time.
+/// Returns nothing for plans whose programs depend on the content of messages.
+/// @throws std::logic_error if a program waits nevertheless
+std::optional<CallsPerStep> calls_per_step(const Plan& plan);
+
+/// Estimated cost of simulating the collectives of a step, each called once.
+struct StepCost {
+  double messages = 0;  ///< number of messages, or of flows in the fidelities fluid and coupled
+  double seconds = 0;   ///< processor time [s]
+};
+StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& form);
+
+/// Number of messages of all collectives, each called once.
+double messages_per_step(const CollectiveLoad& traffic);
+
+/// True if simulating every message, as often as the programs send it, is estimated to fit the budget.
+bool affordable(const CollectiveLoad& traffic, ComputeBudget budget);
+
+/// True if simulating every message fits the budget at the lowest known cost per message. For callers that
+/// abort the simulation when it exceeds the budget.
+bool worth_trying(const CollectiveLoad& traffic, ComputeBudget budget);
+
+/// Estimated processor time of simulating this number of messages with MaxMinSharing [s].
+double max_min_sharing_seconds(double messages);
+
+}  // namespace stepcast

@@ -1,0 +1,200 @@
+#include "sim/network/bottleneck_sharing.hpp"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+constexpr double kRounding = 1e-12;    // relative error of the bytes served
+constexpr std::size_t kLookahead = 6;  // number of flows to prefetch ahead
+
+}  // namespace
+
+BottleneckSharing::BottleneckSharing(Engine& engine, int links,
+                                     std::function<BytesPerSecond(int link)> bandwidth)
+    : engine_(engine), bandwidth_(std::move(bandwidth)), queue_numbers_(static_cast<std::size_t>(links)) {}
+
+int BottleneckSharing::queue_of(int link) {
+  int& number = queue_numbers_[static_cast<std::size_t>(link)];
+  if (number == 0) {
+    queues_.emplace_back();
+    shares_.push_back(0);
+    queues_.back().bandwidth = bandwidth_(link).value;
+    number = static_cast<int>(queues_.size());
+  }
+  return number - 1;
+}
+
+void BottleneckSharing::update_served(int number) {
+  const double now = engine_.now();
+  Queue& settled = queue(number);
+  if (!settled.entries.empty() && settled.count > 0) settled.served += (now - settled.since) * share(number);
+  settled.since = now;
+}
+
+std::uint32_t BottleneckSharing::free_flow() {
+  if (free_.empty()) {
+    pool_.emplace_back();
+    return static_cast<std::uint32_t>(pool_.size() - 1);
+  }
+  const std::uint32_t flow = free_.back();
+  free_.pop_back();
+  return flow;
+}
+
+void BottleneckSharing::start_flow(const std::vector<int>& links, Bytes size, Engine::Callback done) {
+  start_flow(prepare_flow(links, size, std::move(done)));
+}
+
+std::uint32_t BottleneckSharing::prepare_flow(std::span<const int> links, Bytes size,
+                                              Engine::Callback&& done) {
+  const std::uint32_t number = free_flow();
+  Flow& flow = pool_[number];
+  flow.done = std::move(done);
+  flow.finish = size.value;
+  flow.hops.assign(links.size());
+  Hop* hop = flow.hops.begin();
+  for (const int link : links) (hop++)->queue = queue_of(link);
+  return number;
+}
+
+void BottleneckSharing::start_flow(std::uint32_t number) {
+  pool_[number].next = kNoFlow;
+  start_batch(number);
+}
+
+void BottleneckSharing::join(std::uint32_t number) {
+  Flow& flow = pool_[number];
+  for (Hop& hop : flow.hops) {
+    Queue& joined = queue(hop.queue);
+    update_served(hop.queue);
+    hop.slot = static_cast<std::uint32_t>(joined.flows.size());
+    joined.flows.push_back(link_flow_of(number, static_cast<std::size_t>(&hop - flow.hops.begin())));
+    ++joined.count;
+    update_share(hop.queue);
+  }
+}
+
+void BottleneckSharing::start_flow_at(double date, std::uint32_t number) {
+  pool_[number].next = kNoFlow;
+  if (date == batch_.date && engine_.calls_of_at() == batch_.calls_of_at) {
+    pool_[batch_.last].next = number;
+  } else {
+    engine_.at(date, [this, number] { start_batch(number); });
+    batch_ = {date, engine_.calls_of_at(), number};
+  }
+  batch_.last = number;
+}
+
+/// All flows of a batch join their links before any of them chooses its bottleneck.
+void BottleneckSharing::start_batch(std::uint32_t first) {
+  batch_.date = -1;  // no flow may be added to a batch that has started
+  std::uint32_t* last = &first;
+  for (std::uint32_t number = first; number != kNoFlow; number = *last) {
+    ++flows_;
+    Flow& flow = pool_[number];
+    if (flow.finish > 0 && flow.hops.begin() != flow.hops.end()) {
+      join(number);
+      last = &flow.next;
+    } else {
+      *last = flow.next;
+      end_at_once(number);
+    }
+  }
+  for (std::uint32_t number = first; number != kNoFlow; number = pool_[number].next)
+    enqueue(number, bottleneck_of(pool_[number]), pool_[number].finish);
+  for (std::uint32_t number = first; number != kNoFlow; number = pool_[number].next) {
+    for (const Hop& hop : pool_[number].hops) {
+      if (queue(hop.queue).has_changed()) reassign_bottlenecks(hop.queue);
+    }
+  }
+}
+
+/// Ends a flow of size 0, by an event of its own: `done` is never called inside the call that starts the
+/// flow.
+void BottleneckSharing::end_at_once(std::uint32_t number) {
+  engine_.at(engine_.now(), std::move(pool_[number].done));
+  free_.push_back(number);
+}
+
+/// Puts a flow with `bytes` left to send into a queue whose `served` is up to date.
+void BottleneckSharing::enqueue(std::uint32_t number, int at, double bytes) {
+  Queue& joined = queue(at);
+  Flow& flow = pool_[number];
+  flow.queue = at;
+  flow.finish = joined.served + bytes;
+  flow.sequence = sequence_++;
+  for (const Hop& hop : flow.hops) queue(hop.queue).flows[hop.slot].bottleneck = at;
+  joined.entries.push({flow.finish, flow.sequence, number});
+  arm(at);
+}
+
+/// Prefetches what the next ends of flows read: first the flow, later the object that its callback points to.
+void BottleneckSharing::prefetch_next(const MonotoneQueue<Entry>& entries) const {
+  const Flow& next = pool_[entries.ahead(kLookahead).flow];
+  __builtin_prefetch(&next);
+  __builtin_prefetch(&next.done);
+  pool_[entries.ahead(kLookahead / 2).flow].done.prefetch();
+}
+
+/// Sets a timer for the date when the first of the queued flows ends, unless an earlier timer is set. An
+/// arrival only delays that date; the timer that then fires too early sets the next one.
+void BottleneckSharing::arm(int at) {
+  Queue& armed = queue(at);
+  while (!armed.entries.empty() && is_stale(armed.entries.top())) armed.entries.pop();
+  if (armed.entries.empty()) return;
+  const Entry& first = armed.entries.top();
+  const double left = first.finish - armed.served;
+  const double date = engine_.now() + std::max(0.0, left) / share(at);
+  if (date >= armed.armed) return;
+  armed.armed = date;
+  engine_.at(date, [this, at, generation = ++armed.generation] { finish_due_flows(at, generation); });
+}
+
+void BottleneckSharing::finish_due_flows(int at, std::uint32_t generation) {
+  if (generation != queue(at).generation) return;
+  queue(at).armed = 1e300;
+  update_served(at);
+  for (;;) {
+    auto& entries = queue(at).entries;
+    if (entries.empty()) break;
+    const Entry first = entries.top();
+    if (!is_stale(first)) {
+      const double left = first.finish - queue(at).served;
+      const bool later = engine_.now() + left / share(at) > engine_.now();
+      if (later && left > kRounding * first.finish) break;
+      prefetch_next(entries);
+      entries.pop();
+      leave(first.flow, at);
+    } else {
+      entries.pop();
+    }
+  }
+  arm(at);
+}
+
+/// @param skip_arming  the queue that the caller is processing and arms itself afterwards
+void BottleneckSharing::leave(std::uint32_t number, int skip_arming) {
+  pool_[number].sequence = sequence_++;  // makes its queue entry stale
+  for (const Hop& hop : pool_[number].hops) {
+    Queue& crossed = queue(hop.queue);
+    update_served(hop.queue);
+    crossed.flows[hop.slot].flow = kNoFlow;
+    ++crossed.departed;
+    if (--crossed.count == 0) {
+      crossed.flows.clear();
+      crossed.departed = 0;
+    }
+    update_share(hop.queue);
+  }
+  for (const Hop& hop : pool_[number].hops) {
+    if (queue(hop.queue).count == 0) continue;
+    if (queue(hop.queue).has_changed()) reassign_bottlenecks(hop.queue);
+    if (hop.queue != skip_arming) arm(hop.queue);
+  }
+  Engine::Callback done = std::move(pool_[number].done);
+  free_.push_back(number);
+  done();
+}
+
+}  // namespace stepcast

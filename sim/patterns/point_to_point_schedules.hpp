@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sim/network/schedule_link_load.hpp"
+#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// A schedule repeated for `groups` groups side by side: the ranks of group g follow those of group g - 1.
+std::shared_ptr<const Schedule> replicated(const std::shared_ptr<const Schedule>& schedule, int groups);
+
+/// A schedule in which each of `workers` ranks reads the buffer from the rank that follows the last of them.
+std::shared_ptr<const Schedule> load_schedule(int workers);
+
+/// A schedule in which source i sends the buffer to target i; a single source or target serves all. The ranks
+/// of the targets follow those of the sources.
+std::shared_ptr<const Schedule> channel_schedule(int sources, int targets);
+
+/// By rank of the plan: true if the rank's role has several members, so that it may share a program with
+/// them.
+std::vector<bool> folded_ranks(const Plan& plan);
+
+/// Messages that workers send, or loads of their input. Each is independent: no other message waits for it.
+struct SingleMessages {
+  std::shared_ptr<const Schedule> schedule;
+  std::vector<int> ranks;  ///< by rank of the schedule: its rank in the plan, or -1 for the storage
+  Placement placement;
+};
+
+/// The placement of some ranks.
+/// @param all    placement of all ranks of the plan
+/// @param ranks  ranks of the plan; -1 stands for the storage
+Placement placement_of(const Placement& all, const std::vector<int>& ranks);
+
+/// Messages from every member of the first role of `channel` to the matching member of the second.
+SingleMessages channel_messages(const Plan& plan, const Placement& all, const std::pair<int, int>& channel);
+
+/// Input loads of members `first` .. `first + count - 1` of a role.
+SingleMessages loads_of(const Role& role, int first, int count, const Placement& all);
+
+/// All channel messages and input loads of a plan.
+std::vector<SingleMessages> single_messages(const Plan& plan, const Placement& all);
+
+}  // namespace stepcast

@@ -1,0 +1,189 @@
+#include "sim/patterns/sim_network.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "sim/patterns/message_simulation.hpp"
+#include "sim/patterns/time_bounds.hpp"
+
+namespace stepcast {
+
+namespace {
+
+struct PatternStart {
+  int pattern = 0;
+  Bytes buffer;
+  int segments = 1;
+};
+
+/// One collective that is being simulated phase after phase: the latencies of its rounds, then its bytes, as
+/// one flow per edge (fluid) or as one flow for all edges (coupled).
+class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
+ public:
+  PhaseSimulation(SimNetwork& network, const PatternStart& start, Engine::Callback done)
+      : network_(network), pattern_(network.pattern(start.pattern)), start_(start), done_(std::move(done)) {}
+
+  /// Starts segment `next_segment_` of phase `phase_`: first the latencies, then the transfers. Edges inside
+  /// nodes and edges between nodes proceed concurrently.
+  void step() {
+    Engine& engine = network_.engine();
+    if (phase_ >= pattern_.phases.size()) return engine.at(engine.now(), std::move(done_));
+    const std::size_t phase = phase_;
+    const PhaseLoad& load = pattern_.phases[phase];
+    const int segments = std::min(start_.segments, load.rounds);
+    if (++next_segment_ >= segments) {
+      ++phase_;
+      next_segment_ = 0;
+    }
+    for (const EdgeKind kind : kEdgeKinds) active_transfers_ += load.of(kind).any ? 1 : 0;
+    for (const EdgeKind kind : kEdgeKinds) {
+      if (!load.of(kind).any) continue;
+      const PhaseCost cost = phase_cost(load, kind, pattern_.placement, start_.buffer);
+      engine.at(engine.now() + cost.fixed / segments,
+                [self = shared_from_this(), phase, kind, bytes = cost.bytes / segments] {
+                  self->transfer(phase, kind, bytes);
+                });
+    }
+    if (active_transfers_ == 0) engine.at(engine.now(), [self = shared_from_this()] { self->step(); });
+  }
+
+ private:
+  void transfer(std::size_t phase, EdgeKind kind, double bytes) {
+    const auto arrived = [self = shared_from_this()] {
+      if (--self->active_transfers_ == 0) self->step();
+    };
+    if (network_.fidelity() == Fidelity::coupled) {
+      return network_.engine().start_flow(network_.phase_links(start_.pattern, phase, kind), {bytes},
+                                          arrived);
+    }
+    std::vector<Edge> edges;
+    int largest = 1;
+    for (const Edge& edge : *pattern_.schedule->phases[phase].edges) {
+      if (kind_of(edge, pattern_.placement) != kind) continue;
+      largest = std::max(largest, edge.chunks);
+      edges.push_back(edge);
+    }
+    active_transfers_ += static_cast<int>(edges.size()) - 1;
+    for (const Edge& edge : edges) {
+      network_.engine().start_flow(network_.edge_links(pattern_, edge), {bytes * edge.chunks / largest},
+                                   arrived);
+    }
+  }
+
+  SimNetwork& network_;
+  const Pattern& pattern_;
+  PatternStart start_;
+  Engine::Callback done_;
+  std::size_t phase_ = 0;
+  int next_segment_ = 0;
+  int active_transfers_ = 0;
+};
+
+}  // namespace
+
+int SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
+  Pattern pattern{std::move(schedule), std::move(placement), {}};
+  pattern.phases = phase_loads(*pattern.schedule, pattern.placement, bandwidths_);
+  set_most_loaded(pattern.phases, bandwidths_);
+  std::set<const void*> known;
+  for (const Phase& phase : pattern.schedule->phases) {
+    if (known.insert(phase.edges.get()).second)
+      computed_routes_ += static_cast<std::int64_t>(phase.edges->size());
+  }
+  return add(std::move(pattern));
+}
+
+int SimNetwork::add(Pattern pattern) {
+  patterns_.push_back(std::move(pattern));
+  return static_cast<int>(patterns_.size()) - 1;
+}
+
+double SimNetwork::uncontended(int index, Bytes buffer) const {
+  return uncontended_seconds(pattern(index).phases, pattern(index).placement, buffer);
+}
+
+double SimNetwork::latency(int index, Bytes buffer) const {
+  double seconds = 0;
+  for (const PhaseLoad& phase : pattern(index).phases) {
+    double longest = 0;
+    for (const EdgeKind kind : kEdgeKinds) {
+      if (phase.of(kind).any)
+        longest = std::max(longest, phase_cost(phase, kind, pattern(index).placement, buffer).latency);
+    }
+    seconds += longest;
+  }
+  return seconds;
+}
+
+void SimNetwork::start() {
+  if (fidelity_ == Fidelity::coupled) return merge();
+  const bool built_in = sharing_ == Sharing::built_in;
+  engine_ = std::make_unique<Engine>(built_in ? std::vector<BytesPerSecond>{} : bandwidths_.all());
+  const auto bandwidth = [this](int link) { return bandwidths_[link]; };
+  if (built_in) {
+    links_.emplace(*engine_, bandwidths_.size(), bandwidth);
+    links_->limit_work(max_work_);
+  }
+  if (patterns_.empty()) return;
+  const Placement& any = patterns_.front().placement;
+  route_cache_.emplace(*any.platform, *any.topology);
+}
+
+void SimNetwork::merge() {
+  std::vector<const std::vector<LinkWeight>*> uses;
+  first_phase_.clear();
+  for (const Pattern& pattern : patterns_) {
+    first_phase_.push_back(uses.size());
+    for (const PhaseLoad& phase : pattern.phases) {
+      for (const EdgesLoad& edges : phase.edges) uses.push_back(&edges.links);
+    }
+  }
+  LinkClasses merged;
+  if (!use_lower_bounds_) merged = merge_links(uses, [this](int link) { return bandwidths_[link]; });
+  class_links_ = std::move(merged.patterns);
+  engine_ = std::make_unique<Engine>(merged.bandwidths);
+}
+
+std::vector<int> SimNetwork::edge_links(const Pattern& pattern, const Edge& edge) const {
+  std::vector<int> links;
+  pattern.placement.topology->route(pattern.placement.endpoints[static_cast<std::size_t>(edge.source)],
+                                    pattern.placement.endpoints[static_cast<std::size_t>(edge.target)],
+                                    links);
+  return links;
+}
+
+const std::vector<int>& SimNetwork::phase_links(int pattern, std::size_t phase, EdgeKind kind) const {
+  return class_links_[first_phase_[static_cast<std::size_t>(pattern)] + 2 * phase +
+                      static_cast<std::size_t>(kind)];
+}
+
+void SimNetwork::start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
+  if (links_) return links_->start_flow(links, size, std::move(done));
+  engine_->start_flow({links.begin(), links.end()}, size, std::move(done));
+}
+
+std::optional<double> SimNetwork::known_seconds(int number, Bytes buffer) {
+  if (use_lower_bounds_) {
+    const auto [bound, is_new] = lower_bounds_.try_emplace({number, buffer.value}, 0);
+    if (is_new) bound->second = lower_bound_seconds(pattern(number), buffer, bandwidths_);
+    return bound->second;
+  }
+  const auto found = known_.find({number, buffer.value});
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void SimNetwork::start_pattern(int pattern, Bytes buffer, int segments, Engine::Callback done) {
+  if (const auto known = known_seconds(pattern, buffer))
+    return engine_->at(engine_->now() + *known, std::move(done));
+  if (fidelity_ == Fidelity::message) {
+    const Pattern& placed = patterns_[static_cast<std::size_t>(pattern)];
+    simulate_messages({*engine_, *route_cache_, links_ ? &*links_ : nullptr},
+                      {*placed.schedule, placed.placement, buffer}, std::move(done));
+  } else {
+    std::make_shared<PhaseSimulation>(*this, PatternStart{pattern, buffer, segments}, std::move(done))
+        ->step();
+  }
+}
+
+}  // namespace stepcast

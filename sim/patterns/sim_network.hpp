@@ -1,0 +1,89 @@
+#pragma once
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+#include "sim/network/link_classes.hpp"
+#include "sim/network/max_min_sharing.hpp"
+#include "sim/network/route_cache.hpp"
+#include "sim/patterns/pattern.hpp"
+#include "strategies/plan/run_conditions.hpp"
+
+namespace stepcast {
+
+/// The links of a platform and the patterns that a simulation may start on them. All patterns must be added
+/// before `start`, because SimGrid accepts no links after its own start, and because the fidelity `coupled`
+/// merges the links that all patterns load equally.
+class SimNetwork {
+ public:
+  /// The solver of max-min sharing for messages: SimGrid's or MaxMinSharing. Flows end at the same dates.
+  enum class Sharing { simgrid, built_in };
+
+  SimNetwork(LinkBandwidths bandwidths, Fidelity fidelity, Sharing sharing = Sharing::simgrid)
+      : bandwidths_(std::move(bandwidths)), fidelity_(fidelity), sharing_(sharing) {}
+
+  int add(std::shared_ptr<const Schedule> schedule, Placement placement);  ///< Returns the pattern's number.
+  int add(Pattern pattern);                             ///< Adds a pattern whose links are already computed.
+  double uncontended(int pattern, Bytes buffer) const;  ///< Duration on an otherwise idle network [s].
+  /// The part of `uncontended` that does not depend on bandwidth: latencies and message overheads [s].
+  double latency(int pattern, Bytes buffer) const;
+
+  /// Gives the duration [s] of a pattern with this buffer, so that `start_pattern` waits for that time
+  /// instead of simulating the pattern. For collectives that share their links with nothing else.
+  void set_known_seconds(int pattern, Bytes buffer, double seconds) {
+    known_[{pattern, buffer.value}] = seconds;
+  }
+
+  /// Makes every pattern take its lower bound, as if it shared its links with nothing else. Call it before
+  /// `start`.
+  void use_lower_bounds(bool lower_bounds) { use_lower_bounds_ = lower_bounds; }
+
+  /// Limits the work of the built-in sharing, in the unit of MaxMinSharing::work; more work throws
+  /// TooMuchWork. Call it before `start`.
+  void limit_work(std::int64_t max_work) { max_work_ = max_work; }
+
+  void start();  ///< Builds the engine. A later call builds a new engine for another run.
+  Engine& engine() { return *engine_; }
+  Fidelity fidelity() const { return fidelity_; }
+  std::int64_t routes() const { return computed_routes_; }  ///< Number of routes computed by `add` so far.
+  std::int64_t flows() const { return engine_->flows() + (links_ ? links_->flows() : 0); }
+
+  /// Starts a pattern now and calls `done` when every rank has finished. For the fidelities fluid and coupled
+  /// `segments` divides a phase, so that its latencies alternate with its transfers.
+  void start_pattern(int pattern, Bytes buffer, int segments, Engine::Callback done);
+
+  /// Starts a message that belongs to no pattern, with the same sharing of links (fidelity message).
+  void start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
+
+  const Pattern& pattern(int index) const { return patterns_[static_cast<std::size_t>(index)]; }
+  /// The links of one edge of a pattern, for Engine::start_flow (fidelity fluid).
+  std::vector<int> edge_links(const Pattern& pattern, const Edge& edge) const;
+  /// The merged links of all edges of a kind in a phase, for Engine::start_flow (fidelity coupled).
+  const std::vector<int>& phase_links(int pattern, std::size_t phase, EdgeKind kind) const;
+
+ private:
+  std::optional<double> known_seconds(int pattern, Bytes buffer);
+  void merge();
+
+  LinkBandwidths bandwidths_;
+  Fidelity fidelity_;
+  Sharing sharing_;
+  std::vector<Pattern> patterns_;
+  std::map<std::pair<int, double>, double> known_, lower_bounds_;  ///< seconds by pattern and bytes
+  std::vector<std::vector<int>> class_links_;  ///< by pattern, phase and kind of edge, see phase_links
+  std::vector<std::size_t> first_phase_;       ///< by pattern: its first entry in class_links_
+  std::unique_ptr<Engine> engine_;
+  std::optional<MaxMinSharing> links_;     ///< if the sharing is built_in
+  std::optional<RouteCache> route_cache_;  ///< of single messages
+  bool use_lower_bounds_ = false;
+  std::int64_t max_work_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t computed_routes_ = 0;
+};
+
+}  // namespace stepcast

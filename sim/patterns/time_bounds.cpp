@@ -1,0 +1,292 @@
+#include "sim/patterns/time_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <span>
+
+#include "sim/patterns/sampled_time.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr double kRelativeTolerance = 1e-9;
+
+bool nearly_equal(double a, double b) {
+  return std::abs(a - b) <= kRelativeTolerance * std::max(a, b);
+}
+
+/// True if every rank sends as often as every other rank, and receives as often.
+bool all_ranks_alike(const Phase& phase, int ranks) {
+  std::vector<int> sends(static_cast<std::size_t>(ranks), 0), receives = sends;
+  for (const Edge& edge : *phase.edges) {
+    ++sends[static_cast<std::size_t>(edge.source)];
+    ++receives[static_cast<std::size_t>(edge.target)];
+  }
+  const auto same = [&](int count) { return count == sends.front(); };
+  return std::ranges::all_of(sends, same) && std::ranges::all_of(receives, same);
+}
+
+/// Time per byte on the most loaded link of an edge while all edges of its kind are active [s/B]: the least
+/// and the most over the edges of a phase.
+struct EdgePaces {
+  double least = INFINITY, most = 0;
+  bool equal_sizes = true;
+};
+
+EdgePaces paces_of(const Phase& phase, EdgeKind kind, const EdgesLoad& load, const Placement& placement,
+                   const LinkBandwidths& bandwidths) {
+  const auto seconds_per_byte = [&](int link) {
+    return std::ranges::lower_bound(load.links, link, {}, &LinkWeight::link)->weight / bandwidths[link].value;
+  };
+  EdgePaces paces;
+  std::vector<int> route;
+  for (const Edge& edge : *phase.edges) {
+    if (kind_of(edge, placement) != kind) continue;
+    route.clear();
+    placement.topology->route(placement.endpoints[static_cast<std::size_t>(edge.source)],
+                              placement.endpoints[static_cast<std::size_t>(edge.target)], route);
+    double most = 0;
+    for (const int link : route) most = std::max(most, seconds_per_byte(link));
+    paces.least = std::min(paces.least, most);
+    paces.most = std::max(paces.most, most);
+    paces.equal_sizes = paces.equal_sizes && edge.chunks == phase.edges->front().chunks;
+  }
+  return paces;
+}
+
+}  // namespace
+
+bool all_ranks_take_part(const Schedule& schedule) {
+  std::map<const void*, bool> known;
+  return std::ranges::all_of(schedule.phases, [&](const Phase& phase) {
+    const auto [found, is_new] = known.try_emplace(phase.edges.get(), false);
+    if (is_new) found->second = all_ranks_alike(phase, schedule.ranks);
+    return found->second && phase.rounds == phase.active;
+  });
+}
+
+double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths) {
+  std::set<const void*> known;
+  double most = 1;
+  for (std::size_t i = 0; i < pattern.phases.size(); ++i) {
+    const Phase& phase = pattern.schedule->phases[i];
+    if (!known.insert(phase.edges.get()).second) continue;
+    for (const EdgeKind kind : kEdgeKinds) {
+      const EdgesLoad& edges = pattern.phases[i].of(kind);
+      if (!edges.any) continue;
+      const EdgePaces paces = paces_of(phase, kind, edges, pattern.placement, bandwidths);
+      most = std::max(most, paces.most / paces.least);
+    }
+  }
+  return most;
+}
+
+bool in_lock_step(const Pattern& pattern, const LinkBandwidths& bandwidths) {
+  if (!all_ranks_take_part(*pattern.schedule)) return false;
+  std::set<const void*> known;
+  for (std::size_t i = 0; i < pattern.phases.size(); ++i) {
+    const Phase& phase = pattern.schedule->phases[i];
+    if (!known.insert(phase.edges.get()).second) continue;
+    const bool between = pattern.phases[i].of(EdgeKind::between).any;
+    if (between && pattern.phases[i].of(EdgeKind::inside).any) return false;
+    const EdgeKind kind = between ? EdgeKind::between : EdgeKind::inside;
+    const EdgesLoad& edges = pattern.phases[i].of(kind);
+    const EdgePaces paces = paces_of(phase, kind, edges, pattern.placement, bandwidths);
+    if (!paces.equal_sizes || !nearly_equal(paces.least, paces.most)) return false;
+    if (!nearly_equal(edges.latency, edges.least_latency)) return false;
+  }
+  return true;
+}
+
+RoundSeconds round_seconds(const PhaseLoad& load, const Placement& placement, Bytes buffer) {
+  RoundSeconds round;
+  for (const EdgeKind kind : kEdgeKinds) {
+    const EdgesLoad& edges = load.of(kind);
+    if (!edges.any) continue;
+    const PhaseCost cost = phase_cost(load, kind, placement, buffer);
+    const double bytes = cost.bytes / load.active;
+    const auto one = [&](double latency, double alone) {
+      return placement.latency_factor * latency + cost.overhead + bytes * alone;
+    };
+    round.least = std::min(round.least, one(edges.least_latency, edges.fastest_alone));
+    round.most = std::max({round.most, one(edges.latency, edges.alone_of_longest),
+                           one(edges.latency_of_slowest, edges.slowest_alone), bytes * edges.most_loaded});
+  }
+  return round;
+}
+
+double least_seconds(const Pattern& pattern, Bytes buffer) {
+  double quickest = 0, longest_delay = 0;
+  std::map<const void*, double>
+      more;  // time beyond that of the fastest edge, summed over phases that share edges
+  for (std::size_t i = 0; i < pattern.phases.size(); ++i) {
+    const PhaseLoad& load = pattern.phases[i];
+    const RoundSeconds round = round_seconds(load, pattern.placement, buffer);
+    if (round.most == 0) continue;
+    quickest += load.active * round.least;
+    double& beyond = more[pattern.schedule->phases[i].edges.get()];
+    beyond += load.active * (round.most - round.least);
+    longest_delay = std::max(longest_delay, beyond);
+  }
+  return quickest + longest_delay;
+}
+
+namespace {
+
+/// Group number per rank; ranks that exchange messages, directly or through other ranks, share a group.
+struct Groups {
+  std::vector<int> of;
+  int count = 0;
+};
+
+Groups groups_of(const Schedule& schedule) {
+  std::vector<std::size_t> leader(static_cast<std::size_t>(schedule.ranks));
+  std::iota(leader.begin(), leader.end(), 0);
+  const auto leader_of = [&](std::size_t rank) {
+    while (leader[rank] != rank) rank = leader[rank] = leader[leader[rank]];
+    return rank;
+  };
+  std::set<const void*> known;
+  for (const Phase& phase : schedule.phases) {
+    if (!known.insert(phase.edges.get()).second) continue;
+    for (const Edge& edge : *phase.edges) {
+      leader[leader_of(static_cast<std::size_t>(edge.source))] =
+          leader_of(static_cast<std::size_t>(edge.target));
+    }
+  }
+  Groups groups{std::vector<int>(leader.size(), -1), 0};
+  for (std::size_t rank = 0; rank < leader.size(); ++rank) {
+    int& number = groups.of[leader_of(rank)];
+    if (number < 0) number = groups.count++;
+    groups.of[rank] = number;
+  }
+  return groups;
+}
+
+/// The cost of an edge that has the network to itself.
+struct UncontendedEdge {
+  const std::vector<MessageCost>* costs;
+  double latency;           ///< [s]
+  double seconds_per_byte;  ///< [s/B]
+};
+
+std::vector<UncontendedEdge> uncontended_edges(const Phase& phase, const Placement& placement,
+                                               const LinkBandwidths& bandwidths) {
+  std::vector<UncontendedEdge> edges;
+  std::vector<int> route;
+  for (const Edge& edge : *phase.edges) {
+    route.clear();
+    placement.topology->route(placement.endpoints[static_cast<std::size_t>(edge.source)],
+                              placement.endpoints[static_cast<std::size_t>(edge.target)], route);
+    double seconds_per_byte = 0;
+    for (const int link : route) seconds_per_byte = std::max(seconds_per_byte, 1 / bandwidths[link].value);
+    const Platform& platform = *placement.platform;
+    const bool inside = kind_of(edge, placement) == EdgeKind::inside;
+    edges.push_back({inside ? &platform.local_message_costs : &platform.message_costs,
+                     placement.latency_factor * placement.topology->latency_of(route).value,
+                     seconds_per_byte});
+  }
+  return edges;
+}
+
+double uncontended_edge_seconds(const UncontendedEdge& edge, double bytes, double latency_factor) {
+  const MessageCost& cost = message_cost(*edge.costs, {bytes});
+  return edge.latency + latency_factor * cost.overhead.value +
+         bytes / cost.bandwidth_factor * edge.seconds_per_byte;
+}
+
+/// `least_seconds` of the fastest of several groups side by side, as if groups shared no links.
+double lower_bound_of_groups(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths,
+                             const Groups& groups) {
+  const auto count = static_cast<std::size_t>(groups.count);
+  std::vector<double> quickest(count, 0);
+  // By the edges that phases share, and by group: time beyond that of the fastest edge.
+  std::map<const void*, std::vector<double>> beyond;
+  std::map<const void*, std::vector<UncontendedEdge>> alone;
+  for (const Phase& phase : pattern.schedule->phases) {
+    const void* edges = phase.edges.get();
+    if (!alone.contains(edges)) alone[edges] = uncontended_edges(phase, pattern.placement, bandwidths);
+    std::vector<RoundSeconds> rounds(count);
+    for (std::size_t i = 0; i < phase.edges->size(); ++i) {
+      const Edge& edge = (*phase.edges)[i];
+      const double bytes = buffer.value * phase.unit * edge.chunks / pattern.schedule->parts;
+      const double seconds =
+          uncontended_edge_seconds(alone[edges][i], bytes, pattern.placement.latency_factor);
+      RoundSeconds& round =
+          rounds[static_cast<std::size_t>(groups.of[static_cast<std::size_t>(edge.source)])];
+      round.least = std::min(round.least, seconds);
+      round.most = std::max(round.most, seconds);
+    }
+    std::vector<double>& more = beyond[edges];
+    more.resize(count, 0);
+    for (std::size_t group = 0; group < count; ++group) {
+      if (rounds[group].most == 0) continue;
+      quickest[group] += phase.active * rounds[group].least;
+      more[group] += phase.active * (rounds[group].most - rounds[group].least);
+    }
+  }
+  double least = INFINITY;
+  for (std::size_t group = 0; group < count; ++group) {
+    double most = 0;
+    for (const auto& [edges, more] : beyond) most = std::max(most, more[group]);
+    if (quickest[group] > 0) least = std::min(least, quickest[group] + most);
+  }
+  return std::isfinite(least) ? least : 0;
+}
+
+bool uses_network(const PhaseLoad& phase) {
+  return phase.of(EdgeKind::between).any;
+}
+
+/// The time that the most loaded link between nodes needs for its bytes of these phases [s].
+double busiest_link(std::span<const PhaseLoad> phases, const Placement& placement, Bytes buffer,
+                    const LinkBandwidths& bandwidths) {
+  std::map<int, double> seconds;
+  double most = 0;
+  for (const PhaseLoad& phase : phases) {
+    if (!uses_network(phase)) continue;
+    const double bytes = phase_cost(phase, EdgeKind::between, placement, buffer).bytes;
+    for (const LinkWeight& link : phase.of(EdgeKind::between).links) {
+      double& sum = seconds[link.link];
+      sum += bytes * link.weight / bandwidths[link.link].value;
+      most = std::max(most, sum);
+    }
+  }
+  return most;
+}
+
+/// Lower bound for a single group [s]: the phases from the first to the last that sends between nodes last at
+/// least as long as their most loaded link needs. No rank reaches them before it has done the phases before,
+/// and every rank has to do the phases after.
+double lower_bound_by_links(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths) {
+  const auto& phases = pattern.phases;
+  const auto first = std::ranges::find_if(phases, uses_network);
+  if (first == phases.end()) return 0;
+  const auto last = std::find_if(phases.rbegin(), phases.rend(), uses_network).base();
+  double seconds = busiest_link({first, last}, pattern.placement, buffer, bandwidths);
+  for (auto phase = phases.begin(); phase != phases.end(); ++phase) {
+    if (phase >= first && phase < last) continue;
+    const RoundSeconds round = round_seconds(*phase, pattern.placement, buffer);
+    if (round.most > 0) seconds += round.least * phase->active;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+double lower_bound_seconds(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths) {
+  const Groups groups = groups_of(*pattern.schedule);
+  if (groups.count > 1 || !all_ranks_take_part(*pattern.schedule))
+    return lower_bound_of_groups(pattern, buffer, bandwidths, groups);
+  // Many ranks on unmodified links are assumed to proceed nearly in lock step, as choose_fidelity assumes.
+  const bool likely =
+      bandwidths.scaled_evenly() && sampled_messages(*pattern.schedule) > kCheapSampleMessages;
+  if (likely || in_lock_step(pattern, bandwidths))
+    return uncontended_seconds(pattern.phases, pattern.placement, buffer);
+  return std::max(least_seconds(pattern, buffer), lower_bound_by_links(pattern, buffer, bandwidths));
+}
+
+}  // namespace stepcast

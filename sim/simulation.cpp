@@ -1,0 +1,33 @@
+#include "sim/simulation.hpp"
+
+#include "strategies/plan/run_conditions.hpp"
+
+namespace stepcast {
+namespace {
+
+std::string suffix(Accuracy accuracy) {
+  switch (accuracy) {
+    case Accuracy::exact:
+      return "";
+    case Accuracy::close:
+      return ", closely";
+    case Accuracy::rough:
+      return ", roughly";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string to_text(const UsedFidelity& fidelity) {
+  std::string text = form_names()[static_cast<std::size_t>(fidelity.fidelity)];
+  if (fidelity.sampled) text += ", sampled";
+  if (fidelity.shares_links) text += ", shared";
+  return text + suffix(fidelity.accuracy);
+}
+
+std::string to_text(const UsedFolding& folding) {
+  return (folding.folds ? "folded" : "unfolded") + suffix(folding.accuracy);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/timeline.hpp"
+#include "platforms/link_bandwidths.hpp"
+#include "strategies/plan/plan.hpp"
+#include "strategies/plan/run_conditions.hpp"
+
+namespace stepcast {
+
+/// Arrays and kernels behind one rank of a simulation that learns: its program then computes with real
+/// values, while the clock stays the simulated one. The arithmetic of an operation is done when the operation
+/// starts.
+class WorkerMemory {
+ public:
+  virtual ~WorkerMemory() = default;
+
+  virtual void compute(Work pass, LayerRange layers) = 0;
+  virtual void calculate(const Arithmetic& run) = 0;
+  /// The values that a collective or a message sends and receives.
+  virtual std::span<float> memory(const Buffer& buffer) = 0;
+  /// Called when the rank's program has ended a step. @param seconds  simulated time [s]
+  virtual void step_ended(double seconds) = 0;
+};
+
+/// Memories by rank of a plan. If the list is empty, the simulation counts bytes and moves no values.
+using WorkerMemories = std::vector<WorkerMemory*>;
+
+/// Everything a simulation needs. Plain data; the platform and the plan must outlive it.
+struct Simulation {
+  const Platform* platform = nullptr;
+  LinkBandwidths bandwidths;
+  const Plan* plan = nullptr;
+  double latency_factor = 1;  ///< multiplies every latency and message overhead of the network
+  double compute_factor = 1;  ///< multiplies all compute and arithmetic times, not pauses
+  Noise noise;
+  std::uint64_t seed = 1;
+  Fidelity form = Fidelity::automatic;
+  /// Folding::never gives each worker its own program: the exact reference.
+  Folding fold = Folding::automatic;
+  bool timeline = false;
+  WorkerMemories memories;  ///< if not empty, the run learns and is not folded
+};
+
+/// The parts of the time of one step [s]. seconds = compute + straggler + loading + exposed.
+struct StepSeconds {
+  double seconds = 0;
+  double compute = 0;        ///< mean over workers
+  double straggler = 0;      ///< how much longer the slowest worker computes than the mean
+  double loading = 0;        ///< time spent waiting for input
+  double exposed = 0;        ///< communication that compute does not hide, and the slow-down of compute by it
+  double communication = 0;  ///< total duration of the collectives of a group, and of a worker's messages
+};
+
+/// How far a run's fidelity or folding may be from simulating every message of every worker.
+enum class Accuracy {
+  exact,  ///< simulates every message, or is known before the run to be within 1 % of that
+  close,  ///< the run has shown that contention accounts for at most 0.5 % of its time
+  rough,  ///< no bound of the error is known
+};
+
+/// How the collectives and messages of a run were simulated.
+struct UsedFidelity {
+  Fidelity fidelity = Fidelity::message;
+  bool sampled = false;       ///< durations of collectives come from samples of their rounds (sampled_time)
+  bool shares_links = false;  ///< single messages used BottleneckSharing
+  Accuracy accuracy = Accuracy::exact;
+};
+
+/// Whether one program stood for all workers of a role.
+struct UsedFolding {
+  bool folds = true;
+  Accuracy accuracy = Accuracy::exact;
+};
+
+/// Text of the column `communication_form`, such as "message", "message, sampled" or "coupled, roughly".
+std::string to_text(const UsedFidelity& fidelity);
+
+/// Text of the column `folding`: "folded", "folded, closely", "folded, roughly" or "unfolded".
+std::string to_text(const UsedFolding& folding);
+
+struct SimulationResult {
+  std::vector<StepSeconds> steps;  ///< an asynchronous plan has one: the mean of its steady state
+  Records records;
+  /// Number of records by name until the first worker had ended all its steps (asynchronous plans).
+  std::map<std::string, std::size_t> steady_counts;
+  double seconds = 0;  ///< duration of the whole run
+  UsedFidelity fidelity;
+  UsedFolding folding;
+  std::string algorithms;      ///< algorithms of the all-reduces, such as "ring" or "double_tree, ring"
+  AllReduceChoices automatic;  ///< what `all_reduce: automatic` came to
+  std::int64_t events = 0, flows = 0;
+  std::int64_t routes = 0;  ///< routes computed before the run: one per edge of each candidate schedule
+  /// Updates of workers' clocks; one per layer if each layer has its own jitter.
+  std::int64_t clock_moves = 0;
+  Timeline timeline;
+};
+
+}  // namespace stepcast

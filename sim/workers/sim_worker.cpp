@@ -1,0 +1,202 @@
+#include "sim/workers/sim_worker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "core/free_lists.hpp"
+
+namespace stepcast {
+namespace {
+
+const char* name_of(Work pass) {
+  constexpr std::array names{"forward", "backward", "update"};  // in the order of Work
+  return names[static_cast<std::size_t>(pass)];
+}
+
+std::shared_ptr<SimOperation> new_operation(SimOperation::Kind kind) {
+  auto operation = std::allocate_shared<SimOperation>(PoolAllocator<SimOperation>());
+  operation->kind = kind;
+  return operation;
+}
+
+CollectiveQueue::Options load_options(const SimWorld& world, int role, int first, int members) {
+  CollectiveQueue::Options options;
+  options.load = true;
+  options.members = members;
+  options.pattern = [pattern = world.collectives.load_pattern(role, first)](int) { return pattern; };
+  options.name = "load";
+  return options;
+}
+
+}  // namespace
+
+SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, int role, int first, int members)
+    : world_(world),
+      statistics_(statistics),
+      role_number_(role),
+      role_(world.simulation.plan->roles[static_cast<std::size_t>(role)]),
+      first_(first),
+      count_(members),
+      members_(world.simulation, role_, first, members),
+      memory_(world.simulation.memories.empty()
+                  ? nullptr
+                  : world.simulation.memories[static_cast<std::size_t>(members_.rank(0))]),
+      number_(world.program(role, first)),
+      clock_(world.collectives.network().engine(), world.simulation.plan->compute_slowdown),
+      loads_(world.collectives.network(), load_options(world, role, first, members)) {
+  draw_step();
+}
+
+const Workload& SimWorker::workload() const {
+  return world_.simulation.plan->workloads.at(static_cast<std::size_t>(role_.workload));
+}
+
+std::string SimWorker::name() const {
+  if (count_ > 1) return fmt::format("slowest of {} {}s", count_, role_.name);
+  return role_.members > 1 ? fmt::format("{} {}", role_.name, first_) : role_.name;
+}
+
+void SimWorker::show_loads_on(Timeline* timeline) {
+  loads_.timeline = timeline;
+  loads_.show_on(static_cast<int>(number_), static_cast<int>(timeline->tracks.size()) - 1);
+}
+
+void SimWorker::draw_step() {
+  if (role_.training)
+    members_.draw_step(step_, world_.times[static_cast<std::size_t>(role_.workload)].samples());
+}
+
+Pending SimWorker::busy_until(double work, const char* what) {
+  auto operation = new_operation(SimOperation::Kind::compute);
+  const double started = world_.collectives.network().engine().now();
+  clock_.at_work(work, [this, operation, started, what] {
+    if (world_.timeline != nullptr) {
+      world_.timeline->spans.push_back({what, "compute", static_cast<int>(number_), 0, started,
+                                        world_.collectives.network().engine().now()});
+    }
+    operation->complete();
+  });
+  return operation;
+}
+
+Pending SimWorker::busy_for(double seconds, bool factor, const char* what) {
+  members_.add_busy_time(seconds, factor ? world_.simulation.compute_factor : 1,
+                         role_.training ? 0 : clock_.work_now());
+  return busy_until(members_.latest(), what);
+}
+
+Pending SimWorker::start_compute(Work pass, LayerRange layers) {
+  const bool by_layer = world_.simulation.noise.jitter == Noise::Jitter::layers;
+  world_.clock_moves +=
+      static_cast<std::int64_t>(members_.size()) * (by_layer ? layers.last - layers.first : 1);
+  members_.compute(pass, layers, world_.times[static_cast<std::size_t>(role_.workload)]);
+  if (memory_ != nullptr) memory_->compute(pass, layers);
+  return busy_until(members_.latest(), name_of(pass));
+}
+
+void SimWorker::calculate(const Arithmetic& run) {
+  if (memory_ != nullptr && run) memory_->calculate(run);
+}
+
+Pending SimWorker::start_local(const LocalWork& work) {
+  calculate(work.run);
+  return busy_for(work.duration.value, true, work.name);
+}
+
+Pending SimWorker::start_pause(Seconds duration) {
+  return busy_for(duration.value, false,
+                  "pause");  // busy_for applies the worker's noise, as to all host work
+}
+
+Pending SimWorker::start_collective(int index) {
+  const Collective& collective = world_.simulation.plan->collectives.at(static_cast<std::size_t>(index));
+  const int number = collective.communicator;
+  const Communicator& communicator = world_.simulation.plan->communicators[static_cast<std::size_t>(number)];
+  const std::vector<int>& position = world_.position[static_cast<std::size_t>(number)];
+  const int place = position[static_cast<std::size_t>(members_.rank(0))];
+  if (place < 0) throw std::logic_error(name() + " is not in the communicator of its collective");
+  const bool joint = world_.collectives.joint(number);
+  auto operation = new_operation(SimOperation::Kind::communication);
+  if (joint) operation->lags = members_.group_lags(communicator, position);
+  const std::size_t call = calls_[number]++;
+  if (memory_ != nullptr)
+    world_.collective_values.join(index, call, place, memory_->memory(collective.buffer));
+  world_.queues.at({number, joint ? 0 : place / communicator.size})
+      ->join(call, count_, index, collective.buffer.size, operation, clock_);
+  return operation;
+}
+
+Pending SimWorker::start_send(int role, const Message& message) {
+  auto operation = new_operation(SimOperation::Kind::communication);
+  operation->lags = members_.lags();
+  const bool alone = world_.simulation.plan->roles[static_cast<std::size_t>(role)].members == 1;
+  const int member = alone || world_.collectives.folding().folds ? 0 : first_;
+  if (memory_ != nullptr && message.buffer.array != Array::none) {
+    const std::span<float> sent = memory_->memory(message.buffer);
+    operation->values = std::make_shared<const std::vector<float>>(sent.begin(), sent.end());
+  }
+  operation->message = message;
+  operation->message.from = role_number_;
+  world_.messages.send({role_number_, first_}, {role, member}, world_.program(role, member), operation,
+                       clock_);
+  return operation;
+}
+
+Pending SimWorker::start_receive(int tag, int role, Array into) {
+  auto operation = new_operation(SimOperation::Kind::communication);
+  operation->receives = true;
+  operation->into = into;
+  world_.messages.receive(number_, tag, role, operation, clock_);
+  return operation;
+}
+
+Pending SimWorker::start_load(Bytes input) {
+  auto operation = new_operation(SimOperation::Kind::load);
+  loads_.join(load_calls_++, count_, 0, input, operation, clock_);
+  return operation;
+}
+
+void SimWorker::take_values(const SimOperation& received) {
+  Buffer buffer = received.message.buffer;
+  if (received.into != Array::none) buffer.array = received.into;
+  std::ranges::copy(*received.values, memory_->memory(buffer).begin());
+}
+
+void SimWorker::waited_for(const Operation& operation) {
+  const auto& done = static_cast<const SimOperation&>(operation);
+  if (done.receives && done.values) take_values(done);
+  if (done.kind == SimOperation::Kind::compute) return;  // the clocks are already at its end
+  if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - members_.latest());
+  members_.wait_until(operation.end, done.lags);
+}
+
+void SimWorker::end_step() {
+  ProgramStep step;
+  step.members = count_;
+  step.loading = loading_;
+  members_.end_step(step);
+  loading_ = 0;
+  if (role_.training) {
+    statistics_.add(number_, step_, step);
+    world_.records.step_ended(number_, world_.collectives.network().engine().now());
+  }
+  if (memory_ != nullptr) memory_->step_ended(world_.collectives.network().engine().now());
+  ++step_;
+  draw_step();
+}
+
+double SimWorker::mark(const char* phase) {
+  const double now = world_.collectives.network().engine().now(), seconds = now - marked_;
+  record(phase, seconds);
+  marked_ = now;
+  return seconds;
+}
+
+void SimWorker::record(const char* what, double value) {
+  world_.records.add(what, value, world_.collectives.network().engine().now());
+}
+
+}  // namespace stepcast

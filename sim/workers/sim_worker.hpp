@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "sim/collectives/collective_queue.hpp"
+#include "sim/simulation.hpp"
+#include "sim/workers/member_clocks.hpp"
+#include "sim/workers/record_book.hpp"
+#include "sim/workers/simulated_messages.hpp"
+#include "sim/workers/step_statistics.hpp"
+
+namespace stepcast {
+
+/// State that all workers of a simulated run share.
+struct SimWorld {
+  const Simulation& simulation;
+  PlannedCollectives& collectives;
+  SimulatedMessages& messages;
+  std::vector<ComputeTimes> times;                                         ///< by workload
+  std::map<std::pair<int, int>, std::unique_ptr<CollectiveQueue>> queues;  ///< by communicator and group
+  /// [communicator][rank]: index in Communicator::ranks; -1 if not in it.
+  std::vector<std::vector<int>> position;
+  /// By role: its first program; one per member, or a single one if folded.
+  std::vector<std::size_t> programs;
+  CollectiveValues collective_values;
+  RecordBook records;
+  std::int64_t clock_moves = 0;
+  Timeline* timeline = nullptr;
+
+  std::size_t program(int role, int member) const {
+    return programs[static_cast<std::size_t>(role)] +
+           static_cast<std::size_t>(collectives.folding().folds ? 0 : member);
+  }
+};
+
+/// The simulated worker of one program. It stands for one or more equal workers ("members") with a clock
+/// each.
+class SimWorker : public Worker {
+ public:
+  /// Creates the worker of members `first` .. `first + members - 1` of a role.
+  SimWorker(SimWorld& world, StepStatistics& statistics, int role, int first, int members);
+
+  const Workload& workload() const override;
+  Pending start_compute(Work pass, LayerRange layers) override;
+  Pending start_local(const LocalWork& work) override;
+  Pending start_collective(int index) override;
+  Pending start_send(int role, const Message& message) override;
+  Pending start_receive(int tag, int role, Array into) override;
+  void calculate(const Arithmetic& run) override;
+  Pending start_load(Bytes input) override;
+  Pending start_pause(Seconds duration) override;
+  void end_step() override;
+  double mark(const char* phase) override;
+  void record(const char* what, double value) override;
+
+  void show_loads_on(Timeline* timeline);  ///< Records input loads on the timeline's last track.
+
+  Program program() { return role_.program(*this); }
+  const Role& role() const { return role_; }
+  std::string name() const;
+
+ private:
+  void waited_for(const Operation& operation) override;
+  void take_values(const SimOperation& received);
+  void draw_step();
+  Pending busy_for(double seconds, bool factor, const char* what);
+  Pending busy_until(double work, const char* what);
+
+  SimWorld& world_;
+  StepStatistics& statistics_;
+  int role_number_;
+  const Role& role_;
+  int first_, count_;
+  MemberClocks members_;
+  WorkerMemory* memory_;  ///< null: the simulation moves no values
+  std::size_t number_;    ///< number of the program
+  WorkClock clock_;
+  CollectiveQueue loads_;
+  int step_ = 0;
+  double loading_ = 0, marked_ = 0;
+  std::map<int, std::size_t> calls_;  ///< number of calls so far, by communicator
+  std::size_t load_calls_ = 0;
+};
+
+}  // namespace stepcast

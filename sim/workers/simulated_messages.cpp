@@ -1,0 +1,131 @@
+#include "sim/workers/simulated_messages.hpp"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+bool matches(const Message& message, int tag, int role) {
+  return message.tag == tag && (role == kAnyone || message.from == role);
+}
+
+}  // namespace
+
+SimulatedMessages::SimulatedMessages(PlannedCollectives& collectives, const Simulation& simulation,
+                                     std::size_t programs)
+    : collectives_(collectives),
+      simulation_(simulation),
+      routes_(*simulation.platform, *collectives.placement().topology),
+      receivers_(programs) {
+  if (!collectives.fidelity().shares_links) return;
+  const LinkBandwidths& bandwidths = simulation.bandwidths;
+  bottleneck_network_.emplace(
+      BottleneckNetwork{{collectives.network().engine(), bandwidths.size(),
+                         [&bandwidths](int link) { return bandwidths[link]; }},
+                        {*simulation.platform, bandwidths, simulation.plan->endpoints}});
+  routes_.use_single_port_nodes(bottleneck_network_->nodes);
+}
+
+void SimulatedMessages::send(Address from, Address to, std::size_t to_program,
+                             std::shared_ptr<SimOperation> operation, WorkClock& clock) {
+  const Message& message = operation->message;
+  const double started = collectives_.network().engine().now();
+  MatchQueues* receiver = &receivers_[to_program];
+  Engine::Callback arrived = [this, operation = std::move(operation), clock = &clock, started, receiver] {
+    arrive(operation, *clock, started, *receiver);
+  };
+  const Array content = message.buffer.array;
+  if (content != Array::activations && content != Array::errors)
+    return transmit(from, to, message, std::move(arrived));
+  // Messages between pipeline stages are sent one after the other, as over a connection: the first of several
+  // arrives when its own bytes have arrived, not when all have.
+  const Connection connection{from.role, from.member, to.role, to.member};
+  std::deque<QueuedMessage>& messages = connections_[connection];
+  messages.push_back({from, to, message, std::move(arrived)});
+  if (messages.size() == 1) transmit_first(messages);
+}
+
+void SimulatedMessages::transmit(Address from, Address to, const Message& message,
+                                 Engine::Callback&& arrived) {
+  SimNetwork& network = collectives_.network();
+  const int pattern = collectives_.channel_pattern(from.role, to.role);
+  if (pattern >= 0) return network.start_pattern(pattern, message.buffer.size, 1, std::move(arrived));
+  const Platform& platform = *simulation_.platform;
+  const RouteCache::Route route = routes_.between(endpoint(from), endpoint(to));
+  const MessageCost& cost = message_cost(route.local ? platform.local_message_costs : platform.message_costs,
+                                         message.buffer.size / message.parts);
+  const Bytes size = message.buffer.size / cost.bandwidth_factor;
+  const double latency = message.parts * simulation_.latency_factor * (route.latency + cost.overhead.value);
+  Engine& engine = network.engine();
+  const double date = engine.now() + latency;
+  if (size.value <= 0) return engine.at(date, std::move(arrived));
+  if (bottleneck_network_) {
+    BottleneckSharing& links = bottleneck_network_->links;
+    return links.start_flow_at(date, links.prepare_flow(route.links, size, std::move(arrived)));
+  }
+  engine.at(date, [&network, links = std::vector<int>(route.links.begin(), route.links.end()), size,
+                   arrived = std::move(arrived)]() mutable {
+    network.start_flow(links, size, std::move(arrived));
+  });
+}
+
+void SimulatedMessages::transmit_first(std::deque<QueuedMessage>& messages) {
+  const QueuedMessage& first = messages.front();
+  transmit(first.from, first.to, first.message, [this, &messages] {
+    QueuedMessage sent = std::move(messages.front());
+    messages.pop_front();
+    if (!messages.empty()) transmit_first(messages);
+    sent.arrived();
+  });
+}
+
+/// The endpoint of a program that stands for one member.
+int SimulatedMessages::endpoint(Address address) const {
+  const int first = simulation_.plan->roles[static_cast<std::size_t>(address.role)].first_rank;
+  return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
+}
+
+void SimulatedMessages::arrive(const SentMessage& sent, WorkClock& clock, double started,
+                               MatchQueues& receiver) {
+  busy_seconds_ += collectives_.network().engine().now() - started;
+  sent->end = clock.work_now();
+  match(receiver, sent);
+  sent->complete();
+}
+
+void SimulatedMessages::complete_receive(SimOperation& receive, const WorkClock& clock,
+                                         const SimOperation& sent) {
+  receive.message = sent.message;
+  receive.lags = sent.lags;
+  receive.values = sent.values;
+  receive.end = clock.work_now();
+  receive.complete();
+}
+
+void SimulatedMessages::match(MatchQueues& receiver, const SentMessage& sent) {
+  auto& posted = receiver.posted_receives;
+  const auto found = std::find_if(posted.begin(), posted.end(), [&](const PostedReceive& one) {
+    return matches(sent->message, one.tag, one.role);
+  });
+  if (found == posted.end()) return receiver.unexpected_messages.push_back(sent);
+  const PostedReceive matched = std::move(*found);
+  posted.erase(found);
+  complete_receive(*matched.operation, *matched.clock, *sent);
+}
+
+void SimulatedMessages::receive(std::size_t program, int tag, int role,
+                                std::shared_ptr<SimOperation> operation, WorkClock& clock) {
+  MatchQueues& receiver = receivers_[program];
+  auto& unexpected = receiver.unexpected_messages;
+  const auto found = std::find_if(unexpected.begin(), unexpected.end(),
+                                  [&](const SentMessage& one) { return matches(one->message, tag, role); });
+  if (found == unexpected.end())
+    return receiver.posted_receives.push_back({tag, role, std::move(operation), &clock});
+  const SentMessage sent = std::move(*found);
+  unexpected.erase(found);
+  // The message has already arrived: the operation completes at once, without an event, because no program
+  // waits for it yet.
+  complete_receive(*operation, clock, *sent);
+}
+
+}  // namespace stepcast

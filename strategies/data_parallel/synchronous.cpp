@@ -1,0 +1,297 @@
+#include "strategies/data_parallel/synchronous.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "strategies/compression/compressed_gradient.hpp"
+#include "strategies/options/activation_offload.hpp"
+#include "strategies/options/finish_plan.hpp"
+#include "strategies/options/model_queries.hpp"
+#include "strategies/plan/buckets.hpp"
+#include "strategies/plan/communicator.hpp"
+#include "strategies/program/program.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Runs of layers that end where a pass must wait for synchronized statistics.
+std::vector<LayerRange> statistics_segments(const std::vector<int>& statistics, LayerRange layers) {
+  std::vector<LayerRange> segments;
+  int first = layers.first;
+  for (int layer = layers.first; layer < layers.last; ++layer) {
+    if (statistics[static_cast<std::size_t>(layer)] < 0) continue;
+    segments.push_back({first, layer + 1});
+    first = layer + 1;
+  }
+  if (first < layers.last) segments.push_back({first, layers.last});
+  return segments;
+}
+
+/// Collective of the statistics of a segment's last layer; -1: none.
+int statistics_after(const std::vector<int>& statistics, LayerRange segment) {
+  return statistics[static_cast<std::size_t>(segment.last - 1)];
+}
+
+SubProgram forward_pass(Worker& worker, const SynchronousRun& run, LayerRange layers) {
+  for (const LayerRange& segment : statistics_segments(run.statistics, layers)) {
+    co_await worker.forward(segment);
+    const int statistics = statistics_after(run.statistics, segment);
+    if (statistics >= 0) co_await worker.collective(statistics);
+  }
+}
+
+SubProgram backward_pass(Worker& worker, const SynchronousRun& run, LayerRange layers) {
+  const std::vector<LayerRange> segments = statistics_segments(run.statistics, layers);
+  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+    co_await worker.backward(*segment);
+    const int statistics = statistics_after(run.statistics, *segment);
+    if (statistics >= 0) co_await worker.collective(statistics);
+  }
+}
+
+/// Starts the all-reduces of all buckets.
+std::vector<Pending> start_sums(Worker& worker) {
+  std::vector<Pending> sums;
+  for (const Bucket& bucket : worker.workload().buckets) {
+    if (bucket.sum >= 0) sums.push_back(worker.start_collective(bucket.sum));
+  }
+  return sums;
+}
+
+}  // namespace
+
+Program synchronous(Worker& worker, const SynchronousRun& run) {
+  const Synchronous& options = run.options;
+  const Workload& workload = worker.workload();
+  const LayerRange all{0, workload.layers()};
+  std::deque<Pending> loads;
+  for (int ahead = 0; ahead < options.prefetch; ++ahead) loads.push_back(worker.start_load(workload.input));
+
+  for (int step = 0; step < options.steps; ++step) {
+    if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
+    std::vector<Pending> sums;
+    for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
+      loads.push_back(worker.start_load(workload.input));
+      co_await worker.finished(std::move(loads.front()));
+      loads.pop_front();
+
+      if (options.synchronized_batch_norm) {
+        co_await forward_pass(worker, run, all);
+      } else {
+        co_await worker.forward(all);
+      }
+      const bool last = micro_batch + 1 == options.micro_batches;
+      for (std::size_t i = 0; i < workload.buckets.size(); ++i) {  // last layer first
+        const Bucket& bucket = workload.buckets[i];
+        if (options.recompute) co_await worker.forward(bucket.layers);
+        if (options.synchronized_batch_norm) {
+          co_await backward_pass(worker, run, bucket.layers);
+        } else {
+          co_await worker.backward(bucket.layers);
+        }
+        if (options.micro_batches > 1)  // 1. g
+          worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
+        if (!last || bucket.sum < 0) continue;
+        if (!run.quantize.empty()) co_await worker.local(run.quantize[i]);
+        if (options.host_synchronization.value > 0) co_await worker.pause(options.host_synchronization);
+        if (options.overlap) sums.push_back(worker.start_collective(bucket.sum));  // 2. G
+      }
+    }
+    if (!options.overlap) sums = start_sums(worker);
+    for (Pending& sum : sums) co_await worker.finished(std::move(sum));
+    if (!run.quantize.empty()) co_await worker.local(run.restore);
+    co_await worker.optimizer_step();  // 3. w
+    worker.end_step();
+  }
+}
+
+namespace {
+
+/// @returns index of the all-reduce
+int add_sum(Plan& plan, const Buffer& buffer) {
+  plan.collectives.push_back({Collective::Kind::all_reduce, 0, buffer, nullptr});
+  return static_cast<int>(plan.collectives.size()) - 1;
+}
+
+Arithmetic quantize_gradients(const GradientCompression& compression, const Bucket& bucket, int workers) {
+  return [codec = compression.codec(workers), elements = bucket.elements](Arrays& arrays) {
+    arrays.compressed(codec, elements).quantize(arrays.of(Array::gradients, elements));
+  };
+}
+
+/// Restores the sums of all buckets.
+Arithmetic restore_gradients(const Plan& plan) {
+  std::vector<Buffer> sums;
+  for (const Collective& one : plan.collectives) {
+    if (plan.workers > 1 && one.buffer.codec.kind != Compression::none) sums.push_back(one.buffer);
+  }
+  if (sums.empty()) return nullptr;
+  return [sums](Arrays& arrays) {
+    for (const Buffer& sum : sums)
+      arrays.compressed(sum.codec, sum.elements).restore(arrays.of(Array::gradients, sum.elements));
+  };
+}
+
+/// Adds the all-reduce of every bucket, compressed or not.
+void add_gradient_sums(Plan& plan, Workload& workload, SynchronousRun& run) {
+  const GradientCompression& compression = run.options.compression;
+  for (Bucket& bucket : workload.buckets) {
+    const Buffer buffer{Array::gradients, bucket.elements, bucket.gradient};
+    if (compression.kind == Compression::none) {
+      if (bucket.gradient.value > 0) bucket.sum = add_sum(plan, buffer);
+      continue;
+    }
+    const auto codec = compression_seconds(compression, bucket.elements.size(), plan.workers);
+    const bool travels = plan.workers > 1 && bucket.elements.size() > 0;
+    run.quantize.push_back({"quantize", codec.quantize,
+                            travels ? quantize_gradients(compression, bucket, plan.workers) : nullptr});
+    run.restore.duration = run.restore.duration + codec.restore;
+    if (bucket.gradient.value == 0) continue;
+    bucket.sum = static_cast<int>(plan.collectives.size());
+    plan.collectives.push_back(compressed_sum(compression, bucket.elements, plan.workers));
+  }
+  run.restore.name = "restore";
+  run.restore.run = restore_gradients(plan);
+}
+
+Synchronous read_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
+  Synchronous options;
+  options.steps = setting.steps;
+  options.prefetch = setting.prefetch;
+  options.step_overhead = training.step_overhead;
+  if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
+  if (const auto times = map.maybe("accumulation"))
+    options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
+  if (const auto sync = map.maybe("synchronized_batch_norm"))
+    options.synchronized_batch_norm = sync->boolean();
+  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
+  options.compression = read_compression_options(map, setting);
+  if (const auto wait = map.maybe("host_synchronization")) options.host_synchronization = wait->seconds();
+  return options;
+}
+
+std::string no_arithmetic(const Model& model, const TrainingOptions& training, const Synchronous& options) {
+  if (training.mixed) return "precision: mixed";
+  if (options.synchronized_batch_norm) return "synchronized_batch_norm";
+  if (options.recompute && has_dropout(model))
+    return "recompute (dropout would drop other elements the second time)";
+  return {};
+}
+
+/// Notes keys that have no effect with the other options.
+void note_idle_options(const YamlMap& map, const Synchronous& options, const Model& model, Plan& plan) {
+  const bool top_k = options.compression.kind == Compression::top_k;
+  note_idle_communication(map, top_k ? "with compression: top_k" : "", true, plan);
+  note_idle_compression(map, plan.idle_keys);
+  const auto has_statistics = [](const Layer& layer) { return layer.kind == LayerKind::batch_norm; };
+  if (std::ranges::none_of(model.layers, has_statistics))
+    note_idle(map, {"synchronized_batch_norm"}, "on a network without batch norm", plan.idle_keys);
+  if (plan.workers == 1) return;
+  const auto& buckets = plan.workloads.front().buckets;
+  const auto sums = std::ranges::count_if(buckets, [](const Bucket& one) { return one.sum >= 0; });
+  if (sums == 1) note_idle(map, {"overlap", "compute_slowdown"}, "with a single bucket", plan.idle_keys);
+  if (!options.overlap) note_idle(map, {"compute_slowdown"}, "with overlap: false", plan.idle_keys);
+}
+
+}  // namespace
+
+Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Workload workload,
+                      Synchronous options, const CommunicationOptions& communication) {
+  const int workers = static_cast<int>(endpoints.size());
+  SynchronousRun run{std::move(options), {}, {}, {}};
+  Plan plan;
+  plan.endpoints = std::move(endpoints);
+  plan.workers = plan.devices = workers;
+  plan.summed_gradients = workers * run.options.micro_batches;
+  plan.communicators.push_back(communicator(platform, plan.endpoints, first_ranks(workers), workers));
+  apply(communication, plan.communicators.back());
+  add_gradient_sums(plan, workload, run);
+  for (const Bytes& statistics : workload.statistics) {
+    const bool summed = run.options.synchronized_batch_norm && statistics.value > 0;
+    run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : -1);
+  }
+  plan.workloads.push_back(std::move(workload));
+  plan.roles.push_back({"worker", 0, workers, 0, true,
+                        [run = std::make_shared<const SynchronousRun>(std::move(run))](Worker& worker) {
+                          return synchronous(worker, *run);
+                        }});
+  return plan;
+}
+
+namespace {
+
+const StrategyKeys& synchronous_keys() {
+  static const StrategyKeys keys = joined_keys(
+      {training_keys(),
+       communication_keys(),
+       compression_keys(),
+       {bucket_key(),
+        {"overlap", "boolean", "", "true", "all-reduces run beside the rest of the backward pass"},
+        {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
+        {"synchronized_batch_norm", "boolean", "", "false", "batch norm uses the statistics of all workers"},
+        {"recompute", "boolean", "", "false", "activations are computed again in the backward pass"},
+        {"host_synchronization", "time", ">= 0", "0 s",
+         "time for which the host waits for the device before each all-reduce"},
+        {"host_swap", "bandwidth", "> 0", "none",
+         "link of a device to its host, where activations wait for the backward pass"}}});
+  return keys;
+}
+
+/// Makes activations wait on the host, if the scenario asks for it.
+void read_host_swap(const YamlMap& map, const Setting& setting, const TrainingOptions& training,
+                    MemoryOptions& memory, Workload& workload) {
+  const auto swap = map.maybe("host_swap");
+  if (!swap) return;
+  if (map.maybe("recompute") && map.at("recompute").boolean())
+    swap->refuse("not valid with recompute: true; give only one of them");
+  memory.swap = true;
+  swap_to_host(setting.model, {swap->bytes_per_second(), training.element(), memory}, workload);
+}
+
+Plan read_synchronous(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = strategy_map(value, synchronous_keys());
+  const TrainingOptions training = read_training_options(map);
+  const Synchronous options = read_options(map, setting, training);
+  const std::int64_t batch = samples_per_replica(setting, setting.workers(), options.micro_batches);
+  const std::int64_t micro_batch = batch / options.micro_batches;
+
+  auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
+  workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), read_bucket(map));
+  workload.input = static_cast<double>(micro_batch) * setting.sample_size;
+  for (std::size_t i = 0; i < setting.model.layers.size(); ++i) {
+    workload.statistics[i] = batch_norm_statistics(setting.model.layers[i]);
+  }
+  MemoryOptions memory = memory_options(setting, training, micro_batch);
+  if (options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
+  read_host_swap(map, setting, training, memory, workload);
+
+  Plan plan = synchronous_plan(setting.platform, setting.devices, std::move(workload), options,
+                               read_communication(map));
+  if (map.has("compression")) {
+    const auto& buckets = plan.workloads.front().buckets;
+    plan.figures = [figures = compression_figures(options.compression, buckets, plan.workers)](
+                       const Records&, double) { return figures; };
+  }
+  finish_plan(setting, training,
+              {std::move(source), batch, static_cast<double>(batch) * setting.workers(),
+               training_memory(setting.model, memory), no_arithmetic(setting.model, training, options)},
+              plan);
+  if (!options.compression.flag.empty()) plan.flags.push_back(options.compression.flag);
+  note_idle_options(map, options, setting.model, plan);
+  return plan;
+}
+
+}  // namespace
+
+Strategy synchronous_strategy() {
+  return {"synchronous",
+          "data-parallel SGD: all workers sum their gradients in every step",
+          "P. Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour, arXiv:1706.02677",
+          read_synchronous,
+          synchronous_keys(),
+          "{kind: synchronous}",
+          "small-cnn"};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,213 @@
+#include "strategies/data_parallel/zero.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "models/cost/cost.hpp"
+#include "strategies/compression/gradient_compression.hpp"
+#include "strategies/options/communication_options.hpp"
+#include "strategies/options/finish_plan.hpp"
+#include "strategies/plan/buckets.hpp"
+#include "strategies/plan/communicator.hpp"
+#include "strategies/program/program.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Starts a collective, if there is one.
+void start(Worker& worker, int collective, std::vector<Pending>& pending) {
+  if (collective >= 0) pending.push_back(worker.start_collective(collective));
+}
+
+/// Waits for the reduce-scatter of a bucket's gradients of one micro-batch, if it runs, and adds this
+/// worker's share to that of earlier micro-batches.
+SubProgram receive_sums(Worker& worker, const Zero& options, const Bucket& bucket, Pending& scattered,
+                        bool last) {
+  if (scattered == nullptr) co_return;
+  co_await worker.finished(std::exchange(scattered, nullptr));
+  if (options.stage > 1 && options.micro_batches > 1)
+    worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
+}
+
+/// Step 1, forward: each bucket's parameters arrive while the bucket before it computes.
+SubProgram forward_pass(Worker& worker, const ZeroRun& run) {
+  const std::vector<Bucket>& buckets = worker.workload().buckets;
+  const bool gathers_layers = run.options.stage == 3;
+  std::vector<Pending> gathered;  // of the next bucket
+  if (gathers_layers) start(worker, run.gathers.back(), gathered);
+  for (std::size_t i = buckets.size(); i-- > 0;) {  // first layer first
+    for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
+    gathered.clear();
+    if (gathers_layers && i > 0) start(worker, run.gathers[i - 1], gathered);
+    co_await worker.forward(buckets[i].layers);
+  }
+}
+
+/// Steps 1 and 2, backward. @param scattered  reduce-scatter of each bucket that runs
+SubProgram backward_pass(Worker& worker, const ZeroRun& run, bool last, std::vector<Pending>& scattered) {
+  const Zero& options = run.options;
+  const std::vector<Bucket>& buckets = worker.workload().buckets;
+  const bool gathers_layers = options.stage == 3;
+  std::vector<Pending> gathered;
+  if (gathers_layers) start(worker, run.gathers[0], gathered);
+  for (std::size_t i = 0; i < buckets.size(); ++i) {  // last layer first
+    for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
+    gathered.clear();
+    if (gathers_layers && i + 1 < buckets.size()) start(worker, run.gathers[i + 1], gathered);
+    const Bucket& bucket = buckets[i];
+    // The gradients are overwritten next, so those of the last micro-batch must have arrived.
+    co_await receive_sums(worker, options, bucket, scattered[i], false);
+    co_await worker.backward(bucket.layers);
+    const int scatter = run.scatters[i];
+    const bool travels = scatter >= 0 && (last || options.stage > 1);
+    if (options.micro_batches > 1 && (options.stage == 1 || scatter < 0))
+      worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
+    if (options.overlap && travels) scattered[i] = worker.start_collective(scatter);
+  }
+  for (std::size_t i = 0; !options.overlap && (last || options.stage > 1) && i < buckets.size(); ++i)
+    if (run.scatters[i] >= 0) scattered[i] = worker.start_collective(run.scatters[i]);
+}
+
+}  // namespace
+
+Program zero(Worker& worker, const ZeroRun& run) {
+  const Zero& options = run.options;
+  const Workload& workload = worker.workload();
+  const std::size_t buckets = workload.buckets.size();
+  std::deque<Pending> loads;
+  for (int ahead = 0; ahead < options.prefetch; ++ahead) loads.push_back(worker.start_load(workload.input));
+
+  for (int step = 0; step < options.steps; ++step) {
+    if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
+    std::vector<Pending> scattered(buckets);
+    for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
+      loads.push_back(worker.start_load(workload.input));
+      co_await worker.finished(std::move(loads.front()));
+      loads.pop_front();
+      const bool last = micro_batch + 1 == options.micro_batches;
+      co_await forward_pass(worker, run);                    // 1.
+      co_await backward_pass(worker, run, last, scattered);  // 1. and 2.
+    }
+    for (std::size_t i = 0; i < buckets; ++i)
+      co_await receive_sums(worker, options, workload.buckets[i], scattered[i], true);
+    co_await worker.optimizer_step();  // 3.
+    std::vector<Pending> updated;      // 4.
+    for (std::size_t i = 0; options.stage < 3 && i < buckets; ++i) start(worker, run.gathers[i], updated);
+    for (Pending& parameters : updated) co_await worker.finished(std::move(parameters));
+    worker.end_step();
+  }
+}
+
+namespace {
+
+/// @returns index of the collective; -1: one worker, or nothing to send
+int add_collective(Plan& plan, Collective::Kind kind, Array array, const Bucket& bucket) {
+  if (plan.communicators.front().size == 1 || bucket.gradient.value <= 0) return -1;
+  plan.collectives.push_back({kind, 0, {array, bucket.elements, bucket.gradient}, nullptr});
+  return static_cast<int>(plan.collectives.size()) - 1;
+}
+
+/// Makes every worker update its share only.
+void share_updates(const Setting& setting, std::vector<LayerSeconds>& layers) {
+  const std::vector<LayerCost> costs = layer_costs(setting.model);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const double launches = costs[i].update.kernels * setting.device.launch_overhead.value;
+    layers[i].update = shared_update(layers[i].update, launches, setting.workers());
+  }
+}
+
+const StrategyKeys& zero_keys() {
+  static const StrategyKeys keys = joined_keys(
+      {training_keys(),
+       communication_keys(),
+       {{"stage", "integer", "1 to 3", "required",
+         "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"},
+        bucket_key(),
+        {"overlap", "boolean", "", "true", "reduce-scatters run beside the rest of the backward pass"},
+        {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"}}});
+  return keys;
+}
+
+Zero read_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
+  Zero options;
+  options.steps = setting.steps;
+  options.prefetch = setting.prefetch;
+  options.step_overhead = training.step_overhead;
+  options.stage = static_cast<int>(map.at("stage", "1, 2 or 3").integer(1, 3));
+  if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
+  if (const auto times = map.maybe("accumulation"))
+    options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
+  return options;
+}
+
+/// Notes keys that have no effect with the other options. Compute runs beside gathers of stage 3, beside
+/// scatters that overlap, and beside scatters of an earlier micro-batch.
+void note_idle_options(const YamlMap& map, const Zero& options, Plan& plan) {
+  if (plan.workers == 1) return;
+  note_idle_communication(map, "with kind: zero", true, plan);
+  const bool beside =
+      options.overlap || options.stage == 3 || (options.stage == 2 && options.micro_batches > 1);
+  if (!beside) note_idle(map, {"compute_slowdown"}, "with overlap: false", plan.idle_keys);
+}
+
+Plan read_zero(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = strategy_map(value, zero_keys());
+  const TrainingOptions training = read_training_options(map);
+  refuse_compression(map, "not supported with kind: zero, which sends gradients by reduce-scatter");
+  ZeroRun run{read_options(map, setting, training), {}, {}};
+  const std::int64_t batch = samples_per_replica(setting, setting.workers(), run.options.micro_batches);
+  const std::int64_t micro_batch = batch / run.options.micro_batches;
+
+  Plan plan;
+  plan.endpoints = setting.devices;
+  plan.workers = plan.devices = setting.workers();
+  plan.summed_gradients = plan.workers * run.options.micro_batches;
+  plan.communicators.push_back(
+      communicator(setting.platform, plan.endpoints, first_ranks(plan.workers), plan.workers));
+  apply(read_communication(map), plan.communicators.back());
+  auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
+  share_updates(setting, workload.median);
+  for (auto& sample : workload.samples) share_updates(setting, sample);
+  workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), read_bucket(map));
+  workload.input = static_cast<double>(micro_batch) * setting.sample_size;
+  for (const Bucket& one : workload.buckets) {
+    run.scatters.push_back(add_collective(plan, Collective::Kind::reduce_scatter, Array::gradients, one));
+    run.gathers.push_back(add_collective(plan, Collective::Kind::all_gather, Array::parameters, one));
+  }
+  plan.workloads.push_back(std::move(workload));
+
+  MemoryOptions memory = memory_options(setting, training, micro_batch);
+  memory.zero = static_cast<MemoryOptions::Zero>(run.options.stage);
+  memory.zero_ways = setting.workers();
+  finish_plan(setting, training,
+              {std::move(source), batch, static_cast<double>(batch) * setting.workers(),
+               training_memory(setting.model, memory), training.mixed ? "precision: mixed" : ""},
+              plan);
+  note_idle_options(map, run.options, plan);
+  plan.roles.push_back({"worker", 0, setting.workers(), 0, true,
+                        [run = std::make_shared<const ZeroRun>(std::move(run))](Worker& worker) {
+                          return zero(worker, *run);
+                        }});
+  return plan;
+}
+
+}  // namespace
+
+double shared_update(double seconds, double launches, int ways) {
+  const double fixed = std::min(seconds, launches);
+  return fixed + (seconds - fixed) / ways;
+}
+
+Strategy zero_strategy() {
+  return {
+      "zero",
+      "data-parallel SGD; the workers partition optimizer state, gradients or parameters (stages 1 to 3)",
+      "S. Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models, SC 2020",
+      read_zero,
+      zero_keys(),
+      "{kind: zero, stage: 2}",
+      "small-cnn"};
+}
+
+}  // namespace stepcast

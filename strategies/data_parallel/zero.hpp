@@ -1,0 +1,49 @@
+#pragma once
+
+#include "core/units.hpp"
+#include "strategies/options/strategy.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+/// Options of synchronous data-parallel SGD with partitioned state.
+struct Zero {
+  int steps = 1;
+  int micro_batches = 1;
+  int stage = 1;  ///< 1: optimizer state is partitioned, 2: gradients too, 3: parameters too
+  bool overlap = true;
+  int prefetch = 1;
+  Seconds step_overhead;
+};
+
+/// The options with what the plan adds to them.
+struct ZeroRun {
+  Zero options;
+  std::vector<int> scatters;  ///< reduce-scatter of each bucket's gradients; -1: none
+  std::vector<int> gathers;   ///< all-gather of each bucket's parameters; -1: none
+};
+
+/// ZeRO: each of N workers keeps and updates an N-th of the state. In every step:
+///
+///   1. forward and backward pass; stage 3 gathers the parameters of each bucket before each use, one bucket
+///      ahead of the pass
+///   2. reduce-scatter of each bucket's gradients beside the backward pass: worker i receives the sum of its
+///      share. Stage 1 scatters after the last micro-batch; stages 2 and 3 after every micro-batch, because
+///      no worker keeps the whole gradient
+///   3. worker i updates its share of the parameters
+///   4. stages 1 and 2: all-gather of the updated parameters
+///
+/// Stages 1 and 2 send as many bytes as an all-reduce, stage 3 sends 1.5 times as many.
+///
+/// Source: S. Rajbhandari, J. Rasley, O. Ruwase, Y. He, "ZeRO: memory optimizations toward training trillion
+/// parameter models", SC 2020, sections 5 and 7.
+Program zero(Worker& worker, const ZeroRun& run);
+
+/// Time of an update of which each of `ways` workers does its share. The launches of its kernels stay.
+/// @param seconds   of the whole update
+/// @param launches  seconds of the launches of all its kernels
+double shared_update(double seconds, double launches, int ways);
+
+Strategy zero_strategy();
+
+}  // namespace stepcast

@@ -1,0 +1,214 @@
+#include "strategies/local_sgd/block_plan.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "strategies/collectives/algorithms.hpp"
+#include "strategies/plan/communicator.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Arrays that the filter reads and writes (block_momentum.hpp); plain averaging is done by the sum.
+double filter_arrays(const BlockFilter& filter) {
+  if (filter.momentum == 0 && filter.learning_rate == 1) return 0;
+  return filter.form == BlockFilter::Form::nesterov ? 7 : 5;  // mean, D, W, D, W; and W_g twice
+}
+
+double sum_of(const Workload& workload, double LayerSeconds::*pass) {
+  double seconds = 0;
+  for (const LayerSeconds& layer : workload.median) seconds += layer.*pass;
+  return seconds;
+}
+
+/// Mini-batches that a worker processes in a validation, or pays for in a block.
+double validation_batches(const BlockSetup& setup, const BlockRun& run) {
+  const BlockValidation& validation = setup.validation;
+  const double samples = validation.spread ? validation.every : run.block_samples;
+  return run.options.mini_batches * validation.samples / samples;
+}
+
+/// Sets the times of the run, from those of the layers.
+void set_times(const Workload& workload, const BlockSetup& setup, BlockRun& run) {
+  const BlockTraining& options = run.options;
+  const double forward = sum_of(workload, &LayerSeconds::forward);
+  run.split_seconds = {options.mini_batches * (forward + sum_of(workload, &LayerSeconds::backward) +
+                                               sum_of(workload, &LayerSeconds::update))};
+  run.split = static_cast<double>(options.mini_batches) * workload.input;
+  const double inside = setup.workers_per_replica;
+  run.filter = {
+      "filter", (filter_arrays(options.filter) / inside) * setup.array_seconds,
+      setup.filters ? filter_arithmetic(options.filter, run.replicas) : average_arithmetic(run.replicas)};
+  const BlockValidation& validation = setup.validation;
+  if (validation.every == 0) return;
+  if (!validation.spread) run.validation_every = validation.every;
+  run.validation = {
+      "validate", {validation_batches(setup, run) * validation.compute_factor * forward}, nullptr};
+}
+
+/// @returns index of the collective
+int add(Plan& plan, Collective::Kind kind, int communicator, const Buffer& buffer,
+        std::shared_ptr<const Schedule> schedule = nullptr) {
+  plan.collectives.push_back({kind, communicator, buffer, std::move(schedule)});
+  return static_cast<int>(plan.collectives.size()) - 1;
+}
+
+/// Groups of the ranks that hold the same share of the model: rank i of every replica, for each i.
+std::vector<int> peers(int workers, int replica) {
+  std::vector<int> ranks;
+  for (int first = 0; first < replica; ++first) {
+    for (int rank = first; rank < workers; rank += replica) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+/// Adds the communicator of each replica, and the sums of gradients in it.
+void add_inside(Plan& plan, const Platform& platform, Workload& workload, const BlockSetup& setup) {
+  const int workers = static_cast<int>(plan.endpoints.size());
+  plan.communicators.push_back(
+      communicator(platform, plan.endpoints, first_ranks(workers), setup.workers_per_replica));
+  apply(setup.communication, plan.communicators.back());
+  for (Bucket& bucket : workload.buckets) {
+    if (bucket.gradient.value > 0 && setup.workers_per_replica > 1)
+      bucket.sum =
+          add(plan, Collective::Kind::all_reduce, 0, {Array::gradients, bucket.elements, bucket.gradient});
+  }
+}
+
+/// Adds the communicator of the replicas, and the collectives before and after the filter.
+void add_aggregation(Plan& plan, const Platform& platform, const BlockSetup& setup, BlockRun& run) {
+  const int replicas = run.replicas, inside = setup.workers_per_replica;
+  plan.communicators.push_back(communicator(
+      platform, plan.endpoints, peers(static_cast<int>(plan.endpoints.size()), inside), replicas));
+  apply(setup.communication, plan.communicators.back());
+  const Slice whole{0, static_cast<std::int64_t>(setup.parameters.value / 4)};
+  const Buffer share{Array::parameters, whole, (1.0 / inside) * setup.parameters};
+  const Slice part{0, whole.size() / inside};
+  const Group group{replicas, plan.communicators.back().ranks_per_node};
+  using Kind = Collective::Kind;
+  if (setup.aggregation == Aggregation::tree) {
+    run.sum_models = {add(plan, Kind::reduce, 1, share)};
+    run.send_model = {add(plan, Kind::broadcast, 1, share)};
+  } else if (setup.aggregation == Aggregation::flat) {
+    run.sum_models = {
+        add(plan, Kind::exchange, 1, share, std::make_shared<const Schedule>(flat_reduce(group)))};
+    run.send_model = {
+        add(plan, Kind::exchange, 1, share, std::make_shared<const Schedule>(flat_broadcast(group)))};
+  } else if (setup.compression.kind == Compression::none) {
+    run.sum_models = {add(plan, Kind::all_reduce, 1, share)};
+  } else {
+    const Collective sum = compressed_sum(setup.compression, part, replicas);
+    run.sum_models = {add(plan, sum.kind, 1, {Array::parameters, part, sum.buffer.size})};
+    const CompressionSeconds codec = compression_seconds(setup.compression, part.size(), replicas);
+    run.quantize = {"quantize", codec.quantize, nullptr};
+    run.restore = {"restore", codec.restore, nullptr};
+  }
+  for (Collective& one : plan.collectives) one.by_group = inside > 1 && one.communicator == 1;
+  if (inside > 1)
+    run.send_model.push_back(add(plan, Kind::all_gather, 0, {Array::parameters, whole, setup.parameters}));
+}
+
+/// Adds one role of all workers. Where the master balances the load, each worker has a role of its own, since
+/// the numbers of mini-batches differ.
+void add_roles(Plan& plan, BlockRun&& made) {
+  const auto run = std::make_shared<const BlockRun>(std::move(made));
+  const int workers = static_cast<int>(plan.endpoints.size());
+  const int roles = run->options.balanced ? workers : 1;
+  plan.assigns_work_by_message = run->options.balanced;
+  for (int i = 0; i < roles; ++i) {
+    const auto program = [run, i](Worker& worker) { return block_training(worker, *run, i); };
+    plan.roles.push_back({"worker", i, workers / roles, 0, true, program});
+    if (i == 0) continue;
+    plan.channels.emplace_back(i, 0);
+    plan.channels.emplace_back(0, i);
+  }
+}
+
+/// Mean over blocks of the latest or the earliest program's time of a phase [s]. The first block waits for
+/// the first split and is left out where there are others. All programs end a block before one marks anything
+/// of the next.
+double mean_of_blocks(const Records& records, const char* phase, int blocks, bool latest) {
+  const auto found = records.find(phase);
+  if (found == records.end() || blocks == 0) return 0;
+  const std::vector<double>& times = found->second;
+  const std::size_t programs = times.size() / static_cast<std::size_t>(blocks);
+  const std::size_t first = blocks > 1 ? 1 : 0;
+  double sum = 0;
+  for (std::size_t block = first; block < static_cast<std::size_t>(blocks); ++block) {
+    const auto begin = times.begin() + static_cast<std::ptrdiff_t>(block * programs);
+    const auto end = begin + static_cast<std::ptrdiff_t>(programs);
+    sum += latest ? *std::max_element(begin, end) : *std::min_element(begin, end);
+  }
+  return sum / static_cast<double>(blocks - static_cast<int>(first));
+}
+
+/// Columns of the compressed update of a block.
+Figures codec_figures(const BlockSetup& setup, int replicas) {
+  if (setup.compression.kind == Compression::none || replicas == 1) return {};
+  const auto elements = static_cast<std::int64_t>(setup.parameters.value / 4) / setup.workers_per_replica;
+  return compression_figures(wire_bytes(setup.compression, elements),
+                             compression_seconds(setup.compression, elements, replicas));
+}
+
+std::function<Figures(const Records&, double)> block_figures(const BlockSetup& setup, const BlockRun& run) {
+  const double samples = run.block_samples;
+  const int blocks = run.options.blocks;
+  const double alone = run.split_seconds.value + run.options.mini_batches * run.options.step_overhead.value;
+  const double sweep_blocks = setup.epoch_samples / samples;
+  // Whole validations are rare, and the simulated blocks may have none: count every block's share.
+  const double every = run.validation_every;
+  const double share = every > 0 ? samples / every * run.validation.duration.value : 0;
+  const Figures codec = codec_figures(setup, run.replicas);
+  return [=](const Records& records, double seconds) {
+    // The time until the last worker is ready; the wait of the others is no part of the aggregation.
+    const double optimize = mean_of_blocks(records, "optimize", blocks, true);
+    const double aggregate = mean_of_blocks(records, "aggregate", blocks, false);
+    const double validate = every > 0 ? share : mean_of_blocks(records, "validate", blocks, false);
+    const double whole = every > 0 ? optimize + aggregate + validate : seconds;
+    Figures figures{{"block_seconds", seconds},
+                    {"block_optimize_seconds", optimize},
+                    {"block_aggregate_seconds", aggregate},
+                    {"block_validate_seconds", validate},
+                    {"overhead", (whole - validate) / alone - 1}};
+    figures.insert(figures.end(), codec.begin(), codec.end());
+    if (sweep_blocks == 0) return figures;
+    figures.emplace_back("sweep_optimize_minutes", sweep_blocks * optimize / 60);
+    figures.emplace_back("sweep_aggregate_minutes", sweep_blocks * aggregate / 60);
+    figures.emplace_back("sweep_validate_minutes", sweep_blocks * validate / 60);
+    figures.emplace_back("sweep_minutes", sweep_blocks * whole / 60);
+    return figures;
+  };
+}
+
+}  // namespace
+
+const std::vector<std::string>& aggregation_names() {
+  static const std::vector<std::string> names{"tree", "flat", "all_reduce"};
+  return names;
+}
+
+Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload workload, BlockSetup setup) {
+  const int workers = static_cast<int>(endpoints.size());
+  if (workers % setup.workers_per_replica != 0)
+    throw std::invalid_argument("block_plan: workers_per_replica must divide the workers");
+  BlockRun run;
+  run.options = setup.training;
+  run.replicas = workers / setup.workers_per_replica;
+  // One replica, or one mini-batch for each, leaves the master nothing to assign.
+  if (run.replicas == 1 || run.options.mini_batches == 1) run.options.balanced = false;
+  Plan plan;
+  plan.endpoints = std::move(endpoints);
+  plan.workers = plan.devices = workers;
+  plan.summed_gradients = setup.workers_per_replica;
+  add_inside(plan, platform, workload, setup);
+  if (run.replicas > 1) add_aggregation(plan, platform, setup, run);
+  plan.samples_a_step = setup.batch * run.options.mini_batches * workers;
+  run.block_samples = plan.samples_a_step;
+  set_times(workload, setup, run);
+  plan.workloads.push_back(std::move(workload));
+  plan.figures = block_figures(setup, run);
+  add_roles(plan, std::move(run));
+  return plan;
+}
+
+}  // namespace stepcast

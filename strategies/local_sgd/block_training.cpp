@@ -1,0 +1,125 @@
+#include "strategies/local_sgd/block_training.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "strategies/local_sgd/load_balance.hpp"
+#include "strategies/program/program.hpp"
+
+namespace stepcast {
+namespace {
+
+enum Tag { kPace = 1, kShare };
+
+Message number(int tag, double value) {
+  Message message;
+  message.tag = tag;
+  message.buffer.size = {8};
+  message.value = value;
+  return message;
+}
+
+/// Starts the loads of the first blocks.
+std::deque<Pending> first_splits(Worker& worker, const BlockRun& run) {
+  std::deque<Pending> splits;
+  for (int ahead = 0; ahead < run.options.prefetch; ++ahead) splits.push_back(worker.start_load(run.split));
+  return splits;
+}
+
+/// Step 1. The workers of a replica sum their gradients in every mini-batch.
+SubProgram train_split(Worker& worker, const BlockRun& run, int mini_batches) {
+  const BlockTraining& options = run.options;
+  for (int i = 0; i < mini_batches; ++i) {
+    if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
+    co_await worker.forward();
+    std::vector<Pending> sums;
+    for (const Bucket& bucket : worker.workload().buckets) {
+      co_await worker.backward(bucket.layers);
+      if (bucket.sum >= 0) sums.push_back(worker.start_collective(bucket.sum));
+    }
+    for (Pending& sum : sums) co_await worker.finished(std::move(sum));
+    co_await worker.optimizer_step();
+  }
+  if (run.replicas > 1 && options.imbalance > 0) co_await worker.pause(options.imbalance * run.split_seconds);
+}
+
+/// The master collects the time that every worker needs for a mini-batch, and sends each worker its number of
+/// mini-batches of the next block.
+/// @param pace          seconds a mini-batch of this worker
+/// @param mini_batches  out: mini-batches of this worker in the next block
+SubProgram balance_load(Worker& worker, const BlockRun& run, int role, double pace, int& mini_batches) {
+  if (role > 0) {
+    const Message own = number(kPace, pace);
+    co_await worker.send(0, own);
+    const Message share = co_await worker.receive(kShare, 0);
+    mini_batches = static_cast<int>(share.value);
+    co_return;
+  }
+  std::vector<double> paces(static_cast<std::size_t>(run.replicas));
+  paces[0] = pace;
+  for (int i = 1; i < run.replicas; ++i) {
+    const Message one = co_await worker.receive(kPace);
+    paces[static_cast<std::size_t>(one.from)] = one.value;
+  }
+  const std::vector<int> shares = balanced_shares(paces, run.replicas * run.options.mini_batches);
+  for (int i = 1; i < run.replicas; ++i)
+    worker.start_send(i, number(kShare, shares[static_cast<std::size_t>(i)]));
+  mini_batches = shares[0];
+}
+
+/// Steps 2 to 4.
+SubProgram aggregate(Worker& worker, const BlockRun& run) {
+  co_await worker.pause(run.options.aggregation_overhead);
+  if (run.quantize.duration.value > 0) co_await worker.local(run.quantize);
+  for (const int collective : run.sum_models) co_await worker.collective(collective);
+  if (run.restore.duration.value > 0) co_await worker.local(run.restore);
+  co_await worker.local(run.filter);
+  for (const int collective : run.send_model) co_await worker.collective(collective);
+}
+
+}  // namespace
+
+Program block_training(Worker& worker, const BlockRun& run, int role) {
+  std::deque<Pending> splits = first_splits(worker, run);  // the next split loads while one is processed
+  int mini_batches = run.options.mini_batches;
+
+  for (int block = 0; block < run.options.blocks; ++block) {
+    splits.push_back(worker.start_load(run.split));
+    co_await worker.finished(std::move(splits.front()));
+    splits.pop_front();
+    worker.mark("load");
+
+    co_await train_split(worker, run, mini_batches);  // 1.
+    const double pace = worker.mark("optimize") / mini_batches;
+    if (run.options.balanced) co_await balance_load(worker, run, role, pace, mini_batches);
+    if (run.replicas > 1) co_await aggregate(worker, run);  // 2. to 4.
+    worker.mark("aggregate");
+    for (int due = validations_after(run, block); due > 0; --due) co_await worker.local(run.validation);
+    worker.mark("validate");
+    worker.end_step();
+  }
+}
+
+Arithmetic average_arithmetic(int replicas) {
+  return [replicas](Arrays& arrays) {
+    for (float& value : arrays.of(Array::parameters)) value /= static_cast<float>(replicas);
+  };
+}
+
+Arithmetic filter_arithmetic(const BlockFilter& filter, int replicas) {
+  return [filter, average = average_arithmetic(replicas)](Arrays& arrays) {
+    average(arrays);
+    const std::span<float> parameters = arrays.of(Array::parameters), center = arrays.of(Array::center);
+    filter_block_update(filter, parameters, {arrays.of(Array::model), arrays.of(Array::change)}, center);
+    std::ranges::copy(center, parameters.begin());
+  };
+}
+
+int validations_after(const BlockRun& run, int block) {
+  if (run.validation_every == 0) return 1;
+  const double before = std::floor(block * run.block_samples / run.validation_every);
+  return static_cast<int>(std::floor((block + 1) * run.block_samples / run.validation_every) - before);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <vector>
+
+#include "strategies/arithmetic/block_momentum.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+/// Options of blocks of local SGD.
+struct BlockTraining {
+  int blocks = 1;
+  int mini_batches = 1;  ///< mini-batches of a replica in a block (its split of the block)
+  BlockFilter filter;
+  int prefetch = 1;              ///< splits loaded ahead; 0: the replica waits for each load
+  Seconds step_overhead;         ///< time of every mini-batch outside the layers
+  double imbalance = 0;          ///< delay of the last of several replicas, as a share of a split's time
+  Seconds aggregation_overhead;  ///< time of a block that is neither transfer nor filter
+  bool balanced = false;         ///< the master assigns mini-batches by the speed in the block before
+};
+
+/// The options with what the plan adds to them.
+struct BlockRun {
+  BlockTraining options;
+  int replicas = 1;
+  Bytes split;                  ///< input of a block, read from storage
+  std::vector<int> sum_models;  ///< collectives before the filter, one after the other
+  std::vector<int> send_model;  ///< collectives after the filter, one after the other
+  LocalWork filter;             ///< work of the master, or of every replica
+  LocalWork quantize, restore;  ///< work on a compressed update, before and after `sum_models`
+  LocalWork validation;         ///< a replica's share of a validation, or what a block pays of it
+  double block_samples = 0;     ///< samples of a block of all replicas
+  double validation_every = 0;  ///< samples trained between two validations; 0: every block pays its share
+  Seconds split_seconds;        ///< time of the layers for a split, without noise
+};
+
+/// Blocks of local SGD: model averaging, BMUF and DiLoCo, which differ in the filter only. N replicas start
+/// block t from the same model W_g(t-1). In every block:
+///
+///   1. replica i trains its split of the block by local SGD from W_g(t-1), which gives W_i
+///   2. M = (W_1 + ... + W_N) / N
+///   3. filter: G = M - W_g(t-1);  D(t) = h D(t-1) + z G;  W(t) = W(t-1) + D(t)
+///      W_g(t) = W(t) in the classical form, W(t) + h D(t) in the Nesterov form, M for model averaging
+///   4. all replicas continue from W_g(t)
+///
+/// Sources: K. Chen, Q. Huo, "Scalable training of deep learning machines by incremental block training with
+/// intra-block parallel optimization and blockwise model-update filtering", ICASSP 2016; A. Douillard et al.,
+/// "DiLoCo: distributed low-communication training of language models", arXiv:2311.08105.
+/// @param role  role of the worker; 0 is the master. Used where the master balances the load
+Program block_training(Worker& worker, const BlockRun& run, int role);
+
+/// Step 2 on arrays: divides the sum of the replicas' models, in `parameters`, by their number.
+Arithmetic average_arithmetic(int replicas);
+/// Steps 2 and 3 on arrays: makes `parameters`, the sum of the replicas' models, W_g(t). `center` holds
+/// W_g(t-1) and becomes W_g(t); `model` and `change` hold W and D.
+Arithmetic filter_arithmetic(const BlockFilter& filter, int replicas);
+
+/// Validations that become due in a block (counted from 0), which covers `block_samples`.
+int validations_after(const BlockRun& run, int block);
+
+}  // namespace stepcast

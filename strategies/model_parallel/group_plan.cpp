@@ -1,0 +1,310 @@
+#include "strategies/model_parallel/group_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/cost/activation_memory.hpp"
+#include "models/layer_times/trace.hpp"
+#include "strategies/compression/gradient_compression.hpp"
+#include "strategies/options/finish_plan.hpp"
+#include "strategies/plan/buckets.hpp"
+#include "strategies/plan/communicator.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Groups of the ranks in the same place of every replica, place after place.
+std::vector<int> by_place(int workers, int ways) {
+  std::vector<int> ranks;
+  for (int place = 0; place < ways; ++place) {
+    for (int rank = place; rank < workers; rank += ways) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Collective::Kind kind_of(Exchange::Kind kind) {
+  switch (kind) {
+    case Exchange::Kind::all_gather:
+      return Collective::Kind::all_gather;
+    case Exchange::Kind::reduce_scatter:
+      return Collective::Kind::reduce_scatter;
+    case Exchange::Kind::all_to_all:
+      return Collective::Kind::all_to_all;
+    case Exchange::Kind::all_reduce:
+      break;
+  }
+  return Collective::Kind::all_reduce;
+}
+
+/// Adds the collectives of exchanges around a layer.
+/// @param carried  array that the exchanges send
+void add_calls(const std::vector<Exchange>& exchanges, int layer, Array carried, GroupPlan& groups,
+               std::vector<Call>& calls) {
+  const std::int64_t batch = groups.batch[static_cast<std::size_t>(layer)];
+  for (const Exchange& exchange : exchanges) {
+    const double whole = exchange.kind == Exchange::Kind::all_to_all ? groups.ways : 1;
+    const Bytes size = static_cast<double>(batch) * exchange.elements * whole * groups.element;
+    const int collective = add_collective(groups.plan, kind_of(exchange.kind), groups.group, size);
+    if (collective < 0) continue;
+    groups.plan.collectives.back().buffer.array = carried;
+    groups.plan.collectives.back().layer = layer;
+    calls.push_back({collective, "exchange"});
+  }
+}
+
+}  // namespace
+
+const StrategyKeys& group_keys() {
+  static const StrategyKeys keys = joined_keys(
+      {training_keys(),
+       communication_keys(),
+       {bucket_key(),
+        {"overlap", "boolean", "", "true", "sums of gradients run beside the rest of the backward pass"},
+        {"halo_overlap", "boolean", "", "true", "exchanges run beside work that does not need them"},
+        {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
+        {"recompute", "boolean", "", "false", "activations are computed again in the backward pass"},
+        {"exchange_overhead", "time", ">= 0", "0 s", "device time of every exchange inside a pass"}}});
+  return keys;
+}
+
+StrategyKey cut_trace_key() {
+  return {"cut_trace", "name or path", "", "none",
+          "trace that was captured at the shapes of a device's part"};
+}
+
+StrategyKey ways_key() {
+  return {"ways", "integer", "1 to 100000", "required", "devices that share a replica"};
+}
+
+GroupOptions read_group_options(const YamlMap& map) {
+  GroupOptions options;
+  options.given = map;
+  options.training = read_training_options(map);
+  refuse_compression(map, "not supported where devices share a network");
+  options.communication = read_communication(map);
+  options.bucket = read_bucket(map);
+  if (const auto overlap = map.maybe("overlap")) options.overlap = overlap->boolean();
+  if (const auto overlap = map.maybe("halo_overlap")) options.halo_overlap = overlap->boolean();
+  if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
+  if (const auto wait = map.maybe("exchange_overhead")) options.exchange_overhead = wait->seconds();
+  if (const auto times = map.maybe("accumulation"))
+    options.micro_batches = static_cast<int>(times->integer(1, 1'000'000));
+  return options;
+}
+
+GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, int ways,
+                       const YamlValue& where) {
+  const int workers = setting.workers();
+  if (workers % ways != 0)
+    where.refuse(fmt::format("{} workers cannot form groups of {}; give a divisor", workers, ways));
+  GroupPlan groups;
+  groups.options = options;
+  groups.ways = ways;
+  groups.element = options.training.element();
+  groups.memory = setting.memory;
+  if (options.training.mixed) groups.memory.precision = MemoryOptions::Precision::mixed;
+  if (options.recompute) groups.memory.recomputation = MemoryOptions::Recomputation::blocks;
+  groups.calls.resize(setting.model.layers.size());
+  Plan& plan = groups.plan;
+  plan.endpoints = setting.devices;
+  plan.workers = plan.devices = workers;
+  plan.communicators = {
+      communicator(setting.platform, plan.endpoints, first_ranks(workers), ways),
+      communicator(setting.platform, plan.endpoints, by_place(workers, ways), workers / ways),
+      communicator(setting.platform, plan.endpoints, first_ranks(workers), workers)};
+  for (const int gradients : {groups.replicas, groups.all})
+    apply(options.communication, plan.communicators[static_cast<std::size_t>(gradients)]);
+  return groups;
+}
+
+void set_samples(const Setting& setting, int shares, GroupPlan& groups) {
+  const std::int64_t samples = samples_per_replica(setting, shares, groups.options.micro_batches);
+  groups.micro_batch = samples / groups.options.micro_batches;
+  groups.batch.assign(setting.model.layers.size(), groups.micro_batch);
+  groups.memory.batch = groups.micro_batch;
+  groups.plan.batch_per_worker = samples;
+  groups.plan.samples_a_step = static_cast<double>(samples) * shares;
+}
+
+int add_collective(Plan& plan, Collective::Kind kind, int communicator, Bytes size) {
+  if (plan.communicators[static_cast<std::size_t>(communicator)].size == 1 || size.value <= 0) return -1;
+  plan.collectives.push_back({kind, communicator, {Array::activations, {}, size}, nullptr});
+  return static_cast<int>(plan.collectives.size()) - 1;
+}
+
+void add_exchanges(LayerRange layers, GroupPlan& groups) {
+  for (int layer = layers.first; layer < layers.last; ++layer) {
+    const auto i = static_cast<std::size_t>(layer);
+    const LayerExchange& exchange = groups.sharded.exchanges[i];
+    LayerCalls& calls = groups.calls[i];
+    add_calls(exchange.before_forward, layer, Array::activations, groups, calls.before_forward);
+    add_calls(exchange.after_forward, layer, Array::activations, groups, calls.after_forward);
+    add_calls(exchange.before_backward, layer, Array::errors, groups, calls.before_backward);
+    add_calls(exchange.after_backward, layer, Array::errors, groups, calls.after_backward);
+  }
+}
+
+std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, int communicator, GroupPlan& groups) {
+  std::vector<LayerGradients> gradients = gradient_arrays(groups.sharded.part);
+  bool all = true;  // all gradients of the layers are summed, so a bucket is a slice of them
+  for (int i = 0; i < static_cast<int>(gradients.size()); ++i) {
+    const auto layer = static_cast<std::size_t>(i);
+    const bool here = i >= layers.first && i < layers.last;
+    const bool asked = groups.sharded.summed_in_group[layer] == summed_in_group;
+    all = all && (!here || asked || gradients[layer].empty());
+    if (!here || !asked) gradients[layer].clear();
+  }
+  std::vector<Bucket> buckets;
+  for (Bucket bucket : gradient_buckets(gradients, groups.element, groups.options.bucket)) {
+    if (bucket.gradient.value <= 0) continue;
+    bucket.layers = {std::max(bucket.layers.first, layers.first), std::min(bucket.layers.last, layers.last)};
+    bucket.sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, bucket.gradient);
+    if (bucket.sum >= 0) {
+      const Slice elements = all ? bucket.elements : Slice{};
+      groups.plan.collectives.back().buffer = {Array::gradients, elements, bucket.gradient};
+    }
+    buckets.push_back(bucket);
+  }
+  return buckets;
+}
+
+std::vector<std::vector<int>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers) {
+  std::vector<std::vector<int>> sums(layers);
+  for (const Bucket& bucket : buckets) {
+    if (bucket.sum >= 0) sums[static_cast<std::size_t>(bucket.layers.first)].push_back(bucket.sum);
+  }
+  return sums;
+}
+
+void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& plan) {
+  const GroupOptions& options = groups.options;
+  const YamlMap& map = *options.given;
+  IdleKeys& idle = plan.idle_keys;
+  note_idle_communication(map, instead, true, plan);
+  if (plan.devices == 1) return;
+  const auto exchanges = [](const LayerCalls& calls) {
+    return calls.forward_halo.collective >= 0 || calls.backward_halo.collective >= 0 ||
+           !calls.before_forward.empty() || !calls.after_forward.empty() || !calls.before_backward.empty() ||
+           !calls.after_backward.empty();
+  };
+  const auto beside = [](const LayerCalls& calls) {  // exchanges that can run beside work
+    return calls.forward_halo.collective >= 0 || calls.backward_halo.collective >= 0 ||
+           !calls.after_backward.empty();
+  };
+  const bool any = std::ranges::any_of(groups.calls, beside);
+  if (std::ranges::none_of(groups.calls, exchanges))
+    note_idle(map, {"exchange_overhead"}, "where layers exchange nothing", idle);
+  if (!any) note_idle(map, {"halo_overlap"}, "where no exchange can be beside work", idle);
+  const bool sums = std::ranges::any_of(plan.collectives, [&](const Collective& one) {
+    return one.buffer.array == Array::gradients &&
+           plan.communicators[static_cast<std::size_t>(one.communicator)].size > 1;
+  });
+  if (!sums) note_idle(map, {"bucket", "overlap"}, "where no gradients are summed between workers", idle);
+  if (!(options.overlap && sums) && !(options.halo_overlap && any))
+    note_idle(map, {"compute_slowdown"}, "where nothing travels beside compute", idle);
+}
+
+void refuse_if(const std::string& problem, const YamlValue& where) {
+  if (!problem.empty()) where.refuse(problem);
+}
+
+namespace {
+
+Figures figures(int ways, const Records& records) {
+  const auto steps = records.find("step");
+  const double programs = steps == records.end() ? 1 : static_cast<double>(steps->second.size());
+  const auto seconds = [&](const char* what) {
+    const auto found = records.find(what);
+    return found == records.end()
+               ? 0.0
+               : std::accumulate(found->second.begin(), found->second.end(), 0.0) / programs;
+  };
+  return {{"ways", ways},
+          {"halo_seconds", seconds("halo")},
+          {"exchange_seconds", seconds("exchange")},
+          {"statistics_seconds", seconds("statistics")}};
+}
+
+/// Runs of layers that are computed again together: from one checkpoint to the next.
+std::vector<LayerRange> checkpoint_segments(const Model& model) {
+  std::vector<LayerRange> ranges;
+  int first = 0;
+  for (const std::size_t last : checkpoints(model, MemoryOptions::Recomputation::blocks)) {
+    ranges.push_back({first, static_cast<int>(last) + 1});
+    first = ranges.back().last;
+  }
+  ranges.push_back({first, static_cast<int>(model.layers.size())});
+  return ranges;
+}
+
+}  // namespace
+
+Trace part_times(const Setting& setting, const GroupPlan& groups) {
+  if (!groups.cut_trace) return setting.part_trace({&groups.sharded.part, groups.batch});
+  const Trace& named = setting.named_trace(*groups.cut_trace);
+  if (named.batch != groups.micro_batch) {
+    groups.cut_trace->refuse(
+        fmt::format("expected a trace of batch {} (the micro-batch of a replica), got one of batch {}",
+                    groups.micro_batch, named.batch));
+  }
+  check_fits(named, groups.sharded.part);
+  return named;
+}
+
+void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Trace& times,
+                       const Memory& memory, Plan& plan) {
+  TimesSource source{times.kind == Trace::Kind::captured ? "captured" : "derived", times.flags};
+  if (groups.ways > 1 && !groups.cut_trace) source.kind += ", part";
+  finish_plan(setting, groups.options.training,
+              {std::move(source), plan.batch_per_worker, plan.samples_a_step, memory, ""}, plan);
+}
+
+Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
+  const GroupOptions& options = groups.options;
+  const LayerRange layers{0, static_cast<int>(setting.model.layers.size())};
+  std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
+  for (const Bucket& bucket : add_sums(layers, true, groups.all, groups)) buckets.push_back(bucket);
+  const auto beside =
+      sums_by_layer(options.overlap ? buckets : std::vector<Bucket>{}, setting.model.layers.size());
+
+  Sharded run;
+  run.steps = setting.steps;
+  run.micro_batches = options.micro_batches;
+  run.prefetch = setting.prefetch;
+  run.step_overhead = options.training.step_overhead;
+  run.exchange_overhead = options.exchange_overhead;
+  run.passes = make_passes(groups.calls, layers, beside, options.halo_overlap);
+  if (options.recompute) {
+    for (const LayerRange& segment : checkpoint_segments(setting.model))
+      run.recomputed.push_back(make_passes(groups.calls, segment, beside, options.halo_overlap));
+  }
+  for (const Bucket& bucket : buckets) {
+    if (!options.overlap && bucket.sum >= 0) run.sums.push_back(bucket.sum);
+  }
+
+  const Trace times = part_times(setting, groups);
+  Workload workload = segmented_workload(times, layer_costs(groups.sharded.part), setting.device,
+                                         groups.calls, options.halo_overlap);
+  scale(workload, options.training.compute_factor);
+  workload.input = groups.input_share * static_cast<double>(groups.micro_batch) * setting.sample_size;
+  for (Bucket& bucket : buckets) bucket.layers = segments_of(bucket.layers);
+  workload.buckets = std::move(buckets);
+
+  Plan plan = std::move(groups.plan);
+  plan.sharing = groups.sharing;
+  plan.sharing.micro_batch = groups.micro_batch;
+  plan.sharing.micro_batches = options.micro_batches;
+  plan.workloads.push_back(std::move(workload));
+  plan.roles.push_back({"worker", 0, setting.workers(), 0, true,
+                        [run = std::make_shared<const Sharded>(std::move(run))](Worker& worker) {
+                          return sharded(worker, *run);
+                        }});
+  finish_group_plan(setting, groups, times, training_memory(in_memory, groups.memory), plan);
+  note_idle_group(groups, "", plan);
+  plan.figures = [ways = groups.ways](const Records& records, double) { return figures(ways, records); };
+  return plan;
+}
+
+}  // namespace stepcast

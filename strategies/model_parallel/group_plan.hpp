@@ -1,0 +1,110 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/partition/layer_partition.hpp"
+#include "strategies/model_parallel/sharded_step.hpp"
+#include "strategies/options/communication_options.hpp"
+#include "strategies/options/training_options.hpp"
+
+namespace stepcast {
+
+/// Keys of all strategies in which groups of devices share a replica.
+const StrategyKeys& group_keys();
+/// `cut_trace`, of strategies whose parts can be captured.
+StrategyKey cut_trace_key();
+/// `ways`, of strategies whose layers are shared.
+StrategyKey ways_key();
+
+struct GroupOptions {
+  TrainingOptions training;
+  CommunicationOptions communication;  ///< options of the sums of gradients
+  Bytes bucket = kDefaultBucket;
+  bool overlap = true;       ///< sums of gradients beside the backward pass
+  bool halo_overlap = true;  ///< exchanges beside the work that does not need them
+  bool recompute = false;    ///< forward passes are computed again between checkpoints
+  int micro_batches = 1;
+  Seconds exchange_overhead;     ///< device time of every exchange in a pass
+  std::optional<YamlMap> given;  ///< the mapping `strategy:`
+};
+
+GroupOptions read_group_options(const YamlMap& map);
+
+/// A plan under construction: `ways` devices, consecutive in rank order, share a replica.
+struct GroupPlan {
+  Plan plan;
+  GroupOptions options;
+  int ways = 1;
+  std::int64_t micro_batch = 1;  ///< samples of a replica at once
+  int group = 0;                 ///< communicator of the devices of a replica
+  int replicas = 1;              ///< communicator of the devices in the same place of each replica
+  int all = 2;                   ///< communicator of all devices
+  Bytes element;                 ///< size of an activation or gradient in a message
+  ShardedModel sharded;
+  std::vector<std::int64_t> batch;  ///< samples of each layer on one device at once
+  std::vector<LayerCalls> calls;    ///< collectives around the passes of each layer
+  double input_share = 1;           ///< share of a replica's input that each device loads
+  MemoryOptions memory;
+  NetworkSharing sharing{NetworkSharing::Form::other, {}, {}, 1, 1, 1, "layers shared in this way"};
+  std::optional<YamlValue> cut_trace;  ///< name of a trace that was captured at the shapes of the part
+};
+
+/// Begins a plan of groups of `ways` devices, with its communicators.
+/// @throws InputError at `where` if `ways` does not divide the workers
+GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, int ways, const YamlValue& where);
+
+/// Sets the samples of each of `shares` replicas.
+void set_samples(const Setting& setting, int shares, GroupPlan& groups);
+
+/// @returns index of the new collective; -1: the group has one rank, or there is nothing to send
+int add_collective(Plan& plan, Collective::Kind kind, int communicator, Bytes size);
+
+/// Adds the exchanges of these layers of `groups.sharded` as collectives of the group, and the calls of them.
+void add_exchanges(LayerRange layers, GroupPlan& groups);
+
+/// Adds the sums of the gradients of these layers over a communicator.
+/// @param summed_in_group  selects the layers whose ShardedModel::summed_in_group has this value
+std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, int communicator, GroupPlan& groups);
+
+/// Sums that can start after the backward pass of a layer, for each layer.
+std::vector<std::vector<int>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers);
+
+/// Layer times of the device's part. @throws InputError if the named trace does not fit
+Trace part_times(const Setting& setting, const GroupPlan& groups);
+
+/// Calls finish_plan with the times and the memory of the fullest device.
+void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Trace& times,
+                       const Memory& memory, Plan& plan);
+
+/// Adds the halo exchanges of the layers of a partitioned sample, with the device time of packing.
+void add_halos(const Setting& setting, const SpatialPartition& cut, GroupPlan& groups);
+
+/// Adds the all-to-all before the first whole layer, which turns parts of all samples of the group into whole
+/// samples of each device, and the one back for error signals.
+void add_resharding(const Model& model, const SpatialPartition& cut, GroupPlan& groups);
+
+/// Samples that batch-norm statistics cover: those of the devices of a sample, of each device, or of all.
+enum class Statistics { group, local, all };
+
+/// Adds an all-reduce of statistics after every batch-norm layer, forward and backward.
+void add_statistics(const Model& model, Statistics over, GroupPlan& groups);
+
+/// Notes which keys have no effect on the plan. Its collectives must be complete.
+/// @param instead  see note_idle_communication
+void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& plan);
+
+/// Adds the rest of the plan: gradient sums, layer times, the role, memory and the columns.
+/// @param in_memory  network whose memory is counted: the device's part, or the model where memory options
+///                   split it
+Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory);
+
+/// Reason why kernels cannot compute the forward pass of a network with dropout again.
+constexpr const char* kRecomputedDropout =
+    "recomputation of dropout, which would drop other elements the second time";
+
+/// Throws InputError at `where` unless `problem` is empty.
+void refuse_if(const std::string& problem, const YamlValue& where);
+
+}  // namespace stepcast

@@ -1,0 +1,183 @@
+#include "strategies/model_parallel/halo_exchange.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <numeric>
+
+#include "models/cost/roofline.hpp"
+#include "models/network/layer.hpp"
+#include "models/network/model.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
+#include "strategies/options/model_queries.hpp"
+
+namespace stepcast {
+namespace {
+
+/// @returns the neighbour that sends a message
+int source_of(const Parts& parts, int device, const HaloMessage& message) {
+  int stride = 1;
+  for (std::size_t i = message.dimension + 1; i < parts.size(); ++i) stride *= parts[i];
+  return device + (message.from_before ? -stride : stride);
+}
+
+/// Gives all messages of one dimension and direction the size of the largest. Corners and uneven partitions
+/// make them differ a little. The largest decides when the exchange ends, and equal messages cost the
+/// simulator less.
+std::vector<std::vector<HaloMessage>> evened(std::vector<std::vector<HaloMessage>> messages) {
+  std::map<std::pair<std::size_t, bool>, double> largest;
+  for (const auto& received : messages) {
+    for (const HaloMessage& message : received) {
+      double& most = largest[{message.dimension, message.from_before}];
+      most = std::max(most, message.elements);
+    }
+  }
+  for (auto& received : messages) {
+    for (HaloMessage& message : received)
+      message.elements = largest[{message.dimension, message.from_before}];
+  }
+  return messages;
+}
+
+/// Greatest common divisor of the messages' numbers of elements.
+std::int64_t unit_of(const std::vector<std::vector<HaloMessage>>& messages) {
+  std::int64_t unit = 0;
+  for (const auto& received : messages) {
+    for (const HaloMessage& message : received)
+      unit = std::gcd(unit, static_cast<std::int64_t>(message.elements));
+  }
+  return unit;
+}
+
+}  // namespace
+
+HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<HaloMessage>>& received) {
+  const auto messages = evened(received);
+  const std::int64_t unit = unit_of(messages);
+  if (unit == 0) return {};
+  std::map<std::size_t, std::vector<Edge>, std::greater<>> by_dimension;
+  int place = 0;  // every message has its own place in the buffer
+  double busiest = 0;
+  for (std::size_t device = 0; device < messages.size(); ++device) {
+    busiest = std::max(busiest, elements_of(messages[device]));
+    for (const HaloMessage& message : messages[device]) {
+      const int target = static_cast<int>(device);
+      const int chunks = static_cast<int>(static_cast<std::int64_t>(message.elements) / unit);
+      by_dimension[message.dimension].push_back(
+          {source_of(parts, target, message), target, place, chunks, 0, 0});
+      place += chunks;
+    }
+  }
+  Schedule schedule{static_cast<int>(messages.size()), place, {}};
+  for (auto& [dimension, edges] : by_dimension) {
+    Phase phase;
+    phase.edges = std::make_shared<const std::vector<Edge>>(std::move(edges));
+    phase.modulus = place;
+    phase.arrival = Arrival::replace;
+    schedule.phases.push_back(std::move(phase));
+  }
+  return {std::make_shared<const Schedule>(std::move(schedule)),
+          static_cast<double>(unit) * static_cast<double>(place), busiest};
+}
+
+Seconds packing_seconds(const Device& device, Bytes halo) {
+  if (halo.value <= 0) return {};
+  return 2 * halo / (kStreamingShare * device.memory_bandwidth);
+}
+
+namespace {
+
+/// Exchanges with equal edges share a schedule, so that its links are worked out once.
+class Schedules {
+ public:
+  std::shared_ptr<const Schedule> shared(const std::shared_ptr<const Schedule>& schedule) {
+    std::vector<int> key{schedule->parts};
+    for (const Phase& phase : schedule->phases) {
+      key.push_back(-1);
+      for (const Edge& edge : *phase.edges) key.insert(key.end(), {edge.source, edge.target, edge.chunks});
+    }
+    return known_.try_emplace(key, schedule).first->second;
+  }
+
+ private:
+  std::map<std::vector<int>, std::shared_ptr<const Schedule>> known_;
+};
+
+Call add_halo(const Parts& parts, const std::vector<std::vector<HaloMessage>>& messages, Schedules& schedules,
+              const Device& device, GroupPlan& groups) {
+  const HaloExchange halo = halo_exchange(parts, messages);
+  if (halo.schedule == nullptr) return {};
+  const Bytes size = static_cast<double>(groups.micro_batch) * halo.elements * groups.element;
+  const int index = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
+  if (index >= 0) groups.plan.collectives.back().schedule = schedules.shared(halo.schedule);
+  const Bytes busiest = static_cast<double>(groups.micro_batch) * halo.busiest * groups.element;
+  return {index, "halo", packing_seconds(device, busiest)};
+}
+
+/// Messages that every device receives for one layer.
+std::vector<std::vector<HaloMessage>> received(const std::vector<std::vector<LayerHalo>>& devices,
+                                               std::size_t layer, std::vector<HaloMessage> LayerHalo::*pass) {
+  std::vector<std::vector<HaloMessage>> messages;
+  for (const auto& halos : devices) messages.push_back(halos[layer].*pass);
+  return messages;
+}
+
+}  // namespace
+
+void add_halos(const Setting& setting, const SpatialPartition& cut, GroupPlan& groups) {
+  const Model& model = setting.model;
+  std::vector<std::vector<LayerHalo>> devices;
+  for (int device = 0; device < device_count(cut.parts); ++device)
+    devices.push_back(device_halos(model, cut, device));
+  Schedules schedules;
+  for (std::size_t i = 0; i < model.layers.size() && cut.cuts(i); ++i) {
+    LayerCalls& calls = groups.calls[i];
+    const auto add = [&](std::vector<HaloMessage> LayerHalo::*pass, Array array) {
+      const Call call = add_halo(cut.parts, received(devices, i, pass), schedules, setting.device, groups);
+      if (call.collective < 0) return call;
+      groups.plan.collectives.back().buffer.array = array;
+      groups.plan.collectives.back().layer = static_cast<int>(i);
+      return call;
+    };
+    calls.forward_halo = add(&LayerHalo::forward, Array::activations);
+    calls.backward_halo = add(&LayerHalo::backward, Array::errors);
+    const BorderShare border = border_share(model.layers[i], cut.parts);
+    if (calls.forward_halo.collective >= 0) calls.forward_border = border.forward;
+    if (calls.backward_halo.collective >= 0) calls.backward_border = border.backward;
+    for (const auto& halos : devices)
+      calls.sides = std::max({calls.sides, static_cast<int>(halos[i].forward.size()),
+                              static_cast<int>(halos[i].backward.size())});
+  }
+}
+
+void add_resharding(const Model& model, const SpatialPartition& cut, GroupPlan& groups) {
+  if (cut.whole_from == 0 || cut.whole_from >= model.layers.size()) return;
+  const Layer& first = model.layers[cut.whole_from];
+  const Bytes matrix =
+      static_cast<double>(groups.micro_batch) * static_cast<double>(elements(first.input)) * groups.element;
+  LayerCalls& calls = groups.calls[cut.whole_from];
+  const int forward = add_collective(groups.plan, Collective::Kind::all_to_all, groups.group, matrix);
+  if (forward < 0) return;
+  groups.plan.collectives.back().layer = static_cast<int>(cut.whole_from);
+  calls.before_forward.push_back({forward, "exchange"});
+  if (!backward_data_needed(model)[cut.whole_from]) return;
+  calls.after_backward.push_back({forward, "exchange"});
+}
+
+void add_statistics(const Model& model, Statistics over, GroupPlan& groups) {
+  if (over == Statistics::local) return;
+  const int communicator = over == Statistics::group ? groups.group : groups.all;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    if (model.layers[i].kind != LayerKind::batch_norm) continue;
+    const Bytes size = batch_norm_statistics(model.layers[i]);
+    const int sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, size);
+    if (sum < 0) continue;
+    Collective& statistics = groups.plan.collectives.back();
+    statistics.buffer.array = Array::statistics;
+    statistics.layer = static_cast<int>(i);
+    groups.calls[i].after_forward.push_back({sum, "statistics"});
+    groups.calls[i].after_backward.push_back({sum, "statistics"});
+  }
+}
+
+}  // namespace stepcast

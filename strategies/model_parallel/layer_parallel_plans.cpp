@@ -1,0 +1,176 @@
+#include "strategies/model_parallel/layer_parallel_plans.hpp"
+
+#include "models/partition/tensor_shard.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
+#include "strategies/options/model_queries.hpp"
+
+namespace stepcast {
+namespace {
+
+int read_ways(const YamlMap& map, const char* key) {
+  return static_cast<int>(map.at(key, "devices that share a replica, an integer >= 1").integer(1, 100'000));
+}
+
+const StrategyKeys& layer_keys() {
+  static const StrategyKeys keys = joined_keys({group_keys(), {ways_key(), cut_trace_key()}});
+  return keys;
+}
+
+const StrategyKeys& expert_keys() {
+  static const StrategyKeys keys = joined_keys(
+      {group_keys(),
+       {ways_key(),
+        {"experts", "integer", "1 to 1e6", "required", "experts a layer; a multiple of ways"},
+        {"top", "integer", "1 to 1000", "2", "experts that each token visits"},
+        {"capacity_factor", "number", "1 to 100", "1",
+         "tokens that an expert has room for, over an even share"},
+        {"every", "integer", "1 to 10000", "2", "one of this many consecutive blocks has experts"}}});
+  return keys;
+}
+
+const StrategyKeys& machine_keys() {
+  static const StrategyKeys keys =
+      joined_keys({group_keys(),
+                   {{"machines", "integer", "1 to 100000", "required", "machines that share a replica"},
+                    cut_trace_key()}});
+  return keys;
+}
+
+/// @returns reason why kernels cannot compute this; empty where they can
+std::string simulated_only(const Model& model, const ShardedModel& sharded, const GroupOptions& options) {
+  if (options.training.mixed) return "activations of 2 bytes";
+  if (options.recompute && has_dropout(model)) return kRecomputedDropout;
+  return part_problem(sharded);
+}
+
+/// Plan of filter and tensor parallelism: the devices of a group work on the same samples.
+Plan share_layers(const Setting& setting, const YamlMap& map, ShardedModel (*shard)(const Model&, int),
+                  std::string (*problem)(const Model&, int)) {
+  const YamlValue where = map.at("ways", "devices that share a replica, an integer >= 1");
+  const int ways = read_ways(map, "ways");
+  GroupPlan groups = begin_groups(setting, read_group_options(map), ways, where);
+  refuse_if(problem(setting.model, ways), where);
+  set_samples(setting, setting.workers() / ways, groups);
+  groups.sharded = shard(setting.model, ways);
+  groups.cut_trace = map.maybe("cut_trace");
+  add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
+  const Model part = groups.sharded.part;
+  const int summed = setting.workers() / ways * groups.options.micro_batches;
+  Plan plan = finish(setting, std::move(groups), part);
+  plan.summed_gradients = summed;
+  return plan;
+}
+
+Experts read_experts(const YamlMap& map) {
+  Experts experts;
+  experts.ways = read_ways(map, "ways");
+  experts.count = static_cast<int>(map.at("experts", "experts a layer").integer(1, 1'000'000));
+  if (const auto top = map.maybe("top")) experts.top = static_cast<int>(top->integer(1, 1000));
+  if (const auto factor = map.maybe("capacity_factor")) experts.capacity_factor = factor->number(1, 100);
+  if (const auto every = map.maybe("every")) experts.every = static_cast<int>(every->integer(1, 10'000));
+  return experts;
+}
+
+Plan read_filter_parallel(const YamlValue& value, const Setting& setting) {
+  return share_layers(setting, strategy_map(value, layer_keys()), shard_filters, filter_problem);
+}
+
+}  // namespace
+
+NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch) {
+  const YamlMap map = strategy_map(value, layer_keys());
+  NetworkSharing sharing;
+  sharing.form = NetworkSharing::Form::blocks;
+  sharing.ways = read_ways(map, "ways");
+  const GroupOptions options = read_group_options(map);
+  sharing.micro_batch = batch;
+  sharing.micro_batches = options.micro_batches;
+  sharing.simulated_only = tensor_problem(model, sharing.ways);
+  if (sharing.simulated_only.empty())
+    sharing.simulated_only = simulated_only(model, shard_tensor(model, sharing.ways), options);
+  return sharing;
+}
+
+namespace {
+
+Plan read_tensor(const YamlValue& value, const Setting& setting) {
+  Plan plan = share_layers(setting, strategy_map(value, layer_keys()), shard_tensor, tensor_problem);
+  plan.sharing = tensor_sharing(value, setting.model, plan.sharing.micro_batch);
+  return plan;
+}
+
+Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = strategy_map(value, expert_keys());
+  const Experts experts = read_experts(map);
+  const YamlValue where = map.at("experts");
+  GroupPlan groups = begin_groups(setting, read_group_options(map), experts.ways, map.at("ways"));
+  refuse_if(expert_problem(setting.model, experts), where);
+  set_samples(setting, setting.workers(), groups);  // each device has its own samples
+  groups.sharded = shard_experts(setting.model, experts);
+  add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
+  const Model part = groups.sharded.part;
+  return finish(setting, std::move(groups), part);
+}
+
+Plan read_model_parallel(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = strategy_map(value, machine_keys());
+  const YamlValue where = map.at("machines", "machines that share a replica, an integer >= 1");
+  const int machines = read_ways(map, "machines");
+  GroupPlan groups = begin_groups(setting, read_group_options(map), machines, where);
+  refuse_if(partition_problem(setting.model, machines), where);
+  set_samples(setting, setting.workers() / machines, groups);
+  PartitionedModel partitioned = partition(setting.model, machines);
+  groups.sharded = std::move(partitioned.sharded);
+  groups.cut_trace = map.maybe("cut_trace");
+  add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
+  if (machines > 1) add_halos(setting, partitioned.cut, groups);
+  const Model part = groups.sharded.part;
+  return finish(setting, std::move(groups), part);
+}
+
+}  // namespace
+
+Strategy filter_parallel_strategy() {
+  return {"filter_parallel",
+          "filters of each layer are partitioned over the devices of a group",
+          "A. Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv:1404.5997; "
+          "N. Dryden et al., Channel and filter parallelism for large-scale CNN training, SC 2019",
+          read_filter_parallel,
+          layer_keys(),
+          "{kind: filter_parallel, ways: 2}",
+          "small-cnn"};
+}
+
+Strategy tensor_strategy() {
+  return {"tensor",
+          "transformer blocks are partitioned over the devices of a group, by heads and hidden units",
+          "M. Shoeybi et al., Megatron-LM: training multi-billion parameter language models using model "
+          "parallelism, arXiv:1909.08053",
+          read_tensor,
+          layer_keys(),
+          "{kind: tensor, ways: 2}",
+          "small-transformer"};
+}
+
+Strategy mixture_of_experts_strategy() {
+  return {"mixture_of_experts",
+          "data parallelism with experts that are partitioned over the devices of a group",
+          "D. Lepikhin et al., GShard: scaling giant models with conditional computation and automatic "
+          "sharding, ICLR 2021",
+          read_mixture_of_experts,
+          expert_keys(),
+          "{kind: mixture_of_experts, ways: 2, experts: 4}",
+          "small-transformer"};
+}
+
+Strategy model_parallel_strategy() {
+  return {"model_parallel",
+          "a network is partitioned over machines (DistBelief)",
+          "J. Dean et al., Large scale distributed deep networks, NIPS 2012",
+          read_model_parallel,
+          machine_keys(),
+          "{kind: model_parallel, machines: 2}",
+          "small-cnn"};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,184 @@
+#include "strategies/model_parallel/layer_segments.hpp"
+
+#include <algorithm>
+
+#include "models/layer_times/trace.hpp"
+
+namespace stepcast {
+namespace {
+
+// The segments of a layer. Forward passes go up through the numbers, backward passes down:
+//
+//   segment  forward   backward                 backward, where a sum of error signals follows
+//   3i       interior  border of backward-data  backward-weights
+//   3i + 1   border    interior                 backward-data
+//   3i + 2             backward-weights
+struct SegmentSeconds {
+  double forward[kSegmentsPerLayer] = {}, backward[kSegmentsPerLayer] = {};
+};
+
+/// Seconds of the two parts of a pass.
+struct Split {
+  double interior, border;
+};
+
+/// Divides the time of a pass.
+/// @param launch  seconds of the launches of its kernels
+/// @param share   of the border; @param sides  number of the border's kernels
+Split split(double seconds, double share, double launch, int sides) {
+  if (share <= 0) return {seconds, 0};
+  const double fixed = std::min(seconds, launch), work = seconds - fixed;
+  return {share < 1 ? fixed + (1 - share) * work : 0, sides * fixed + std::min(share, 1.0) * work};
+}
+
+/// Seconds of the passes of one layer in one step.
+struct PassSeconds {
+  double forward, backward_data, backward_weights, update;
+};
+
+/// Divides the passes of a layer into segments.
+SegmentSeconds divided(const PassSeconds& passes, const LayerCost& cost, Seconds launch,
+                       const LayerCalls& calls, bool overlap) {
+  const auto divide = [&](double seconds, const PassCost& pass, double share) {
+    return split(seconds, overlap ? share : 0, pass.kernels * launch.value, calls.sides);
+  };
+  const Split forward = divide(passes.forward, cost.forward, calls.forward_border);
+  const bool sum_follows = !calls.after_backward.empty();
+  const Split data =
+      divide(passes.backward_data, cost.backward_data, sum_follows ? 0 : calls.backward_border);
+  SegmentSeconds segments;
+  segments.forward[0] = forward.interior;
+  segments.forward[1] = forward.border;
+  segments.backward[1] = data.interior;
+  segments.backward[0] = sum_follows ? passes.backward_weights : data.border;
+  segments.backward[2] = sum_follows ? 0 : passes.backward_weights;
+  return segments;
+}
+
+void append(std::vector<LayerSeconds>& into, const SegmentSeconds& segments, double update) {
+  for (int i = 0; i < kSegmentsPerLayer; ++i)
+    into.push_back({segments.forward[i], segments.backward[i], i == 0 ? update : 0});
+}
+
+double at(const PassSamples& pass, std::size_t i) {
+  return pass.seconds.empty() ? 0 : pass.seconds[i % pass.seconds.size()];
+}
+
+std::size_t sample_count(const Trace& trace) {
+  std::size_t count = 0;
+  for (const LayerTrace& layer : trace.layers) {
+    for (const PassSamples* pass : passes(layer)) count = std::max(count, pass->seconds.size());
+  }
+  return count;
+}
+
+/// Appends steps while going through the layers of a pass.
+class PassBuilder {
+ public:
+  explicit PassBuilder(std::vector<OverlapSegment>& steps) : steps_(steps) { steps_.emplace_back(); }
+
+  void call(const Call& call, LayerRange beside = {}) {
+    OverlapSegment next;
+    next.call = call;
+    next.beside = beside;
+    steps_.push_back(next);
+  }
+  void calls(const std::vector<Call>& calls) {
+    for (const Call& one : calls) call(one);
+  }
+  /// Adds the segments that come next, adjacent to those before.
+  void run(LayerRange segments) {
+    LayerRange& then = steps_.back().then;
+    if (then.first == then.last) then = segments;
+    then = {std::min(then.first, segments.first), std::max(then.last, segments.last)};
+  }
+  void sums(const std::vector<int>& sums) {
+    if (sums.empty()) return;
+    steps_.back().sums = sums;
+    steps_.emplace_back();
+  }
+
+ private:
+  std::vector<OverlapSegment>& steps_;
+};
+
+void forward_layer(PassBuilder& pass, const LayerCalls& calls, int layer, bool overlap) {
+  const int first = kSegmentsPerLayer * layer, last = first + kSegmentsPerLayer;
+  pass.calls(calls.before_forward);
+  if (calls.forward_halo.collective < 0) {
+    pass.run({first, last});
+  } else {
+    pass.call(calls.forward_halo, overlap ? LayerRange{first, first + 1} : LayerRange{});
+    pass.run({overlap ? first + 1 : first, last});
+  }
+  pass.calls(calls.after_forward);
+}
+
+void backward_layer(PassBuilder& pass, const LayerCalls& calls, int layer, bool overlap) {
+  const int first = kSegmentsPerLayer * layer, last = first + kSegmentsPerLayer;
+  pass.calls(calls.before_backward);
+  if (!calls.after_backward.empty()) {
+    if (calls.backward_halo.collective >= 0) pass.call(calls.backward_halo);
+    pass.run({first + 1, last});
+    for (std::size_t i = 0; i < calls.after_backward.size(); ++i)
+      pass.call(calls.after_backward[i], i == 0 && overlap ? LayerRange{first, first + 1} : LayerRange{});
+    if (!overlap) pass.run({first, first + 1});
+  } else if (calls.backward_halo.collective >= 0) {
+    pass.call(calls.backward_halo, overlap ? LayerRange{first + 1, last} : LayerRange{});
+    pass.run({first, overlap ? first + 1 : last});
+  } else {
+    pass.run({first, last});
+  }
+}
+
+}  // namespace
+
+Workload segmented_workload(const Trace& times, const std::vector<LayerCost>& costs, const Device& device,
+                            const std::vector<LayerCalls>& calls, bool overlap) {
+  Workload workload;
+  workload.samples.resize(sample_count(times));
+  workload.sample_ranks = times.ranks;
+  for (std::size_t i = 0; i < times.layers.size(); ++i) {
+    const LayerTrace& layer = times.layers[i];
+    for (int segment = 0; segment < kSegmentsPerLayer; ++segment) workload.layer_names.push_back(layer.name);
+    const auto add = [&](std::vector<LayerSeconds>& into, const PassSeconds& passes) {
+      append(into, divided(passes, costs[i], device.launch_overhead, calls[i], overlap), passes.update);
+    };
+    add(workload.median, {median(layer.forward.seconds).value, median(layer.backward_data.seconds).value,
+                          median(layer.backward_weights.seconds).value, median(layer.update.seconds).value});
+    for (std::size_t sample = 0; sample < workload.samples.size(); ++sample) {
+      add(workload.samples[sample], {at(layer.forward, sample), at(layer.backward_data, sample),
+                                     at(layer.backward_weights, sample), at(layer.update, sample)});
+    }
+  }
+  workload.statistics.resize(workload.median.size());
+  return workload;
+}
+
+void scale(Workload& workload, double factor) {
+  const auto scale_layers = [factor](std::vector<LayerSeconds>& layers) {
+    for (LayerSeconds& layer : layers)
+      layer = {factor * layer.forward, factor * layer.backward, factor * layer.update};
+  };
+  scale_layers(workload.median);
+  for (auto& sample : workload.samples) scale_layers(sample);
+}
+
+PassSegments make_passes(const std::vector<LayerCalls>& calls, LayerRange layers,
+                         const std::vector<std::vector<int>>& sums, bool overlap) {
+  PassSegments made;
+  PassBuilder forward(made.forward), backward(made.backward);
+  for (int layer = layers.first; layer < layers.last; ++layer)
+    forward_layer(forward, calls[static_cast<std::size_t>(layer)], layer, overlap);
+  for (int layer = layers.last - 1; layer >= layers.first; --layer) {
+    backward_layer(backward, calls[static_cast<std::size_t>(layer)], layer, overlap);
+    backward.sums(sums[static_cast<std::size_t>(layer)]);
+  }
+  return made;
+}
+
+LayerRange segments_of(LayerRange layers) {
+  return {kSegmentsPerLayer * layers.first, kSegmentsPerLayer * layers.last};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/cost/cost.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/partition/partition_times.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+/// A collective of the plan in a pass, and the name under which its time is recorded.
+struct Call {
+  int collective = -1;    ///< index in the plan; -1: none
+  const char* what = "";  ///< name of the record, such as "halo"
+  Seconds packing = {};   ///< device time to pack what is sent, and again to unpack what was received
+};
+
+/// Collectives around the passes of one layer, in order. A pass waits for each of them. Halos travel beside
+/// the part of the layer that does not need them. "Backward" means backward-data.
+struct LayerCalls {
+  std::vector<Call> before_forward, after_forward, before_backward, after_backward;
+  Call forward_halo, backward_halo;
+  double forward_border = 0;   ///< share of the outputs that read a neighbour's rows
+  double backward_border = 0;  ///< share of the input's error signal that reads them
+  int sides = 0;               ///< sides that border on neighbours: number of the border's kernels
+};
+
+/// A step of a pass: an exchange, the work that runs beside it, and the work after it. Ranges count layer
+/// segments.
+struct OverlapSegment {
+  Call call;
+  LayerRange beside, then;
+  std::vector<int> sums;  ///< collectives to start after it, for gradients that are then complete
+};
+
+/// How a training step runs through shared layers. The workload has three segments for every layer, so that
+/// work that runs without waiting is one range of segments.
+struct PassSegments {
+  std::vector<OverlapSegment> forward, backward;
+
+  const std::vector<OverlapSegment>& of(Work pass) const {
+    return pass == Work::forward ? forward : backward;
+  }
+};
+
+constexpr int kSegmentsPerLayer = 3;
+
+/// Workload with the times of the segments. The work of a layer is divided by the border's share; the
+/// launches of the border's kernels come on top.
+/// @param costs    of the layers of the device's part
+/// @param overlap  halos travel beside the interior; false: the border is no segment of its own
+Workload segmented_workload(const Trace& times, const std::vector<LayerCost>& costs, const Device& device,
+                            const std::vector<LayerCalls>& calls, bool overlap);
+
+/// Multiplies all times.
+void scale(Workload& workload, double factor);
+
+/// The passes through `layers` with their collectives.
+/// @param layers   layers of the model that this worker has
+/// @param sums     for each layer: collectives of gradients that are complete after its backward pass
+/// @param overlap  halos travel beside the interior, sums of error signals beside backward-weights
+PassSegments make_passes(const std::vector<LayerCalls>& calls, LayerRange layers,
+                         const std::vector<std::vector<int>>& sums, bool overlap);
+
+/// All segments of the layers.
+LayerRange segments_of(LayerRange layers);
+
+}  // namespace stepcast

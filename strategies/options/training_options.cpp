@@ -1,0 +1,84 @@
+#include "strategies/options/training_options.hpp"
+
+#include <cctype>
+
+namespace stepcast {
+namespace {
+
+/// Factor on the times of one thread where `threads` share the work and a part of it is serial.
+/// Source: G. Amdahl, "Validity of the single processor approach to achieving large scale computing
+/// capabilities", AFIPS 1967.
+double threads_factor(const YamlMap& map) {
+  const auto threads = map.maybe("threads"), serial = map.maybe("serial_share");
+  const double undivided = serial ? serial->number(0, 1) : 0;
+  if (serial && !threads) serial->refuse("only valid with threads");
+  return undivided + (1 - undivided) / (threads ? static_cast<double>(threads->integer(1, 4096)) : 1);
+}
+
+void scale(std::vector<LayerSeconds>& layers, double factor) {
+  for (LayerSeconds& layer : layers) {
+    layer = {layer.forward * factor, layer.backward * factor, layer.update * factor};
+  }
+}
+
+}  // namespace
+
+const StrategyKeys& training_keys() {
+  static const StrategyKeys keys{
+      {"kind", "name", "stepcast show strategies lists them", "required", "the strategy"},
+      {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies all layer times"},
+      {"step_overhead", "time", ">= 0", "0 s", "time of a step outside the layers, such as input work"},
+      {"precision", "name", "f32, mixed", "f32",
+       "mixed: gradients and activations have 2 bytes in messages and in memory"},
+      {"threads", "integer", "1 to 4096", "1", "threads of a device, for a trace of one thread"},
+      {"serial_share", "number", "0 to 1", "0", "share of the work that threads do not divide"},
+      {"compute_slowdown", "number", "1 to 100", "1", "factor on compute while a collective runs beside it"},
+      {"compression", "name", "none, one_bit, fp16, top_k", "none",
+       "compression of gradients; most strategies accept only none"}};
+  return keys;
+}
+
+TrainingOptions read_training_options(const YamlMap& map) {
+  TrainingOptions options;
+  if (const auto factor = map.maybe("compute_factor")) options.compute_factor = factor->number(1e-6, 1e6);
+  options.compute_factor *= threads_factor(map);
+  if (const auto overhead = map.maybe("step_overhead")) options.step_overhead = overhead->seconds();
+  if (const auto precision = map.maybe("precision")) options.mixed = precision->one_of({"f32", "mixed"}) == 1;
+  if (const auto value = map.maybe("compute_slowdown")) options.compute_slowdown = value->number(1, 100);
+  return options;
+}
+
+StrategyKey bucket_key() {
+  return {"bucket", "bytes", ">= 1 B, tensor or model", "25 MiB", "gradients that one all-reduce sums"};
+}
+
+Bytes read_bucket(const YamlMap& map, Bytes otherwise) {
+  const auto value = map.maybe("bucket");
+  if (!value) return otherwise;
+  const std::string& text = value->node().text;
+  if (text == "tensor") return {0};
+  if (text == "model") return kWholeModel;
+  if (!text.empty() && std::isalpha(static_cast<unsigned char>(text[0])))
+    value->expected("a size such as \"4 MiB\", tensor or model");
+  return value->bytes(1);
+}
+
+TimedWorkload make_workload(const Model& model, LayerTimes times, double compute_factor) {
+  Workload workload;
+  for (const Layer& layer : model.layers) workload.layer_names.push_back(layer.name);
+  workload.statistics.resize(model.layers.size());
+  scale(times.median, compute_factor);
+  for (auto& sample : times.samples) scale(sample, compute_factor);
+  workload.median = std::move(times.median);
+  workload.samples = std::move(times.samples);
+  workload.sample_ranks = times.ranks;
+  return {std::move(workload), {std::move(times.kind), std::move(times.flags)}};
+}
+
+Seconds array_work(const Workload& workload, double arrays) {
+  double update = 0;
+  for (const LayerSeconds& layer : workload.median) update += layer.update;
+  return {update * arrays / kUpdateArrays};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,91 @@
+#include "strategies/parameter_server/elastic_averaging.hpp"
+
+#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/compression/gradient_compression.hpp"
+#include "strategies/parameter_server/server_plan.hpp"
+
+namespace stepcast {
+
+Program elastic_averaging(Worker& worker, const ElasticRun& run) {
+  ClientState state;
+  std::deque<Pending> loads;
+  for (int step = 1; step <= run.options.steps; ++step) {
+    co_await train_mini_batch(worker, run.batch, loads);
+    co_await worker.optimizer_step();  // 1.
+    if (step % run.options.period == 0) {
+      co_await exchange(worker, run.servers, Array::parameters, state);  // 2.
+      co_await worker.local(run.pull);                                   // 3.
+    }
+    co_await share_weights(worker, run.batch);
+    worker.end_step();
+  }
+}
+
+namespace {
+
+/// Step 3 of the worker: x = x - a (x - y), with x in `parameters` and y in `center`.
+Arithmetic worker_pull(double a) {
+  return [a](Arrays& arrays) { elastic_move(a, arrays.of(Array::center), arrays.of(Array::parameters)); };
+}
+
+/// Step 3 of the center: y = y + a (x - y), with x in `update` and y in `parameters`.
+std::function<void(Arrays&, const Slice&, int)> center_move(double a) {
+  return [a](Arrays& arrays, const Slice& elements, int) {
+    elastic_move(a, arrays.of(Array::update, elements), arrays.of(Array::parameters, elements));
+  };
+}
+
+constexpr double kPullArrays = 3;  // reads x and y, writes x
+
+const StrategyKeys& elastic_keys() {
+  static const StrategyKeys keys = joined_keys(
+      {server_keys(),
+       {{"period", "integer", "1 to 1e6", "1", "tau: mini-batches between exchanges"},
+        {"elastic_force", "number", "0 to 1", "0.9", "a: share of the distance to the center in one move"},
+        {"local_arrays", "number", "0 to 1000", "3",
+         "arrays that the worker's arithmetic of an exchange reads and writes"}}});
+  return keys;
+}
+
+Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = strategy_map(value, elastic_keys());
+  const ServerOptions servers = read_server_options(map, kPullArrays);
+  refuse_compression(map,
+                     "not supported with kind: elastic_averaging, which sends parameters, not gradients");
+  ElasticAveraging options;
+  options.steps = setting.steps;
+  options.period = read_period(map);
+  if (const auto force = map.maybe("elastic_force")) options.elastic_force = force->number(0, 1);
+
+  ServerStrategy strategy;
+  strategy.answer_first = true;
+  strategy.held_arrays = 1;  // y as the worker read it
+  strategy.updates_a_step = 1.0 / options.period;
+  strategy.apply = center_move(options.elastic_force);
+  strategy.pull = worker_pull(options.elastic_force);
+  strategy.program = [options,
+                      pull = LocalWork{"elastic pull",
+                                       exchange_arithmetic_seconds(map, setting, servers, kPullArrays),
+                                       strategy.pull}](ServerClient client) {
+    const auto run = std::make_shared<const ElasticRun>(
+        ElasticRun{options, pull, std::move(client.servers), client.batch});
+    return [run](Worker& worker) { return elastic_averaging(worker, *run); };
+  };
+  Plan plan = server_plan(setting, servers, strategy);
+  note_idle_server_options(map, servers, false, plan);
+  return plan;
+}
+
+}  // namespace
+
+Strategy elastic_averaging_strategy() {
+  return {"elastic_averaging",
+          "elastic averaging SGD: workers and a center move towards each other's parameters",
+          "S. Zhang, A. Choromanska, Y. LeCun, Deep learning with elastic averaging SGD, NIPS 2015",
+          read_elastic_averaging,
+          elastic_keys(),
+          "{kind: elastic_averaging, server: colocated}",
+          "small-cnn"};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,112 @@
+#include "strategies/parameter_server/gradient_energy_matching.hpp"
+
+#include <algorithm>
+
+#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/compression/gradient_compression.hpp"
+#include "strategies/parameter_server/server_plan.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Step 1, with the sum in `update`.
+void gather_gradients(Arrays& arrays) {
+  accumulate(arrays.of(Array::gradients), arrays.of(Array::update));
+}
+
+}  // namespace
+
+Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run) {
+  ClientState state;
+  std::deque<Pending> loads;
+  for (int step = 1; step <= run.options.steps; ++step) {
+    co_await train_mini_batch(worker, run.batch, loads);
+    co_await worker.optimizer_step();
+    worker.calculate(gather_gradients);  // 1.
+    if (step % run.options.period == 0) {
+      co_await fetch(worker, run.servers, state);  // 2.
+      co_await worker.local(run.match);            // 3. and 4.
+      co_await push(worker, run.servers, state);   // 5.
+    }
+    co_await share_weights(worker, run.batch);
+    worker.end_step();
+  }
+}
+
+namespace {
+
+/// Steps 3 and 4: g is in `update`, c in `center`; the update goes into `gradients`.
+void match_and_continue(Arrays& arrays) {
+  const std::span<float> gathered = arrays.of(Array::update), update = arrays.of(Array::gradients);
+  EnergyMatching options;
+  options.learning_rate = arrays.learning_rate();
+  match_energy(options, gathered, arrays.of(Array::center),
+               {arrays.of(Array::change), arrays.of(Array::model)}, update);
+  std::ranges::fill(gathered, 0.0F);
+  std::ranges::copy(arrays.of(Array::center), arrays.of(Array::parameters).begin());
+  accumulate(update, arrays.of(Array::parameters));
+}
+
+/// Step 5 of the center.
+void add_update(Arrays& arrays, const Slice& elements, int) {
+  accumulate(arrays.of(Array::update, elements), arrays.of(Array::parameters, elements));
+}
+
+constexpr double kUpdateArraysOfCenter = 3;  // reads two, writes one
+/// Whole arrays that the numpy operations of NNLO's class GEM read and write (nnlo/train/optimizer.py):
+/// update 3 + 2, moment 2 + 3, center's moment 3 + 2, energies 4 + 2 + 4 + 8, scaled update 3, own
+/// parameters 3.
+constexpr double kMatchArrays = 39;
+
+const StrategyKeys& matching_keys() {
+  static const StrategyKeys keys =
+      joined_keys({server_keys(),
+                   {{"period", "integer", "1 to 1e6", "1", "mini-batches between updates"},
+                    {"local_arrays", "number", "0 to 1000", "39",
+                     "arrays that the worker's arithmetic of an exchange reads and writes"}}});
+  return keys;
+}
+
+Plan read_gradient_energy_matching(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = strategy_map(value, matching_keys());
+  const ServerOptions servers = read_server_options(map, kUpdateArraysOfCenter);
+  refuse_compression(map,
+                     "not supported with kind: gradient_energy_matching, which has no error feedback between "
+                     "updates");
+  if (servers.sub_masters > 0)
+    servers.sub_masters_at->refuse("not supported with kind: gradient_energy_matching");
+  GradientEnergyMatching options;
+  options.steps = setting.steps;
+  options.period = read_period(map);
+
+  ServerStrategy strategy;
+  strategy.held_arrays = 4;  // velocity, center as it was read before, center as it was read, update
+  strategy.updates_a_step = 1.0 / options.period;
+  strategy.apply = add_update;
+  strategy.program = [options,
+                      match = LocalWork{"energy matching",
+                                        exchange_arithmetic_seconds(map, setting, servers, kMatchArrays),
+                                        match_and_continue}](ServerClient client) {
+    const auto run = std::make_shared<const EnergyMatchingRun>(
+        EnergyMatchingRun{options, match, std::move(client.servers), client.batch});
+    return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
+  };
+  Plan plan = server_plan(setting, servers, strategy);
+  note_idle_server_options(map, servers, false, plan);
+  return plan;
+}
+
+}  // namespace
+
+Strategy gradient_energy_matching_strategy() {
+  return {"gradient_energy_matching",
+          "asynchronous SGD; a worker scales its update by what the center did meanwhile",
+          "J. Hermans, G. Louppe, Gradient energy matching for distributed asynchronous gradient descent, "
+          "arXiv:1805.08469",
+          read_gradient_energy_matching,
+          matching_keys(),
+          "{kind: gradient_energy_matching, server: colocated}",
+          "small-cnn"};
+}
+
+}  // namespace stepcast

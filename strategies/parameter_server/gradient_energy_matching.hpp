@@ -1,0 +1,40 @@
+#pragma once
+
+#include "strategies/options/strategy.hpp"
+#include "strategies/parameter_server/server_client.hpp"
+
+namespace stepcast {
+
+/// Options of gradient energy matching.
+struct GradientEnergyMatching {
+  int steps = 1;
+  int period = 1;  ///< mini-batches between updates
+};
+
+/// The options with what the plan adds to them.
+struct EnergyMatchingRun {
+  GradientEnergyMatching options;
+  LocalWork match;  ///< steps 3 and 4
+  Servers servers;
+  MiniBatch batch;
+};
+
+/// Gradient energy matching (GEM): asynchronous SGD in which a worker scales its update by what the center
+/// did meanwhile. Each worker repeats, at its own pace:
+///
+///   1. g = sum of the gradients of `period` mini-batches, with a local step after each
+///   2. reads the center's parameters c
+///   3. update = s u with u = -learning rate x g, and s such that |c - c0| + |update| = kappa |p|, where c0
+///   is
+///      the center as it was read before and p the velocity of SGD with momentum
+///      (arithmetic/center_updates.hpp)
+///   4. continues from c + update
+///   5. sends the update to the center, which adds it: c = c + update
+///
+/// Source: J. Hermans, G. Louppe, "Gradient energy matching for distributed asynchronous gradient descent",
+/// arXiv:1805.08469; order of messages: the NNLO package, nnlo/mpi/process.py, MPIWorker.do_gem_sequence.
+Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run);
+
+Strategy gradient_energy_matching_strategy();
+
+}  // namespace stepcast

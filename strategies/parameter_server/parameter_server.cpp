@@ -1,0 +1,200 @@
+#include "strategies/parameter_server/parameter_server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/parameter_server/server_plan.hpp"
+
+namespace stepcast {
+namespace {
+
+void add_to_update(Arrays& arrays) {
+  accumulate(arrays.of(Array::gradients), arrays.of(Array::update));
+}
+
+void clear_update(Arrays& arrays) {
+  std::ranges::fill(arrays.of(Array::update), 0.0F);
+}
+
+/// Moves the accrued gradients to `gradients`: an update of this array asks for no answer.
+void push_update(Arrays& arrays) {
+  std::ranges::copy(arrays.of(Array::update), arrays.of(Array::gradients).begin());
+  clear_update(arrays);
+}
+
+/// Step 1.
+SubProgram read_parameters(Worker& worker, const ParameterServerRun& run, int step, ClientState& state) {
+  if (run.options.joint() || step % run.options.n_fetch != 0) co_return;
+  if (run.options.overlap) {
+    co_await start_fetch(worker, run.servers, state);
+  } else {
+    co_await fetch(worker, run.servers, state);
+    worker.calculate([&run](Arrays& arrays) { take_center(arrays, run.servers); });
+  }
+}
+
+/// Step 4, and step 1 where they are one exchange.
+SubProgram send_gradients(Worker& worker, const ParameterServerRun& run, int step, ClientState& state) {
+  const ParameterServer& options = run.options;
+  const bool gathers = options.joint() || options.n_push > 1;
+  if (gathers) worker.calculate(add_to_update);
+  if ((step + 1) % options.n_push != 0) co_return;
+  if (gathers && !options.joint()) worker.calculate(push_update);
+  if (run.compressed) co_await worker.local(run.quantize);
+  if (options.joint()) {
+    co_await exchange(worker, run.servers, Array::update, state);
+    worker.calculate([&run](Arrays& arrays) { take_center(arrays, run.servers); });
+    worker.calculate(clear_update);
+    co_return;
+  }
+  if (options.overlap) {
+    co_await start_push(worker, run.servers, state);
+  } else {
+    co_await push(worker, run.servers, state);
+  }
+}
+
+}  // namespace
+
+Program parameter_server(Worker& worker, const ParameterServerRun& run) {
+  const ParameterServer& options = run.options;
+  ClientState state;
+  std::deque<Pending> loads;
+  for (int step = 0; step < options.steps;) {
+    co_await read_parameters(worker, run, step, state);          // 1.
+    co_await train_mini_batch(worker, run.batch, loads);         // 2.
+    if (options.local_update) co_await worker.optimizer_step();  // 3.
+    co_await send_gradients(worker, run, step, state);           // 4.
+    co_await share_weights(worker, run.batch);
+    const bool counts_versions = options.rounds && !run.servers.shards.empty();
+    const int done = counts_versions ? static_cast<int>(state.version()) : step + 1;
+    for (; step < done; ++step) worker.end_step();
+  }
+}
+
+namespace {
+
+using Mode = ServerRules::Mode;
+
+void check(const YamlMap& map, const ParameterServer& options, const ServerOptions& servers, Mode mode) {
+  if (options.overlap && servers.serial)
+    map.at("overlap").refuse("not valid with master: serial, which asks for each update before it is sent");
+  if (mode == Mode::synchronous && (options.overlap || options.n_push != 1 || options.n_fetch != 1))
+    map.at("mode").refuse("synchronous is only valid with n_push: 1, n_fetch: 1 and overlap: false");
+  if (mode == Mode::bounded_staleness && options.overlap)
+    map.at("mode").refuse(
+        "bounded_staleness is only valid with overlap: false, because its reads may have to wait");
+  if (mode != Mode::asynchronous && servers.sub_masters > 0)
+    servers.sub_masters_at->refuse("only valid with mode: asynchronous");
+}
+
+ServerRules read_rules(const YamlMap& map, const Setting& setting) {
+  ServerRules rules;
+  if (const auto mode = map.maybe("mode"))
+    rules.mode = static_cast<Mode>(mode->one_of({"asynchronous", "synchronous", "bounded_staleness"}));
+  rules.versions = setting.steps;
+  if (rules.mode == Mode::bounded_staleness) {
+    rules.bound = static_cast<int>(
+        map.at("staleness_bound", "updates that a worker may be ahead of the slowest").integer(0, 1'000'000));
+  } else if (const auto bound = map.maybe("staleness_bound")) {
+    bound->refuse("only valid with mode: bounded_staleness");
+  }
+  return rules;
+}
+
+int read_backup_workers(const YamlMap& map, const Setting& setting, const ServerOptions& servers, Mode mode) {
+  const auto value = map.maybe("backup_workers");
+  if (!value) return 0;
+  const int ranks = servers.group_size * servers.machines_per_replica;
+  const int backup = static_cast<int>(value->integer(0, 1'000'000));
+  if (backup > 0 && mode != Mode::synchronous) value->refuse("only valid with mode: synchronous");
+  if (backup >= setting.workers() / ranks)
+    value->refuse(
+        fmt::format("{} backup workers of {} workers leave none", backup, setting.workers() / ranks));
+  if (backup > 0 && ranks > 1) value->refuse("not supported with group_size or machines_per_replica above 1");
+  return backup;
+}
+
+ParameterServer read_options(const YamlMap& map, const Setting& setting) {
+  ParameterServer options;
+  options.steps = setting.steps;
+  if (const auto value = map.maybe("n_push")) options.n_push = static_cast<int>(value->integer(1, 1'000'000));
+  if (const auto value = map.maybe("n_fetch"))
+    options.n_fetch = static_cast<int>(value->integer(1, 1'000'000));
+  if (const auto value = map.maybe("overlap")) options.overlap = value->boolean();
+  return options;
+}
+
+/// The server's step: v = v - learning rate x update. A round's sum is cleared for the next round.
+std::function<void(Arrays&, const Slice&, int)> descend(Array gradient) {
+  return [gradient](Arrays& arrays, const Slice& elements, int summed) {
+    arrays.descend(gradient, elements, summed);
+    if (gradient == Array::gradients) std::ranges::fill(arrays.of(gradient, elements), 0.0F);
+  };
+}
+
+/// Makes a worker's program.
+std::function<std::function<Program(Worker&)>(ServerClient)> make_program(const ParameterServer& options,
+                                                                          bool compressed) {
+  return [options, compressed](ServerClient client) -> std::function<Program(Worker&)> {
+    ParameterServerRun made{options, std::move(client.servers), client.batch, compressed, client.quantize};
+    made.quantize.run = [servers = made.servers, array = options.joint() ? Array::update : Array::gradients](
+                            Arrays& arrays) { compress_update(arrays, servers, array); };
+    const auto run = std::make_shared<const ParameterServerRun>(std::move(made));
+    return [run](Worker& worker) { return parameter_server(worker, *run); };
+  };
+}
+
+const StrategyKeys& parameter_server_keys() {
+  static const StrategyKeys keys =
+      joined_keys({server_keys(),
+                   compression_keys(),
+                   {{"n_push", "integer", "1 to 1e6", "1", "mini-batches between updates sent"},
+                    {"n_fetch", "integer", "1 to 1e6", "1", "mini-batches between reads"},
+                    {"overlap", "boolean", "", "false", "reads and updates travel beside the mini-batches"},
+                    {"mode", "name", "asynchronous, synchronous, bounded_staleness", "asynchronous",
+                     "when the server applies updates and answers"},
+                    {"backup_workers", "integer", ">= 0", "0",
+                     "synchronous: workers whose late updates the server drops"},
+                    {"staleness_bound", "integer", "0 to 1e6", "none",
+                     "bounded_staleness: updates that a worker may be ahead of the slowest"}}});
+  return keys;
+}
+
+Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
+  const YamlMap map = strategy_map(value, parameter_server_keys());
+  const ServerOptions servers = read_server_options(map, 5);  // momentum: reads three arrays, writes two
+  ParameterServer options = read_options(map, setting);
+  ServerStrategy strategy;
+  strategy.rules = read_rules(map, setting);
+  check(map, options, servers, strategy.rules.mode);
+  strategy.backup_workers = read_backup_workers(map, setting, servers, strategy.rules.mode);
+  strategy.updates_a_step = 1.0 / options.n_push;
+  strategy.held_arrays = options.n_push > 1 || options.overlap ? 1 : 0;  // accrued gradients
+  strategy.compression = read_compression_options(map, setting);
+  const bool compressed = strategy.compression.kind != Compression::none;
+  if (compressed) ++strategy.held_arrays;  // the quantization error of the last update
+  options.rounds = strategy.rules.mode == Mode::synchronous;
+  options.local_update = !options.rounds;
+  strategy.apply = descend(options.rounds ? Array::gradients : Array::update);
+  strategy.program = make_program(options, compressed);
+  Plan plan = server_plan(setting, servers, strategy);
+  note_idle_server_options(map, servers, options.rounds, plan);
+  return plan;
+}
+
+}  // namespace
+
+Strategy parameter_server_strategy() {
+  return {"parameter_server",
+          "Downpour SGD: workers exchange with a parameter server, each at its own pace or in rounds",
+          "J. Dean et al., Large scale distributed deep networks, NIPS 2012",
+          read_parameter_server,
+          parameter_server_keys(),
+          "{kind: parameter_server, server: colocated}",
+          "small-cnn"};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "strategies/options/strategy.hpp"
+#include "strategies/parameter_server/server_client.hpp"
+
+namespace stepcast {
+
+/// Options of Downpour SGD.
+struct ParameterServer {
+  int steps = 1;
+  int n_push = 1;            ///< mini-batches between updates sent
+  int n_fetch = 1;           ///< mini-batches between reads
+  bool overlap = false;      ///< reads and updates travel beside the mini-batches
+  bool local_update = true;  ///< the worker steps its own copy too
+  bool rounds = false;       ///< the server waits for all updates of a version; a step is a version
+
+  bool joint() const { return !overlap && n_push == n_fetch; }  ///< the answer to an update is the next read
+};
+
+/// The options with what the plan adds to them.
+struct ParameterServerRun {
+  ParameterServer options;
+  Servers servers;
+  MiniBatch batch;
+  bool compressed = false;
+  LocalWork quantize;  ///< work to compress an update
+};
+
+/// Downpour SGD: workers send gradients to a parameter server and read its parameters, each at its own pace
+/// or in rounds. With w the worker's parameters and v those of the server, a worker does in step t:
+///
+///   1. every n_fetch steps: reads v;  w = v
+///   2. g = gradient at w;  accrued = accrued + g
+///   3. w = w - learning rate x g    (asynchronous modes)
+///   4. every n_push steps: sends the accrued gradients;  accrued = 0;
+///      the server does v = v - learning rate x accrued (parameter_server/server.hpp)
+///
+/// Where n_push = n_fetch, the server's answer to step 4 is the read of the next step 1.
+///
+/// Source: J. Dean et al., "Large scale distributed deep networks", NIPS 2012, section 4.1 and algorithm 1.
+Program parameter_server(Worker& worker, const ParameterServerRun& run);
+
+Strategy parameter_server_strategy();
+
+}  // namespace stepcast

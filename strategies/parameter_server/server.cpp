@@ -1,0 +1,111 @@
+#include "strategies/parameter_server/server.hpp"
+
+#include <algorithm>
+
+#include "strategies/arithmetic/center_updates.hpp"
+
+namespace stepcast {
+namespace {
+
+Message weights(const Server& options, int version) {
+  Message message;
+  message.tag = kWeights;
+  message.buffer = {Array::parameters, options.elements, options.size};
+  message.parts = options.parts;
+  message.value = version;
+  return message;
+}
+
+/// @param first  the update is the first of its client
+void record(Worker& worker, const Server& options, const UpdatePolicy::Outcome& outcome, bool first,
+            int lead) {
+  if (outcome.dropped) worker.record("dropped", 1);
+  if (!outcome.accepted || !options.leaf) return;
+  worker.record(first ? "first_staleness" : "staleness", outcome.staleness);
+  if (options.rules.mode == ServerRules::Mode::bounded_staleness) worker.record("lead", lead);
+}
+
+/// @returns whether a role is new in `known`, and adds it
+bool is_new(std::vector<bool>& known, int role) {
+  const auto place = static_cast<std::size_t>(role);
+  if (place >= known.size()) known.resize(place + 1, false);
+  if (known[place]) return false;
+  known[place] = true;
+  return true;
+}
+
+void sum_update(Arrays& arrays) {
+  accumulate(arrays.of(Array::update), arrays.of(Array::gradients));
+}
+
+/// Makes the sum of the updates since the last exchange with the parent the update that is sent.
+void pass_on_sum(Arrays& arrays) {
+  const std::span<float> sum = arrays.of(Array::gradients);
+  std::ranges::copy(sum, arrays.of(Array::update).begin());
+  std::ranges::fill(sum, 0.0F);
+}
+
+}  // namespace
+
+/// A serial server asks its client for the update.
+SubProgram receive_update(Worker& worker, Message& request) {
+  Message grant;
+  grant.tag = kGrant;
+  co_await worker.send(request.from, grant);
+  request = co_await worker.receive(kRequest, request.from, Array::update);
+}
+
+SubProgram sync_with_parent(Worker& worker, const Server& options, ClientState& parent,
+                            UpdatePolicy& policy) {
+  if (!options.pull) worker.calculate(pass_on_sum);
+  co_await exchange(worker, options.parent, options.pull ? Array::parameters : Array::update, parent);
+  if (options.pull) {
+    worker.calculate(options.pull);
+  } else {
+    worker.calculate([&options](Arrays& arrays) { take_center(arrays, options.parent); });
+  }
+  policy.set_version(static_cast<int>(parent.version()));
+}
+
+Program serve(Worker& worker, const Server& options) {
+  UpdatePolicy policy(options.rules);
+  ClientState parent;
+  const bool sub_master = !options.parent.shards.empty();
+  std::vector<bool> known;  // roles whose first update has arrived
+  int applied = 0;
+  for (;;) {
+    // 1.
+    Message request = co_await worker.receive(options.serial ? kBegin : kRequest, kAnyone, Array::update);
+    worker.mark(options.top ? "server_idle" : "sub_master_idle");
+    if (options.serial && is_update(request)) co_await receive_update(worker, request);
+    // 2.
+    const UpdatePolicy::Outcome& outcome = policy.arrived(request);
+    const bool first = outcome.accepted && is_new(known, request.from);
+    record(worker, options, outcome, first, policy.lead());
+    // 3.
+    if (outcome.accepted && options.restore.run) co_await worker.local(options.restore);
+    if (outcome.accepted && options.add.duration.value > 0) {
+      co_await worker.local(options.add);
+    } else if (outcome.accepted) {
+      worker.calculate(options.add.run);
+    }
+    if (outcome.accepted && sub_master && !options.pull) worker.calculate(sum_update);
+    if (outcome.applied) ++applied;
+    if (outcome.applied && !options.answer_first) co_await worker.local(options.apply);
+    if (outcome.applied && sub_master && applied % options.parent_every == 0)
+      co_await sync_with_parent(worker, options, parent, policy);
+    // 4.
+    for (const int role : outcome.answers) {
+      const Message answer = weights(options, policy.version());
+      const Pending sent = worker.start_send(role, answer);
+      if (options.serial) co_await worker.finished(sent);
+    }
+    if (outcome.applied && options.answer_first) co_await worker.local(options.apply);
+    if (outcome.applied && options.validate_every > 0 && applied % options.validate_every == 0)
+      co_await worker.pause(options.validation);
+    if (outcome.accepted && options.top) worker.record("applied", 1);
+    worker.mark(options.top ? "server_busy" : "sub_master_busy");
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,150 @@
+#include "strategies/parameter_server/server_client.hpp"
+
+#include <algorithm>
+
+#include "strategies/compression/compressed_gradient.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr int kBeginParts = 2;  // messages: an update is ready, and its time step
+
+const Shard& shard_of(const Servers& servers, int role) {
+  return *std::find_if(servers.shards.begin(), servers.shards.end(),
+                       [&](const Shard& shard) { return shard.role == role; });
+}
+
+Message request(const Shard& shard, Array what, const ClientState& state) {
+  Message message;
+  message.tag = kRequest;
+  message.buffer.array = what;
+  if (what != Array::none) {
+    message.buffer.elements = shard.elements;
+    message.buffer.size = what == Array::parameters ? shard.size : shard.update;
+    message.parts = shard.parts;
+    if (what != Array::parameters) message.buffer.codec = shard.codec;
+  }
+  for (const ClientState::Read& read : state.versions) {
+    if (read.role == shard.role) message.value = read.version;
+  }
+  return message;
+}
+
+Message beginning(const Message& request) {
+  Message message;
+  message.tag = kBegin;
+  message.buffer.array = request.buffer.array;
+  message.parts = request.buffer.array == Array::none ? 1 : kBeginParts;
+  message.value = request.value;
+  return message;
+}
+
+}  // namespace
+
+void ClientState::has_read(const Message& weights) {
+  const auto known =
+      std::ranges::find_if(versions, [&](const Read& read) { return read.role == weights.from; });
+  if (known == versions.end()) return versions.push_back({weights.from, weights.value});
+  known->version = weights.value;
+}
+
+double ClientState::version() const {
+  double oldest = versions.empty() ? 0 : versions.front().version;
+  for (const Read& read : versions) oldest = std::min(oldest, read.version);
+  return oldest;
+}
+
+void compress_update(Arrays& arrays, const Servers& servers, Array array) {
+  for (const Shard& shard : servers.shards)
+    arrays.compressed(shard.codec, shard.elements).quantize(arrays.of(array, shard.elements));
+}
+
+void take_center(Arrays& arrays, const Servers& servers) {
+  for (const Shard& shard : servers.shards) {
+    const std::span<const float> from = arrays.of(Array::center, shard.elements);
+    std::copy(from.begin(), from.end(), arrays.of(Array::parameters, shard.elements).begin());
+  }
+}
+
+/// Sends a request to every shard. A serial shard is asked first.
+SubProgram send_requests(Worker& worker, const Servers& servers, Array what, ClientState& state) {
+  state.pushes.clear();
+  for (const Shard& shard : servers.shards) {
+    const Message whole = request(shard, what, state);
+    if (servers.serial) {
+      worker.start_send(shard.role, beginning(whole));
+    } else {
+      state.pushes.push_back(worker.start_send(shard.role, whole));
+    }
+  }
+  if (!servers.serial || what == Array::none) co_return;
+  for (std::size_t i = 0; i < servers.shards.size(); ++i) {
+    const Message grant = co_await worker.receive(kGrant);
+    const Message whole = request(shard_of(servers, grant.from), what, state);
+    state.pushes.push_back(worker.start_send(grant.from, whole));
+  }
+}
+
+SubProgram receive_weights(Worker& worker, const Servers& servers, ClientState& state) {
+  for (std::size_t i = 0; i < servers.shards.size(); ++i) {
+    const Message weights = co_await worker.receive(kWeights, kAnyone, Array::center);
+    state.has_read(weights);
+  }
+}
+
+SubProgram exchange(Worker& worker, const Servers& servers, Array what, ClientState& state) {
+  co_await send_requests(worker, servers, what, state);
+  state.pushes.clear();  // the answers imply that the requests have arrived
+  co_await receive_weights(worker, servers, state);
+}
+
+SubProgram fetch(Worker& worker, const Servers& servers, ClientState& state) {
+  co_await exchange(worker, servers, Array::none, state);
+}
+
+SubProgram push(Worker& worker, const Servers& servers, ClientState& state) {
+  co_await send_requests(worker, servers, Array::gradients, state);
+  for (Pending& sent : state.pushes) co_await worker.finished(std::move(sent));
+  state.pushes.clear();
+}
+
+SubProgram start_fetch(Worker& worker, const Servers& servers, ClientState& state) {
+  for (Pending& read : state.reads) {
+    const Message weights = co_await worker.finished(std::move(read));
+    state.has_read(weights);
+  }
+  if (!state.reads.empty()) worker.calculate([&servers](Arrays& arrays) { take_center(arrays, servers); });
+  state.reads.clear();
+  for (const Shard& shard : servers.shards) {
+    const Message read = request(shard, Array::none, state);
+    worker.start_send(shard.role, read);
+    state.reads.push_back(worker.start_receive(kWeights, kAnyone, Array::center));
+  }
+}
+
+SubProgram start_push(Worker& worker, const Servers& servers, ClientState& state) {
+  for (Pending& sent : state.pushes) co_await worker.finished(std::move(sent));
+  state.pushes.clear();
+  for (const Shard& shard : servers.shards) {
+    const Message update = request(shard, Array::gradients, state);
+    state.pushes.push_back(worker.start_send(shard.role, update));
+  }
+}
+
+SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads) {
+  const Bytes input = worker.workload().input;
+  while (static_cast<int>(loads.size()) < options.prefetch) loads.push_back(worker.start_load(input));
+  if (options.overhead.value > 0) co_await worker.pause(options.overhead);
+  loads.push_back(worker.start_load(input));
+  co_await worker.finished(std::move(loads.front()));
+  loads.pop_front();
+  co_await worker.forward();
+  co_await worker.backward();
+  if (options.sum >= 0) co_await worker.collective(options.sum);
+}
+
+SubProgram share_weights(Worker& worker, const MiniBatch& options) {
+  if (options.share >= 0) co_await worker.collective(options.share);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "strategies/program/program.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+/// Tags of the messages between workers and servers.
+enum ServerTag : int {
+  kBegin = 1,  ///< to a serial server: an update or a read is ready
+  kGrant,      ///< the serial server is ready to receive it
+  kRequest,    ///< a read, an update, or both (update_policy.hpp)
+  kWeights     ///< the parameters
+};
+
+/// A server as its client sees it, with the part of the parameters that it holds.
+struct Shard {
+  int role = 0;
+  Bytes size;           ///< size of the parameters in messages
+  int parts = 1;        ///< messages that carry the parameters
+  Bytes update = {};    ///< size of an update of them; smaller than `size` if compressed
+  Slice elements = {};  ///< elements of the model
+  Codec codec = {};     ///< compression of an update
+};
+
+/// The servers with which one client exchanges.
+struct Servers {
+  std::vector<Shard> shards;
+  bool serial = false;  ///< each serves one client after the other; a client asks before it sends
+};
+
+/// Versions that a client has read, and its operations in flight.
+struct ClientState {
+  struct Read {
+    int role;  ///< role of the server
+    double version;
+  };
+  std::vector<Read> versions;
+  std::vector<Pending> reads, pushes;
+
+  void has_read(const Message& weights);
+  double version() const;  ///< oldest version of all servers
+};
+
+/// Compresses the update in `array` into the buffers that are sent.
+void compress_update(Arrays& arrays, const Servers& servers, Array array);
+
+/// parameters = center, for the elements that these servers hold.
+void take_center(Arrays& arrays, const Servers& servers);
+
+/// Reads the parameters of all shards into `center`.
+SubProgram fetch(Worker& worker, const Servers& servers, ClientState& state);
+/// Sends `gradients` to all shards and waits until they have arrived.
+SubProgram push(Worker& worker, const Servers& servers, ClientState& state);
+/// Sends an array to all shards and waits for their parameters, which go into `center`.
+/// @param what  `update`, or the worker's own `parameters`
+SubProgram exchange(Worker& worker, const Servers& servers, Array what, ClientState& state);
+
+/// Read or update beside other work, for servers that are not serial: waits for the last operation of its
+/// kind and starts the next. The parameters of a read are copied when the next read starts.
+SubProgram start_fetch(Worker& worker, const Servers& servers, ClientState& state);
+SubProgram start_push(Worker& worker, const Servers& servers, ClientState& state);
+
+/// One mini-batch of a worker, or of one of the ranks that make up a worker, from the plan.
+struct MiniBatch {
+  Seconds overhead;  ///< time outside the layers
+  int prefetch = 1;
+  int sum =
+      -1;  ///< collective of the group after the backward pass: sum of gradients, or a barrier; -1: none
+  int share = -1;  ///< collective of the group at the end of the step: new weights, or a barrier; -1: none
+};
+
+SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads);
+/// End of the step: new weights for all ranks of the group.
+SubProgram share_weights(Worker& worker, const MiniBatch& options);
+
+}  // namespace stepcast

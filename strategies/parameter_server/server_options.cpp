@@ -1,0 +1,107 @@
+#include "strategies/parameter_server/server_options.hpp"
+
+#include "strategies/compression/gradient_compression.hpp"
+
+namespace stepcast {
+namespace {
+
+int whole(const YamlMap& map, const char* key, int otherwise, int least, int most) {
+  const auto value = map.maybe(key);
+  return value ? static_cast<int>(value->integer(least, most)) : otherwise;
+}
+
+/// Refuses a key that has no effect without another key.
+void require_with(const YamlMap& map, const char* key, const char* other) {
+  const auto value = map.maybe(key);
+  if (value && !map.has(other)) value->refuse(std::string("only valid with ") + other);
+}
+
+void read_tree(const YamlMap& map, ServerOptions& options) {
+  options.sub_masters_at = map.maybe("sub_masters");
+  options.group_at = map.maybe("group_size");
+  options.machines_at = map.maybe("machines_per_replica");
+  options.sub_masters = whole(map, "sub_masters", 0, 0, 1'000'000);
+  options.sub_master_every = whole(map, "sub_master_every", 1, 1, 1'000'000);
+  options.group_size = whole(map, "group_size", 1, 1, 1'000'000);
+  options.machines_per_replica = whole(map, "machines_per_replica", 1, 1, 1'000'000);
+  if (options.sub_masters > 0 && options.shards > 1)
+    options.shards_at->refuse("not supported with sub_masters; give shards: 1");
+  if (options.group_size > 1 && options.machines_per_replica > 1)
+    options.machines_at->refuse("give either group_size or machines_per_replica");
+  if (options.sub_masters > 0 && options.machines_per_replica > 1)
+    options.machines_at->refuse("not supported with sub_masters");
+}
+
+}  // namespace
+
+const StrategyKeys& server_keys() {
+  static const StrategyKeys keys = joined_keys(
+      {training_keys(),
+       communication_keys(),
+       {{"shards", "integer", "1 to 1e5", "1", "servers, each with a part of the parameters"},
+        {"server", "name", "own_host, own_device, colocated", "own_host", "where the servers run"},
+        {"messages", "name", "model, array", "model", "one message for all arrays, or one for each array"},
+        {"master", "name", "concurrent, serial", "concurrent",
+         "a serial master receives, applies and answers one client after the other"},
+        {"apply_time", "time", ">= 0", "derived", "time of a server to apply an update of the whole model"},
+        {"apply_trace", "name or path", "", "none", "trace whose update gives the time of a server's update"},
+        {"apply_arrays", "number", "0 to 1000", "that of the strategy's update",
+         "arrays that an update reads and writes"},
+        {"validate_every", "integer", "1 to 1e9", "none", "updates between two validations on the server"},
+        {"validation_time", "time", ">= 0", "required with validate_every", "time of a validation"},
+        {"exchanged", "bytes", ">= 1 B", "that of the model", "size of all parameters in messages"},
+        {"arrays", "integer", "1 to 1e6", "those of the model", "messages: array: number of arrays"},
+        {"sub_masters", "integer", "0 to 1e6", "0", "servers between the workers and the master"},
+        {"sub_master_every", "integer", "1 to 1e6", "1",
+         "updates between two exchanges of a sub-master with the master"},
+        {"group_size", "integer", "1 to 1e6", "1", "ranks of one worker, each with its own samples"},
+        {"machines_per_replica", "integer", "1 to 1e6", "1",
+         "devices that share the network of one worker"}}});
+  return keys;
+}
+
+void note_idle_server_options(const YamlMap& map, const ServerOptions& options, bool sums, Plan& plan) {
+  note_idle_compression(map, plan.idle_keys);
+  note_idle_communication(map, options.group_size > 1 ? "" : "without a group_size above 1", false, plan);
+  note_idle(map, {"compute_slowdown"}, "where no collective is beside compute", plan.idle_keys);
+  if (options.apply_time && !sums) note_idle(map, {"apply_arrays"}, "with apply_time", plan.idle_keys);
+  if (!options.by_array) note_idle(map, {"arrays"}, "with messages: model", plan.idle_keys);
+  if (options.sub_masters == 0) note_idle(map, {"sub_master_every"}, "with sub_masters: 0", plan.idle_keys);
+}
+
+int read_period(const YamlMap& map) {
+  return whole(map, "period", 1, 1, 1'000'000);
+}
+
+ServerOptions read_server_options(const YamlMap& map, double apply_arrays) {
+  ServerOptions options;
+  options.training = read_training_options(map);
+  options.communication = read_communication(map);
+  options.shards_at = map.maybe("shards");
+  options.shards = whole(map, "shards", 1, 1, 100'000);
+  if (const auto value = map.maybe("server"))
+    options.place = static_cast<ServerOptions::Place>(value->one_of({"own_host", "own_device", "colocated"}));
+  options.place_at = map.maybe("server") ? map.maybe("server") : map.maybe("kind");
+  if (const auto value = map.maybe("messages")) options.by_array = value->one_of({"model", "array"}) == 1;
+  if (const auto value = map.maybe("master")) options.serial = value->one_of({"concurrent", "serial"}) == 1;
+  if (const auto value = map.maybe("apply_time")) options.apply_time = value->seconds();
+  options.apply_trace = map.maybe("apply_trace");
+  if (options.apply_time && options.apply_trace)
+    options.apply_trace->refuse("give either apply_time or apply_trace");
+  options.apply_arrays = apply_arrays;
+  if (const auto value = map.maybe("apply_arrays")) options.apply_arrays = value->number(0, 1000);
+  if (options.apply_time && options.apply_arrays == 0)
+    map.at("apply_arrays").refuse("expected more than 0, because apply_time is given");
+  options.validate_every = whole(map, "validate_every", 0, 1, 1'000'000'000);
+  if (options.validate_every > 0)
+    options.validation = map.at("validation_time", "seconds of a validation on the master").seconds();
+  if (const auto value = map.maybe("exchanged")) options.exchanged = value->bytes(1);
+  if (const auto value = map.maybe("arrays")) options.arrays = static_cast<int>(value->integer(1, 1'000'000));
+  read_tree(map, options);
+  require_with(map, "validation_time", "validate_every");
+  require_with(map, "sub_master_every", "sub_masters");
+  require_with(map, "arrays", "messages");
+  return options;
+}
+
+}  // namespace stepcast

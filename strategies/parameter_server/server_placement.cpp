@@ -1,0 +1,160 @@
+#include "strategies/parameter_server/server_placement.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/compression/compressed_gradient.hpp"
+
+namespace stepcast {
+namespace {
+
+std::vector<int> free_devices(const Setting& setting) {
+  const std::set<int> taken(setting.devices.begin(), setting.devices.end());
+  std::vector<int> free;
+  for (int device = 0; device < setting.platform.devices(); ++device) {
+    if (taken.count(device) == 0) free.push_back(device);
+  }
+  return free;
+}
+
+std::vector<int> free_hosts(const Setting& setting) {
+  std::set<int> taken;
+  for (const int device : setting.devices) taken.insert(setting.platform.node_of(device));
+  std::vector<int> free;
+  for (int node = 0; node < setting.platform.nodes; ++node) {
+    if (taken.count(node) == 0) free.push_back(setting.platform.host_endpoint(node));
+  }
+  return free;
+}
+
+std::vector<int> hosts_of_workers(const Setting& setting, int servers) {
+  std::vector<int> hosts;
+  for (int i = 0; i < servers; ++i) {
+    const auto worker =
+        static_cast<std::size_t>(i) * setting.devices.size() / static_cast<std::size_t>(servers);
+    hosts.push_back(setting.platform.host_endpoint(setting.platform.node_of(setting.devices[worker])));
+  }
+  return hosts;
+}
+
+}  // namespace
+
+void check_shards(const Setting& setting, const ServerOptions& options) {
+  if (options.place != ServerOptions::Place::colocated || options.shards <= setting.workers()) return;
+  options.shards_at->refuse(
+      fmt::format("{} shards on the hosts of {} workers; give at most one for each worker", options.shards,
+                  setting.workers()));
+}
+
+std::vector<int> server_places(const Setting& setting, ServerOptions::Place place, int servers,
+                               const YamlValue& at) {
+  if (place == ServerOptions::Place::colocated) return hosts_of_workers(setting, servers);
+  const bool device = place == ServerOptions::Place::own_device;
+  std::vector<int> free = device ? free_devices(setting) : free_hosts(setting);
+  if (static_cast<int>(free.size()) < servers) {
+    at.refuse(
+        fmt::format("{} servers need a {} each beside {} workers, but {} of platform {} {} free; set "
+                    "platform.nodes, or server: colocated",
+                    servers, device ? "device" : "node", setting.workers(), free.size(),
+                    setting.platform.name, free.size() == 1 ? "is" : "are"));
+  }
+  free.resize(static_cast<std::size_t>(servers));
+  return free;
+}
+
+int devices_of_servers(const Platform& platform, ServerOptions::Place place, int servers) {
+  if (place == ServerOptions::Place::own_device) return servers;
+  return place == ServerOptions::Place::own_host ? servers * platform.devices_per_node : 0;
+}
+
+namespace {
+
+/// The strategy's `apply`, with the number of gradients in an update.
+Arithmetic apply_arithmetic(const ServerOptions& options, const ServerStrategy& strategy,
+                            const Server& server) {
+  const bool rounds = strategy.rules.mode == ServerRules::Mode::synchronous;
+  const int summed = options.group_size * (rounds ? server.rules.take : 1);
+  return [apply = strategy.apply, elements = server.elements, summed](Arrays& arrays) {
+    apply(arrays, elements, summed);
+  };
+}
+
+void add_gradients(Arrays& arrays) {
+  accumulate(arrays.of(Array::update), arrays.of(Array::gradients));
+}
+
+/// Restores a compressed update into `update`.
+Arithmetic restore_update(const Codec& codec, const Slice& elements) {
+  return [codec, elements](Arrays& arrays) {
+    arrays.compressed(codec, elements).restore(arrays.of(Array::update, elements));
+  };
+}
+
+void add_role(Plan& plan, const char* name, Server server) {
+  Role role{name, static_cast<int>(plan.roles.size()), 1, -1, false, {}};
+  role.program = [options = std::make_shared<const Server>(std::move(server))](Worker& worker) {
+    return serve(worker, *options);
+  };
+  plan.roles.push_back(std::move(role));
+}
+
+}  // namespace
+
+Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
+                 const Workload& whole, const std::string& trace_kind, const Exchanged& exchanged) {
+  const Seconds array = array_seconds(setting, options, whole, trace_kind, exchanged);
+  Server server;
+  server.rules = strategy.rules;
+  server.serial = options.serial;
+  server.answer_first = strategy.answer_first;
+  server.apply = {"apply", server_work(options, array, options.apply_arrays), {}};
+  if (strategy.rules.mode == ServerRules::Mode::synchronous)
+    server.add = {"add", server_work(options, array, 3), add_gradients};  // reads 2, writes 1
+  const Shard share = share_of(exchanged, options, 0, 0);
+  server.size = share.size;
+  server.parts = share.parts;
+  return server;
+}
+
+void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, const ServerStrategy& strategy,
+                 const Server& like, const Exchanged& exchanged) {
+  for (int shard = 0; shard < tree.shards; ++shard) {
+    Server server = like;
+    server.leaf = tree.sub_masters == 0;
+    if (!server.leaf) server.restore = {};  // sub-masters send updates uncompressed
+    server.validate_every = shard == 0 ? options.validate_every : 0;
+    server.validation = options.validation;
+    for (int child = 0; child < (server.leaf ? tree.workers : tree.sub_masters); ++child) {
+      server.rules.clients.push_back(server.leaf ? rank_for(tree, options, child, shard)
+                                                 : tree.first_sub_master() + child);
+    }
+    server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;
+    server.elements = share_of(exchanged, options, shard, 0).elements;
+    server.apply.run = apply_arithmetic(options, strategy, server);
+    if (server.leaf && exchanged.codec.kind != Compression::none)
+      server.restore.run = restore_update(exchanged.codec, server.elements);
+    add_role(plan, "server", std::move(server));
+  }
+  for (int i = 0; i < tree.sub_masters; ++i) {
+    Server server = like;
+    server.top = false;
+    server.parent.serial = options.serial;
+    server.parent.shards.push_back(share_of(exchanged, options, 0, tree.first_shard()));
+    server.parent.shards.back().update = server.parent.shards.back().size;
+    server.parent.shards.back().codec = {};
+    server.elements = server.parent.shards.front().elements;
+    server.parent_every = options.sub_master_every;
+    server.pull = strategy.pull;
+    for (int worker = i; worker < tree.workers; worker += tree.sub_masters)
+      server.rules.clients.push_back(worker * tree.ranks);
+    server.rules.take = static_cast<int>(server.rules.clients.size());
+    server.apply.run = apply_arithmetic(options, strategy, server);
+    if (exchanged.codec.kind != Compression::none)
+      server.restore.run = restore_update(exchanged.codec, server.elements);
+    add_role(plan, "sub-master", std::move(server));
+  }
+}
+
+}  // namespace stepcast

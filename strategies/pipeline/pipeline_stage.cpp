@@ -1,0 +1,165 @@
+#include "strategies/pipeline/pipeline_stage.hpp"
+
+#include <deque>
+
+#include "strategies/model_parallel/sharded_step.hpp"
+
+namespace stepcast {
+namespace {
+
+// Tags of messages to a chunk: activations from below, error signals from above.
+int activations_tag(int chunk) {
+  return 1 + 2 * chunk;
+}
+int errors_tag(int chunk) {
+  return 2 + 2 * chunk;
+}
+
+/// Step 1.
+SubProgram receive_input(Worker& worker, const PipelineChunk& chunk, const Turn& turn,
+                         std::deque<Pending>& loads) {
+  const bool forward = turn.pass == Work::forward;
+  if (forward && chunk.previous < 0) {
+    loads.push_back(worker.start_load(worker.workload().input));
+    co_await worker.finished(std::move(loads.front()));
+    loads.pop_front();
+  } else if (forward) {
+    co_await worker.receive(activations_tag(turn.chunk), chunk.previous);
+  } else if (chunk.next >= 0) {
+    co_await worker.receive(errors_tag(turn.chunk), chunk.next);
+  }
+}
+
+/// Step 3.
+void send_output(Worker& worker, const PipelineChunk& chunk, Work pass, std::vector<Pending>& sent) {
+  const bool forward = pass == Work::forward;
+  const int role = forward ? chunk.next : chunk.previous;
+  if (role < 0) return;
+  Message message;
+  message.tag = forward ? activations_tag(chunk.chunk_of_next) : errors_tag(chunk.chunk_of_previous);
+  message.buffer = {
+      forward ? Array::activations : Array::errors, {}, forward ? chunk.to_next : chunk.from_previous};
+  sent.push_back(worker.start_send(role, message));
+}
+
+void start(Worker& worker, const std::vector<int>& collectives, std::vector<Pending>& pending) {
+  for (const int one : collectives) pending.push_back(worker.start_collective(one));
+}
+
+}  // namespace
+
+int chunk_of_tag(int tag) {
+  return (tag - 1) / 2;
+}
+
+Program pipeline_stage(Worker& worker, const PipelineStage& options) {
+  std::deque<Pending> loads;
+  const bool first = options.chunks.front().previous < 0;
+  for (int ahead = 0; first && ahead < options.prefetch; ++ahead)
+    loads.push_back(worker.start_load(worker.workload().input));
+
+  for (int step = 0; step < options.steps; ++step) {
+    if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
+    std::vector<Pending> sent, sums, gathered;
+    for (const Turn& turn : options.turns) {
+      const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(turn.chunk)];
+      co_await receive_input(worker, chunk, turn, loads);
+      const bool last = turn.micro_batch + 1 == options.micro_batches;
+      if (turn.pass == Work::backward && options.recompute) {
+        const PassRun again{Work::forward, options.exchange_overhead, false};
+        co_await run_pass(worker, chunk.passes, again, sums);
+      }
+      const PassRun run{turn.pass, options.exchange_overhead, last || options.sum_every_micro_batch};
+      co_await run_pass(worker, chunk.passes, run, sums);  // 2.
+      send_output(worker, chunk, turn.pass, sent);
+    }
+    for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.sums, sums);  // 4.
+    for (Pending& message : sent) co_await worker.finished(std::move(message));
+    for (Pending& sum : sums) co_await worker.finished(std::move(sum));
+    for (const PipelineChunk& chunk : options.chunks)  // 5.
+      co_await worker.finished(worker.start_compute(Work::update, chunk.segments));
+    for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.gathers, gathered);  // 6.
+    for (Pending& parameters : gathered) co_await worker.finished(std::move(parameters));
+    worker.end_step();
+  }
+}
+
+namespace {
+
+/// Size of the activations of a micro-batch at the boundary before a layer.
+Bytes boundary_bytes(const Setting& setting, const GroupPlan& groups, int layer) {
+  return static_cast<double>(groups.micro_batch) * boundary_elements(setting.model, layer) * groups.element;
+}
+
+/// ZeRO: turns the sums of gradients into reduce-scatters over the replicas.
+/// @returns all-gathers of the updated parameters
+std::vector<int> partition_sums(const std::vector<Bucket>& buckets, GroupPlan& groups) {
+  std::vector<int> gathers;
+  for (const Bucket& bucket : buckets) {
+    if (bucket.sum < 0) continue;
+    groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].kind = Collective::Kind::reduce_scatter;
+    const Slice elements = groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].buffer.elements;
+    gathers.push_back(
+        add_collective(groups.plan, Collective::Kind::all_gather, groups.replicas, bucket.gradient));
+    if (gathers.back() < 0) continue;
+    groups.plan.collectives.back().buffer = {Array::parameters, elements, bucket.gradient};
+    groups.plan.collectives.back().layer = bucket.layers.first;
+  }
+  return gathers;
+}
+
+/// Makes a chunk of a stage. Every stage has its first chunk before any stage has its second.
+/// @param place  (stage, chunk)
+PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options, std::pair<int, int> place,
+                         const Stages& cuts, GroupPlan& groups) {
+  const auto [stage, number] = place;
+  const int run = number * options.stages + stage, runs = options.stages * options.chunks;
+  const LayerRange layers{cuts[static_cast<std::size_t>(run)], cuts[static_cast<std::size_t>(run) + 1]};
+  add_exchanges(layers, groups);
+  const std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
+  for (const Bucket& bucket : buckets) {
+    if (bucket.sum >= 0)
+      groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].layer = bucket.layers.first;
+  }
+  const bool beside = options.group.overlap;
+  PipelineChunk chunk;
+  if (options.zero > 0) chunk.gathers = partition_sums(buckets, groups);
+  chunk.segments = segments_of(layers);
+  chunk.passes = make_passes(groups.calls, layers,
+                             sums_by_layer(beside ? buckets : std::vector<Bucket>{}, groups.calls.size()),
+                             options.group.halo_overlap);
+  for (const Bucket& bucket : buckets) {
+    if (!beside && bucket.sum >= 0) chunk.sums.push_back(bucket.sum);
+  }
+  if (run > 0) {
+    chunk.previous = (run - 1) % options.stages;
+    chunk.chunk_of_previous = (run - 1) / options.stages;
+    chunk.from_previous = boundary_bytes(setting, groups, layers.first);
+  }
+  if (run + 1 < runs) {
+    chunk.next = (run + 1) % options.stages;
+    chunk.chunk_of_next = (run + 1) / options.stages;
+    chunk.to_next = boundary_bytes(setting, groups, layers.last);
+  }
+  return chunk;
+}
+
+}  // namespace
+
+PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
+                         const Stages& cuts, GroupPlan& groups) {
+  PipelineStage stage;
+  stage.steps = setting.steps;
+  stage.micro_batches = options.group.micro_batches;
+  stage.prefetch = setting.prefetch;
+  stage.step_overhead = options.group.training.step_overhead;
+  stage.exchange_overhead = options.group.exchange_overhead;
+  stage.recompute = options.group.recompute;
+  stage.sum_every_micro_batch = options.zero == 2;
+  stage.turns = turns(options.order, number, options.stages, options.group.micro_batches, options.chunks);
+  for (int chunk = 0; chunk < options.chunks; ++chunk)
+    stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, cuts, groups));
+  return stage;
+}
+
+}  // namespace stepcast

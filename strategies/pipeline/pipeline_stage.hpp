@@ -1,0 +1,61 @@
+#pragma once
+
+#include <vector>
+
+#include "strategies/model_parallel/layer_segments.hpp"
+#include "strategies/pipeline/pipeline_options.hpp"
+#include "strategies/plan/pipeline_schedule.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+/// A run of consecutive layers of a stage. A stage of an interleaved pipeline has several.
+struct PipelineChunk {
+  LayerRange segments;  ///< segments of the workload
+  PassSegments passes;
+  std::vector<int> sums;  ///< sums of gradients that start after all turns, not beside the last
+  std::vector<int>
+      gathers;  ///< all-gathers of updated parameters, where each replica updates its share (ZeRO)
+  int previous = -1, next = -1;                  ///< roles with the layers before and after; -1: none
+  int chunk_of_previous = 0, chunk_of_next = 0;  ///< their chunks with these layers
+  Bytes from_previous, to_next;  ///< activations of a micro-batch; its error signals have the same size
+};
+
+/// Input of the program of the workers of one stage.
+struct PipelineStage {
+  int steps = 1;
+  int micro_batches = 1;
+  std::vector<Turn> turns;
+  std::vector<PipelineChunk> chunks;
+  bool sum_every_micro_batch = false;  ///< gradients are scattered after every micro-batch (ZeRO 2)
+  bool recompute = false;              ///< the forward pass is computed again before the backward pass
+  int prefetch = 1;
+  Seconds step_overhead, exchange_overhead;
+};
+
+/// @returns chunk of the receiver that a message between stages is for
+int chunk_of_tag(int tag);
+
+/// One stage of a pipeline. In every step, for each turn of the schedule (a pass of one chunk for one
+/// micro-batch):
+///
+///   1. receives the activations of the layers before (forward) or the error signals of the layers after
+///      (backward); the first stage loads input
+///   2. computes the pass; backward with `recompute`: after the forward pass
+///   3. sends activations to the next stage, or error signals to the previous one
+///
+/// and after the last turn:
+///
+///   4. sums gradients over the replicas, if that does not run beside the last turns
+///   5. updates its parameters
+///   6. ZeRO: gathers the shares of the parameters that the replicas have updated
+///
+/// Sources of the schedules: plan/pipeline_schedule.hpp.
+Program pipeline_stage(Worker& worker, const PipelineStage& options);
+
+/// Makes stage `number` of a pipeline whose runs of layers begin at `cuts`: its turns, and its chunks, whose
+/// collectives are added to the plan.
+PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
+                         const Stages& cuts, GroupPlan& groups);
+
+}  // namespace stepcast

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/cost/memory.hpp"
+#include "models/partition/spatial_partition.hpp"
+#include "strategies/collectives/algorithm_choice.hpp"
+#include "strategies/plan/pipeline_schedule.hpp"
+#include "strategies/program/message.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+class YamlMap;
+
+/// A key that a scenario gives and that has no effect. It is accepted, because a sweep may need it at another
+/// point, and the results name it.
+struct IneffectiveKey {
+  std::string key;  ///< "strategy.channels"
+  std::string why;  ///< "with all_reduce: halving_doubling"
+};
+using IdleKeys = std::vector<IneffectiveKey>;
+
+/// "strategy.channels: has no effect with all_reduce: halving_doubling"
+std::string to_string(const IneffectiveKey& one);
+
+/// Adds those of `keys` that the mapping gives.
+void note_idle(const YamlMap& map, const std::vector<std::string>& keys, const std::string& why,
+               IdleKeys& idle);
+
+/// Equal groups of ranks that run collectives among themselves: one group of all workers, one for each node,
+/// or one for each sample.
+struct Communicator {
+  std::vector<int> ranks;  ///< ranks of all groups, group after group
+  int size = 1;            ///< ranks of one group; divides ranks.size()
+  int ranks_per_node = 1;  ///< consecutive ranks of a group that share a node; 1 where nodes hold unequal
+                           ///< numbers of them
+  AllReduceChoice all_reduce;
+  int streams = 1;              ///< collectives of one stream run one after the other
+  int in_flight = 1;            ///< collectives at once, over all streams
+  bool user_specified = false;  ///< the scenario's options set all_reduce, streams and in_flight
+
+  int groups() const { return static_cast<int>(ranks.size()) / size; }
+};
+
+/// A collective of the run, known before the run starts. Programs start it by its index in the plan.
+struct Collective {
+  enum class Kind { all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, exchange };
+
+  Kind kind{};
+  int communicator = 0;  ///< index in the plan
+  Buffer buffer;  ///< buffer of one rank. all_gather and reduce_scatter: the whole buffer; all_to_all: the
+                  ///< matrix of all ranks' data for all ranks
+  std::shared_ptr<const Schedule> schedule;  ///< kind exchange: transfers of one group (halos, flat master)
+  bool by_group = false;  ///< group g works only on the share of the elements that rank g of a ring owns
+                          ///< after a reduce-scatter
+  /// Activations, error signals and statistics: the layer of the model around whose passes the collective
+  /// runs. Gradients and parameters of a pipeline: the first layer of the run of layers. -1: none.
+  int layer = -1;
+};
+
+/// Equal workers, or one server, that run one program.
+struct Role {
+  std::string name;  ///< "worker", "server", "stage 2"
+  int first_rank = 0;
+  int members = 1;
+  int workload = 0;      ///< index in the plan; -1: none
+  bool training = true;  ///< its steps count and noise acts on it; false: a server, which may wait forever
+  std::function<Program(Worker&)> program;
+};
+
+/// How the ranks of a replica share its network, for a runtime that computes with kernels.
+struct NetworkSharing {
+  enum class Form {
+    none,       ///< every rank has the whole network
+    stages,     ///< role i has the layers `stages[i]`
+    positions,  ///< ranks of a group of communicator 0 have parts of every sample: `cut`
+    blocks,     ///< ranks of a group of communicator 0 have parts of every layer: tensor_shard of `ways`
+    other,      ///< any other kind, which kernels cannot compute
+  };
+
+  Form form = Form::none;
+  std::vector<LayerRange> stages;
+  SpatialPartition cut;
+  int statistics_over = 1;       ///< ranks whose samples the statistics of batch norm cover
+  std::int64_t micro_batch = 1;  ///< samples of a replica at once
+  int micro_batches = 1;
+  std::string simulated_only;  ///< reason why kernels cannot compute this; empty where they can
+  int ways = 1;                ///< ranks that share a layer
+  /// Stages that compute forward passes again: the turns of each stage. A forward pass precedes every
+  /// backward pass.
+  std::vector<std::vector<Turn>> recomputed = {};
+  bool sums_every_micro_batch = false;  ///< stages scatter the gradients of each micro-batch, not their sum
+};
+
+/// Numbers that the programs recorded or marked, by name, in the order of recording.
+using Records = std::map<std::string, std::vector<double>>;
+
+/// Figures for results.csv: (column, value).
+using Figures = std::vector<std::pair<std::string, double>>;
+
+/// A strategy applied to a scenario, before anything runs: which ranks take part, what they will send, what
+/// each device holds. Plain data.
+struct Plan {
+  std::vector<int> endpoints;  ///< endpoint of the platform for each rank: devices, and hosts of servers
+  std::vector<Workload> workloads;
+  std::vector<Role> roles;
+  std::vector<Communicator> communicators;
+  std::vector<Collective> collectives;
+  /// Pairs of roles (from, to) that send each other messages; asynchronous plans may leave it empty.
+  std::vector<std::pair<int, int>> channels;
+  bool assigns_work_by_message = false;  ///< messages between roles say how much work the receiver does
+
+  int summed_gradients = 1;   ///< gradients of workers and micro-batches in one step of a worker's optimizer
+  std::string no_arithmetic;  ///< option whose values are timed but not calculated; empty: all are calculated
+
+  bool asynchronous = false;    ///< each worker has a pace of its own; every message is simulated
+  double compute_slowdown = 1;  ///< factor on compute while a collective of the worker runs; >= 1
+  bool load_data = false;       ///< input comes from the platform's storage
+  NetworkSharing sharing;
+  int devices = 1;  ///< devices in use, including those of servers
+  int workers = 1;
+  std::int64_t batch_per_worker = 1;  ///< samples a step of one replica
+  double samples_a_step = 1;          ///< samples a step of all replicas (asynchronous: one step of each)
+  Memory memory;                      ///< memory of the fullest device
+  bool fits = true;
+  std::string why_not;  ///< reason why it does not fit; empty where it fits
+  std::string trace_kind;
+  std::vector<std::string> flags;  ///< doubts about the traces
+  IdleKeys idle_keys;              ///< keys of the scenario that have no effect
+  std::string simulated_only;      ///< reason why it cannot run for real; empty where it can
+  /// The strategy's own columns. @param seconds  of a step, median
+  std::function<Figures(const Records& records, double seconds)> figures;
+};
+
+/// Index of the role of a rank; -1: none.
+int role_of(const Plan& plan, int rank);
+
+/// Number of ranks of all roles that train.
+int training_ranks(const Plan& plan);
+
+/// Pairs of ranks of which the first sends messages to the second, in ascending order. They come from the
+/// plan's channels, member by member. An asynchronous plan without channels has a pair from every training
+/// rank to every server and back.
+std::vector<std::pair<int, int>> message_pairs(const Plan& plan);
+
+}  // namespace stepcast

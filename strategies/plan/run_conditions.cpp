@@ -1,0 +1,103 @@
+#include "strategies/plan/run_conditions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace stepcast {
+namespace {
+
+/// Lognormal random number of mean 1.
+double lognormal(double sigma, const RandomKey& key) {
+  return std::exp(sigma * normal(key) - sigma * sigma / 2);
+}
+
+/// Index of the measured step that a worker replays. It is one of the worker's own rank, because one core may
+/// be slower than another for minutes. Workers of different ranks replay the same moment.
+int sample_of(const MeasuredSteps& measured, RandomKey key, std::uint32_t worker) {
+  const auto ranks = static_cast<std::uint32_t>(measured.ranks);
+  const std::size_t each = measured.count / ranks;
+  key.worker = worker / ranks;
+  return static_cast<int>(worker % ranks * each + uniform_index(key, each));
+}
+
+}  // namespace
+
+double Draw::layer_factor(int layer, Work pass) const {
+  RandomKey own = key;
+  own.item = 1 + 3 * static_cast<std::uint32_t>(layer) + static_cast<std::uint32_t>(pass);
+  return lognormal(layer_sigma, own);
+}
+
+Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uint32_t step,
+          const MeasuredSteps& measured) {
+  Draw drawn;
+  const RandomKey key{seed, Purpose::jitter, worker, step, 0};
+  if (noise.jitter == Noise::Jitter::trace && measured.count > 0)
+    drawn.sample = sample_of(measured, key, worker);
+  if (noise.jitter == Noise::Jitter::lognormal) drawn.factor = lognormal(noise.sigma, key);
+  if (noise.jitter == Noise::Jitter::layers) {
+    drawn.layer_sigma = noise.sigma;
+    drawn.key = key;
+  }
+  if (noise.straggler_share > 0 &&
+      uniform({seed, Purpose::straggler, worker, 0, 0}) < noise.straggler_share) {
+    drawn.factor *= noise.straggler_factor;
+  }
+  return drawn;
+}
+
+const std::vector<std::string>& jitter_names() {
+  static const std::vector<std::string> names{"none", "trace", "lognormal", "layers"};
+  return names;
+}
+
+const std::vector<std::string>& form_names() {
+  static const std::vector<std::string> names{"automatic", "message", "fluid", "coupled"};
+  return names;
+}
+
+namespace {
+
+/// Mean step of one worker [s], from the end of its first step to the end of its last step before `until` (at
+/// least to that of its second).
+double mean_step(const std::vector<double>& ends, double until) {
+  if (ends.size() == 1) return ends.front();
+  const auto before = std::upper_bound(ends.begin(), ends.end(), until) - ends.begin();
+  const auto last = std::max<std::ptrdiff_t>(before - 1, 1);
+  return (ends[static_cast<std::size_t>(last)] - ends.front()) / static_cast<double>(last);
+}
+
+}  // namespace
+
+double start_seconds(const Plan& plan, const Noise& noise, int rank) {
+  if (!plan.asynchronous || noise.start_spread == 0) return 0;
+  int before = 0, training = 0;
+  bool trains = false;
+  for (const Role& role : plan.roles) {
+    if (!role.training) continue;
+    training += role.members;
+    before += std::clamp(rank - role.first_rank, 0, role.members);
+    trains = trains || (rank >= role.first_rank && rank < role.first_rank + role.members);
+  }
+  return trains ? noise.start_spread * before / training : 0;
+}
+
+double own_pace_step_seconds(const std::vector<std::vector<double>>& ends) {
+  double until =
+      std::numeric_limits<double>::infinity();  // the end of the first worker that ends all its steps
+  for (const auto& worker : ends) {
+    if (!worker.empty()) until = std::min(until, worker.back());
+  }
+  double rate = 0, workers = 0;
+  for (const auto& worker : ends) {
+    if (worker.empty()) continue;
+    rate += 1 / mean_step(worker, until);
+    ++workers;
+  }
+  if (workers == 0) throw std::invalid_argument("no worker ended a step");
+  return workers / rate;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/random.hpp"
+#include "strategies/plan/plan.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+/// Noise of a run: differences between equal workers.
+struct Noise {
+  enum class Jitter { none, trace, lognormal, layers };
+
+  Jitter jitter = Jitter::none;  ///< trace: every worker replays one measured step in each step; lognormal: a
+                                 ///< factor for each step on all work of a worker
+  double sigma = 0;              ///< lognormal: standard deviation of the logarithm; the mean factor is 1
+  bool per_node = false;         ///< all workers of a node draw the same noise
+  double straggler_share = 0;    ///< share of the workers (or nodes) that are slow in every step
+  double straggler_factor = 1;   ///< factor on their times
+  double start_spread = 0;       ///< interval over which asynchronous workers start, evenly [s]
+};
+
+const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jitter
+
+/// How a collective is simulated (docs/explanation/simulation.md): every message; a flow for each edge of a
+/// phase; or one flow over all the links that a phase occupies.
+enum class Fidelity { automatic, message, fluid, coupled };
+const std::vector<std::string>& form_names();  ///< in the order of Fidelity
+
+/// Use of one program for all equal workers of a role. automatic: where that is exact, or where separate
+/// programs would take too long (docs/explanation/simulation.md).
+enum class Folding { automatic, always, never };
+
+/// Noise of one worker in one step.
+struct Draw {
+  int sample = -1;         ///< index of the measured step that the worker replays; -1: the medians
+  double factor = 1;       ///< on all work of the step but communication
+  double layer_sigma = 0;  ///< sigma of a factor for every layer and pass; 0: none
+  RandomKey key;           ///< random key of these factors
+
+  double layer_factor(int layer, Work pass) const;  ///< factor of mean 1
+};
+
+/// Measured steps that workers replay.
+struct MeasuredSteps {
+  std::size_t count = 0;
+  int ranks = 1;  ///< ranks measured together: equally many steps of each, one rank after the other
+};
+
+/// Draws the noise of one worker in one step. The result depends on the arguments only.
+Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uint32_t step,
+          const MeasuredSteps& measured);
+
+/// Start time of a rank's program [s]. Asynchronous workers start one after the other over
+/// Noise::start_spread; all other ranks start at 0.
+double start_seconds(const Plan& plan, const Noise& noise, int rank);
+
+/// Step time of asynchronous workers: number of workers / sum of their rates. A rate counts from the end of
+/// the worker's first step until one worker has ended all its steps.
+/// @param ends  ends of each program's steps, ascending [s]; empty: the program does not train
+/// @throws std::invalid_argument if no program has ended a step
+double own_pace_step_seconds(const std::vector<std::vector<double>>& ends);
+
+}  // namespace stepcast

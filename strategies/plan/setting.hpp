@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/yaml.hpp"
+#include "models/cost/device.hpp"
+#include "models/cost/memory.hpp"
+#include "models/layer_times/compression_times.hpp"
+#include "models/network/model.hpp"
+#include "models/partition/partition_times.hpp"
+#include "platforms/platform.hpp"
+#include "strategies/plan/layer_times.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// Time that a device takes to compress gradients.
+struct CompressionTimes {
+  CompressionCost cost;
+  std::int64_t rows = 1;  ///< one_bit: elements of a column
+  std::string flag;       ///< doubt about derived times; empty: none
+};
+
+/// The scenario as a strategy sees it. The references and functions refer to objects that outlive the call.
+struct Setting {
+  const Model& model;
+  const Device& device;
+  const Platform& platform;
+  std::vector<int> devices;  ///< endpoint of each worker, in rank order
+  int steps = 1;
+  MemoryOptions memory = {};
+  /// Layer times of one micro-batch of `batch` samples.
+  std::function<LayerTimes(std::int64_t batch)> times = {};
+  /// Layer times of a part of the model, by the rule of `part_trace`
+  /// (docs/explanation/partition-times.md).
+  std::function<Trace(const PartModel& part)> part_trace = {};
+  /// A trace by its name, such as one that was captured at the shapes of a part.
+  std::function<const Trace&(const YamlValue& name)> named_trace = {};
+  std::int64_t trace_batch = 1;                    ///< samples of the first trace
+  std::optional<YamlValue> batch_per_worker = {};  ///< the key as the scenario writes it
+  std::optional<YamlValue> global_batch = {};
+  Bytes sample_size = {};  ///< size of a stored sample; 0: loading input takes no time
+  int prefetch = 1;        ///< micro-batches that are loaded ahead
+  std::function<CompressionTimes(Compression)> compression = {};       ///< on a worker's device
+  std::function<CompressionTimes(Compression)> host_compression = {};  ///< on a host's processor
+  double epoch_samples = 0;  ///< samples of one pass over the data; 0: not given
+
+  int workers() const { return static_cast<int>(devices.size()); }
+};
+
+/// Samples a step of each of `replicas`: from batch_per_worker, from global_batch, or the batch of the trace
+/// times `micro_batches`. @throws InputError if replicas or micro-batches cannot share them evenly
+std::int64_t samples_per_replica(const Setting& setting, int replicas, int micro_batches);
+
+}  // namespace stepcast

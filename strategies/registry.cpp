@@ -1,0 +1,42 @@
+#include "strategies/registry.hpp"
+
+#include "strategies/data_parallel/synchronous.hpp"
+#include "strategies/data_parallel/zero.hpp"
+#include "strategies/local_sgd/local_sgd.hpp"
+#include "strategies/model_parallel/layer_parallel_plans.hpp"
+#include "strategies/parameter_server/elastic_averaging.hpp"
+#include "strategies/parameter_server/gradient_energy_matching.hpp"
+#include "strategies/parameter_server/parameter_server.hpp"
+#include "strategies/pipeline/pipeline.hpp"
+#include "strategies/sandblaster/sandblaster.hpp"
+
+namespace stepcast {
+
+const std::vector<Strategy>& strategies() {
+  static const std::vector<Strategy> table{
+      synchronous_strategy(),
+      zero_strategy(),
+      spatial_strategy(),
+      filter_parallel_strategy(),
+      tensor_strategy(),
+      pipeline_strategy(),
+      mixture_of_experts_strategy(),
+      model_parallel_strategy(),
+      model_averaging_strategy(),
+      bmuf_strategy(),
+      diloco_strategy(),
+      parameter_server_strategy(),
+      elastic_averaging_strategy(),
+      gradient_energy_matching_strategy(),
+      sandblaster_strategy(),
+  };
+  return table;
+}
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const Strategy& strategy : strategies()) names.push_back(strategy.kind);
+  return names;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,66 @@
+#include "campaigns/search_method.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/campaigns/problems.hpp"
+
+using namespace stepcast;
+
+TEST_CASE("a seed determines the proposed points", "[campaigns]") {
+  const auto method = GENERATE(SearchMethod::bayesian, SearchMethod::evolution, SearchMethod::random);
+  const auto proposals = [&](std::uint64_t seed) {
+    const auto optimizer = make_optimizer(branin_space(), {method, 30, 0, seed});
+    std::vector<Values> all;
+    best_found(*optimizer, 25, 3, [&](const Values& x) {
+      all.push_back(x);
+      return -branin(x[0], x[1]);
+    });
+    return all;
+  };
+  CHECK(proposals(1) == proposals(1));
+  CHECK(proposals(1) != proposals(2));
+}
+
+namespace {
+
+/// Difference between the best of `evaluations` trials and the minimum 0 of `function`, mean over seeds.
+template <class Function>
+double mean_gap(SearchMethod method, const Space& space, int evaluations, Function&& function) {
+  constexpr int kSeeds = 8;
+  double sum = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const auto optimizer = make_optimizer(space, {method, evaluations, 0, seed});
+    sum -= best_found(*optimizer, evaluations, 1, [&](const Values& x) { return -function(x); });
+  }
+  return sum / kSeeds;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the gap of Bayesian optimization on Branin's function is less than a tenth of that of random search",
+    "[campaigns]") {
+  const auto gap = [](const Values& x) { return branin(x[0], x[1]) - kBraninMinimum; };
+  const double random = mean_gap(SearchMethod::random, branin_space(), 30, gap);
+  CHECK(mean_gap(SearchMethod::bayesian, branin_space(), 30, gap) < 0.1 * random);
+}
+
+TEST_CASE("the gap of evolution on six parameters is less than half of that of random search",
+          "[campaigns]") {
+  Space space;
+  for (int i = 0; i < 6; ++i) space.push_back({.name = "x" + std::to_string(i), .low = -1, .high = 2});
+  const auto bowl = [](const Values& x) {
+    double sum = 0;
+    for (const double one : x) sum += one * one;
+    return sum;
+  };
+  const double random = mean_gap(SearchMethod::random, space, 200, bowl);
+  CHECK(mean_gap(SearchMethod::evolution, space, 200, bowl) < 0.5 * random);
+}
+
+TEST_CASE("a failed trial counts as the worst outcome", "[campaigns]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(finite_values({{{}, 3}, {{}, nan}, {{}, -2}}) == std::vector<double>{3, -2, -2});
+  CHECK(finite_values({{{}, nan}}) == std::vector<double>{0});
+}

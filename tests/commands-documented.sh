@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Checks that docs/reference/commands.md has a section for every command of stepcast, and that the options in the tables of
+# a section are exactly those that the command's --help prints. Usage: tests/commands-documented.sh [STEPCAST]
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+stepcast=$(realpath "${1:-$root/build/release/stepcast}")
+page=$root/docs/reference/commands.md
+
+# The names of the subcommands that "stepcast ARGUMENTS --help" lists.
+subcommands() {
+  "$stepcast" "$@" --help | awk '/^Subcommands:/ { inside = 1; next } /^[^ ]/ { inside = 0 } inside && /^  [a-z]/ { print $1 }'
+}
+
+# The options that "stepcast ARGUMENTS --help" lists, without -h and --help.
+printed_options() {
+  "$stepcast" "$@" --help | grep -oE '^ +(-[a-zA-Z],)?--?[a-zA-Z][a-z-]*' | tr -d ' ' | tr ',' '\n' | grep -vxE -- '-h|--help' || true
+}
+
+# The options in the first cells of the tables of the section "## `stepcast COMMAND`".
+documented_options() {
+  awk -v heading="## \`stepcast $1\`" '/^## / { inside = $0 == heading } inside && /^\| `-/' "$page" |
+    sed 's/^| \([^|]*\) |.*/\1/' | grep -oE '`--?[a-zA-Z][a-z-]*' | tr -d '`' || true
+}
+
+failed=0
+for command in $(subcommands); do
+  if ! grep -qxF "## \`stepcast $command\`" "$page"; then
+    echo "commands-documented: $page has no section \`stepcast $command\`" >&2
+    failed=1
+    continue
+  fi
+  printed=$({
+    printed_options "$command"
+    for inner in $(subcommands "$command"); do printed_options "$command" "$inner"; done
+  } | sort -u)
+  documented=$(documented_options "$command" | sort -u)
+  if [[ $printed != "$documented" ]]; then
+    echo "commands-documented: options of $command, in --help (<) and in $page (>):" >&2
+    diff <(echo "$printed") <(echo "$documented") | grep '^[<>]' >&2 || true
+    failed=1
+  fi
+done
+exit "$failed"

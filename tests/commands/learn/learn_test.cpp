@@ -1,0 +1,114 @@
+#include "commands/learn/learn.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "forecast/process_pool.hpp"
+#include "report/results/json_lines.hpp"
+#include "runtime/learning/learner.hpp"
+#include "scenarios/reader/scenario.hpp"
+
+using namespace stepcast;
+
+// Values in a simulation: what a strategy must equal, whatever the clock does.
+
+namespace {
+
+constexpr const char* kScenario = R"(
+model: small-cnn
+trace: small-cnn-b64-cpu
+platform: ethernet-cpu
+batch_per_worker: 16
+strategy: {kind: synchronous}
+simulation: {steps: 4, seed: 1}
+noise: {jitter: lognormal, sigma: 0.3}
+learning:
+  mini_batches: 4
+  evaluate_every: 2
+  optimizer: momentum
+  learning_rate: 0.02
+  data: {kind: images, samples: 256, test_samples: 50, noise: 1}
+)";
+
+Experiment experiment_of(const std::vector<std::string>& settings) {
+  std::vector<Assignment> values;
+  for (const std::string& text : settings) values.push_back(parse_assignment(text));
+  Library library;
+  Experiment experiment = build_experiment(parse_yaml(kScenario, "learns.yaml"), values, library);
+  for (Layer& layer : experiment.model.layers) {
+    if (layer.kind == LayerKind::dropout) layer.coefficient = 0;  // drawn by each rank for itself
+  }
+  return experiment;
+}
+
+/// Rows of a run, from a process of its own: (seconds, loss) of each evaluation.
+std::vector<std::pair<double, double>> curve(const std::vector<std::string>& settings,
+                                             std::int64_t batch = 16) {
+  const Task task = [&] {
+    std::string text;
+    for (const Row& row : simulate_learning(experiment_of(settings), batch))
+      text += to_json_line({}, row) + "\n";
+    return text;
+  };
+  std::vector<std::pair<double, double>> points;
+  run_tasks({task}, 1, [&](std::size_t, const std::string& text) {
+    for (const Row& row : read_json_lines(text, "a run").rows)
+      points.emplace_back(*row.number("seconds"), *row.number("loss"));
+  });
+  return points;
+}
+
+void check_same_losses(const std::vector<std::pair<double, double>>& one,
+                       const std::vector<std::pair<double, double>>& other) {
+  REQUIRE(one.size() == 3);  // before, and after two and four mini-batches
+  REQUIRE(other.size() == 3);
+  CHECK(one.back().second < one.front().second);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(one[i].second == Approx(other[i].second).epsilon(1e-4));
+}
+
+}  // namespace
+
+TEST_CASE("simulated workers that sum gradients learn what one learns with all their samples", "[commands]") {
+  const auto one = curve({"workers=1", "batch_per_worker=64"}, 64);
+  for (const char* choice : {"ring", "halving_doubling", "double_tree", "automatic"}) {
+    CAPTURE(choice);
+    check_same_losses(one, curve({"workers=4", std::string("strategy.all_reduce=") + choice}));
+  }
+  check_same_losses(one, curve({"workers=4", "strategy={kind: zero, stage: 1}"}));
+  check_same_losses(one, curve({"workers=2", "batch_per_worker=32", "strategy.accumulation=2"}));
+}
+
+TEST_CASE("one simulated worker of any strategy is plain SGD", "[commands]") {
+  const auto plain = curve({"workers=1"});
+  for (const char* strategy : {"{kind: parameter_server}", "{kind: model_averaging, mini_batches: 1}",
+                               "{kind: bmuf, mini_batches: 1, block_momentum: 0, block_learning_rate: 1}"}) {
+    CAPTURE(strategy);
+    check_same_losses(plain, curve({"workers=1", std::string("strategy=") + strategy}));
+  }
+}
+
+TEST_CASE("gradients of asynchronous workers are applied in the order of the simulated clock", "[commands]") {
+  const std::vector<std::string> settings{"workers=3", "strategy={kind: parameter_server}"};
+  const auto fast = curve(settings);
+  CHECK(curve(settings) == fast);  // to the bit
+  auto slow_settings = settings;
+  slow_settings.push_back("platform.network.bandwidth=100 kB/s");
+  const auto slow = curve(slow_settings);
+  REQUIRE(slow.size() == fast.size());
+  CHECK(slow.back().first > 10 * fast.back().first);
+  CHECK(slow.back().second != fast.back().second);  // others' gradients come later
+}
+
+TEST_CASE("experiments that cannot learn in a simulation are refused with the reason", "[commands]") {
+  CHECK(unsupported_simulated_learning(experiment_of({"workers=2"})).empty());
+  CHECK(unsupported_simulated_learning(
+            experiment_of({"workers=2", "strategy={kind: elastic_averaging, exchanged: 1 MB}"})) ==
+        "strategy.exchanged: parameters of another size than the model's is only timed in real runs, so no "
+        "network can learn with it");
+  CHECK(unsupported_simulated_learning(
+            experiment_of({"workers=4", "strategy={kind: elastic_averaging, sub_masters: 2}"}))
+            .empty());
+  CHECK(unsupported_simulated_learning(
+            experiment_of({"workers=2", "strategy={kind: pipeline, stages: 2, micro_batches: 2}"})) ==
+        "ranks with different parts of the network are supported in real runs only (stepcast validate)");
+}

@@ -1,0 +1,47 @@
+#include "commands/run/preflight.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "rows.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+const IneffectiveKey kChannels{"strategy.channels", "with all_reduce: double_tree"};
+const std::string kNote = "strategy.channels: has no effect with all_reduce: double_tree";
+
+/// Two points, which give `strategy.channels` or, for an empty text, do not.
+Scenario with_channels(const std::string& first, const std::string& second) {
+  Scenario scenario;
+  scenario.points = {{"a", {}}, {"b", {}}};
+  if (!first.empty()) scenario.points[0].values = {value_of("strategy.channels", first)};
+  if (!second.empty()) scenario.points[1].values = {value_of("strategy.channels", second)};
+  return scenario;
+}
+
+}  // namespace
+
+TEST_CASE("a key that is idle wherever it is given is noted once", "[commands]") {
+  CHECK(idle_notes(with_channels("2", "4"), {{0, {kChannels}}, {1, {kChannels}}}) == Lines{kNote});
+  CHECK(idle_notes(with_channels("2", ""), {{0, {kChannels}}, {1, {}}}) == Lines{kNote});
+}
+
+TEST_CASE("a key that has an effect at one of its points is not noted", "[commands]") {
+  CHECK(idle_notes(with_channels("2", "4"), {{0, {kChannels}}, {1, {}}}).empty());
+}
+
+TEST_CASE("a key that a point gives inside a mapping is given", "[commands]") {
+  Scenario scenario = with_channels("2", "");
+  scenario.points[1].values = {parse_assignment("strategy={kind: synchronous, channels: 2}")};
+  CHECK(idle_notes(scenario, {{0, {kChannels}}, {1, {}}}).empty());
+}
+
+TEST_CASE("a point of one device, which ignores most keys, does not decide which keys have an effect",
+          "[commands]") {
+  const IneffectiveAtPoint alone{.point = 1, .one_device = true};
+  CHECK(idle_notes(with_channels("2", "4"), {{0, {kChannels}}, alone}) == Lines{kNote});
+  CHECK(idle_notes(with_channels("2", "4"), {alone}).empty());
+}

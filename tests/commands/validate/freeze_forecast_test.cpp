@@ -1,0 +1,124 @@
+#include "commands/validate/freeze_forecast.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "commands/validate/validation_report.hpp"
+#include "core/os/atomic_file.hpp"
+#include "forecast/process_pool.hpp"
+#include "forecast/simulate_point.hpp"
+#include "report/results/manifest.hpp"
+#include "runtime/scenario_points/frozen_algorithms.hpp"
+#include "tests/report/temporary_folder.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// A scenario whose ranks' trace and links are there as if they had been measured.
+struct Measured {
+  Measured(const std::string& text, ValidationOptions wanted, int ranks)
+      : options(std::move(wanted)), cluster{.ranks = ranks} {
+    options.scenario = (folder.path() / "scenario.yaml").string();
+    write_atomically(options.scenario, text);
+    validation = read_validation(options, ranks);
+    const std::string trace = read_file(STEPCAST_SOURCE_DIR "/models/traces/small-cnn-b64-cpu.yaml");
+    write_atomically(trace_file(folder.path(), validation.variants.at(0)), trace);
+    for (const char* bytes : {"1024", "1048576"}) {
+      add_link(
+          fmt::format("{{\"what\":\"all_reduce\",\"algorithm\":\"ring\",\"bytes\":{},\"seconds\":"
+                      "1e-4,\"cpu_seconds\":0}}",
+                      bytes));
+    }
+  }
+
+  void add_link(const std::string& row) const { append_line(folder.path() / "links.jsonl", row); }
+  double predicted(const char* column) const {
+    const Results all = predict_real(validation, options, cluster, folder.path(), [] {});
+    return *all.rows.at(0).number(column);
+  }
+
+  TemporaryFolder folder;
+  ValidationOptions options;
+  Cluster cluster;
+  Validation validation;
+};
+
+/// Two stages that wait for each other. @return mean compute of their forecast's step
+/// @param message_host  by which a step was longer for a message out and one in, where that was measured
+double forecast_compute(const std::string& jitter, double message_host) {
+  const Measured measured(fmt::format("name: stages\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\n"
+                                      "platform: this-machine\nbatch_per_worker: 64\nworkers: 2\n"
+                                      "strategy: {{kind: pipeline, stages: 2, micro_batches: 1, "
+                                      "schedule: naive}}\nnoise: {{jitter: {}}}\n"
+                                      "simulation: {{steps: 20}}\n",
+                                      jitter),
+                          {}, 2);
+  for (const char* bytes : {"1", "1e9"})
+    measured.add_link(
+        fmt::format("{{\"what\":\"message_host\",\"bytes\":{},\"seconds\":{}}}", bytes, message_host));
+  return measured.predicted("compute_seconds");
+}
+
+}  // namespace
+
+TEST_CASE("what messages between stages cost the cores is in the forecast, with and without jitter",
+          "[commands]") {
+  // Either stage sends one and receives one: a half of message_host each.
+  CHECK(forecast_compute("none", 0.02) - forecast_compute("none", 0) == Approx(0.02));
+  CHECK(forecast_compute("trace", 0.02) - forecast_compute("trace", 0) == Approx(0.02));
+}
+
+TEST_CASE("the algorithms that the forecast chose are frozen for the ranks", "[commands]") {
+  const Measured measured(
+      "name: sums\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
+      "batch_per_worker: 64\nworkers: 4\nsimulation: {steps: 3}\n"
+      "strategy: {kind: synchronous, bucket: 100 kB}\n",
+      {}, 4);
+  const auto& folder = measured.folder.path();
+  const Results forecast =
+      predict_real(measured.validation, measured.options, measured.cluster, folder, [] {});
+  freeze(forecast, folder);
+  Library library;
+  const Plan plan = measured_experiment(measured.validation, 0, folder, {}, library).plan;
+  const std::string point = measured.validation.scenario.points[0].name;
+  const AllReduceChoices choices = read_all_reduces(all_reduce_file(folder), point, plan);
+  CHECK(choices.size() == plan.collectives.size());
+  std::set<std::string> names;
+  for (const auto& [collective, choice] : choices)
+    names.insert(algorithm_names().at(static_cast<std::size_t>(choice.algorithm)));
+  CHECK(fmt::format("{}", fmt::join(names, ", ")) == forecast.rows.at(0).text("all_reduce"));
+  CHECK_THAT(read_file(folder / "predicted.sha256"),
+             Catch::Contains(sha256(read_file(all_reduce_file(folder))) + "  predicted-all-reduces.csv"));
+}
+
+TEST_CASE("workers without a common pace are forecast as the mean over when they start", "[commands]") {
+  ValidationOptions sleeping;
+  sleeping.sleep = true;
+  const Measured measured(
+      "name: servers\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
+      "batch_per_worker: 64\nworkers: 2\n"
+      "strategy: {kind: parameter_server, server: own_device, apply_time: 20 ms}\n"
+      "noise: {jitter: lognormal, sigma: 0.3, start_spread: 50 ms}\nsimulation: {steps: 6}\n",
+      sleeping, 3);
+  const double mean = measured.predicted("step_seconds");
+  Library library;
+  std::vector<Task> tasks;  // one simulation a process
+  for (int start = 0; start < 13; ++start) {
+    Experiment one = measured_experiment(measured.validation, 0, measured.folder.path(), {}, library);
+    if (start > 0) one.noise.start_spread *= 0.5 + (start - 0.5) / 12;  // from a half to one and a half
+    tasks.push_back([one] { return shortest(*simulate_point(one, Doubled::none).number("step_seconds")); });
+  }
+  double sum = 0, least = 1e9, most = 0;
+  run_tasks(tasks, 2, [&](std::size_t, const std::string& text) {
+    const double seconds = std::stod(text);
+    sum += seconds;
+    least = std::min(least, seconds);
+    most = std::max(most, seconds);
+  });
+  CHECK(mean == Approx(sum / 13));
+  CHECK(most > 1.001 * least);  // when they start matters here
+}

@@ -1,0 +1,262 @@
+#include "forecast/forecast.hpp"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "forecast/fit_calibration.hpp"
+#include "report/results/json_lines.hpp"
+#include "tests/report/temporary_folder.hpp"
+#include "tests/scenarios/scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+const std::string kTiny =
+    "name: tiny\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: ethernet-cpu\n"
+    "strategy: {kind: synchronous}\nnoise: {jitter: lognormal, sigma: 0.1}\nsimulation: {steps: 2}\n";
+const std::string kAssumed =
+    "sweep: {workers: [1, 3]}\n"
+    "assumed: [{key: platform.network.latency, range: [1 us, 100 us], law: log-uniform, why: unknown}]\n";
+
+Simulations forecast_of(const std::string& text, int processes, const std::filesystem::path& journal = {}) {
+  const Scenario scenario = scenario_of(text);
+  ForecastOptions options;
+  options.processes = processes;
+  options.draws = 3;
+  for (std::size_t i = 0; i < scenario.points.size(); ++i) options.points.push_back(i);
+  options.journal = journal;
+  Library library;
+  return forecast(scenario, library, options);
+}
+
+/// Every number of a forecast, to the bit.
+std::string text_of(const Simulations& all) {
+  std::string text;
+  for (const auto& rows : all.rows) {
+    for (const Row& row : rows) text += to_json_line({}, row) + "\n";
+  }
+  for (const auto& resources : all.doubled) {
+    for (const auto& [resource, row] : resources)
+      text += to_string(resource) + (": " + to_json_line({}, row)) + "\n";
+  }
+  return text;
+}
+
+long lines_in(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+/// The step of one worker of kTiny without noise, and the overhead that makes it `value`.
+std::string fed_in(const std::string& value, const std::string& column = "step_seconds") {
+  return kTiny +
+         "set: {noise.sigma: 0}\ncalibrate: [{key: strategy.step_overhead, range: [0 ms, 50 ms], point: " +
+         "{workers: 1}, column: " + column + ", value: " + value +
+         ", source: none}]\nsweep: {workers: [1]}\n";
+}
+
+Calibrated calibrated(const std::string& text) {
+  Library library;
+  return calibrated_draw(scenario_of(text), {}, library);
+}
+
+}  // namespace
+
+TEST_CASE("the first draw is the middle of every range", "[commands]") {
+  for (const std::size_t dimensions : {1, 2, 6, 20}) {
+    CHECK(low_discrepancy(0, dimensions) == std::vector<double>(dimensions, 0.5));
+  }
+  CHECK(low_discrepancy(3, 0).empty());
+}
+
+TEST_CASE("64 draws of up to 20 assumptions fill every range evenly: an eighth holds 8, give or take 1",
+          "[commands]") {
+  for (std::size_t dimensions = 1; dimensions <= 20; ++dimensions) {
+    std::vector<std::array<int, 8>> bins(dimensions);
+    for (std::size_t draw = 0; draw < 64; ++draw) {
+      const auto values = low_discrepancy(draw, dimensions);
+      for (std::size_t i = 0; i < dimensions; ++i) {
+        REQUIRE(values[i] >= 0);
+        REQUIRE(values[i] < 1);
+        ++bins[i].at(static_cast<std::size_t>(8 * values[i]));
+      }
+    }
+    for (const auto& counts : bins) {
+      for (const int count : counts) {
+        INFO(dimensions);
+        CHECK(std::abs(count - 8) <= 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("calibrated values override assumptions, these the point, and that the settings", "[commands]") {
+  Scenario scenario = scenario_of(
+      "name: s\nset: {a: 1}\nassumed: [{key: a, range: [10, 20], why: w}]\n"
+      "calibrate: [{key: a, range: [0 s, 9 s], point: {}, column: c, value: 1, source: x}]\n");
+  const auto values = values_of(scenario, {parse_assignment("a=2")}, {0.5}, {1.0 / 3});
+  REQUIRE(values.size() == 4);
+  CHECK(values[0].value.text == "1");
+  CHECK(values[1].value.text == "2");
+  CHECK(values[2].value.text == "15");
+  CHECK(values[3].value.text == "0.3333333333333333 s");
+  YamlNode root;
+  for (const Assignment& one : values) assign(root, one);
+  CHECK(find_path(root, "a")->text == "0.3333333333333333 s");
+}
+
+TEST_CASE("a forecast is the same to the bit in any number of processes", "[commands]") {
+  const Simulations one = forecast_of(kTiny + kAssumed, 1);
+  REQUIRE(one.rows.size() == 3);
+  CHECK(text_of(one) == text_of(forecast_of(kTiny + kAssumed, 2)));
+  CHECK(one.inputs == std::vector<std::vector<double>>{low_discrepancy(0, 1), low_discrepancy(1, 1),
+                                                       low_discrepancy(2, 1)});
+  for (const auto& rows : one.rows) {
+    CHECK(rows.at(0).number("workers") == 1);
+    CHECK(rows.at(1).number("workers") == 3);
+  }
+  CHECK(one.rows[0][1].number("communication_seconds") != one.rows[1][1].number("communication_seconds"));
+}
+
+TEST_CASE("each point is simulated with each resource doubled", "[commands]") {
+  const Simulations all = forecast_of(kTiny + "sweep: {workers: [3]}\n", 2);
+  REQUIRE(all.rows.size() == 1);
+  const auto compute = [](const Row& row) { return row.number("compute_seconds").value(); };
+  const auto communication = [](const Row& row) { return row.number("communication_seconds").value(); };
+  const Row& plain = all.rows[0][0];
+  const auto& doubled = all.doubled.at(0);
+  REQUIRE(doubled.size() == 3);
+  CHECK(compute(doubled.at(Doubled::compute)) == Approx(compute(plain) / 2));
+  CHECK(compute(doubled.at(Doubled::bandwidth)) == Approx(compute(plain)));
+  CHECK(communication(doubled.at(Doubled::bandwidth)) < communication(plain));
+  CHECK(communication(doubled.at(Doubled::latency)) < communication(plain));
+}
+
+TEST_CASE("a journal keeps finished simulations, and a second run repeats none of them", "[commands]") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path() / "j.jsonl";
+  const Simulations first = forecast_of(kTiny + kAssumed, 2, journal);
+  CHECK(lines_in(journal) == 14);  // two points: three draws, three doubled resources, one without jitter
+  std::string text = read_file(journal);
+  for (const char* what : {"| draw 2 | as it is\"", "| draw 0 | twice the bandwidth\"",
+                           "| draw 0 | half the latency\"", "| draw 0 | without jitter\""})
+    CHECK(text.find("\"simulation\":\"workers=3 " + std::string(what)) != std::string::npos);
+  CHECK(text_of(forecast_of(kTiny + kAssumed, 1, journal)) == text_of(first));
+  CHECK(read_file(journal) == text);
+
+  const std::string figure = "\"batch_per_worker\":64";
+  for (auto at = text.find(figure); at != std::string::npos; at = text.find(figure)) {
+    text.replace(at, figure.size(), "\"batch_per_worker\":65");
+  }
+  std::ofstream(journal) << text;
+  const Simulations tampered = forecast_of(kTiny + kAssumed, 1, journal);
+  CHECK(tampered.rows[2][1].number("batch_per_worker") == 65);
+  CHECK(tampered.doubled[0].at(Doubled::latency).number("batch_per_worker") == 65);
+}
+
+TEST_CASE("what a torn journal lacks is simulated again, and the journal is whole afterwards", "[commands]") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path() / "j.jsonl";
+  const Simulations whole = forecast_of(kTiny + kAssumed, 1, journal);
+  const std::string text = read_file(journal);
+  for (const std::size_t length : {text.size() / 2, text.find('\n') - 4, std::size_t{7}}) {
+    std::ofstream(journal) << text.substr(0, length);
+    CHECK(text_of(forecast_of(kTiny + kAssumed, 2, journal)) == text_of(whole));
+    CHECK(lines_in(journal) == 14);
+    CHECK(read_json_lines(read_file(journal), "j").rows.size() == 14);
+  }
+}
+
+TEST_CASE("the simulation gives the published figure at the calibrated value", "[commands]") {
+  const auto [found, reached] = calibrated(fed_in("60 ms"));
+  REQUIRE(found.size() == 1);
+  CHECK(reached.at(0) == Approx(0.06).epsilon(1e-5));
+  const Simulations all = forecast_of(fed_in("60 ms"), 1);
+  CHECK(all.calibrated == std::vector<std::vector<double>>{found});
+  CHECK(all.rows[0][0].number("step_seconds") == Approx(0.06).epsilon(1e-4));
+  const double layers = forecast_of(fed_in("1 ms"), 1).rows[0][0].number("compute_seconds").value();
+  CHECK(found[0] == Approx(60 - 1e3 * layers).epsilon(1e-3));
+}
+
+TEST_CASE("the simulation gives the published ratio of two points at the calibrated value", "[commands]") {
+  const std::string text = kTiny +
+                           "set: {noise.sigma: 0}\ncalibrate: [{key: strategy.step_overhead, range: [0 ms, "
+                           "1000 ms], point: {batch_per_worker: 128}, over: {batch_per_worker: 64}, column: "
+                           "step_seconds, value: 1.5, source: none}]\nworkers: 1\n"
+                           "sweep: {batch_per_worker: [64, 128]}\n";
+  const Simulations all = forecast_of(text, 1);
+  const double small = all.rows[0][0].number("step_seconds").value();
+  CHECK(all.rows[0][1].number("step_seconds").value() / small == Approx(1.5).epsilon(1e-4));
+  const double overhead = 1e-3 * all.calibrated.at(0).at(0);
+  CHECK(overhead > 0.3 * small);  // half of the smaller step, if the other layers take twice as long
+  CHECK(overhead < 0.7 * small);
+}
+
+TEST_CASE("a figure that cannot be met takes the nearer end of the range, and what it gives is said",
+          "[commands]") {
+  const Calibrated low = calibrated(fed_in("1 ms")), high = calibrated(fed_in("9 s"));
+  CHECK(low.values == std::vector<double>{0});
+  CHECK(high.values == std::vector<double>{50});
+  CHECK(high.reached.at(0) == Approx(low.reached.at(0) + 0.05).epsilon(1e-9));
+  const Scenario scenario = scenario_of(fed_in("60 ms"));
+  CHECK(is_reached(scenario.calibrations.at(0), 0.06005));
+  CHECK_FALSE(is_reached(scenario.calibrations.at(0), 0.0601));
+}
+
+TEST_CASE("a journal keeps calibrations, and a second run does not search again", "[commands]") {
+  const TemporaryFolder folder;
+  const auto journal = folder.path() / "j.jsonl";
+  const Simulations first = forecast_of(fed_in("60 ms"), 1, journal);
+  CHECK(lines_in(journal) == 6);  // a calibration, a point, three doubled resources, one without jitter
+  std::string text = read_file(journal);
+  const Simulations second = forecast_of(fed_in("60 ms"), 1, journal);
+  CHECK(second.calibrated == first.calibrated);  // to the bit
+  CHECK(second.reached == first.reached);
+  CHECK(read_file(journal) == text);
+
+  const std::string key = "\"value_0\":";
+  const auto at = text.find(key) + key.size();
+  text.replace(at, text.find(',', at) - at, "7.5");
+  std::ofstream(journal) << text.substr(0, text.find('\n') + 1);
+  CHECK(forecast_of(fed_in("60 ms"), 1, journal).calibrated == std::vector<std::vector<double>>{{7.5}});
+}
+
+TEST_CASE("each point's first row is inspected once, from a journal too, and what that throws ends it",
+          "[commands]") {
+  const TemporaryFolder folder;
+  const Scenario scenario = scenario_of(kTiny + kAssumed);
+  ForecastOptions options;
+  options.draws = 3;
+  options.points = {0, 1};
+  options.journal = folder.path() / "j.jsonl";
+  Library library;
+  for (int run = 0; run < 2; ++run) {
+    std::vector<std::int64_t> seen(2);
+    options.inspect = [&](std::size_t point, const Row& row) {
+      seen.at(point) += static_cast<std::int64_t>(*row.number("workers"));
+    };
+    forecast(scenario, library, options);
+    CHECK(seen == std::vector<std::int64_t>{1, 3});
+  }
+  options.inspect = [](std::size_t, const Row&) { throw InputError("no"); };
+  CHECK_THROWS_WITH(forecast(scenario, library, options), "no");
+}
+
+TEST_CASE("a calibration on a column that is not there is refused", "[commands][errors]") {
+  CHECK_THROWS_AS(calibrated(fed_in("0.06", "step_second")), InputError);
+  CHECK_THROWS_WITH(calibrated(fed_in("0.06", "step_second")),
+                    Catch::Matchers::EndsWith(
+                        "s.yaml:9:19: calibrate: expected a column of the results, got \"step_second\""));
+}
+
+TEST_CASE("a wrong value of a point is the same error from a child process", "[commands][errors]") {
+  CHECK_THROWS_AS(forecast_of(kTiny + "sweep: {workers: [1, many]}\n", 2), InputError);
+  CHECK_THROWS_WITH(
+      forecast_of(kTiny + "sweep: {workers: [1, many]}\n", 2),
+      Catch::Matchers::EndsWith("s.yaml:8:22: workers: expected an integer from 1 to 10000000, got "
+                                "\"many\""));
+}

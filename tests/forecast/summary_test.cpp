@@ -1,0 +1,144 @@
+#include "forecast/summary.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "rows.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Point point_of(const std::string& workers, const std::string& algorithm) {
+  return {"workers=" + workers + ", a=" + algorithm,
+          {value_of("workers", workers), value_of("a", algorithm)}};
+}
+
+/// Two series of two points each.
+Scenario two_series() {
+  Scenario scenario;
+  scenario.name = "s";
+  scenario.sweep_keys = {"workers", "a"};
+  scenario.points = {point_of("8", "ring"), point_of("8", "tree"), point_of("16", "ring"),
+                     point_of("16", "tree")};
+  return scenario;
+}
+
+Row parts(double compute, double exposed, double waiting, double loading) {
+  Row row = row_of(1, 1, 10);
+  row.set("compute_seconds", compute);
+  row.set("exposed_communication_seconds", exposed);
+  row.set("waiting_seconds", waiting);
+  row.set("data_loading_seconds", loading);
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("the base of a series has its workers as speed-up and efficiency 1", "[commands]") {
+  Simulations all;
+  all.rows = {{row_of(8, 100, 1), row_of(8, 50, 1), row_of(16, 150, 1), row_of(16, 100, 1)}};
+  add_scaling(two_series(), {0, 1, 2, 3}, all);
+  for (const std::size_t base : {0, 1}) {
+    CHECK(all.rows[0][base].number("speedup") == 8);
+    CHECK(all.rows[0][base].number("efficiency") == 1);
+  }
+  CHECK(all.rows[0][2].number("speedup") == 12);
+  CHECK(all.rows[0][2].number("efficiency") == 0.75);
+  CHECK(all.rows[0][3].number("speedup") == 16);
+  CHECK(all.rows[0][3].number("efficiency") == 1);
+}
+
+TEST_CASE("a key that only follows the workers tells no series apart", "[commands]") {
+  Scenario scenario;
+  scenario.sweep_keys = {"machines", "workers"};
+  for (const char* n : {"1", "8"})
+    scenario.points.push_back({n, {value_of("machines", n), value_of("workers", n)}});
+  Simulations all;
+  all.rows = {{row_of(1, 10, 1), row_of(8, 22, 1)}};
+  add_scaling(scenario, {0, 1}, all);
+  CHECK(all.rows[0][1].number("speedup") == 2.2);
+  CHECK(all.rows[0][1].number("efficiency") == 2.2 / 8);
+}
+
+TEST_CASE("a point of several workers that is alone in its series has no speed-up", "[commands]") {
+  Simulations all;
+  all.rows = {{row_of(8, 100, 1), row_of(8, 50, 1), row_of(16, 150, 1), row_of(16, 100, 1)}};
+  add_scaling(two_series(), {0, 1, 2}, all);
+  CHECK_FALSE(all.rows[0][1].number("speedup"));
+  CHECK_FALSE(all.rows[0][1].number("efficiency"));
+  CHECK(all.rows[0][2].number("speedup") == 12);
+}
+
+TEST_CASE("scaling is computed draw by draw, among the simulated points", "[commands]") {
+  Simulations all;
+  all.rows = {{row_of(8, 100, 1), {}, row_of(16, 150, 1), {}},
+              {row_of(8, 100, 1), {}, row_of(16, 200, 1), {}}};
+  add_scaling(two_series(), {0, 2}, all);
+  CHECK(all.rows[0][2].number("efficiency") == 0.75);
+  CHECK(all.rows[1][2].number("efficiency") == 1);
+}
+
+TEST_CASE("the bottleneck is the largest part of the step and the resource whose doubling helps most",
+          "[commands]") {
+  const std::map<Doubled, Row> doubled{{Doubled::compute, row_of(1, 1, 8)},
+                                       {Doubled::bandwidth, row_of(1, 1, 5)},
+                                       {Doubled::latency, row_of(1, 1, 9)}};
+  CHECK(bottleneck(parts(3, 6, 1, 0), doubled) == "communication (60 %); twice the bandwidth: +100 %");
+  CHECK(bottleneck(parts(7, 1, 1, 1), {}) == "compute (70 %)");
+  CHECK(bottleneck(parts(1, 1, 7, 1), {{Doubled::latency, row_of(1, 1, 8)}}) ==
+        "stragglers (70 %); half the latency: +25 %");
+  CHECK(bottleneck(parts(1, 1, 1, 7), {{Doubled::compute, row_of(1, 1, 10)}}) ==
+        "data loading (70 %); twice the compute speed: +0 %");
+}
+
+TEST_CASE("results have the swept keys, the median over draws and its interval", "[commands]") {
+  const Scenario scenario = two_series();
+  Simulations all;
+  for (int draw = 0; draw <= 20; ++draw) {
+    Row row = parts(1, 0, 0, 0);
+    row.set("step_seconds", 10.0 + draw);
+    row.set("communication_form", std::string(draw == 0 ? "fluid" : "message"));
+    all.rows.push_back({row, {}, {}, {}});
+  }
+  all.doubled.resize(4);
+  const Results results = summarized_results(scenario, {0}, all);
+  REQUIRE(results.rows.size() == 1);
+  const Row& row = results.rows[0];
+  CHECK(row.text("point") == "workers=8, a=ring");
+  CHECK(row.text("a") == "ring");
+  CHECK(row.number("step_seconds") == 20);
+  CHECK(row.number("step_seconds_low") == 11);
+  CHECK(row.number("step_seconds_high") == 29);
+  CHECK(row.text("communication_form") == "fluid");
+  CHECK(row.text("bottleneck") == "compute (100 %)");
+  CHECK_FALSE(row.number("efficiency_low"));
+}
+
+TEST_CASE("one draw has no interval", "[commands]") {
+  Simulations all;
+  all.rows = {{parts(1, 0, 0, 0), {}, {}, {}}};
+  all.doubled.resize(4);
+  const Results results = summarized_results(two_series(), {0}, all);
+  CHECK(results.rows.at(0).number("step_seconds") == 10);
+  CHECK_FALSE(results.rows.at(0).number("step_seconds_low"));
+}
+
+TEST_CASE("variance is explained only with eight draws an assumption", "[commands]") {
+  Scenario scenario = two_series();
+  Assumption key;
+  key.key = "k";
+  scenario.assumptions = {key, key};
+  Simulations all;
+  for (int draw = 0; draw < 16; ++draw) {
+    all.inputs.push_back(low_discrepancy(static_cast<std::size_t>(draw), 2));
+    all.rows.push_back({row_of(1, 1, 1 + all.inputs.back()[0])});
+  }
+  const auto shares = variance_shares(scenario, all, 0, "step_seconds");
+  REQUIRE(shares.size() == 2);
+  CHECK(std::max(shares[0].share, shares[1].share) > 0.9);
+  CHECK(variance_shares(scenario, all, 0, "speedup").empty());  // in no draw
+  all.rows.pop_back();
+  CHECK(variance_shares(scenario, all, 0, "step_seconds").empty());
+  scenario.assumptions.clear();
+  CHECK(variance_shares(scenario, all, 0, "step_seconds").empty());
+}

@@ -1,0 +1,188 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <memory>
+#include <set>
+
+#include "check/cases.hpp"
+#include "core/error.hpp"
+#include "kernels/network/backend.hpp"
+#include "kernels/network/dropout_mask.hpp"
+#include "kernels/onednn/backend.hpp"
+
+using namespace stepcast;
+using namespace stepcast::test;
+
+namespace {
+
+/// One layer on a backend, with the memory that a network would give it.
+struct Bench {
+  Bench(Backend& backend, const Case& c) {
+    Shape shape{c.batch};
+    shape.insert(shape.end(), c.layer.input.begin(), c.layer.input.end());
+    LayerSite site{.layer = &c.layer, .batch = c.batch, .inputs = {}, .seed = 3, .index = 0};
+    for (const Array& input : c.inputs) {
+      inputs.push_back(backend.make_tensor(shape));
+      inputs.back()->write(as_floats(input));
+      site.inputs.push_back(inputs.back().get());
+    }
+    kernel = backend.make_kernel(site);
+    const std::vector<std::size_t> stored = kernel->stored_elements();
+    for (std::size_t k = 0; k < stored.size(); ++k) {
+      memory.push_back(backend.allocate(stored[k]));
+      memory.push_back(backend.allocate(stored[k]));
+      kernel->bind(k, memory[2 * k].get(), memory[2 * k + 1].get());
+      kernel->write_parameter(k, as_floats(c.parameters[k]));
+    }
+    if (kernel->targets() != nullptr) kernel->targets()->write(as_floats(c.targets));
+  }
+
+  void connect(Backend& backend, const std::vector<Array>& output_gradients) {
+    std::vector<Tensor*> pointers;
+    for (const Array& gradient : output_gradients) {
+      gradients.push_back(backend.make_tensor(kernel->output().shape()));
+      gradients.back()->write(as_floats(gradient));
+      pointers.push_back(gradients.back().get());
+    }
+    kernel->connect_backward(pointers, std::vector<bool>(inputs.size(), true));
+  }
+
+  std::vector<std::unique_ptr<Tensor>> inputs, gradients;
+  std::vector<std::shared_ptr<float>> memory;
+  std::unique_ptr<LayerKernel> kernel;
+};
+
+/// fp32 sums of up to about 200 products of numbers below 1 carry an error of about sqrt(200) x 6e-8;
+/// oneDNN's vector exp, tanh and erf are accurate to about 1e-6. Batch norm over few elements divides by
+/// small deviations.
+constexpr double kMargin = 2e-5;
+
+void check_near(const std::vector<float>& found, const Array& expected) {
+  REQUIRE(found.size() == expected.size());
+  double worst = 0, size = 1;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    REQUIRE(std::isfinite(found[i]));  // std::max would ignore a NaN
+    worst = std::max(worst, std::abs(found[i] - expected[i]));
+    size = std::max(size, std::abs(expected[i]));
+  }
+  CHECK(worst <= kMargin * size);
+}
+
+/// The key with which the kernel draws its mask: seed 3, layer 0, step 0.
+Case with_dropout_key(Case c) {
+  c.dropout_key = dropout_key(3, 0, 0);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("every kind of layer is tested except the one that oneDNN lacks", "[kernels][onednn]") {
+  std::set<LayerKind> tried{LayerKind::locally_connected};
+  for (const NamedCase& named : all_cases()) tried.insert(named.value.layer.kind);
+  for (int kind = 0; kind <= static_cast<int>(LayerKind::mean_squared_error); ++kind) {
+    INFO(to_string(static_cast<LayerKind>(kind)));
+    CHECK(tried.contains(static_cast<LayerKind>(kind)));
+  }
+}
+
+TEST_CASE("every oneDNN layer computes what the plain loops compute", "[kernels][onednn]") {
+  const auto backend = make_onednn_backend();
+  for (const NamedCase& named : all_cases()) {
+    INFO(named.name);
+    const Case c = with_dropout_key(named.value);
+    Bench bench(*backend, c);
+    const Array expected = reference::forward(c);
+    bench.kernel->run(Pass::forward);
+    const bool is_loss = bench.kernel->targets() != nullptr;
+    if (is_loss) {
+      CHECK(bench.kernel->loss() == Approx(expected[0]).epsilon(kMargin));
+    } else {
+      check_near(bench.kernel->output().read(), expected);
+    }
+    const Array weights = is_loss ? Array{1} : uniform_array(expected.size(), 99);
+    bench.connect(*backend, is_loss ? std::vector<Array>{} : std::vector<Array>{weights});
+    bench.kernel->run(Pass::backward_data);
+    bench.kernel->run(Pass::backward_weights);
+    const reference::Gradients gradients = reference::backward(c, weights);
+    for (std::size_t k = 0; k < c.inputs.size() && c.layer.kind != LayerKind::embedding; ++k) {
+      INFO("input " << k);
+      check_near(bench.kernel->input_gradient(k)->read(), gradients.inputs[k]);
+    }
+    for (std::size_t k = 0; k < c.parameters.size(); ++k) {
+      INFO("parameter " << k);
+      if (c.layer.parameters[k].trainable)
+        check_near(bench.kernel->read_gradient(k), gradients.parameters[k]);
+    }
+  }
+}
+
+TEST_CASE("a second run of the passes overwrites the gradients", "[kernels][onednn]") {
+  const auto backend = make_onednn_backend();
+  for (const NamedCase& named : all_cases()) {
+    if (named.value.parameters.empty()) continue;
+    INFO(named.name);
+    Bench bench(*backend, named.value);
+    bench.connect(*backend, {uniform_array(reference::forward(named.value).size(), 99)});
+    std::vector<float> first;
+    for (int run = 0; run < 2; ++run) {
+      for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
+        bench.kernel->run(pass);
+      if (run == 0) first = bench.kernel->read_gradient(0);
+    }
+    CHECK(bench.kernel->read_gradient(0) == first);
+  }
+}
+
+TEST_CASE("gradients of several consumers are summed before they are used", "[kernels][onednn]") {
+  const auto backend = make_onednn_backend();
+  for (const NamedCase& named : all_cases()) {
+    const Case c = with_dropout_key(named.value);
+    if (!c.targets.empty() || c.layer.kind == LayerKind::embedding) continue;
+    INFO(named.name);
+    Bench bench(*backend, c);
+    const std::size_t size = reference::forward(c).size();
+    const Array one = uniform_array(size, 50), two = uniform_array(size, 51), three = uniform_array(size, 52);
+    bench.connect(*backend, {one, two, three});
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
+      bench.kernel->run(pass);
+    Array sum(size);
+    for (std::size_t i = 0; i < size; ++i) sum[i] = one[i] + two[i] + three[i];
+    check_near(bench.kernel->input_gradient(0)->read(), reference::backward(c, sum).inputs[0]);
+  }
+}
+
+TEST_CASE("batch norm's running statistics follow those of the batch", "[kernels][onednn]") {
+  const auto backend = make_onednn_backend();
+  Case c;
+  c.layer = norm_layer(LayerKind::batch_norm, {1});
+  c.batch = 2;
+  c.inputs = {{1, 3}};
+  c.parameters = {{1}, {0}, {10}, {1}};
+  Bench bench(*backend, c);
+  bench.kernel->run(Pass::forward);
+  CHECK(bench.kernel->read_parameter(2).at(0) == Approx(0.9 * 10 + 0.1 * 2));
+  CHECK(bench.kernel->read_parameter(3).at(0) == Approx(0.9 * 1 + 0.1 * 1));
+}
+
+TEST_CASE("dropout drops its share, keeps the mean, and draws another mask every step", "[kernels][onednn]") {
+  const auto backend = make_onednn_backend();
+  Case c;
+  c.layer = plain_layer(LayerKind::dropout, {40000}, 0.3);
+  c.inputs = {Array(40000, 1)};
+  Bench bench(*backend, c);
+  bench.kernel->run(Pass::forward);
+  const std::vector<float> first = bench.kernel->output().read();
+  const auto dropped = static_cast<double>(std::count(first.begin(), first.end(), 0.f));
+  CHECK(dropped / 40000 == Approx(0.3).margin(0.01));  // four standard deviations are 0.0092
+  CHECK(*std::max_element(first.begin(), first.end()) == Approx(1 / 0.7));
+  bench.kernel->run(Pass::forward);
+  CHECK(bench.kernel->output().read() != first);
+}
+
+TEST_CASE("a layer that oneDNN lacks is refused by name", "[kernels][onednn][errors]") {
+  const auto backend = make_onednn_backend();
+  Case c;
+  c.layer = plain_layer(LayerKind::locally_connected, {1, 4, 4});
+  c.layer.name = "local1";
+  c.inputs = {Array(16)};
+  CHECK_THROWS_AS(Bench(*backend, c), InputError);
+}

@@ -1,0 +1,78 @@
+#include "kernels/timing/compression_timing.hpp"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "models/layer_times/compression_times.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// A device whose copies take some time.
+class SlowCopies final : public DeviceMemory {
+ public:
+  static constexpr double kSeconds = 0.01;
+
+  Mark mark() override { return std::make_shared<int>(); }
+  void wait(const Mark&) override {}
+  double seconds(const Mark&, const Mark&) override { return 0; }
+  std::shared_ptr<float> allocate(std::size_t elements) override {
+    return {new float[elements], [](const float* made) { delete[] made; }};
+  }
+  void copy(const float* from, float* to, std::size_t elements) override { slowly(from, to, elements); }
+  std::shared_ptr<float> host_memory(std::size_t elements) override { return allocate(elements); }
+  void to_host(const Mark&, const float* from, float* to, std::size_t elements) override {
+    slowly(from, to, elements);
+  }
+  void to_device(const float* from, float* to, std::size_t elements) override { slowly(from, to, elements); }
+
+ private:
+  static void slowly(const float* from, float* to, std::size_t elements) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSeconds));
+    std::memcpy(to, from, elements * sizeof(float));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a capture of compression has every kernel, every repeat and both clocks", "[kernels]") {
+  const CompressionTrace trace = capture_compression(
+      {.name = "t", .command = "c", .elements = 1000, .rows = 64, .density = 0.1, .repeats = 3});
+  CHECK(trace.copy.seconds.size() == 3);
+  REQUIRE(trace.codecs.size() == 3);
+  for (const auto& codec : trace.codecs) {
+    for (const PassSamples* pass : {&codec.quantize, &codec.restore}) {
+      CHECK(pass->seconds.size() == 3);
+      CHECK(pass->cpu_seconds.size() == 3);
+      for (const double seconds : pass->seconds) CHECK(seconds > 0);
+    }
+  }
+  CHECK(trace.gradient_bytes == 4000);
+  CHECK_FALSE(is_beside_device(trace));
+}
+
+TEST_CASE("times of compressing a device's gradient include its copies to the host and back", "[kernels]") {
+  SlowCopies memory;
+  const CompressionCapture capturing{.name = "t",
+                                     .command = "c",
+                                     .elements = 1000,
+                                     .rows = 64,
+                                     .density = 0.1,
+                                     .repeats = 2,
+                                     .device = {"a device", &memory}};
+  const CompressionTrace trace = capture_compression(capturing);
+  CHECK(is_beside_device(trace));
+  CHECK_THAT(trace.device, Catch::EndsWith(" (1 used) beside a device"));
+  for (const auto& codec : trace.codecs) {
+    for (const PassSamples* pass : {&codec.quantize, &codec.restore}) {
+      for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(pass->seconds[i] > 2 * SlowCopies::kSeconds / 4000);
+        CHECK(pass->cpu_seconds[i] > 2 * SlowCopies::kSeconds / 4000);
+      }
+    }
+  }
+  for (const double seconds : trace.copy.seconds) CHECK(seconds < SlowCopies::kSeconds / 4000);
+}

@@ -1,0 +1,159 @@
+#include "models/layer_times/derived_trace.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "models/cost/roofline.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/layer_times/trace_text.hpp"
+#include "models/loader.hpp"
+#include "read_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+const std::string kModels = std::string(STEPCAST_SOURCE_DIR) + "/models";
+
+Device round_device() {
+  Device device;
+  device.name = "round";
+  device.peak = {1e12};
+  device.memory_bandwidth = {1e11};
+  device.memory = device.usable_memory = {1e10};
+  device.launch_overhead = {1e-5};
+  return device;
+}
+
+Calibration perfect() {
+  Calibration calibration;
+  calibration.fitted_on = "round";
+  return calibration;
+}
+
+Model two_layers() {
+  return model_of(
+      "{name: m, source: s, input: [1000], layers: [{name: a, kind: dense, units: 1000, bias: false},"
+      "{name: l, kind: mean_squared_error}]}");
+}
+
+}  // namespace
+
+TEST_CASE("the time of a pass is launch + max(computing, streaming)", "[models]") {
+  const Model model = two_layers();
+  const PassCost cost = layer_costs(model)[0].forward;
+  const auto time = [&](std::int64_t batch, double e) {
+    return roofline_time(model.layers[0], cost, batch, round_device(), e).value;
+  };
+  CHECK(time(1, 1) ==
+        Approx(1e-5 + 4 * (2000 + 1e6) / (0.7 * 1e11)).epsilon(1e-12));  // streaming the weights
+  CHECK(time(10000, 1) == Approx(1e-5 + 2e10 / 1e12).epsilon(1e-12));
+  CHECK(time(10000, 0.5) == Approx(1e-5 + 2 * 2e10 / 1e12).epsilon(1e-12));
+}
+
+TEST_CASE("2-D convolutions of stride 1 and kernel 3 run 2.25 times faster than their work", "[models]") {
+  struct Case {
+    std::string input, kernel;
+    double gain;
+  };
+  const auto given = GENERATE(values<Case>({{"[64, 32, 32]", "kernel: 3, pad: 1", 2.25},
+                                            {"[64, 32, 32]", "kernel: 5", 2.25},
+                                            {"[64, 32, 32]", "kernel: 1", 1},
+                                            {"[64, 32, 32]", "kernel: 3, stride: 2", 1},
+                                            {"[64, 9, 9, 9]", "kernel: 3", 1}}));
+  const Model model = model_of("{name: m, source: s, input: " + given.input +
+                               ", layers: [{name: a, kind: convolution, filters: 512, " + given.kernel +
+                               "}, {name: l, kind: mean_squared_error}]}");
+  Device device = round_device();
+  device.launch_overhead = {0};
+  device.memory_bandwidth = {1e15};
+  const PassCost cost = layer_costs(model)[0].forward;
+  CHECK(roofline_time(model.layers[0], cost, 4, device, 1).value ==
+        Approx(4 * cost.flops.value / 1e12 / given.gain).epsilon(1e-12));
+}
+
+TEST_CASE("calibration recovers the efficiency from which the rates were computed", "[models]") {
+  Device device = round_device();
+  const std::map<std::string, Model> models{{"m", two_layers()}};
+  for (const std::int64_t batch : {64, 4096}) {
+    const double rate = static_cast<double>(batch) / roofline_step(models.at("m"), batch, device, 0.37).value;
+    device.rates.push_back({"m", batch, rate, DeviceRate::Use::calibrate, "made up"});
+  }
+  device.rates.push_back({"m", 64, 1.0, DeviceRate::Use::check, "far off"});
+  const Calibration calibration = calibrate(device, models);
+  CHECK(calibration.efficiency == Approx(0.37).epsilon(1e-5));
+  CHECK(calibration.errors[0].error() == Approx(0).margin(1e-5));
+  CHECK(calibration.errors[2].predicted > 1);
+}
+
+TEST_CASE("a device without rates and without efficiency_of cannot be calibrated", "[models][errors]") {
+  CHECK_THROWS_WITH(load_calibration(round_device(), kModels),
+                    "device round: expected rates or efficiency_of, which a derived trace needs");
+  CHECK_THROWS_WITH(calibrate(round_device(), {}), "calibrate: round has no rate with use: calibrate");
+}
+
+TEST_CASE("derived traces have the times of the rule and the layers and passes of the model", "[models]") {
+  const Model model = shipped_model("resnet50");
+  const Trace trace = derive(model, 32, round_device(), perfect(), {});
+  CHECK_NOTHROW(check_fits(trace, model));
+  CHECK(trace.kind == Trace::Kind::derived);
+  CHECK(step_time(trace).value == Approx(roofline_step(model, 32, round_device(), 1).value).epsilon(1e-12));
+  CHECK(trace.layers[0].backward_data.seconds.empty());  // nothing below the first layer
+  CHECK(trace.layers[0].backward_weights.seconds.size() == 1);
+  const Trace again = trace_of(to_yaml(trace));
+  CHECK(step_time(again).value == Approx(step_time(trace).value).epsilon(1e-6));
+}
+
+TEST_CASE("a derived trace has the relative noise of a captured trace", "[models]") {
+  const Model model = two_layers();
+  Trace captured;
+  captured.name = "captured";
+  captured.layers = {{"a", {{1, 1.1, 0.9}, {}}, {}, {}, {}}, {"l", {{4, 4, 4}, {}}, {}, {}, {}}};
+  const Trace trace = derive(model, 100, round_device(), perfect(), {&captured, 8});
+  const double time =
+      roofline_time(model.layers[0], layer_costs(model)[0].forward, 100, round_device(), 1).value;
+  REQUIRE(trace.layers[0].forward.seconds.size() == 3);
+  CHECK(trace.layers[0].forward.seconds[1] == Approx(1.1 * time));
+  // The captured layer has no update pass, so the ratios of whole steps are used.
+  CHECK(trace.layers[0].update.seconds[1] / trace.layers[0].update.seconds[0] == Approx(5.1 / 5.0));
+  CHECK(derive(model, 100, round_device(), perfect(), {&captured, 2}).layers[0].forward.seconds.size() == 2);
+  captured.layers.pop_back();
+  CHECK_THROWS_AS(derive(model, 100, round_device(), perfect(), {&captured, 8}), InputError);
+}
+
+TEST_CASE("the rule predicts the published rates of shipped devices", "[models]") {
+  struct Case {
+    std::string device;
+    double worst;  // the present relative error, rounded up, so that the test fails if it grows
+  };
+  const auto given = GENERATE(values<Case>({{"k20x", 0.04},
+                                            {"k40", 1e-4},
+                                            {"k80", 0.10},
+                                            {"p100-sxm2", 0.15},
+                                            {"p100-pcie", 0.25},
+                                            {"v100-sxm2-16gb", 0.04}}));
+  CAPTURE(given.device);
+  const Calibration calibration = load_calibration(load_device(kModels, given.device), kModels);
+  for (const RateError& error : calibration.errors) {
+    CAPTURE(error.rate.model, error.rate.batch, error.predicted);
+    CHECK(std::abs(error.error()) < given.worst);
+  }
+}
+
+TEST_CASE("devices without rates use the efficiency of the V100, and their traces say so", "[models]") {
+  for (const char* name : {"a100-40gb", "h100-sxm", "h200"}) {
+    const Device device = load_device(kModels, name);
+    const Calibration calibration = load_calibration(device, kModels);
+    CHECK(calibration.fitted_on == "v100-sxm2-16gb");
+    const Trace trace = derive(shipped_model("resnet50"), 64, device, calibration, {});
+    CHECK(trace.flags.size() == 1);
+  }
+}
+
+TEST_CASE("convolutions on a device that was calibrated on dense networks are flagged", "[models]") {
+  const Device device = load_device(kModels, "k40");
+  const Calibration calibration = load_calibration(device, kModels);
+  CHECK(derive(shipped_model("chen-huo-dnn"), 1024, device, calibration, {}).flags.empty());
+  CHECK(derive(shipped_model("resnet50"), 32, device, calibration, {}).flags ==
+        std::vector<std::string>{"convolutions extrapolated: the efficiency was fitted on dense networks"});
+}

@@ -1,0 +1,46 @@
+#include "runtime/host_noise/repeated_timing.hpp"
+
+#include <catch2/catch.hpp>
+#include <mutex>
+#include <set>
+
+#include "ranks.hpp"
+
+namespace stepcast {
+
+TEST_CASE("all ranks get the same core-to-core latency, and whether it is at its baseline", "[validate]") {
+  std::mutex mutex;
+  std::set<double> distances, settled;
+  run_ranks("memory", 3, [&](Transport& transport, Transport&) {
+    CoreToCoreLatency cores(transport);
+    cores.set_baseline(0.1);
+    const double distance = cores.round_trip();
+    const bool is = cores.is_at_baseline();
+    const std::lock_guard lock(mutex);
+    CHECK_FALSE(cores.is_at_baseline(0));
+    CHECK_FALSE(cores.is_at_baseline(1));
+    distances.insert(distance);
+    settled.insert(is ? 1 : 0);
+  });
+  CHECK(distances.size() == 1);
+  CHECK(*distances.begin() > 0);
+  CHECK(settled.size() == 1);
+}
+
+TEST_CASE("interleaved functions are repeated equally often, and their difference is taken within each round",
+          "[validate]") {
+  run_ranks("memory", 2, [&](Transport& transport, Transport&) {
+    std::vector<int> calls(2, 0);
+    const auto all = time_interleaved(transport, 0.01, {[&] { ++calls[0]; }, [&] { ++calls[1]; }});
+    CHECK(calls[0] == calls[1]);
+    CHECK(static_cast<int>(all.at(0).seconds.size()) ==
+          calls[0] - 1);  // the first call is used to plan the number
+    CHECK(all.at(1).seconds.size() == all.at(0).seconds.size());
+    CHECK(all.at(0).stolen == all.at(1).stolen);
+  });
+  // The machine's speed doubles and falls; a disturbed round does not count if there are enough others.
+  const Repeats less{{1, 2, 4, 1, 1}, {0, 0, 0, 0, 1}, 0}, more{{1.5, 2.5, 4.5, 1.5, 9}, {0, 0, 0, 0, 1}, 0};
+  CHECK(median_difference(more, less) == Approx(0.5));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,113 @@
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "guarded_backend.hpp"
+#include "learned_curve.hpp"
+
+namespace stepcast {
+
+using namespace test;
+
+TEST_CASE("ranks that share a network learn like ranks with whole networks, to rounding",
+          "[validate][learning]") {
+  using Kind = DataOptions::Kind;
+  const std::string pipeline = "{kind: pipeline, stages: 2, ";
+  const LearningCase c = GENERATE_COPY(
+      LearningCase{pipeline + "cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
+                   Kind::images},
+      LearningCase{pipeline + "cuts: [flatten], micro_batches: 4, schedule: 1f1b}", 2, 1, &kImages,
+                   Kind::images},
+      LearningCase{
+          pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}", 2, 1,
+          &kImages, Kind::images},
+      LearningCase{pipeline +
+                       "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 2, schedule: interleaved, zero: "
+                       "1, all_reduce: ring}",
+                   4, 2, &kImages, Kind::images},
+      LearningCase{
+          "{kind: pipeline, stages: 3, cuts: [pool1, fc1], micro_batches: 2, schedule: 1f1b, recompute: "
+          "true}",
+          3, 1, &kImages, Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kImages, Kind::images},
+      LearningCase{"{kind: spatial, split: [1, 2], halo_overlap: false, whole_from: conv2}", 4, 2, &kImages,
+                   Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false, whole_from: conv1}", 2, 1, &kImages,
+                   Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kDigits, Kind::images},
+      LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kPixels, Kind::mesh},
+      LearningCase{"{kind: spatial, split: [2, 2], halo_overlap: false, batch_norm: all}", 4, 1, &kPixels,
+                   Kind::mesh},
+      LearningCase{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
+                   Kind::sequences},
+      LearningCase{pipeline +
+                       "tensor: 2, cuts: [expand], micro_batches: 2, schedule: gpipe, all_reduce: ring, "
+                       "halo_overlap: false, recompute: true}",
+                   8, 2, &kBlocks, Kind::sequences},
+      LearningCase{pipeline + "tensor: 2, cuts: [expand, add, classes], schedule: interleaved, chunks: 2, "
+                              "micro_batches: 2}",
+                   4, 1, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: tensor, ways: 2}", 2, 1, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
+  CAPTURE(c.strategy);
+  LearningOptions options = options_of(c);
+  const auto uncut = [&] {
+    return learned("{kind: synchronous, all_reduce: ring}", c.replicas, *c.model, options);
+  };
+  const Curve whole = uncut(), shared = learned(c.strategy, c.ranks, *c.model, options);
+  check_same(shared, whole);
+  CHECK(*whole.rows.back().number("loss") < *whole.rows.front().number("loss"));
+
+  const auto file = std::filesystem::temp_directory_path() / ("stepcast-learned-" + std::to_string(getpid()));
+  const YamlNode text = parse_yaml(*c.model, "model.yaml");
+  save_checkpoint(file, read_model(YamlValue(text, "")), whole.last);
+  options.start = file.string();
+  const Curve from_there = learned(c.strategy, c.ranks, *c.model, options);
+  CHECK(*from_there.rows.front().number("loss") == Approx(*whole.rows.back().number("loss")).epsilon(1e-5));
+  check_same(from_there, uncut());
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("ranks with arrays in device memory learn to the same bits", "[validate][learning][device]") {
+  using Kind = DataOptions::Kind;
+  const std::string pipeline = "{kind: pipeline, stages: 2, ";
+  const LearningCase c = GENERATE_COPY(
+      LearningCase{"{kind: synchronous, all_reduce: ring, bucket: tensor}", 2, 2, &kImages, Kind::images},
+      LearningCase{"{kind: synchronous, all_reduce: double_tree}", 3, 3, &kBlocks, Kind::sequences},
+      LearningCase{"{kind: zero, stage: 2, bucket: 200 B}", 2, 2, &kImages, Kind::images},
+      LearningCase{"{kind: bmuf, mini_batches: 2, block_momentum: 0.9, aggregation: flat}", 2, 2, &kDigits,
+                   Kind::images},
+      LearningCase{pipeline + "cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
+                   Kind::images},
+      LearningCase{
+          pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}", 2, 1,
+          &kImages, Kind::images},
+      LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences},
+      LearningCase{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
+                   Kind::sequences});
+  CAPTURE(c.strategy);
+  LearningOptions options = options_of(c);
+  const Curve plain = learned(c.strategy, c.ranks, *c.model, options);
+  const auto check_equal = [](const Curve& one, const Curve& other) {
+    REQUIRE(one.rows.size() == other.rows.size());
+    REQUIRE(one.rows.size() > 2);
+    for (std::size_t i = 0; i < one.rows.size(); ++i) {
+      for (const char* column : {"step", "samples", "loss", "accuracy"})
+        CHECK(one.rows[i].number(column) == other.rows[i].number(column));
+    }
+    CHECK(one.last == other.last);
+    CHECK(*one.rows.back().number("loss") != *one.rows.front().number("loss"));
+  };
+  check_equal(learned(c.strategy, c.ranks, *c.model, options, make_guarded_backend), plain);
+
+  const auto file = std::filesystem::temp_directory_path() / ("stepcast-guarded-" + std::to_string(getpid()));
+  const YamlNode text = parse_yaml(*c.model, "model.yaml");
+  save_checkpoint(file, read_model(YamlValue(text, "")), plain.last);
+  options.start = file.string();
+  check_equal(learned(c.strategy, c.ranks, *c.model, options, make_guarded_backend),
+              learned(c.strategy, c.ranks, *c.model, options));
+  std::filesystem::remove(file);
+}
+
+}  // namespace stepcast

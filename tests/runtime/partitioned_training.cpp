@@ -1,0 +1,133 @@
+#include "partitioned_training.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "kernels/onednn/backend.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "planned_parts.hpp"
+#include "runtime/devices/tensor_parallel_device.hpp"
+#include "runtime/memory/parameters.hpp"
+
+namespace stepcast::test {
+
+const std::string kStack = R"(
+name: stack
+source: test
+transformer_stack: {layers: 2, width: 16, heads: 4, sequence: 6, vocabulary: 10}
+)";
+
+const std::string kUnshared = R"(
+name: classes
+source: test
+input: [5, 3]
+layers:
+  - {name: embed, kind: dense, units: 8}
+  - {name: norm1, kind: layer_norm}
+  - {name: qkv, kind: dense, units: 24}
+  - {name: attention, kind: attention, heads: 4}
+  - {name: projection, kind: dense, units: 8}
+  - {name: add1, kind: add, inputs: [projection, embed]}
+  - {name: expand, kind: dense, units: 12}
+  - {name: gelu, kind: gelu}
+  - {name: contract, kind: dense, units: 8, bias: false}
+  - {name: add2, kind: add, inputs: [contract, add1]}
+  - {name: flatten, kind: reshape, shape: [40]}
+  - {name: classes, kind: dense, units: 6}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
+namespace {
+
+constexpr int kSteps = 4;
+
+Optimizer optimizer() {
+  return {.learning_rate = 0.05, .momentum = 0.9};
+}
+
+/// Fills the network with samples from `first` on.
+void fill(Network& network, const Model& model, std::int64_t first) {
+  const auto write = [first](Tensor& tensor, const auto& value) {
+    const auto row = static_cast<std::int64_t>(tensor.elements()) / tensor.shape().front();
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(tensor.elements()); ++i)
+      values.push_back(value(first + i / row, i % row));
+    tensor.write(values);
+  };
+  const std::int64_t classes = model.layers.back().input.back();
+  write(network.input(), input_value);
+  write(*network.kernel(model.layers.size() - 1).targets(), [classes](std::int64_t sample, std::int64_t row) {
+    return static_cast<float>((7 * sample + 3 * row) % classes);
+  });
+}
+
+struct Trained {
+  Parameters parameters;
+  double loss = 0;
+};
+
+/// Trains the whole network on one rank; its optimizer takes the mean over the mini-batch.
+Trained trained_alone(const Model& model, std::int64_t batch) {
+  set_kernel_threads(1);
+  const auto backend = make_onednn_backend();
+  Network network(*backend, model, {.batch = batch, .optimizer = optimizer()});
+  fill(network, model, 0);
+  for (int step = 0; step < kSteps; ++step) network.step();
+  return {read_parameters(network), network.loss()};
+}
+
+/// The result of every rank.
+std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCase& c,
+                                    const SharedPlace& place) {
+  const NetworkSharing& sharing = planned.plan.sharing;
+  std::vector<Trained> results(static_cast<std::size_t>(c.ranks));
+  const auto train = [&](int rank, std::mutex& building, const auto& run) {
+    const auto backend = place.make();
+    std::unique_lock lock(building);
+    const TensorParallelNetwork shared =
+        tensor_parallel_network(*backend, planned.model, sharing, rank % c.ways, {.optimizer = optimizer()});
+    lock.unlock();
+    DeviceLearning learning;
+    learning.rate.base = optimizer().learning_rate;
+    learning.summed = planned.plan.summed_gradients;
+    std::int64_t pass = 0;
+    learning.next_batch = [&] {
+      fill(*shared.network, planned.model,
+           rank / c.ways * c.batch + pass++ % sharing.micro_batches * sharing.micro_batch);
+    };
+    const auto device = tensor_parallel_device(shared, learning);
+    CHECK(run(*device).step_ends.size() == kSteps);
+    results[static_cast<std::size_t>(rank)] = {read_parameters(*shared.network), shared.network->loss()};
+  };
+  run_parts(planned, train, nullptr, place.by_backend);
+  return results;
+}
+
+void check_close(const std::vector<float>& found, const std::vector<float>& expected, double margin) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(margin));
+}
+
+}  // namespace
+
+void check_trains_as_whole(const std::string& text, const SharedCase& c, const SharedPlace& place) {
+  CAPTURE(c.options, c.ranks, place.by_backend);
+  const PlannedParts planned(c.ranks, text, "{kind: tensor, " + c.options + "}", static_cast<int>(c.batch),
+                             kSteps);
+  REQUIRE(planned.plan.sharing.simulated_only == "");
+  const Trained alone = trained_alone(planned.model, c.batch * (c.ranks / c.ways));
+  const std::vector<Trained> all = trained_shared(planned, c, place);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const SharedPart part =
+        tensor_shard(planned.model, planned.plan.sharing, static_cast<int>(rank) % c.ways);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < planned.model.layers.size(); ++i) {
+      for (std::size_t k = 0; k < planned.model.layers[i].parameters.size(); ++k, ++next)
+        check_close(all[rank].parameters.at(next), extract_part(alone.parameters.at(next), part, i, k),
+                    place.margin);
+    }
+    const bool one_batch = c.ranks == c.ways && planned.plan.sharing.micro_batches == 1;
+    if (one_batch && part.shares.back()) CHECK(all[rank].loss == Approx(alone.loss).margin(place.margin));
+  }
+}
+
+}  // namespace stepcast::test

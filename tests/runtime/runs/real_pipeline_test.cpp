@@ -1,0 +1,172 @@
+#include <catch2/catch.hpp>
+
+#include "guarded_backend.hpp"
+#include "kernels/onednn/backend.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "planned_parts.hpp"
+#include "runtime/devices/pipeline_stage_device.hpp"
+
+namespace stepcast {
+namespace {
+
+// The second input of the sum passes through the middle stage.
+const std::string kNet = R"(
+name: test
+source: test
+input: [6]
+layers:
+  - {name: fc1, kind: dense, units: 12}
+  - {name: relu1, kind: relu}
+  - {name: fc2, kind: dense, units: 12}
+  - {name: relu2, kind: relu}
+  - {name: fc3, kind: dense, units: 12}
+  - {name: sum, kind: add, inputs: [fc3, relu1]}
+  - {name: fc4, kind: dense, units: 5}
+  - {name: loss, kind: mean_squared_error}
+)";
+constexpr std::int64_t kBatch = 12;  // samples of a replica
+constexpr int kSteps = 4;
+constexpr std::size_t kLoss = 7;
+
+Optimizer optimizer(double rate) {
+  return {.learning_rate = rate, .momentum = 0.9};
+}
+
+/// Fills the network with samples from `first` on.
+void fill(Network& network, std::int64_t first) {
+  const auto write = [first](Tensor& tensor, float (*value)(std::int64_t, std::int64_t)) {
+    const auto row = static_cast<std::int64_t>(tensor.elements()) / tensor.shape().front();
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(tensor.elements()); ++i)
+      values.push_back(value(first + i / row, i % row));
+    tensor.write(values);
+  };
+  write(network.input(), input_value);
+  if (network.contains(kLoss)) write(*network.kernel(kLoss).targets(), target_value);
+}
+
+/// Parameters by layer and array; empty for layers that the network does not have.
+std::vector<std::vector<std::vector<float>>> parameters_of(Network& network) {
+  std::vector<std::vector<std::vector<float>>> all(network.model().layers.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t k = 0; network.contains(i) && k < network.model().layers[i].parameters.size(); ++k)
+      all[i].push_back(network.kernel(i).read_parameter(k));
+  }
+  return all;
+}
+
+struct Alone {
+  std::vector<std::vector<std::vector<float>>> parameters;
+  double loss = 0;
+};
+
+/// The whole network on one rank with the whole mini-batch.
+Alone trained_alone(const Model& model, std::int64_t batch) {
+  set_kernel_threads(1);
+  const auto backend = make_onednn_backend();
+  Network network(*backend, model, {.batch = batch, .optimizer = optimizer(0.1)});
+  fill(network, 0);
+  for (int step = 0; step < kSteps; ++step) network.step();
+  return {parameters_of(network), network.loss()};
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[validate][training]") {
+  struct Case {
+    std::string options;
+    int stages, replicas;
+  };
+  const auto c = GENERATE(
+      Case{"stages: 1, micro_batches: 4", 1, 1},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 1, schedule: naive", 2, 1},
+      Case{"stages: 2, cuts: [fc2], micro_batches: 4, schedule: naive", 2, 1},
+      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: gpipe", 3, 1},
+      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: 1f1b", 3, 1},
+      Case{"stages: 2, cuts: [sum], micro_batches: 2, schedule: 1f1b, bucket: tensor, "
+           "all_reduce: ring",
+           2, 2},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 2, zero: 1, bucket: tensor, all_reduce: ring", 2, 2},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 4, zero: 1, overlap: false, all_reduce: ring", 2, 3},
+      Case{"stages: 2, cuts: [fc2, relu2, sum], schedule: interleaved, chunks: 2, micro_batches: 4", 2, 1},
+      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 2, "
+           "bucket: tensor, all_reduce: ring",
+           2, 2},
+      Case{"stages: 3, cuts: [relu1, fc2, relu2, fc3, fc4], schedule: interleaved, chunks: 2, "
+           "micro_batches: 3, overlap: false, all_reduce: ring",
+           3, 2},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 3, zero: 2, bucket: tensor, all_reduce: ring", 2, 2},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 2, zero: 2, all_reduce: ring", 2, 3},
+      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 4, zero: 1, "
+           "bucket: tensor, all_reduce: ring",
+           2, 2},
+      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 2, zero: 2, "
+           "all_reduce: ring",
+           2, 2},
+      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: gpipe, recompute: true", 3, 1},
+      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: 1f1b, recompute: true", 3, 1},
+      Case{"stages: 2, cuts: [fc2, relu2, sum], schedule: interleaved, chunks: 2, micro_batches: 4, "
+           "recompute: true",
+           2, 1},
+      Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
+  // Guarded: device memory that the host cannot access, with payloads through the host or from device to
+  // device.
+  const bool guarded = GENERATE(false, true);
+  const bool by_channels = guarded && GENERATE(false, true);
+  CAPTURE(c.options, guarded, by_channels);
+  const PlannedParts planned(c.stages * c.replicas, kNet, "{kind: pipeline, " + c.options + "}", kBatch,
+                             kSteps);
+  const NetworkSharing& sharing = planned.plan.sharing;
+  REQUIRE(sharing.simulated_only.empty());
+  const Alone alone = trained_alone(planned.model, kBatch * c.replicas);
+
+  std::vector<std::vector<std::vector<std::vector<float>>>> results(planned.plan.endpoints.size());
+  std::vector<double> loss(results.size());
+  test::FakeChannels channels;
+  const auto train = [&](int rank, std::mutex& building, const auto& run) {
+    const int stage = rank / c.replicas, replica = rank % c.replicas;
+    const auto backend = guarded ? test::make_guarded_backend() : make_onednn_backend();
+    std::unique_lock lock(building);
+    const PipelineStageNetworks networks =
+        pipeline_stage_networks(*backend, planned.model, sharing, {stage, c.stages},
+                                {.batch = sharing.micro_batch, .optimizer = optimizer(0.1 / c.replicas)});
+    lock.unlock();
+    for (const ChunkNetworks& chunk : networks.chunks) {
+      for (int i = 0; i < sharing.micro_batches; ++i)
+        fill(*chunk.of_micro_batch[static_cast<std::size_t>(i)], kBatch * replica + i * sharing.micro_batch);
+    }
+    const auto device =
+        pipeline_stage_device(networks, sharing, stage, owned_slices(planned.plan, rank, networks, stage));
+    const RealRun ran = run(*device);
+    CHECK(ran.step_ends.size() == kSteps);
+    auto& all = results[static_cast<std::size_t>(rank)];
+    all.resize(planned.model.layers.size());
+    for (const ChunkNetworks& chunk : networks.chunks) {
+      const auto own = parameters_of(chunk.first());
+      for (std::size_t layer = 0; layer < own.size(); ++layer) {
+        if (!own[layer].empty()) all[layer] = own[layer];
+      }
+      for (const auto& one : chunk.of_micro_batch) loss[static_cast<std::size_t>(rank)] += one->loss();
+    }
+  };
+  run_parts(planned, train, by_channels ? &channels : nullptr);
+  if (by_channels && c.stages > 1) CHECK(channels.transferred() > 0);
+
+  std::vector<int> seen(planned.model.layers.size(), 0);
+  double sum = 0;
+  for (std::size_t rank = 0; rank < results.size(); ++rank) {
+    sum += loss[rank];
+    for (std::size_t layer = 0; layer < results[rank].size(); ++layer) {
+      seen[layer] += results[rank][layer].empty() ? 0 : 1;
+      for (std::size_t k = 0; k < results[rank][layer].size(); ++k) {
+        const auto &own = results[rank][layer][k], &expected = alone.parameters[layer][k];
+        REQUIRE(own.size() == expected.size());
+        for (std::size_t i = 0; i < own.size(); ++i) CHECK(own[i] == Approx(expected[i]).margin(2e-6));
+      }
+    }
+  }
+  for (const std::size_t layer : {0u, 2u, 4u, 6u}) CHECK(seen[layer] == c.replicas);
+  CHECK(sum / c.replicas == Approx(alone.loss).epsilon(1e-5));
+}
+
+}  // namespace stepcast

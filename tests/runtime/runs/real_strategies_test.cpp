@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include "hand_worker.hpp"
+#include "kernels/onednn/backend.hpp"
+#include "strategies/arithmetic/block_momentum.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Mean of the replicas' parameters, summed in double precision and rounded once.
+Floats mean_of(const std::vector<Floats>& replicas) {
+  Floats mean(replicas.front().size());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    double sum = 0;
+    for (const Floats& replica : replicas) sum += static_cast<double>(replica[i]);
+    mean[i] = static_cast<float>(sum / static_cast<double>(replicas.size()));
+  }
+  return mean;
+}
+
+}  // namespace
+
+TEST_CASE("one worker of any strategy is plain SGD, to the bit", "[validate][training]") {
+  struct Case {
+    const char* strategy;
+    int servers, mini_batches;  ///< mini_batches: of a step
+  };
+  const auto one = GENERATE(values<Case>({
+      {"{kind: synchronous}", 0, 1},
+      {"{kind: zero, stage: 1}", 0, 1},
+      {"{kind: zero, stage: 3}", 0, 1},
+      {"{kind: model_averaging, mini_batches: 3}", 0, 3},
+      {"{kind: bmuf, mini_batches: 3, block_momentum: 0.9}", 0, 3},
+      {"{kind: diloco, mini_batches: 2, outer_momentum: 0.9, outer_learning_rate: 0.7}", 0, 2},
+      {"{kind: parameter_server, server: own_device}", 1, 1},
+      {"{kind: parameter_server, server: own_device, master: serial}", 1, 1},
+      {"{kind: parameter_server, server: own_device, shards: 3}", 3, 1},
+      {"{kind: parameter_server, server: own_device, mode: synchronous}", 1, 1},
+      {"{kind: parameter_server, server: own_device, mode: bounded_staleness, staleness_bound: 1}", 1, 1},
+      {"{kind: elastic_averaging, server: own_device, elastic_force: 0}", 1, 1},
+  }));
+  CAPTURE(one.strategy);
+  const int steps = 4;
+  const auto results = trained(plan_of(one.strategy, 1, one.servers, steps), kMomentum);
+  CHECK(results[0] == trained_alone(kBatch, steps * one.mini_batches, kMomentum));
+}
+
+TEST_CASE("a synchronous parameter server equals one rank with N times the batch, to rounding",
+          "[validate][training]") {
+  const int workers = GENERATE(2, 3);
+  const int shards = GENERATE(1, 2);
+  CAPTURE(workers, shards);
+  const std::string strategy =
+      fmt::format("{{kind: parameter_server, server: own_device, mode: synchronous, shards: {}}}", shards);
+  const auto results = trained(plan_of(strategy, workers, shards, 5), kMomentum);
+  const auto alone = trained_alone(workers * kBatch, 5, kMomentum);
+  for (int worker = 0; worker < workers; ++worker)
+    check_equal(results[static_cast<std::size_t>(worker)], alone, 2e-6);
+}
+
+TEST_CASE("block momentum 0 and block learning rate 1 are model averaging, to the bit",
+          "[validate][training]") {
+  const int workers = GENERATE(2, 3);
+  const std::string aggregation = GENERATE(as<std::string>{}, "tree", "flat", "all_reduce");
+  const std::string form = GENERATE(as<std::string>{}, "classical", "nesterov");
+  CAPTURE(workers, aggregation, form);
+  const auto average =
+      trained(plan_of(fmt::format("{{kind: model_averaging, mini_batches: 3, aggregation: {}}}", aggregation),
+                      workers, 0, 4),
+              kMomentum);
+  const auto filtered = trained(
+      plan_of(fmt::format("{{kind: bmuf, mini_batches: 3, aggregation: {}, block_momentum: 0, form: {}}}",
+                          aggregation, form),
+              workers, 0, 4),
+      kMomentum);
+  CHECK(filtered == average);
+  for (const Floats& other : average) CHECK(other == average[0]);
+  CHECK(average[0] != trained_alone(kBatch, 12, kMomentum));
+}
+
+TEST_CASE("block training follows its formula, worked out by hand", "[validate][training]") {
+  const int workers = GENERATE(2, 4);
+  const auto form = GENERATE(BlockFilter::Form::classical, BlockFilter::Form::nesterov);
+  const BlockFilter filter{0.6, 0.8, form};
+  CAPTURE(workers, static_cast<int>(form));
+  std::vector<std::unique_ptr<HandWorker>> hands;
+  for (int i = 0; i < workers; ++i) hands.push_back(std::make_unique<HandWorker>(i, workers, kMomentum));
+  Floats global = hands[0]->parameters(), model = global, change(global.size());
+  for (int block = 0; block < 3; ++block) {
+    std::vector<Floats> own;
+    for (const auto& hand : hands) {
+      for (int i = 0; i < 2; ++i) hand->step();
+      own.push_back(hand->parameters());
+    }
+    filter_block_update(filter, mean_of(own), {model, change}, global);
+    for (const auto& hand : hands) hand->set(global);
+  }
+  const std::string strategy = fmt::format(
+      "{{kind: bmuf, mini_batches: 2, aggregation: flat, block_momentum: 0.6, block_learning_rate: 0.8, "
+      "form: {}}}",
+      block_form_names()[static_cast<std::size_t>(form)]);
+  for (const Floats& own : trained(plan_of(strategy, workers, 0, 3), kMomentum))
+    check_equal(own, global, 2e-6);
+}
+
+TEST_CASE("replicas of two workers each average as replicas of one with twice the batch",
+          "[validate][training]") {
+  const std::string aggregation = GENERATE(as<std::string>{}, "tree", "all_reduce");
+  CAPTURE(aggregation);
+  const auto plan = plan_of(
+      fmt::format(
+          "{{kind: bmuf, mini_batches: 2, workers_per_replica: 2, block_momentum: 0.5, aggregation: {}, "
+          "all_reduce: ring}}",
+          aggregation),
+      4, 0, 3);
+  const auto results = trained(plan, kPlain);
+  for (const Floats& own : results) check_equal(own, results[0], 0);
+  std::vector<Floats> pairs(2);
+  const BlockFilter filter{0.5, 1, BlockFilter::Form::classical};
+  const auto backend = make_onednn_backend();
+  Network network(*backend, small_model(), {.batch = 2 * kBatch, .optimizer = kPlain});
+  Floats global = parameters_of(network), model = global, change(global.size());
+  for (std::int64_t block = 0; block < 3; ++block) {
+    for (std::int64_t pair = 0; pair < 2; ++pair) {
+      set_parameters(network, global);
+      for (std::int64_t i = 2 * block; i < 2 * block + 2; ++i) {
+        fill_data(network, (i * 4 + 2 * pair) * kBatch);
+        network.step();
+      }
+      pairs[static_cast<std::size_t>(pair)] = parameters_of(network);
+    }
+    filter_block_update(filter, mean_of(pairs), {model, change}, global);
+  }
+  check_equal(results[0], global, 2e-6);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,174 @@
+#include "small_training.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "core/yaml.hpp"
+#include "kernels/onednn/backend.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "ranks.hpp"
+#include "runtime/runs/real_worker.hpp"
+#include "runtime/scenario_points/frozen_algorithms.hpp"
+#include "validate/measure/platform_file.hpp"
+
+namespace stepcast {
+namespace {
+
+const LinkTable kLinks{{1e-6}, {1e9}, {{{INFINITY}, {0}, 1}}};
+constexpr std::size_t kLoss = 3;
+
+LayerTimes free_times(const Model& model) {
+  LayerTimes times;
+  times.median.assign(model.layers.size(), {});
+  times.kind = "captured";
+  return times;
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> arrays_of(const Model& model) {
+  std::vector<std::pair<std::size_t, std::size_t>> arrays;
+  for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
+    for (std::size_t k = 0; k < model.layers[layer].parameters.size(); ++k) arrays.emplace_back(layer, k);
+  }
+  return arrays;
+}
+
+}  // namespace
+
+Model small_model() {
+  const YamlNode node = parse_yaml(R"(
+name: test
+source: test
+input: [6]
+layers:
+  - {name: fc1, kind: dense, units: 16}
+  - {name: relu1, kind: relu}
+  - {name: fc2, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)",
+                                   "test.yaml");
+  return read_model(YamlValue(node, ""));
+}
+
+Platform platform_for(int ranks) {
+  const YamlNode node =
+      parse_yaml(platform_text({"test", "test", read_cluster("memory", ranks), kLinks}), "p.yaml");
+  return read_platform(YamlValue(node, ""));
+}
+
+void fill_data(Network& network, std::int64_t first) {
+  const auto batch = static_cast<std::size_t>(network.input().shape().front());
+  std::vector<float> inputs, targets;
+  for (std::size_t i = 0; i < batch; ++i) {
+    const double sample = static_cast<double>(first) + static_cast<double>(i);
+    for (int k = 0; k < 6; ++k) inputs.push_back(static_cast<float>(std::sin(1 + 3.7 * sample + 1.3 * k)));
+    targets.push_back(static_cast<float>(static_cast<int>(sample) % 4));
+  }
+  network.input().write(inputs);
+  network.kernel(kLoss).targets()->write(targets);
+}
+
+std::vector<float> parameters_of(Network& network) {
+  std::vector<float> all;
+  for (const auto& [layer, k] : arrays_of(network.model())) {
+    const auto one = network.kernel(layer).read_parameter(k);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+void set_parameters(Network& network, const std::vector<float>& values) {
+  auto from = values.begin();
+  for (const auto& [layer, k] : arrays_of(network.model())) {
+    const auto elements = network.model().layers[layer].parameters[k].elements();
+    network.kernel(layer).write_parameter(k, {from, from + elements});
+    from += elements;
+  }
+}
+
+Plan plan_of(const std::string& text, int workers, int servers, int steps, std::int64_t batch) {
+  const Model model = small_model();
+  const Platform platform = platform_for(workers + servers);
+  const Device device;
+  const YamlNode options = parse_yaml(text, "strategy.yaml"),
+                 samples = parse_yaml(std::to_string(batch), "batch.yaml");
+  Setting setting{model, device, platform, {}};
+  for (int worker = 0; worker < workers; ++worker) setting.devices.push_back(worker);
+  setting.steps = steps;
+  setting.times = [&model](std::int64_t) { return free_times(model); };
+  setting.compression = setting.host_compression = [](Compression) { return CompressionTimes{{}, 8, ""}; };
+  setting.trace_batch = kBatch;
+  setting.batch_per_worker.emplace(samples, "batch_per_worker");
+  const YamlValue value(options, "strategy");
+  const std::size_t kind = value.any_map().at("kind").one_of(strategy_names());
+  return strategies()[kind].plan(value, setting);
+}
+
+std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optimizer,
+                                        const TrainedOptions& options) {
+  set_kernel_threads(1);
+  const Model model = small_model();
+  const int ranks = static_cast<int>(plan.endpoints.size());
+  std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
+  std::vector<RankState> states(static_cast<std::size_t>(ranks));
+  std::mutex building;
+  run_ranks("memory", ranks, [&](Transport& transport, Transport& message_transport) {
+    const auto rank = static_cast<std::size_t>(transport.rank());
+    const auto backend = options.make();
+    std::unique_lock lock(building);
+    Network network(*backend, model, {.batch = kBatch, .optimizer = optimizer});
+    lock.unlock();
+    DeviceLearning learning;
+    learning.rate.base = optimizer.learning_rate;
+    learning.summed = plan.summed_gradients;
+    learning.place = transport.rank();
+    learning.compresses = true;
+    learning.owned = reduce_scattered_slices(plan, transport.rank(), ParameterLayout(network));
+    learning.next_batch = [&, next = std::int64_t{0}]() mutable {
+      const std::int64_t number = options.again > 0 ? next++ % options.again : next++;
+      fill_data(network, (number * plan.workers + transport.rank()) * kBatch);
+    };
+    const auto device = replica_device(network, learning);
+    ProgressThread thread;
+    std::unique_ptr<DevicePayloads> device_payloads;
+    if (options.channels != nullptr) {
+      DeviceMemory& memory = *device->device_memory();
+      device_payloads = std::make_unique<DevicePayloads>(memory, transport.rank(), ranks,
+                                                         options.channels->of(transport.rank(), memory));
+    }
+    PointToPoint messages(message_transport);
+    messages.on_payload_announced([&](const Message& one) { device_payloads->post_receive(one.payload); });
+    CompletionQueue completions;
+    RankCollectives collectives(plan, options.choices.value_or(choices_without_forecast(plan)),
+                                transport.rank());
+    RealWorld world{.plan = plan,
+                    .transport = transport,
+                    .collective_thread = thread,
+                    .messages = messages,
+                    .device = *device,
+                    .collectives = collectives,
+                    .completions = completions,
+                    .state = states[rank]};
+    if (options.library)
+      world.library_all_reduce = [&](float* sum, std::int64_t n) { options.library(transport, sum, n); };
+    world.device_payloads = device_payloads.get();
+    run_program(world, 1);
+    if (device_payloads) device_payloads->finish();
+    results[rank] = parameters_of(network);
+    barrier(transport);
+  });
+  return results;
+}
+
+std::vector<float> trained_alone(std::int64_t batch, int steps, const Optimizer& optimizer) {
+  set_kernel_threads(1);
+  const auto backend = make_onednn_backend();
+  Network network(*backend, small_model(), {.batch = batch, .optimizer = optimizer});
+  for (int step = 0; step < steps; ++step) {
+    fill_data(network, step * batch);
+    network.step();
+  }
+  return parameters_of(network);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,213 @@
+#include "spatial_training.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "kernels/onednn/backend.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "models/network/layer.hpp"
+#include "planned_parts.hpp"
+#include "runtime/devices/spatial_device.hpp"
+
+namespace stepcast::test {
+
+const std::string kMesh = R"(
+name: mesh
+source: test
+input: [3, 26, 24]
+layers:
+  - {name: conv1, kind: convolution, filters: 8, kernel: 5, stride: 2, pad: 2, bias: false}
+  - {name: relu1, kind: relu}
+  - {name: bn1, kind: batch_norm}
+  - {name: conv2, kind: convolution, filters: 12, kernel: 3, pad: 1}
+  - {name: relu2, kind: relu}
+  - {name: mean, kind: average_pool, kernel: 3, stride: 1, pad: 1}
+  - {name: conv3, kind: convolution, filters: 8, kernel: 3, stride: 2, pad: 1, bias: false}
+  - {name: bn3, kind: batch_norm}
+  - {name: prediction, kind: convolution, filters: 4, kernel: 1}
+  - {name: flatten, kind: reshape, shape: [168]}
+  - {name: sigmoid, kind: sigmoid}
+  - {name: loss, kind: mean_squared_error}
+)";
+
+std::string pools(const std::string& input) {
+  return "name: pools\nsource: test\ninput: " + input + R"(
+layers:
+  - {name: conv1, kind: convolution, filters: 8, kernel: 3, pad: 1, bias: false}
+  - {name: bn1, kind: batch_norm}
+  - {name: relu1, kind: relu}
+  - {name: pool1, kind: max_pool, kernel: 3, stride: 2, pad: 1}
+  - {name: shortcut, kind: convolution, filters: 12, kernel: 1}
+  - {name: conv2, kind: convolution, inputs: [pool1], filters: 12, kernel: 3, pad: 1}
+  - {name: add2, kind: add, inputs: [conv2, shortcut]}
+  - {name: relu2, kind: relu}
+  - {name: pool2, kind: max_pool, kernel: 2, stride: 1}
+  - {name: conv3, kind: convolution, filters: 4, kernel: 3, pad: 1}
+  - {name: conv4, kind: convolution, inputs: [pool2], filters: 4, kernel: 1}
+  - {name: add3, kind: add, inputs: [conv3, conv4]}
+  - {name: pool3, kind: max_pool, kernel: 2}
+  - {name: sigmoid, kind: sigmoid}
+  - {name: loss, kind: mean_squared_error}
+)";
+}
+
+const std::string kClasses = R"(
+name: classes
+source: test
+input: [2, 16, 16]
+layers:
+  - {name: conv1, kind: convolution, filters: 8, kernel: 3, pad: 1}
+  - {name: relu1, kind: relu}
+  - {name: pool1, kind: max_pool, kernel: 2}
+  - {name: conv2, kind: convolution, filters: 8, kernel: 3, pad: 1}
+  - {name: tanh2, kind: tanh}
+  - {name: flatten, kind: reshape, shape: [512]}
+  - {name: fc1, kind: dense, units: 16}
+  - {name: tanh1, kind: tanh}
+  - {name: fc2, kind: dense, units: 5}
+  - {name: loss, kind: mean_squared_error}
+)";
+
+namespace {
+
+constexpr int kSteps = 3;
+
+Optimizer optimizer(double rate) {
+  return {.learning_rate = rate, .momentum = 0.9};
+}
+
+/// Index in the whole map of element `element` of a part of the map, or of a flattened map.
+std::int64_t in_whole(const Shape& map, const SpatialPartition& cut, int place, std::int64_t element) {
+  const std::vector<int> grid = grid_place(cut.parts, place);
+  std::vector<Rows> rows;
+  for (std::size_t i = 0; i < cut.parts.size(); ++i)
+    rows.push_back(part_of(map[i + 1], cut.parts[i], grid[i]));
+  std::int64_t found = 0, stride = 1;
+  for (std::size_t i = map.size(); i-- > 1;) {
+    found += stride * (rows[i - 1].first + element % rows[i - 1].size());
+    element /= rows[i - 1].size();
+    stride *= map[i];
+  }
+  return found + stride * element;
+}
+
+struct Where {
+  const SpatialPartition* cut = nullptr;  ///< null: all of a sample
+  int place = 0;
+};
+
+/// Fills with samples from `first` on, or with the part of them at `where`.
+void fill(Tensor& tensor, float (*value)(std::int64_t, std::int64_t), std::int64_t first, const Shape& map,
+          const Where& where) {
+  const auto all = static_cast<std::int64_t>(tensor.elements()), row = all / tensor.shape().front();
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < all; ++i) {
+    const std::int64_t element = i % row;
+    values.push_back(value(first + i / row,
+                           where.cut == nullptr ? element : in_whole(map, *where.cut, where.place, element)));
+  }
+  tensor.write(values);
+}
+
+using Parameters = std::vector<std::vector<float>>;
+
+Parameters parameters_of(Network& network) {
+  Parameters all;
+  for (std::size_t i = 0; i < network.model().layers.size(); ++i) {
+    for (std::size_t k = 0; k < network.model().layers[i].parameters.size(); ++k)
+      all.push_back(network.kernel(i).read_parameter(k));
+  }
+  return all;
+}
+
+CutTrained trained_alone(const Model& model, std::int64_t batch) {
+  set_kernel_threads(1);
+  const auto backend = make_onednn_backend();
+  Network network(*backend, model, {.batch = batch, .optimizer = optimizer(0.2)});
+  fill(network.input(), input_value, 0, model.input, {});
+  fill(*network.kernel(model.layers.size() - 1).targets(), target_value, 0, {}, {});
+  for (int step = 0; step < kSteps; ++step) network.step();
+  return {parameters_of(network), {}, network.loss()};
+}
+
+}  // namespace
+
+CutTrained trained_cut(const std::string& text, const CutCase& c, const Shape& labels,
+                       const CutPlace& place_of) {
+  const PlannedParts planned(c.ranks, text, "{kind: spatial, halo_overlap: false, " + c.options + "}",
+                             static_cast<int>(c.batch), kSteps);
+  const NetworkSharing& sharing = planned.plan.sharing;
+  REQUIRE(sharing.simulated_only == "");
+  const Model& model = planned.model;
+  const bool whole_at_the_end = sharing.cut.whole_from < model.layers.size();
+  std::vector<CutTrained> results(static_cast<std::size_t>(c.ranks));
+  run_parts(
+      planned,
+      [&](int rank, std::mutex& building, const auto& run) {
+        const int replica = rank / c.ways, place = rank % c.ways;
+        const auto backend = place_of.make();
+        std::unique_lock lock(building);
+        const SpatialNetwork cut = spatial_network(*backend, model, sharing, place,
+                                                   {.optimizer = optimizer(0.2 * c.ways / c.ranks)});
+        lock.unlock();
+        const std::int64_t first = replica * c.batch, mine = c.batch / c.ways;
+        fill(cut.network->input(), input_value, first, model.input, {&sharing.cut, place});
+        Tensor& targets = *cut.network->kernel(model.layers.size() - 1).targets();
+        if (whole_at_the_end) {
+          fill(targets, target_value, first + place * mine, {}, {});
+        } else {
+          fill(targets, target_value, first, labels, {&sharing.cut, place});
+        }
+        const auto device = spatial_device(cut, model, sharing, place);
+        CHECK(run(*device).step_ends.size() == kSteps);
+        results[static_cast<std::size_t>(rank)] = {parameters_of(*cut.network), {}, cut.network->loss()};
+      },
+      nullptr, place_of.by_backend);
+  CutTrained sum{results.front().parameters, results.back().parameters, 0};
+  for (const CutTrained& one : results) sum.loss += one.loss * c.ways / c.ranks;
+  return sum;
+}
+
+void check_trains_as_uncut(const std::string& text, const CutCase& c, const Shape& labels,
+                           const CutPlace& place) {
+  CAPTURE(c.options, c.ranks);
+  const CutTrained cut = trained_cut(text, c, labels, place);
+  const YamlNode node = parse_yaml(text, "model.yaml");
+  const Model model = read_model(YamlValue(node, ""));
+  const CutTrained alone = trained_alone(model, c.batch * c.ranks / c.ways);
+  std::vector<bool> compared;  // cuDNN uses the unbiased estimate for running variances
+  for (const Layer& layer : model.layers) {
+    for (const ParameterTensor& one : layer.parameters)
+      compared.push_back(one.trainable || place.make == make_onednn_backend);
+  }
+  CHECK(cut.loss == Approx(alone.loss).epsilon(1e-5));
+  REQUIRE(cut.parameters.size() == alone.parameters.size());
+  double moved = 0;
+  for (std::size_t k = 0; k < alone.parameters.size(); ++k) {
+    REQUIRE(cut.parameters[k].size() == alone.parameters[k].size());
+    CHECK(cut.parameters[k] == cut.last[k]);
+    if (!compared[k]) continue;
+    for (std::size_t i = 0; i < alone.parameters[k].size(); ++i) {
+      moved = std::max(moved, static_cast<double>(std::abs(alone.parameters[k][i])));
+      CHECK(cut.parameters[k][i] == Approx(alone.parameters[k][i]).margin(1e-5));
+    }
+  }
+  CHECK(moved > 0);
+}
+
+std::vector<CutTrial> cut_trials() {
+  std::vector<CutTrial> trials;
+  const auto add = [&](const std::string& model, const char* options, int ranks, int ways,
+                       const Shape& labels) {
+    trials.push_back({model, {options, ranks, ways, ranks == 4 && ways == 4 ? 4 : 2}, labels});
+  };
+  add(kMesh, "split: 2", 2, 2, {4, 7, 6});
+  add(kMesh, "split: [2, 2]", 4, 4, {4, 7, 6});
+  add(kMesh, "split: 2, batch_norm: all, bucket: tensor, all_reduce: ring", 4, 2, {4, 7, 6});
+  add(pools("[3, 24, 28]"), "split: 2", 2, 2, {4, 5, 6});
+  add(pools("[3, 27, 25]"), "split: [2, 2]", 4, 4, {4, 6, 6});
+  add(kClasses, "split: [2, 2]", 4, 4, {});
+  add(kClasses, "split: 2, whole_from: conv2", 2, 2, {});
+  return trials;
+}
+
+}  // namespace stepcast::test

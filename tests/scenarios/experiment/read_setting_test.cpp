@@ -1,0 +1,54 @@
+#include "scenarios/experiment/read_setting.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Model two_layers() {
+  const YamlNode node = parse_yaml(R"(
+name: two
+source: test
+input: [4]
+layers:
+  - {name: gen_fc, kind: dense, units: 4}
+  - {name: disc_fc, kind: dense, units: 4}
+  - {name: loss, kind: mean_squared_error}
+)",
+                                   "m.yaml");
+  return read_model(YamlValue(node, ""));
+}
+
+std::vector<PassCounts> counts(const std::string& text) {
+  const YamlNode node = parse_yaml(text, "s.yaml");
+  return read_passes(YamlValue(node, "passes"), two_layers());
+}
+
+}  // namespace
+
+TEST_CASE("passes count once by default, and the last matching row of a layer counts", "[scenarios]") {
+  const auto found = counts("[{layers: '*_fc', forward: 3}, {layers: disc_fc, forward: 4, update: 0.5}]");
+  CHECK(found[0].forward == 3);
+  CHECK(found[0].update == 1);
+  CHECK(found[1].forward == 4);
+  CHECK(found[1].update == 0.5);
+  CHECK(found[2].forward == 1);
+}
+
+TEST_CASE("a repeated trace takes as much longer as its passes run more often", "[scenarios]") {
+  Trace trace;
+  trace.layers.resize(3);
+  trace.layers[0].forward.seconds = {1, 2};
+  trace.layers[0].backward_data.seconds = {10, 20};
+  const Trace more = repeated(trace, counts("[{layers: gen_fc, forward: 3, backward_data: 2}]"));
+  CHECK(more.layers[0].forward.seconds == std::vector<double>{3, 6});
+  CHECK(more.layers[0].backward_data.seconds == std::vector<double>{20, 40});
+}
+
+TEST_CASE("passes of layers that do not exist are refused", "[errors]") {
+  CHECK_THROWS_WITH(counts("[{layers: conv*}]"),
+                    "s.yaml:1:11: passes[0].layers: expected names of layers of two, got \"conv*\"");
+}

@@ -1,0 +1,141 @@
+#include <catch2/catch.hpp>
+
+#include "scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Experiment quick(const std::vector<std::string>& settings) {
+  std::vector<std::string> all{"workers=16"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return shipped_experiment("quickstart", all);
+}
+
+void refused(const std::string& setting, const std::string& message) {
+  CHECK_THROWS_WITH(quick({setting}), "--set " + setting + ": " + message);
+}
+
+}  // namespace
+
+TEST_CASE("faults follow from the nodes of the plan, the size of the state and the storage", "[scenarios]") {
+  const Experiment one =
+      quick({"faults={node_mtbf: 1000 h, repair: 5 min, restart: 30 s, checkpoint: "
+             "{interval: 10 min, bandwidth: 1 GB/s}, slow: {share: 0.1, factor: 2}}"});
+  REQUIRE(one.faults);
+  const Faults& faults = one.faults->faults;
+  CHECK(faults.nodes == nodes_of(one.plan, one.platform));
+  CHECK(faults.nodes == 16);  // ethernet-cpu has one device a node
+  CHECK(faults.node_mtbf.value == 3.6e6);
+  CHECK(faults.repair.value == 300);
+  CHECK(faults.restart.value == 30);
+  CHECK(faults.response == FailureResponse::restart);
+  CHECK(faults.checkpoints.interval.value == 600);
+  const Memory& memory = one.plan.memory;
+  CHECK(faults.checkpoints.write.value == (memory.weights + memory.optimizer_state).value / 1e9);
+  CHECK(faults.slow.every.value == 0);
+  CHECK(quick({"faults={answer: shrink}"}).faults->faults.response == FailureResponse::shrink);
+}
+
+TEST_CASE("failures hit nodes or devices", "[scenarios]") {
+  const auto faults = [](const std::string& key) {
+    return quick({"platform=lassen", "faults={" + key + ": 100 h}"}).faults->faults;
+  };
+  CHECK(faults("node_mtbf").nodes == 4);  // 16 workers, four devices a node
+  CHECK(faults("device_mtbf").nodes == 16);
+  CHECK(faults("device_mtbf").node_mtbf.value == 3.6e5);
+  refused("faults={node_mtbf: 1 h, device_mtbf: 1 h}",
+          "faults.device_mtbf: expected either node_mtbf or device_mtbf, got both");
+}
+
+TEST_CASE("without a bandwidth checkpoints go to the platform's storage, from one node", "[scenarios]") {
+  const Experiment one = quick({"faults={checkpoint: {interval: best, size: 1 GB}}"});
+  CHECK(one.faults->best_interval);
+  const Storage& storage = one.platform.storage;
+  CHECK(one.faults->faults.checkpoints.write.value ==
+        Approx(1e9 / std::min(storage.bandwidth.value, storage.per_node.value)));
+}
+
+TEST_CASE("asynchronous and block training shrinks, other training restarts", "[scenarios]") {
+  Plan plan;
+  CHECK(default_response(plan, "synchronous") == FailureResponse::restart);
+  CHECK(default_response(plan, "bmuf") == FailureResponse::shrink);
+  plan.asynchronous = true;
+  CHECK(default_response(plan, "anything") == FailureResponse::shrink);
+}
+
+TEST_CASE("a campaign takes the devices of the plan for each training", "[scenarios]") {
+  const Experiment one =
+      quick({"campaign={points: 50, groups: 4, folds: 5, folds_at_once: 3, point_spread: 0.3, "
+             "early_stopping: {share: 0.5, after: 0.2}}"});
+  REQUIRE(one.campaign);
+  const Campaign& campaign = one.campaign->campaign;
+  CHECK(campaign.training_devices == 16);
+  CHECK(campaign_devices(campaign) == 1 + 4 * 3 * 16);
+  CHECK(campaign.stopped_share == 0.5);
+  CHECK(campaign.cost.cubic.value > 0);
+  const Campaign evolution = quick({"campaign={points: 50, groups: 2, optimizer: {by: evolution, generation: "
+                                    "10, count: 2, history: own}}"})
+                                 .campaign->campaign;
+  CHECK(evolution.cost.cubic.value == 0);
+  CHECK(evolution.generation == 10);
+  CHECK(evolution.optimizers == 2);
+  CHECK_FALSE(evolution.shared_history);
+}
+
+TEST_CASE("invalid faults and campaigns are refused at their place", "[scenarios][errors]") {
+  refused(
+      "faults={answer: shrnik}",
+      "faults.answer: expected one of restart, shrink, automatic, got \"shrnik\"; did you mean \"shrink\"?");
+  refused("faults={repair: 5 min}", "faults.repair: only valid with node_mtbf or device_mtbf");
+  refused("faults={slow: {share: 0.1, factor: 2, lasts: 1 s}}",
+          "faults.slow: expected both lasts and every, or neither (always slow)");
+  refused("faults={slow: {share: 0.1, factor: 0.5}}",
+          "faults.slow.factor: expected a number from 1 to 1000000, got \"0.5\"");
+  refused("faults={checkpoint: {interval: best, snapshot: 1 s}}",
+          "faults.checkpoint.snapshot: only valid with background: true");
+  refused("faults={answer: shrink, checkpoint: {interval: best}}",
+          "faults.checkpoint: interval: best is not available with answer: shrink; give an interval");
+  refused("faults={answer: restart, exchange: 1 s}", "faults.exchange: only valid with answer: shrink");
+  refused("campaign={points: 10, folds: 2, folds_at_once: 3}",
+          "campaign.folds_at_once: expected at most 2 folds, got 3");
+  refused("campaign={points: 0}", "campaign.points: expected an integer from 1 to 1000000, got \"0\"");
+  refused("campaign={points: 10, optimizer: {by: evolution}}",
+          "campaign.optimizer.generation: missing (expected points of a generation)");
+  refused("campaign={points: 9, optimizer: {count: 2, history: own}}",
+          "campaign.optimizer: history: own needs at most one optimizer for each group; got 2 optimizers and "
+          "1 groups");
+  refused(
+      "campaign={points: 10, groups: 100}",
+      "campaign: needs 1601 devices, but platform ethernet-cpu has 1024; set platform.nodes (at most 16384)");
+  CHECK_THROWS_WITH(quick({"campaign={points: 9, groups: 999999, folds: 99999, folds_at_once: 99999}"}),
+                    Catch::Matchers::EndsWith("campaign: needs 1599982400017 devices, but platform "
+                                              "ethernet-cpu has 1024; set platform.nodes (at most 16384)"));
+}
+
+TEST_CASE("noise that would change nothing is refused", "[scenarios][errors]") {
+  const std::string spread =
+      "noise.sigma: missing (expected the spread of the jitter, a number from 0 to 10)";
+  refused("noise={jitter: lognormal}", spread);
+  refused("noise={jitter: layers}", spread);
+  refused("noise={sigma: 0.1}", "noise.sigma: only valid with jitter: lognormal or layers");
+  refused("noise={straggler_share: 0.1}",
+          "noise.straggler_factor: missing (expected by how much they are slower, a number >= 1)");
+  refused("noise={straggler_factor: 2}", "noise.straggler_factor: only valid with straggler_share");
+}
+
+TEST_CASE("faults and campaigns need the length of a training", "[scenarios][errors]") {
+  Scenario scenario = read_scenario(shipped_scenario("quickstart"), {});
+  std::erase_if(scenario.document.entries, [](const auto& one) { return one.first.text == "epoch"; });
+  Library library;
+  const auto built = [&](const std::string& setting) {
+    return build_experiment(scenario.document, {parse_assignment("workers=4"), parse_assignment(setting)},
+                            library);
+  };
+  CHECK_THROWS_WITH(built("faults={node_mtbf: 5 h}"),
+                    "--set faults={node_mtbf: 5 h}: faults: the length of a training is unknown: give epoch: "
+                    "{samples, epochs}, "
+                    "or steps here");
+  CHECK(built("faults={steps: 1000}").faults->steps == 1000);
+  CHECK(built("campaign={points: 3, steps: 1000}").campaign->steps == 1000);
+}

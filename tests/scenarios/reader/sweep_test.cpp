@@ -1,0 +1,124 @@
+#include "scenarios/reader/sweep.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+struct Sweep {
+  std::vector<Point> points;
+  std::vector<std::string> keys;
+};
+
+Sweep sweep_of(const std::string& text) {
+  const YamlNode node = parse_yaml(text, "s.yaml");
+  Sweep sweep;
+  read_sweep(YamlValue(node, "sweep"), sweep.points, sweep.keys);
+  return sweep;
+}
+
+std::vector<std::string> names_of(const std::string& text) {
+  std::vector<std::string> names;
+  for (const Point& point : sweep_of(text).points) names.push_back(point.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a mapping is the product of its keys, the last key fastest", "[scenarios]") {
+  const Sweep sweep = sweep_of("{workers: [1, 2], strategy.all_reduce: [ring, automatic], seed: [7]}");
+  CHECK(sweep.keys == Names{"workers", "strategy.all_reduce", "seed"});
+  REQUIRE(sweep.points.size() == 4);
+  CHECK(sweep.points[0].name == "workers=1, strategy.all_reduce=ring, seed=7");
+  CHECK(sweep.points[1].name == "workers=1, strategy.all_reduce=automatic, seed=7");
+  CHECK(sweep.points[2].name == "workers=2, strategy.all_reduce=ring, seed=7");
+  CHECK(sweep.points[3].name == "workers=2, strategy.all_reduce=automatic, seed=7");
+  CHECK(sweep.points[2].values[0].path == "workers");
+  CHECK(sweep.points[2].values[0].value.text == "2");
+}
+
+TEST_CASE("a list of mappings is one after the other, and its keys are named once", "[scenarios]") {
+  const Sweep sweep = sweep_of("[{workers: [8, 16], a: [x]}, {a: [y], b: [z]}]");
+  CHECK(sweep.keys == Names{"workers", "a", "b"});
+  REQUIRE(sweep.points.size() == 3);
+  CHECK(sweep.points[1].name == "workers=16, a=x");
+  CHECK(sweep.points[2].name == "a=y, b=z");
+}
+
+TEST_CASE("ranges multiply or add up to and with their end", "[scenarios]") {
+  CHECK(names_of("{w: {from: 1, to: 8, times: 2}}") == Names{"w=1", "w=2", "w=4", "w=8"});
+  CHECK(names_of("{w: {from: 3, to: 20, times: 3}}") == Names{"w=3", "w=9"});
+  CHECK(names_of("{w: {from: 0, to: 20, step: 10}}") == Names{"w=0", "w=10", "w=20"});
+  CHECK(names_of("{w: {from: 5, to: 5, step: 1}}") == Names{"w=5"});
+  CHECK(names_of("{w: {from: 1000000000, to: 1000000000, times: 1000000}}") == Names{"w=1000000000"});
+}
+
+TEST_CASE("lists and mappings can be values and are written out in names", "[scenarios]") {
+  CHECK(names_of("{a: [[1, [2]], {k: v, l: [w]}, 25 MiB]}") ==
+        Names{"a=[1, [2]]", "a={k: v, l: [w]}", "a=25 MiB"});
+}
+
+TEST_CASE("an invalid sweep is refused with place and reason", "[scenarios][errors]") {
+  CHECK_THROWS_WITH(sweep_of("3"), "s.yaml:1:1: sweep: expected a mapping, got \"3\"");
+  CHECK_THROWS_WITH(sweep_of("[3]"), "s.yaml:1:2: sweep[0]: expected a mapping, got \"3\"");
+  CHECK_THROWS_WITH(sweep_of("{}"), "s.yaml:1:1: sweep: expected at least one key, got a mapping");
+  CHECK_THROWS_WITH(sweep_of("{w: 3}"), "s.yaml:1:5: sweep.w: expected a list, got \"3\"");
+  CHECK_THROWS_WITH(sweep_of("{w: []}"), "s.yaml:1:5: sweep.w: expected at least one value, got a list");
+  CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8}}"), "s.yaml:1:5: sweep.w: expected either times or step");
+  CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8, times: 2, step: 2}}"),
+                    "s.yaml:1:5: sweep.w: expected either times or step");
+  CHECK_THROWS_WITH(sweep_of("{w: {from: 0, to: 8, times: 2}}"),
+                    "s.yaml:1:12: sweep.w.from: expected an integer >= 1 with times, got \"0\"");
+  CHECK_THROWS_WITH(sweep_of("{w: {from: 8, to: 1, times: 2}}"),
+                    "s.yaml:1:19: sweep.w.to: expected an integer from 8 to 1000000000, got \"1\"");
+  CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8, times: 1}}"),
+                    "s.yaml:1:29: sweep.w.times: expected an integer from 2 to 1000000, got \"1\"");
+  CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8, step: 0}}"),
+                    "s.yaml:1:28: sweep.w.step: expected an integer from 1 to 1000000000, got \"0\"");
+  CHECK_THROWS_WITH(sweep_of("{w: {from: 1, two: 8}}"),
+                    "s.yaml:1:15: sweep.w.two: unknown key; did you mean \"to\"? (expected one of: from, to, "
+                    "times, step)");
+  CHECK_THROWS_WITH(sweep_of("{w: {to: 8, step: 1}}"),
+                    "s.yaml:1:5: sweep.w.from: missing (expected an integer)");
+}
+
+TEST_CASE("equal points are refused, because results and journal identify points by name",
+          "[scenarios][errors]") {
+  CHECK_THROWS_WITH(sweep_of("{w: [1, 2, 1]}"),
+                    "s.yaml:1:1: sweep: expected different points, got \"w=1\" twice");
+  CHECK_THROWS_WITH(sweep_of("[{w: [1, 2]}, {w: [2]}]"),
+                    "s.yaml:1:1: sweep: expected different points, got \"w=2\" twice");
+  CHECK(names_of("[{w: [1], a: [x]}, {w: [1]}]") == Names{"w=1, a=x", "w=1"});
+}
+
+TEST_CASE("a sweep of 100,000 points is accepted, and one more point is refused before it is created",
+          "[scenarios][errors]") {
+  CHECK(sweep_of("{w: {from: 1, to: 100000, step: 1}}").points.size() == 100'000);
+  CHECK_THROWS_AS(sweep_of("{w: {from: 1, to: 100001, step: 1}}"), LimitError);
+  CHECK_THROWS_WITH(
+      sweep_of("{a: {from: 1, to: 400, step: 1}, b: {from: 1, to: 251, step: 1}}"),
+      "s.yaml:1:37: sweep.b: more than 100000 points; sweep fewer values or split the scenario");
+  CHECK_THROWS_AS(sweep_of("[{a: {from: 1, to: 60000, step: 1}}, {a: {from: 1, to: 60000, step: 1}}]"),
+                  LimitError);
+  CHECK_THROWS_AS(sweep_of("{a: {from: 0, to: 1000000000, step: 1}}"), LimitError);
+}
+
+TEST_CASE("the memory of all points of a sweep is limited, and not only their number",
+          "[scenarios][errors]") {
+  std::string many = "{w: {from: 1, to: 1000, step: 1}, a: [[x";
+  for (int i = 1; i < 3000; ++i) many += ", x";
+  CHECK_THROWS_WITH(
+      sweep_of(many + "]]}"),
+      "s.yaml:1:38: sweep.a: the values of all points take more than 256 MiB; sweep fewer or smaller");
+  CHECK_THROWS_AS(sweep_of(many + "]]}"), LimitError);
+  std::string keys = "{k0: [0]";
+  for (int i = 1; i < 64; ++i) keys += ", k" + std::to_string(i) + ": [0]";
+  CHECK(sweep_of(keys + "}").points.size() == 1);
+  CHECK_THROWS_WITH(sweep_of(keys + ", more: [0]}"),
+                    Catch::Matchers::EndsWith("sweep.more: more than 64 swept keys"));
+}

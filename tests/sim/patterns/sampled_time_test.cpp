@@ -1,0 +1,79 @@
+#include "sim/patterns/sampled_time.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/sim/child.hpp"
+#include "tests/sim/drawn_case.hpp"
+#include "tests/sim/simulated_alone.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// One collective over all devices of a random case, sampled and with every message.
+struct Compared {
+  double sampled, messages, error, played, all;
+};
+
+Compared compared(const DrawnCase& c, const Schedule& schedule, Bytes buffer) {
+  const auto numbers = numbers_from_child(4, [&] {
+    const Platform platform = platform_of(c);
+    const Topology topology(platform);
+    LinkBandwidths bandwidths(platform);
+    slow_nics(c, bandwidths);
+    SimNetwork network(bandwidths, Fidelity::message);
+    const int added =
+        network.add(std::make_shared<const Schedule>(schedule), {&platform, &topology, endpoints_of(c)});
+    const auto sampled = sampled_time(network.pattern(added), buffer, bandwidths, 1e9);
+    return std::vector<double>{sampled->seconds, sampled->messages, sampled->error,
+                               simulated_alone(network, added, buffer)};
+  });
+  return {numbers[0], numbers[1], numbers[2], numbers[3], message_count(schedule)};
+}
+
+DrawnCase of_fabric(DrawnCase::Fabric fabric) {
+  DrawnCase c = drawn_case(0);
+  c.fabric = fabric;
+  c.devices = 4;
+  c.nics = 2;
+  c.taper = 4;
+  c.nodes = 32;
+  c.placement = 0;
+  c.slow_nics = 3;
+  c.slow_share = 0.6;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("few rounds tell how long many take: pipelines and rings over unequal networks", "[sim]") {
+  for (const auto fabric : {DrawnCase::one_switch, DrawnCase::racks, DrawnCase::torus}) {
+    const DrawnCase c = of_fabric(fabric);
+    for (const double bytes : {1e8}) {
+      const Compared tree = compared(c, double_tree_all_reduce({128, 4}, 200), {bytes});
+      const Compared ring = compared(c, ring_all_reduce({128, 4}), {bytes});
+      CAPTURE(static_cast<int>(fabric), bytes, tree.error, ring.error);
+      CHECK(tree.sampled == Approx(tree.played).epsilon(0.005));
+      CHECK(ring.sampled == Approx(ring.played).epsilon(0.005));
+      if (fabric == DrawnCase::one_switch) CHECK(tree.messages < 0.5 * tree.all);
+    }
+  }
+}
+
+TEST_CASE("a schedule of few rounds is simulated completely", "[sim]") {
+  const DrawnCase c = of_fabric(DrawnCase::racks);
+  const Compared halving = compared(c, halving_doubling_all_reduce({128, 4}), {1e6});
+  CHECK(halving.error == 0);
+  CHECK(halving.messages == halving.all);
+  CHECK(halving.sampled == Approx(halving.played).epsilon(1e-6));
+}
+
+TEST_CASE("nothing is sampled if three samples exceed the allowed work", "[sim]") {
+  const Platform platform = switch_platform(128);
+  const Topology topology(platform);
+  SimNetwork network(LinkBandwidths(platform), Fidelity::coupled);
+  const auto ring = std::make_shared<const Schedule>(ring_all_reduce({128, 1}));
+  const int added = network.add(ring, {&platform, &topology, first_ranks(128)});
+  CHECK_FALSE(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1000));
+  CHECK(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1e6));
+}

@@ -1,0 +1,186 @@
+#include <catch2/catch.hpp>
+
+#include "tests/sim/child.hpp"
+#include "tests/sim/planned_run.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// Eight layers of equal time: four stages of two, 20 ms forward and 40 ms backward.
+const std::string kEight =
+    "{name: eight, source: s, input: [10], layers: [{name: a, kind: dense, units: 10}, {name: b, kind: "
+    "gelu}, {name: "
+    "c, kind: dense, units: 10}, {name: d, kind: gelu}, {name: e, kind: dense, units: 10}, {name: f, kind: "
+    "gelu}, "
+    "{name: g, kind: dense, units: 10}, {name: l, kind: mean_squared_error}]}";
+
+constexpr double kForward = 0.020, kBackward = 0.040, kStageUpdate = 0.002;
+constexpr double kMessage = 1e-6 + 40 / 1e9;  // ten numbers of one sample
+
+struct Ran {
+  double seconds, memory;
+};
+
+Ran run(const std::string& options, int workers = 4, int batch = 8, bool fold = true) {
+  const auto numbers = numbers_from_child(2, [&] {
+    PlannedRun planned(workers, kEight, "{kind: pipeline, stages: 4, " + options + "}", batch);
+    planned.simulation.fold = fold ? Folding::always : Folding::never;
+    return std::vector<double>{planned.last_step(), planned.plan.memory.total().value};
+  });
+  return {numbers[0], numbers[1]};
+}
+
+}  // namespace
+
+TEST_CASE("GPipe's bubble is (S - 1) / (M + S - 1)", "[sim]") {
+  for (const int micro_batches : {1, 2, 8}) {
+    const double seconds =
+        run("schedule: gpipe, micro_batches: " + std::to_string(micro_batches), 4, 8).seconds - kStageUpdate;
+    const double message = 1e-6 + 40.0 * 8 / micro_batches / 1e9;
+    CHECK(seconds == Approx((micro_batches + 3) * (kForward + kBackward) + 6 * message).epsilon(1e-9));
+    const double busy = micro_batches * (kForward + kBackward);
+    CHECK(1 - busy / seconds == Approx(3.0 / (micro_batches + 3)).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("one forward, one backward has GPipe's bubble and holds fewer micro-batches", "[sim]") {
+  const Ran gpipe = run("schedule: gpipe, micro_batches: 8");
+  const Ran alternating = run("schedule: 1f1b, micro_batches: 8");
+  CHECK(alternating.seconds == Approx(gpipe.seconds).epsilon(1e-3));
+  CHECK(alternating.memory < gpipe.memory);
+}
+
+TEST_CASE("messages between two stages go one after the other: the next stage begins with the first",
+          "[sim]") {
+  constexpr int kMicroBatches = 4;
+  const int batch = kMicroBatches * 1'500'000;
+  const double message = 1e-6 + 40.0 * batch / kMicroBatches / 1e9;  // longer than a backward pass
+  const double seconds = run("schedule: gpipe, micro_batches: 4", 4, batch).seconds;
+  // Either way through all stages, and the other micro-batches at the pace of the links.
+  CHECK(seconds == Approx(4 * (kForward + kBackward) + 2 * (3 + kMicroBatches - 1) * message + kStageUpdate)
+                       .epsilon(1e-9));
+}
+
+TEST_CASE("a naive pipeline takes the sum of its stages", "[sim]") {
+  const double one = 4 * (kForward + kBackward);
+  CHECK(run("schedule: naive, micro_batches: 1", 4, 1).seconds ==
+        Approx(one + 6 * kMessage + kStageUpdate).epsilon(1e-9));
+  CHECK(run("schedule: naive, micro_batches: 8").seconds ==
+        Approx(8 * (one + 6 * kMessage) + kStageUpdate).epsilon(1e-9));
+}
+
+TEST_CASE("recomputation adds a forward pass to every backward pass", "[sim]") {
+  CHECK(run("schedule: naive, micro_batches: 1, recompute: true", 4, 1).seconds ==
+        Approx(4 * (2 * kForward + kBackward) + 6 * kMessage + kStageUpdate).epsilon(1e-9));
+}
+
+TEST_CASE("stages begin where they are told to", "[sim]") {
+  // Stages of 1, 1, 1 and 5 layers: the last decides, and the first ends last.
+  const double seconds = run("schedule: gpipe, micro_batches: 8, cuts: [b, c, d]").seconds;
+  CHECK(seconds == Approx(8 * 5 * 0.030 + 3 * 0.030 + 6 * kMessage + 0.001).epsilon(1e-9));
+}
+
+TEST_CASE("replicas of a pipeline, folded and not, take the same step", "[sim]") {
+  const std::string options = "schedule: 1f1b, micro_batches: 4, all_reduce: ring";
+  CHECK(run(options, 8, 8, true).seconds == Approx(run(options, 8, 8, false).seconds).epsilon(1e-4));
+}
+
+TEST_CASE("interleaving v chunks a stage divides the bubble by v", "[sim]") {
+  // Eight layers, four stages of two chunks of one layer: (M + (S - 1) / v) of a stage's time.
+  const double plain = run("schedule: 1f1b, micro_batches: 8").seconds - kStageUpdate;
+  const double interleaved = run("schedule: interleaved, chunks: 2, micro_batches: 8").seconds - kStageUpdate;
+  CHECK(plain == Approx((8 + 3) * (kForward + kBackward)).epsilon(1e-3));
+  CHECK(interleaved == Approx((8 + 3.0 / 2) * (kForward + kBackward)).epsilon(1e-3));
+  // Two stages of four chunks: messages go both ways between the same two.
+  const auto two = numbers_from_child(1, [] {
+    PlannedRun planned(2, kEight,
+                       "{kind: pipeline, stages: 2, schedule: interleaved, chunks: 4, micro_batches: 4}", 4);
+    return std::vector<double>{planned.last_step()};
+  });
+  CHECK(two[0] == Approx((4 + 1.0 / 4) * 4 * 0.030 + 0.004).epsilon(1e-3));
+}
+
+TEST_CASE("interleaved replicas, folded and not, take the same step", "[sim]") {
+  const std::string options = "schedule: interleaved, chunks: 2, micro_batches: 4, all_reduce: ring, zero: 1";
+  CHECK(run(options, 8, 8, true).seconds == Approx(run(options, 8, 8, false).seconds).epsilon(1e-4));
+}
+
+TEST_CASE("ZeRO in a pipeline scatters gradients, shares the update and gathers parameters", "[sim]") {
+  // Two replicas; stages of one dense layer of 100 weights and 10 biases, the last has its own.
+  const std::string options =
+      "schedule: gpipe, micro_batches: 2, all_reduce: ring, overlap: false, bucket: model";
+  const Ran whole = run(options, 8, 2), dealt = run(options + ", zero: 1", 8, 2);
+  CHECK(whole.seconds - dealt.seconds == Approx(kStageUpdate / 2).epsilon(1e-6));  // an all-reduce's bytes
+  CHECK(whole.memory - dealt.memory == Approx(4.0 * 110 / 2));                     // half of the momentum
+  const Ran gradients =
+      run("schedule: gpipe, micro_batches: 2, all_reduce: ring, bucket: model, zero: 2", 8, 2);
+  CHECK(whole.memory - gradients.memory == Approx(2 * 4.0 * 110 / 2));
+  // Each backward turn scatters beside what follows: only the last scatter and the gathers are seen.
+  CHECK(gradients.seconds == Approx(dealt.seconds).epsilon(1e-4));
+}
+
+TEST_CASE("tensor, pipeline and data parallelism go with ZeRO", "[sim]") {
+  const std::string blocks =
+      "{name: blocks, source: s, transformer_stack: {layers: 4, width: 64, heads: 4, sequence: 32, "
+      "vocabulary: "
+      "100}}";
+  const auto state = [&](const std::string& zero) {
+    const PlannedRun planned(
+        8, blocks, "{kind: pipeline, stages: 2, tensor: 2, micro_batches: 2, schedule: 1f1b" + zero + "}", 2);
+    return planned.plan.memory.optimizer_state.value;
+  };
+  CHECK(state(", zero: 1") == Approx(state("") / 2));
+  const double seconds = numbers_from_child(1, [&] {
+    PlannedRun planned(
+        8, blocks,
+        "{kind: pipeline, stages: 2, tensor: 2, micro_batches: 2, schedule: interleaved, chunks: 2, "
+        "zero: 1}",
+        2);
+    return std::vector<double>{planned.last_step()};
+  })[0];
+  CHECK(seconds > 0);
+}
+
+TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
+  CHECK_THROWS_WITH(PlannedRun(6, kEight, "{kind: pipeline, stages: 4}"),
+                    "strategy.yaml:1:26: strategy.stages: 6 workers cannot form groups of 4; give a divisor");
+  CHECK_THROWS_WITH(PlannedRun(9, kEight, "{kind: pipeline, stages: 9}"),
+                    "strategy.yaml:1:26: strategy.stages: 8 layers cannot form 9 stages");
+  CHECK_THROWS_WITH(
+      PlannedRun(6, kEight, "{kind: pipeline, stages: 2, tensor: 3}"),
+      "strategy.yaml:1:37: strategy.tensor: layer b has 10 features, which 3 devices cannot share evenly");
+  CHECK_THROWS_WITH(
+      PlannedRun(4, kEight, "{kind: pipeline, stages: 2, accumulation: 2}"),
+      "strategy.yaml:1:43: strategy.accumulation: not valid with kind: pipeline; give micro_batches");
+  const auto refused = [](const std::string& options, const std::string& message) {
+    CHECK_THROWS_WITH(PlannedRun(4, kEight, "{kind: pipeline, stages: 4, " + options + "}", 8),
+                      "strategy.yaml:1:" + message);
+  };
+  refused("schedule: interleaved, micro_batches: 4",
+          "1: strategy.chunks: missing (expected chunks of layers that each stage has, an integer >= 2)");
+  refused("schedule: interleaved, chunks: 2, micro_batches: 6",
+          "78: strategy.micro_batches: interleaved needs a multiple of the 4 stages, got 6 micro-batches");
+  refused("schedule: interleaved, chunks: 1",
+          "60: strategy.chunks: expected an integer from 2 to 1000, got \"1\"");
+  refused("chunks: 2", "37: strategy.chunks: only valid with schedule: interleaved");
+  refused("schedule: interleaved, chunks: 3, micro_batches: 4",
+          "26: strategy.stages: 8 layers cannot form 12 stages");
+  refused(
+      "schedule: gpip",
+      "39: strategy.schedule: expected one of naive, gpipe, 1f1b, interleaved, got \"gpip\"; did you mean "
+      "\"gpipe\"?");
+  refused(
+      "cuts: [b, b, d]",
+      "39: strategy.cuts[1]: expected the first layer of a stage, after that of the stage before, got \"b\"");
+  refused("cuts: [b]", "35: strategy.cuts: expected the first layers of stages 2 to 4, got a list");
+  refused("micro_batches: 0", "44: strategy.micro_batches: expected an integer from 1 to 100000, got \"0\"");
+  refused("zero: 3", "35: strategy.zero: expected an integer from 0 to 2, got \"3\"");
+  refused("zero: 2, overlap: false",
+          "35: strategy.zero: 2 is only valid with overlap: true, because gradients are scattered beside "
+          "every backward pass");
+  CHECK_THROWS_WITH(
+      PlannedRun(4, kEight,
+                 "{kind: pipeline, stages: 1, schedule: interleaved, chunks: 2, micro_batches: 4}"),
+      "strategy.yaml:1:39: strategy.schedule: interleaved needs stages >= 2, got 1");
+}

@@ -1,0 +1,61 @@
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "tests/sim/server_run.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+std::string refusal(const std::string& strategy, int workers = 4, int nodes = 6) {
+  try {
+    ServerRun{strategy, workers, nodes, 2, {}}.plan();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("servers without a place are refused", "[errors]") {
+  CHECK(refusal("{kind: parameter_server, shards: 3, server: own_host}") ==
+        "s.yaml:1:55: strategy.server: 3 servers need a node each beside 4 workers, but 2 of "
+        "platform test "
+        "are free; set platform.nodes, or server: colocated");
+  CHECK(refusal("{kind: parameter_server, shards: 3, server: colocated}").empty());
+}
+
+TEST_CASE("groups that do not divide the workers are refused", "[errors]") {
+  CHECK(refusal("{kind: elastic_averaging, group_size: 3}") ==
+        "s.yaml:1:49: strategy.group_size: 4 devices cannot form workers of 3; give a divisor");
+}
+
+TEST_CASE("a serial master cannot be overlapped", "[errors]") {
+  CHECK(refusal("{kind: parameter_server, master: serial, overlap: true}")
+            .find("strategy.overlap: not valid with master: serial") != std::string::npos);
+}
+
+TEST_CASE("backup workers belong to the synchronous mode and must leave one", "[errors]") {
+  CHECK(refusal("{kind: parameter_server, backup_workers: 1}").find("only valid with mode: synchronous") !=
+        std::string::npos);
+  CHECK(refusal("{kind: parameter_server, mode: synchronous, backup_workers: 4}").find("leave none") !=
+        std::string::npos);
+}
+
+TEST_CASE("updates of mixed precision are not compressed further, and density belongs to top_k", "[errors]") {
+  CHECK(refusal("{kind: parameter_server, compression: fp16, precision: mixed}") ==
+        "s.yaml:1:49: strategy.compression: not supported with precision: mixed; set precision: f32");
+  CHECK(refusal("{kind: parameter_server, compression: fp16, density: 0.1}") ==
+        "s.yaml:1:64: strategy.density: only valid with compression: top_k");
+}
+
+TEST_CASE("more sub-masters than workers are refused", "[errors]") {
+  CHECK(refusal("{kind: elastic_averaging, sub_masters: 5, server: colocated}")
+            .find("5 sub-masters for 4 workers") != std::string::npos);
+}
+
+TEST_CASE("shards that cannot be dealt out to the machines of a replica are refused", "[errors]") {
+  CHECK(refusal("{kind: parameter_server, shards: 3, machines_per_replica: 2}")
+            .find("cannot be assigned evenly") != std::string::npos);
+}

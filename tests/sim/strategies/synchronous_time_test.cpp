@@ -1,0 +1,161 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "tests/sim/small_cluster.hpp"
+
+using namespace stepcast;
+
+// One simulation a TEST_CASE: SimGrid keeps its clock from one engine to the next.
+
+namespace {
+
+constexpr double kLatency = 1e-6;   // device to device
+constexpr double kBandwidth = 1e9;  // of a cable
+constexpr double kGradient = 24e6;  // all of three_layers
+
+/// One step of four workers or so, all gradients in one all-reduce after the backward pass.
+double step_seconds(Algorithm algorithm, int workers, Fidelity form) {
+  Run run(switch_platform(workers), workers, three_layers({1e9}));
+  run.options.overlap = false;
+  run.communication.all_reduce.algorithm = algorithm;
+  run.simulation.form = form;
+  return run.result().steps.at(0).seconds;
+}
+
+double ring_seconds(int p) {
+  return 2 * (p - 1) * (kLatency + kGradient / p / kBandwidth);
+}
+double halving_seconds(int p) {
+  return 2 * std::log2(p) * kLatency + 2.0 * (p - 1) / p * kGradient / kBandwidth;
+}
+
+constexpr double kFixed = kCompute + kUpdate;
+const auto exactly = [](double value) { return Approx(value).epsilon(1e-9).margin(0); };
+
+}  // namespace
+
+TEST_CASE("one worker's step is the trace's step", "[sim]") {
+  CHECK(step_seconds(Algorithm::ring, 1, Fidelity::automatic) == exactly(kFixed));
+}
+
+TEST_CASE("ring, coupled: the closed form on a switch", "[sim]") {
+  CHECK(step_seconds(Algorithm::ring, 6, Fidelity::coupled) == exactly(kFixed + ring_seconds(6)));
+}
+TEST_CASE("ring, fluid: the closed form on a switch", "[sim]") {
+  CHECK(step_seconds(Algorithm::ring, 6, Fidelity::fluid) == exactly(kFixed + ring_seconds(6)));
+}
+TEST_CASE("ring, every message: the closed form on a switch", "[sim]") {
+  CHECK(step_seconds(Algorithm::ring, 6, Fidelity::message) == exactly(kFixed + ring_seconds(6)));
+}
+TEST_CASE("halving-doubling, coupled: the closed form on a switch", "[sim]") {
+  CHECK(step_seconds(Algorithm::halving_doubling, 16, Fidelity::coupled) ==
+        exactly(kFixed + halving_seconds(16)));
+}
+TEST_CASE("halving-doubling, every message: the closed form on a switch", "[sim]") {
+  CHECK(step_seconds(Algorithm::halving_doubling, 16, Fidelity::message) ==
+        exactly(kFixed + halving_seconds(16)));
+}
+TEST_CASE("recursive doubling, every message: the closed form on a switch", "[sim]") {
+  CHECK(step_seconds(Algorithm::recursive_doubling, 8, Fidelity::message) ==
+        exactly(kFixed + 3 * (kLatency + kGradient / kBandwidth)));
+}
+TEST_CASE("binomial tree, every message: the closed form on a switch", "[sim]") {
+  CHECK(step_seconds(Algorithm::binomial_tree, 8, Fidelity::message) ==
+        exactly(kFixed + 6 * (kLatency + kGradient / kBandwidth)));
+}
+TEST_CASE("binomial tree, coupled: the closed form on a switch", "[sim]") {
+  CHECK(step_seconds(Algorithm::binomial_tree, 8, Fidelity::coupled) ==
+        exactly(kFixed + 6 * (kLatency + kGradient / kBandwidth)));
+}
+
+TEST_CASE("overlap hides all-reduces of early buckets and exposes the last", "[sim]") {
+  // Buckets of 12, 8 and 4 MB are ready 60, 100 and 120 ms into the backward pass; each takes less than the
+  // next layer.
+  Run run(switch_platform(4), 4, three_layers({1}));
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  const auto step = run.result().steps.at(0);
+  const double last = 6 * (kLatency + 4e6 / 4 / kBandwidth);
+  CHECK(step.seconds == exactly(kFixed + last));
+  CHECK(step.exposed == exactly(last));
+  CHECK(step.compute == exactly(kFixed));
+  CHECK(step.communication == exactly(3 * 6 * kLatency + 1.5 * kGradient / kBandwidth));
+}
+
+TEST_CASE("compute slows down only while it communicates", "[sim]") {
+  // 12 MB travel beside 40 ms of backward, 8 MB beside 20 ms; 18.006 and 12.006 ms of collectives take 2/3 of
+  // their length from compute when the slow-down is 3.
+  Run run(switch_platform(4), 4, three_layers({1}));
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  run.compute_slowdown = 3;
+  const double first = 6 * (kLatency + 3e6 / kBandwidth), second = 6 * (kLatency + 2e6 / kBandwidth);
+  const double last = 6 * (kLatency + 1e6 / kBandwidth);
+  CHECK(run.result().steps.at(0).seconds == exactly(kFixed + (first + second) * 2 / 3 + last));
+}
+
+TEST_CASE("with one stream collectives queue and the step ends with the last", "[sim]") {
+  Run run(switch_platform(4), 4, three_layers({1}));
+  for (LayerSeconds& layer : run.workload.median) layer.backward = 0;
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  CHECK(run.result().steps.at(0).seconds ==
+        exactly(0.060 + kUpdate + 3 * 6 * kLatency + 1.5 * kGradient / kBandwidth));
+}
+
+TEST_CASE("gradient accumulation computes more and communicates once", "[sim]") {
+  Run run(switch_platform(6), 6, three_layers({1e9}));
+  run.options.overlap = false;
+  run.options.micro_batches = 4;
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  CHECK(run.result().steps.at(0).seconds == exactly(4 * kCompute + kUpdate + ring_seconds(6)));
+}
+
+TEST_CASE("recomputation adds the forward pass to the backward pass", "[sim]") {
+  Run run(switch_platform(1), 1, three_layers({1}));
+  run.options.recompute = true;
+  CHECK(run.result().steps.at(0).seconds == exactly(kFixed + 0.060));
+}
+
+TEST_CASE("a host that waits before each collective delays the backward pass", "[sim]") {
+  Run run(switch_platform(4), 4, three_layers({1}));
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  run.options.host_synchronization = {0.001};
+  const double last = 6 * (kLatency + 4e6 / 4 / kBandwidth);
+  CHECK(run.result().steps.at(0).seconds == exactly(kFixed + 0.003 + last));
+}
+
+TEST_CASE("synchronized batch norm waits for an all-reduce forward and backward", "[sim]") {
+  Run run(switch_platform(4), 4, three_layers({1e9}));
+  run.workload.statistics[1] = {4000};
+  run.options.overlap = false;
+  run.options.synchronized_batch_norm = true;
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  const double statistics = 6 * (kLatency + 1000 / kBandwidth);
+  CHECK(run.result().steps.at(0).seconds == exactly(kFixed + ring_seconds(4) + 2 * statistics));
+}
+
+TEST_CASE("the straggler sets the pace of every step", "[sim]") {
+  Run run(switch_platform(8), 8, three_layers({1e9}));
+  run.options.overlap = false;
+  run.options.steps = 2;
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  run.simulation.noise.straggler_share = 1;
+  run.simulation.noise.straggler_factor = 1.5;
+  for (const StepSeconds& step : run.result().steps)
+    CHECK(step.seconds == exactly(1.5 * kFixed + ring_seconds(8)));
+}
+
+TEST_CASE("the parts of a step add up to it", "[sim]") {
+  Run run(switch_platform(8), 8, three_layers({1}));
+  run.options.steps = 5;
+  run.simulation.noise.jitter = Noise::Jitter::lognormal;
+  run.simulation.noise.sigma = 0.1;
+  const auto steps = run.result().steps;
+  REQUIRE(steps.size() == 5);
+  for (const StepSeconds& step : steps) {
+    CHECK(step.compute + step.straggler + step.loading + step.exposed == Approx(step.seconds).epsilon(1e-9));
+    CHECK(step.straggler > 0);
+  }
+}
+
+TEST_CASE("MPI's own all-reduce is forecast as the algorithm that Open MPI decides on", "[sim]") {
+  CHECK(step_seconds(Algorithm::mpi, 4, Fidelity::message) == exactly(kFixed + halving_seconds(4)));
+}

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "strategies/collectives/execute_on_values.hpp"
+
+namespace stepcast {
+
+using Buffers = std::vector<std::vector<double>>;  // one a rank
+
+inline void play(const Schedule& schedule, Buffers& buffers) {
+  execute_on_values<double>(schedule, {buffers.begin(), buffers.end()});
+}
+
+/// Rank r starts with r + 1 + element / 1000 in every element.
+inline Buffers numbered(int ranks, std::int64_t elements) {
+  Buffers buffers(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (std::int64_t i = 0; i < elements; ++i) {
+      buffers[static_cast<std::size_t>(rank)].push_back(rank + 1 + 1000.0 * static_cast<double>(i));
+    }
+  }
+  return buffers;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,96 @@
+#include "strategies/model_parallel/layer_segments.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace stepcast;
+
+namespace {
+
+Trace three_layers() {
+  Trace trace;
+  for (const char* name : {"a", "b", "c"})
+    trace.layers.push_back({name, {{8e-3}, {}}, {{6e-3}, {}}, {{4e-3}, {}}, {{1e-3}, {}}});
+  return trace;
+}
+
+std::vector<LayerCost> one_kernel_each() {
+  LayerCost cost;
+  cost.forward.kernels = cost.backward_data.kernels = cost.backward_weights.kernels = 1;
+  return {cost, cost, cost};
+}
+
+/// How often each piece runs in a pass.
+std::vector<int> uses(const std::vector<OverlapSegment>& stretches, std::size_t pieces) {
+  std::vector<int> count(pieces);
+  for (const OverlapSegment& stretch : stretches) {
+    for (const LayerRange& range : {stretch.beside, stretch.then}) {
+      for (int piece = range.first; piece < range.last; ++piece) ++count[static_cast<std::size_t>(piece)];
+    }
+  }
+  return count;
+}
+
+std::vector<LayerCalls> halos_in_the_middle() {
+  std::vector<LayerCalls> calls(3);
+  calls[1].forward_halo = {0, "halo"};
+  calls[1].backward_halo = {1, "halo"};
+  calls[1].forward_border = 0.25;
+  calls[1].backward_border = 0.5;
+  calls[1].sides = 2;
+  calls[2].after_backward.push_back({2, "exchange"});
+  return calls;
+}
+
+}  // namespace
+
+TEST_CASE("pieces of a layer take its time, and the launches of its border on top", "[strategies]") {
+  Device device;
+  device.launch_overhead = {1e-3};
+  const auto seconds = [&](bool overlap) {
+    const Workload workload =
+        segmented_workload(three_layers(), one_kernel_each(), device, halos_in_the_middle(), overlap);
+    LayerSeconds sum;
+    for (int i = kSegmentsPerLayer; i < 2 * kSegmentsPerLayer; ++i) {
+      sum.forward += workload.median[static_cast<std::size_t>(i)].forward;
+      sum.backward += workload.median[static_cast<std::size_t>(i)].backward;
+    }
+    return sum;
+  };
+  CHECK(seconds(false).forward == Approx(8e-3));
+  CHECK(seconds(false).backward == Approx(10e-3));
+  CHECK(seconds(true).forward == Approx(8e-3 + 2e-3));
+  CHECK(seconds(true).backward == Approx(10e-3 + 2e-3));
+}
+
+TEST_CASE("beside a halo runs the interior and, backward, backward-weights", "[strategies]") {
+  const auto calls = halos_in_the_middle();
+  const Workload workload = segmented_workload(three_layers(), one_kernel_each(), {}, calls, true);
+  const PassSegments passes = make_passes(calls, {0, 3}, std::vector<std::vector<int>>(3), true);
+  const auto sum = [&](LayerRange range, double LayerSeconds::*pass) {
+    double total = 0;
+    for (int i = range.first; i < range.last; ++i)
+      total += workload.median[static_cast<std::size_t>(i)].*pass;
+    return total;
+  };
+  REQUIRE(passes.forward.size() == 2);
+  CHECK(sum(passes.forward[1].beside, &LayerSeconds::forward) == Approx(0.75 * 8e-3));
+  CHECK(sum(passes.forward[1].then, &LayerSeconds::forward) == Approx(0.25 * 8e-3 + 8e-3));
+  REQUIRE(passes.backward.size() == 3);
+  CHECK(sum(passes.backward[0].then, &LayerSeconds::backward) == Approx(6e-3));  // data of c
+  CHECK(sum(passes.backward[1].beside, &LayerSeconds::backward) ==
+        Approx(4e-3));  // weights of c beside its sum
+  CHECK(sum(passes.backward[2].beside, &LayerSeconds::backward) == Approx(4e-3 + 0.5 * 6e-3));
+}
+
+TEST_CASE("every piece runs once a pass, whatever is exchanged and overlapped", "[strategies]") {
+  for (const bool overlap : {false, true}) {
+    const std::vector<std::vector<int>> sums{{7}, {}, {8, 9}};
+    const PassSegments passes = make_passes(halos_in_the_middle(), {0, 3}, sums, overlap);
+    CHECK(uses(passes.forward, 9) == std::vector<int>(9, 1));
+    CHECK(uses(passes.backward, 9) == std::vector<int>(9, 1));
+    std::vector<int> started;
+    for (const OverlapSegment& stretch : passes.backward)
+      started.insert(started.end(), stretch.sums.begin(), stretch.sums.end());
+    CHECK(started == std::vector<int>{8, 9, 7});
+  }
+}

@@ -1,0 +1,51 @@
+#include "strategies/parameter_server/server_plan.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace stepcast;
+
+namespace {
+
+double of(const Figures& figures, const std::string& name) {
+  for (const auto& [column, value] : figures) {
+    if (column == name) return value;
+  }
+  FAIL("no column " << name);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("staleness leaves out the first update of each worker, whenever it came", "[strategies]") {
+  // Two fast workers and a slow one, whose first update comes last but two.
+  const Records records{{"staleness", {1, 2, 1, 3, 0}}, {"first_staleness", {0, 1, 9}}};
+  const Figures figures = server_figures({}, records, 1);
+  CHECK(of(figures, "staleness_mean") == (1 + 2 + 1 + 3 + 0) / 5.0);
+  CHECK(of(figures, "staleness_p95") == 3);
+  CHECK(of(figures, "staleness_max") == 3);
+}
+
+TEST_CASE("the 95th percentile of staleness is the least that 95 of 100 updates keep", "[strategies]") {
+  Records records;
+  for (int i = 1; i <= 100; ++i) records["staleness"].push_back(i);
+  const Figures figures = server_figures({}, records, 1);
+  CHECK(of(figures, "staleness_mean") == 50.5);
+  CHECK(of(figures, "staleness_p95") == 95);
+  CHECK(of(figures, "staleness_max") == 100);
+}
+
+TEST_CASE("a server's utilization, knee and dropped share follow from what it recorded", "[strategies]") {
+  const Records records{{"server_busy", {0.1, 0.2, 0.3}}, {"server_idle", {0.2, 0.1, 0.1}},
+                        {"applied", {1, 1, 1}},           {"staleness", {0}},
+                        {"first_staleness", {0, 0}},      {"dropped", {1}}};
+  ServerCounts counts;
+  counts.mode = ServerRules::Mode::synchronous;
+  counts.own_seconds = 0.8;
+  counts.updates_a_step = 6;
+  const Figures figures = server_figures(counts, records, 2);
+  CHECK(of(figures, "server_utilization") == Approx(0.6));
+  CHECK(of(figures, "master_seconds") == Approx(0.2));
+  CHECK(of(figures, "knee_workers") == Approx(5));
+  CHECK(of(figures, "updates_per_second") == Approx(3));
+  CHECK(of(figures, "dropped_share") == Approx(0.25));
+}

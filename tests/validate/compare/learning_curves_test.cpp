@@ -1,0 +1,77 @@
+#include "validate/compare/learning_curves.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace stepcast {
+namespace {
+
+Row learned(const char* point, std::int64_t step, std::int64_t each, double seconds, double loss,
+            double accuracy) {
+  Row row;
+  row.set("point", point);
+  row.set("step", step);
+  row.set("mini_batches_a_step", each);
+  row.set("seconds", seconds);
+  row.set("loss", loss);
+  row.set("accuracy", accuracy);
+  return row;
+}
+
+Row forecast(const char* point, double seconds) {
+  Row row;
+  row.set("point", point);
+  row.set("step_seconds", seconds);
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("a measured loss gets the forecast time of its step", "[validate][learning]") {
+  const Results learning{"s",
+                         {learned("a", 0, 1, 0, 2.5, 0.1), learned("a", 40, 1, 0.9, 0.5, 0.9),
+                          learned("b", 0, 10, 0, 2.5, 0.1), learned("b", 40, 10, 1.1, 0.25, 0.95)}};
+  const Results joined = with_forecast(learning, {"s", {forecast("a", 0.02), forecast("b", 0.25)}});
+  CHECK(joined.rows[0].number("predicted_seconds") == 0);
+  CHECK(*joined.rows[1].number("predicted_seconds") == Approx(0.8));
+  CHECK(*joined.rows[3].number("predicted_seconds") == Approx(1.0));  // four blocks of ten
+
+  const CurvePlot plot = loss_curves(joined);
+  REQUIRE(plot.curves.size() == 2);
+  CHECK(plot.curves[1].name == "b");
+  CHECK(plot.curves[1].measured.back() == std::pair(1.1, 0.25));
+  CHECK(plot.curves[1].forecast.back() == std::pair(1.0, 0.25));
+  const auto script = curve_script(plot);
+  REQUIRE(script);
+  CHECK(script->data.find("$c1 << EOD\n0 2.5\n1.1 0.25\nEOD\n") != std::string::npos);
+  CHECK(script->data.find("$d1 << EOD\n0 2.5\n1 0.25\nEOD\n") != std::string::npos);
+
+  const auto lines = learning_lines(joined);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] ==
+        "a: loss 2.5 to 0.5, accuracy 90.0 % after 40 mini-batches of a worker in 900 ms (forecast 800 ms)");
+}
+
+TEST_CASE("points are compared by when they reach the lowest loss that all of them reach",
+          "[validate][learning]") {
+  const auto all = learned_points(
+      {"s",
+       {learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 0, 1, 0, 2.5, 0.1),
+        learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 10, 1, 4, 0.5, 0.8),
+        learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 20, 1, 8, 0.75, 0.7),
+        learned("strategy.kind=b, platform.net=slow, workers=8", 0, 1, 0, 2.5, 0.1),
+        learned("strategy.kind=b, platform.net=slow, workers=8", 10, 1, 1, 0.6, 0.8),
+        learned("strategy.kind=b, platform.net=slow, workers=8", 20, 1, 2, 0.2, 0.9)}});
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].point == "a, period=4, workers=1");
+  CHECK(all[0].common_loss == 0.5);
+  CHECK(all[0].seconds_to_common_loss == 4);
+  CHECK(all[1].seconds_to_common_loss == 2);
+  CHECK(all[0].loss == 0.75);  // the last loss, not the lowest
+  CHECK(*all[1].accuracy == 0.9);
+}
+
+TEST_CASE("a curve of one point is not drawn", "[validate][learning]") {
+  CHECK(!curve_script(loss_curves({"s", {learned("a", 0, 1, 0, 2.5, 0.1)}})));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,117 @@
+#include "validate/launch/launcher.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+
+#include "core/error.hpp"
+#include "runtime/ranks/shared_control_block.hpp"
+#include "runtime/rendezvous/open_store.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Folder of a job in which each rank runs this program's hidden test, below.
+struct Started {
+  Started() {
+    std::string name = (std::filesystem::temp_directory_path() / "stepcast-launch-XXXXXX").string();
+    folder = mkdtemp(name.data());
+  }
+  Started(const Started&) = delete;
+  ~Started() { std::filesystem::remove_all(folder); }
+
+  RankJob job(int ranks, const std::string& what) const {
+    RankJob job;
+    job.cluster.ranks = ranks;
+    job.folder = folder;
+    job.heartbeat = 20;
+    job.commands = [this, ranks, what](const std::filesystem::path& control) {
+      const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+      std::vector<std::vector<std::string>> commands;
+      for (int rank = 0; rank < ranks; ++rank) {
+        commands.push_back(
+            {"/bin/sh", "-c",
+             fmt::format("RANK={} RANKS={} CONTROL={} FOLDER={} WHAT={} exec {} '[rank-of-test]'", rank,
+                         ranks, control.string(), folder.string(), what, self)});
+      }
+      return commands;
+    };
+    return job;
+  }
+
+  std::filesystem::path folder;
+};
+
+int number(const char* name) {
+  return std::atoi(std::getenv(name));
+}
+
+}  // namespace
+
+TEST_CASE("the program of a rank in the tests below", "[.][rank-of-test]") {
+  if (std::getenv("RANK") == nullptr) return;
+  const int rank = number("RANK"), ranks = number("RANKS");
+  const std::string folder = std::getenv("FOLDER"), what = std::getenv("WHAT");
+  const auto control = SharedControlBlock::open(std::getenv("CONTROL"), ranks);
+  RankState& state = control->rank(rank);
+  if (what == "fails" && rank == 1) _exit(3);
+  state.process.store(getpid());
+  set_status(state, "step 3 of a point");
+  const auto store = open_store("file:" + folder + "/store", rank, what == "complains" ? 0.2 : 20);
+  if (what == "dies" && rank == 1) raise(SIGKILL);
+  if (what != "complains" || rank != 1) store->put("word", std::to_string(rank));
+  try {
+    for (int other = ranks; other-- > 0;) {
+      const std::string word = store->get(other, "word");
+      if (word != std::to_string(other)) _exit(4);
+    }
+  } catch (const RankLost& error) {
+    std::ofstream(fmt::format("{}/rank-{}.error", folder, rank)) << "lost " << error.what() << "\n";
+    _exit(1);
+  }
+  wait_for_stage(*control, state, 1);
+  state.finished.store(1);
+}
+
+TEST_CASE("ranks that are started without MPI meet at the stage barrier and finish", "[validate][launch]") {
+  const int ranks = GENERATE(2, 4);
+  const Started started;
+  RankJob job = started.job(ranks, "works");
+  int stages = 0;
+  job.before_stage = [&](const auto&) { ++stages; };
+  CHECK_NOTHROW(run_ranks(job));
+  CHECK(stages == 1);
+}
+
+TEST_CASE("a killed rank is named with its status, and the other ranks are ended",
+          "[validate][launch][faults]") {
+  const Started started;
+  RankJob job = started.job(3, "dies");
+  job.before_stage = [](const auto&) {};
+  CHECK_THROWS_MATCHES(run_ranks(job), RankLost, Catch::Predicate<RankLost>([&](const RankLost& error) {
+                         return std::string(error.what()) ==
+                                fmt::format("rank 1 on {} died during step 3 of a point",
+                                            host_of(job.cluster, 1));
+                       }));
+}
+
+TEST_CASE("a rank that waits in vain for another names it, and a rank that fails at once ends all ranks",
+          "[validate][launch][faults]") {
+  const Started started;
+  RankJob job = started.job(2, "complains");
+  job.before_stage = [](const auto&) {};
+  CHECK_THROWS_MATCHES(run_ranks(job), RankLost, Catch::Predicate<RankLost>([&](const RankLost& error) {
+                         return std::string(error.what()) ==
+                                fmt::format("rank 1 put no word into the store {} within 0.2 s",
+                                            (started.folder / "store").string());
+                       }));
+  job = started.job(2, "fails");
+  job.before_stage = [](const auto&) {};
+  CHECK_THROWS_WITH(run_ranks(job), Catch::StartsWith("the ranks failed: "));
+}
+
+}  // namespace stepcast

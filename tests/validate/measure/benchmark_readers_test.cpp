@@ -1,0 +1,113 @@
+#include "validate/measure/benchmark_readers.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "validate/measure/platform_file.hpp"
+
+namespace stepcast {
+namespace {
+
+// Invented numbers in the format that the programs print.
+const char* const kNccl = R"(# nccl-tests version 2.17.6 nccl-headers=22809 nccl-library=22809
+# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 4 minBytes 1024 maxBytes 4096 step: 2(factor) warmup iters: 1 iters: 20
+# Using devices
+#  Rank  0 Group  0 Pid   100 on       node device  0 [0000:01:00] GPU
+#  Rank  1 Group  0 Pid   100 on       node device  1 [0000:02:00] GPU
+#  Rank  2 Group  0 Pid   100 on       node device  2 [0000:03:00] GPU
+#  Rank  3 Group  0 Pid   100 on       node device  3 [0000:04:00] GPU
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
+        4096          1024     float     sum      -1    60.00    0.07    0.10       0    59.00    0.07    0.10       0
+        8192          2048     float     sum      -1    66.00    0.12    0.19       0    65.00    0.13    0.19       0
+# Out of bounds values : 0 OK
+)";
+
+const char* const kNcclJson = R"({"version": 1, "args": ["./build/sendrecv_perf", "-J", "out.json"],
+ "config": {"devices": [{"rank": 0}, {"rank": 1}]},
+ "results": [{"size": 1024, "count": 256, "out_of_place": {"time": 12.5, "alg_bw": 0.08}, "in_place": null},
+             {"size": 2048, "count": 512, "out_of_place": null, "in_place": {"time": 14.0}}]})";
+
+}  // namespace
+
+TEST_CASE("an all-reduce of nccl-tests counts as the messages of a ring", "[validate][links]") {
+  const BenchmarkTimes read = read_benchmark(kNccl, "out.txt", 0);
+  CHECK(read.ranks == 4);
+  REQUIRE(read.times.size() == 2);
+  CHECK(read.times[0].size.value == 1024);               // S / P
+  CHECK(read.times[0].time.value == Approx(60e-6 / 6));  // T / (2 (P - 1))
+  CHECK(read.times[1].time.value == Approx(11e-6));
+}
+
+TEST_CASE("the JSON of nccl-tests is read", "[validate][links]") {
+  const BenchmarkTimes read = read_benchmark(kNcclJson, "out.json", 0);
+  CHECK(read.ranks == 2);
+  REQUIRE(read.times.size() == 2);
+  CHECK(read.times[0].time.value == Approx(12.5e-6));
+  CHECK(read.times[1].time.value == Approx(14e-6));
+}
+
+TEST_CASE("latency, bandwidth and all-reduce of the OSU micro-benchmarks are read", "[validate][links]") {
+  const auto latency = read_benchmark(
+      "# OSU MPI Latency Test v7.3\n# Size          Latency (us)\n1  0.28\n4194304   880.00\n", "l", 0);
+  CHECK(latency.times[0].time.value == Approx(0.28e-6));
+  const auto rate = read_benchmark(
+      "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n1  10.00\n1000000   5000.00\n", "b", 0);
+  CHECK(rate.times[1].time.value == Approx(200e-6));
+  const std::string sum =
+      "# OSU MPI Allreduce Latency Test v7.3\n# Size       Avg Latency(us)\n4  1.6\n1048576   600.0\n";
+  const auto reduced = read_benchmark(sum, "a", 2);
+  CHECK(reduced.times[1].size.value == 524288);
+  CHECK(reduced.times[1].time.value == Approx(300e-6));
+  CHECK_THROWS_WITH(
+      read_benchmark(sum, "a", 0),
+      "a:1:1: the file does not say how many ranks this all-reduce had: give --ranks N (2 or more)");
+}
+
+TEST_CASE("benchmark times become a readable platform file, however small or uneven they are",
+          "[validate][links]") {
+  const std::string sums = "# OSU MPI Allreduce Latency Test\n4  1.6\n8  1.7\n1048576  600.0\n";  // 1/16 B
+  const std::string uneven = "# OSU MPI Latency Test\n8 1\n16 500000\n1000000000 600000\n";
+  for (const std::string& text : {sums, uneven}) {
+    const BenchmarkTimes read = read_benchmark(text, "a", 64);
+    MeasuredPlatform measured;
+    measured.name = "a: [b";
+    measured.source = read.what;
+    measured.cluster.kind = Cluster::Kind::netcluster;
+    measured.links = fitted_link_table(read.times);
+    const YamlNode root = parse_yaml(platform_text(measured), "written.yaml");
+    const Platform platform = read_platform(YamlValue(root, ""));
+    CHECK(platform.name == "a: [b");
+    CHECK(platform.message_costs.size() == 3);
+    for (std::size_t i = 1; i < read.times.size(); ++i)  // the smallest size shares a line with the next
+      CHECK(message_time(measured.links, read.times[i].size).value == Approx(read.times[i].time.value));
+  }
+}
+
+TEST_CASE("a file that is not a benchmark is refused with its line", "[validate][links][errors]") {
+  CHECK_THROWS_WITH(read_benchmark("hello\n", "x.txt", 2),
+                    Catch::StartsWith("x.txt:1:1: expected output of nccl-tests"));
+  CHECK_THROWS_WITH(read_benchmark("# OSU MPI Latency Test\n1 0.5\n2 fast\n", "x.txt", 2),
+                    "x.txt:3:1: expected a number, got \"fast\"");
+  CHECK_THROWS_WITH(read_benchmark("# OSU MPI Latency Test\n1\n", "x.txt", 2),
+                    "x.txt:2:1: expected a size and a time");
+  CHECK_THROWS_WITH(read_benchmark("{\"args\": []}", "x.json", 2),
+                    Catch::StartsWith("x.json:1:1: expected the JSON of nccl-tests"));
+  CHECK_THROWS_WITH(read_benchmark("# OSU MPI Latency Test\n1 0.5\n", "x.txt", 2),
+                    "x.txt:1:1: expected rows of at least two sizes");
+  CHECK_THROWS_WITH(read_benchmark("# OSU MPI Latency Test\n8 0.5\n8 0.6\n", "x.txt", 2),
+                    "x.txt:1:1: expected rows of at least two sizes");
+  CHECK_THROWS_WITH(
+      read_benchmark("# OSU MPI Bandwidth Test\n8 0.5\n16 1e-300\n", "x.txt", 2),
+      "x.txt:1:1: expected a time between 1e-12 and 1e6 s for a message, got 1.6e+295 s for 16 bytes");
+  CHECK_THROWS_WITH(
+      read_benchmark(
+          R"({"args": ["sendrecv_perf"], "results": [{"size": 1e300, "out_of_place": {"time": 1}}]})",
+          "x.json", 2),
+      "x.json:1:1: expected a size and a time, got 1e+300");
+}
+
+}  // namespace stepcast

@@ -1,0 +1,38 @@
+#include "validate/measure/contention_benchmark.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "runtime/host_noise/repeated_timing.hpp"
+#include "validate/measure/link_results.hpp"
+
+namespace stepcast {
+
+TEST_CASE("the compute slowdown explains the time that was lost", "[validate]") {
+  CHECK(compute_slowdown(0.1, 0.02, 0.1) == 1);           // all overlapped
+  CHECK(compute_slowdown(0.1, 0.02, 0.11) == Approx(2));  // 20 ms at half speed: 10 ms late
+  CHECK(compute_slowdown(0.1, 0.02, 0.12) == 100);        // nothing overlapped
+  CHECK(compute_slowdown(0.1, 0.02, 0.3) == 100);
+  CHECK(compute_slowdown(0.1, 0.02, 0.09) == 1);  // noise
+}
+
+TEST_CASE("disturbed repeats do not count, except the least disturbed ones if there are too few",
+          "[validate]") {
+  Repeats repeats;
+  repeats.seconds = {5, 1, 9, 2, 3};
+  repeats.stolen = {0.2, 0, 0.5, 0.04, 0.01};
+  CHECK(undisturbed_seconds(repeats) == std::vector<double>{1, 3, 2});
+  repeats.stolen = {0.2, 0, 0.5, 0.3, 0.4};
+  CHECK(undisturbed_seconds(repeats) == std::vector<double>{1, 5, 2});
+  CHECK(undisturbed_seconds({}).empty());
+}
+
+TEST_CASE("the hand-over time to the progress thread is read if it was measured", "[validate]") {
+  Row row;
+  row.set("what", std::string("hand_over"));
+  row.set("bytes", 0.0);
+  row.set("seconds", 2e-5);
+  CHECK(contention_of({"calibrate", {row}}).hand_over == 2e-5);
+  CHECK(contention_of({"calibrate", {}}).hand_over == 0);
+}
+
+}  // namespace stepcast

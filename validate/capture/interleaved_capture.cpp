@@ -1,0 +1,119 @@
+#include "validate/capture/interleaved_capture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/os/atomic_file.hpp"
+#include "kernels/timing/step_timer.hpp"
+#include "models/layer_times/compression_times.hpp"
+#include "runtime/host_noise/repeated_timing.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace stepcast {
+namespace {
+
+// Each round has one turn of every network, so that the turns of one network are spread over the whole time:
+// steps that are close in time were captured at the same speed of the machine.
+constexpr int kFewestRounds = 16, kMostPairs = 128;
+constexpr double kCaptureSeconds = 40;  // of all rounds together, about
+// After a turn of another network (its data in shared caches, the clock of the interconnect between cores and
+// caches), steps of 4 ms are slower by 17 % at first and by 4 % after 25 ms. So each turn begins with warm-up
+// steps (docs/notes/2026-11-warm-captures.md).
+constexpr double kWarmSeconds = 0.1, kPairSeconds = 0.05;
+
+/// Duration of a warm step on rank 0 [s]; the same on all ranks.
+double step_seconds(const RankContext& run, Capture& capture) {
+  double seconds = 0;
+  for (int warm = 0; warm < 2; ++warm) {
+    barrier(run.transport);
+    const Instant begin = now();
+    capture.measure(0);
+    seconds = now().wall - begin.wall;
+  }
+  return std::max(broadcast_from_rank_0(run.transport, seconds), 1e-6);
+}
+
+/// The number of rounds that fit into kCaptureSeconds, from the duration of a warm step of each network. Sets
+/// the number of warm-up steps and pairs of each capture. Ranks that sleep need few rounds: they sleep for
+/// whatever times the trace has.
+int plan_rounds(const RankContext& run, bool sleeping, std::vector<CaptureJob>& jobs) {
+  if (sleeping) return kFewestRounds;
+  double round = 0;
+  for (CaptureJob& one : jobs) {
+    const double step = step_seconds(run, *one.capture);
+    const int warm_up = static_cast<int>(std::ceil(kWarmSeconds / step));
+    one.capture->set_warm_up(warm_up);
+    one.pairs = std::clamp(static_cast<int>(kPairSeconds / (2 * step)), 1, kMostPairs / kFewestRounds);
+    round += (warm_up + 2 * one.pairs) * step;
+  }
+  return static_cast<int>(std::clamp(kCaptureSeconds / round, double{kFewestRounds}, double{kMostPairs}));
+}
+
+}  // namespace
+
+void capture_interleaved(const RankContext& run, CoreSpeedProbe* speed, std::vector<CaptureJob>& jobs) {
+  const int rounds = plan_rounds(run, speed == nullptr, jobs);
+  for (CaptureJob& one : jobs) {
+    one.pairs = std::clamp(kMostPairs / rounds, 1, one.pairs);
+    if (one.capture != nullptr) one.capture->set_pairs(rounds * one.pairs);
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (const CaptureJob& one : jobs) {
+      set_status(run.state, one.status.c_str());
+      if (run.transport.core_latency() != nullptr) run.transport.core_latency()->wait();
+      if (speed != nullptr) speed->probe();
+      barrier(run.transport);
+      if (one.capture != nullptr) one.capture->measure(one.pairs);
+    }
+  }
+  if (speed != nullptr) speed->set_reference();
+}
+
+namespace {
+
+/// On rank 0, joins the samples of all ranks.
+void join_ranks(Transport& transport, PassSamples& samples) {
+  for (std::vector<double>* const times : {&samples.seconds, &samples.cpu_seconds}) {
+    std::vector<double> all;
+    for (const auto& rank : gather_on_rank_0(transport, *times))
+      all.insert(all.end(), rank.begin(), rank.end());
+    if (!all.empty()) *times = std::move(all);
+  }
+}
+
+void join_ranks(Transport& transport, CompressionTrace& trace) {
+  join_ranks(transport, trace.copy);
+  for (CompressionTrace::Codec& codec : trace.codecs) {
+    join_ranks(transport, codec.quantize);
+    join_ranks(transport, codec.restore);
+  }
+}
+
+}  // namespace
+
+void capture_compressions(const RankContext& run, const Validation& validation,
+                          const ValidationOptions& options, Library& library, const GradientDevice& beside) {
+  std::set<std::string> done;
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    const NetworkVariant& variant = validation.variants[i];
+    if (!validation.compresses[i] || !done.insert(variant.model).second) continue;
+    set_status(run.state, fmt::format("timing the compression of gradients of {}", variant.model).c_str());
+    barrier(run.transport);
+    const YamlNode model = command_line_name(variant.model);
+    CompressionCapture capturing;
+    capturing.device = beside;
+    const auto file = compression_file(run.folder, variant.model);
+    capturing.name = file.stem().string();
+    capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
+    capturing.elements =
+        static_cast<std::size_t>(trainable_parameters(library.model(YamlValue(model, "model"))));
+    CompressionTrace trace = capture_compression(capturing);
+    join_ranks(run.transport, trace);
+    if (run.transport.rank() == 0) write_atomically(file, to_yaml(trace));
+  }
+}
+
+}  // namespace stepcast

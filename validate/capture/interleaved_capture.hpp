@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/timing/capture.hpp"
+#include "kernels/timing/compression_timing.hpp"
+#include "runtime/devices/rank_shard.hpp"
+#include "runtime/host_noise/core_speed.hpp"
+#include "runtime/ranks/rank_context.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
+#include "scenarios/reader/data_files.hpp"
+
+namespace stepcast {
+
+/// Capture of the layer times of one network, or of this rank's shard of it, made in several turns of some
+/// steps each.
+struct CaptureJob {
+  NetworkVariant variant;
+  std::string status;                ///< status text of the rank meanwhile
+  std::filesystem::path file;        ///< of the trace of all ranks
+  RankShard shard;                   ///< the part of the network that this rank computes
+  std::unique_ptr<Capture> capture;  ///< null: this rank only takes part in barriers
+  int pairs = 1;                     ///< pairs of steps in a turn
+  /// Adds the time of copies between layers to the network's trace; may be empty.
+  std::function<void(Network&, Trace&)> add_copies = {};
+};
+
+/// Runs all captures in turn, in as many rounds as fit into the time budget. All ranks call it.
+/// @param speed  probed before each turn; its reference is set at the end. Null: not measured
+void capture_interleaved(const RankContext& run, CoreSpeedProbe* speed, std::vector<CaptureJob>& jobs);
+
+/// Times the kernels that compress gradients of each model's size, on all ranks at once. Rank 0 writes the
+/// samples of all ranks. @param beside  device whose memory holds the gradients; default: the host's memory
+void capture_compressions(const RankContext& run, const Validation& validation,
+                          const ValidationOptions& options, Library& library,
+                          const GradientDevice& beside = {});
+
+}  // namespace stepcast

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "models/layer_times/trace.hpp"
+#include "models/network/model.hpp"
+#include "report/results/results.hpp"
+#include "runtime/transport/transport.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+/// Times of all-reduces inside training steps. They differ from the times of many all-reduces in a row: one
+/// rank has slept until the other arrived, and the caches hold what the passes left.
+class InStepAllReduceTimes {
+ public:
+  /// Sums the values over all ranks by a ring, and keeps the time as pending.
+  void all_reduce(Transport& transport, std::span<float> values);
+
+  /// Accepts or drops the times that were taken since the last call.
+  void accept_pending(bool accepts);
+
+  /// One row of measured links for each message size, on rank 0; all ranks call it. An all-reduce counts from
+  /// the arrival of the last rank, so its time is the shortest of all ranks.
+  std::vector<Row> rows(Transport& transport) const;
+
+ private:
+  std::map<std::int64_t, std::vector<double>> seconds_;  ///< accepted times, by number of elements
+  /// Elements and seconds, neither accepted nor dropped.
+  std::vector<std::pair<std::int64_t, double>> pending_;
+};
+
+/// Mean of the times up to three times the median; longer ones were interrupted.
+double uninterrupted_mean(const std::vector<double>& seconds);
+
+/// CPU time that a message costs the sending rank's core, and as much the receiving rank's: copies between
+/// tensors and message buffers, and the thread that carries messages. Interpolated in the rows `message_host`
+/// of measured links; 0 if there are none.
+Seconds message_host_time(const Results& links, Bytes size);
+
+/// Adds CPU time to a trace: `forward` to every sample of the forward pass of the first layer from `layer`
+/// upwards that has one, `backward` to the backward pass of the first layer from `layer` downwards that has
+/// one.
+void add_host_time(Trace& trace, int layer, Seconds forward, Seconds backward);
+
+/// The trace of a whole network with the CPU time of pipeline messages: at each stage boundary, the layers on
+/// both sides send or receive values in the forward pass and error signals in the backward pass.
+Trace with_messages(Trace trace, const Model& model, const NetworkSharing& sharing,
+                    const std::function<Seconds(Bytes)>& host_time);
+
+}  // namespace stepcast

@@ -1,0 +1,154 @@
+// The program that mpirun starts for each rank. It is separate from stepcast because SimGrid's library, which
+// stepcast needs, defines functions with MPI's names.
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "core/error.hpp"
+#include "kernels/timing/host_info.hpp"
+#include "runtime/ranks/shared_control_block.hpp"
+#include "runtime/transport/shared_memory_transport.hpp"
+#include "runtime/transport/tcp_transport.hpp"
+#include "validate/cpu_rank/rank_validate.hpp"
+
+namespace {
+
+using namespace stepcast;
+
+struct Options {
+  std::string folder, control, cluster, mode;
+  ValidationOptions validation;
+};
+
+/// Binds each rank to a core of its own if there are enough cores. Otherwise the system places the ranks.
+/// @return whether the rank has a core of its own
+bool bind_to_core(int rank, int ranks) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < ranks) return false;
+  int core = 0;
+  for (int left = rank; !CPU_ISSET(core, &allowed) || left-- > 0;) ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+/// Connects the ranks by sockets, whose ports they exchange by MPI. Afterwards MPI carries nothing that is
+/// measured but the library's own all-reduces.
+std::unique_ptr<Transport> connected(const Cluster& cluster, int rank) {
+  const auto address = [&](int peer) {
+    return cluster.kind == Cluster::Kind::netcluster ? host_of(cluster, peer) : "127.0.0.1";
+  };
+  const Listener listener(address(rank));
+  int port = listener.endpoint().port;
+  std::vector<int> ports(static_cast<std::size_t>(cluster.ranks));
+  MPI_Allgather(&port, 1, MPI_INT, ports.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  std::vector<Endpoint> endpoints;
+  for (int peer = 0; peer < cluster.ranks; ++peer)
+    endpoints.push_back({address(peer), ports[static_cast<std::size_t>(peer)]});
+  return connect_sockets(listener, rank, endpoints, cluster.window());
+}
+
+/// A number that Open MPI sets in the environment before MPI_Init, so that a rank that fails in MPI_Init can
+/// be named; -1: another MPI.
+int number_from_environment(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? -1 : std::atoi(text);
+}
+
+/// Opens the control block and registers this process as the rank, for the launcher's heartbeat monitor.
+std::unique_ptr<SharedControlBlock> register_rank(const Options& options, int rank, int ranks) {
+  auto control = SharedControlBlock::open(options.control, ranks);
+  set_status(control->rank(rank), "startup");
+  control->rank(rank).process.store(getpid());
+  return control;
+}
+
+void run(const Options& options, SharedControlBlock& control, int rank, int ranks) {
+  const Cluster cluster = read_cluster(options.cluster, ranks);
+  RankState& state = control.rank(rank);
+  const bool own_core = bind_to_core(rank, ranks);
+  set_kernel_threads(1);
+  PollingPolicy polling;
+  const auto make = [&](int which, double spin, bool (PollingPolicy::*may_poll)() const) {
+    return cluster.sockets()
+               ? connected(cluster, rank)
+               : shared_memory_transport(control.ring_memory(which), rank, ranks, own_core ? spin : 0,
+                                         [&polling, may_poll] { return (polling.*may_poll)(); });
+  };
+  // The message thread spins only for a short time: when it has delivered a message, the program needs the
+  // core.
+  const auto transport = make(0, 20e-6, &PollingPolicy::may_poll_for_collectives),
+             messages = make(1, 1e-6, &PollingPolicy::may_poll_for_messages);
+  transport->count_waits(&state.heartbeat);
+  RankContext run{cluster, options.folder, control, state, polling, *transport, messages.get(), {}};
+  run.library_all_reduce = [](float* buffer, std::int64_t elements) {
+    MPI_Allreduce(MPI_IN_PLACE, buffer, static_cast<int>(elements), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  };
+  if (options.mode == "calibrate") rank_calibrate(run, false);
+  if (options.mode == "validate") rank_validate(run, options.validation);
+  set_status(state, "shutdown");
+  barrier(*transport);
+  state.finished.store(1);
+}
+
+/// Writes the error for the launcher, and ends all ranks.
+void report_error(const Options& options, int rank, const char* kind, const std::exception& error) {
+  std::ofstream(fmt::format("{}/rank-{}.error", options.folder, rank)) << kind << " " << error.what() << "\n";
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/// Gives the launcher time to name the rank that failed; this rank only lost its connection.
+void wait_to_be_stopped() {
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+}
+
+void run_and_report(const Options& options, SharedControlBlock& control, int rank, int ranks) {
+  try {
+    run(options, control, rank, ranks);
+  } catch (const PeerDisconnected& error) {
+    wait_to_be_stopped();
+    report_error(options, rank, "fault", error);
+  } catch (const InputError& error) {
+    report_error(options, rank, "input", error);
+  } catch (const std::exception& error) {
+    report_error(options, rank, "fault", error);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("One rank of stepcast calibrate or validate, which start it by mpirun.", "stepcast-rank");
+  app.add_option("--folder", options.folder)->required();
+  app.add_option("--control", options.control)->required();
+  app.add_option("--cluster", options.cluster)->required();
+  app.add_option("mode", options.mode)->required()->check(CLI::IsMember({"calibrate", "validate"}));
+  app.add_option("--scenario", options.validation.scenario);
+  app.add_option("--set", options.validation.settings)->allow_extra_args(false);
+  app.add_option("--repeats", options.validation.repeats);
+  app.add_flag("--sleep", options.validation.sleep);
+  app.add_flag("--accept-disturbed", options.validation.accept_disturbed);
+  CLI11_PARSE(app, argc, argv);
+  int rank = number_from_environment("OMPI_COMM_WORLD_RANK"),
+      ranks = number_from_environment("OMPI_COMM_WORLD_SIZE"), provided = 0;
+  std::unique_ptr<SharedControlBlock> control;
+  if (rank >= 0 && ranks > rank) control = register_rank(options, rank, ranks);
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (!control) control = register_rank(options, rank, ranks);
+  run_and_report(options, *control, rank, ranks);
+  MPI_Finalize();
+  return 0;
+}

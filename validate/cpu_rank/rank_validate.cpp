@@ -1,0 +1,141 @@
+#include "validate/cpu_rank/rank_validate.hpp"
+
+#include "core/os/atomic_file.hpp"
+#include "kernels/network/backend.hpp"
+#include "kernels/network/network.hpp"
+#include "kernels/onednn/backend.hpp"
+#include "kernels/timing/step_timer.hpp"
+#include "report/results/json_lines.hpp"
+#include "runtime/devices/rank_shard.hpp"
+#include "runtime/host_noise/repeated_timing.hpp"
+#include "runtime/learning/learning_runs.hpp"
+#include "runtime/runs/point_runs.hpp"
+#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
+#include "strategies/plan/plan.hpp"
+#include "validate/cpu_rank/trace_capture.hpp"
+#include "validate/measure/contention_benchmark.hpp"
+#include "validate/measure/link_benchmark.hpp"
+
+namespace stepcast {
+
+void rank_calibrate(const RankContext& run, bool quick) {
+  LinkBenchmarkOptions options;
+  options.table_only = quick;
+  const bool netcluster = run.cluster.kind == Cluster::Kind::netcluster;
+  if (netcluster) options.pause = 0.01;  // lets the links' queues and token buckets recover, as between steps
+  if (quick) {
+    options.max_seconds = 0.15;
+    options.rounds = netcluster ? 2 : 4;  // rate-limited links hardly change from second to second
+  }
+  if (!quick) options.max_bytes = 140e6;
+  options.group = run.cluster.ranks / run.cluster.racks;
+  // MPI's all-reduces over slow links take far longer than ours and add no information.
+  if (!quick && !netcluster) options.library_all_reduce = run.library_all_reduce;
+  options.on_progress = [&run](const std::string& what) {
+    set_status(run.state, ("measuring " + what).c_str());
+  };
+  std::vector<Row> rows = measure_links(run.transport, options);
+
+  options.on_progress("contention between ranks");
+  Library library;
+  const YamlNode name = command_line_name("small-cnn");
+  const auto backend = make_onednn_backend();
+  Network network(*backend, library.model(YamlValue(name, "model")), {.batch = 8});
+  const double seconds = quick && netcluster ? 0.1 : 0.5;
+  const std::vector<Row> sharing = measure_contention(run.transport, run.polling, network, seconds);
+  rows.insert(rows.end(), sharing.begin(), sharing.end());
+  if (run.transport.rank() == 0)
+    write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));
+}
+
+namespace {
+
+/// Makes the devices of ranks that sleep, and of ranks with a spatial or tensor-parallel shard.
+class SleepOrShardDevices {
+ public:
+  SleepOrShardDevices(const RankContext& run, Backend& backend, const Validation& validation,
+                      const ValidationOptions& options, CapturedShards captured)
+      : run_(run),
+        validation_(validation),
+        options_(options),
+        parts_(backend, run.transport.rank(), std::move(captured)) {}
+
+  /// The device of a point; null if the rank neither sleeps nor has a shard.
+  std::unique_ptr<RankDevice> device(std::size_t index, const Experiment& experiment) {
+    if (options_.sleep)
+      return sleeping_device(experiment.plan.workloads.front(), trainable_parameters(experiment.model),
+                             sleep_noise(experiment));
+    return parts_.device(experiment, shard_trace_file(run_.folder, validation_.variants[index],
+                                                      validation_.partitions[index]));
+  }
+
+ private:
+  SleepNoise sleep_noise(const Experiment& experiment) const {
+    const Plan& plan = experiment.plan;
+    const int rank = run_.transport.rank(), role = role_of(plan, rank);
+    if (role < 0) return {};
+    const int node = experiment.platform.node_of(plan.endpoints[static_cast<std::size_t>(rank)]);
+    return {.noise = experiment.noise,
+            .seed = experiment.seed,
+            .worker = static_cast<std::uint32_t>(experiment.noise.per_node ? node : rank),
+            .training = plan.roles[static_cast<std::size_t>(role)].training};
+  }
+
+  const RankContext& run_;
+  const Validation& validation_;
+  const ValidationOptions& options_;
+  ShardDevices parts_;
+};
+
+constexpr double kBaselineSeconds = 3;  // long enough for the host to move cores several times
+
+// Training steps of a probe, 2 ms each. The first ones are slow, because the caches hold other data, and are
+// not timed.
+constexpr int kWarmSteps = 4, kTimedSteps = 4;
+
+/// A probe that times some training steps of a small network.
+std::unique_ptr<CoreSpeedProbe> make_core_speed_probe(const RankContext& run, Backend& backend,
+                                                      Library& library) {
+  const YamlNode name = command_line_name("small-cnn");
+  const Model& model = library.model(YamlValue(name, "model"));
+  const auto network = std::make_shared<Network>(backend, model, NetworkOptions{.batch = 4});
+  return std::make_unique<CoreSpeedProbe>(run.transport, [network] {
+    network->reset();  // every probe does the same work
+    for (int i = 0; i < kWarmSteps; ++i) network->step();
+    const Instant begin = now();
+    for (int i = 0; i < kTimedSteps; ++i) network->step();
+    return now().wall - begin.wall;
+  });
+}
+
+}  // namespace
+
+void rank_validate(const RankContext& run, const ValidationOptions& options) {
+  const Validation validation = read_validation(options, run.cluster.ranks);
+  Library library;
+  const auto backend = make_onednn_backend();
+  const auto speed = options.sleep ? nullptr : make_core_speed_probe(run, *backend, library);
+  CoreToCoreLatency cores(run.transport);
+  if (!options.sleep && run.cluster.kind == Cluster::Kind::memory) {
+    set_status(run.state, "measuring the latency between cores");
+    cores.set_baseline(kBaselineSeconds);
+    run.transport.set_core_latency(&cores);
+  }
+  rank_calibrate(run, true);
+  auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
+  wait_for_stage(run.control, run.state, 1);
+  SleepOrShardDevices devices(run, *backend, validation, options, std::move(networks.shards));
+  PointRuns runs(
+      run, validation, options, library,
+      {.backend = *backend,
+       .device = [&devices](std::size_t index,
+                            const Experiment& experiment) { return devices.device(index, experiment); },
+       .speed = speed.get(),
+       .networks = std::move(networks.whole)});
+  runs.run_all();
+  learn_all({run, *backend, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},
+            validation, library);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,202 @@
+#include "validate/cpu_rank/trace_capture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "core/os/atomic_file.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/layer_times/trace_text.hpp"
+#include "models/network/layer.hpp"
+#include "report/results/json_lines.hpp"
+#include "runtime/devices/spatial_resharding.hpp"
+#include "runtime/host_noise/repeated_timing.hpp"
+#include "runtime/transport/transport.hpp"
+#include "scenarios/reader/data_files.hpp"
+#include "validate/capture/interleaved_capture.hpp"
+#include "validate/capture/message_times.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The largest disturbance of a pair of steps on any rank; 1 if the host has moved the cores, so that the
+/// pair does not count.
+double worst_disturbance(const CaptureShared& shared, double own) {
+  Transport& transport = shared.run.transport;
+  const double worst = max_over_ranks(transport, own);
+  CoreToCoreLatency* const cores = transport.core_latency();
+  const bool moved = cores != nullptr && !cores->is_at_baseline();
+  if (moved) cores->wait();
+  shared.sums.accept_pending(!moved || shared.options.accept_disturbed);
+  return moved ? 1 : worst;
+}
+
+}  // namespace
+
+CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant& variant) {
+  const auto& [run, validation, options, place, sums] = shared;
+  CaptureOptions capturing;
+  capturing.name = trace_file(run.folder, variant).stem().string();
+  capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
+  capturing.batch = variant.batch;
+  capturing.part.accumulate = variant.accumulates;
+  if (!options.sleep) capturing.copies = variant.copies;
+  capturing.warm_up = 1;
+  capturing.disturbance = options.accept_disturbed ? 1e9 : kMaxDisturbance;
+  capturing.attempts = 2 * kMaxAttempts;
+  capturing.progress = [&run = shared.run](double, Seconds) { run.state.heartbeat.fetch_add(1); };
+  if (options.sleep) return capturing;
+  capturing.max_over_ranks = [&shared](double own) { return worst_disturbance(shared, own); };
+  if (variant.exchanges)
+    capturing.exchange.before_update = [&run = shared.run, &sums = shared.sums](Network& network) {
+      const ParameterView& all = network.all_parameters();
+      sums.all_reduce(run.transport, {all.gradient, all.elements});
+    };
+  return capturing;
+}
+
+StepExchange sums_within_passes(const CaptureShared& shared) {
+  if (shared.options.sleep) return {};
+  return {.within_pass = [&run = shared.run, &sums = shared.sums](std::span<float> summed) {
+    sums.all_reduce(run.transport, summed);
+  }};
+}
+
+namespace {
+
+const Model& model_of(const NetworkVariant& variant, Library& library) {
+  const YamlNode name = command_line_name(variant.model);
+  return library.model(YamlValue(name, "model"));
+}
+
+std::filesystem::path own_file(const std::filesystem::path& file, int rank) {
+  return file.parent_path() / fmt::format("{}-rank{}.yaml", file.stem().string(), rank);
+}
+
+std::vector<CaptureJob> whole_networks(const CaptureShared& shared,
+                                       const std::set<NetworkVariant>& variants) {
+  const RankContext& run = shared.run;
+  std::vector<CaptureJob> all;
+  for (const NetworkVariant& variant : variants) {
+    CaptureJob one{variant,
+                   fmt::format("capturing {} with batch {}", variant.model, variant.batch),
+                   trace_file(run.folder, variant),
+                   {},
+                   nullptr};
+    if (!shared.options.sleep || run.transport.rank() == 0)
+      one.capture = std::make_unique<Capture>(shared.place.backend, model_of(variant, shared.place.library),
+                                              capture_options(shared, variant));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+/// Adds the time of the copies before and after the messages of a resharding to whole samples.
+std::function<void(Network&, Trace&)> add_resharding_copies(const Model& model, const NetworkSharing& sharing,
+                                                            int rank) {
+  return [&model, sharing, place = rank % device_count(sharing.cut.parts)](Network& network, Trace& trace) {
+    SpatialToBatchResharding resharding(network, model, sharing, place);
+    const Seconds forward = resharding.host_time(true), backward = resharding.host_time(false);
+    add_host_time(trace, static_cast<int>(sharing.cut.whole_from), forward, backward);
+  };
+}
+
+/// Adds captures of spatial and tensor-parallel shards, at the shapes of the shard. Each rank captures its
+/// own shard, including the halo copies.
+void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
+  const auto& [run, validation, options, place, sums] = shared;
+  std::set<std::filesystem::path> known;
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    if (validation.partitions[i].empty()) continue;
+    const NetworkVariant& variant = validation.variants[i];
+    const auto file = shard_trace_file(run.folder, variant, validation.partitions[i]);
+    const Model& model = model_of(variant, place.library);
+    const NetworkSharing sharing = sharing_of_point(validation, i, model, run.cluster.ranks);
+    if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
+    CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
+                   file, rank_shard(model, sharing, run.transport.rank()), nullptr};
+    CaptureOptions capturing = capture_options(shared, variant);
+    const bool replicas = sharing.form != NetworkSharing::Form::blocks || sharing.ways < run.cluster.ranks;
+    if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters
+    capturing.name = file.stem().string();
+    capturing.batch = one.shard.options.batch;
+    capturing.part = one.shard.options.part;
+    one.capture = std::make_unique<Capture>(place.backend, one.shard.model(), capturing);
+    if (one.shard.spatial && reshards_to_batch(sharing, model))
+      one.add_copies = add_resharding_copies(model, sharing, run.transport.rank());
+    all.push_back(std::move(one));
+  }
+}
+
+/// Writes this rank's trace. @return the captured network; null if this rank captured none
+std::unique_ptr<Network> write_trace(const RankContext& run, const CaptureJob& one) {
+  if (one.capture == nullptr) return nullptr;
+  Trace trace = one.capture->trace();
+  std::unique_ptr<Network> network = one.capture->take_network();
+  if (!one.shard.is_whole()) trace.batch = one.variant.batch;
+  if (one.add_copies) one.add_copies(*network, trace);
+  write_atomically(own_file(one.file, run.transport.rank()), to_yaml(trace));
+  return network;
+}
+
+/// True if all ranks have shards of the same shape. Otherwise the shard of rank 0, the largest, represents
+/// all.
+bool have_same_shapes(Transport& transport, const CaptureJob& one) {
+  if (one.shard.is_whole()) return true;
+  std::vector<double> own;
+  for (const Layer& layer : one.shard.model().layers)
+    own.push_back(static_cast<double>(elements(layer.output)));
+  const auto all = gather_on_rank_0(transport, own);
+  return std::ranges::all_of(all, [&](const auto& other) { return other == own; });
+}
+
+/// Called by rank 0: joins the samples of all ranks in one trace.
+void join_ranks(const std::filesystem::path& file, int ranks, Library& library) {
+  const auto trace_of = [&](int rank) {
+    return library.trace(YamlValue(command_line_name(own_file(file, rank).string()), "trace"));
+  };
+  Trace all = trace_of(0);
+  for (int rank = 1; rank < ranks; ++rank) join(all, trace_of(rank));
+  write_atomically(file, to_yaml(all));
+}
+
+}  // namespace
+
+/// Each captured step includes the gradient all-reduce that a training step has. The samples of all ranks are
+/// kept apart, because a simulated worker replays the steps of its own rank: cores of a shared machine are
+/// not equally fast. The captures are interleaved, as the runs of points are, because the speed of a shared
+/// machine changes within seconds.
+CapturedNetworks capture_traces(const RankContext& run, const Validation& validation,
+                                const ValidationOptions& options, const CapturePlace& place) {
+  const std::set<NetworkVariant> variants(validation.variants.begin(), validation.variants.end());
+  InStepAllReduceTimes sums;
+  const CaptureShared shared{run, validation, options, place, sums};
+  std::vector<CaptureJob> all = whole_networks(shared, variants);
+  add_shards(shared, all);
+  capture_interleaved(run, place.speed, all);
+  for (const Row& row : sums.rows(run.transport))
+    append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
+  std::vector<std::unique_ptr<Network>> captured;
+  for (const CaptureJob& one : all) captured.push_back(write_trace(run, one));
+  capture_compressions(run, validation, options, place.library);
+  barrier(run.transport);
+  for (const CaptureJob& one : all) {
+    const int ranks = !options.sleep && have_same_shapes(run.transport, one) ? run.transport.ranks() : 1;
+    if (run.transport.rank() == 0) join_ranks(one.file, ranks, place.library);
+  }
+  CapturedNetworks networks;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (options.sleep || all[i].variant.accumulates) continue;
+    if (!all[i].shard.is_whole()) {
+      networks.shards[all[i].file] = {std::move(all[i].shard), std::move(captured[i])};
+      continue;
+    }
+    captured[i]->fill_with_synthetic_data(static_cast<std::uint64_t>(1 + run.transport.rank()));
+    networks.whole[all[i].variant] = std::move(captured[i]);
+  }
+  return networks;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,105 @@
+#include "validate/launch/gpu_launch.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "core/error.hpp"
+
+namespace stepcast {
+
+const std::vector<std::string> kPrecisions{"f32", "tf32", "f16", "bf16"};
+
+GpuPlace gpu_place(const std::string& path, int first, int gpus, int rank, int ranks) {
+  const int usable = gpus - first;
+  if (usable < 1)
+    throw InputError(fmt::format("--device cuda:{}: CUDA sees {} GPU{} here", first,
+                                 gpus == 0 ? "no" : std::to_string(gpus), gpus == 1 ? "" : "s"));
+  const bool own = ranks <= usable;
+  if (path == "nccl" && !own) {
+    throw InputError(
+        fmt::format("--path nccl: NCCL refuses two ranks on one GPU, and there are {} ranks for {} GPU{}; "
+                    "--path host lets them share",
+                    ranks, usable, usable == 1 ? "" : "s"));
+  }
+  return {first + rank % usable, own && path != "host"};
+}
+
+std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::path& program,
+                                                        const GpuRanks& gpus, const RankJob& job,
+                                                        const std::filesystem::path& control) {
+  const std::filesystem::path store = job.folder / "store";
+  std::filesystem::remove_all(store);  // values of an earlier run
+  std::vector<std::vector<std::string>> commands;
+  for (int rank = 0; rank < job.cluster.ranks; ++rank) {
+    commands.push_back({program.string(), "rank",
+                        "--rank",         std::to_string(rank),
+                        "--ranks",        std::to_string(job.cluster.ranks),
+                        "--store",        "file:" + store.string(),
+                        "--folder",       job.folder.string(),
+                        "--control",      control.string(),
+                        "--patience",     fmt::format("{:g}", job.heartbeat),
+                        "--device",       gpus.options.device,
+                        "--precision",    gpus.options.precision,
+                        "--layout",       gpus.options.layout,
+                        "--workspace",    std::to_string(gpus.options.workspace_mib),
+                        "--path",         gpus.path});
+    if (!gpus.device_file.empty())
+      commands.back().insert(commands.back().end(), {"--device-file", gpus.device_file});
+    commands.back().insert(commands.back().end(), job.arguments.begin(), job.arguments.end());
+  }
+  return commands;
+}
+
+void add_gpu_options(CLI::App& command, GpuOptionsText& options, const std::string& device_help) {
+  command.add_option("--device", options.device, device_help)->capture_default_str();
+  command
+      .add_option("--precision", options.precision, "on GPUs: precision of matrix products and activations")
+      ->check(CLI::IsMember(kPrecisions))
+      ->capture_default_str();
+  command.add_option("--layout", options.layout, "on GPUs: memory layout of images")
+      ->check(CLI::IsMember({"nchw", "nhwc"}))
+      ->capture_default_str();
+  command
+      .add_option("--workspace", options.workspace_mib, "on GPUs: workspace limit of cuDNN and cuBLAS [MiB]")
+      ->check(CLI::Range(32, 1 << 16))
+      ->capture_default_str();
+}
+
+void add_gpu_paths(CLI::App& command, GpuRanks& gpus) {
+  command
+      .add_option(
+          "--path", gpus.path,
+          "on GPUs: what carries collectives and messages: nccl, host, or auto (nccl if each rank has "
+          "a GPU of its own)")
+      ->check(CLI::IsMember({"auto", "nccl", "host"}))
+      ->capture_default_str();
+  command.add_option("--device-file", gpus.device_file,
+                     "on GPUs: name of the GPU in models/devices (default: by the GPU's name)");
+}
+
+void add_real_run_options(CLI::App& command, RealRunOptions& options, const std::string& device_help) {
+  command.add_option("scenario", options.validation.scenario, "scenario file")
+      ->required()
+      ->type_name("SCENARIO.yaml");
+  command.add_option("--ranks", options.ranks, "ranks to start, servers included")
+      ->check(CLI::Range(2, 64))
+      ->capture_default_str();
+  command.add_option("--repeats", options.validation.repeats, "runs of each point, in turn")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("-o,--output", options.output, "folder (default results/SCENARIO-NAME)")
+      ->type_name("DIR");
+  command.add_option("--set", options.validation.settings, "replace a value of the scenario")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--heartbeat", options.heartbeat,
+                  "seconds without a heartbeat after which a rank counts as hung")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->capture_default_str();
+  add_gpu_options(command, options.gpus.options, device_help);
+  add_gpu_paths(command, options.gpus);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/scenario_points/validation_plan.hpp"
+#include "validate/launch/launcher.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace stepcast {
+
+extern const std::vector<std::string> kPrecisions;
+
+/// Heartbeat timeout of ranks on GPUs [s]: cuDNN searches algorithms of a large network for a while, and
+/// reports nothing meanwhile.
+constexpr double kGpuHeartbeat = 120;
+
+/// Command-line options that choose a GPU and how it computes.
+struct GpuOptionsText {
+  std::string device = "cuda:0", precision = "f32", layout = "nchw";
+  std::int64_t workspace_mib = 1024;
+};
+
+/// How ranks of a real run use GPUs.
+struct GpuRanks {
+  GpuOptionsText options = {};  ///< device: of rank 0; the other ranks count up from it
+  /// Carrier of messages and collectives: nccl, host, or auto (nccl if each rank has a GPU of its own).
+  std::string path = "auto";
+  std::string device_file = {};  ///< name in models/devices; empty: by the GPU's name
+};
+
+/// The GPU of a rank, and whether NCCL connects the ranks.
+struct GpuPlace {
+  int device = 0;
+  bool nccl = false;
+};
+
+/// @param first  GPU of rank 0; ranks beyond the last GPU start again at this one
+/// @param gpus   number of GPUs that CUDA sees
+/// @throws InputError if there is no GPU, or if two ranks of one GPU would use NCCL, which refuses that
+GpuPlace gpu_place(const std::string& path, int first, int gpus, int rank, int ranks);
+
+/// Command lines of `stepcast-gpu rank`, one for each rank. The ranks use a file store in the job's folder.
+std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::path& program,
+                                                        const GpuRanks& gpus, const RankJob& job,
+                                                        const std::filesystem::path& control);
+
+/// Options of a real run on any device, which `stepcast validate` and `stepcast-gpu run` share.
+struct RealRunOptions {
+  ValidationOptions validation;
+  int ranks = 2;
+  double heartbeat = 30;  ///< [s]
+  std::string output = {};
+  GpuRanks gpus;
+};
+
+/// @param device_help  help text of --device
+void add_real_run_options(CLI::App& command, RealRunOptions& options, const std::string& device_help);
+
+/// Adds --device, --precision, --layout and --workspace.
+void add_gpu_options(CLI::App& command, GpuOptionsText& options, const std::string& device_help);
+/// Adds --path and --device-file.
+void add_gpu_paths(CLI::App& command, GpuRanks& gpus);
+
+}  // namespace stepcast

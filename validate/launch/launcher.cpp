@@ -1,0 +1,233 @@
+#include "validate/launch/launcher.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "runtime/ranks/shared_control_block.hpp"
+#include "scenarios/reader/data_files.hpp"
+#include "validate/launch/heartbeat_monitor.hpp"
+#include "validate/launch/rank_processes.hpp"
+
+namespace stepcast {
+namespace {
+
+std::filesystem::path rank_program() {
+  const auto self = std::filesystem::read_symlink("/proc/self/exe");
+  const auto beside = self.parent_path() / "stepcast-rank";
+  if (access(beside.c_str(), X_OK) != 0) {
+    throw InputError(
+        fmt::format("{}: not found; build stepcast with MPI (apt install libopenmpi-dev)", beside.string()));
+  }
+  return beside;
+}
+
+/// Ranks reach each other and mpirun over the cluster's own network, one in each namespace.
+void add_hosts(const Cluster& cluster, std::vector<std::string>& command) {
+  std::string hosts;
+  for (int rank = 0; rank < cluster.ranks; ++rank) {
+    hosts += (rank == 0 ? "" : ",") + host_of(cluster, rank);
+  }
+  const auto agent = data_folder() / "tools" / "netcluster";
+  for (const std::string& word :
+       {std::string("--host"), hosts, std::string("--mca"), std::string("plm_rsh_agent"),
+        agent.string() + " agent", std::string("--mca"), std::string("btl"), std::string("tcp,self"),
+        std::string("--mca"), std::string("oob_tcp_if_include"), std::string("10.87.0.0/24"),
+        std::string("--mca"), std::string("btl_tcp_if_include"), std::string("10.87.0.0/24")}) {
+    command.push_back(word);
+  }
+}
+
+}  // namespace
+
+std::filesystem::path find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const auto file = std::filesystem::path(folder) / name;
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
+std::vector<std::string> rank_arguments(const ValidationOptions& options) {
+  std::vector<std::string> words{"--scenario", std::filesystem::absolute(options.scenario).string(),
+                                 "--repeats", std::to_string(options.repeats)};
+  for (const std::string& setting : options.settings) words.insert(words.end(), {"--set", setting});
+  if (options.sleep) words.push_back("--sleep");
+  if (options.accept_disturbed) words.emplace_back("--accept-disturbed");
+  return words;
+}
+
+std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control) {
+  const auto mpirun = find_program("mpirun");
+  if (mpirun.empty())
+    throw InputError("mpirun not found, which starts the ranks; install it (apt install openmpi-bin)");
+  const std::string ranks = std::to_string(job.cluster.ranks);
+  std::vector<std::string> command{mpirun.string(), "-n", ranks, "--oversubscribe", "--bind-to", "none"};
+  if (job.cluster.kind == Cluster::Kind::netcluster) add_hosts(job.cluster, command);
+  for (const auto& word :
+       {std::string("--mca"), std::string("btl_vader_backing_directory"), control.parent_path().string(),
+        rank_program().string(), std::string("--folder"), job.folder.string(), std::string("--control"),
+        control.string(), std::string("--cluster"), job.cluster.name}) {
+    command.push_back(word);
+  }
+  command.insert(command.end(), job.arguments.begin(), job.arguments.end());
+  return command;
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A folder of shared memory for this launch, for the control block and for MPI's files, which MPI does not
+/// remove if ranks are killed. The destructor removes the folder with all its files.
+class SharedFolder {
+ public:
+  SharedFolder() : path_(fmt::format("/dev/shm/stepcast-{}", getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  ~SharedFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::filesystem::path control() const { return path_ / "control"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Throws the error that a rank reported in its file, if there is one. The first word of the file is the kind
+/// of error.
+void throw_reported_error(const RankJob& job) {
+  for (int rank = 0; rank < job.cluster.ranks; ++rank) {
+    std::ifstream file(job.folder / fmt::format("rank-{}.error", rank));
+    std::string kind, line;
+    if (!(file >> kind) || !std::getline(file >> std::ws, line)) continue;
+    if (kind == "input") throw InputError(line);
+    if (kind == "lost") throw RankLost(line);
+    throw std::runtime_error(fmt::format("rank {}: {}", rank, line));
+  }
+}
+
+/// Error text with the last line that the ranks or mpirun printed.
+std::string launch_failure_text(const RankJob& job) {
+  std::string last = "no output", line;
+  std::ifstream log(job.folder / "ranks.log");
+  while (std::getline(log, line)) {
+    if (line.find_first_not_of(" -\t") != std::string::npos) last = line;
+  }
+  return fmt::format("the ranks failed: {} (see {})", last, (job.folder / "ranks.log").string());
+}
+
+/// The rank that mpirun reports as the first to end, before it ended the others; -1: mpirun reports none.
+int first_rank_mpirun_reported(const RankJob& job) {
+  const std::string before = "process rank ";
+  std::string line;
+  std::ifstream log(job.folder / "ranks.log");
+  while (std::getline(log, line)) {
+    const auto at = line.find(before);
+    if (at == std::string::npos) continue;
+    const int rank = std::atoi(line.c_str() + at + before.size());
+    if (rank >= 0 && rank < job.cluster.ranks) return rank;
+  }
+  return -1;
+}
+
+/// True if a condition holds for all ranks.
+bool all_ranks(const SharedControlBlock& control, bool (*holds)(const RankState&)) {
+  for (int rank = 0; rank < control.ranks(); ++rank) {
+    if (!holds(control.rank(rank))) return false;
+  }
+  return true;
+}
+
+void set_host_names(const SharedControlBlock& control, const Cluster& cluster) {
+  for (int rank = 0; rank < cluster.ranks; ++rank) {
+    const std::string host = host_of(cluster, rank);
+    host.copy(control.rank(rank).host, sizeof RankState::host - 1);
+  }
+}
+
+/// One launch of all ranks, from their start to their end.
+class Launch {
+ public:
+  explicit Launch(const RankJob& job)
+      : job_(job),
+        control_(SharedControlBlock::create(shared_.control(), job.cluster.ranks)),
+        ranks_(*control_, commands(), job.folder / "ranks.log"),
+        monitor_(*control_, job.heartbeat) {
+    set_host_names(*control_, job.cluster);
+  }
+
+  void run() {
+    bool stage_open = !job_.before_stage;
+    while (!ranks_.all_exited() && ranks_.none_failed() && !monitor_.all_finished()) {
+      std::this_thread::sleep_for(20ms);
+      check_ranks();
+      if (job_.progress) job_.progress(control_->rank(0).status);
+      if (stage_open ||
+          !all_ranks(*control_, [](const RankState& rank) { return rank.waiting_for_stage.load() > 0; }))
+        continue;
+      job_.before_stage([this] { check_ranks(); });
+      stage_open = true;
+      open_stage(*control_, 1);
+    }
+    // If no rank failed, all results are written, and the ranks get 5 s to exit. If a rank failed, the others
+    // may wait for it forever, so they are not waited for.
+    if (ranks_.none_failed()) ranks_.wait_for_exit(5s);
+    if (monitor_.all_finished()) return;
+    throw_reported_error(job_);
+    if (const int first = first_rank_mpirun_reported(job_); first >= 0)
+      throw RankLost(failure_text(*control_, {first, true, "died"}));
+    const auto lost = job_.commands ? monitor_.check() : std::nullopt;
+    if (lost) throw RankLost(failure_text(*control_, *lost));
+    throw std::runtime_error(launch_failure_text(job_));
+  }
+
+ private:
+  std::vector<std::vector<std::string>> commands() const {
+    if (job_.commands) return job_.commands(shared_.control());
+    return {rank_command(job_, shared_.control())};
+  }
+
+  void check_ranks() {
+    if (job_.interrupted && job_.interrupted()) throw Interrupted("interrupted");
+    const auto lost = monitor_.check();
+    if (!lost) return;
+    if (!lost->died) throw RankLost(failure_text(*control_, *lost));
+    // mpirun ends all other ranks at once, so only its log tells which rank ended first. A rank that failed
+    // with an exception has written an error file.
+    ranks_.wait_for_exit(job_.commands ? 200ms : 5s);
+    throw_reported_error(job_);
+    const int first = first_rank_mpirun_reported(job_);
+    throw RankLost(failure_text(*control_, {first < 0 ? lost->rank : first, true, lost->how}));
+  }
+
+  const RankJob& job_;
+  SharedFolder shared_;
+  std::unique_ptr<SharedControlBlock> control_;
+  RankProcesses ranks_;
+  HeartbeatMonitor monitor_;
+};
+
+}  // namespace
+
+void run_ranks(const RankJob& job) {
+  for (int rank = 0; rank < job.cluster.ranks; ++rank) {
+    std::filesystem::remove(job.folder / fmt::format("rank-{}.error", rank));
+  }
+  Launch(job).run();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/ranks/netcluster.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
+
+namespace stepcast {
+
+/// One launch of all ranks.
+struct RankJob {
+  Cluster cluster;
+  std::filesystem::path folder;  ///< absolute; ranks write their results here, and their output to ranks.log
+  std::vector<std::string> arguments;  ///< arguments of stepcast-rank, without those that say where it runs
+  double heartbeat = 30;               ///< a rank without a heartbeat for this long has failed [s]
+  std::function<bool()> interrupted;   ///< polled several times a second: true ends the launch; may be empty
+  /// Called once when all ranks wait for stage 1; the stage opens when it returns. It calls `check_ranks` now
+  /// and then, so that failed ranks are found meanwhile. May be empty: the stage never opens.
+  std::function<void(const std::function<void()>& check_ranks)> before_stage;
+  /// Gets the status of rank 0 several times a second; may be empty.
+  std::function<void(const std::string&)> progress;
+  /// Makes the command lines of the ranks, one for each, given the file of the control block. Empty: mpirun
+  /// starts them.
+  std::function<std::vector<std::vector<std::string>>(const std::filesystem::path& control)> commands;
+};
+
+/// Starts the ranks and monitors them until all have finished. No rank is left running afterwards, whatever
+/// happens.
+/// @throws InputError if mpirun or stepcast-rank is missing, or if a rank reported a user's error; RankLost
+/// that names the failed rank; Interrupted; std::runtime_error with the error that a rank reported
+void run_ranks(const RankJob& job);
+
+/// Full path of a program in PATH; empty if there is none.
+std::filesystem::path find_program(const std::string& name);
+
+/// Arguments of stepcast-rank for a validation, without its mode.
+std::vector<std::string> rank_arguments(const ValidationOptions& options);
+
+/// The command line that starts all ranks by mpirun. @throws InputError if a program is not installed
+std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control);
+
+}  // namespace stepcast

@@ -1,0 +1,177 @@
+#include "validate/measure/link_benchmark.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "report/statistics/statistics.hpp"
+#include "runtime/collectives/schedule_executor.hpp"
+#include "strategies/collectives/algorithm_choice.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kFootprint = 16'000'000;  // floats; more than the caches hold
+
+class LinkBenchmark {
+ public:
+  LinkBenchmark(Transport& transport, const LinkBenchmarkOptions& options)
+      : transport_(transport),
+        options_(options),
+        group_(options.group == 0 ? transport.ranks() : options.group) {}
+
+  std::vector<Row> run() {
+    if (transport_.ranks() < 2) return {};
+    for (int round = 0; round < options_.rounds; ++round) {
+      if (!options_.table_only) measure_messages();
+      if (!options_.table_only || group_ < transport_.ranks()) measure_shifts();
+      measure_all_reduces();
+    }
+    std::vector<Row> rows;
+    for (const Measured& one : measured_)
+      rows.push_back(link_row(one.what, one.algorithm, one.bytes, one.repeats));
+    return rows;
+  }
+
+ private:
+  struct Measured {
+    std::string what, algorithm;
+    double bytes;
+    Repeats repeats;  ///< repeats of all rounds
+  };
+
+  void measure_messages() {
+    sweep_sizes("half_round_trip", "", 4, [this](std::int64_t n) { ping_pong(n, transport_.rank() < 2); });
+    if (transport_.ranks() > 3) {
+      sweep_sizes("pairs", "", 4,
+                  [this](std::int64_t n) { ping_pong(n, (transport_.rank() | 1) < transport_.ranks()); });
+    }
+  }
+
+  void measure_shifts() {
+    sweep_sizes("shift_replace", "", 4, [this](std::int64_t n) { shift(n, Arrival::replace); });
+    sweep_sizes("shift_add", "", 4, [this](std::int64_t n) { shift(n, Arrival::add); });
+  }
+
+  void measure_all_reduces() {
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling,
+                                      Algorithm::recursive_doubling, Algorithm::double_tree}) {
+      if (algorithm != Algorithm::ring && options_.table_only) continue;
+      const std::string name = algorithm_names()[static_cast<std::size_t>(algorithm)];
+      sweep_sizes("all_reduce", name, 16, [this, algorithm](std::int64_t n) { all_reduce(algorithm, n); });
+    }
+    if (options_.library_all_reduce) {
+      sweep_sizes("all_reduce", "library", 16,
+                  [this](std::int64_t n) { options_.library_all_reduce(buffer(n), n); });
+    }
+  }
+
+  void accumulate(const std::string& what, const std::string& algorithm, double bytes, const Repeats& more) {
+    auto found = std::find_if(measured_.begin(), measured_.end(), [&](const Measured& one) {
+      return one.what == what && one.algorithm == algorithm && one.bytes == bytes;
+    });
+    if (found == measured_.end()) found = measured_.insert(found, {what, algorithm, bytes, {}});
+    std::vector<double>& seconds = found->repeats.seconds;
+    seconds.insert(seconds.end(), more.seconds.begin(), more.seconds.end());
+    std::vector<double>& stolen = found->repeats.stolen;
+    stolen.insert(stolen.end(), more.stolen.begin(), more.stolen.end());
+    found->repeats.cpu_seconds += more.cpu_seconds / options_.rounds;
+  }
+
+  /// Returns another region of memory in each call, which is not in the cache, as after a pass over a
+  /// network.
+  float* buffer(std::int64_t elements) {
+    const std::int64_t all = std::max(elements, kFootprint);
+    if (static_cast<std::int64_t>(buffer_.size()) < all) buffer_.assign(static_cast<std::size_t>(all), 0);
+    if (next_ + elements > all) next_ = 0;
+    float* region = buffer_.data() + next_;
+    next_ += (elements + 15) / 16 * 16;
+    return region;
+  }
+
+  void sweep_sizes(const std::string& what, const std::string& algorithm, std::int64_t smallest,
+                   const std::function<void(std::int64_t)>& once) {
+    if (options_.on_progress) options_.on_progress(algorithm.empty() ? what : what + " " + algorithm);
+    for (std::int64_t bytes = smallest; static_cast<double>(bytes) <= options_.max_bytes; bytes *= 2) {
+      buffer(bytes / 4);
+      const Repeats repeats = time_repeated(
+          transport_, options_.budget / options_.rounds, [&] { once(bytes / 4); },
+          what == "all_reduce" ? options_.pause : 0);
+      double middle = 0;
+      if (transport_.rank() == 0) {
+        accumulate(what, algorithm, static_cast<double>(bytes), repeats);
+        middle = median_of(undisturbed_seconds(repeats));
+      }
+      if (broadcast_from_rank_0(transport_, middle) * (what == "half_round_trip" ? 2 : 1) >
+          options_.max_seconds)
+        break;
+    }
+    known_.clear();
+  }
+
+  /// Sends a message there and back. Callers halve the time.
+  void ping_pong(std::int64_t elements, bool takes_part) {
+    if (!takes_part) return;
+    const int peer = transport_.rank() ^ 1;
+    if (transport_.rank() % 2 == 0) {
+      send(transport_, peer, buffer(elements), elements);
+      receive(transport_, peer, buffer(elements), elements);
+    } else {
+      receive(transport_, peer, buffer(elements), elements);
+      send(transport_, peer, buffer(elements), elements);
+    }
+  }
+
+  void shift(std::int64_t elements, Arrival arrival) {
+    const int first = transport_.rank() / group_ * group_, place = transport_.rank() - first;
+    const Slice half{0, elements};
+    Round round{
+        {.way = Transfer::Way::send, .peer = first + (place + 1) % group_, .slice = half, .after = {}},
+        {.way = Transfer::Way::receive,
+         .peer = first + (place + group_ - 1) % group_,
+         .slice = {elements, 2 * elements},
+         .arrival = arrival,
+         .after = {}}};
+    execute_rounds(transport_, {round}, buffer(2 * elements));
+  }
+
+  void all_reduce(Algorithm algorithm, std::int64_t elements) {
+    const Bytes bytes{4 * static_cast<double>(elements)};
+    auto& rounds = known_[elements];
+    if (rounds.empty()) {
+      const auto schedule = all_reduce_schedule({.algorithm = algorithm}, {transport_.ranks(), 1}, bytes);
+      rounds = rounds_of(*schedule, transport_.rank(), elements);
+    }
+    execute_rounds(transport_, rounds, buffer(elements));
+  }
+
+  Transport& transport_;
+  const LinkBenchmarkOptions& options_;
+  int group_;
+  std::vector<float> buffer_;
+  std::int64_t next_ = 0;  ///< element of buffer_ that was unused for the longest time
+  std::map<std::int64_t, std::vector<Round>> known_;
+  std::vector<Measured> measured_;  ///< filled on rank 0 only
+};
+
+}  // namespace
+
+Row link_row(const std::string& what, const std::string& algorithm, double bytes, const Repeats& repeats) {
+  const double share = what == "half_round_trip" || what == "pairs" ? 0.5 : 1;
+  Row row;
+  row.set("what", what);
+  row.set("algorithm", algorithm);
+  row.set("bytes", bytes);
+  const std::vector<double> seconds = undisturbed_seconds(repeats);
+  row.set("seconds", share * median_of(seconds));
+  row.set("low", share * quantile(seconds, 0.25));
+  row.set("high", share * quantile(seconds, 0.75));
+  row.set("repeats", static_cast<std::int64_t>(seconds.size()));
+  row.set("cpu_seconds", share * repeats.cpu_seconds);
+  return row;
+}
+
+std::vector<Row> measure_links(Transport& transport, const LinkBenchmarkOptions& options) {
+  return LinkBenchmark(transport, options).run();
+}
+
+}  // namespace stepcast

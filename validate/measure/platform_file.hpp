@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/collectives/link_table.hpp"
+#include "runtime/ranks/netcluster.hpp"
+
+namespace stepcast {
+
+/// A platform with measured links.
+struct MeasuredPlatform {
+  std::string name;
+  std::string source;  ///< who measured it, on what, and how
+  Cluster cluster;
+  LinkTable links;
+  std::string device = "cpu-core";  ///< name in models/devices
+};
+
+/// Text of a platform file with one device for each rank. On one machine all ranks are devices of one node.
+/// In a netcluster each rank is a node, behind one switch, or in two racks whose uplink has its configured
+/// share of the measured bandwidth.
+std::string platform_text(const MeasuredPlatform& platform);
+
+}  // namespace stepcast
