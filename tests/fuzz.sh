@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Feeds damaged input to every reader, under the address and undefined-behaviour sanitizers, for SECONDS a program.
-# Seeds are the repository's own files; the same seed of chance every time. What crashes a program, hangs it or takes
-# memory without limit ends this script with the path of that input; give it to the program to see the fault again.
+# Feeds damaged input to every reader, under the address and undefined-behaviour sanitizers. Without SECONDS every program
+# gets a fixed number of inputs, drawn with a fixed seed, so that a change of the code alone changes the outcome; with
+# SECONDS it runs for that long and draws other inputs each time.
+# The first inputs are the repository's own files. An input that crashes a program, hangs it or takes memory without
+# limit ends this script with the path of that input; give it to the program to see the fault again.
 # Usage: tests/fuzz.sh [SECONDS] [scenario|files|readers]...
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seconds=${1:-20}
-shift || true
+seconds=
+case ${1:-} in [0-9]*) seconds=$1 && shift ;; esac
 programs=("$@")
+declare -A runs=([scenario]=6000 [files]=25000 [readers]=100000)  # about 15 s each
 [ ${#programs[@]} -gt 0 ] || programs=(scenario files readers)
 cmake --preset sanitize >/dev/null
 cmake --build --preset sanitize --target "${programs[@]/#/fuzz_}"
@@ -28,11 +31,11 @@ numbered() {
 # seed NAME BYTES: for the program `readers`, whose first byte names the reader.
 seed() { printf '%b' "$2" >"$work/readers/$1"; }
 
-mapfile -t scenarios < <(find scenarios -name '*.yaml')
+mapfile -t scenarios < <(find scenarios -name '*.yaml' | sort)
 numbered "$work/scenario" "${scenarios[@]}"
 { cat scenarios/quickstart.yaml; printf '%s\n' '#set sweep.workers=[1, 8]' '#set strategy.bucket="25 MiB"' '#set noise.sigma=0.1' \
   '#over strategy.bucket=1 MiB..100 MiB:log,strategy.all_reduce=ring|automatic,workers=2..64' '#over placement'; } >"$work/scenario/words"
-mapfile -t files < <(find platforms models -name '*.yaml' -size -16k)
+mapfile -t files < <(find platforms models -name '*.yaml' -size -16k | sort)
 numbered "$work/files" "${files[@]}"
 # A short trace, as the captured ones hold hundreds of samples.
 printf '%s\n' 'name: t' 'kind: captured' 'model: m' 'batch: 4' 'precision: f32' 'device: cpu-core' 'source: s' 'flags: [disturbed]' \
@@ -50,9 +53,11 @@ head -c 3074 /dev/zero | sed '1s/^/r/' >"$work/readers/cifar"
 
 grep -ohE '\b[a-z_]+:' "${scenarios[@]}" "${files[@]}" | sort -u | sed 's/.*/"&"/' >"$work/keys.dict"
 for program in "${programs[@]}"; do
-  echo "fuzz_$program: $(ls "$work/$program" | wc -l) seeds, $seconds s"
+  limit=("-seed=1" "-runs=${runs[$program]}")
+  [ -z "$seconds" ] || limit=("-max_total_time=$seconds")
+  echo "fuzz_$program: $(ls "$work/$program" | wc -l) files, ${limit[*]}"
   log=$work/$program.log
-  if ! build/sanitize/tests/fuzz/fuzz_"$program" -seed=1 -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
+  if ! build/sanitize/tests/fuzz/fuzz_"$program" "${limit[@]}" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
     -dict="$work/keys.dict" -artifact_prefix="$found/$program-" -print_final_stats=1 "$work/$program" >"$log" 2>&1; then
     grep -vE '^#[0-9]+' "$log" | tail -n 60
     echo "fuzz_$program failed: $(grep -oE "$found/[^ ]+" "$log" | tail -n 1)"

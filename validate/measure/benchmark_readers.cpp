@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kLargest = 1e18;                    // largest number accepted in a file
 constexpr double kShortest = 1e-12, kLongest = 1e6;  // accepted times of a message [s]
+constexpr double kSlowest = 1, kFastest = 1e17;  // accepted bytes a second: a platform file must hold the fit
 
 enum class Kind { unknown, message, bandwidth, all_reduce };
 
@@ -120,6 +121,21 @@ MessageTime message_of(const Figures& figures, double bytes, double value) {
   return {{bytes / figures.ranks}, {1e-6 * value / (2 * (figures.ranks - 1))}};
 }
 
+void check_message(const MessageTime& message, const std::string& file) {
+  const double bytes = message.size.value, seconds = message.time.value;
+  if (!(seconds > kShortest && seconds < kLongest)) {
+    refuse(file, 1,
+           fmt::format("expected a time between 1e-12 and 1e6 s for a message, got {:.6g} s for {:.6g} bytes",
+                       seconds, bytes));
+  }
+  if (!(bytes >= kSlowest * seconds && bytes <= kFastest * seconds)) {
+    refuse(
+        file, 1,
+        fmt::format("expected between 1 and 1e17 bytes a second, got {:.6g} s for a message of {:.6g} bytes",
+                    seconds, bytes));
+  }
+}
+
 }  // namespace
 
 BenchmarkTimes read_benchmark(std::string_view text, const std::string& file_name, int ranks) {
@@ -144,12 +160,7 @@ BenchmarkTimes read_benchmark(std::string_view text, const std::string& file_nam
     if (!(bytes > 0 && value > 0)) continue;
     benchmark.times.push_back(message_of(figures, bytes, value));
     sizes.insert(bytes);
-    const double seconds = benchmark.times.back().time.value;
-    if (!(seconds > kShortest && seconds < kLongest))
-      refuse(
-          file_name, 1,
-          fmt::format("expected a time between 1e-12 and 1e6 s for a message, got {:.6g} s for {:.6g} bytes",
-                      seconds, bytes));
+    check_message(benchmark.times.back(), file_name);
   }
   if (sizes.size() < 2) refuse(file_name, 1, "expected rows of at least two sizes");
   return benchmark;
