@@ -104,6 +104,9 @@ TEST_CASE("a file that is not a benchmark is refused with its line", "[validate]
       read_benchmark("# OSU MPI Bandwidth Test\n8 0.5\n16 1e-300\n", "x.txt", 2),
       "x.txt:1:1: expected a time between 1e-12 and 1e6 s for a message, got 1.6e+295 s for 16 bytes");
   CHECK_THROWS_WITH(
+      read_benchmark("# OSU MPI Latency Test\n8 5.0\n10 36548755.0\n", "x.txt", 2),
+      "x.txt:1:1: expected between 1 and 1e17 bytes a second, got 36.5488 s for a message of 10 bytes");
+  CHECK_THROWS_WITH(
       read_benchmark(
           R"({"args": ["sendrecv_perf"], "results": [{"size": 1e300, "out_of_place": {"time": 1}}]})",
           "x.json", 2),
