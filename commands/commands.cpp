@@ -2,19 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "report/plots/results_plots.hpp"
 
 namespace stepcast {
 
-void add_plot(CLI::App& app) {
-  auto* command = app.add_subcommand("plot", "Draw the plots of a results folder again.");
+void add_plot(Command app) {
+  const Command command = app.add_subcommand("plot", "Draw the plots of a results folder again.");
   auto folder = std::make_shared<std::string>();
-  command->add_option("folder", *folder, "Results folder that the command run wrote.")
-      ->required()
-      ->type_name("DIR");
-  command->callback([=] {
+  command.add_option("folder", *folder, "Results folder that the command run wrote.")
+      .required()
+      .type_name("DIR");
+  command.callback([=] {
     for (const std::string& complaint : draw_results(*folder)) fmt::print("{}\n", complaint);
     fmt::print("drawn: {}\n", *folder);
   });

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
@@ -127,48 +125,49 @@ void show_folder(const std::string& folder) {
 
 /// Adds a subcommand that prints one item by name, or all names of the folder.
 template <class Print>
-void add_named(CLI::App& parent, const std::string& what, const std::string& folder, Print print) {
-  auto* command =
+void add_named(Command parent, const std::string& what, const std::string& folder, Print print) {
+  const Command command =
       parent.add_subcommand(what, "Print a " + what + ", or without a name all names in " + folder + "/.");
   auto name = std::make_shared<std::string>();
-  command->add_option("name", *name, "Name in " + folder + "/, or a path that ends in .yaml.");
-  command->callback([=] { name->empty() ? show_folder(folder) : print(*name); });
+  command.add_option("name", *name, "Name in " + folder + "/, or a path that ends in .yaml.");
+  command.callback([=] { name->empty() ? show_folder(folder) : print(*name); });
 }
 
 }  // namespace
 
-void add_show(CLI::App& app) {
-  auto* show =
+void add_show(Command app) {
+  const Command show =
       app.add_subcommand("show", "Print a model, trace, device, platform, scenario or the strategies.");
-  show->require_subcommand(1);
-  add_named(*show, "model", "models", show_model);
-  add_named(*show, "trace", "models/traces", show_trace);
-  add_named(*show, "device", "models/devices", show_device);
-  auto* platform =
-      show->add_subcommand("platform", "Print a platform, or without a name all names in platforms/.");
+  show.require_subcommand();
+  add_named(show, "model", "models", show_model);
+  add_named(show, "trace", "models/traces", show_trace);
+  add_named(show, "device", "models/devices", show_device);
+  const Command platform =
+      show.add_subcommand("platform", "Print a platform, or without a name all names in platforms/.");
   auto name = std::make_shared<std::string>();
   auto route = std::make_shared<std::vector<std::string>>();
-  platform->add_option("name", *name, "Name in platforms/, or a path that ends in .yaml.");
+  platform.add_option("name", *name, "Name in platforms/, or a path that ends in .yaml.");
   platform
-      ->add_option(
+      .add_option(
           "--route", *route,
           "Print only the route between two endpoints, each of the form DEVICE, host:NODE or storage. "
           "Default: the platform and the route from its first to its last device.")
-      ->expected(2);
-  platform->callback([=] {
+      .values(2);
+  platform.callback([=] {
     if (name->empty() && !route->empty())
       throw InputError("--route: expected a platform, such as show platform NAME --route 0 1");
     name->empty() ? show_folder("platforms") : show_platform(*name, *route);
   });
-  auto* scenario = show->add_subcommand(
+  const Command scenario = show.add_subcommand(
       "scenario", "Print the points, assumptions, calibrations and published figures of a scenario.");
   auto file = std::make_shared<std::string>();
-  scenario->add_option("file", *file, "Scenario file.")->required()->type_name("SCENARIO.yaml");
-  scenario->callback([=] { show_scenario(*file); });
-  auto* strategies = show->add_subcommand("strategies", "Print all strategies, or the keys of one strategy.");
+  scenario.add_option("file", *file, "Scenario file.").required().type_name("SCENARIO.yaml");
+  scenario.callback([=] { show_scenario(*file); });
+  const Command strategies =
+      show.add_subcommand("strategies", "Print all strategies, or the keys of one strategy.");
   auto kind = std::make_shared<std::string>();
-  strategies->add_option("kind", *kind, "Strategy. Default: all strategies.");
-  strategies->callback([=] { kind->empty() ? show_strategies() : show_strategy(*kind); });
+  strategies.add_option("kind", *kind, "Strategy. Default: all strategies.");
+  strategies.callback([=] { kind->empty() ? show_strategies() : show_strategy(*kind); });
 }
 
 }  // namespace stepcast

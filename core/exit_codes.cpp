@@ -24,7 +24,7 @@ ExitCode exit_code_of(const std::exception& error) {
   return ExitCode::fault;
 }
 
-int report_failure(const char* program, const std::exception& error) {
+int report_failure(const std::string& program, const std::exception& error) {
   if (is<Interrupted>(error)) fmt::print(stderr, "\n");  // ends a line of progress
   fmt::print(stderr, "{}: {}\n", program, error.what());
   return static_cast<int>(exit_code_of(error));

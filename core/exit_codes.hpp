@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 
 namespace stepcast {
 
@@ -18,6 +19,6 @@ enum class ExitCode {
 ExitCode exit_code_of(const std::exception& error);
 
 /// Prints `PROGRAM: what went wrong` to standard error. @return the exit code for main()
-int report_failure(const char* program, const std::exception& error);
+int report_failure(const std::string& program, const std::exception& error);
 
 }  // namespace stepcast

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
 
@@ -95,39 +94,41 @@ void capture_to_file(Options& options) {
 
 }  // namespace
 
-void add_capture(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_capture(Command app) {
+  const Command command = app.add_subcommand(
       "capture", "Time the kernels of a model on this machine, layer by layer, and write a trace.");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.")
-      ->required();
-  command->add_option("--batch", options->capture.batch, "Batch size: samples per step.")
-      ->required()
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--device", options->device, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.")
-      ->capture_default_str();
-  command->add_option("--precision", options->precision, "Precision on a GPU: f32, tf32, f16 or bf16.")
-      ->capture_default_str();
-  command->add_option("--layout", options->layout, "Memory layout of images on a GPU: nchw or nhwc.")
-      ->capture_default_str();
-  command->add_option("--threads", options->capture.threads, "Number of threads that the kernels use.")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--steps", options->capture.steps,
-          "Number of steps that are timed layer by layer. The same number of steps runs without timers "
-          "inside, as a check.")
-      ->check(CLI::Range(3, 1000))
-      ->capture_default_str();
-  command->add_option("--warm-up", options->capture.warm_up, "Number of untimed steps before the timed ones.")
-      ->check(CLI::Range(0, 1000))
-      ->capture_default_str();
-  command->add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-cpu.yaml.")
-      ->type_name("FILE");
-  command->footer("Example: stepcast capture --model small-cnn --batch 32 -o small-cnn-b32-cpu.yaml");
-  command->callback([options, command] {
-    options->steps_given = command->count("--steps") + command->count("--warm-up") > 0;
+  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
+  command.add_option("--batch", options->capture.batch, "Batch size: samples per step.")
+      .required()
+      .range(1, 1 << 20);
+  command.add_option("--device", options->device, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.")
+      .show_default();
+  command.add_option("--precision", options->precision, "Precision on a GPU: f32, tf32, f16 or bf16.")
+      .show_default();
+  command.add_option("--layout", options->layout, "Memory layout of images on a GPU: nchw or nhwc.")
+      .show_default();
+  command.add_option("--threads", options->capture.threads, "Number of threads that the kernels use.")
+      .range(1, 4096)
+      .show_default();
+  const Option steps =
+      command
+          .add_option(
+              "--steps", options->capture.steps,
+              "Number of steps that are timed layer by layer. The same number of steps runs without timers "
+              "inside, as a check.")
+          .range(3, 1000)
+          .show_default();
+  const Option warm_up =
+      command
+          .add_option("--warm-up", options->capture.warm_up, "Number of untimed steps before the timed ones.")
+          .range(0, 1000)
+          .show_default();
+  command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-cpu.yaml.")
+      .type_name("FILE");
+  command.footer("Example: stepcast capture --model small-cnn --batch 32 -o small-cnn-b32-cpu.yaml");
+  command.callback([options, steps, warm_up] {
+    options->steps_given = steps.given() || warm_up.given();
     capture_to_file(*options);
   });
 }

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <optional>
 
 #include "commands/commands.hpp"
@@ -39,26 +38,23 @@ void derive_to_file(const Options& options) {
 
 }  // namespace
 
-void add_derive(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_derive(Command app) {
+  const Command command = app.add_subcommand(
       "derive", "Estimate the trace of a model on a device that is not available, with a roofline model.");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.")
-      ->required();
-  command->add_option("--batch", options->batch, "Batch size: samples per step.")
-      ->required()
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--device", options->device, "Name in models/devices/, or a path that ends in .yaml.")
-      ->required();
+  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
+  command.add_option("--batch", options->batch, "Batch size: samples per step.").required().range(1, 1 << 20);
+  command.add_option("--device", options->device, "Name in models/devices/, or a path that ends in .yaml.")
+      .required();
   command
-      ->add_option("--noise", options->noise,
-                   "Captured trace whose relative variation between steps is applied to the derived times. "
-                   "Default: no variation.")
-      ->type_name("FILE");
-  command->add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-DEVICE.yaml.")
-      ->type_name("FILE");
-  command->footer("The model and its errors: docs/explanation/derived-traces.md");
-  command->callback([options] { derive_to_file(*options); });
+      .add_option("--noise", options->noise,
+                  "Captured trace whose relative variation between steps is applied to the derived times. "
+                  "Default: no variation.")
+      .type_name("FILE");
+  command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-DEVICE.yaml.")
+      .type_name("FILE");
+  command.footer("The model and its errors: docs/explanation/derived-traces.md");
+  command.callback([options] { derive_to_file(*options); });
 }
 
 }  // namespace stepcast

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <thread>
 
 #include "commands/commands.hpp"
@@ -201,35 +200,34 @@ void learn(const Options& options) {
 
 }  // namespace
 
-void add_learn(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_learn(Command app) {
+  const Command command = app.add_subcommand(
       "learn",
       "Train a network on the clock of a simulated cluster, and write loss and accuracy against time.");
   auto options = std::make_shared<Options>();
-  command->add_option("scenario", options->scenario, "Scenario file with the key learning.")
-      ->required()
-      ->type_name("SCENARIO.yaml");
+  command.add_option("scenario", options->scenario, "Scenario file with the key learning.")
+      .required()
+      .type_name("SCENARIO.yaml");
   command
-      ->add_option("-o,--output", options->output, "Folder for the results. Default: results/SCENARIO-NAME.")
-      ->type_name("DIR");
+      .add_option("-o,--output", options->output, "Folder for the results. Default: results/SCENARIO-NAME.")
+      .type_name("DIR");
   command
-      ->add_option("-j,--jobs", options->processes,
-                   "Number of points that are trained at the same time. Default: the number of cores.")
-      ->check(CLI::Range(1, 4096));
+      .add_option("-j,--jobs", options->processes,
+                  "Number of points that are trained at the same time. Default: the number of cores.")
+      .range(1, 4096);
   command
-      ->add_option(
-          "--set", options->settings,
-          "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes the "
-          "key. The option can be given several times.")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      .add_option("--set", options->settings,
+                  "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes the "
+                  "key. The option can be given several times.")
+      .type_name("KEY=VALUE")
+      .one_value();
   command
-      ->add_option("--memory-limit", options->memory_limit,
-                   "Refuse to start if all processes together would need more memory than this, such as "
-                   "\"8 GiB\". Default: 80 % of the machine's memory.")
-      ->type_name("SIZE");
-  command->footer("Example: stepcast learn scenarios/learn/small-cnn.yaml");
-  command->callback([options] {
+      .add_option("--memory-limit", options->memory_limit,
+                  "Refuse to start if all processes together would need more memory than this, such as "
+                  "\"8 GiB\". Default: 80 % of the machine's memory.")
+      .type_name("SIZE");
+  command.footer("Example: stepcast learn scenarios/learn/small-cnn.yaml");
+  command.callback([options] {
     if (options->processes == 0)
       options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     learn(*options);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <set>
 #include <thread>
@@ -175,76 +174,75 @@ void run(const RunOptions& options) {
              to_string(summarized(published)));
 }
 
-void add_run(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_run(Command app) {
+  const Command command = app.add_subcommand(
       "run", "Simulate every point of a scenario, print a table, and write results and plots.");
   auto options = std::make_shared<RunOptions>();
-  command->add_option("scenario", options->scenarios, "One or more scenario files.")
-      ->required()
-      ->type_name("SCENARIO.yaml");
+  command.add_option("scenario", options->scenarios, "One or more scenario files.")
+      .required()
+      .type_name("SCENARIO.yaml");
   command
-      ->add_option("-o,--output", options->output,
-                   "Folder for the results. With several scenarios, each gets a folder of its name inside. "
-                   "Default: results/SCENARIO-NAME.")
-      ->type_name("DIR");
+      .add_option("-o,--output", options->output,
+                  "Folder for the results. With several scenarios, each gets a folder of its name inside. "
+                  "Default: results/SCENARIO-NAME.")
+      .type_name("DIR");
   command
-      ->add_option("-j,--jobs", options->processes,
-                   "Number of simulations that run at the same time. Default: the number of cores.")
-      ->check(CLI::Range(1, 4096));
+      .add_option("-j,--jobs", options->processes,
+                  "Number of simulations that run at the same time. Default: the number of cores.")
+      .range(1, 4096);
   command
-      ->add_option("--set", options->settings,
-                   "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes "
-                   "the key. The "
-                   "option can be given several times.")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      .add_option("--set", options->settings,
+                  "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes "
+                  "the key. The "
+                  "option can be given several times.")
+      .type_name("KEY=VALUE")
+      .one_value();
   command
-      ->add_option(
+      .add_option(
           "--draws", options->draws,
           "Number of draws of the assumptions for each point. A scenario without assumptions needs one.")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
+      .range(1, 100000)
+      .show_default();
   command
-      ->add_option(
+      .add_option(
           "--shard", options->shard_text,
           "Simulate only part i of N of the points, counted from 0, such as 0/4. Default: all points.")
-      ->type_name("i/N");
+      .type_name("i/N");
   command
-      ->add_option("--memory-limit", options->memory_limit,
-                   "Refuse to start if all processes together would need more memory than this, such as "
-                   "\"8 GiB\". Default: 80 % of the machine's memory.")
-      ->type_name("SIZE");
+      .add_option("--memory-limit", options->memory_limit,
+                  "Refuse to start if all processes together would need more memory than this, such as "
+                  "\"8 GiB\". Default: 80 % of the machine's memory.")
+      .type_name("SIZE");
   command
-      ->add_option(
-          "--time-limit", options->time_limit,
-          "Refuse to start if the simulations of the largest point would take longer than this, such "
-          "as \"2 h\". Default: 1 h.")
-      ->type_name("TIME");
+      .add_option("--time-limit", options->time_limit,
+                  "Refuse to start if the simulations of the largest point would take longer than this, such "
+                  "as \"2 h\". Default: 1 h.")
+      .type_name("TIME");
   command
-      ->add_option("--timeline", options->timeline,
-                   "Also simulate this point with a timeline and write it to timeline.json, for "
-                   "ui.perfetto.dev. Default: no timeline.")
-      ->type_name("POINT");
-  command->add_flag(
+      .add_option("--timeline", options->timeline,
+                  "Also simulate this point with a timeline and write it to timeline.json, for "
+                  "ui.perfetto.dev. Default: no timeline.")
+      .type_name("POINT");
+  command.add_flag(
       "--resume", options->resume,
       "Continue an interrupted run. Its finished simulations are used if the inputs and settings "
       "are the same.");
-  command->add_flag(
+  command.add_flag(
       "--results-only", options->results_only,
       "Draw no plots, and skip the simulations with doubled resources and without noise. Without "
       "assumptions the run then takes about a quarter of the time.");
-  command->add_flag(
+  command.add_flag(
       "--dry-run", options->dry_run,
       "Print the number of simulations, the memory and time that they need, and the points that do not fit. "
       "Write no results.");
-  command->callback([options] {
+  command.callback([options] {
     options->processes = options->processes > 0
                              ? options->processes
                              : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     read_shard(*options);
     run(*options);
   });
-  command->footer(
+  command.footer(
       "Example: stepcast run scenarios/quickstart.yaml --set sweep.workers=[1,8,64] -o /tmp/quick");
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -116,72 +115,69 @@ void search(const SearchCommand& command) {
 
 }  // namespace
 
-void add_search(CLI::App& app) {
-  auto* command =
+void add_search(Command app) {
+  const Command command =
       app.add_subcommand("search", "Find good options of a scenario by simulating only some of them.");
   auto options = std::make_shared<SearchCommand>();
   auto minimise = std::make_shared<std::string>();
-  command->add_option("scenario", options->scenario, "Scenario file.")
-      ->required()
-      ->type_name("SCENARIO.yaml");
-  auto* goal = command->add_option_group("goal");
-  goal->add_option("--maximise", options->column, "Column of results.csv to maximise.")->type_name("COLUMN");
-  goal->add_option("--minimise", *minimise, "Column of results.csv to minimise.")->type_name("COLUMN");
-  goal->require_option(1);
+  command.add_option("scenario", options->scenario, "Scenario file.").required().type_name("SCENARIO.yaml");
+  const Command goal = command.add_option_group("goal");
+  goal.add_option("--maximise", options->column, "Column of results.csv to maximise.").type_name("COLUMN");
+  goal.add_option("--minimise", *minimise, "Column of results.csv to minimise.").type_name("COLUMN");
+  goal.require_option();
   command
-      ->add_option(
+      .add_option(
           "--over", options->over,
           "Keys of the scenario to choose, separated by commas: KEY=LOW..HIGH, KEY=LOW..HIGH:log (log "
           "scale), KEY=A|B|C, or KEY alone for the values of the sweep or usual ones.")
-      ->required()
-      ->type_name("KEYS");
-  command->add_option("--by", options->method, "Method that chooses the next settings.")
-      ->check(CLI::IsMember(search_method_names()))
-      ->capture_default_str();
-  command->add_option("--evaluations", options->evaluations, "Number of different settings to simulate.")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
+      .required()
+      .type_name("KEYS");
+  command.add_option("--by", options->method, "Method that chooses the next settings.")
+      .one_of(search_method_names())
+      .show_default();
+  command.add_option("--evaluations", options->evaluations, "Number of different settings to simulate.")
+      .range(1, 100000)
+      .show_default();
   command
-      ->add_option(
-          "--at-once", options->at_once,
-          "Number of settings that are chosen before the first of their results is known. The method "
-          "evolution ignores it and uses the population.")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      .add_option("--at-once", options->at_once,
+                  "Number of settings that are chosen before the first of their results is known. The method "
+                  "evolution ignores it and uses the population.")
+      .range(1, 1000)
+      .show_default();
   command
-      ->add_option(
+      .add_option(
           "--population", options->population,
           "Number of settings of a generation, for --by evolution. Default: a tenth of the evaluations.")
-      ->check(CLI::Range(3, 10000));
-  command->add_option("--point", options->point,
-                      "Point of the scenario's sweep at which to search. Default: the last point.");
-  command->add_option("--seed", options->seed, "Seed of the search's random numbers.")->capture_default_str();
+      .range(3, 10000);
+  command.add_option("--point", options->point,
+                     "Point of the scenario's sweep at which to search. Default: the last point.");
+  command.add_option("--seed", options->seed, "Seed of the search's random numbers.").show_default();
   command
-      ->add_option("-o,--output", options->output,
-                   "Folder for search.csv. Default: results/SCENARIO-NAME-search.")
-      ->type_name("DIR");
+      .add_option("-o,--output", options->output,
+                  "Folder for search.csv. Default: results/SCENARIO-NAME-search.")
+      .type_name("DIR");
   command
-      ->add_option("-j,--jobs", options->processes,
-                   "Number of simulations that run at the same time. Default: the number of cores.")
-      ->check(CLI::Range(1, 4096));
+      .add_option("-j,--jobs", options->processes,
+                  "Number of simulations that run at the same time. Default: the number of cores.")
+      .range(1, 4096);
   command
-      ->add_option("--set", options->settings,
-                   "Replace a value of the scenario before the search, such as strategy.bucket=\"25 MiB\". "
-                   "KEY=null removes the key. The option can be given several times.")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command->add_flag(
+      .add_option("--set", options->settings,
+                  "Replace a value of the scenario before the search, such as strategy.bucket=\"25 MiB\". "
+                  "KEY=null removes the key. The option can be given several times.")
+      .type_name("KEY=VALUE")
+      .one_value();
+  command.add_flag(
       "--resume", options->resume,
       "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
       "same.");
-  command->callback([options, minimise] {
+  command.callback([options, minimise] {
     options->smallest = !minimise->empty();
     if (options->smallest) options->column = *minimise;
     if (options->processes == 0)
       options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     search(*options);
   });
-  command->footer(
+  command.footer(
       "Example: stepcast search scenarios/quickstart.yaml --maximise samples_per_second "
       "--over 'strategy.bucket=1 MiB..100 MiB:log,strategy.all_reduce'");
 }

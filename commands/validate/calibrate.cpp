@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <map>
 
@@ -148,38 +147,37 @@ void calibrate_from(const Options& options, bool ranks_given) {
 
 }  // namespace
 
-void add_calibrate(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_calibrate(Command app) {
+  const Command command = app.add_subcommand(
       "calibrate",
       "Measure the links between ranks, or read the output of a benchmark, and write a platform.");
   auto options = std::make_shared<Options>();
-  auto* ranks =
+  const Option ranks =
       command
-          ->add_option(
-              "--ranks", options->ranks,
-              "Number of ranks to start. With --from: number of ranks of the benchmark's all-reduce.")
-          ->check(CLI::Range(2, 64))
-          ->capture_default_str();
-  auto* cluster =
+          .add_option("--ranks", options->ranks,
+                      "Number of ranks to start. With --from: number of ranks of the benchmark's all-reduce.")
+          .range(2, 64)
+          .show_default();
+  const Option cluster =
       command
-          ->add_option("--cluster", options->cluster,
-                       "Links between the ranks: memory, loopback, or "
-                       "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
-          ->capture_default_str();
+          .add_option("--cluster", options->cluster,
+                      "Links between the ranks: memory, loopback, or "
+                      "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
+          .show_default();
   command
-      ->add_option("--from", options->from,
-                   "Output of nccl-tests or of the OSU micro-benchmarks to read instead of measuring.")
-      ->type_name("FILE")
-      ->excludes(cluster);
+      .add_option("--from", options->from,
+                  "Output of nccl-tests or of the OSU micro-benchmarks to read instead of measuring.")
+      .type_name("FILE")
+      .excludes(cluster);
   command
-      ->add_option(
+      .add_option(
           "-o,--output", options->output,
           "Platform file, a name that ends in .yaml. The measured times go to a .csv file of the same "
           "name.")
-      ->type_name("FILE")
-      ->required();
-  command->footer("Example: stepcast calibrate --ranks 2 -o this-machine.yaml");
-  command->callback([options, ranks] {
+      .type_name("FILE")
+      .required();
+  command.footer("Example: stepcast calibrate --ranks 2 -o this-machine.yaml");
+  command.callback([options, ranks] {
     const std::filesystem::path file = options->output;
     if (file.extension() != ".yaml")
       throw InputError(fmt::format("-o: expected a name ending in .yaml, got \"{}\"", options->output));
@@ -187,7 +185,7 @@ void add_calibrate(CLI::App& app) {
     if (options->from.empty()) {
       calibrate_here(*options);
     } else {
-      calibrate_from(*options, ranks->count() > 0);
+      calibrate_from(*options, ranks.given());
     }
   });
 }

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "commands/commands.hpp"
@@ -88,29 +87,30 @@ void compare(const CompareOptions& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& app) {
-  auto* command = app.add_subcommand("compare",
-                                     "Compare a forecast with measurements, such as those of a real cluster: "
-                                     "error of each point and statistics.");
+void add_compare(Command app) {
+  const Command command =
+      app.add_subcommand("compare",
+                         "Compare a forecast with measurements, such as those of a real cluster: "
+                         "error of each point and statistics.");
   auto options = std::make_shared<CompareOptions>();
-  command->add_option("predicted", options->predicted, "File results.csv of a forecast.")->required();
+  command.add_option("predicted", options->predicted, "File results.csv of a forecast.").required();
   command
-      ->add_option(
+      .add_option(
           "measured", options->measured,
           "CSV file of measurements. Several rows of one point are repetitions: their median and its 95 % "
           "interval are compared.")
-      ->required();
-  command->add_option("--column", options->keys.column, "Column to compare; both files have it.")
-      ->capture_default_str();
+      .required();
+  command.add_option("--column", options->keys.column, "Column to compare; both files have it.")
+      .show_default();
   command
-      ->add_option("--by", options->keys.by,
-                   "Columns that identify a point, separated by commas; both files have them.")
-      ->delimiter(',')
-      ->capture_default_str();
-  command->add_option("-o", options->folder,
-                      "Folder for comparison.csv and a scatter plot. Default: only print the comparison.");
-  command->footer("Example: stepcast compare forecast/results.csv measured.csv --by workers");
-  command->callback([=] { compare(*options); });
+      .add_option("--by", options->keys.by,
+                  "Columns that identify a point, separated by commas; both files have them.")
+      .delimiter(',')
+      .show_default();
+  command.add_option("-o", options->folder,
+                     "Folder for comparison.csv and a scatter plot. Default: only print the comparison.");
+  command.footer("Example: stepcast compare forecast/results.csv measured.csv --by workers");
+  command.callback([=] { compare(*options); });
 }
 
 }  // namespace stepcast

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -112,25 +111,25 @@ void validate(Options& options) {
 
 }  // namespace
 
-void add_validate(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_validate(Command app) {
+  const Command command = app.add_subcommand(
       "validate", "Forecast a scenario, then run it on real ranks and compare the step times.");
   auto options = std::make_shared<Options>();
   options->gpus.options.device = "cpu";
-  add_real_run_options(*command, *options, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.");
+  add_real_run_options(command, *options, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.");
   command
-      ->add_option("--cluster", options->cluster,
-                   "Links between the ranks: memory, loopback, or "
-                   "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
-      ->capture_default_str();
-  command->add_flag(
+      .add_option("--cluster", options->cluster,
+                  "Links between the ranks: memory, loopback, or "
+                  "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
+      .show_default();
+  command.add_flag(
       "--sleep", options->validation.sleep,
       "Let ranks sleep for the times of their traces instead of computing. Then there can be more "
       "ranks than cores.");
-  command->add_flag("--accept-disturbed", options->validation.accept_disturbed,
-                    "Also count runs that other processes on the machine disturbed.");
-  command->footer("Example: stepcast validate scenarios/validate/small.yaml --ranks 2");
-  command->callback([options] { validate(*options); });
+  command.add_flag("--accept-disturbed", options->validation.accept_disturbed,
+                   "Also count runs that other processes on the machine disturbed.");
+  command.footer("Example: stepcast validate scenarios/validate/small.yaml --ranks 2");
+  command.callback([options] { validate(*options); });
 }
 
 }  // namespace stepcast

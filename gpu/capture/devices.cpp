@@ -22,7 +22,7 @@ std::string DeviceOptions::command_line() const {
                      workspace_mib);
 }
 
-void add_device_options(CLI::App& command, DeviceOptions& options) {
+void add_device_options(Command command, DeviceOptions& options) {
   add_gpu_options(command, options, "cuda:NUMBER");
 }
 

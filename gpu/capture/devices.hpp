@@ -2,12 +2,9 @@
 
 #include <string>
 
+#include "core/command_line.hpp"
 #include "kernels/network/gpu_options.hpp"
 #include "validate/launch/gpu_launch.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace stepcast {
 
@@ -19,7 +16,7 @@ struct DeviceOptions : GpuOptionsText {
   std::string command_line() const;
 };
 
-void add_device_options(CLI::App& command, DeviceOptions& options);
+void add_device_options(Command command, DeviceOptions& options);
 
 /// Name of the file in models/devices that describes a GPU: "NVIDIA H100 80GB HBM3" -> "h100-sxm".
 /// @throws InputError if there is none

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "core/os/atomic_file.hpp"
 #include "gpu/capture/devices.hpp"
 #include "gpu/capture/models.hpp"
@@ -40,26 +38,24 @@ void capture_to_file(Options& options) {
 
 }  // namespace
 
-void add_gpu_capture(CLI::App& app) {
-  auto* command = app.add_subcommand("capture", "Time a model layer by layer and write a trace");
+void add_gpu_capture(Command app) {
+  const Command command = app.add_subcommand("capture", "Time a model layer by layer and write a trace");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "a name in models/ or a path ending in .yaml")->required();
-  command->add_option("--batch", options->capture.batch, "samples a step")
-      ->required()
-      ->check(CLI::Range(1, 1 << 20));
-  add_device_options(*command, options->device);
-  command->add_option("--steps", options->capture.steps, "timed steps, and as many untimed ones")
-      ->check(CLI::Range(3, 1000))
-      ->capture_default_str();
-  command->add_option("--warm-up", options->capture.warm_up, "steps before them")
-      ->check(CLI::Range(0, 1000))
-      ->capture_default_str();
+  command.add_option("--model", options->model, "a name in models/ or a path ending in .yaml").required();
+  command.add_option("--batch", options->capture.batch, "samples a step").required().range(1, 1 << 20);
+  add_device_options(command, options->device);
+  command.add_option("--steps", options->capture.steps, "timed steps, and as many untimed ones")
+      .range(3, 1000)
+      .show_default();
+  command.add_option("--warm-up", options->capture.warm_up, "steps before them")
+      .range(0, 1000)
+      .show_default();
   command
-      ->add_option("-o,--output", options->output,
-                   "trace file (default MODEL-bBATCH-PRECISION-LAYOUT-gpu.yaml)")
-      ->type_name("FILE");
-  command->footer("Example: stepcast-gpu capture --model resnet50 --batch 32 --precision tf32 --layout nhwc");
-  command->callback([options] { capture_to_file(*options); });
+      .add_option("-o,--output", options->output,
+                  "trace file (default MODEL-bBATCH-PRECISION-LAYOUT-gpu.yaml)")
+      .type_name("FILE");
+  command.footer("Example: stepcast-gpu capture --model resnet50 --batch 32 --precision tf32 --layout nhwc");
+  command.callback([options] { capture_to_file(*options); });
 }
 
 }  // namespace stepcast

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 
@@ -157,27 +156,24 @@ void capture_all(Options& options) {
 
 }  // namespace
 
-void add_gpu_capture_all(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_gpu_capture_all(Command app) {
+  const Command command = app.add_subcommand(
       "capture-all", "Capture every model at several batch sizes; continues an interrupted call");
   auto options = std::make_shared<Options>();
-  command->add_option("-o,--output", options->folder, "folder of the traces")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--models", options->models, "names of models (default: all in models/)")
-      ->delimiter(',');
-  command->add_option("--batches", options->batches, "samples a step")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  command.add_option("-o,--output", options->folder, "folder of the traces").type_name("DIR").show_default();
+  command.add_option("--models", options->models, "names of models (default: all in models/)").delimiter(',');
+  command.add_option("--batches", options->batches, "samples a step")
+      .delimiter(',')
+      .range(1, 1 << 20)
+      .show_default();
   command
-      ->add_option("--seconds", options->seconds,
-                   "time limit: start no capture that is estimated to end later [s]")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  add_device_options(*command, options->device);
-  command->footer("Example: stepcast-gpu capture-all --precision bf16 --layout nhwc -o traces");
-  command->callback([options] { capture_all(*options); });
+      .add_option("--seconds", options->seconds,
+                  "time limit: start no capture that is estimated to end later [s]")
+      .range(1, 1 << 20)
+      .show_default();
+  add_device_options(command, options->device);
+  command.footer("Example: stepcast-gpu capture-all --precision bf16 --layout nhwc -o traces");
+  command.callback([options] { capture_all(*options); });
 }
 
 }  // namespace stepcast

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 
@@ -58,19 +57,19 @@ void check(const Options& options) {
 
 }  // namespace
 
-void add_gpu_check(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_gpu_check(Command app) {
+  const Command command = app.add_subcommand(
       "check",
       "Compare every kind of layer with a reference in double precision, and tensor-parallel "
       "layers with whole ones, in both layouts");
   auto options = std::make_shared<Options>();
-  command->add_option("--device", options->device.device, "cuda:NUMBER")->capture_default_str();
-  command->add_option("--precisions", options->precisions, "precisions to check")
-      ->delimiter(',')
-      ->check(CLI::IsMember(kPrecisions))
-      ->capture_default_str();
-  command->footer("Example: stepcast-gpu check --precisions f32,bf16");
-  command->callback([options] { check(*options); });
+  command.add_option("--device", options->device.device, "cuda:NUMBER").show_default();
+  command.add_option("--precisions", options->precisions, "precisions to check")
+      .delimiter(',')
+      .one_of(kPrecisions)
+      .show_default();
+  command.footer("Example: stepcast-gpu check --precisions f32,bf16");
+  command.callback([options] { check(*options); });
 }
 
 }  // namespace stepcast

@@ -1,20 +1,18 @@
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include "core/command_line.hpp"
 
 namespace stepcast {
 
 // Each function adds one subcommand of stepcast-gpu to the command line; the subcommand's callback runs it.
 // Exit codes: core/exit_codes.hpp.
-void add_gpu_capture(CLI::App& app);
-void add_gpu_capture_all(CLI::App& app);
-void add_gpu_check(CLI::App& app);
-void add_gpu_predict(CLI::App& app);
-void add_gpu_probe(CLI::App& app);
-void add_gpu_rank(CLI::App& app);
-void add_gpu_run(CLI::App& app);
-void add_gpu_validate(CLI::App& app);
+void add_gpu_capture(Command app);
+void add_gpu_capture_all(Command app);
+void add_gpu_check(Command app);
+void add_gpu_predict(Command app);
+void add_gpu_probe(Command app);
+void add_gpu_rank(Command app);
+void add_gpu_run(Command app);
+void add_gpu_validate(Command app);
 
 }  // namespace stepcast

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "gpu/capture/devices.hpp"
 #include "gpu/capture/models.hpp"
 #include "gpu/capture/step_forecast.hpp"
@@ -48,34 +46,31 @@ void predict(const Options& options) {
 
 }  // namespace
 
-void add_gpu_predict(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_gpu_predict(Command app) {
+  const Command command = app.add_subcommand(
       "predict", "Forecast a single GPU's step from captures at other batch sizes (needs no GPU)");
   auto options = std::make_shared<Options>();
-  command->add_option("--traces", options->traces.folder, "folder of captures")->capture_default_str();
-  command->add_option("--model", options->traces.model, "name of the model")->required();
-  command->add_option("--batch", options->batch, "samples per step")
-      ->required()
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--micro-batches", options->micro_batches, "micro-batches of that size per step")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  command.add_option("--traces", options->traces.folder, "folder of captures").show_default();
+  command.add_option("--model", options->traces.model, "name of the model").required();
+  command.add_option("--batch", options->batch, "samples per step").required().range(1, 1 << 20);
+  command.add_option("--micro-batches", options->micro_batches, "micro-batches of that size per step")
+      .range(1, 1 << 20)
+      .show_default();
   command
-      ->add_option(
-          "--parts", options->parts,
-          "devices along each spatial dimension of a sample, such as 2,1: forecasts the largest part")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--device-file", options->device_file,
-                      "with --parts: the GPU's file in models/devices (default: found by the GPU's name)");
-  command->add_option("--precision", options->traces.precision, "precision of the captures")
-      ->check(CLI::IsMember(kPrecisions))
-      ->capture_default_str();
-  command->add_option("--layout", options->traces.layout, "layout of the captures")
-      ->check(CLI::IsMember({"nchw", "nhwc"}))
-      ->capture_default_str();
-  command->footer("Example: stepcast-gpu predict --traces traces --model resnet50 --batch 48");
-  command->callback([options] { predict(*options); });
+      .add_option("--parts", options->parts,
+                  "devices along each spatial dimension of a sample, such as 2,1: forecasts the largest part")
+      .delimiter(',')
+      .range(1, 1024);
+  command.add_option("--device-file", options->device_file,
+                     "with --parts: the GPU's file in models/devices (default: found by the GPU's name)");
+  command.add_option("--precision", options->traces.precision, "precision of the captures")
+      .one_of(kPrecisions)
+      .show_default();
+  command.add_option("--layout", options->traces.layout, "layout of the captures")
+      .one_of({"nchw", "nhwc"})
+      .show_default();
+  command.footer("Example: stepcast-gpu predict --traces traces --model resnet50 --batch 48");
+  command.callback([options] { predict(*options); });
 }
 
 }  // namespace stepcast

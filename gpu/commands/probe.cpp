@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "core/os/atomic_file.hpp"
 #include "gpu/capture/devices.hpp"
 #include "gpu/capture/models.hpp"
@@ -57,21 +55,18 @@ void probe(const Options& options) {
 
 }  // namespace
 
-void add_gpu_probe(CLI::App& app) {
-  auto* command = app.add_subcommand("probe",
-                                     "Measure launches, copies, an all-reduce of one rank, and how much "
-                                     "copies and reductions slow a step down");
+void add_gpu_probe(Command app) {
+  const Command command =
+      app.add_subcommand("probe",
+                         "Measure launches, copies, an all-reduce of one rank, and how much "
+                         "copies and reductions slow a step down");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "model of the steps")->capture_default_str();
-  command->add_option("--batch", options->batch, "samples per step")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  add_device_options(*command, options->device);
-  command->add_option("-o,--output", options->file, "file to write")
-      ->type_name("FILE")
-      ->capture_default_str();
-  command->footer("Example: stepcast-gpu probe -o gpu-probes.yaml");
-  command->callback([options] { probe(*options); });
+  command.add_option("--model", options->model, "model of the steps").show_default();
+  command.add_option("--batch", options->batch, "samples per step").range(1, 1 << 20).show_default();
+  add_device_options(command, options->device);
+  command.add_option("-o,--output", options->file, "file to write").type_name("FILE").show_default();
+  command.footer("Example: stepcast-gpu probe -o gpu-probes.yaml");
+  command.callback([options] { probe(*options); });
 }
 
 }  // namespace stepcast

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -45,23 +44,22 @@ void run_and_report(const RankOptions& options) {
 
 }  // namespace
 
-void add_gpu_rank(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_gpu_rank(Command app) {
+  const Command command = app.add_subcommand(
       "rank", "One rank of `run` or of `stepcast validate --device`; started by them, not by users");
   auto options = std::make_shared<RankOptions>();
-  command->add_option("--rank", options->rank)->required();
-  command->add_option("--ranks", options->ranks)->required();
-  command->add_option("--store", options->store, "file:FOLDER or tcp:ADDRESS:PORT")->required();
-  command->add_option("--folder", options->folder)->required();
-  command->add_option("--control", options->control)->required();
-  command->add_option("--patience", options->timeout, "longest wait for other ranks [s]")
-      ->capture_default_str();
-  add_gpu_options(*command, options->gpus.options, "cuda:NUMBER, the GPU of rank 0");
-  add_gpu_paths(*command, options->gpus);
-  command->add_option("--scenario", options->validation.scenario)->required();
-  command->add_option("--set", options->validation.settings)->allow_extra_args(false);
-  command->add_option("--repeats", options->validation.repeats);
-  command->callback([options] {
+  command.add_option("--rank", options->rank).required();
+  command.add_option("--ranks", options->ranks).required();
+  command.add_option("--store", options->store, "file:FOLDER or tcp:ADDRESS:PORT").required();
+  command.add_option("--folder", options->folder).required();
+  command.add_option("--control", options->control).required();
+  command.add_option("--patience", options->timeout, "longest wait for other ranks [s]").show_default();
+  add_gpu_options(command, options->gpus.options, "cuda:NUMBER, the GPU of rank 0");
+  add_gpu_paths(command, options->gpus);
+  command.add_option("--scenario", options->validation.scenario).required();
+  command.add_option("--set", options->validation.settings).one_value();
+  command.add_option("--repeats", options->validation.repeats);
+  command.callback([options] {
     options->validation.accept_disturbed = true;  // disturbances of a GPU are not measured
     // Must be set before CUDA is used. A kernel that is loaded at its first launch may wait for running
     // kernels, and NCCL's kernels wait for other ranks. Source: CUDA's programming guide, "Lazy loading", on
@@ -147,15 +145,15 @@ void run_on_gpus(const RealRunOptions& options) {
 
 }  // namespace
 
-void add_gpu_run(CLI::App& app) {
-  auto* command =
+void add_gpu_run(Command app) {
+  const Command command =
       app.add_subcommand("run", "Run a scenario's points for real on several ranks and time them");
   auto options = std::make_shared<RealRunOptions>();
   options->heartbeat = kGpuHeartbeat;
-  add_real_run_options(*command, *options,
+  add_real_run_options(command, *options,
                        "cuda:NUMBER, the GPU of rank 0; further ranks use the following numbers");
-  command->footer("Example: stepcast-gpu run scenarios/validate/small.yaml --ranks 2");
-  command->callback([options] { run_on_gpus(*options); });
+  command.footer("Example: stepcast-gpu run scenarios/validate/small.yaml --ranks 2");
+  command.callback([options] { run_on_gpus(*options); });
 }
 
 }  // namespace stepcast

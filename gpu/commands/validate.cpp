@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 
@@ -164,32 +163,30 @@ void validate(const Options& options) {
 
 }  // namespace
 
-void add_gpu_validate(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_gpu_validate(Command app) {
+  const Command command = app.add_subcommand(
       "validate",
       "Forecast steps at batch sizes that were not captured, write the forecasts, then measure the steps");
   auto options = std::make_shared<Options>();
-  command->add_option("--traces", options->traces, "folder of captures")->capture_default_str();
-  command->add_option("--models", options->models, "names of models (default: all with captures)")
-      ->delimiter(',');
-  command->add_option("--batches", options->batches, "samples a step")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--tolerance", options->tolerance, "largest relative error of a step")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+  command.add_option("--traces", options->traces, "folder of captures").show_default();
+  command.add_option("--models", options->models, "names of models (default: all with captures)")
+      .delimiter(',');
+  command.add_option("--batches", options->batches, "samples a step")
+      .delimiter(',')
+      .range(1, 1 << 20)
+      .show_default();
+  command.add_option("--tolerance", options->tolerance, "largest relative error of a step")
+      .range(0.0, 1.0)
+      .show_default();
   command
-      ->add_option("--seconds", options->seconds,
-                   "time limit: start no step that is estimated to end later [s]")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  add_device_options(*command, options->device);
-  command->add_option("-o,--output", options->folder, "folder of the tables")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->footer("Example: stepcast-gpu validate --traces traces --precision tf32 -o validation");
-  command->callback([options] { validate(*options); });
+      .add_option("--seconds", options->seconds,
+                  "time limit: start no step that is estimated to end later [s]")
+      .range(1, 1 << 20)
+      .show_default();
+  add_device_options(command, options->device);
+  command.add_option("-o,--output", options->folder, "folder of the tables").type_name("DIR").show_default();
+  command.footer("Example: stepcast-gpu validate --traces traces --precision tf32 -o validation");
+  command.callback([options] { validate(*options); });
 }
 
 }  // namespace stepcast

@@ -6,12 +6,12 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
+#include "core/command_line.hpp"
 #include "core/error.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
@@ -125,30 +125,35 @@ void run_and_report(const Options& options, SharedControlBlock& control, int ran
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("One rank of stepcast calibrate or validate, which start it by mpirun.", "stepcast-rank");
-  app.add_option("--folder", options.folder)->required();
-  app.add_option("--control", options.control)->required();
-  app.add_option("--cluster", options.cluster)->required();
-  app.add_option("mode", options.mode)->required()->check(CLI::IsMember({"calibrate", "validate"}));
-  app.add_option("--scenario", options.validation.scenario);
-  app.add_option("--set", options.validation.settings)->allow_extra_args(false);
-  app.add_option("--repeats", options.validation.repeats);
-  app.add_flag("--sleep", options.validation.sleep);
-  app.add_flag("--accept-disturbed", options.validation.accept_disturbed);
-  CLI11_PARSE(app, argc, argv);
+void start(const Options& options) {
   int rank = number_from_environment("OMPI_COMM_WORLD_RANK"),
       ranks = number_from_environment("OMPI_COMM_WORLD_SIZE"), provided = 0;
   std::unique_ptr<SharedControlBlock> control;
   if (rank >= 0 && ranks > rank) control = register_rank(options, rank, ranks);
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (!control) control = register_rank(options, rank, ranks);
   run_and_report(options, *control, rank, ranks);
   MPI_Finalize();
-  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CommandLine line("stepcast-rank", "",
+                   "One rank of stepcast calibrate or validate, which start it by mpirun.");
+  const Command command = line.command();
+  command.add_option("--folder", options.folder).required();
+  command.add_option("--control", options.control).required();
+  command.add_option("--cluster", options.cluster).required();
+  command.add_option("mode", options.mode).required().one_of({"calibrate", "validate"});
+  command.add_option("--scenario", options.validation.scenario);
+  command.add_option("--set", options.validation.settings).one_value();
+  command.add_option("--repeats", options.validation.repeats);
+  command.add_flag("--sleep", options.validation.sleep);
+  command.add_flag("--accept-disturbed", options.validation.accept_disturbed);
+  command.callback([&] { start(options); });
+  return line.run(argc, argv);
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "core/error.hpp"
 
 namespace stepcast {
@@ -51,53 +49,53 @@ std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::p
   return commands;
 }
 
-void add_gpu_options(CLI::App& command, GpuOptionsText& options, const std::string& device_help) {
-  command.add_option("--device", options.device, device_help)->capture_default_str();
+void add_gpu_options(Command command, GpuOptionsText& options, const std::string& device_help) {
+  command.add_option("--device", options.device, device_help).show_default();
   command
       .add_option("--precision", options.precision, "on GPUs: precision of matrix products and activations")
-      ->check(CLI::IsMember(kPrecisions))
-      ->capture_default_str();
+      .one_of(kPrecisions)
+      .show_default();
   command.add_option("--layout", options.layout, "on GPUs: memory layout of images")
-      ->check(CLI::IsMember({"nchw", "nhwc"}))
-      ->capture_default_str();
+      .one_of({"nchw", "nhwc"})
+      .show_default();
   command
       .add_option("--workspace", options.workspace_mib, "on GPUs: workspace limit of cuDNN and cuBLAS [MiB]")
-      ->check(CLI::Range(32, 1 << 16))
-      ->capture_default_str();
+      .range(32, 1 << 16)
+      .show_default();
 }
 
-void add_gpu_paths(CLI::App& command, GpuRanks& gpus) {
+void add_gpu_paths(Command command, GpuRanks& gpus) {
   command
       .add_option(
           "--path", gpus.path,
           "on GPUs: what carries collectives and messages: nccl, host, or auto (nccl if each rank has "
           "a GPU of its own)")
-      ->check(CLI::IsMember({"auto", "nccl", "host"}))
-      ->capture_default_str();
+      .one_of({"auto", "nccl", "host"})
+      .show_default();
   command.add_option("--device-file", gpus.device_file,
                      "on GPUs: name of the GPU in models/devices (default: by the GPU's name)");
 }
 
-void add_real_run_options(CLI::App& command, RealRunOptions& options, const std::string& device_help) {
+void add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help) {
   command.add_option("scenario", options.validation.scenario, "scenario file")
-      ->required()
-      ->type_name("SCENARIO.yaml");
+      .required()
+      .type_name("SCENARIO.yaml");
   command.add_option("--ranks", options.ranks, "ranks to start, servers included")
-      ->check(CLI::Range(2, 64))
-      ->capture_default_str();
+      .range(2, 64)
+      .show_default();
   command.add_option("--repeats", options.validation.repeats, "runs of each point, in turn")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      .range(1, 1000)
+      .show_default();
   command.add_option("-o,--output", options.output, "folder (default results/SCENARIO-NAME)")
-      ->type_name("DIR");
+      .type_name("DIR");
   command.add_option("--set", options.validation.settings, "replace a value of the scenario")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      .type_name("KEY=VALUE")
+      .one_value();
   command
       .add_option("--heartbeat", options.heartbeat,
                   "seconds without a heartbeat after which a rank counts as hung")
-      ->check(CLI::Range(1.0, 3600.0))
-      ->capture_default_str();
+      .range(1.0, 3600.0)
+      .show_default();
   add_gpu_options(command, options.gpus.options, device_help);
   add_gpu_paths(command, options.gpus);
 }

@@ -4,12 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "core/command_line.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "validate/launch/launcher.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace stepcast {
 
@@ -59,11 +56,11 @@ struct RealRunOptions {
 };
 
 /// @param device_help  help text of --device
-void add_real_run_options(CLI::App& command, RealRunOptions& options, const std::string& device_help);
+void add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help);
 
 /// Adds --device, --precision, --layout and --workspace.
-void add_gpu_options(CLI::App& command, GpuOptionsText& options, const std::string& device_help);
+void add_gpu_options(Command command, GpuOptionsText& options, const std::string& device_help);
 /// Adds --path and --device-file.
-void add_gpu_paths(CLI::App& command, GpuRanks& gpus);
+void add_gpu_paths(Command command, GpuRanks& gpus);
 
 }  // namespace stepcast

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace stepcast {
+
+/// One option or positional argument of a command. The functions are those of CLI11's Option, and calls can
+/// be chained. A copy refers to the same option.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option required() const;
+  Option type_name(const std::string& name) const;  ///< what --help prints for the value, such as DIR
+  Option range(int least, int most) const;
+  Option range(double least, double most) const;
+  Option one_of(const std::vector<std::string>& words) const;
+  Option show_default() const;  ///< --help prints the value that the variable has now
+  Option one_value() const;     ///< each occurrence takes one value; a list takes several occurrences
+  Option values(int count) const;
+  Option delimiter(char separator) const;
+  Option excludes(const Option& other) const;
+  bool given() const;
+
+ private:
+  CLI::Option* option_;
+};
+
+/// A command with its options. This and Option stand in front of CLI11, so that only one file compiles that
+/// library: it costs each file that includes it some 3 s. A copy refers to the same command.
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+
+  Command add_subcommand(const std::string& name, const std::string& description) const;
+  Command add_option_group(const std::string& name) const;
+
+  /// @param names  "-o,--output", or a word without dashes for a positional argument
+  /// @param value  written while the command line is parsed; must live until then
+  /// @tparam Value  a number, std::string, std::filesystem::path or a vector (command_line.cpp lists the
+  /// types)
+  template <class Value>
+  Option add_option(const std::string& names, Value& value, const std::string& help = "") const;
+  Option add_flag(const std::string& names, bool& value, const std::string& help = "") const;
+
+  void footer(const std::string& text) const;
+  void require_subcommand() const;  ///< exactly one
+  void require_option() const;      ///< exactly one of the group's options
+  void callback(const std::function<void()>& work) const;
+
+ private:
+  CLI::App* app_;
+};
+
+/// The command line of a program.
+class CommandLine {
+ public:
+  CommandLine(const std::string& program, const std::string& version, const std::string& description);
+  ~CommandLine();
+
+  Command command() const { return Command(app_.get()); }
+
+  /// Parses the words and runs the callback of the command. Errors of use are printed in one line, with the
+  /// nearest command. @return the exit code (core/exit_codes.hpp)
+  int run(int argc, const char* const* argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace stepcast
