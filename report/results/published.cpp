@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 
 #include "report/statistics/statistics.hpp"
 #include "report/text/quantity_text.hpp"
@@ -71,8 +70,18 @@ std::string forecast_text(const Forecast& forecast) {
 /// The name of a point without the paths of its keys: "split=4, workers=16" for "strategy.split=4,
 /// workers=16".
 std::string without_paths(const std::string& point) {
-  static const std::regex path("(^|, | / )([a-z_]+(\\[[0-9]+\\])?\\.)+([a-z_]+=)");
-  return std::regex_replace(point, path, "$1$4");
+  constexpr std::string_view kKeyLetters = "abcdefghijklmnopqrstuvwxyz_0123456789[].";
+  std::string text;
+  for (std::size_t begin = 0; begin < point.size();) {
+    const std::size_t end = std::min(point.find_first_not_of(kKeyLetters, begin), point.size());
+    const std::size_t dot = point.rfind('.', end);
+    const bool is_path = end < point.size() && point[end] == '=' && dot != point.npos && dot >= begin;
+    if (is_path) begin = dot + 1;
+    const std::size_t next = std::min(point.find_first_of(" =", end), point.size() - 1) + 1;
+    text += point.substr(begin, next - begin);
+    begin = next;
+  }
+  return text;
 }
 
 std::string published_text(const PublishedFigure& figure) {
