@@ -51,7 +51,7 @@ run_document() {
   local document=$1 blocks folder block mark ran=0
   blocks=$(mktemp -d "$work/blocks.XXXX")
   folder=$(mktemp -d "$work/folder.XXXX")
-  ln -s "$root/scenarios" "$folder/scenarios"
+  ln -s "$root/scenarios" "$root/tools" "$folder"
   cut_blocks "$root/$document" "$blocks"
   find "$blocks" -name '*.sh' -o -name '*.yaml' | sort >"$work/order"
   while read -r block; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws README.md's picture, docs/img/published.png: the forecasts of three experiments and their published figures.
 
-Reads what `stepcast run SCENARIO... -o RESULTS` wrote. Usage: tools/readme-picture.py [RESULTS_FOLDER]
+Reads what `stepcast run SCENARIO... -o RESULTS` wrote. Usage: tools/readme-picture.py [RESULTS_FOLDER [PICTURE.png]]
 """
 import csv
 import pathlib
@@ -95,7 +95,7 @@ unset multiplot
 
 def main():
     results = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "results")
-    output = ROOT / "docs" / "img" / "published.png"
+    output = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "docs" / "img" / "published.png"
     new = output.with_suffix(".new.png")
     subprocess.run(["gnuplot"], input=script(results, new), text=True, check=True)
     new.replace(output)
