@@ -17,6 +17,7 @@ void add_capture_compression(Command app);
 void add_calibrate(Command app);
 void add_validate(Command app);
 void add_derive(Command app);
+void add_import(Command app);
 void add_compare(Command app);
 void add_plot(Command app);
 

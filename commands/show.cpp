@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
 #include "models/layer_times/trace.hpp"
+#include "models/loader.hpp"
 #include "models/tables/tables.hpp"
 #include "platforms/platform_table.hpp"
 #include "report/text/quantity_text.hpp"
@@ -29,7 +30,7 @@ void show_trace(const std::string& name) {
   const YamlNode node = command_line_name(name);
   const Trace& trace = library.trace(YamlValue(node, "trace"));
   const YamlNode model = command_line_name(trace.model);
-  const bool shipped = std::filesystem::exists(data_folder() / "models" / (trace.model + ".yaml"));
+  const bool shipped = std::filesystem::exists(model_file(data_folder() / "models", trace.model));
   fmt::print("{}", trace_table(trace, shipped ? &library.model(YamlValue(model, "model")) : nullptr));
 }
 
@@ -110,17 +111,12 @@ void show_strategy(const std::string& kind) {
 }
 
 void show_folder(const std::string& folder) {
-  std::vector<std::string> names;
   std::error_code error;
-  const std::filesystem::directory_iterator entries(data_folder() / folder, error);
+  const std::filesystem::directory_iterator readable(data_folder() / folder, error);
   if (error) {
     throw InputError(fmt::format("{}: cannot read: {}", (data_folder() / folder).string(), error.message()));
   }
-  for (const auto& entry : entries) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) fmt::print("{}\n", name);
+  for (const std::string& name : names_in(data_folder() / folder)) fmt::print("{}\n", name);
 }
 
 /// Adds a subcommand that prints one item by name, or all names of the folder.

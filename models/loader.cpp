@@ -1,11 +1,47 @@
 #include "models/loader.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 
 namespace stepcast {
+namespace {
+
+/// The folder itself and the families of its library.
+std::vector<std::filesystem::path> searched_folders(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> folders{folder};
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "library", error)) {
+    if (entry.is_directory(error)) folders.push_back(entry.path());
+  }
+  return folders;
+}
+
+}  // namespace
+
+std::filesystem::path model_file(const std::filesystem::path& folder, const std::string& name) {
+  const std::string file = name + ".yaml";
+  std::error_code error;
+  for (const auto& where : searched_folders(folder)) {
+    if (std::filesystem::exists(where / file, error)) return where / file;
+  }
+  return folder / file;
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& where : searched_folders(folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(where, error)) {
+      if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 Model load_model(const std::filesystem::path& folder, const std::string& name) {
-  const YamlNode node = read_yaml(folder / (name + ".yaml"));
+  const YamlNode node = read_yaml(model_file(folder, name));
   return read_model(YamlValue(node, ""));
 }
 

@@ -1,13 +1,21 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "models/layer_times/roofline_calibration.hpp"
 
 namespace stepcast {
 
-/// Reads `FOLDER/NAME.yaml`, where FOLDER is `models/` of the source tree or an installed copy. @throws
-/// InputError
+/// The file of a network, where FOLDER is `models/` of the source tree or an installed copy:
+/// `FOLDER/NAME.yaml`, or else `FOLDER/library/FAMILY/NAME.yaml` if there is such a file.
+std::filesystem::path model_file(const std::filesystem::path& folder, const std::string& name);
+
+/// Names of the `.yaml` files in the folder, and in `library/*/` below it if there is such a folder; sorted.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
+
+/// Reads the file of a network. @throws InputError
 Model load_model(const std::filesystem::path& folder, const std::string& name);
 
 /// Reads `FOLDER/devices/NAME.yaml`. @throws InputError

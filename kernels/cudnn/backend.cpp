@@ -60,8 +60,8 @@ class CudnnBackend final : public Backend {
     const Layer& layer = *site.layer;
     const MakeKernel make = kMakers.of(site);
     if (make == nullptr) {
-      throw InputError(fmt::format("layer {}: kind {} is not supported by the cuDNN backend", layer.name,
-                                   to_string(layer.kind)));
+      throw InputError(fmt::format("layer {}: kind {}{} is not supported by the cuDNN backend", layer.name,
+                                   to_string(layer.kind), lacking_form(layer)));
     }
     try {
       return make(device_, site);

@@ -55,6 +55,15 @@ struct LayerTable {
       case LayerKind::mean_squared_error:
         return element_loss;
       case LayerKind::locally_connected:
+      case LayerKind::rms_norm:
+      case LayerKind::silu:
+      case LayerKind::swiglu:
+      case LayerKind::concatenate:
+      case LayerKind::rotary_embedding:
+      case LayerKind::experts:
+      case LayerKind::position_embedding:
+      case LayerKind::class_token:
+      case LayerKind::first_token:
         break;
     }
     return Entry{};
@@ -63,6 +72,8 @@ struct LayerTable {
   /// The entry for a layer at its place in a network, which may be partitioned over ranks.
   constexpr Entry of(const LayerSite& site) const {
     const LayerKind kind = site.layer->kind;
+    if (site.layer->kv_heads > 0 || site.layer->weight_of >= 0)
+      return Entry{};  // grouped heads, tied weights
     if (kind == LayerKind::batch_norm && site.statistics_count > 0) return synchronized_batch_norm;
     if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return vocab_parallel_loss;
     if (site.rows != nullptr && kind == LayerKind::convolution) return spatial_convolution;
@@ -70,5 +81,12 @@ struct LayerTable {
     return site.rows != nullptr && pools ? spatial_pool : of(kind);
   }
 };
+
+/// The form of a layer that no backend has kernels for, though they have kernels for its kind; empty if there
+/// is none.
+inline const char* lacking_form(const Layer& layer) {
+  if (layer.kv_heads > 0) return " with kv_heads";
+  return layer.weight_of >= 0 ? " with weight_of" : "";
+}
 
 }  // namespace stepcast

@@ -84,11 +84,13 @@ std::vector<float> initial_values(const std::vector<Layer>& layers, std::size_t 
 
 void fill_input(Tensor& input, const Model& model, std::uint64_t seed) {
   const RandomKey key{.seed = seed, .purpose = Purpose::data, .step = input_stream};
+  std::int64_t rows = 0;  // of the smallest table that the input's indices choose from; 0: there is none
   for (const Layer& layer : model.layers) {
     if (layer.kind != LayerKind::embedding || layer.inputs.front() >= 0) continue;
-    const std::int64_t rows = layer.parameters.front().shape.front();
-    return input.write(indices(element_count(input.shape()), key, rows));
+    const std::int64_t own = layer.parameters.front().shape.front();
+    rows = rows == 0 ? own : std::min(rows, own);
   }
+  if (rows > 0) return input.write(indices(element_count(input.shape()), key, rows));
   fill_uniform(input, key);
 }
 

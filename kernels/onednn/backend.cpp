@@ -57,8 +57,8 @@ class OnednnBackend final : public Backend {
     const Layer& layer = *site.layer;
     const MakeKernel make = kMakers.of(site);
     if (make == nullptr) {
-      throw InputError(fmt::format("layer {}: kind {} is not supported by the oneDNN backend", layer.name,
-                                   to_string(layer.kind)));
+      throw InputError(fmt::format("layer {}: kind {}{} is not supported by the oneDNN backend", layer.name,
+                                   to_string(layer.kind), lacking_form(layer)));
     }
     try {
       return make(library_, site);

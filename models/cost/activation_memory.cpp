@@ -21,6 +21,8 @@ bool can_overwrite(LayerKind kind) {
     case LayerKind::elu:
     case LayerKind::dropout:
     case LayerKind::add:
+    case LayerKind::position_embedding:
+    case LayerKind::rotary_embedding:
       return true;
     default:
       return false;
@@ -171,6 +173,11 @@ bool backward_reads_inputs(LayerKind kind) {
     case LayerKind::up_sample:
     case LayerKind::reshape:
     case LayerKind::dropout:
+    case LayerKind::concatenate:
+    case LayerKind::position_embedding:
+    case LayerKind::rotary_embedding:
+    case LayerKind::class_token:
+    case LayerKind::first_token:
       return false;
     default:
       return true;

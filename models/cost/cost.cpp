@@ -32,19 +32,22 @@ PassCost pass(double flops, double activations, double parameters, int kernels =
   return {{flops}, activations, parameters, kernels};
 }
 
-/// Convolution, locally connected, dense, embedding: one product a pass.
+/// Convolution, locally connected, dense: one product a pass.
 LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
   const double traffic = site.inputs + count(layer.output);
+  // A tied weight belongs to another layer, and is read and written here as well.
+  const bool tied = layer.weight_of >= 0;
+  const double own = trainable(layer);
+  const double weights = own + (tied ? count({layer.output.back(), layer.input.back()}) : 0);
   LayerCost cost;
-  cost.forward = pass(flops, traffic, trainable(layer));
-  if (site.data) cost.backward_data = pass(flops, traffic, trainable(layer));
-  cost.backward_weights = pass(flops, traffic, trainable(layer));
+  cost.forward = pass(flops, traffic, weights);
+  if (site.data) cost.backward_data = pass(flops, traffic, weights);
+  cost.backward_weights = pass(flops, traffic, weights);
   return cost;
 }
 
 double products(const Layer& layer) {
   const double out = count(layer.output);
-  if (layer.kind == LayerKind::embedding) return 0;
   if (layer.kind == LayerKind::dense) return 2 * out * static_cast<double>(layer.input.back());
   return 2 * out * static_cast<double>(layer.input.front()) * count(layer.window.kernel);
 }
@@ -58,8 +61,8 @@ LayerCost streaming_cost(double forward, double backward, const Site& site) {
   return cost;
 }
 
-/// Batch norm reads its input twice (statistics, then normalisation), layer norm once. One call computes both
-/// gradients.
+/// Batch norm reads its input twice (statistics, then normalisation), layer and RMS norm once. One call
+/// computes both gradients.
 LayerCost norm_cost(const Layer& layer, const Site& site) {
   const double out = count(layer.output);
   const bool batch = layer.kind == LayerKind::batch_norm;
@@ -100,13 +103,56 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
   return cost;
 }
 
+/// Router, choice, gathering, gate and hidden units, SwiGLU, output, sum: one kernel each.
+LayerCost experts_cost(const Layer& layer, const Site& site) {
+  const double features = static_cast<double>(layer.input.back());
+  const double blocks = 6 * expert_rows(layer) * static_cast<double>(layer.hidden) * features;
+  const double router = 2 * static_cast<double>(layer.input.front()) * count(layer.parameters.front().shape);
+  const double traffic = site.inputs + count(layer.output) + 2 * internal_elements(layer);
+  LayerCost cost;
+  cost.forward = pass(blocks + router, traffic, trainable(layer), 7);
+  if (site.data) cost.backward_data = pass(blocks + router, traffic, trainable(layer), 7);
+  cost.backward_weights = pass(blocks + router, traffic, trainable(layer), 3);
+  return cost;
+}
+
+/// Only the rows of the tokens are read. The gradient of the whole table is written.
+LayerCost embedding_cost(const Layer& layer, const Site& site) {
+  LayerCost cost;
+  cost.forward = pass(0, site.inputs + 2 * count(layer.output), 0);
+  cost.backward_weights = pass(0, site.inputs + count(layer.output), trainable(layer));
+  return cost;
+}
+
+/// The table is read once a step. Its gradient sums the error signals of all samples.
+LayerCost position_cost(const Layer& layer) {
+  const double out = count(layer.output);
+  LayerCost cost;
+  cost.forward = pass(0, 2 * out, out);
+  cost.backward_weights = pass(0, out, out);
+  return cost;
+}
+
+/// A copy of all tokens and of the trained one.
+LayerCost class_token_cost(const Layer& layer, const Site& site) {
+  LayerCost cost = streaming_cost(site.inputs + count(layer.output), site.inputs + count(layer.output), site);
+  cost.backward_weights = pass(0, static_cast<double>(layer.input.back()), trainable(layer));
+  return cost;
+}
+
+/// Elements of queries and keys of one sample.
+double rotated_elements(const Layer& layer) {
+  const double kv_heads = static_cast<double>(layer.kv_heads > 0 ? layer.kv_heads : layer.heads);
+  const double all = static_cast<double>(layer.heads) + 2 * kv_heads;
+  return count(layer.input) * (all - kv_heads) / all;
+}
+
 LayerCost cost_of(const Layer& layer, const Site& site) {
   const double out = count(layer.output);
   switch (layer.kind) {
     case LayerKind::convolution:
     case LayerKind::locally_connected:
     case LayerKind::dense:
-    case LayerKind::embedding:
       return product_cost(layer, site, products(layer));
     case LayerKind::lstm:
     case LayerKind::gru:
@@ -115,7 +161,24 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
       return attention_cost(layer, site);
     case LayerKind::batch_norm:
     case LayerKind::layer_norm:
+    case LayerKind::rms_norm:
       return norm_cost(layer, site);
+    case LayerKind::embedding:
+      return embedding_cost(layer, site);
+    case LayerKind::experts:
+      return experts_cost(layer, site);
+    case LayerKind::position_embedding:
+      return position_cost(layer);
+    case LayerKind::class_token:
+      return class_token_cost(layer, site);
+    case LayerKind::first_token:  // a view; its error signal is zero for all other tokens
+      return streaming_cost(0, site.inputs + out, site);
+    case LayerKind::rotary_embedding:
+      return streaming_cost(2 * rotated_elements(layer), 2 * rotated_elements(layer), site);
+    case LayerKind::swiglu:
+      return streaming_cost(site.inputs + out, 2 * site.inputs + out, site);
+    case LayerKind::concatenate:
+      return streaming_cost(2 * out, 2 * out, site);
     case LayerKind::reshape:
       return {};
     case LayerKind::add:
@@ -155,7 +218,8 @@ std::vector<LayerCost> layer_costs(const Model& model) {
   std::vector<LayerCost> costs;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
-    const Site site{static_cast<double>(layer.inputs.size()) * count(layer.input), data[i]};
+    const double inputs = static_cast<double>(layer.inputs.size()) * count(layer.input);
+    const Site site{layer.kind == LayerKind::concatenate ? count(layer.output) : inputs, data[i]};
     LayerCost cost = cost_of(layer, site);
     add_gradient_sum(layer, readers[i], cost);
     // Momentum: weight, gradient and velocity in, weight and velocity out.
@@ -185,6 +249,10 @@ double internal_elements(const Layer& layer) {
   if (layer.kind == LayerKind::lstm) return 5 * cells;
   if (layer.kind == LayerKind::gru) return 4 * cells;
   if (layer.kind == LayerKind::attention) return static_cast<double>(layer.heads) * time * time;
+  if (layer.kind == LayerKind::experts)
+    return expert_rows(layer) *
+           static_cast<double>(3 * layer.hidden + 2 * layer.input.back());  // gate and hidden units, their
+                                                                            // product, input and output rows
   if (layer.kind == LayerKind::softmax_cross_entropy) return count(layer.input);
   return 0;
 }

@@ -42,7 +42,7 @@ Flops forward_flops(const Model& model);
 Flops training_flops(const Model& model);
 
 /// Elements of one sample that the backward pass needs besides inputs and outputs: gates of recurrent layers
-/// (LSTM: 4 gates and the cell; GRU: 3 gates and the gated state), scores of attention.
+/// (LSTM: 4 gates and the cell; GRU: 3 gates and the gated state), scores of attention, rows of experts.
 double internal_elements(const Layer& layer);
 
 }  // namespace stepcast

@@ -12,21 +12,30 @@ constexpr std::array kKindWords{"convolution",
                                 "embedding",
                                 "batch_norm",
                                 "layer_norm",
+                                "rms_norm",
                                 "relu",
                                 "leaky_relu",
                                 "sigmoid",
                                 "tanh",
                                 "elu",
                                 "gelu",
+                                "silu",
+                                "swiglu",
                                 "max_pool",
                                 "average_pool",
                                 "add",
+                                "concatenate",
                                 "up_sample",
                                 "reshape",
                                 "dropout",
                                 "lstm",
                                 "gru",
+                                "rotary_embedding",
                                 "attention",
+                                "experts",
+                                "position_embedding",
+                                "class_token",
+                                "first_token",
                                 "softmax_cross_entropy",
                                 "sigmoid_cross_entropy",
                                 "mean_squared_error"};
@@ -112,6 +121,11 @@ void complete_layer_norm(Layer& layer) {
   layer.parameters = {{"scale", {layer.input.back()}}, {"shift", {layer.input.back()}}};
 }
 
+void complete_rms_norm(Layer& layer) {
+  layer.output = layer.input;
+  layer.parameters = {{"scale", {layer.input.back()}}};
+}
+
 void complete_recurrent(bool whole_sequence, Layer& layer) {
   const std::int64_t directions = layer.bidirectional ? 2 : 1;
   const std::int64_t gates = layer.kind == LayerKind::lstm ? 4 : 3;
@@ -122,8 +136,40 @@ void complete_recurrent(bool whole_sequence, Layer& layer) {
                       {"bias", {directions, gates, layer.hidden}}};
 }
 
+std::int64_t heads_of_input(const Layer& layer) {
+  return layer.heads + 2 * (layer.kv_heads > 0 ? layer.kv_heads : layer.heads);
+}
+
 void complete_attention(Layer& layer) {
-  layer.output = with_last(layer.input, layer.input.back() / 3);
+  layer.output = with_last(layer.input, layer.input.back() / heads_of_input(layer) * layer.heads);
+}
+
+void complete_experts(Layer& layer) {
+  const std::int64_t features = layer.input.back();
+  layer.output = layer.input;
+  layer.coefficient = 1;
+  layer.parameters = {{"weight_router", {layer.experts, features}},
+                      {"weight_hidden", {layer.experts, 2 * layer.hidden, features}},
+                      {"weight_output", {layer.experts, features, layer.hidden}}};
+}
+
+double expert_rows(const Layer& layer) {
+  return layer.coefficient * static_cast<double>(layer.input.front()) * static_cast<double>(layer.top);
+}
+
+void complete_position_embedding(std::int64_t rows, Layer& layer) {
+  layer.output = layer.input;
+  layer.parameters = {{"weight", {rows, layer.input.back()}}};
+}
+
+void complete_class_token(Layer& layer) {
+  layer.output = {layer.input.front() + 1, layer.input.back()};
+  layer.parameters = {{"weight", {layer.input.back()}}};
+}
+
+void complete_concatenate(std::int64_t first_dimensions, Layer& layer) {
+  layer.output = layer.input;
+  layer.output.front() = first_dimensions;
 }
 
 Shape window_output(std::int64_t channels, const Shape& input, const Window& window) {

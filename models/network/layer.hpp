@@ -17,21 +17,30 @@ enum class LayerKind {
   embedding,          ///< a row of a table for every token
   batch_norm,
   layer_norm,  ///< over the last dimension
+  rms_norm,    ///< layer norm without mean and shift
   relu,
   leaky_relu,
   sigmoid,
   tanh,
   elu,
   gelu,
+  silu,
+  swiglu,  ///< silu of the first half of the features, times the second half
   max_pool,
   average_pool,
-  add,        ///< sum of two or more inputs of equal shape
-  up_sample,  ///< nearest neighbour, an integer factor for each dimension
-  reshape,    ///< no work: flatten, permute, crop to a shape of as many elements
+  add,          ///< sum of two or more inputs of equal shape
+  concatenate,  ///< two or more inputs, one after the other along the first dimension (channels)
+  up_sample,    ///< nearest neighbour, an integer factor for each dimension
+  reshape,      ///< no work: flatten, permute, crop to a shape of as many elements
   dropout,
   lstm,  ///< no peepholes
   gru,
-  attention,  ///< multi-head scaled dot-product core, without its projections; input {time, 3 x width}
+  rotary_embedding,       ///< rotates queries and keys by their positions; input as attention's
+  attention,              ///< multi-head scaled dot-product core, without its projections
+  experts,                ///< a router, and SwiGLU blocks of which each token visits a few
+  position_embedding,     ///< adds a trained row for every position
+  class_token,            ///< puts a trained token before the others
+  first_token,            ///< {time, features} -> {features}
   softmax_cross_entropy,  ///< the loss; over the last dimension
   sigmoid_cross_entropy,
   mean_squared_error,
@@ -59,11 +68,16 @@ struct Layer {
   Shape input;              ///< shape of the first input
   Shape output;
   Window window;  ///< convolution, locally_connected, pools; `kernel` alone is the factor of up_sample
-  std::int64_t hidden = 0;     ///< lstm, gru: cells per direction; unused by other layers
-  std::int64_t heads = 0;      ///< attention
-  bool causal = false;         ///< attention: a token attends only to itself and earlier tokens
+  std::int64_t hidden = 0;    ///< lstm, gru: cells per direction; experts: hidden units of one expert
+  std::int64_t heads = 0;     ///< attention, rotary_embedding: heads of the queries
+  std::int64_t kv_heads = 0;  ///< heads of keys and of values, if fewer (grouped-query attention); 0: as many
+  std::int64_t experts = 0;   ///< experts
+  std::int64_t top = 0;       ///< experts: experts that process a token
+  bool causal = false;        ///< attention: a token attends only to itself and earlier tokens
   bool bidirectional = false;  ///< lstm, gru: outputs of both directions, concatenated
-  double coefficient = 0;      ///< leaky_relu: slope; elu: alpha; dropout: share of dropped elements
+  double coefficient = 0;      ///< leaky_relu: slope; elu: alpha; dropout: share of dropped elements;
+                               ///< experts: rows that are processed / (tokens x top)
+  int weight_of = -1;          ///< dense: the earlier layer that owns its weight (tied weights); -1: itself
   std::vector<ParameterTensor> parameters;
 };
 
@@ -100,13 +114,37 @@ void complete_batch_norm(Layer& layer);
 /// Layer norm: scale and shift over the last dimension.
 void complete_layer_norm(Layer& layer);
 
+/// RMS norm: scale over the last dimension.
+void complete_rms_norm(Layer& layer);
+
 /// LSTM (4 gates) or GRU (3 gates). Needs `hidden`, `bidirectional`. Each direction has weights
 /// {gates, hidden, features} and {gates, hidden, hidden} and one bias {gates, hidden}.
 /// @param whole_sequence  true: output {time, directions x hidden}; false: the output of the last time step
 void complete_recurrent(bool whole_sequence, Layer& layer);
 
-/// Attention: input {time, 3 x width} -> {time, width}.
+/// Number of heads side by side in the input of attention: those of queries, keys and values.
+std::int64_t heads_of_input(const Layer& layer);
+
+/// Attention: input {time, (heads + 2 kv_heads) x head} -> {time, heads x head}. Needs `heads`, `kv_heads`.
 void complete_attention(Layer& layer);
+
+/// Experts: input {time, features} -> the same. A router {experts, features}, and for each expert the weights
+/// of gate and hidden units {2 x hidden, features} and of the output {features, hidden}; no biases. Needs
+/// `hidden`, `experts`, `top`. Source: A. Q. Jiang et al., "Mixtral of experts", arXiv:2401.04088, section 2.
+void complete_experts(Layer& layer);
+
+/// Rows that the experts process for one sample: tokens x top, times the padding of their capacity.
+double expert_rows(const Layer& layer);
+
+/// Position embedding: input {time, features} -> the same; a table {rows, features}.
+void complete_position_embedding(std::int64_t rows, Layer& layer);
+
+/// Class token: input {time, features} -> {time + 1, features}; the token {features}.
+void complete_class_token(Layer& layer);
+
+/// Concatenation of inputs that differ only in their first dimension.
+/// @param first_dimensions  sum of the first dimensions of all inputs
+void complete_concatenate(std::int64_t first_dimensions, Layer& layer);
 
 /// Output shape of a window over `input` {channels, sizes...}: {channels, (size + pads - kernel) / stride + 1
 /// ...}.

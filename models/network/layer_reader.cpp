@@ -117,7 +117,7 @@ void read_pool(const YamlValue& value, Layer& layer) {
 }
 
 void read_dense(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"units", "bias"});
+  const YamlMap yaml = keys(value, {"units", "bias", "weight_of"});
   require_rank(value, layer, 1, 2);
   complete_dense(yaml.at("units", "an integer >= 1").integer(1, kMost), flag(yaml, "bias", true), layer);
 }
@@ -140,16 +140,73 @@ void read_recurrent(const YamlValue& value, Layer& layer) {
   complete_recurrent(!output || output->one_of({"sequence", "last"}) == 0, layer);
 }
 
-void read_attention(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"heads", "causal"});
-  require_rank(value, layer, 2, 2);
-  layer.heads = yaml.at("heads", "an integer >= 1").integer(1, kMost);
-  layer.causal = flag(yaml, "causal", false);
-  if (layer.input.back() % (3 * layer.heads) != 0) {
-    value.refuse(fmt::format("attention takes 3 x width features, width a multiple of {} heads, got {}",
-                             layer.heads, layer.input.back()));
+std::int64_t count(const YamlMap& yaml, std::string_view key, std::int64_t most = kMost) {
+  return yaml.at(key, "an integer >= 1").integer(1, most);
+}
+
+/// Reads `heads` and `kv_heads` of layers whose input is queries, keys and values side by side.
+void read_heads(const YamlMap& yaml, Layer& layer) {
+  require_rank(yaml.value(), layer, 2, 2);
+  layer.heads = count(yaml, "heads");
+  if (const auto few = yaml.maybe("kv_heads")) {
+    const std::int64_t kv_heads = few->integer(1, layer.heads);
+    if (layer.heads % kv_heads != 0)
+      few->refuse(fmt::format("expected a divisor of {} heads, got {}", layer.heads, kv_heads));
+    if (kv_heads < layer.heads) layer.kv_heads = kv_heads;
   }
+  if (layer.input.back() % heads_of_input(layer) == 0) return;
+  if (layer.kv_heads > 0) {
+    yaml.value().refuse(fmt::format(
+        "{} takes the features of {} heads, {} of queries and {} of keys and of values, got {}",
+        to_string(layer.kind), heads_of_input(layer), layer.heads, layer.kv_heads, layer.input.back()));
+  }
+  yaml.value().refuse(fmt::format("{} takes 3 x width features, width a multiple of {} heads, got {}",
+                                  to_string(layer.kind), layer.heads, layer.input.back()));
+}
+
+void read_attention(const YamlValue& value, Layer& layer) {
+  const YamlMap yaml = keys(value, {"heads", "kv_heads", "causal"});
+  read_heads(yaml, layer);
+  layer.causal = flag(yaml, "causal", false);
   complete_attention(layer);
+}
+
+void read_rotary_embedding(const YamlValue& value, Layer& layer) {
+  read_heads(keys(value, {"heads", "kv_heads"}), layer);
+  layer.output = layer.input;
+}
+
+void read_experts(const YamlValue& value, Layer& layer) {
+  const YamlMap yaml = keys(value, {"experts", "top", "hidden"});
+  require_rank(value, layer, 2, 2);
+  layer.experts = count(yaml, "experts", 1'000'000);
+  layer.top = yaml.at("top", "an integer >= 1").integer(1, layer.experts);
+  layer.hidden = count(yaml, "hidden");
+  complete_experts(layer);
+}
+
+void read_position_embedding(const YamlValue& value, Layer& layer) {
+  const YamlMap yaml = keys(value, {"rows"});
+  require_rank(value, layer, 2, 2);
+  std::int64_t rows = layer.input.front();
+  if (const auto more = yaml.maybe("rows")) rows = more->integer(rows, kMost);
+  complete_position_embedding(rows, layer);
+}
+
+void read_token(const YamlValue& value, Layer& layer) {
+  keys(value, {});
+  require_rank(value, layer, 2, 2);
+  if (layer.kind == LayerKind::class_token) return complete_class_token(layer);
+  layer.output = {layer.input.back()};
+}
+
+void read_swiglu(const YamlValue& value, Layer& layer) {
+  keys(value, {});
+  require_rank(value, layer, 1, 2);
+  if (layer.input.back() % 2 != 0)
+    value.refuse(fmt::format("swiglu takes an even number of features, got {}", layer.input.back()));
+  layer.output = layer.input;
+  layer.output.back() /= 2;
 }
 
 void read_up_sample(const YamlValue& value, Layer& layer) {
@@ -189,6 +246,7 @@ void read_norm(const YamlValue& value, Layer& layer) {
   keys(value, {});
   if (layer.kind == LayerKind::batch_norm) complete_batch_norm(layer);
   if (layer.kind == LayerKind::layer_norm) complete_layer_norm(layer);
+  if (layer.kind == LayerKind::rms_norm) complete_rms_norm(layer);
 }
 
 void read_loss(const YamlValue& value, Layer& layer) {
@@ -209,6 +267,7 @@ void read_layer(const YamlValue& value, Layer& layer) {
       return read_embedding(value, layer);
     case LayerKind::batch_norm:
     case LayerKind::layer_norm:
+    case LayerKind::rms_norm:
       return read_norm(value, layer);
     case LayerKind::max_pool:
     case LayerKind::average_pool:
@@ -222,6 +281,20 @@ void read_layer(const YamlValue& value, Layer& layer) {
       return read_recurrent(value, layer);
     case LayerKind::attention:
       return read_attention(value, layer);
+    case LayerKind::rotary_embedding:
+      return read_rotary_embedding(value, layer);
+    case LayerKind::experts:
+      return read_experts(value, layer);
+    case LayerKind::position_embedding:
+      return read_position_embedding(value, layer);
+    case LayerKind::class_token:
+    case LayerKind::first_token:
+      return read_token(value, layer);
+    case LayerKind::swiglu:
+      return read_swiglu(value, layer);
+    case LayerKind::concatenate:
+      keys(value, {});  // read_model sets the output, because it knows all inputs
+      return;
     case LayerKind::softmax_cross_entropy:
     case LayerKind::sigmoid_cross_entropy:
     case LayerKind::mean_squared_error:

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "models/network/layer.hpp"
-#include "models/network/layer_reader.hpp"
+#include "models/network/layer_list.hpp"
 #include "models/network/transformer.hpp"
 
 namespace stepcast {
@@ -43,97 +42,7 @@ std::vector<int> consumers(const Model& model) {
 
 namespace {
 
-constexpr int kNetworkInput = -1;
-constexpr double kMostElements = 1e15;  // limit of one array, so that counts of whole networks fit 64 bits
-
-using Indices = std::map<std::string, int>;  // indices of the layers read so far, by name
-
-const Shape& shape_of(int index, const Model& model) {
-  return index == kNetworkInput ? model.input : model.layers[static_cast<std::size_t>(index)].output;
-}
-
-int index_of(const YamlValue& value, const Indices& indices) {
-  const auto found = indices.find(value.text());
-  if (found == indices.end()) value.expected("the name of a layer above, or input");
-  return found->second;
-}
-
-std::vector<int> read_inputs(const YamlMap& yaml, const Indices& indices, const Model& model) {
-  const auto inputs = yaml.maybe("inputs");
-  if (!inputs) return {static_cast<int>(model.layers.size()) - 1};
-  std::vector<int> result;
-  for (const YamlValue& input : inputs->list()) {
-    const int index = index_of(input, indices);
-    if (index != kNetworkInput && is_loss(model.layers[static_cast<std::size_t>(index)].kind)) {
-      input.refuse("expected a layer that is not a loss: a loss ends the network");
-    }
-    result.push_back(index);
-  }
-  return result;
-}
-
-void check_inputs(const YamlValue& value, const Layer& layer, const Model& model) {
-  const std::size_t count = layer.inputs.size();
-  if (layer.kind == LayerKind::add ? count < 2 : count != 1) {
-    value.refuse(fmt::format("a layer of kind {} takes {}, got {}", to_string(layer.kind),
-                             layer.kind == LayerKind::add ? "two or more inputs" : "one input", count));
-  }
-  for (const int input : layer.inputs) {
-    if (shape_of(input, model) == layer.input) continue;
-    value.refuse(fmt::format("expected inputs of equal shapes, got {} and {}", to_string(layer.input),
-                             to_string(shape_of(input, model))));
-  }
-}
-
-void check_size(const YamlValue& value, const Shape& shape) {
-  double product = 1;
-  for (const std::int64_t size : shape) product *= static_cast<double>(size);
-  if (product > kMostElements) value.refuse(fmt::format("an array of {} is too large", to_string(shape)));
-}
-
-Layer read_one(const YamlValue& value, const Indices& indices, const Model& model) {
-  const YamlMap yaml = value.any_map();
-  Layer layer;
-  layer.name = yaml.at("name", "the layer's name").text();
-  layer.kind = static_cast<LayerKind>(yaml.at("kind", "a layer kind").one_of(layer_kind_words()));
-  layer.inputs = read_inputs(yaml, indices, model);
-  if (!layer.inputs.empty()) layer.input = shape_of(layer.inputs.front(), model);
-  check_inputs(value, layer, model);
-  read_layer(value, layer);
-  check_size(value, layer.output);
-  for (const ParameterTensor& tensor : layer.parameters) check_size(value, tensor.shape);
-  return layer;
-}
-
-void check_all_used(const std::vector<YamlValue>& values, const Model& model) {
-  std::vector<bool> used(model.layers.size());
-  for (const Layer& layer : model.layers) {
-    for (const int input : layer.inputs) {
-      if (input != kNetworkInput) used[static_cast<std::size_t>(input)] = true;
-    }
-  }
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    if (used[i] || is_loss(model.layers[i].kind)) continue;
-    values[i].refuse(
-        fmt::format("no layer reads the output of {}; end the network with a loss such as "
-                    "softmax_cross_entropy",
-                    model.layers[i].name));
-  }
-}
-
-void read_layers(const YamlValue& list, Model& model) {
-  Indices indices{{"input", kNetworkInput}};
-  const std::vector<YamlValue> values = list.list();
-  if (values.empty()) list.expected("at least one layer");
-  for (const YamlValue& value : values) {
-    Layer layer = read_one(value, indices, model);
-    if (!indices.emplace(layer.name, static_cast<int>(model.layers.size())).second) {
-      value.refuse(fmt::format("two layers are called {}", layer.name));
-    }
-    model.layers.push_back(std::move(layer));
-  }
-  check_all_used(values, model);
-}
+constexpr double kMostParameters = 1e18;  // limit of a whole network, so that counts fit 64 bits
 
 template <class Predicate>
 std::int64_t count_parameters(const Model& model, Predicate wanted) {
@@ -142,6 +51,14 @@ std::int64_t count_parameters(const Model& model, Predicate wanted) {
     for (const ParameterTensor& tensor : layer.parameters) count += wanted(tensor) ? tensor.elements() : 0;
   }
   return count;
+}
+
+void check_parameters(const YamlValue& value, const Model& model) {
+  double sum = 0;
+  for (const Layer& layer : model.layers) {
+    for (const ParameterTensor& tensor : layer.parameters) sum += static_cast<double>(tensor.elements());
+  }
+  if (sum > kMostParameters) value.refuse(fmt::format("a network of {:.3g} parameters is too large", sum));
 }
 
 }  // namespace
@@ -158,6 +75,7 @@ Model read_model(const YamlValue& value) {
     const TransformerStack transformer = read_transformer_stack(yaml.at("transformer_stack"));
     model.input = transformer_input(transformer);
     model.layers = transformer_layers(transformer);
+    check_parameters(value, model);
     return model;
   }
   const YamlValue input = yaml.at("input", "the shape of one sample, such as [3, 224, 224]");
@@ -165,6 +83,7 @@ Model read_model(const YamlValue& value) {
   if (model.input.empty() || model.input.size() > 4) input.expected("a shape of 1 to 4 integers");
   check_size(input, model.input);
   read_layers(yaml.at("layers", "a list of layers"), model);
+  check_parameters(value, model);
   return model;
 }
 

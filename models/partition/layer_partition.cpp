@@ -20,8 +20,22 @@ bool has_filters(LayerKind kind) {
 }
 
 bool mixes_features(LayerKind kind) {
-  return kind == LayerKind::layer_norm || kind == LayerKind::lstm || kind == LayerKind::gru ||
-         kind == LayerKind::attention || kind == LayerKind::embedding;
+  switch (kind) {
+    case LayerKind::layer_norm:
+    case LayerKind::rms_norm:
+    case LayerKind::lstm:
+    case LayerKind::gru:
+    case LayerKind::rotary_embedding:
+    case LayerKind::attention:
+    case LayerKind::experts:
+    case LayerKind::embedding:
+    case LayerKind::position_embedding:
+    case LayerKind::class_token:
+    case LayerKind::swiglu:
+      return true;
+    default:
+      return false;
+  }
 }
 
 /// The number of channels of a map, or of features of any other shape.
@@ -92,40 +106,84 @@ std::string filter_problem(const Model& model, int ways) {
 
 namespace {
 
-enum class Role { whole, columns, inside, rows, loss };
+enum class Role { whole, columns, inside, rows, loss, table, experts };
 
-LayerKind kind_of(const Model& model, int layer) {
-  return layer < 0 ? LayerKind::reshape : model.layers[static_cast<std::size_t>(layer)].kind;
+/// Layers that one device can compute for its own heads or hidden units.
+bool stays_inside(LayerKind kind) {
+  return kind == LayerKind::attention || kind == LayerKind::rotary_embedding || kind == LayerKind::gelu ||
+         kind == LayerKind::silu || kind == LayerKind::swiglu;
 }
 
-/// How each layer is partitioned. A dense layer whose output only attention, gelu or the softmax reads is
-/// partitioned by output columns; a dense layer that reads attention or gelu, by input rows.
+/// For each layer, the only layer that reads its output; -1: none or several.
+std::vector<int> only_readers(const Model& model) {
+  const std::vector<int> count = consumers(model);
+  std::vector<int> readers(model.layers.size(), -1);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    for (const int input : model.layers[i].inputs) {
+      if (input < 0 || count[static_cast<std::size_t>(input)] != 1) continue;
+      readers[static_cast<std::size_t>(input)] = static_cast<int>(i);
+    }
+  }
+  return readers;
+}
+
+/// A table of words; the few rows of token types are not worth an exchange.
+bool is_vocabulary(const Layer& layer) {
+  return layer.kind == LayerKind::embedding &&
+         layer.parameters.front().shape.front() > layer.parameters.front().shape.back();
+}
+
+/// Sets the roles of the layers from dense layer `first` to the dense layer that closes the block, if there
+/// is one, or to the loss.
+void set_block(const Model& model, const std::vector<int>& readers, std::size_t first,
+               std::vector<Role>& found) {
+  int last = readers[first];
+  const auto kind = [&] { return model.layers[static_cast<std::size_t>(last)].kind; };
+  if (last >= 0 && kind() == LayerKind::softmax_cross_entropy) {
+    found[first] = Role::columns;
+    found[static_cast<std::size_t>(last)] = Role::loss;
+    return;
+  }
+  std::vector<std::size_t> inside;
+  for (; last >= 0 && stays_inside(kind()); last = readers[static_cast<std::size_t>(last)])
+    inside.push_back(static_cast<std::size_t>(last));
+  if (inside.empty() || last < 0 || kind() != LayerKind::dense) return;
+  found[first] = Role::columns;
+  for (const std::size_t layer : inside) found[layer] = Role::inside;
+  found[static_cast<std::size_t>(last)] = Role::rows;
+}
+
+/// How each layer is partitioned. A dense layer before attention or an activation of hidden units is
+/// partitioned by output columns, and the dense layer after them by input rows; a dense layer before the
+/// softmax by columns; experts by their hidden units; tables of words by words.
 std::vector<Role> roles(const Model& model) {
   std::vector<Role> found(model.layers.size(), Role::whole);
-  const auto opens = [](LayerKind kind) {
-    return kind == LayerKind::attention || kind == LayerKind::gelu ||
-           kind == LayerKind::softmax_cross_entropy;
-  };
+  const std::vector<int> readers = only_readers(model);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
-    const int input = layer.inputs.front();
-    if (opens(layer.kind) && kind_of(model, input) == LayerKind::dense) {
-      found[static_cast<std::size_t>(input)] = Role::columns;
-      found[i] = layer.kind == LayerKind::softmax_cross_entropy ? Role::loss : Role::inside;
-    }
-    if (layer.kind == LayerKind::dense && input >= 0 &&
-        found[static_cast<std::size_t>(input)] == Role::inside)
-      found[i] = Role::rows;
+    if (layer.kind == LayerKind::dense && found[i] == Role::whole) set_block(model, readers, i, found);
+    if (layer.kind == LayerKind::experts) found[i] = Role::experts;
+    if (is_vocabulary(layer)) found[i] = Role::table;
   }
   return found;
 }
 
+/// Weights {experts, 2 x hidden, features} and {experts, features, hidden}; every device has the router.
+void share_experts(Layer& layer, int ways) {
+  layer.hidden /= ways;
+  layer.parameters[1].shape[1] /= ways;
+  layer.parameters[2].shape[2] /= ways;
+}
+
 void share_layer(Layer& layer, Role role, int ways) {
   if (role == Role::whole) return;
+  if (role == Role::experts) return share_experts(layer, ways);
   const auto share = [ways](std::int64_t& size) { size = (size + ways - 1) / ways; };
+  if (role == Role::table) return share(layer.parameters.front().shape.front());
   if (role != Role::columns) share(layer.input.back());
   if (role == Role::columns || role == Role::inside) share(layer.output.back());
   layer.heads /= ways;
+  layer.kv_heads /= ways;
   for (ParameterTensor& tensor : layer.parameters) {
     if (role == Role::columns) share(tensor.shape.front());
     if (role == Role::rows && tensor.shape.size() == 2) share(tensor.shape.back());
@@ -135,15 +193,24 @@ void share_layer(Layer& layer, Role role, int ways) {
 LayerExchange exchange_of(const Layer& layer, Role role) {
   LayerExchange exchange;
   const Exchange::Kind sum = Exchange::Kind::all_reduce;
-  if (role == Role::rows)
-    exchange.after_forward.push_back({sum, static_cast<double>(elements(layer.output))});
-  if (role == Role::columns)
+  const bool output = role == Role::rows || role == Role::experts || role == Role::table;
+  if (output) exchange.after_forward.push_back({sum, static_cast<double>(elements(layer.output))});
+  if (role == Role::columns || role == Role::experts)
     exchange.after_backward.push_back({sum, static_cast<double>(elements(layer.input))});
   // The loss sums the exponentials and the score of the target over the devices, for every token.
   if (role == Role::loss)
     exchange.after_forward.push_back(
         {sum, 2 * static_cast<double>(elements(layer.input)) / static_cast<double>(layer.input.back())});
   return exchange;
+}
+
+/// What the devices share of a layer inside a block, and how many of it there are.
+std::pair<std::int64_t, const char*> shared_units(const Layer& layer) {
+  if (layer.kind == LayerKind::experts) return {layer.hidden, "hidden units"};
+  if (layer.kind != LayerKind::attention && layer.kind != LayerKind::rotary_embedding)
+    return {layer.output.back(), "features"};
+  return layer.kv_heads > 0 ? std::pair{layer.kv_heads, "heads of keys and values"}
+                            : std::pair{layer.heads, "heads"};
 }
 
 }  // namespace
@@ -167,13 +234,12 @@ std::string tensor_problem(const Model& model, int ways) {
   bool any = false;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
-    if (role[i] != Role::inside) continue;
+    if (role[i] != Role::inside && role[i] != Role::experts) continue;
     any = true;
-    const bool heads = layer.kind == LayerKind::attention;
-    const std::int64_t shared = heads ? layer.heads : layer.input.back();
+    const auto [shared, unit] = shared_units(layer);
     if (shared % ways == 0) continue;
-    return fmt::format("layer {} has {} {}, which {} devices cannot share evenly", layer.name, shared,
-                       heads ? "heads" : "features", ways);
+    return fmt::format("layer {} has {} {}, which {} devices cannot share evenly", layer.name, shared, unit,
+                       ways);
   }
   return any ? "" : "the network has no transformer blocks";
 }
@@ -201,12 +267,37 @@ void make_expert(Layer& layer, const Experts& experts) {
   for (ParameterTensor& tensor : layer.parameters) tensor.shape.front() *= experts.count / experts.ways;
 }
 
+/// Partitions a layer of kind `experts`. Every device has the router.
+void share_own_experts(const Experts& experts, std::size_t index, ShardedModel& sharded) {
+  Layer& layer = sharded.part.layers[index];
+  layer.coefficient = experts.capacity_factor;
+  layer.experts /= experts.ways;
+  layer.parameters[1].shape.front() /= experts.ways;
+  layer.parameters[2].shape.front() /= experts.ways;
+  sharded.summed_in_group[index] = false;
+  if (experts.ways == 1) return;
+  const Exchange tokens{Exchange::Kind::all_to_all,
+                        expert_rows(layer) * static_cast<double>(layer.input.back())};
+  sharded.exchanges[index] = {{tokens}, {tokens}, {tokens}, {tokens}};
+}
+
 }  // namespace
+
+std::vector<std::size_t> expert_layers(const Model& model) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    if (model.layers[i].kind == LayerKind::experts) found.push_back(i);
+  }
+  return found;
+}
 
 ShardedModel shard_experts(const Model& model, const Experts& experts) {
   ShardedModel sharded{model, {}, {}};
   sharded.exchanges.resize(model.layers.size());
   sharded.summed_in_group.assign(model.layers.size(), true);
+  const std::vector<std::size_t> own = expert_layers(model);
+  for (const std::size_t layer : own) share_own_experts(experts, layer, sharded);
+  if (!own.empty()) return sharded;
   const std::vector<std::size_t> hidden = hidden_layers(model);
   for (std::size_t block = 0; block < hidden.size(); ++block) {
     if ((block + 1) % static_cast<std::size_t>(experts.every) != 0) continue;
@@ -228,8 +319,9 @@ ShardedModel shard_experts(const Model& model, const Experts& experts) {
 
 std::string expert_problem(const Model& model, const Experts& experts) {
   const std::size_t blocks = hidden_layers(model).size();
-  if (blocks == 0) return "the network has no transformer blocks";
-  if (static_cast<std::size_t>(experts.every) > blocks)
+  const bool own = !expert_layers(model).empty();
+  if (!own && blocks == 0) return "the network has no transformer blocks";
+  if (!own && static_cast<std::size_t>(experts.every) > blocks)
     return fmt::format("{} blocks, so none of every {} has experts", blocks, experts.every);
   if (experts.count % experts.ways != 0)
     return fmt::format("{} devices cannot share {} experts evenly", experts.ways, experts.count);

@@ -52,20 +52,25 @@ ShardedModel shard_tensor(const Model& model, int ways);
 /// The reason why the blocks cannot be partitioned like this; empty if they can.
 std::string tensor_problem(const Model& model, int ways);
 
-/// Mixture of experts in place of the hidden layers of transformer blocks.
+/// Mixture of experts: the network's own layers of kind `experts`, or experts in place of the hidden layers
+/// of transformer blocks.
 struct Experts {
   int count = 8;  ///< experts per layer
   int ways = 1;   ///< devices that the experts are partitioned over; each has count / ways
   int top = 2;    ///< experts that process a token
   /// Capacity of an expert / its even share of tokens; unused capacity is padding.
   double capacity_factor = 1;
-  int every = 2;  ///< one block in `every` has experts, the last one
+  int every = 2;  ///< one block in `every` has experts, the last one; unused if the network has experts
 };
+
+/// The layers of kind `experts`, which a network has if it was trained with experts, such as Mixtral.
+std::vector<std::size_t> expert_layers(const Model& model);
 
 /// Expert parallelism: each device has its own tokens. An all-to-all before the experts and one after them
 /// are needed forward, and the same two backward. Assumes that all experts get equally many tokens; the work
-/// of the router is neglected. Source: D. Lepikhin et al., "GShard: scaling giant models with conditional
-/// computation and automatic sharding", ICLR 2021, section 2.
+/// of the router is neglected, and so is the sum of its gradient if it belongs to a layer of kind `experts`.
+/// Source: D. Lepikhin et al., "GShard: scaling giant models with conditional computation and automatic
+/// sharding", ICLR 2021, section 2.
 ShardedModel shard_experts(const Model& model, const Experts& experts);
 
 /// The reason why the experts cannot be partitioned like this; empty if they can.

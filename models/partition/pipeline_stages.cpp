@@ -45,6 +45,16 @@ std::set<int> boundary_layers(const Model& model, int first) {
   return sources;
 }
 
+/// A stage has a copy of a tied weight whose owner is in another stage.
+void untie(const Model& model, int first, Layer& layer) {
+  if (layer.weight_of < 0) return;
+  const int owner = layer.weight_of;
+  layer.weight_of = owner < first ? -1 : owner - first;
+  if (owner < first)
+    layer.parameters.insert(layer.parameters.begin(),
+                            model.layers[static_cast<std::size_t>(owner)].parameters.front());
+}
+
 }  // namespace
 
 std::vector<int> boundary_sources(const Model& model, int layer) {
@@ -83,6 +93,7 @@ Model stage_model(const Model& model, int first, int last) {
   if (first > 0 && sources.size() == 1 && *sources.begin() >= 0)
     stage.input = model.layers[static_cast<std::size_t>(*sources.begin())].output;
   for (Layer& layer : stage.layers) {
+    untie(model, first, layer);
     for (int& input : layer.inputs) input = std::max(-1, input - first);
   }
   return stage;

@@ -21,6 +21,13 @@ bool mixes_positions(const Layer& layer) {
     case LayerKind::dense:
     case LayerKind::embedding:
     case LayerKind::layer_norm:
+    case LayerKind::rms_norm:
+    case LayerKind::swiglu:
+    case LayerKind::rotary_embedding:
+    case LayerKind::experts:
+    case LayerKind::position_embedding:
+    case LayerKind::class_token:
+    case LayerKind::first_token:
     case LayerKind::lstm:
     case LayerKind::gru:
     case LayerKind::attention:

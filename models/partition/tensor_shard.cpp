@@ -76,7 +76,11 @@ SharedPart tensor_shard(const Model& model, int ways, int place) {
 }
 
 std::string part_problem(const ShardedModel& sharded) {
-  for (const Layer& layer : sharded.part.layers) {
+  for (std::size_t i = 0; i < sharded.part.layers.size(); ++i) {
+    const Layer& layer = sharded.part.layers[i];
+    if (layer.kv_heads > 0 || layer.weight_of >= 0 ||
+        (layer.kind == LayerKind::embedding && !sharded.exchanges[i].after_forward.empty()))
+      return fmt::format("there is no kernel for a part of layer {} ({})", layer.name, to_string(layer.kind));
     for (const int from : layer.inputs) {
       const Shape& read =
           from < 0 ? sharded.part.input : sharded.part.layers[static_cast<std::size_t>(from)].output;

@@ -2,26 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <vector>
 
 #include "core/nearest.hpp"
+#include "models/loader.hpp"
 
 namespace stepcast {
-namespace {
-
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-}  // namespace
 
 std::filesystem::path data_folder() {
   const char* set = std::getenv("STEPCAST_DATA");
@@ -40,7 +26,7 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
     name.refuse(fmt::format("there is no file {}", beside.string()));
   }
   const auto where = data_folder() / folder;
-  const auto file = where / (text + ".yaml");
+  const auto file = model_file(where, text);
   if (text.find('/') == std::string::npos && std::filesystem::exists(file, error)) return file;
   const std::string nearest = nearest_word(text, names_in(where));
   name.expected(fmt::format("a name in {}/ or a path ending in .yaml{}", folder,

@@ -13,7 +13,7 @@ std::filesystem::path data_folder();
 
 /// The file that a scenario refers to by `name`. A path that ends in .yaml is relative to the folder of the
 /// scenario, or to the current folder if it comes from the command line. A plain name is FOLDER/NAME.yaml in
-/// the data folder.
+/// the data folder; networks may also stand in models/library/FAMILY/.
 /// @throws InputError with the nearest existing name
 std::filesystem::path data_file(const YamlValue& name, const std::string& folder);
 

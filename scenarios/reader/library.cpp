@@ -38,7 +38,7 @@ const Trace& Library::trace(const YamlValue& name) {
 }
 
 void Library::note_file(const std::string& role, const std::string& folder, const std::string& name) {
-  files_.insert({role, (data_folder() / folder / (name + ".yaml")).string()});
+  files_.insert({role, model_file(data_folder() / folder, name).string()});
 }
 
 const Device& Library::device(const YamlValue& name) {

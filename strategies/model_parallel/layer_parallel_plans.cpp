@@ -20,7 +20,8 @@ const StrategyKeys& expert_keys() {
   static const StrategyKeys keys = joined_keys(
       {group_keys(),
        {ways_key(),
-        {"experts", "integer", "1 to 1e6", "required", "experts a layer; a multiple of ways"},
+        {"experts", "integer", "1 to 1e6", "required, or the network's",
+         "experts a layer; a multiple of ways"},
         {"top", "integer", "1 to 1000", "2", "experts that each token visits"},
         {"capacity_factor", "number", "1 to 100", "1",
          "tokens that an expert has room for, over an even share"},
@@ -61,12 +62,29 @@ Plan share_layers(const Setting& setting, const YamlMap& map, ShardedModel (*sha
   return plan;
 }
 
-Experts read_experts(const YamlMap& map) {
+/// The experts of a network that has layers of them, as many in each.
+Experts own_experts(const YamlMap& map, const Model& model, const std::vector<std::size_t>& layers) {
+  for (const char* key : {"experts", "top", "every"}) {
+    if (map.has(key)) map.at(key).refuse("not valid: the network has experts of its own");
+  }
   Experts experts;
+  experts.count = static_cast<int>(model.layers[layers.front()].experts);
+  experts.top = static_cast<int>(model.layers[layers.front()].top);
+  for (const std::size_t layer : layers) {
+    if (model.layers[layer].experts != experts.count)
+      map.value().refuse("the layers of the network have different numbers of experts");
+  }
+  return experts;
+}
+
+Experts read_experts(const YamlMap& map, const Model& model) {
+  const std::vector<std::size_t> own = expert_layers(model);
+  Experts experts = own.empty() ? Experts{} : own_experts(map, model, own);
   experts.ways = read_ways(map, "ways");
+  if (const auto factor = map.maybe("capacity_factor")) experts.capacity_factor = factor->number(1, 100);
+  if (!own.empty()) return experts;
   experts.count = static_cast<int>(map.at("experts", "experts a layer").integer(1, 1'000'000));
   if (const auto top = map.maybe("top")) experts.top = static_cast<int>(top->integer(1, 1000));
-  if (const auto factor = map.maybe("capacity_factor")) experts.capacity_factor = factor->number(1, 100);
   if (const auto every = map.maybe("every")) experts.every = static_cast<int>(every->integer(1, 10'000));
   return experts;
 }
@@ -101,8 +119,8 @@ Plan read_tensor(const YamlValue& value, const Setting& setting) {
 
 Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
   const YamlMap map = strategy_map(value, expert_keys());
-  const Experts experts = read_experts(map);
-  const YamlValue where = map.at("experts");
+  const Experts experts = read_experts(map, setting.model);
+  const YamlValue where = map.at(map.has("experts") ? "experts" : "ways");
   GroupPlan groups = begin_groups(setting, read_group_options(map), experts.ways, map.at("ways"));
   refuse_if(expert_problem(setting.model, experts), where);
   set_samples(setting, setting.workers(), groups);  // each device has its own samples

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace stepcast {
+
+/// Writes the network file of a Hugging Face `config.json`, and prints the network's totals.
+/// @param sequence  tokens of a sample; 0: as many as the configuration allows
+/// @param output    file; its stem becomes the name of the network
+/// @throws InputError if the configuration cannot be read or `sequence` does not fit
+void import_network(const std::filesystem::path& config, std::int64_t sequence,
+                    const std::filesystem::path& output);
+
+}  // namespace stepcast
