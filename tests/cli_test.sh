@@ -83,10 +83,12 @@ prints 'llama: one sample is one sequence of 16 tokens' show model llama.yaml
 refuses 2 'layer block0_norm1: kind rms_norm is not supported by the oneDNN backend' capture --model llama.yaml --batch 1
 sed 's/rms_norm/layer_norm/; /rotary/d' llama.yaml >grouped.yaml
 refuses 2 'layer block0_attention: kind attention with kv_heads is not supported' capture --model grouped.yaml --batch 1
-refuses 2 'config.json:1:1: hidden_size: missing' import <(sed s/hidden_size/hiden_size/ config.json) -o wrong.yaml
-refuses 2 'expected a path ending in .yaml, got "wrong.json"' import config.json -o wrong.json
+sed s/hidden_size/hiden_size/ config.json >wrong.json
+refuses 2 'wrong.json:1:1: hidden_size: missing' import wrong.json -o wrong.yaml
+refuses 2 'expected a path ending in .yaml, got "net.json"' import config.json -o net.json
 refuses 2 '--sequence' import config.json --sequence 0 -o wrong.yaml
 [ ! -e wrong.yaml ] || fail "a network file was written in spite of an error"
+rm -f config.json wrong.json llama.yaml grouped.yaml
 
 # The user's mistakes.
 refuses 2 "--precision and --layout: only valid with --device cuda:NUMBER" capture --model small-cnn --batch 8 --precision bf16
