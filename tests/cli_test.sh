@@ -70,10 +70,25 @@ END
 
 # Help of every command.
 for command in "" run learn show "show model" "show trace" "show device" "show platform" "show scenario" \
-  "show strategies" search capture capture-compression calibrate validate derive compare plot; do
+  "show strategies" search capture capture-compression calibrate validate derive import compare plot; do
   prints Usage $command --help
 done
 prints "stepcast 0." --version
+
+# A network from Hugging Face, which has no kernels here.
+echo '{"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "vocab_size": 100, "max_position_embeddings": 64}' >config.json
+prints 'sequence of 16 tokens' import config.json --sequence 16 -o llama.yaml
+prints 'llama: one sample is one sequence of 16 tokens' show model llama.yaml
+refuses 2 'layer block0_norm1: kind rms_norm is not supported by the oneDNN backend' capture --model llama.yaml --batch 1
+sed 's/rms_norm/layer_norm/; /rotary/d' llama.yaml >grouped.yaml
+refuses 2 'layer block0_attention: kind attention with kv_heads is not supported' capture --model grouped.yaml --batch 1
+sed s/hidden_size/hiden_size/ config.json >wrong.json
+refuses 2 'wrong.json:1:1: hidden_size: missing' import wrong.json -o wrong.yaml
+refuses 2 'expected a path ending in .yaml, got "net.json"' import config.json -o net.json
+refuses 2 '--sequence' import config.json --sequence 0 -o wrong.yaml
+[ ! -e wrong.yaml ] || fail "a network file was written in spite of an error"
+rm -f config.json wrong.json llama.yaml grouped.yaml
 
 # The user's mistakes.
 refuses 2 "--precision and --layout: only valid with --device cuda:NUMBER" capture --model small-cnn --batch 8 --precision bf16

@@ -47,6 +47,10 @@ seed nccl 'b#  Rank  0 Group  0 Pid 7 on host device  0\n#  Rank  1 Group  0 Pid
 seed nccl-json 'b{"args":["all_reduce_perf"],"config":{"devices":[{},{}]},"results":[{"size":8,"out_of_place":{"time":1.5}},{"size":16,"out_of_place":null,"in_place":{"time":2}}]}'
 seed csv 'cscenario,point,step_seconds,why\ns,"a ""b"", c",0.5,\ns,w=2,-0,"true"\n'
 seed json 'j{"scenario":"s","point":"a","step_seconds":0.5,"count":3,"fits":true,"none":null}\n'
+seed gpt2 'h{"model_type":"gpt2","n_layer":2,"n_embd":8,"n_head":2,"n_positions":16,"n_inner":null,"activation_function":"gelu_new","vocab_size":50}'
+seed llama 'h{"model_type":"mixtral","num_hidden_layers":2,"hidden_size":8,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":3,"intermediate_size":20,"num_local_experts":4,"num_experts_per_tok":2,"hidden_act":"silu","tie_word_embeddings":true,"max_position_embeddings":16,"sliding_window":8,"vocab_size":50}'
+seed bert 'h{"model_type":"bert","architectures":["BertForMaskedLM"],"_name_or_path":"a \\"b\\"","num_hidden_layers":2,"hidden_size":8,"num_attention_heads":2,"intermediate_size":20,"type_vocab_size":2,"hidden_act":"gelu","max_position_embeddings":16,"vocab_size":50}'
+seed vit 'h{"model_type":"vit","num_hidden_layers":2,"hidden_size":8,"num_attention_heads":2,"intermediate_size":20,"image_size":9,"patch_size":4,"num_channels":3,"qkv_bias":false,"id2label":{"0":"a","1":"b"}}'
 seed idx 'i\x00\x00\x08\x03\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x03abcdefghijkl\x00\x00\x08\x01\x00\x00\x00\x02\x01\x09'
 seed raw 'r\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x00\x40'
 head -c 3074 /dev/zero | sed '1s/^/r/' >"$work/readers/cifar"

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/utf8.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -15,7 +17,9 @@ const std::vector<std::string> kFamilies{"gpt2", "llama", "mistral", "mixtral", 
 constexpr std::int64_t kMostLayers = 1000;
 constexpr std::int64_t kMostHeads = 100'000;
 constexpr std::int64_t kMostWidth = 1'000'000;
+constexpr std::int64_t kMostUnits = 100'000'000;  // of queries
 constexpr std::int64_t kMostRows = 100'000'000;
+constexpr std::size_t kLongestName = 1000;
 
 /// The value of a key; nothing if it is missing or null.
 std::optional<YamlValue> given(const YamlMap& map, std::string_view key) {
@@ -105,7 +109,7 @@ void read_bert(const YamlMap& map, HuggingFaceConfig& config) {
 
 void read_vit(const YamlMap& map, HuggingFaceConfig& config) {
   read_sizes(map, config);
-  config.image = count(map, "image_size", 100'000);
+  config.image = count(map, "image_size", 30'000);
   config.patch = map.at("patch_size", "an integer >= 1").integer(1, config.image);
   config.channels = count(map, "num_channels", 10'000);
   config.activation = plain_activation(map, "hidden_act");
@@ -129,7 +133,7 @@ void read_heads(const YamlMap& map, HuggingFaceConfig& config) {
       few->refuse(fmt::format("expected a divisor of {} heads, got {}", config.heads, config.kv_heads));
   }
   if (const auto head = llama ? given(map, "head_dim") : std::nullopt) {
-    config.head = head->integer(1, kMostWidth);
+    config.head = head->integer(1, kMostUnits / config.heads);
     return;
   }
   if (config.width % config.heads != 0) {
@@ -145,8 +149,9 @@ HuggingFaceConfig read_hugging_face_config(const YamlValue& value) {
   const YamlMap map = value.any_map();
   HuggingFaceConfig config;
   config.family = static_cast<Family>(map.at("model_type", "the family of the network").one_of(kFamilies));
-  if (const auto origin = given(map, "_name_or_path"))
-    config.origin = origin->is(YamlNode::Kind::scalar) ? origin->node().text : origin->text();
+  const auto origin = given(map, "_name_or_path");
+  if (origin && origin->is(YamlNode::Kind::scalar) && origin->node().text.size() <= kLongestName)
+    config.origin = printable(origin->node().text);
   if (config.family == Family::gpt2) {
     read_gpt2(map, config);
   } else if (config.family == Family::bert) {

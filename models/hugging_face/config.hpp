@@ -12,7 +12,7 @@ struct HuggingFaceConfig {
   enum class Family { gpt2, llama, mistral, mixtral, bert, vit };
 
   Family family{};
-  std::string origin;  ///< `_name_or_path`; may be empty
+  std::string origin;  ///< `_name_or_path`; empty if it is missing or no short text
   std::int64_t layers = 1;
   std::int64_t width = 1;
   std::int64_t heads = 1;

@@ -11,20 +11,22 @@ namespace {
 
 constexpr int kNetworkInput = -1;
 constexpr std::size_t kMostLayers = 100'000;
+constexpr double kMostElements = 1e15;
 
 using Indices = std::map<std::string, int>;  // indices of the layers read so far, by name
 
 /// What the reader knows at one place of the list.
 struct Scope {
-  Model& model;
-  std::vector<YamlValue>& values;  ///< the YAML of each layer
-  Indices names;                   ///< all layers above
-  Indices own;                     ///< inside a block: layers of the same repetition, and `previous`
-  std::string prefix;              ///< inside a block: of the layers' names
+  Shape input;                    ///< of the network
+  std::vector<Layer> layers;      ///< all layers above
+  std::vector<YamlValue> values;  ///< their YAML
+  Indices names;                  ///< their indices
+  Indices own;                    ///< inside a block: layers of the same repetition, and `previous`
+  std::string prefix;             ///< inside a block: of the layers' names
 };
 
-const Shape& shape_of(int index, const Model& model) {
-  return index == kNetworkInput ? model.input : model.layers[static_cast<std::size_t>(index)].output;
+const Shape& shape_of(int index, const Scope& scope) {
+  return index == kNetworkInput ? scope.input : scope.layers[static_cast<std::size_t>(index)].output;
 }
 
 int index_of(const YamlValue& value, const Scope& scope) {
@@ -38,11 +40,11 @@ int index_of(const YamlValue& value, const Scope& scope) {
 
 std::vector<int> read_inputs(const YamlMap& yaml, const Scope& scope) {
   const auto inputs = yaml.maybe("inputs");
-  if (!inputs) return {static_cast<int>(scope.model.layers.size()) - 1};
+  if (!inputs) return {static_cast<int>(scope.layers.size()) - 1};
   std::vector<int> result;
   for (const YamlValue& input : inputs->list()) {
     const int index = index_of(input, scope);
-    if (index != kNetworkInput && is_loss(scope.model.layers[static_cast<std::size_t>(index)].kind)) {
+    if (index != kNetworkInput && is_loss(scope.layers[static_cast<std::size_t>(index)].kind)) {
       input.refuse("expected a layer that is not a loss: a loss ends the network");
     }
     result.push_back(index);
@@ -55,7 +57,7 @@ bool concatenates(const Shape& a, const Shape& b) {
   return a.size() == b.size() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
-void check_inputs(const YamlValue& value, const Layer& layer, const Model& model) {
+void check_inputs(const YamlValue& value, const Layer& layer, const Scope& scope) {
   const std::size_t count = layer.inputs.size();
   const bool joins = layer.kind == LayerKind::concatenate;
   const bool several = layer.kind == LayerKind::add || joins;
@@ -64,7 +66,7 @@ void check_inputs(const YamlValue& value, const Layer& layer, const Model& model
                              several ? "two or more inputs" : "one input", count));
   }
   for (const int input : layer.inputs) {
-    const Shape& shape = shape_of(input, model);
+    const Shape& shape = shape_of(input, scope);
     if (joins ? concatenates(shape, layer.input) : shape == layer.input) continue;
     value.refuse(fmt::format("expected inputs of {}, got {} and {}",
                              joins ? "shapes that differ only in the first dimension" : "equal shapes",
@@ -77,8 +79,7 @@ void tie_weight(const YamlValue& name, const Scope& scope, Layer& layer) {
   const int owner = index_of(name, scope);
   const Shape own = layer.parameters.front().shape;
   const std::vector<ParameterTensor> tensors =
-      owner < 0 ? std::vector<ParameterTensor>{}
-                : scope.model.layers[static_cast<std::size_t>(owner)].parameters;
+      owner < 0 ? std::vector<ParameterTensor>{} : scope.layers[static_cast<std::size_t>(owner)].parameters;
   if (tensors.empty() || tensors.front().shape != own) {
     name.refuse(fmt::format("expected a layer with a weight of {}, got \"{}\"", to_string(own), name.text()));
   }
@@ -86,22 +87,23 @@ void tie_weight(const YamlValue& name, const Scope& scope, Layer& layer) {
   layer.parameters.erase(layer.parameters.begin());
 }
 
-void complete_joined(const Model& model, Layer& layer) {
+void complete_joined(const Scope& scope, Layer& layer) {
   std::int64_t sum = 0;
-  for (const int input : layer.inputs) sum += shape_of(input, model).front();
+  for (const int input : layer.inputs) sum += shape_of(input, scope).front();
   complete_concatenate(sum, layer);
 }
 
 Layer read_one(const YamlValue& value, const Scope& scope) {
   const YamlMap yaml = value.any_map();
+  if (yaml.has("repeat")) yaml.at("repeat").refuse("a block inside a block cannot be repeated");
   Layer layer;
   layer.name = scope.prefix + yaml.at("name", "the layer's name").text();
   layer.kind = static_cast<LayerKind>(yaml.at("kind", "a layer kind").one_of(layer_kind_words()));
   layer.inputs = read_inputs(yaml, scope);
-  if (!layer.inputs.empty()) layer.input = shape_of(layer.inputs.front(), scope.model);
-  check_inputs(value, layer, scope.model);
+  if (!layer.inputs.empty()) layer.input = shape_of(layer.inputs.front(), scope);
+  check_inputs(value, layer, scope);
   read_layer(value, layer);
-  if (layer.kind == LayerKind::concatenate) complete_joined(scope.model, layer);
+  if (layer.kind == LayerKind::concatenate) complete_joined(scope, layer);
   if (yaml.has("weight_of")) tie_weight(yaml.at("weight_of"), scope, layer);
   check_size(value, layer.output);
   for (const ParameterTensor& tensor : layer.parameters) check_size(value, tensor.shape);
@@ -109,16 +111,16 @@ Layer read_one(const YamlValue& value, const Scope& scope) {
 }
 
 void append_layer(const YamlValue& value, Scope& scope) {
-  if (scope.model.layers.size() >= kMostLayers) value.refuse(fmt::format("more than {} layers", kMostLayers));
+  if (scope.layers.size() >= kMostLayers) value.refuse(fmt::format("more than {} layers", kMostLayers));
   Layer layer = read_one(value, scope);
-  const int index = static_cast<int>(scope.model.layers.size());
+  const int index = static_cast<int>(scope.layers.size());
   const std::string own_name = layer.name.substr(scope.prefix.size());
   const bool in_block = !scope.prefix.empty();
   if ((in_block && !scope.own.emplace(own_name, index).second) ||
       !scope.names.emplace(layer.name, index).second) {
     value.refuse(fmt::format("two layers are called {}", layer.name));
   }
-  scope.model.layers.push_back(std::move(layer));
+  scope.layers.push_back(std::move(layer));
   scope.values.push_back(value);
 }
 
@@ -131,26 +133,26 @@ void append_block(const YamlValue& value, Scope& scope) {
   if (layers.empty()) list.expected("at least one layer");
   for (std::int64_t i = 0; i < times; ++i) {
     scope.prefix = fmt::format("{}{}_", name, i);
-    scope.own = {{"previous", static_cast<int>(scope.model.layers.size()) - 1}};
+    scope.own = {{"previous", static_cast<int>(scope.layers.size()) - 1}};
     for (const YamlValue& layer : layers) append_layer(layer, scope);
   }
   scope.prefix.clear();
   scope.own.clear();
 }
 
-void check_all_used(const std::vector<YamlValue>& values, const Model& model) {
-  std::vector<bool> used(model.layers.size());
-  for (const Layer& layer : model.layers) {
+void check_all_used(const Scope& scope) {
+  std::vector<bool> used(scope.layers.size());
+  for (const Layer& layer : scope.layers) {
     for (const int input : layer.inputs) {
       if (input != kNetworkInput) used[static_cast<std::size_t>(input)] = true;
     }
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
-    if (used[i] || is_loss(model.layers[i].kind)) continue;
-    values[i].refuse(
+    if (used[i] || is_loss(scope.layers[i].kind)) continue;
+    scope.values[i].refuse(
         fmt::format("no layer reads the output of {}; end the network with a loss such as "
                     "softmax_cross_entropy",
-                    model.layers[i].name));
+                    scope.layers[i].name));
   }
 }
 
@@ -162,16 +164,16 @@ void check_size(const YamlValue& value, const Shape& shape) {
   if (product > kMostElements) value.refuse(fmt::format("an array of {} is too large", to_string(shape)));
 }
 
-void read_layers(const YamlValue& list, Model& model) {
+std::vector<Layer> read_layers(const YamlValue& list, const Shape& input) {
   const std::vector<YamlValue> items = list.list();
   if (items.empty()) list.expected("at least one layer");
-  std::vector<YamlValue> values;
-  Scope scope{model, values, {{"input", kNetworkInput}}, {}, {}};
+  Scope scope{input, {}, {}, {{"input", kNetworkInput}}, {}, {}};
   for (const YamlValue& item : items) {
     const bool block = item.is(YamlNode::Kind::mapping) && item.any_map().has("repeat");
     block ? append_block(item, scope) : append_layer(item, scope);
   }
-  check_all_used(values, model);
+  check_all_used(scope);
+  return std::move(scope.layers);
 }
 
 }  // namespace stepcast

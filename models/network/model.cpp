@@ -82,7 +82,7 @@ Model read_model(const YamlValue& value) {
   for (const YamlValue& size : input.list()) model.input.push_back(size.integer(1, 1'000'000'000));
   if (model.input.empty() || model.input.size() > 4) input.expected("a shape of 1 to 4 integers");
   check_size(input, model.input);
-  read_layers(yaml.at("layers", "a list of layers"), model);
+  model.layers = read_layers(yaml.at("layers", "a list of layers"), model.input);
   check_parameters(value, model);
   return model;
 }

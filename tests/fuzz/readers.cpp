@@ -2,6 +2,8 @@
 #include <stdexcept>
 
 #include "data/file_readers.hpp"
+#include "models/hugging_face/network_text.hpp"
+#include "models/network/model.hpp"
 #include "report/results/csv.hpp"
 #include "report/results/json_lines.hpp"
 #include "tests/fuzz/input.hpp"
@@ -78,6 +80,20 @@ void records(const std::string& text) {
     refuses_or_reads([&] { all_samples(*raw_files({file.name(), file.name()}, form), form); });
 }
 
+/// What is written of a configuration is a network, unless its arrays are too large.
+void configuration(const std::string& text) {
+  const YamlNode root = parse_yaml(text, "config.json");
+  const HuggingFaceConfig config = read_hugging_face_config(YamlValue(root, ""));
+  const std::string written = network_text(config, "network", 0);
+  const YamlNode again = parse_yaml(written, "network.yaml");
+  try {
+    read_model(YamlValue(again, ""));
+  } catch (const InputError& error) {
+    if (std::string(error.what()).find("too large") == std::string::npos)
+      throw std::logic_error(error.what() + ("\n" + written));
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -91,6 +107,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return csv(text);
       case 'j':
         return json_lines(text);
+      case 'h':
+        return configuration(text);
       case 'i':
         return idx(text);
       default:

@@ -4,6 +4,7 @@
 
 #include "core/yaml.hpp"
 #include "models/layer_times/trace.hpp"
+#include "models/loader.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {
@@ -14,10 +15,9 @@ inline Model model_of(const std::string& text) {
   return read_model(YamlValue(node, ""));
 }
 
-/// `models/NAME.yaml` of the source tree.
+/// A network of the source tree.
 inline Model shipped_model(const std::string& name) {
-  const YamlNode node = read_yaml(std::string(STEPCAST_SOURCE_DIR) + "/models/" + name + ".yaml");
-  return read_model(YamlValue(node, ""));
+  return load_model(std::string(STEPCAST_SOURCE_DIR) + "/models", name);
 }
 
 inline Trace trace_of(const std::string& text) {

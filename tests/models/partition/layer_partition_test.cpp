@@ -63,6 +63,69 @@ TEST_CASE("a block of tensor-parallel GPT has two all-reduces forward and two ba
   CHECK(4 * forward_flops(sharded.part).value == Approx(forward_flops(model).value).epsilon(1e-3));
 }
 
+TEST_CASE("tensor parallelism shares Llama's heads, hidden units and words", "[models]") {
+  const Model model = shipped_model("llama2-70b");
+  const ShardedModel sharded = shard_tensor(model, 8);
+  const auto sum = Exchange::Kind::all_reduce;
+  // The table of words has one more forward.
+  CHECK(count(sharded, &LayerExchange::after_forward, sum) == 2 * 80 + 2);
+  CHECK(count(sharded, &LayerExchange::after_backward, sum) == 2 * 80 + 1);
+  CHECK(8 * forward_flops(sharded.part).value == Approx(forward_flops(model).value).epsilon(1e-12));
+  const std::int64_t norms = (2 * 80 + 1) * 8192;  // on every device
+  CHECK(8 * (trainable_parameters(sharded.part) - norms) == trainable_parameters(model) - norms);
+  const Layer& attention = layer_named(sharded.part, "block0_attention");
+  CHECK(attention.heads == 8);
+  CHECK(attention.kv_heads == 1);
+  CHECK(attention.input == Shape{4096, 10 * 128});
+  CHECK(attention.output == Shape{4096, 8 * 128});
+  CHECK(layer_named(sharded.part, "block0_contract").input == Shape{4096, 28672 / 8});
+  CHECK(tensor_problem(model, 8).empty());
+  CHECK(tensor_problem(model, 16) ==
+        "layer block0_rotary has 8 heads of keys and values, which 16 devices cannot share evenly");
+}
+
+TEST_CASE("tensor parallelism shares the hidden units of experts", "[models]") {
+  const Model model = shipped_model("mixtral-8x7b");
+  const ShardedModel sharded = shard_tensor(model, 4);
+  CHECK(count(sharded, &LayerExchange::after_forward, Exchange::Kind::all_reduce) == 2 * 32 + 2);
+  const Layer& experts = layer_named(sharded.part, "block0_experts");
+  CHECK(experts.hidden == 14336 / 4);
+  CHECK(experts.parameters[0].shape == Shape{8, 4096});
+  CHECK(experts.parameters[1].shape == Shape{8, 2 * 14336 / 4, 4096});
+  CHECK(experts.parameters[2].shape == Shape{8, 4096, 14336 / 4});
+  const double router = 2.0 * 4096 * 4096 * 8 * 32;
+  CHECK(4 * (forward_flops(sharded.part).value - router) ==
+        Approx(forward_flops(model).value - router).epsilon(1e-12));
+}
+
+TEST_CASE("a dense layer whose activation a norm reads is not partitioned", "[models]") {
+  const Model model = shipped_model("bert-base");
+  const ShardedModel sharded = shard_tensor(model, 4);
+  CHECK(layer_named(sharded.part, "masked").output == Shape{512, 768});
+  CHECK(layer_named(sharded.part, "vocabulary").output.back() == (30522 + 3) / 4);
+  CHECK(layer_named(sharded.part, "token_types").parameters.front().shape == Shape{2, 768});
+}
+
+TEST_CASE("the experts of a network are partitioned as they are", "[models]") {
+  const Model model = shipped_model("mixtral-8x7b");
+  Experts experts;
+  experts.ways = 4;
+  experts.capacity_factor = 1.5;
+  const ShardedModel sharded = shard_experts(model, experts);
+  const auto all = Exchange::Kind::all_to_all;
+  for (const auto where : {&LayerExchange::before_forward, &LayerExchange::after_forward,
+                           &LayerExchange::before_backward, &LayerExchange::after_backward})
+    CHECK(count(sharded, where, all) == 32);
+  const double held = 32.0 * 2 * 3 * 14336 * 4096;  // two of eight experts
+  const double shared = static_cast<double>(trainable_parameters(model)) - 4 * held;
+  CHECK(static_cast<double>(trainable_parameters(sharded.part)) == shared + held);
+  const Layer& layer = layer_named(sharded.part, "block0_experts");
+  CHECK(expert_rows(layer) == 1.5 * 2 * 4096);
+  CHECK(expert_problem(model, experts).empty());
+  experts.ways = 3;
+  CHECK(expert_problem(model, experts) == "3 devices cannot share 8 experts evenly");
+}
+
 TEST_CASE("experts replace hidden layers and need four all-to-alls per block", "[models]") {
   const Model model = shipped_model("gpt2-small");
   Experts experts;

@@ -206,6 +206,24 @@ TEST_CASE("experts pay four all-to-alls a block", "[sim]") {
   CHECK(with == exactly(23 * kLayer + 4 * 3 * (kLatency + tokens / 4 / kBandwidth) + sums));
 }
 
+TEST_CASE("the experts of a network pay as many all-to-alls", "[sim]") {
+  const std::string mixture =
+      "{name: mixture, source: s, input: [32, 64], layers: [{name: a, kind: dense, units: 64}, {name: e, "
+      "kind: "
+      "experts, experts: 4, top: 2, hidden: 32}, {name: l, kind: mean_squared_error}]}";
+  const std::string strategy = "{kind: mixture_of_experts, halo_overlap: false, " + kAfter;
+  const double tokens = 4 * 2 * 32 * 64;
+  const double gradients = 4 * (64 * 64 + 64);  // of the dense layer
+  CHECK(step(4, mixture, strategy + ", ways: 4}") ==
+        exactly(3 * kLayer + 4 * 3 * (kLatency + tokens / 4 / kBandwidth) + ring(4, gradients)));
+  CHECK_THROWS_WITH(PlannedRun(4, mixture, "{kind: mixture_of_experts, ways: 4, experts: 4}"),
+                    "strategy.yaml:1:46: strategy.experts: not valid: the network has experts of its own");
+  CHECK_THROWS_WITH(PlannedRun(3, mixture, "{kind: mixture_of_experts, ways: 3}"),
+                    Catch::Matchers::Contains("strategy.ways: 3 devices cannot share 4 experts evenly"));
+  CHECK_THROWS_WITH(PlannedRun(2, kBlocks, "{kind: mixture_of_experts, ways: 2}"),
+                    Catch::Matchers::Contains("strategy.experts: missing"));
+}
+
 TEST_CASE("folded groups give the step of a program for each device", "[sim]") {
   for (const std::string& strategy :
        {std::string("{kind: spatial, split: 2, all_reduce: ring}"),

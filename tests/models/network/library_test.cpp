@@ -1,0 +1,145 @@
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "models/cost/cost.hpp"
+#include "read_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+std::int64_t parameters_without(const Model& model, const std::set<std::string>& layers) {
+  std::int64_t sum = 0;
+  for (const Layer& layer : model.layers) {
+    for (const ParameterTensor& tensor : layer.parameters)
+      sum += tensor.trainable && !layers.contains(layer.name) ? tensor.elements() : 0;
+  }
+  return sum;
+}
+
+/// Parameters that a token or an image position is multiplied with.
+double matrix_parameters(const Model& model) {
+  double sum = 0;
+  for (const Layer& layer : model.layers) {
+    if (layer.kind != LayerKind::dense) continue;
+    sum += static_cast<double>(layer.input.back()) * static_cast<double>(layer.output.back());
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("networks of the library have exactly the published numbers of parameters", "[models]") {
+  struct Case {
+    std::string name;
+    std::int64_t parameters;
+  };
+  const auto published = GENERATE(values<Case>({
+      // num_params in torchvision/models/{resnet,inception,vgg,vision_transformer}.py; Inception with its
+      // auxiliary classifier.
+      {"resnet18", 11'689'512},
+      {"resnet34", 21'797'672},
+      {"resnet50", 25'557'032},
+      {"resnet101", 44'549'160},
+      {"resnet152", 60'192'808},
+      {"inception-v3", 27'161'264},
+      {"vgg19", 143'667'240},
+      {"vit-b16", 86'567'656},
+      {"vit-l16", 304'326'632},
+      // Parameters of the checkpoints (model cards of meta-llama and mistralai on Hugging Face).
+      {"llama2-7b", 6'738'415'616},
+      {"llama2-13b", 13'015'864'320},
+      {"llama2-70b", 68'976'648'192},
+      {"llama3-8b", 8'030'261'248},
+      {"llama3-70b", 70'553'706'496},
+      {"mixtral-8x7b", 46'702'792'704},
+  }));
+  CAPTURE(published.name);
+  CHECK(trainable_parameters(shipped_model(published.name)) == published.parameters);
+}
+
+TEST_CASE("Inception v3 without its auxiliary classifier has 23,834,568 parameters", "[models]") {
+  CHECK(parameters_without(shipped_model("inception-v3"),
+                           {"aux_1x1", "aux_1x1_bn", "aux_5x5", "aux_5x5_bn", "aux_fc"}) == 23'834'568);
+}
+
+// BertModel of Hugging Face's transformers (bert-base-uncased, bert-large-uncased) has no heads of
+// pre-training.
+TEST_CASE("BERT has the published parameters without the heads of pre-training", "[models]") {
+  const std::set<std::string> heads{"next_sentence", "masked", "masked_norm", "vocabulary"};
+  CHECK(parameters_without(shipped_model("bert-base"), heads) == 109'482'240);
+  CHECK(parameters_without(shipped_model("bert-large"), heads) == 335'141'888);
+  CHECK(trainable_parameters(shipped_model("bert-base")) == 109'482'240 + 590'592 + 1'536 + 30'522 + 1'538);
+}
+
+// T. Brown et al., NeurIPS 2020, table D.1, column "Params (M)": rounded to three or four digits.
+TEST_CASE("the GPT-3 family has the published millions of parameters", "[models]") {
+  struct Case {
+    std::string name;
+    double millions, tolerance;
+  };
+  const auto published = GENERATE(values<Case>({{"gpt3-small", 125, 0.5},
+                                                {"gpt3-medium", 356, 0.5},
+                                                {"gpt3-large", 760, 0.5},
+                                                {"gpt3-xl", 1'320, 5},
+                                                {"gpt3-2.7b", 2'650, 5},
+                                                {"gpt3-6.7b", 6'660, 5},
+                                                {"gpt3-13b", 12'850, 5},
+                                                {"gpt3-175b", 174'600, 50}}));
+  CAPTURE(published.name);
+  CHECK(static_cast<double>(trainable_parameters(shipped_model(published.name))) / 1e6 ==
+        Approx(published.millions).margin(published.tolerance).epsilon(0));
+}
+
+// `_ops` in torchvision/models/*.py: multiply-adds of the forward pass, in units of 1e9, three digits. The
+// auxiliary classifier of Inception does not run there.
+TEST_CASE("forward work of networks of images equals torchvision's", "[models]") {
+  struct Case {
+    std::string name;
+    double billions, left_out;
+  };
+  const double auxiliary = 128 * 768 * 25 + 768 * 128 * 25 + 768 * 1000;
+  const auto published = GENERATE_COPY(values<Case>({{"resnet18", 1.814, 0},
+                                                     {"resnet34", 3.664, 0},
+                                                     {"resnet50", 4.089, 0},
+                                                     {"resnet101", 7.801, 0},
+                                                     {"resnet152", 11.514, 0},
+                                                     {"vgg16", 15.470, 0},
+                                                     {"vgg19", 19.632, 0},
+                                                     {"inception-v3", 5.713, auxiliary},
+                                                     {"vit-b16", 17.564, 0},
+                                                     {"vit-l16", 61.555, 0}}));
+  CAPTURE(published.name);
+  const double multiply_adds = forward_flops(shipped_model(published.name)).value / 2 - published.left_out;
+  CHECK(multiply_adds / 1e9 == Approx(published.billions).margin(0.00051).epsilon(0));
+}
+
+TEST_CASE("training work of a transformer is 6 flop a token and matrix element, and attention", "[models]") {
+  struct Case {
+    std::string name;
+    double layers, tokens, width;
+  };
+  const auto given = GENERATE(values<Case>(
+      {{"gpt3-175b", 96, 2048, 12288}, {"llama2-7b", 32, 4096, 4096}, {"llama3-70b", 80, 8192, 8192}}));
+  CAPTURE(given.name);
+  const Model model = shipped_model(given.name);
+  const double attention = 12 * given.layers * given.tokens * given.tokens * given.width;
+  const double law = 6 * given.tokens * matrix_parameters(model) + attention;
+  CHECK(training_flops(model).value == Approx(law).epsilon(1e-12));
+}
+
+// T. Brown et al., table D.1: 3.14e23 flop for 300 billion tokens by 6 N D, which leaves out attention (2.8 %
+// here, 12 x 96 x 2,048 x 12,288 / 6 N) and counts the table of positions.
+TEST_CASE("training GPT-3 takes the published work", "[models]") {
+  const double tokens = 300e9;
+  CHECK(training_flops(shipped_model("gpt3-175b")).value / 2048 * tokens == Approx(3.14e23).epsilon(0.03));
+}
+
+// A. Q. Jiang et al., arXiv:2401.04088, section 1: 47 billion parameters, 13 billion of them used for a
+// token.
+TEST_CASE("a token of Mixtral uses two of eight experts", "[models]") {
+  const Model model = shipped_model("mixtral-8x7b");
+  const double tokens = 4096, attention = 4.0 * 32 * tokens * tokens * 4096;
+  const double used = (forward_flops(model).value - attention) / (2 * tokens);
+  CHECK(used + 32'000.0 * 4096 == Approx(12.88e9).epsilon(0.001));  // with the table of words
+}

@@ -1,0 +1,224 @@
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "models/cost/activation_memory.hpp"
+#include "models/cost/cost.hpp"
+#include "models/partition/pipeline_stages.hpp"
+#include "read_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// A network of one layer and a loss.
+Model network_of(const std::string& input, const std::string& layer) {
+  return model_of("{name: m, source: s, input: " + input + ", layers: [{name: a, " + layer +
+                  "}, {name: loss, kind: mean_squared_error}]}");
+}
+
+const std::string kTied =
+    "name: m\n"
+    "source: s\n"
+    "input: [7]\n"
+    "layers:\n"
+    "  - {name: tokens, kind: embedding, rows: 50, columns: 6}\n"
+    "  - {name: norm, kind: rms_norm}\n"
+    "  - {name: words, kind: dense, units: 50, bias: false, weight_of: tokens}\n"
+    "  - {name: loss, kind: softmax_cross_entropy}\n";
+
+const std::string kRepeated =
+    "name: m\n"
+    "source: s\n"
+    "input: [4]\n"
+    "layers:\n"
+    "  - {name: first, kind: relu}\n"
+    "  - repeat: 3\n"
+    "    name: block\n"
+    "    layers:\n"
+    "      - {name: a, kind: dense, units: 4}\n"
+    "      - {name: sum, kind: add, inputs: [a, previous, first]}\n"
+    "  - {name: loss, kind: mean_squared_error, inputs: [block2_sum]}\n";
+
+}  // namespace
+
+TEST_CASE("kinds of transformers have the shapes and parameters of their definitions", "[models]") {
+  struct Case {
+    std::string input, layer;
+    Shape output;
+    std::int64_t parameters;
+  };
+  const auto given = GENERATE(values<Case>({
+      {"[11, 20]", "kind: rms_norm", {11, 20}, 20},
+      {"[11, 20]", "kind: silu", {11, 20}, 0},
+      {"[11, 20]", "kind: swiglu", {11, 10}, 0},
+      {"[11, 32]", "kind: attention, heads: 4, kv_heads: 2", {11, 16}, 0},
+      {"[11, 24]", "kind: attention, heads: 4, kv_heads: 4", {11, 8}, 0},
+      {"[11, 32]", "kind: rotary_embedding, heads: 4, kv_heads: 2", {11, 32}, 0},
+      {"[11, 20]", "kind: experts, experts: 5, top: 2, hidden: 7", {11, 20}, 5 * 20 + 5 * 3 * 7 * 20},
+      {"[11, 20]", "kind: position_embedding", {11, 20}, 11 * 20},
+      {"[11, 20]", "kind: position_embedding, rows: 30", {11, 20}, 30 * 20},
+      {"[11, 20]", "kind: class_token", {12, 20}, 20},
+      {"[11, 20]", "kind: first_token", {20}, 0},
+      {"[3, 8, 9]", "kind: concatenate, inputs: [input, input]", {6, 8, 9}, 0},
+  }));
+  CAPTURE(given.layer);
+  const Model model = network_of(given.input, given.layer);
+  CHECK(model.layers[0].output == given.output);
+  CHECK(trainable_parameters(model) == given.parameters);
+}
+
+TEST_CASE("grouped queries change the projections of attention and not its work", "[models]") {
+  const Layer& grouped = network_of("[16, 64]", "kind: attention, heads: 6, kv_heads: 1").layers[0];
+  const Model model = network_of("[16, 64]", "kind: attention, heads: 6, kv_heads: 1");
+  CHECK(grouped.output == Shape{16, 48});
+  CHECK(forward_flops(model).value == 4.0 * 16 * 16 * 48);
+  CHECK(internal_elements(grouped) == 6.0 * 16 * 16);
+}
+
+TEST_CASE("experts work as much as the experts that a token visits", "[models]") {
+  const Model model = network_of("[11, 20]", "kind: experts, experts: 5, top: 2, hidden: 7");
+  CHECK(forward_flops(model).value == 2.0 * 11 * 20 * 5 + 2 * (2.0 * 11 * 3 * 7 * 20));
+  CHECK(internal_elements(model.layers[0]) == 22.0 * (3 * 7 + 2 * 20));
+}
+
+TEST_CASE("layers without products cost the elements that they move", "[models]") {
+  struct Case {
+    std::string layer;
+    double forward;
+  };
+  const auto given = GENERATE(values<Case>({
+      {"kind: rms_norm", 2 * 64},
+      {"kind: swiglu", 64 + 32},
+      {"kind: rotary_embedding, heads: 4, kv_heads: 2", 2 * 64 * 6 / 8.0},  // not the values
+      {"kind: position_embedding", 2 * 64},
+      {"kind: class_token", 64 + 72},
+      {"kind: first_token", 0},
+      {"kind: concatenate, inputs: [input, input]", 2 * 128},
+  }));
+  CAPTURE(given.layer);
+  const PassCost cost = layer_costs(network_of("[8, 8]", given.layer)).front().forward;
+  CHECK(cost.flops.value == 0);
+  CHECK(cost.activations == Approx(given.forward));
+}
+
+TEST_CASE("an embedding reads the rows of its tokens and writes the gradient of its table", "[models]") {
+  const LayerCost cost = layer_costs(model_of(kTied)).front();
+  CHECK(cost.forward.parameters == 0);
+  CHECK(cost.forward.activations == 7 + 2 * 42);
+  CHECK(cost.backward_weights.parameters == 300);
+}
+
+TEST_CASE("a tied weight belongs to one layer and is multiplied with in both", "[models]") {
+  const Model model = model_of(kTied);
+  CHECK(trainable_parameters(model) == 50 * 6 + 6);
+  CHECK(gradient_tensors(model) == 2);
+  CHECK(model.layers[2].weight_of == 0);
+  CHECK(forward_flops(model).value == 2.0 * 7 * 6 * 50);
+  const LayerCost cost = layer_costs(model)[2];
+  CHECK(cost.forward.parameters == 300);
+  CHECK(cost.backward_weights.flops.value == cost.forward.flops.value);
+  CHECK(cost.update.kernels == 0);
+}
+
+TEST_CASE("a pipeline stage has a copy of a tied weight of another stage", "[models]") {
+  const Model model = model_of(kTied);
+  const Model last = stage_model(model, 1, 4), whole = stage_model(model, 0, 4);
+  CHECK(trainable_parameters(last) == 50 * 6 + 6);
+  CHECK(last.layers[1].weight_of == -1);
+  CHECK(whole.layers[2].weight_of == 0);
+  CHECK(trainable_parameters(whole) == trainable_parameters(model));
+}
+
+TEST_CASE("a repeated block is read once for each repetition", "[models]") {
+  const Model model = model_of(kRepeated);
+  REQUIRE(model.layers.size() == 8);
+  CHECK(model.layers[1].name == "block0_a");
+  CHECK(model.layers[6].name == "block2_sum");
+  CHECK(model.layers[2].inputs == std::vector<int>{1, 0, 0});
+  CHECK(model.layers[4].inputs == std::vector<int>{3, 2, 0});
+  CHECK(model.layers[6].inputs == std::vector<int>{5, 4, 0});
+}
+
+TEST_CASE("a repeated block equals the layers written out", "[models]") {
+  const Model stack = model_of(
+      "{name: m, source: s, transformer_stack: {layers: 5, width: 12, heads: 3, sequence: 8, vocabulary: "
+      "20}}");
+  const Model block = model_of(
+      "{name: m, source: s, input: [8, 12], layers: [{repeat: 5, name: block, layers: ["
+      "{name: norm1, kind: layer_norm}, {name: qkv, kind: dense, units: 36},"
+      "{name: attention, kind: attention, heads: 3, causal: true}, {name: projection, kind: dense, units: "
+      "12},"
+      "{name: add1, kind: add, inputs: [projection, previous]}, {name: norm2, kind: layer_norm},"
+      "{name: expand, kind: dense, units: 48}, {name: gelu, kind: gelu},"
+      "{name: contract, kind: dense, units: 12}, {name: add2, kind: add, inputs: [contract, add1]}]},"
+      "{name: final_norm, kind: layer_norm}, {name: vocabulary, kind: dense, units: 20, bias: false},"
+      "{name: loss, kind: softmax_cross_entropy}]}");
+  REQUIRE(block.layers.size() == stack.layers.size());
+  for (std::size_t i = 0; i < block.layers.size(); ++i) {
+    CHECK(block.layers[i].name == stack.layers[i].name);
+    CHECK(block.layers[i].inputs == stack.layers[i].inputs);
+    CHECK(block.layers[i].output == stack.layers[i].output);
+  }
+  CHECK(training_flops(block).value == training_flops(stack).value);
+  CHECK(kept_activations(block, {}) == kept_activations(stack, {}));
+}
+
+TEST_CASE("read_model says what is wrong with a block or a transformer's layer", "[models][errors]") {
+  struct Case {
+    std::string text, right, wrong, message;
+  };
+  const auto edit = GENERATE(values<Case>({
+      {kRepeated, "repeat: 3", "repeat: 0",
+       "m.yaml:6:13: layers[1].repeat: expected an integer from 1 to 10000, got \"0\""},
+      {kRepeated, "name: block", "prefix: block",
+       "m.yaml:7:5: layers[1].prefix: unknown key (expected one of: repeat, name, layers)"},
+      {kRepeated, "previous", "loss",
+       "m.yaml:10:44: layers[1].layers[1].inputs[1]: expected the name of a layer above, or input, got "
+       "\"loss\""},
+      {kRepeated, "name: sum", "name: a", "m.yaml:10:9: layers[1].layers[1]: two layers are called block0_a"},
+      {kRepeated, "units: 4", "units: 5",
+       "m.yaml:10:9: layers[1].layers[1]: expected inputs of equal shapes, got 5 and 4"},
+      {kRepeated, "[block2_sum]", "[a]",
+       "m.yaml:11:53: layers[2].inputs[0]: expected the name of a layer above, or input, got \"a\""},
+      {kRepeated, "kind: dense, units: 4", "repeat: 2",
+       "m.yaml:9:28: layers[1].layers[0].repeat: a block inside a block cannot be repeated"},
+      {kTied, "units: 50", "units: 51",
+       "m.yaml:7:67: layers[2].weight_of: expected a layer with a weight of 51 x 6, got \"tokens\""},
+      {kTied, "weight_of: tokens", "weight_of: input",
+       "m.yaml:7:67: layers[2].weight_of: expected a layer with a weight of 50 x 6, got \"input\""},
+      {kTied, "kind: rms_norm", "kind: swiglu, half: 1",
+       "m.yaml:6:32: layers[1].half: unknown key (expected one of: name, kind, inputs)"},
+      {kTied, "kind: rms_norm", "kind: attention, heads: 4, kv_heads: 3",
+       "m.yaml:6:55: layers[1].kv_heads: expected a divisor of 4 heads, got 3"},
+      {kTied, "kind: rms_norm", "kind: attention, heads: 2, kv_heads: 1",
+       "m.yaml:6:5: layers[1]: attention takes the features of 4 heads, 2 of queries and 1 of keys and of "
+       "values, got 6"},
+      {kTied, "kind: rms_norm", "kind: experts, experts: 4, top: 5, hidden: 3",
+       "m.yaml:6:50: layers[1].top: expected an integer from 1 to 4, got \"5\""},
+      {kTied, "kind: rms_norm", "kind: position_embedding, rows: 6",
+       "m.yaml:6:50: layers[1].rows: expected an integer from 7 to 1000000000, got \"6\""},
+      {kTied, "kind: rms_norm", "kind: concatenate, inputs: [tokens, input]",
+       "m.yaml:6:5: layers[1]: expected inputs of shapes that differ only in the first dimension, got 7 x 6 "
+       "and 7"},
+  }));
+  std::string text = edit.text;
+  CHECK_NOTHROW(model_of(text));
+  text.replace(text.find(edit.right), edit.right.size(), edit.wrong);
+  CAPTURE(text);
+  CHECK_THROWS_WITH(model_of(text), edit.message);
+}
+
+TEST_CASE("a file cannot describe a network without limit", "[models][errors]") {
+  const std::string block = "{repeat: 10000, name: b, layers: [{name: x, kind: relu}]}";
+  std::string text = "{name: m, source: s, input: [4], layers: [" + block;
+  for (int i = 1; i < 11; ++i) {
+    std::string more = block;
+    more.replace(more.find("name: b"), 7, "name: b" + std::to_string(i) + "x");
+    text += ", " + more;
+  }
+  CHECK_THROWS_WITH(model_of(text + "]}"), Catch::Matchers::Contains("more than 100000 layers"));
+  CHECK_THROWS_WITH(
+      model_of("{name: m, source: s, input: [10000000], layers: [{repeat: 10000, name: b, layers: [{name: x, "
+               "kind: dense, units: 10000000}]}, {name: l, kind: mean_squared_error}]}"),
+      Catch::Matchers::Contains("a network of 1e+18 parameters is too large"));
+}
