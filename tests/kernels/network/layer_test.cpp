@@ -75,8 +75,20 @@ Case with_dropout_key(Case c) {
 
 }  // namespace
 
-TEST_CASE("every kind of layer is tested except the one that oneDNN lacks", "[kernels][onednn]") {
-  std::set<LayerKind> tried{LayerKind::locally_connected};
+TEST_CASE("every kind of layer is tested, and those that oneDNN lacks are refused", "[kernels][onednn]") {
+  std::set<LayerKind> tried{
+      LayerKind::locally_connected, LayerKind::rms_norm,          LayerKind::silu,    LayerKind::swiglu,
+      LayerKind::concatenate,       LayerKind::rotary_embedding,  LayerKind::experts, LayerKind::class_token,
+      LayerKind::first_token,       LayerKind::position_embedding};
+  const auto backend = make_onednn_backend();
+  for (const LayerKind kind : tried) {
+    Layer layer;
+    layer.name = "a";
+    layer.kind = kind;
+    CHECK_THROWS_WITH(
+        backend->make_kernel({.layer = &layer, .batch = 1, .inputs = {}}),
+        std::string("layer a: kind ") + to_string(kind) + " is not supported by the oneDNN backend");
+  }
   for (const NamedCase& named : all_cases()) tried.insert(named.value.layer.kind);
   for (int kind = 0; kind <= static_cast<int>(LayerKind::mean_squared_error); ++kind) {
     INFO(to_string(static_cast<LayerKind>(kind)));
