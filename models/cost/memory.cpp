@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/cost/activation_memory.hpp"
+#include "models/cost/framework_memory.hpp"
 
 namespace stepcast {
 namespace {
@@ -54,22 +55,15 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   }
 }
 
-}  // namespace
-
-Bytes Memory::total() const {
-  return weights + gradients + optimizer_state + activations + error_signals + input + workspace + gathered;
-}
-
-Memory training_memory(const Model& model, const MemoryOptions& options) {
+/// What a process holds beside its parameters, by LBANN's rule.
+void set_outputs(const Model& model, const MemoryOptions& options, Memory& memory) {
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
   const double samples = static_cast<double>(options.batch) / options.split;
   const double sample_bytes = samples * (mixed ? kHalf : kSingle);
-  Memory memory;
-  set_parameters(model, options, memory);
   memory.activations = {options.in_flight * sample_bytes * kept_activations(model, options)};
   memory.error_signals = {sample_bytes * kept_error_signals(model, options)};
   memory.input = {options.in_flight * sample_bytes * input_elements(model)};
-  memory.workspace = options.workspace;
+  memory.workspace = options.workspace.value_or(Bytes{});
   if (options.swap) {
     const WorkingSet staying = swapped_working_set(model, options);
     const Bytes all = memory.activations;
@@ -77,6 +71,31 @@ Memory training_memory(const Model& model, const MemoryOptions& options) {
     memory.error_signals = {sample_bytes * staying.error_signals};
     memory.swapped = all - memory.activations;
   }
+}
+
+/// The same by a walk over the step as PyTorch or TensorFlow run it.
+void set_step(const Model& model, const MemoryOptions& options, Memory& memory) {
+  const StepMemory peak = peak_of_step(model, options);
+  memory.activations = peak.activations;
+  memory.error_signals = peak.error_signals;
+  memory.input = peak.input;
+  memory.workspace = peak.workspace;
+  memory.allocator = peak.allocator;
+  if (options.bucket_copies) memory.buckets = memory.gradients;
+}
+
+}  // namespace
+
+Bytes Memory::total() const {
+  return weights + gradients + optimizer_state + activations + error_signals + input + workspace + gathered +
+         buckets + allocator;
+}
+
+Memory training_memory(const Model& model, const MemoryOptions& options) {
+  Memory memory;
+  set_parameters(model, options, memory);
+  const bool swapped_or_lbann = options.framework == MemoryOptions::Framework::lbann || options.swap;
+  (swapped_or_lbann ? set_outputs : set_step)(model, options, memory);
   return memory;
 }
 
@@ -97,7 +116,9 @@ std::string why_not(const Memory& memory, const Device& device, double margin) {
                                                    {memory.input, "input"},
                                                    {memory.optimizer_state, "optimizer state"},
                                                    {memory.workspace, "workspace"},
-                                                   {memory.gathered, "gathered parameters"}};
+                                                   {memory.gathered, "gathered parameters"},
+                                                   {memory.buckets, "gradient buckets"},
+                                                   {memory.allocator, "allocator"}};
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   const char* separator = "; ";

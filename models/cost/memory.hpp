@@ -18,8 +18,10 @@ struct Memory {
   Bytes error_signals;  ///< derivatives of the loss with respect to outputs
   Bytes input;          ///< one mini-batch
   Bytes workspace;
-  Bytes gathered;  ///< gathered parameters of the largest layer (ZeRO stage 3)
-  Bytes swapped;   ///< activations in host memory, not part of the total
+  Bytes gathered;   ///< gathered parameters of the largest layer (ZeRO stage 3)
+  Bytes buckets;    ///< copies of the gradients in the buckets of DistributedDataParallel
+  Bytes allocator;  ///< reserved by the caching allocator beyond the tensors
+  Bytes swapped;    ///< activations in host memory, not part of the total
 
   Bytes total() const;
 };

@@ -1,13 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/units.hpp"
 
 namespace stepcast {
 
-/// How a training process stores a network; the defaults are those of LBANN (docs/explanation/memory.md).
+/// How a training process stores a network (docs/explanation/memory.md). The default is LBANN's rule, which
+/// is also that of stepcast's own kernels; the default of scenarios is PyTorch's (scenarios/experiment).
 struct MemoryOptions {
+  enum class Framework {
+    pytorch,     ///< saved tensors of autograd, error signals freed after use, caching allocator
+    tensorflow,  ///< the same walk with the tensors that TensorFlow's gradients read
+    lbann,       ///< every output is held
+  };
+  enum class Attention {
+    eager,  ///< the scores are held
+    flash,  ///< one number for each row of scores is held
+  };
   enum class Precision {
     f32,    ///< everything 4 B
     mixed,  ///< activations, error signals and gradients 2 B; weights 2 B and a 4 B master copy
@@ -43,20 +54,27 @@ struct MemoryOptions {
     parameters,       ///< stage 3; each layer is gathered while it runs
   };
 
+  Framework framework = Framework::lbann;
+  Attention attention = Attention::eager;  ///< pytorch and tensorflow
+  /// Gradients are copied into buckets of their own (DistributedDataParallel with gradient_as_bucket_view:
+  /// false). Only pytorch.
+  bool bucket_copies = false;
   std::int64_t batch = 1;  ///< samples at once: those of a micro-batch, if there are several
   int split = 1;  ///< devices that share every sample (spatial parallelism): each holds all weights, and
                   ///< 1/split of the rest (activations, error signals, input)
   Precision precision = Precision::f32;
   Optimizer optimizer = Optimizer::momentum;
   Activations activations = Activations::out_of_place;
-  ErrorSignals error_signals = ErrorSignals::kept;
+  ErrorSignals error_signals = ErrorSignals::kept;  ///< only lbann
   Recomputation recomputation = Recomputation::none;
   int in_flight = 1;  ///< micro-batches whose activations are held at once (pipelines)
   Zero zero = Zero::none;
   int zero_ways = 1;
   /// Activations are swapped to host memory until the backward pass (swapped_working_set).
   bool swap = false;
-  Bytes workspace;  ///< workspace of the kernel library
+  /// Workspace of the kernel library. Without a value lbann has none, and pytorch and tensorflow have that of
+  /// framework_memory.hpp.
+  std::optional<Bytes> workspace;
 };
 
 }  // namespace stepcast

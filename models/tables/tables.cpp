@@ -60,20 +60,19 @@ std::string totals(const Model& model) {
 }
 
 std::string memory_lines(const Model& model) {
-  const Memory all = training_memory(model, {});
-  MemoryOptions lean;
-  lean.activations = MemoryOptions::Activations::in_place;
-  lean.error_signals = MemoryOptions::ErrorSignals::freed;
+  MemoryOptions pytorch;
+  pytorch.framework = MemoryOptions::Framework::pytorch;
+  pytorch.activations = MemoryOptions::Activations::in_place;
+  const Memory all = training_memory(model, pytorch);
   const auto [unit, name] = unit_of(all.total());
   const auto in_unit = [unit = unit](Bytes bytes) { return bytes.value / unit; };
   return fmt::format(
-      "memory, batch 1  {:.3f} {}: weights {:.3f}, gradients {:.3f}, momentum {:.3f}, activations {:.3f}, "
-      "error signals "
-      "{:.3f}, input {:.3f}\n"
-      "                 {:.3f} {} with ReLU in place and error signals freed early\n",
+      "memory, batch 1  {:.3f} {} in PyTorch: weights {:.3f}, gradients {:.3f}, momentum {:.3f}, activations "
+      "{:.3f}, error signals {:.3f}, input {:.3f}, workspace {:.3f}, allocator {:.3f}\n"
+      "                 {:.3f} {} by LBANN's rule\n",
       in_unit(all.total()), name, in_unit(all.weights), in_unit(all.gradients), in_unit(all.optimizer_state),
-      in_unit(all.activations), in_unit(all.error_signals), in_unit(all.input),
-      in_unit(training_memory(model, lean).total()), name);
+      in_unit(all.activations), in_unit(all.error_signals), in_unit(all.input), in_unit(all.workspace),
+      in_unit(all.allocator), in_unit(training_memory(model, {}).total()), name);
 }
 
 }  // namespace

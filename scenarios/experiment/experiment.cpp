@@ -167,7 +167,7 @@ Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library) {
   if (setting.batch_per_worker && setting.global_batch)
     setting.global_batch->refuse("give either batch_per_worker or global_batch");
   if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting);
-  if (const auto memory = map.maybe("memory")) setting.memory = read_memory(*memory);
+  setting.memory = read_memory(map.maybe("memory"));
   experiment.strategy = strategies()[kind].kind;
   return strategies()[kind].plan(options, setting);
 }

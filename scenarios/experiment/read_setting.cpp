@@ -133,17 +133,55 @@ std::int64_t trace_batch(const YamlValue& trace, Library& library) {
   return is_derived(trace) ? 1 : library.trace(trace_names(trace).front()).batch;
 }
 
-MemoryOptions read_memory(const YamlValue& value) {
-  const YamlMap keys = value.map({"optimizer", "in_place", "free_error_signals", "workspace"});
+namespace {
+
+/// Keys that only some frameworks have. @throws InputError if another framework is named
+void read_framework_keys(const YamlMap& keys, MemoryOptions& memory) {
+  using Framework = MemoryOptions::Framework;
+  const bool lbann = memory.framework == Framework::lbann;
+  if (const auto yes = keys.maybe("free_error_signals")) {
+    if (!lbann) yes->refuse("only valid with framework: lbann; the others always free error signals");
+    if (yes->boolean()) memory.error_signals = MemoryOptions::ErrorSignals::freed;
+  }
+  if (const auto kernel = keys.maybe("attention")) {
+    if (lbann) kernel->refuse("not valid with framework: lbann, which holds the scores");
+    memory.attention = static_cast<MemoryOptions::Attention>(kernel->one_of({"eager", "flash"}));
+  }
+  if (const auto view = keys.maybe("gradient_as_bucket_view")) {
+    if (memory.framework != Framework::pytorch) view->refuse("only valid with framework: pytorch");
+    memory.bucket_copies = !view->boolean();
+  }
+}
+
+}  // namespace
+
+MemoryOptions read_memory(const std::optional<YamlValue>& value) {
+  using Framework = MemoryOptions::Framework;
   MemoryOptions memory;
+  memory.framework = Framework::pytorch;
+  memory.bucket_copies = true;
+  memory.activations = MemoryOptions::Activations::in_place;
+  memory.error_signals = MemoryOptions::ErrorSignals::freed;
+  if (!value) return memory;
+  const YamlMap keys = value->map({"framework", "optimizer", "in_place", "free_error_signals", "attention",
+                                   "gradient_as_bucket_view", "workspace"});
+  if (const auto named = keys.maybe("framework")) {
+    memory.framework = static_cast<Framework>(named->one_of({"pytorch", "tensorflow", "lbann"}));
+  }
+  if (memory.framework != Framework::pytorch) memory.bucket_copies = false;
+  if (memory.framework == Framework::lbann) {
+    memory.activations = MemoryOptions::Activations::out_of_place;
+    memory.error_signals = MemoryOptions::ErrorSignals::kept;
+  }
   if (const auto named = keys.maybe("optimizer")) {
     memory.optimizer = static_cast<MemoryOptions::Optimizer>(
         named->one_of({"sgd", "momentum", "adagrad", "rmsprop", "adam"}));
   }
-  if (const auto yes = keys.maybe("in_place"); yes && yes->boolean())
-    memory.activations = MemoryOptions::Activations::in_place;
-  if (const auto yes = keys.maybe("free_error_signals"); yes && yes->boolean())
-    memory.error_signals = MemoryOptions::ErrorSignals::freed;
+  if (const auto yes = keys.maybe("in_place")) {
+    memory.activations =
+        yes->boolean() ? MemoryOptions::Activations::in_place : MemoryOptions::Activations::out_of_place;
+  }
+  read_framework_keys(keys, memory);
   if (const auto space = keys.maybe("workspace")) memory.workspace = space->bytes();
   return memory;
 }

@@ -51,7 +51,7 @@ std::function<CompressionTimes(Compression)> read_host_compression_times(const s
 std::int64_t trace_batch(const YamlValue& trace, Library& library);
 
 /// Reads `memory:`. The strategy sets the batch and the precision.
-MemoryOptions read_memory(const YamlValue& value);
+MemoryOptions read_memory(const std::optional<YamlValue>& value);
 
 /// Reads `background:`, the shares of link bandwidth that other traffic takes, and reduces the bandwidths.
 void read_background(const YamlValue& value, const Platform& platform, LinkBandwidths& bandwidths);

@@ -263,6 +263,7 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
     workload.statistics[i] = batch_norm_statistics(setting.model.layers[i]);
   }
   MemoryOptions memory = memory_options(setting, training, micro_batch);
+  memory.bucket_copies = setting.memory.bucket_copies && setting.workers() > 1;
   if (options.recompute) memory.recomputation = MemoryOptions::Recomputation::blocks;
   read_host_swap(map, setting, training, memory, workload);
 

@@ -104,6 +104,7 @@ GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, int 
   groups.ways = ways;
   groups.element = options.training.element();
   groups.memory = setting.memory;
+  groups.memory.bucket_copies = false;
   if (options.training.mixed) groups.memory.precision = MemoryOptions::Precision::mixed;
   if (options.recompute) groups.memory.recomputation = MemoryOptions::Recomputation::blocks;
   groups.calls.resize(setting.model.layers.size());

@@ -18,6 +18,7 @@ void finish_plan(const Setting& setting, const TrainingOptions& training, const 
 MemoryOptions memory_options(const Setting& setting, const TrainingOptions& training, std::int64_t batch) {
   MemoryOptions memory = setting.memory;
   memory.batch = batch;
+  memory.bucket_copies = false;
   if (training.mixed) memory.precision = MemoryOptions::Precision::mixed;
   return memory;
 }

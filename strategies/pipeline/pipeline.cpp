@@ -82,7 +82,8 @@ Memory stage_memory(const Setting& setting, const PipelineOptions& options, cons
     sum.activations += chunk.activations;
     sum.input += chunk.input;
     sum.error_signals = std::max(sum.error_signals, chunk.error_signals);
-    sum.workspace = chunk.workspace;
+    sum.workspace = std::max(sum.workspace, chunk.workspace);
+    sum.allocator += chunk.allocator;
   }
   return sum;
 }

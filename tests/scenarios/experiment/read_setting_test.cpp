@@ -27,7 +27,38 @@ std::vector<PassCounts> counts(const std::string& text) {
   return read_passes(YamlValue(node, "passes"), two_layers());
 }
 
+MemoryOptions memory_of(const std::string& text) {
+  const YamlNode node = parse_yaml(text, "s.yaml");
+  return read_memory(YamlValue(node, "memory"));
+}
+
 }  // namespace
+
+TEST_CASE("memory is counted as PyTorch does unless LBANN is named", "[scenarios]") {
+  using Framework = MemoryOptions::Framework;
+  CHECK(read_memory(std::nullopt).framework == Framework::pytorch);
+  CHECK(read_memory(std::nullopt).bucket_copies);
+  CHECK_FALSE(memory_of("{gradient_as_bucket_view: true}").bucket_copies);
+  CHECK_FALSE(memory_of("{framework: tensorflow}").bucket_copies);
+  CHECK(memory_of("{attention: flash}").attention == MemoryOptions::Attention::flash);
+  const MemoryOptions lbann = memory_of("{framework: lbann}");
+  CHECK(lbann.framework == Framework::lbann);
+  CHECK(lbann.activations == MemoryOptions::Activations::out_of_place);
+  CHECK(lbann.error_signals == MemoryOptions::ErrorSignals::kept);
+  CHECK(memory_of("{framework: lbann, free_error_signals: true}").error_signals ==
+        MemoryOptions::ErrorSignals::freed);
+}
+
+TEST_CASE("memory refuses keys of another framework", "[scenarios][errors]") {
+  CHECK_THROWS_WITH(
+      memory_of("{free_error_signals: true}"),
+      "s.yaml:1:22: memory.free_error_signals: only valid with framework: lbann; the others always "
+      "free error signals");
+  CHECK_THROWS_WITH(memory_of("{framework: lbann, attention: flash}"),
+                    "s.yaml:1:31: memory.attention: not valid with framework: lbann, which holds the scores");
+  CHECK_THROWS_WITH(memory_of("{framework: tensorflow, gradient_as_bucket_view: true}"),
+                    "s.yaml:1:50: memory.gradient_as_bucket_view: only valid with framework: pytorch");
+}
 
 TEST_CASE("passes count once by default, and the last matching row of a layer counts", "[scenarios]") {
   const auto found = counts("[{layers: '*_fc', forward: 3}, {layers: disc_fc, forward: 4, update: 0.5}]");

@@ -1,0 +1,82 @@
+#include "models/cost/saved_tensors.hpp"
+
+#include <stdexcept>
+
+#include "models/cost/cost.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr double kSingle = 4;    // bytes of a statistic or of a loss's logarithms: always fp32
+constexpr double kMask = 1;      // bytes of an element of a dropout mask
+constexpr double kPosition = 8;  // bytes of the position of a pooling maximum: a 64-bit integer
+
+double count(const Shape& shape) {
+  return static_cast<double>(elements(shape));
+}
+
+/// Number of rows over which a layer norm computes statistics.
+double rows(const Layer& layer) {
+  return count(layer.input) / static_cast<double>(layer.input.back());
+}
+
+/// cuDNN or a fused kernel of attention keeps the logarithm of each row's sum instead of the scores.
+SavedTensors attention_tensors(const Layer& layer, const MemoryOptions& options) {
+  const double scores = internal_elements(layer);
+  if (options.attention == MemoryOptions::Attention::eager) return {.input = true, .elements = scores};
+  const double sums = static_cast<double>(layer.heads * layer.input.front());
+  return {.input = true, .output = true, .bytes = kSingle * sums};
+}
+
+}  // namespace
+
+SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, bool in_place) {
+  if (options.framework == MemoryOptions::Framework::lbann)
+    throw std::invalid_argument("saved_tensors: LBANN saves every output");
+  const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
+  const double out = count(layer.output);
+  // No default: the compiler refuses a new kind that has no line here.
+  switch (layer.kind) {
+    case LayerKind::convolution:
+    case LayerKind::locally_connected:
+    case LayerKind::dense:
+    case LayerKind::embedding:
+    case LayerKind::gelu:
+      return {.input = true};
+    case LayerKind::batch_norm:  // mean and inverse deviation of each channel
+      return {.input = true, .fixed = 2 * kSingle * static_cast<double>(layer.input.front())};
+    case LayerKind::layer_norm:  // mean and inverse deviation of each row
+      return {.input = true, .bytes = 2 * kSingle * rows(layer)};
+    case LayerKind::relu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh:
+      return {.output = true};
+    case LayerKind::leaky_relu:
+    case LayerKind::elu:
+      return {.input = !in_place, .output = in_place};
+    case LayerKind::max_pool:  // TensorFlow looks for the maxima again
+      return {.input = true, .output = tensorflow, .bytes = tensorflow ? 0 : kPosition * out};
+    case LayerKind::average_pool:  // TensorFlow reads the input's shape only
+      return {.input = !tensorflow};
+    case LayerKind::add:
+    case LayerKind::up_sample:
+    case LayerKind::reshape:
+      return {};
+    case LayerKind::dropout:
+      return {.bytes = kMask * out};
+    case LayerKind::lstm:
+    case LayerKind::gru:  // cuDNN's reserve: gates and cells
+      return {.input = true, .output = true, .elements = internal_elements(layer)};
+    case LayerKind::attention:
+      return attention_tensors(layer, options);
+    // Logarithms of softmax; in TensorFlow the derivative itself. A PyTorch loop also holds the logits.
+    case LayerKind::softmax_cross_entropy:
+      return {.input = !tensorflow, .bytes = kSingle * count(layer.input)};
+    case LayerKind::sigmoid_cross_entropy:
+    case LayerKind::mean_squared_error:  // the labels
+      return {.input = true, .bytes = kSingle * count(layer.input)};
+  }
+  throw std::invalid_argument(std::string("saved_tensors: unknown kind of layer ") + to_string(layer.kind));
+}
+
+}  // namespace stepcast
