@@ -42,11 +42,17 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     case LayerKind::dense:
     case LayerKind::embedding:
     case LayerKind::gelu:
+    case LayerKind::silu:
       return {.input = true};
+    case LayerKind::swiglu:  // the product saves both factors: the second half of the input, and silu's
+                             // output
+      return {.input = true, .elements = out};
     case LayerKind::batch_norm:  // mean and inverse deviation of each channel
       return {.input = true, .fixed = 2 * kSingle * static_cast<double>(layer.input.front())};
     case LayerKind::layer_norm:  // mean and inverse deviation of each row
       return {.input = true, .bytes = 2 * kSingle * rows(layer)};
+    case LayerKind::rms_norm:  // inverse root mean square of each row
+      return {.input = true, .bytes = kSingle * rows(layer)};
     case LayerKind::relu:
     case LayerKind::sigmoid:
     case LayerKind::tanh:
@@ -59,14 +65,21 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     case LayerKind::average_pool:  // TensorFlow reads the input's shape only
       return {.input = !tensorflow};
     case LayerKind::add:
+    case LayerKind::concatenate:
     case LayerKind::up_sample:
     case LayerKind::reshape:
+    case LayerKind::rotary_embedding:  // its sines and cosines are one table for all layers
+    case LayerKind::position_embedding:
+    case LayerKind::class_token:
+    case LayerKind::first_token:
       return {};
     case LayerKind::dropout:
       return {.bytes = kMask * out};
     case LayerKind::lstm:
     case LayerKind::gru:  // cuDNN's reserve: gates and cells
       return {.input = true, .output = true, .elements = internal_elements(layer)};
+    case LayerKind::experts:
+      return {.input = true, .elements = internal_elements(layer)};
     case LayerKind::attention:
       return attention_tensors(layer, options);
     // Logarithms of softmax; in TensorFlow the derivative itself. A PyTorch loop also holds the logits.
