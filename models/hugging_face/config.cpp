@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/utf8.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 using Family = HuggingFaceConfig::Family;
 
 // In the order of Family.
-const std::vector<std::string> kFamilies{"gpt2", "llama", "mistral", "mixtral", "bert", "vit"};
+constexpr std::array kFamilies{"gpt2", "llama", "mistral", "mixtral", "bert", "vit"};
 
 constexpr std::int64_t kMostLayers = 1000;
 constexpr std::int64_t kMostHeads = 100'000;
@@ -145,10 +146,15 @@ void read_heads(const YamlMap& map, HuggingFaceConfig& config) {
 
 }  // namespace
 
+const char* to_string(HuggingFaceConfig::Family family) {
+  return kFamilies.at(static_cast<std::size_t>(family));
+}
+
 HuggingFaceConfig read_hugging_face_config(const YamlValue& value) {
   const YamlMap map = value.any_map();
   HuggingFaceConfig config;
-  config.family = static_cast<Family>(map.at("model_type", "the family of the network").one_of(kFamilies));
+  config.family = static_cast<Family>(
+      map.at("model_type", "the family of the network").one_of({kFamilies.begin(), kFamilies.end()}));
   const auto origin = given(map, "_name_or_path");
   if (origin && origin->is(YamlNode::Kind::scalar) && origin->node().text.size() <= kLongestName)
     config.origin = printable(origin->node().text);

@@ -34,6 +34,9 @@ struct HuggingFaceConfig {
   bool reads_tokens() const { return family != Family::vit; }
 };
 
+/// The word for the family in `model_type`, such as "llama".
+const char* to_string(HuggingFaceConfig::Family family);
+
 /// Reads the top level of `config.json`. JSON is YAML, so the strict reader of core gives file, line and
 /// column. Keys that do not change shapes or work are ignored.
 /// @throws InputError for a missing key, a wrong type, an unknown `model_type` or sizes that do not fit

@@ -95,7 +95,7 @@ std::string vocabulary_layer(const HuggingFaceConfig& config, bool has_bias) {
                      bias(has_bias), config.tied ? ", weight_of: tokens" : "");
 }
 
-const char* const kLoss = "  - {name: loss, kind: softmax_cross_entropy}\n";
+constexpr const char* kLoss = "  - {name: loss, kind: softmax_cross_entropy}\n";
 
 /// GPT-2, and Llama with its relatives.
 std::string decoder_layers(const HuggingFaceConfig& config) {
@@ -105,7 +105,7 @@ std::string decoder_layers(const HuggingFaceConfig& config) {
 }
 
 /// Whether the first of two sentences precedes the second.
-const char* const kNextSentence =
+constexpr const char* kNextSentence =
     "  - {name: next_sentence, kind: dense, units: 2}\n"
     "  - {name: next_sentence_loss, kind: softmax_cross_entropy}\n";
 
@@ -150,10 +150,9 @@ std::string vit_layers(const HuggingFaceConfig& config) {
 }
 
 std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
-  const char* const families[] = {"gpt2", "llama", "mistral", "mixtral", "bert", "vit"};
-  std::string text = fmt::format("config.json of {}, model_type {} (Hugging Face); without dropout",
-                                 config.origin.empty() ? "a network" : config.origin,
-                                 families[static_cast<int>(config.family)]);
+  std::string text =
+      fmt::format("config.json of {}, model_type {} (Hugging Face); without dropout",
+                  config.origin.empty() ? "a network" : config.origin, to_string(config.family));
   if (config.attention_window > 0 && config.attention_window < sequence)
     text += fmt::format("; the sliding window of {} tokens is not modelled", config.attention_window);
   return text;
