@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "models/cost/activation_memory.hpp"
 #include "models/cost/saved_tensors.hpp"
@@ -152,7 +153,8 @@ double workspace_of(const Step& step, const Layer& layer) {
 void observe(const Layer& layer, Step& step) {
   const double workspace = workspace_of(step, layer);
   step.now.add(&Held::workspace, workspace);
-  if (step.now.reserved() > step.peak.reserved()) step.peak = step.now;
+  const auto size = [](const Held& held) { return std::pair(held.reserved(), held.allocated()); };
+  if (size(step.now) > size(step.peak)) step.peak = step.now;
   step.now.add(&Held::workspace, workspace, -1);
 }
 
