@@ -4,9 +4,8 @@
 #include <exception>
 
 #include "commands/commands.hpp"
-#include "core/exit_codes.hpp"
-#include "core/nearest.hpp"
-#include "core/utf8.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
 
 using stepcast::ExitCode;
 

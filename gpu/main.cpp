@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 
-#include "core/exit_codes.hpp"
+#include "core/error.hpp"
 #include "gpu/commands/commands.hpp"
 
 using stepcast::ExitCode;

@@ -7,7 +7,7 @@ class App;
 namespace stepcast {
 
 // Each function adds one subcommand of stepcast-gpu to the command line; the subcommand's callback runs it.
-// Exit codes: core/exit_codes.hpp.
+// Exit codes: core/error.hpp.
 void add_gpu_capture(CLI::App& app);
 void add_gpu_capture_all(CLI::App& app);
 void add_gpu_check(CLI::App& app);

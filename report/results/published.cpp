@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "report/statistics/statistics.hpp"
-#include "report/text/quantity_text.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 namespace {
