@@ -5,9 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "core/exit_codes.hpp"
-#include "core/nearest.hpp"
-#include "core/utf8.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace stepcast {
 namespace {

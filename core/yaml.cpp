@@ -6,9 +6,8 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "core/nearest.hpp"
 #include "core/parse_number.hpp"
-#include "core/utf8.hpp"
+#include "core/text.hpp"
 
 namespace stepcast {
 namespace {

@@ -22,7 +22,7 @@ struct Place {
 };
 
 /// One node of a YAML file, aliases expanded. Plain data, so that a sweep can replace any part of it
-/// (scenarios/reader/assignment.hpp).
+/// (scenarios/reader/sweep.hpp).
 struct YamlNode {
   enum class Kind { nothing, scalar, sequence, mapping };
 

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
-#include "core/utf8.hpp"
+#include "core/text.hpp"
 #include "core/yaml.hpp"
 
 namespace stepcast {

@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
-#include "report/results/json_lines.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {

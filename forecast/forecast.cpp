@@ -13,7 +13,7 @@
 #include "core/os/atomic_file.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/process_pool.hpp"
-#include "report/results/json_lines.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {

@@ -4,8 +4,7 @@
 #include <map>
 
 #include "core/error.hpp"
-#include "core/nearest.hpp"
-#include "core/utf8.hpp"
+#include "core/text.hpp"
 #include "forecast/summary.hpp"
 #include "report/statistics/statistics.hpp"
 #include "scenarios/reader/sweep.hpp"

@@ -6,8 +6,8 @@
 
 #include "campaigns/checkpoint_interval.hpp"
 #include "report/statistics/statistics.hpp"
-#include "sim/workers/record_book.hpp"
 #include "sim/workers/simulate.hpp"
+#include "sim/workers/step_statistics.hpp"
 
 namespace stepcast {
 namespace {

@@ -164,11 +164,16 @@ std::string platform_table(const Platform& platform) {
   return out;
 }
 
+namespace {
+
+/// "device 3", "host of node 2", "storage".
 std::string endpoint_name(const Platform& platform, int endpoint) {
   if (endpoint < platform.devices()) return fmt::format("device {}", endpoint);
   if (endpoint == platform.storage_endpoint()) return "storage";
   return fmt::format("host of node {}", platform.node_of(endpoint));
 }
+
+}  // namespace
 
 std::string route_table(const Platform& platform, int from, int to) {
   for (const int endpoint : {from, to}) {

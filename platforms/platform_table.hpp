@@ -25,7 +25,4 @@ std::string platform_table(const Platform& platform);
 /// @throws std::invalid_argument for an endpoint that the platform does not have
 std::string route_table(const Platform& platform, int from, int to);
 
-/// "device 3", "host of node 2", "storage".
-std::string endpoint_name(const Platform& platform, int endpoint);
-
 }  // namespace stepcast

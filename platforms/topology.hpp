@@ -1,6 +1,8 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -9,9 +11,35 @@
 #include "platforms/fat_tree.hpp"
 #include "platforms/node_graph.hpp"
 #include "platforms/platform.hpp"
-#include "platforms/torus.hpp"
 
 namespace stepcast {
+
+/// A three-dimensional torus with dimension-order routes: first along x, then y, then z, each the shorter way
+/// round the ring. At equal distance a route from an even coordinate goes up, and one from an odd coordinate
+/// down.
+class Torus {
+ public:
+  explicit Torus(const TorusShape& shape);
+
+  int link_count() const { return 2 * static_cast<int>(dimensions_.size()) * vertex_count(); }
+  int vertex_count() const { return shape_.size[0] * shape_.size[1] * shape_.size[2]; }
+  const Link& link(int id) const { return shape_.cable[dimensions_[id / 2 % dimensions_.size()]]; }
+  int edge(int port) const { return port / shape_.ports_per_router; }
+  std::pair<int, int> ends(int id) const;
+  std::string link_kind(int id) const {
+    return std::string(1, "xyz"[dimensions_[id / 2 % dimensions_.size()]]) + " cable";
+  }
+  std::string vertex_name(int vertex) const;
+  /// Appends the links between the routers of two ports, each plus `first_link`.
+  void route(int from_port, int to_port, int first_link, std::vector<int>& links) const;
+
+ private:
+  int neighbour(int router, int dimension, bool up) const;
+
+  TorusShape shape_;
+  std::array<int, 3> stride_;
+  std::vector<int> dimensions_;  ///< dimensions with more than one router
+};
 
 /// Sites with equally many nodes. Each site is one non-blocking switch; every two sites are connected by one
 /// wide-area link.
@@ -91,6 +119,40 @@ class Topology {
   Link storage_, into_cluster_, storage_client_;
   int first_fabric_, first_storage_;  ///< link ids
   int fabric_vertices_ = 0;
+};
+
+/// Bandwidths of all links of a platform, after background traffic and overrides. Only links that differ from
+/// the platform are stored, because a cluster of 100,000 devices has millions of links.
+class LinkBandwidths {
+ public:
+  LinkBandwidths() = default;  ///< no links
+  explicit LinkBandwidths(const Platform& platform) : topology_(std::make_shared<const Topology>(platform)) {}
+
+  int size() const { return topology_ ? topology_->link_count() : 0; }
+  BytesPerSecond operator[](int link) const {
+    const auto changed = changed_.empty() ? changed_.end() : changed_.find(link);
+    return factor_ * (changed == changed_.end() ? topology_->link(link).bandwidth : changed->second);
+  }
+  std::vector<BytesPerSecond> all() const {
+    std::vector<BytesPerSecond> bandwidths;
+    for (int link = 0; link < size(); ++link) bandwidths.push_back((*this)[link]);
+    return bandwidths;
+  }
+
+  bool scaled_evenly() const {
+    return changed_.empty();
+  }  ///< whether all links have the bandwidth of the platform, times one common factor
+
+  void multiply(int link, double factor) {
+    const auto known = changed_.try_emplace(link, topology_->link(link).bandwidth).first;
+    known->second = factor * known->second;
+  }
+  void multiply_all(double factor) { factor_ *= factor; }
+
+ private:
+  std::shared_ptr<const Topology> topology_;  ///< a few kilobytes, shared by all copies
+  std::unordered_map<int, BytesPerSecond> changed_;
+  double factor_ = 1;
 };
 
 }  // namespace stepcast

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/timeline.hpp"
-#include "platforms/link_bandwidths.hpp"
+#include "platforms/topology.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/plan/run_conditions.hpp"
 

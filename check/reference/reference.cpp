@@ -45,6 +45,14 @@ Functions functions_of(LayerKind kind) {
   return found;
 }
 
+/// Zeros of the shapes of inputs and parameters.
+Gradients zero_gradients(const Case& c) {
+  Gradients gradients;
+  for (const Array& input : c.inputs) gradients.inputs.emplace_back(input.size());
+  for (const Array& parameter : c.parameters) gradients.parameters.emplace_back(parameter.size());
+  return gradients;
+}
+
 }  // namespace
 
 Array forward(const Case& c) {
@@ -54,13 +62,6 @@ Array forward(const Case& c) {
 Gradients backward(const Case& c, const Array& output_gradient) {
   Gradients gradients = zero_gradients(c);
   functions_of(c.layer.kind).backward(c, output_gradient, gradients);
-  return gradients;
-}
-
-Gradients zero_gradients(const Case& c) {
-  Gradients gradients;
-  for (const Array& input : c.inputs) gradients.inputs.emplace_back(input.size());
-  for (const Array& parameter : c.parameters) gradients.parameters.emplace_back(parameter.size());
   return gradients;
 }
 

@@ -34,9 +34,6 @@ Array forward(const Case& c);
 /// Gradients of sum(output * output_gradient) with respect to inputs and parameters.
 Gradients backward(const Case& c, const Array& output_gradient);
 
-/// Zeros of the shapes of inputs and parameters.
-Gradients zero_gradients(const Case& c);
-
 /// One update by an optimizer in double precision; changes `value` and `states` (as many arrays as this kind
 /// of optimizer has).
 void update(const Optimizer& optimizer, const Array& gradient, std::int64_t step, Array& value,

@@ -13,9 +13,8 @@
 #include "kernels/onednn/backend.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/tables/tables.hpp"
+#include "report/text/display_text.hpp"
 #include "report/text/progress.hpp"
-#include "report/text/quantity_text.hpp"
-#include "scenarios/reader/data_files.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {

@@ -7,7 +7,6 @@
 #include "models/layer_times/derived_trace.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/tables/tables.hpp"
-#include "scenarios/reader/data_files.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {

@@ -10,15 +10,14 @@
 #include "commands/run/preflight.hpp"
 #include "commands/run/run_outputs.hpp"
 #include "core/error.hpp"
-#include "core/nearest.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/text.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/plots/chrome_trace.hpp"
 #include "report/results/published.hpp"
 
 namespace stepcast {
-
 namespace {
 
 /// The index of the point that `--timeline` names. Throws InputError with the nearest existing name.

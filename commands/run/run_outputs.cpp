@@ -11,10 +11,9 @@
 #include "core/os/atomic_file.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "report/plots/results_plots.hpp"
-#include "report/results/csv.hpp"
-#include "report/results/json_lines.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results_table.hpp"
+#include "report/results/results_text.hpp"
 #include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "core/nearest.hpp"
 #include "core/os/atomic_file.hpp"
-#include "report/results/csv.hpp"
+#include "core/text.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {

@@ -9,8 +9,8 @@
 #include "forecast/fit_calibration.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
-#include "report/results/json_lines.hpp"
 #include "report/results/manifest.hpp"
+#include "report/results/results_text.hpp"
 #include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "campaigns/space.hpp"
+#include "campaigns/option_search.hpp"
 #include "scenarios/reader/scenario.hpp"
 
 namespace stepcast {

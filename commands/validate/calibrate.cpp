@@ -12,9 +12,8 @@
 #include "core/os/atomic_file.hpp"
 #include "forecast/process_pool.hpp"
 #include "kernels/timing/host_info.hpp"
-#include "report/results/csv.hpp"
-#include "report/results/json_lines.hpp"
-#include "report/text/quantity_text.hpp"
+#include "report/results/results_text.hpp"
+#include "report/text/display_text.hpp"
 #include "report/text/text_table.hpp"
 #include "runtime/ranks/netcluster.hpp"
 #include "validate/launch/launcher.hpp"
@@ -23,7 +22,6 @@
 #include "validate/measure/platform_file.hpp"
 
 namespace stepcast {
-
 namespace {
 
 /// A temporary folder for the files of ranks; the destructor deletes it.

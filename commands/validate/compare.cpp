@@ -6,7 +6,7 @@
 #include "commands/validate/validation_report.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
-#include "report/results/csv.hpp"
+#include "report/results/results_text.hpp"
 #include "report/text/text_table.hpp"
 
 namespace stepcast {

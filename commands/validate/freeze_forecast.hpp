@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "report/results/results.hpp"
-#include "runtime/collectives/link_table.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 

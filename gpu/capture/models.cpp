@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 

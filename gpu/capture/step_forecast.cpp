@@ -9,7 +9,7 @@
 #include "models/partition/halo.hpp"
 #include "models/partition/partition_times.hpp"
 #include "models/partition/spatial_partition.hpp"
-#include "strategies/plan/layer_times.hpp"
+#include "strategies/plan/setting.hpp"
 
 namespace stepcast {
 namespace {

@@ -5,7 +5,7 @@
 #include "models/layer_times/derived_trace.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/loader.hpp"
-#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 namespace {

@@ -5,7 +5,7 @@
 namespace stepcast {
 
 // Each function adds one subcommand of stepcast-gpu to the command line; the subcommand's callback runs it.
-// Exit codes: core/exit_codes.hpp.
+// Exit codes: core/error.hpp.
 void add_gpu_capture(Command app);
 void add_gpu_capture_all(Command app);
 void add_gpu_check(Command app);

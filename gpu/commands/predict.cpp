@@ -6,7 +6,7 @@
 #include "gpu/capture/trace_folder.hpp"
 #include "gpu/commands/commands.hpp"
 #include "models/loader.hpp"
-#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 namespace {

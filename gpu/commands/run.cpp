@@ -11,8 +11,7 @@
 #include "gpu/commands/commands.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
 #include "kernels/timing/gpu_capture.hpp"
-#include "report/results/csv.hpp"
-#include "report/results/json_lines.hpp"
+#include "report/results/results_text.hpp"
 #include "report/statistics/statistics.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/launch/gpu_launch.hpp"
@@ -53,7 +52,7 @@ void add_gpu_rank(Command app) {
   command.add_option("--store", options->store, "file:FOLDER or tcp:ADDRESS:PORT").required();
   command.add_option("--folder", options->folder).required();
   command.add_option("--control", options->control).required();
-  command.add_option("--patience", options->timeout, "longest wait for other ranks [s]").show_default();
+  command.add_option("--stall-timeout", options->timeout, "longest wait for other ranks [s]").show_default();
   add_gpu_options(command, options->gpus.options, "cuda:NUMBER, the GPU of rank 0");
   add_gpu_paths(command, options->gpus);
   command.add_option("--scenario", options->validation.scenario).required();

@@ -15,7 +15,7 @@
 #include "kernels/timing/gpu_capture.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/layer_times/trace.hpp"
-#include "report/results/csv.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {

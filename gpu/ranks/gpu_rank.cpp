@@ -20,7 +20,7 @@
 #include "runtime/rendezvous/open_store.hpp"
 #include "runtime/runs/point_runs.hpp"
 #include "runtime/transport/shared_memory_transport.hpp"
-#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
 #include "strategies/plan/plan.hpp"
 #include "validate/capture/interleaved_capture.hpp"
 #include "validate/launch/gpu_launch.hpp"

@@ -5,7 +5,7 @@
 #include "kernels/network/gpu_options.hpp"
 #include "runtime/ranks/rank_context.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
-#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
 #include "validate/launch/gpu_launch.hpp"
 
 namespace stepcast {

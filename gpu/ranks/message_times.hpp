@@ -3,8 +3,8 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/collectives/link_table.hpp"
 #include "runtime/transport/transport.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/network/device_memory.hpp"
-#include "kernels/network/strided_copy.hpp"
 #include "models/network/layer.hpp"
 #include "models/partition/spatial_shard.hpp"
 #include "models/partition/tensor_shard.hpp"

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -18,6 +19,28 @@ std::shared_ptr<float> allocate_floats(std::size_t elements) {
   if (alignment == kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: refusal does no harm
   std::memset(memory, 0, rounded);
   return {static_cast<float*>(memory), std::free};
+}
+
+std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& size) {
+  std::vector<std::int64_t> strides(size.size(), 1);
+  for (std::size_t i = size.size(); i-- > 1;) strides[i - 1] = strides[i] * size[i];
+  return strides;
+}
+
+void move_on_host(const BoxMove& box, const float* from, float* to) {
+  if (std::ranges::find(box.size, 0) != box.size.end()) return;
+  std::vector<std::int64_t> at(box.size.size(), 0);
+  while (true) {
+    std::int64_t source = box.from_offset, target = box.to_offset;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      source += at[i] * box.from_stride[i];
+      target += at[i] * box.to_stride[i];
+    }
+    to[target] = from[source];
+    std::size_t i = at.size();
+    while (i > 0 && ++at[i - 1] == box.size[i - 1]) at[--i] = 0;
+    if (i == 0) return;
+  }
 }
 
 }  // namespace stepcast

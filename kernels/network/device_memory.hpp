@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace stepcast {
 
@@ -37,5 +39,18 @@ class DeviceMemory {
 /// that the times of memory-bound layers do not depend on how the operating system scattered small pages.
 /// @throws std::bad_alloc
 std::shared_ptr<float> allocate_floats(std::size_t elements);
+
+/// A copy of a box of elements with at most five dimensions and separate strides [elements] in source and
+/// target: permutations, crops, parts of maps.
+struct BoxMove {
+  std::vector<std::int64_t> size, from_stride, to_stride;
+  std::int64_t from_offset = 0, to_offset = 0;
+};
+
+/// Strides of a row-major box.
+std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& size);
+
+/// Copies a box of elements in the host's memory.
+void move_on_host(const BoxMove& box, const float* from, float* to);
 
 }  // namespace stepcast

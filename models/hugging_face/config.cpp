@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/utf8.hpp"
+#include "core/text.hpp"
 
 namespace stepcast {
 namespace {

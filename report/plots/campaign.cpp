@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "report/plots/axes.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/plots/style.hpp"
 #include "report/results/results.hpp"

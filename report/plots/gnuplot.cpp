@@ -68,12 +68,17 @@ std::string gnuplot_text(std::string_view text, std::size_t width) {
   return out + "'";
 }
 
+namespace {
+
+/// The complete script `NAME.gp`, which draws NAME.svg and NAME.png in the working directory.
 std::string gnuplot_script(const std::string& name, const PlotScript& script) {
   return fmt::format(
       "# gnuplot {0}.gp draws {0}.svg and {0}.png again.\nset encoding utf8\n{1}\n{2}{4}unset "
       "output\n{3}{4}unset output\n",
       name, script.data, terminals(name, script, false), terminals(name, script, true), script.body);
 }
+
+}  // namespace
 
 std::optional<std::string> draw_plot(const fs::path& folder, const std::string& name,
                                      const PlotScript& script) {

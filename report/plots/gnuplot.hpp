@@ -22,9 +22,6 @@ struct PlotScript {
 /// the start), a control character becomes "?", and a byte that is not valid UTF-8 becomes U+FFFD.
 std::string gnuplot_text(std::string_view text, std::size_t width);
 
-/// The complete script `NAME.gp`, which draws NAME.svg and NAME.png in the working directory.
-std::string gnuplot_script(const std::string& name, const PlotScript& script);
-
 /// Writes FOLDER/NAME.gp and runs gnuplot, without a shell, to draw FOLDER/NAME.svg and .png.
 /// @param name  lower-case letters and - only; must not come from the user
 /// @return a line to print if gnuplot cannot draw the picture, which is no error ("gnuplot not found: ...")

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/plots/axes.hpp"
 #include "report/plots/style.hpp"
 #include "report/results/results.hpp"
 

@@ -7,14 +7,19 @@
 #include <utility>
 
 #include "core/os/atomic_file.hpp"
-#include "report/results/csv.hpp"
 #include "report/results/manifest.hpp"
-#include "report/results/series.hpp"
+#include "report/results/results.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The value of a column with its interval, if it has one.
+PlottedValue plotted(const Row& row, const std::string& column) {
+  return {row.number(column).value_or(0), row.number(column + "_low"), row.number(column + "_high")};
+}
 
 ScalingPoint scaling_point(const Row& row) {
   ScalingPoint point{row.number("workers").value_or(0), plotted(row, "samples_per_second"), {}};
@@ -211,10 +216,6 @@ void set_useful_and_slow(Row& row) {
 }
 
 }  // namespace
-
-PlottedValue plotted(const Row& row, const std::string& column) {
-  return {row.number(column).value_or(0), row.number(column + "_low"), row.number(column + "_high")};
-}
 
 BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep) {
   const Parts parts{{"compute_seconds", "compute"},

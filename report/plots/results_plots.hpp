@@ -12,10 +12,7 @@
 
 namespace stepcast {
 
-/// The value of a column with its interval, if it has one.
-PlottedValue plotted(const Row& row, const std::string& column);
-
-/// Throughput and efficiency of each series (see series.hpp). `published` holds the rows of published.csv.
+/// Throughput and efficiency of each series (series_columns). `published` holds the rows of published.csv.
 /// Their figures for the columns samples_per_second, speedup and efficiency, and for the times of a step, an
 /// epoch, a sweep and a training, are converted to throughput and efficiency with the row of their point.
 ScalingPlot scaling_plot(const Results& results, const Results& published,

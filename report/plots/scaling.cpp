@@ -5,12 +5,36 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/plots/axes.hpp"
 #include "report/plots/style.hpp"
 #include "report/results/results.hpp"
 
 namespace stepcast {
 namespace {
+
+/// The smallest and the largest of the added values.
+struct ScalingExtent {
+  double least = HUGE_VAL;
+  double most = -HUGE_VAL;
+
+  void add(double x) {
+    least = std::min(least, x);
+    most = std::max(most, x);
+  }
+  void add(const PlottedValue& x) {
+    add(x.value);
+    add(x.low.value_or(x.value));
+    add(x.high.value_or(x.value));
+  }
+};
+
+/// The ranges that the axes must show, including intervals and published figures. Efficiency is a fraction.
+struct ScalingExtents {
+  ScalingExtent workers, throughput, efficiency;
+};
+
+bool has_interval(const PlottedValue& x) {
+  return x.low && x.high;
+}
 
 /// The points that can be drawn, sorted by workers, each with its efficiency.
 ScalingSeries cleaned(ScalingSeries series) {
@@ -38,8 +62,7 @@ std::string interval_row(double workers, const PlottedValue& x, double scale) {
                      shortest(scale * x.value));
 }
 
-}  // namespace
-
+/// The series that have points to draw, sorted by workers, each point with its efficiency.
 std::vector<ScalingSeries> drawable(const std::vector<ScalingSeries>& series) {
   std::vector<ScalingSeries> all;
   for (const auto& one : series) {
@@ -66,6 +89,8 @@ ScalingExtents extents_of(const std::vector<ScalingSeries>& all) {
   return extents;
 }
 
+/// Gnuplot data blocks of each series N: `$lN` (line), `$bN` (throughput band), `$eN` (efficiency band),
+/// `$pN` (published throughput) and `$qN` (published efficiency); efficiencies are in per cent.
 std::string scaling_data(const std::vector<ScalingSeries>& all) {
   std::string out;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -91,8 +116,6 @@ std::string scaling_data(const std::vector<ScalingSeries>& all) {
   }
   return out;
 }
-
-namespace {
 
 constexpr int kWidth = 960;        // [px]
 constexpr int kPanelHeight = 330;  // [px]

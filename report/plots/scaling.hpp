@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,39 +47,5 @@ struct ScalingPlot {
 /// efficiency against workers. Intervals are bands, published figures are open diamonds. Points whose workers
 /// or throughput are not above 0 are left out. Nothing if no series has two different numbers of workers.
 std::optional<PlotScript> scaling_script(const ScalingPlot& plot);
-
-/// The series that have points to draw, sorted by workers, each point with its efficiency.
-std::vector<ScalingSeries> drawable(const std::vector<ScalingSeries>& series);
-
-inline bool has_interval(const PlottedValue& x) {
-  return x.low && x.high;
-}
-
-/// The smallest and the largest of the added values.
-struct ScalingExtent {
-  double least = HUGE_VAL;
-  double most = -HUGE_VAL;
-
-  void add(double x) {
-    least = std::min(least, x);
-    most = std::max(most, x);
-  }
-  void add(const PlottedValue& x) {
-    add(x.value);
-    add(x.low.value_or(x.value));
-    add(x.high.value_or(x.value));
-  }
-};
-
-/// The ranges that the axes must show, including intervals and published figures. Efficiency is a fraction.
-struct ScalingExtents {
-  ScalingExtent workers, throughput, efficiency;
-};
-
-ScalingExtents extents_of(const std::vector<ScalingSeries>& all);
-
-/// Gnuplot data blocks of each series N: `$lN` (line), `$bN` (throughput band), `$eN` (efficiency band),
-/// `$pN` (published throughput) and `$qN` (published efficiency); efficiencies are in per cent.
-std::string scaling_data(const std::vector<ScalingSeries>& all);
 
 }  // namespace stepcast

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 
-#include "report/plots/axes.hpp"
 #include "report/plots/style.hpp"
 #include "report/text/display_text.hpp"
-#include "report/text/quantity_text.hpp"
 
 namespace stepcast {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "report/statistics/statistics.hpp"
-#include "report/text/quantity_text.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 namespace {

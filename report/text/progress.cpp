@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "report/text/quantity_text.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/collectives/schedule_executor.hpp"
-#include "runtime/memory/parameter_layout.hpp"
+#include "runtime/memory/parameters.hpp"
 #include "strategies/compression/compressed_gradient.hpp"
 #include "strategies/plan/plan.hpp"
 

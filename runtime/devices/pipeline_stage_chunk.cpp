@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/collectives/rank_collectives.hpp"
-#include "runtime/memory/network_passes.hpp"
+#include "runtime/devices/rank_device.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
 
 namespace stepcast {

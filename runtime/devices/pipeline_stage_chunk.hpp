@@ -8,7 +8,7 @@
 #include "models/partition/tensor_shard.hpp"
 #include "runtime/devices/stage_boundary.hpp"
 #include "runtime/memory/host_mirror.hpp"
-#include "runtime/memory/parameter_layout.hpp"
+#include "runtime/memory/parameters.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {

@@ -10,13 +10,21 @@
 #include "kernels/network/network.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "runtime/memory/host_mirror.hpp"
-#include "runtime/memory/parameter_layout.hpp"
+#include "runtime/memory/parameters.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/plan/run_conditions.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {
+
+/// Runs a pass of the layers in this range, of those that the network has.
+void run_layers(Network& network, Work pass, LayerRange layers);
+
+/// Runs segments of layers (strategies/model_parallel/layer_segments.hpp), forward or backward, of a network
+/// whose layers may be tensor-parallel. If a layer's error signals are summed over ranks, its weight
+/// gradients are computed in the segment that overlaps with this sum.
+void run_segments(Network& network, Work pass, LayerRange segments);
 
 /// Time that a device spent computing, on both clocks. Where they differ, something else used the core.
 struct WorkTime {

@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
+#include "runtime/devices/rank_device.hpp"
 #include "runtime/devices/spatial_resharding.hpp"
-#include "runtime/memory/network_passes.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
 
 namespace stepcast {

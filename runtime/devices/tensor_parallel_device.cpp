@@ -1,6 +1,6 @@
 #include "runtime/devices/tensor_parallel_device.hpp"
 
-#include "runtime/memory/network_passes.hpp"
+#include "runtime/devices/rank_device.hpp"
 
 namespace stepcast {
 namespace {

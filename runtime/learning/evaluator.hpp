@@ -3,7 +3,6 @@
 #include <functional>
 #include <memory>
 
-#include "data/batches.hpp"
 #include "data/dataset.hpp"
 #include "kernels/network/network.hpp"
 #include "models/network/model.hpp"

@@ -2,14 +2,117 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
-#include "report/results/json_lines.hpp"
-#include "runtime/learning/learner.hpp"
+#include "report/results/results_text.hpp"
+#include "runtime/memory/parameters.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 
 namespace stepcast {
+
+std::int64_t mini_batches_a_step(const Plan& plan) {
+  const double all = static_cast<double>(plan.batch_per_worker) * plan.workers;
+  return std::max<std::int64_t>(1, std::llround(plan.samples_a_step / all));
+}
+
+std::int64_t learning_steps(const Experiment& experiment) {
+  const std::int64_t each = mini_batches_a_step(experiment.plan);
+  return (experiment.learning->mini_batches + each - 1) / each;
+}
+
+std::shared_ptr<const TrainAndTest> learning_data(const Experiment& experiment) {
+  return std::make_shared<const TrainAndTest>(
+      make_data(experiment.learning->data, learning_task(experiment.model).form));
+}
+
+Learner::Learner(const Experiment& experiment, Backend& backend, Options options)
+    : experiment_(experiment),
+      options_(std::move(options)),
+      task_(learning_task(experiment.model)),
+      backend_(backend),
+      shard_(learning_shard({backend_, experiment, task_, options_.rank, options_.batch})),
+      batches_(*options_.data->train, task_.form, shard_->split()) {
+  if (experiment.learning->start) initial_ = load_checkpoint(*experiment.learning->start, experiment.model);
+  if (options_.rank < experiment.plan.workers && shard_->reads_data())
+    batches_.prepare(experiment.learning->mini_batches * experiment.plan.batch_per_worker / options_.batch,
+                     options_.on_progress);
+}
+
+std::unique_ptr<RankDevice> Learner::device() {
+  return shard_->device(learning(), batches_);
+}
+
+DeviceLearning Learner::learning() {
+  DeviceLearning learning;
+  learning.compresses = options_.compresses;
+  learning.place = options_.rank;
+  learning.rate = experiment_.learning->rate;
+  learning.summed = experiment_.plan.summed_gradients;
+  learning.start = [this](Network&) {
+    if (!initial_.empty()) shard_->load_parameters(initial_);
+    take_snapshot(0);
+  };
+  return learning;
+}
+
+void Learner::take_snapshot(double seconds) {
+  Snapshot& now = snapshots_.emplace_back(Snapshot{mini_batches_done_, seconds, {}});
+  for (const Network* network : shard_->networks()) {
+    const std::vector<float> own = stored_parameters(*network);
+    now.values.insert(now.values.end(), own.begin(), own.end());
+  }
+}
+
+void Learner::step_ended(double seconds) {
+  const std::int64_t before = mini_batches_done_;
+  mini_batches_done_ += mini_batches_a_step(experiment_.plan);
+  const int every = experiment_.learning->evaluate_every;
+  if (holds_evaluated_parameters() && mini_batches_done_ / every > before / every) take_snapshot(seconds);
+}
+
+bool Learner::holds_evaluated_parameters() const {
+  return shard_->holds_evaluated_parameters();
+}
+
+std::vector<Row> Learner::evaluate() {
+  const Dataset& test = *options_.data->test;
+  std::unique_ptr<Evaluator> evaluator;
+  if (options_.rank == 0)
+    evaluator =
+        std::make_unique<Evaluator>(backend_, experiment_.model, task_, test,
+                                    std::min(experiment_.learning->data.test_samples, test.samples()));
+  std::vector<Row> rows;
+  for (const Snapshot& snapshot : snapshots_) {
+    const float* from = snapshot.values.data();
+    for (Network* network : shard_->networks()) {
+      store_parameters(from, *network);
+      from += network->all_parameters().elements;
+    }
+    final_ = shard_->gather_parameters(options_.transport);
+    if (evaluator) rows.push_back(row_of(snapshot, evaluator->score(final_, options_.on_progress)));
+  }
+  return rows;
+}
+
+Row Learner::row_of(const Snapshot& snapshot, const Score& score) const {
+  const Plan& plan = experiment_.plan;
+  const auto each = static_cast<double>(mini_batches_a_step(plan));
+  Row row;
+  row.set("strategy", experiment_.strategy);
+  row.set("ranks", static_cast<std::int64_t>(plan.endpoints.size()));
+  row.set("step", snapshot.mini_batches);
+  row.set("mini_batches_a_step", mini_batches_a_step(plan));
+  row.set("samples", static_cast<double>(snapshot.mini_batches) * plan.samples_a_step / each);
+  row.set("seconds", snapshot.seconds);
+  row.set("loss", score.loss);
+  if (!std::isnan(score.accuracy)) row.set("accuracy", score.accuracy);
+  return row;
+}
+
 namespace {
 
 /// The experiment of a point, with the number of steps that its learning takes.

@@ -1,13 +1,83 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "data/train_and_test.hpp"
+#include "report/results/results.hpp"
+#include "runtime/learning/evaluator.hpp"
+#include "runtime/learning/learning_shard.hpp"
 #include "runtime/p2p/device_payloads.hpp"
 #include "runtime/p2p/point_to_point.hpp"
 #include "runtime/ranks/rank_context.hpp"
-#include "runtime/runs/collective_backend.hpp"
+#include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "runtime/transport/progress_thread.hpp"
 
 namespace stepcast {
+
+/// Mini-batches of a worker in one step of its program: those of a block in local SGD, else one.
+std::int64_t mini_batches_a_step(const Plan& plan);
+/// Steps of the program that an experiment with `learning` takes.
+std::int64_t learning_steps(const Experiment& experiment);
+
+/// Training of one rank of an experiment with `learning`: its shard of the network, its data, and snapshots
+/// of its parameters.
+class Learner {
+ public:
+  struct Options {
+    int rank = 0;
+    std::int64_t batch = 1;  ///< samples of a pass
+    std::shared_ptr<const TrainAndTest> data;
+    std::function<void()> on_progress;  ///< called while it reads data and evaluates
+    bool compresses = false;            ///< gradients are compressed before they are sent
+    Transport* transport = nullptr;     ///< to the ranks that have the other shards of the network
+  };
+
+  /// The experiment and the backend outlive it.
+  Learner(const Experiment& experiment, Backend& backend, Options options);
+
+  /// The device that trains. The learner outlives it.
+  std::unique_ptr<RankDevice> device();
+
+  /// Call it at the end of each step of the rank's program. It takes a snapshot every `evaluate_every`
+  /// mini-batches.
+  /// @param seconds  since the program began
+  void step_ended(double seconds);
+  /// True if this rank holds parameters of the replica that is evaluated (the first one); it then calls
+  /// `evaluate`.
+  bool holds_evaluated_parameters() const;
+  /// On rank 0, a row for each snapshot with the loss and accuracy of its parameters on test data. Collective
+  /// over the ranks that hold evaluated parameters.
+  std::vector<Row> evaluate();
+  /// After `evaluate`, on rank 0: the parameters at the end.
+  const Parameters& final_parameters() const { return final_; }
+
+ private:
+  struct Snapshot {
+    std::int64_t mini_batches = 0;  ///< of this worker
+    double seconds = 0;
+    std::vector<float> values;  ///< all parameters of this rank, as they are stored
+  };
+
+  DeviceLearning learning();
+  void take_snapshot(double seconds);
+  Row row_of(const Snapshot& snapshot, const Score& score) const;
+
+  const Experiment& experiment_;
+  Options options_;
+  LearningTask task_;
+  Backend& backend_;
+  std::unique_ptr<LearningShard> shard_;
+  Batches batches_;
+  std::int64_t mini_batches_done_ = 0;
+  Parameters initial_, final_;
+  std::vector<Snapshot> snapshots_;
+};
+
+/// The training and test data of an experiment with `learning`.
+std::shared_ptr<const TrainAndTest> learning_data(const Experiment& experiment);
 
 /// Why an experiment with `learning` cannot learn in a real run; empty if it can.
 /// @throws InputError for unusable data or checkpoints

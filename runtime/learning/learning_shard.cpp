@@ -22,6 +22,18 @@ NetworkOptions network_options(const LearningPlace& place, int group) {
   return options;
 }
 
+/// Index of the group of `group_size` ranks that a rank is in; ranks that are not workers count to the last
+/// group.
+int group_of(const Experiment& experiment, int rank, int group_size) {
+  return std::min(rank, experiment.plan.workers - 1) / group_size;
+}
+
+/// Writes inputs, and targets if the network has the loss layer.
+void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network, BatchWriter& writer) {
+  writer.write(batch.inputs, network.input());
+  if (network.contains(loss_layer)) writer.write(batch.targets, *network.kernel(loss_layer).targets());
+}
+
 class ReplicaShard : public LearningShard {
  public:
   explicit ReplicaShard(const LearningPlace& place)
@@ -91,29 +103,6 @@ class TensorParallelShard : public LearningShard {
   TensorParallelNetwork own_;
   BatchWriter writer_;
 };
-
-}  // namespace
-
-std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
-  const Plan& plan = place.experiment.plan;
-  const NetworkSharing::Form form = plan.sharing.form;
-  if (role_of(plan, place.rank) < 0) return std::make_unique<ReplicaShard>(place);
-  if (form == NetworkSharing::Form::stages) return stage_learning_shard(place);
-  if (form == NetworkSharing::Form::positions) return spatial_learning_shard(place);
-  if (form == NetworkSharing::Form::blocks) return std::make_unique<TensorParallelShard>(place);
-  return std::make_unique<ReplicaShard>(place);
-}
-
-int group_of(const Experiment& experiment, int rank, int group_size) {
-  return std::min(rank, experiment.plan.workers - 1) / group_size;
-}
-
-void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network, BatchWriter& writer) {
-  writer.write(batch.inputs, network.input());
-  if (network.contains(loss_layer)) writer.write(batch.targets, *network.kernel(loss_layer).targets());
-}
-
-namespace {
 
 /// The values that one rank takes of the samples of its group: a part of each sample, or some whole samples.
 class SampleShare {
@@ -201,14 +190,6 @@ class SpatialLearningShard : public LearningShard {
   BatchWriter writer_;
 };
 
-}  // namespace
-
-std::unique_ptr<LearningShard> spatial_learning_shard(const LearningPlace& place) {
-  return std::make_unique<SpatialLearningShard>(place);
-}
-
-namespace {
-
 class PipelineStageShard : public LearningShard {
  public:
   explicit PipelineStageShard(const LearningPlace& place)
@@ -284,8 +265,14 @@ class PipelineStageShard : public LearningShard {
 
 }  // namespace
 
-std::unique_ptr<LearningShard> stage_learning_shard(const LearningPlace& place) {
-  return std::make_unique<PipelineStageShard>(place);
+std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
+  const Plan& plan = place.experiment.plan;
+  const NetworkSharing::Form form = plan.sharing.form;
+  if (role_of(plan, place.rank) < 0) return std::make_unique<ReplicaShard>(place);
+  if (form == NetworkSharing::Form::stages) return std::make_unique<PipelineStageShard>(place);
+  if (form == NetworkSharing::Form::positions) return std::make_unique<SpatialLearningShard>(place);
+  if (form == NetworkSharing::Form::blocks) return std::make_unique<TensorParallelShard>(place);
+  return std::make_unique<ReplicaShard>(place);
 }
 
 }  // namespace stepcast

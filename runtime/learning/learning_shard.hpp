@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "data/batches.hpp"
+#include "data/dataset.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "runtime/learning/evaluator.hpp"
 #include "runtime/learning/gather_parameters.hpp"
@@ -49,15 +49,5 @@ class LearningShard {
 };
 
 std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place);
-
-/// The shards of ranks with a pipeline stage, and of ranks with a part of every sample.
-std::unique_ptr<LearningShard> stage_learning_shard(const LearningPlace& place);
-std::unique_ptr<LearningShard> spatial_learning_shard(const LearningPlace& place);
-
-/// Index of the group of `group_size` ranks that a rank is in; ranks that are not workers count to the last
-/// group.
-int group_of(const Experiment& experiment, int rank, int group_size);
-/// Writes inputs, and targets if the network has the loss layer.
-void write_batch(const Batches::Batch& batch, std::size_t loss_layer, Network& network, BatchWriter& writer);
 
 }  // namespace stepcast

@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/os/child_process.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
-#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,5 +1,6 @@
 #include "runtime/rendezvous/tcp_store.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -7,16 +8,117 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/rendezvous/tcp_framing.hpp"
+#include "core/parse_number.hpp"
 
 namespace stepcast {
 namespace {
+
+/// Key-value table in the process that serves a store (rank 0). Thread-safe.
+class KeyValueTable {
+ public:
+  /// @param seconds  timeout of `get`
+  explicit KeyValueTable(double seconds) : seconds_(seconds) {}
+
+  void put(int rank, const std::string& key, const std::string& value) {
+    {
+      const std::lock_guard lock(mutex_);
+      values_[{rank, key}] = value;
+    }
+    changed_.notify_all();
+  }
+
+  /// Waits for the value that `rank` put under `key`.
+  /// @return false if no value came in time or the table was closed
+  bool get(int rank, const std::string& key, std::string& value) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::duration<double>(seconds_), [&] {
+      return closed_ || values_.contains({rank, key});
+    });
+    const auto found = values_.find({rank, key});
+    if (found == values_.end()) return false;
+    value = found->second;
+    return true;
+  }
+
+  /// Ends all waiting calls of `get`.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  double seconds_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<int, std::string>, std::string> values_;
+  bool closed_ = false;
+};
+
+/// The address of a store such as "tcp:127.0.0.1:4000". @throws InputError for any other text
+sockaddr_in tcp_address(const std::string& store) {
+  const auto colon = store.rfind(':');
+  const std::string host = colon > 4 ? store.substr(4, colon - 4) : "";
+  const auto port = parse_integer(store.substr(colon + 1));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  if (!port || *port < 1 || *port > 65535 || inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+    throw InputError(
+        fmt::format("--store: expected tcp:ADDRESS:PORT with an IPv4 address, got \"{}\"", store));
+  }
+  address.sin_port = htons(static_cast<std::uint16_t>(*port));
+  return address;
+}
+
+constexpr std::uint32_t kMaxText = 1 << 16;
+
+/// Sends or receives exactly `bytes` bytes over a blocking socket. @return false if the peer closed it
+bool send_all(int socket, const void* data, std::size_t bytes) {
+  const auto* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t some = ::send(socket, from, bytes, MSG_NOSIGNAL);
+    if (some < 0 && errno == EINTR) continue;
+    if (some <= 0) return false;
+    from += some;
+    bytes -= static_cast<std::size_t>(some);
+  }
+  return true;
+}
+
+bool receive_all(int socket, void* data, std::size_t bytes) {
+  auto* to = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t some = ::recv(socket, to, bytes, 0);
+    if (some < 0 && errno == EINTR) continue;
+    if (some <= 0) return false;
+    to += some;
+    bytes -= static_cast<std::size_t>(some);
+  }
+  return true;
+}
+
+/// Sends or receives a text of at most 64 KiB: its length (32 bits), then its bytes.
+/// @return false if the peer closed the socket, or if a received length is too large
+bool send_text(int socket, const std::string& text) {
+  const auto size = static_cast<std::uint32_t>(text.size());
+  return send_all(socket, &size, sizeof size) && send_all(socket, text.data(), text.size());
+}
+
+bool receive_text(int socket, std::string& text) {
+  std::uint32_t size = 0;
+  if (!receive_all(socket, &size, sizeof size) || size > kMaxText) return false;
+  text.resize(size);
+  return receive_all(socket, text.data(), size);
+}
 
 using Clock = std::chrono::steady_clock;
 

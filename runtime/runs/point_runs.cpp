@@ -8,7 +8,7 @@
 
 #include "core/os/atomic_file.hpp"
 #include "kernels/timing/host_info.hpp"
-#include "report/results/json_lines.hpp"
+#include "report/results/results_text.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "runtime/scenario_points/step_time_statistics.hpp"

@@ -3,19 +3,32 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/collectives/rank_collectives.hpp"
+#include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "runtime/p2p/device_payloads.hpp"
 #include "runtime/p2p/point_to_point.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
-#include "runtime/runs/collective_backend.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/thread_scheduling.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {
+
+/// One collective of the plan on device memory, for a collective backend such as NCCL.
+struct CollectiveCall {
+  int index = 0;            ///< in Plan::collectives
+  float* memory = nullptr;  ///< device memory
+  std::int64_t elements = 0;
+  DeviceMemory::Mark ready;  ///< the device's work that the collective waits for
+  const std::vector<std::vector<Round>>* phases = nullptr;  ///< RankCollectives::phases
+};
+
+/// Executes a collective; returns when it is complete. Called on the progress thread of collectives.
+using CollectiveBackend = std::function<void(const CollectiveCall& work)>;
 
 /// Everything that the program of one rank uses in a real run; all of it outlives the run.
 struct RealWorld {

@@ -6,7 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
-#include "report/results/csv.hpp"
+#include "report/results/results_text.hpp"
 #include "strategies/plan/communicator.hpp"
 
 namespace stepcast {

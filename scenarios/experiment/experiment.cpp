@@ -9,11 +9,13 @@
 #include "platforms/topology.hpp"
 #include "scenarios/experiment/placement.hpp"
 #include "scenarios/experiment/read_setting.hpp"
-#include "scenarios/reader/assignment.hpp"
+#include "scenarios/reader/sweep.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
+namespace {
 
+/// Reads `noise:`. @throws InputError
 Noise read_noise(const YamlValue& value) {
   const YamlMap map =
       value.map({"jitter", "sigma", "per", "straggler_share", "straggler_factor", "start_spread"});
@@ -36,8 +38,6 @@ Noise read_noise(const YamlValue& value) {
   if (const auto spread = map.maybe("start_spread")) noise.start_spread = spread->seconds().value;
   return noise;
 }
-
-namespace {
 
 const std::vector<std::string> kKeys{"model",
                                      "trace",

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/yaml.hpp"
-#include "platforms/link_bandwidths.hpp"
+#include "platforms/topology.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/read_campaign.hpp"
 #include "scenarios/reader/read_faults.hpp"
@@ -15,9 +15,6 @@
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {
-
-/// Reads `noise:`. @throws InputError
-Noise read_noise(const YamlValue& value);
 
 /// One run, ready to be simulated: a point of a scenario with all its files read. Plain data.
 struct Experiment {

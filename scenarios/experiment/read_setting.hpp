@@ -5,7 +5,7 @@
 #include "core/yaml.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/network/model.hpp"
-#include "platforms/link_bandwidths.hpp"
+#include "platforms/topology.hpp"
 #include "scenarios/reader/library.hpp"
 #include "strategies/plan/setting.hpp"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/parse_number.hpp"
-#include "core/utf8.hpp"
+#include "core/text.hpp"
 
 namespace stepcast {
 namespace {

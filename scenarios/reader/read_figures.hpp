@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/reader/assignment.hpp"
+#include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {
 

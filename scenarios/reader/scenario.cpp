@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "core/utf8.hpp"
+#include "core/text.hpp"
 
 namespace stepcast {
 namespace {

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/reader/assignment.hpp"
 #include "scenarios/reader/read_figures.hpp"
 #include "scenarios/reader/sweep.hpp"
 

@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "core/timeline.hpp"
-#include "sim/engine/work_clock.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/patterns/sim_network.hpp"
 #include "strategies/plan/plan.hpp"
-#include "strategies/program/message.hpp"
 #include "strategies/program/program.hpp"
 
 namespace stepcast {

@@ -101,8 +101,7 @@ bool fits_budget(const CollectiveLoad& traffic, ComputeBudget budget, double sec
          (budget == ComputeBudget::large && calls->steps * step <= kLargeBudgetPerRun);
 }
 
-}  // namespace
-
+/// Number of messages of all collectives, each called once.
 double messages_per_step(const CollectiveLoad& traffic) {
   double messages = 0;
   for (const CollectiveLoad::One& one : traffic.collectives)
@@ -110,9 +109,12 @@ double messages_per_step(const CollectiveLoad& traffic) {
   return messages;
 }
 
+/// Estimated processor time of simulating this number of messages with MaxMinSharing [s].
 double max_min_sharing_seconds(double messages) {
   return messages * kBuiltInSecondsPerMessage;
 }
+
+}  // namespace
 
 bool affordable(const CollectiveLoad& traffic, ComputeBudget budget) {
   return fits_budget(traffic, budget, kBuiltInSecondsPerMessage);

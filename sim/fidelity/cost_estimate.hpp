@@ -81,17 +81,11 @@ struct StepCost {
 };
 StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& form);
 
-/// Number of messages of all collectives, each called once.
-double messages_per_step(const CollectiveLoad& traffic);
-
 /// True if simulating every message, as often as the programs send it, is estimated to fit the budget.
 bool affordable(const CollectiveLoad& traffic, ComputeBudget budget);
 
 /// True if simulating every message fits the budget at the lowest known cost per message. For callers that
 /// abort the simulation when it exceeds the budget.
 bool worth_trying(const CollectiveLoad& traffic, ComputeBudget budget);
-
-/// Estimated processor time of simulating this number of messages with MaxMinSharing [s].
-double max_min_sharing_seconds(double messages);
 
 }  // namespace stepcast

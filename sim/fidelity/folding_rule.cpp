@@ -179,15 +179,19 @@ class ColourRefinement {
   Colour kinds_ = 0;
 };
 
-}  // namespace
-
+/// True if the workers of each role are proven symmetric: all of them do everything at the same dates, so one
+/// program may stand for them.
+///
+/// The proof is colour refinement. Workers, groups, transfers and links start with a colour given by their
+/// own properties; two of the same colour are separated when their neighbours' colours differ, until nothing
+/// changes. With max-min fair sharing all flows of a colour have the same rate, because the sharing is unique
+/// and averaging the rates over a colour gives a max-min sharing too; so they end together. False if jitter
+/// makes workers differ, or if 100 rounds of refinement prove nothing.
 bool workers_symmetric(const CollectiveLoad& traffic, const std::vector<SingleMessages>& single_messages) {
   ColourRefinement refinement(traffic);
   for (const SingleMessages& one : single_messages) refinement.add(one);
   return refinement.roles_stay_uniform();
 }
-
-namespace {
 
 /// True if workers of a role form several groups of a communicator or exchange single messages.
 bool has_groups(const CollectiveLoad& traffic) {

@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "platforms/link_bandwidths.hpp"
 #include "platforms/topology.hpp"
 
 namespace stepcast {

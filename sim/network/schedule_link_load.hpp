@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/units.hpp"
-#include "platforms/link_bandwidths.hpp"
+#include "platforms/topology.hpp"
 #include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {

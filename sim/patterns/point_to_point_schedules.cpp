@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/collectives/phases.hpp"
+#include "strategies/collectives/algorithms.hpp"
 
 namespace stepcast {
 namespace {
@@ -28,18 +28,25 @@ std::shared_ptr<const Schedule> replicated(const std::shared_ptr<const Schedule>
   return shared(std::move(all));
 }
 
+namespace {
+
+/// A schedule in which each of `workers` ranks reads the buffer from the rank that follows the last of them.
 std::shared_ptr<const Schedule> load_schedule(int workers) {
   std::vector<Edge> edges;
   for (int worker = 0; worker < workers; ++worker) edges.push_back({workers, worker, 0, 1, 0, 0});
   return copied(std::move(edges), workers + 1);
 }
 
+/// A schedule in which source i sends the buffer to target i; a single source or target serves all. The ranks
+/// of the targets follow those of the sources.
 std::shared_ptr<const Schedule> channel_schedule(int sources, int targets) {
   std::vector<Edge> edges;
   for (int i = 0; i < std::max(sources, targets); ++i)
     edges.push_back({std::min(i, sources - 1), sources + std::min(i, targets - 1), 0, 1, 0, 0});
   return copied(std::move(edges), sources + targets);
 }
+
+}  // namespace
 
 std::vector<bool> folded_ranks(const Plan& plan) {
   std::vector<bool> folded(plan.endpoints.size(), false);

@@ -13,13 +13,6 @@ namespace stepcast {
 /// A schedule repeated for `groups` groups side by side: the ranks of group g follow those of group g - 1.
 std::shared_ptr<const Schedule> replicated(const std::shared_ptr<const Schedule>& schedule, int groups);
 
-/// A schedule in which each of `workers` ranks reads the buffer from the rank that follows the last of them.
-std::shared_ptr<const Schedule> load_schedule(int workers);
-
-/// A schedule in which source i sends the buffer to target i; a single source or target serves all. The ranks
-/// of the targets follow those of the sources.
-std::shared_ptr<const Schedule> channel_schedule(int sources, int targets);
-
 /// By rank of the plan: true if the rank's role has several members, so that it may share a program with
 /// them.
 std::vector<bool> folded_ranks(const Plan& plan);

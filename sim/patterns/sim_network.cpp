@@ -4,11 +4,10 @@
 #include <memory>
 #include <set>
 
-#include "sim/patterns/message_simulation.hpp"
+#include "sim/patterns/sampled_time.hpp"
 #include "sim/patterns/time_bounds.hpp"
 
 namespace stepcast {
-
 namespace {
 
 struct PatternStart {

@@ -12,7 +12,7 @@
 #include "sim/network/link_classes.hpp"
 #include "sim/network/max_min_sharing.hpp"
 #include "sim/network/route_cache.hpp"
-#include "sim/patterns/pattern.hpp"
+#include "sim/patterns/sampled_time.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {

@@ -12,6 +12,12 @@
 namespace stepcast {
 namespace {
 
+/// Durations in one round [s]; 0 if nothing is sent.
+struct RoundSeconds {
+  double least = INFINITY;  ///< of the fastest edge with the network to itself
+  double most = 0;          ///< of the slowest edge or the most loaded link
+};
+
 constexpr double kRelativeTolerance = 1e-9;
 
 bool nearly_equal(double a, double b) {
@@ -101,6 +107,8 @@ bool in_lock_step(const Pattern& pattern, const LinkBandwidths& bandwidths) {
   return true;
 }
 
+namespace {
+
 RoundSeconds round_seconds(const PhaseLoad& load, const Placement& placement, Bytes buffer) {
   RoundSeconds round;
   for (const EdgeKind kind : kEdgeKinds) {
@@ -117,6 +125,8 @@ RoundSeconds round_seconds(const PhaseLoad& load, const Placement& placement, By
   }
   return round;
 }
+
+}  // namespace
 
 double least_seconds(const Pattern& pattern, Bytes buffer) {
   double quickest = 0, longest_delay = 0;

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cmath>
-
-#include "platforms/link_bandwidths.hpp"
-#include "sim/patterns/pattern.hpp"
+#include "platforms/topology.hpp"
+#include "sim/patterns/sampled_time.hpp"
 
 namespace stepcast {
 
@@ -24,13 +22,6 @@ double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths);
 /// several rounds sends its messages one after the other, and each phase lasts at least as long as its
 /// fastest edge. Requires `all_ranks_take_part`.
 double least_seconds(const Pattern& pattern, Bytes buffer);
-
-/// Durations in one round [s]; 0 if nothing is sent.
-struct RoundSeconds {
-  double least = INFINITY;  ///< of the fastest edge with the network to itself
-  double most = 0;          ///< of the slowest edge or the most loaded link
-};
-RoundSeconds round_seconds(const PhaseLoad& load, const Placement& placement, Bytes buffer);
 
 /// Lower bound of the duration of a pattern [s], whatever other traffic there is. For several groups side by
 /// side it is the bound of the fastest group, as if groups shared no links. For one group of many ranks on a

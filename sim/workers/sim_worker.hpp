@@ -7,7 +7,6 @@
 #include "sim/collectives/collective_queue.hpp"
 #include "sim/simulation.hpp"
 #include "sim/workers/member_clocks.hpp"
-#include "sim/workers/record_book.hpp"
 #include "sim/workers/simulated_messages.hpp"
 #include "sim/workers/step_statistics.hpp"
 

@@ -1,11 +1,177 @@
 #include "sim/workers/simulate.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
 #include <utility>
 
-#include "sim/workers/run_programs.hpp"
+#include "sim/collectives/planned_collectives.hpp"
+#include "sim/workers/sim_worker.hpp"
+#include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {
 namespace {
+
+/// A program and the workers that it stands for: members `first` .. `first + members - 1` of a role.
+struct ProgramMembers {
+  int role, first, members;
+};
+
+std::vector<ProgramMembers> program_members(const Simulation& simulation, bool folds) {
+  std::vector<ProgramMembers> programs;
+  for (std::size_t i = 0; i < simulation.plan->roles.size(); ++i) {
+    const Role& role = simulation.plan->roles[i];
+    const int count = folds ? 1 : role.members;
+    for (int k = 0; k < count; ++k) programs.push_back({static_cast<int>(i), k, role.members / count});
+  }
+  return programs;
+}
+
+std::vector<int> positions(const Communicator& communicator, std::size_t ranks) {
+  std::vector<int> position(ranks, -1);
+  for (std::size_t i = 0; i < communicator.ranks.size(); ++i)
+    position[static_cast<std::size_t>(communicator.ranks[i])] = static_cast<int>(i);
+  return position;
+}
+
+/// Adds the queues of every communicator; those of one communicator share tracks in the timeline.
+void add_queues(SimWorld& world) {
+  int track = 1;
+  const Plan& plan = *world.simulation.plan;
+  for (std::size_t i = 0; i < plan.communicators.size(); ++i) {
+    const Communicator& communicator = plan.communicators[i];
+    const int number = static_cast<int>(i);
+    const bool joint = world.collectives.joint(number);
+    for (int group = 0; group < (joint ? 1 : communicator.groups()); ++group) {
+      CollectiveQueue::Options options;
+      options.members = joint ? static_cast<int>(communicator.ranks.size()) : communicator.size;
+      options.streams = communicator.streams;
+      options.in_flight = communicator.in_flight;
+      options.pattern = [&world, group](int index) { return world.collectives.pattern(index, group); };
+      options.segments = world.collectives.fidelity().segments;
+      options.name = "collective";
+      options.first_track = track;
+      world.queues[{number, group}] =
+          std::make_unique<CollectiveQueue>(world.collectives.network(), std::move(options));
+    }
+    track += communicator.streams;
+    world.position.push_back(positions(communicator, plan.endpoints.size()));
+  }
+}
+
+/// Communication so far [s]: for each communicator the mean over its groups, plus the messages of all
+/// programs, divided by the number of training workers in plans with a common step.
+double busy_seconds(const SimWorld& world, int training) {
+  std::map<int, std::pair<double, int>> sums;
+  for (const auto& [key, queue] : world.queues) {
+    sums[key.first].first += queue->busy_seconds();
+    sums[key.first].second += 1;
+  }
+  double seconds = world.simulation.plan->asynchronous
+                       ? world.messages.busy_seconds()
+                       : world.messages.busy_seconds() / std::max(training, 1);
+  for (const auto& [communicator, sum] : sums) seconds += sum.first / sum.second;
+  return seconds;
+}
+
+/// Starts the programs, runs the clock and checks that all programs of training workers ended.
+void run_to_end(std::vector<std::unique_ptr<SimWorker>>& workers, const std::vector<double>& starts,
+                Engine& engine) {
+  std::vector<Program> programs;
+  programs.reserve(workers.size());
+  for (auto& worker : workers) programs.push_back(worker->program());
+  engine.at(0, [&] {
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+      if (starts[i] == 0) programs[i].start();
+    }
+  });
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    if (starts[i] > 0) engine.at(starts[i], [&programs, i] { programs[i].start(); });
+  }
+  engine.run();
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    if (programs[i].error()) std::rethrow_exception(programs[i].error());
+    if (!programs[i].done() && workers[i]->role().training) {
+      throw std::logic_error(
+          fmt::format("deadlock: {} never ends, because it waits for an operation that nothing completes",
+                      workers[i]->name()));
+    }
+  }
+}
+
+Timeline named_timeline(const std::vector<std::unique_ptr<SimWorker>>& workers, const Plan& plan) {
+  Timeline timeline;
+  for (const auto& worker : workers) timeline.processes.push_back(worker->name());
+  timeline.tracks = {"compute"};
+  for (const Communicator& communicator : plan.communicators) {
+    for (int stream = 0; stream < communicator.streams; ++stream)
+      timeline.tracks.push_back(fmt::format("communication {}", timeline.tracks.size() - 1));
+  }
+  timeline.tracks.push_back("data loading");
+  return timeline;
+}
+
+int training_members(const Plan& plan) {
+  int members = 0;
+  for (const Role& role : plan.roles) members += role.training ? role.members : 0;
+  return members;
+}
+
+/// Runs the program of every worker with these collectives, on a new clock that starts at 0.
+/// @throws std::logic_error if the programs deadlock
+SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& collectives) {
+  const Plan& plan = *simulation.plan;
+  collectives.network().start();
+  const Engine& engine = collectives.network().engine();
+
+  const std::vector<ProgramMembers> programs = program_members(simulation, collectives.folding().folds);
+  SimulatedMessages messages(collectives, simulation, programs.size());
+  SimWorld world{simulation, collectives, messages, {},
+                 {},         {},          {},       CollectiveValues(plan, collectives.automatic_choices()),
+                 {},         0,           nullptr};
+  for (const Workload& workload : plan.workloads) world.times.emplace_back(workload);
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    if (programs[i].first == 0) world.programs.push_back(i);
+  }
+  add_queues(world);
+
+  const int training = training_members(plan);
+  StepStatistics statistics(
+      training, programs.size(), [&engine] { return engine.now(); },
+      [&world, training] { return busy_seconds(world, training); });
+  std::vector<std::unique_ptr<SimWorker>> workers;
+  for (const ProgramMembers& program : programs)
+    workers.push_back(
+        std::make_unique<SimWorker>(world, statistics, program.role, program.first, program.members));
+
+  SimulationResult result;
+  if (simulation.timeline) {
+    result.timeline = named_timeline(workers, plan);
+    world.timeline = &result.timeline;
+    for (auto& [key, queue] : world.queues) queue->timeline = &result.timeline;
+    for (auto& worker : workers) worker->show_loads_on(&result.timeline);
+  }
+  std::vector<double> starts;
+  for (const ProgramMembers& program : programs) {
+    const int rank = plan.roles[static_cast<std::size_t>(program.role)].first_rank + program.first;
+    starts.push_back(start_seconds(plan, simulation.noise, rank));
+  }
+  run_to_end(workers, starts, collectives.network().engine());
+  result.steps = plan.asynchronous ? std::vector<StepSeconds>{statistics.steady_state()} : statistics.steps();
+  result.steady_counts = world.records.counts_at_end(statistics.first_to_end());
+  result.records = world.records.take();
+  result.seconds = engine.now();
+  result.fidelity = collectives.fidelity().used();
+  result.folding = collectives.folding();
+  result.algorithms = collectives.algorithm_names();
+  result.automatic = collectives.automatic_choices();
+  result.events = engine.events();
+  result.flows = collectives.network().flows() + messages.shared_flows();
+  result.routes = collectives.routes();
+  result.clock_moves = world.clock_moves;
+  return result;
+}
 
 constexpr double kCloseEnough = 0.005;      // share of a run's time that contention may account for
 constexpr double kSecondsPerWork = 0.2e-6;  // processor time of a unit of MaxMinSharing::work

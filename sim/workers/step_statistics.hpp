@@ -1,12 +1,58 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/simulation.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
+
+/// The values that the programs of a run record, in order, and their number when a program ended its last
+/// step. No date is stored per record, because a run with servers makes millions of records.
+class RecordBook {
+ public:
+  /// Adds a record. @param now  simulated time [s]; must not decrease from call to call
+  void add(const char* name, double value, double now) {
+    if (now > last_end_) close();
+    list(name).push_back(value);
+  }
+
+  /// Notes that a program ended a step at the date `now` [s]; all records of this date count as earlier.
+  void step_ended(std::size_t program, double now);
+
+  /// Number of records by name when this program had ended its last step.
+  std::map<std::string, std::size_t> counts_at_end(std::size_t program);
+
+  Records take() { return std::move(records_); }
+
+ private:
+  /// The list of a name. Lookup is by the address of the text first: a name mostly is the same string
+  /// literal.
+  std::vector<double>& list(const char* name) {
+    for (const auto& [known, values] : lists_) {
+      if (known == name) return *values;
+    }
+    return *lists_.emplace_back(name, &records_[name]).second;
+  }
+  void close();
+
+  Records records_;
+  std::vector<std::pair<const char*, std::vector<double>*>> lists_;
+  /// By program and index in lists_: records at its last step.
+  std::vector<std::vector<std::size_t>> counts_;
+  std::vector<std::size_t> ended_;  ///< programs that ended a step at last_end_ and have no counts of it yet
+  double last_end_ = std::numeric_limits<double>::infinity();
+};
+
+/// The first records of each name.
+/// @param counts  how many to keep, by name; names without an entry keep all their records
+Records first_records(Records records, const std::map<std::string, std::size_t>& counts);
 
 /// One program's report of a step.
 struct ProgramStep {

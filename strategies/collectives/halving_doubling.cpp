@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "strategies/collectives/phases.hpp"
+#include "strategies/collectives/algorithms.hpp"
 
 namespace stepcast {
 namespace {

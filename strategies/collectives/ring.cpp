@@ -1,4 +1,4 @@
-#include "strategies/collectives/phases.hpp"
+#include "strategies/collectives/algorithms.hpp"
 
 namespace stepcast {
 namespace {

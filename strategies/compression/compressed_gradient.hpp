@@ -6,7 +6,7 @@
 
 #include "strategies/arithmetic/compressed_values.hpp"
 #include "strategies/collectives/schedule.hpp"
-#include "strategies/program/message.hpp"
+#include "strategies/program/program.hpp"
 
 namespace stepcast {
 

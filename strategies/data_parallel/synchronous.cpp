@@ -5,9 +5,7 @@
 #include <vector>
 
 #include "strategies/compression/compressed_gradient.hpp"
-#include "strategies/options/activation_offload.hpp"
-#include "strategies/options/finish_plan.hpp"
-#include "strategies/options/model_queries.hpp"
+#include "strategies/options/training_options.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/communicator.hpp"
 #include "strategies/program/program.hpp"

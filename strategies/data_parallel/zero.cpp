@@ -7,7 +7,7 @@
 #include "models/cost/cost.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/communication_options.hpp"
-#include "strategies/options/finish_plan.hpp"
+#include "strategies/options/training_options.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/communicator.hpp"
 #include "strategies/program/program.hpp"

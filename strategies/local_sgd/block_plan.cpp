@@ -9,7 +9,7 @@
 namespace stepcast {
 namespace {
 
-/// Arrays that the filter reads and writes (block_momentum.hpp); plain averaging is done by the sum.
+/// Arrays that the filter reads and writes (center_updates.hpp); plain averaging is done by the sum.
 double filter_arrays(const BlockFilter& filter) {
   if (filter.momentum == 0 && filter.learning_rate == 1) return 0;
   return filter.form == BlockFilter::Form::nesterov ? 7 : 5;  // mean, D, W, D, W; and W_g twice

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "strategies/local_sgd/block_plan.hpp"
-#include "strategies/options/finish_plan.hpp"
+#include "strategies/options/training_options.hpp"
 #include "strategies/plan/buckets.hpp"
 
 namespace stepcast {

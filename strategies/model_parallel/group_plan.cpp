@@ -8,7 +8,7 @@
 #include "models/cost/activation_memory.hpp"
 #include "models/layer_times/trace.hpp"
 #include "strategies/compression/gradient_compression.hpp"
-#include "strategies/options/finish_plan.hpp"
+#include "strategies/options/training_options.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/communicator.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/partition/layer_partition.hpp"
-#include "strategies/model_parallel/sharded_step.hpp"
+#include "strategies/model_parallel/layer_segments.hpp"
 #include "strategies/options/communication_options.hpp"
 #include "strategies/options/training_options.hpp"
 

@@ -21,18 +21,4 @@ NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int w
 /// How ranks share the network under `kind: tensor` and a replica of `batch` samples.
 NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch);
 
-/// A mini-batch of one replica that is partitioned over machines, for strategies whose workers are such
-/// replicas.
-struct PartitionedStep {
-  Seconds
-      compute;     ///< time of the machine with the largest part: forward, backward, update, packing of halos
-  int rounds = 0;  ///< rounds of messages, one after the other
-  Bytes bytes;     ///< bytes that the busiest machine receives in them
-};
-
-/// A step takes compute + rounds x latency + bytes / bandwidth on an unshared network: one message to each
-/// side for a halo, machines - 1 rounds for an all-gather or a reduce-scatter of activations.
-/// @throws std::invalid_argument if the network cannot be partitioned (partition_problem)
-PartitionedStep partitioned_step(const Setting& setting, int machines, std::int64_t batch);
-
 }  // namespace stepcast

@@ -1,6 +1,9 @@
 #include "strategies/options/training_options.hpp"
 
+#include <algorithm>
 #include <cctype>
+
+#include "models/cost/activation_memory.hpp"
 
 namespace stepcast {
 namespace {
@@ -79,6 +82,53 @@ Seconds array_work(const Workload& workload, double arrays) {
   double update = 0;
   for (const LayerSeconds& layer : workload.median) update += layer.update;
   return {update * arrays / kUpdateArrays};
+}
+
+void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload) {
+  std::vector<double> copy;  // seconds
+  for (const double elements : copied_elements(model, swap.memory)) {
+    const Bytes size = static_cast<double>(swap.memory.batch) * elements * swap.element;
+    copy.push_back((size / swap.bandwidth).value);
+  }
+  const auto lengthen = [&](std::vector<LayerSeconds>& layers) {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      layers[i].forward = std::max(layers[i].forward, copy[i]);
+      layers[i].backward = std::max(layers[i].backward, copy[i]);
+    }
+  };
+  lengthen(workload.median);
+  for (auto& sample : workload.samples) lengthen(sample);
+}
+
+void finish_plan(const Setting& setting, const TrainingOptions& training, const StepFacts& step, Plan& plan) {
+  plan.trace_kind = step.times.kind;
+  plan.flags = step.times.flags;
+  plan.no_arithmetic = step.no_arithmetic;
+  plan.compute_slowdown = training.compute_slowdown;
+  plan.load_data = setting.sample_size.value > 0;
+  plan.batch_per_worker = step.batch_per_worker;
+  plan.samples_a_step = step.samples_a_step;
+  plan.memory = step.memory;
+  plan.fits = fits(plan.memory, setting.device);
+  plan.why_not = why_not(plan.memory, setting.device);
+}
+
+MemoryOptions memory_options(const Setting& setting, const TrainingOptions& training, std::int64_t batch) {
+  MemoryOptions memory = setting.memory;
+  memory.batch = batch;
+  memory.bucket_copies = false;
+  if (training.mixed) memory.precision = MemoryOptions::Precision::mixed;
+  return memory;
+}
+
+bool has_dropout(const Model& model) {
+  return std::ranges::any_of(model.layers,
+                             [](const Layer& layer) { return layer.kind == LayerKind::dropout; });
+}
+
+Bytes batch_norm_statistics(const Layer& layer) {
+  if (layer.kind != LayerKind::batch_norm) return {};
+  return {2.0 * 4 * static_cast<double>(layer.output.front())};
 }
 
 }  // namespace stepcast

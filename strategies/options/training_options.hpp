@@ -4,8 +4,11 @@
 #include <vector>
 
 #include "core/yaml.hpp"
+#include "models/cost/memory.hpp"
+#include "models/network/model.hpp"
 #include "strategies/options/strategy.hpp"
-#include "strategies/plan/layer_times.hpp"
+#include "strategies/plan/setting.hpp"
+#include "strategies/program/worker.hpp"
 
 namespace stepcast {
 
@@ -50,5 +53,39 @@ constexpr double kUpdateArrays = 5;
 /// Seconds of arithmetic that reads and writes `arrays` arrays of all parameters, derived from the update of
 /// the trace.
 Seconds array_work(const Workload& workload, double arrays);
+
+/// Activations that are kept in the host's memory until the backward pass.
+struct ActivationOffload {
+  BytesPerSecond bandwidth;  ///< bandwidth of the device's link to the host, in each direction
+  Bytes element;             ///< size of an element
+  MemoryOptions memory;      ///< samples at once, and which layers overwrite their input
+};
+
+/// Makes every forward and backward pass of a layer last as long as its copies
+/// (models/cost/activation_memory.hpp), if these take longer. Copies run beside the layer, and the next layer
+/// waits for both.
+void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload);
+
+/// Facts about a training step that every plan states, whatever the strategy.
+struct StepFacts {
+  TimesSource times;
+  std::int64_t batch_per_worker = 1;  ///< samples a step of one replica
+  double samples_a_step = 1;          ///< samples a step of all replicas
+  Memory memory;                      ///< memory of the fullest device
+  std::string no_arithmetic;          ///< key of an option whose values are not calculated; empty: none
+};
+
+/// The last step of every plan: writes the facts into it, and whether the memory fits the device.
+void finish_plan(const Setting& setting, const TrainingOptions& training, const StepFacts& step, Plan& plan);
+
+/// Memory options of a device that works on `batch` samples at once.
+MemoryOptions memory_options(const Setting& setting, const TrainingOptions& training, std::int64_t batch);
+
+/// A network with dropout cannot compute its activations again: the second pass would drop other elements.
+bool has_dropout(const Model& model);
+
+/// Size of the statistics that workers sum for a batch-norm layer: sum and sum of squares of every channel,
+/// fp32. 0 for other layers.
+Bytes batch_norm_statistics(const Layer& layer);
 
 }  // namespace stepcast

@@ -12,7 +12,7 @@ namespace stepcast {
 enum ServerTag : int {
   kBegin = 1,  ///< to a serial server: an update or a read is ready
   kGrant,      ///< the serial server is ready to receive it
-  kRequest,    ///< a read, an update, or both (update_policy.hpp)
+  kRequest,    ///< a read, an update, or both (UpdatePolicy)
   kWeights     ///< the parameters
 };
 

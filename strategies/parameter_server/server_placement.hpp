@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "strategies/parameter_server/server_options.hpp"
-#include "strategies/parameter_server/server_topology.hpp"
 #include "strategies/plan/setting.hpp"
 
 namespace stepcast {

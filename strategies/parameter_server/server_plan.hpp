@@ -7,9 +7,6 @@
 
 namespace stepcast {
 
-/// Samples a step of a worker (of each rank of a group), from `batch_per_worker` or `global_batch`.
-std::int64_t samples_of_worker(const Setting& setting, const ServerOptions& options);
-
 /// Time of a worker's own arithmetic in an exchange, on its device.
 /// @param arrays  arrays of all parameters that it reads and writes; the key `local_arrays` overrides it
 Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, const ServerOptions& options,
@@ -19,6 +16,20 @@ Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, 
 /// is consecutive ranks. Worker i belongs to sub-master i mod sub_masters.
 /// @throws InputError for servers that do not fit the platform, and groups that do not divide the workers
 Plan server_plan(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy);
+
+/// A mini-batch of one replica that is partitioned over machines, for strategies whose workers are such
+/// replicas.
+struct PartitionedStep {
+  Seconds
+      compute;     ///< time of the machine with the largest part: forward, backward, update, packing of halos
+  int rounds = 0;  ///< rounds of messages, one after the other
+  Bytes bytes;     ///< bytes that the busiest machine receives in them
+};
+
+/// A step takes compute + rounds x latency + bytes / bandwidth on an unshared network: one message to each
+/// side for a halo, machines - 1 rounds for an all-gather or a reduce-scatter of activations.
+/// @throws std::invalid_argument if the network cannot be partitioned (partition_problem)
+PartitionedStep partitioned_step(const Setting& setting, int machines, std::int64_t batch);
 
 /// Facts of a plan that the columns need.
 struct ServerCounts {

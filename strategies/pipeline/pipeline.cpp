@@ -6,7 +6,7 @@
 
 #include "models/partition/tensor_shard.hpp"
 #include "strategies/data_parallel/zero.hpp"
-#include "strategies/options/model_queries.hpp"
+#include "strategies/options/training_options.hpp"
 #include "strategies/pipeline/pipeline_stage.hpp"
 #include "strategies/plan/communicator.hpp"
 

@@ -2,12 +2,29 @@
 
 #include <vector>
 
+#include "models/partition/pipeline_stages.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
-#include "strategies/pipeline/pipeline_options.hpp"
-#include "strategies/plan/pipeline_schedule.hpp"
+#include "strategies/plan/plan.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {
+
+/// Options of a pipeline.
+struct PipelineOptions {
+  GroupOptions group;
+  int stages = 1;
+  int tensor = 1;  ///< devices that share the layers of a stage
+  PipelineOrder order = PipelineOrder::one_forward_one_backward;
+  int chunks = 1;  ///< runs of layers in each stage
+  int zero = 0;    ///< 1: the replicas partition the optimizer state, 2: gradients too; 0: neither
+};
+
+PipelineOptions read_pipeline_options(const YamlMap& map);
+
+/// First layers of all runs of layers (one for each chunk of each stage): the layers that `cuts` names, or
+/// those that make the slowest run fastest.
+Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs);
 
 /// A run of consecutive layers of a stage. A stage of an interleaved pipeline has several.
 struct PipelineChunk {

@@ -2,7 +2,94 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "models/layer_times/interpolated_trace.hpp"
+#include "models/layer_times/trace.hpp"
+
 namespace stepcast {
+namespace {
+
+double at(const std::vector<double>& samples, std::size_t i) {
+  return samples.empty() ? 0 : samples[i % samples.size()];
+}
+
+LayerSeconds median_of(const LayerTrace& layer) {
+  return {median(layer.forward.seconds).value,
+          median(layer.backward_data.seconds).value + median(layer.backward_weights.seconds).value,
+          median(layer.update.seconds).value};
+}
+
+LayerSeconds sample_of(const LayerTrace& layer, std::size_t i) {
+  return {at(layer.forward.seconds, i),
+          at(layer.backward_data.seconds, i) + at(layer.backward_weights.seconds, i),
+          at(layer.update.seconds, i)};
+}
+
+/// Number of measured steps.
+std::size_t samples_in(const Trace& trace) {
+  std::size_t count = 0;
+  for (const LayerTrace& layer : trace.layers) {
+    for (const PassSamples* pass : passes(layer)) count = std::max(count, pass->seconds.size());
+  }
+  return count;
+}
+
+LayerTimes times_of(const Trace& trace) {
+  LayerTimes times;
+  times.kind = trace.kind == Trace::Kind::captured ? "captured" : "derived";
+  times.flags = trace.flags;
+  times.ranks = trace.ranks;
+  for (const LayerTrace& layer : trace.layers) times.median.push_back(median_of(layer));
+  for (std::size_t i = 0; i < samples_in(trace); ++i) {
+    times.samples.emplace_back();
+    for (const LayerTrace& layer : trace.layers) times.samples.back().push_back(sample_of(layer, i));
+  }
+  return times;
+}
+
+/// Gives `times` new medians. Every sample keeps its ratio to the median.
+void rescale(LayerTimes& times, const std::vector<LayerSeconds>& medians) {
+  const auto ratio = [](double to, double from) { return from > 0 ? to / from : 0; };
+  for (auto& sample : times.samples) {
+    for (std::size_t i = 0; i < sample.size(); ++i) {
+      const LayerSeconds &to = medians[i], &from = times.median[i];
+      sample[i] = {sample[i].forward * ratio(to.forward, from.forward),
+                   sample[i].backward * ratio(to.backward, from.backward),
+                   sample[i].update * ratio(to.update, from.update)};
+    }
+  }
+  times.median = medians;
+}
+
+/// A doubt about traces of different devices; empty if all are of one device.
+std::vector<std::string> unlike_devices(const std::vector<const Trace*>& traces) {
+  const auto unlike = [&](const Trace* one) { return one->device != traces.front()->device; };
+  const auto other = std::find_if(traces.begin(), traces.end(), unlike);
+  if (other == traces.end()) return {};
+  return {"the traces listed are of unlike devices: " + traces.front()->device + " and " + (*other)->device};
+}
+
+}  // namespace
+
+LayerTimes layer_times(const Model& model, std::vector<const Trace*> traces, std::int64_t batch) {
+  for (const Trace* trace : traces) check_fits(*trace, model);
+  std::sort(traces.begin(), traces.end(), [](const Trace* a, const Trace* b) { return a->batch < b->batch; });
+  const BatchNeighbors neighbors = batch_neighbors(traces, batch);
+  LayerTimes times = times_of(interpolated_trace(neighbors, batch));
+  for (const std::string& doubt : unlike_devices(traces)) times.flags.push_back(doubt);
+  if (neighbors.between()) times.kind += ", interpolated";
+  if (neighbors.between() || neighbors.upper->batch == batch) return times;
+
+  std::vector<LayerSeconds> medians;
+  const double factor = static_cast<double>(batch) / static_cast<double>(neighbors.upper->batch);
+  for (const LayerSeconds& layer : times.median) {
+    medians.push_back({factor * layer.forward, factor * layer.backward, layer.update});
+  }
+  times.kind += ", scaled";
+  rescale(times, medians);
+  return times;
+}
 
 std::int64_t samples_per_replica(const Setting& setting, int replicas, int micro_batches) {
   std::int64_t samples = setting.trace_batch * micro_batches;

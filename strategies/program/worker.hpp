@@ -7,7 +7,6 @@
 
 #include "core/units.hpp"
 #include "strategies/collectives/schedule.hpp"
-#include "strategies/program/message.hpp"
 #include "strategies/program/program.hpp"
 
 namespace stepcast {

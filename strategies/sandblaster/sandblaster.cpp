@@ -6,9 +6,9 @@
 
 #include "strategies/arithmetic/lbfgs.hpp"
 #include "strategies/compression/gradient_compression.hpp"
-#include "strategies/options/finish_plan.hpp"
+#include "strategies/options/training_options.hpp"
+#include "strategies/parameter_server/server_options.hpp"
 #include "strategies/parameter_server/server_placement.hpp"
-#include "strategies/parameter_server/server_topology.hpp"
 
 namespace stepcast {
 namespace {

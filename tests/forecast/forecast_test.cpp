@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "forecast/fit_calibration.hpp"
-#include "report/results/json_lines.hpp"
+#include "report/results/results_text.hpp"
 #include "tests/report/temporary_folder.hpp"
 #include "tests/scenarios/scenario_text.hpp"
 

@@ -1,11 +1,10 @@
 // Readers of what other programs wrote. The first byte says which one.
 #include <stdexcept>
 
-#include "data/file_readers.hpp"
+#include "data/train_and_test.hpp"
 #include "models/hugging_face/network_text.hpp"
 #include "models/network/model.hpp"
-#include "report/results/csv.hpp"
-#include "report/results/json_lines.hpp"
+#include "report/results/results_text.hpp"
 #include "tests/fuzz/input.hpp"
 #include "validate/compare/point_comparison.hpp"
 #include "validate/measure/benchmark_readers.hpp"

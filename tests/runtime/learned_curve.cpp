@@ -4,7 +4,7 @@
 
 #include "kernels/timing/host_info.hpp"
 #include "planned_parts.hpp"
-#include "runtime/learning/learner.hpp"
+#include "runtime/learning/learning_runs.hpp"
 
 namespace stepcast::test {
 

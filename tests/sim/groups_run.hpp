@@ -6,8 +6,10 @@
 
 namespace stepcast {
 
-/// A drawn step. @param sigma  of lognormal jitter; 0: none. @param scale  of the gradients, beside the drawn
-inline ChildResult groups_run(const DrawnGroups& g, Fidelity form, Folding fold, double sigma,
+/// Simulates a random step.
+/// @param sigma  of lognormal jitter; 0: none
+/// @param scale  an additional factor on the gradients
+inline ChildResult groups_run(const RandomGroups& g, Fidelity form, Folding fold, double sigma,
                               double scale = 1) {
   return simulated_in_child([&] {
     const Platform platform = platform_of(g.cluster);

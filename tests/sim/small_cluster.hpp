@@ -47,7 +47,8 @@ inline Workload three_layers(Bytes bucket) {
   return workload;
 }
 
-/// A simulation of `synchronous` that owns what it refers to. Change what you like, then ask for the result.
+/// A simulation of `synchronous` that owns what it refers to. Tests change its members and then call
+/// `result`.
 struct Run {
   Platform platform;
   Workload workload;

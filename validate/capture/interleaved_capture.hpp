@@ -9,10 +9,10 @@
 #include "kernels/timing/capture.hpp"
 #include "kernels/timing/compression_timing.hpp"
 #include "runtime/devices/rank_shard.hpp"
-#include "runtime/host_noise/core_speed.hpp"
+#include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/ranks/rank_context.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
-#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "report/text/quantity_text.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 namespace {

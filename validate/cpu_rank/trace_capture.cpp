@@ -10,11 +10,11 @@
 #include "models/layer_times/trace.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/network/layer.hpp"
-#include "report/results/json_lines.hpp"
+#include "report/results/results_text.hpp"
 #include "runtime/devices/spatial_resharding.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/transport/transport.hpp"
-#include "scenarios/reader/data_files.hpp"
+#include "scenarios/reader/library.hpp"
 #include "validate/capture/interleaved_capture.hpp"
 #include "validate/capture/message_times.hpp"
 
@@ -33,8 +33,7 @@ double worst_disturbance(const CaptureShared& shared, double own) {
   return moved ? 1 : worst;
 }
 
-}  // namespace
-
+/// Options of the capture of a network variant, or of a shard of it.
 CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant& variant) {
   const auto& [run, validation, options, place, sums] = shared;
   CaptureOptions capturing;
@@ -57,14 +56,14 @@ CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant
   return capturing;
 }
 
+/// The all-reduces within the passes of tensor-parallel layers, which a capture makes because their copies
+/// evict a pass's data from the caches. Without them with --sleep.
 StepExchange sums_within_passes(const CaptureShared& shared) {
   if (shared.options.sleep) return {};
   return {.within_pass = [&run = shared.run, &sums = shared.sums](std::span<float> summed) {
     sums.all_reduce(run.transport, summed);
   }};
 }
-
-namespace {
 
 const Model& model_of(const NetworkVariant& variant, Library& library) {
   const YamlNode name = command_line_name(variant.model);

@@ -6,7 +6,7 @@
 #include "kernels/network/network.hpp"
 #include "kernels/timing/capture.hpp"
 #include "runtime/devices/rank_shard.hpp"
-#include "runtime/host_noise/core_speed.hpp"
+#include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/ranks/rank_context.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/library.hpp"
@@ -42,12 +42,5 @@ struct CaptureShared {
   const CapturePlace& place;
   InStepAllReduceTimes& sums;
 };
-
-/// Options of the capture of a network variant, or of a shard of it.
-CaptureOptions capture_options(const CaptureShared& shared, const NetworkVariant& variant);
-
-/// The all-reduces within the passes of tensor-parallel layers, which a capture makes because their copies
-/// evict a pass's data from the caches. Without them with --sleep.
-StepExchange sums_within_passes(const CaptureShared& shared);
 
 }  // namespace stepcast

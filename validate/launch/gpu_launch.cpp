@@ -30,18 +30,18 @@ std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::p
   std::filesystem::remove_all(store);  // values of an earlier run
   std::vector<std::vector<std::string>> commands;
   for (int rank = 0; rank < job.cluster.ranks; ++rank) {
-    commands.push_back({program.string(), "rank",
-                        "--rank",         std::to_string(rank),
-                        "--ranks",        std::to_string(job.cluster.ranks),
-                        "--store",        "file:" + store.string(),
-                        "--folder",       job.folder.string(),
-                        "--control",      control.string(),
-                        "--patience",     fmt::format("{:g}", job.heartbeat),
-                        "--device",       gpus.options.device,
-                        "--precision",    gpus.options.precision,
-                        "--layout",       gpus.options.layout,
-                        "--workspace",    std::to_string(gpus.options.workspace_mib),
-                        "--path",         gpus.path});
+    commands.push_back({program.string(),  "rank",
+                        "--rank",          std::to_string(rank),
+                        "--ranks",         std::to_string(job.cluster.ranks),
+                        "--store",         "file:" + store.string(),
+                        "--folder",        job.folder.string(),
+                        "--control",       control.string(),
+                        "--stall-timeout", fmt::format("{:g}", job.heartbeat),
+                        "--device",        gpus.options.device,
+                        "--precision",     gpus.options.precision,
+                        "--layout",        gpus.options.layout,
+                        "--workspace",     std::to_string(gpus.options.workspace_mib),
+                        "--path",          gpus.path});
     if (!gpus.device_file.empty())
       commands.back().insert(commands.back().end(), {"--device-file", gpus.device_file});
     commands.back().insert(commands.back().end(), job.arguments.begin(), job.arguments.end());

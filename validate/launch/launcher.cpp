@@ -14,8 +14,7 @@
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
-#include "scenarios/reader/data_files.hpp"
-#include "validate/launch/heartbeat_monitor.hpp"
+#include "scenarios/reader/library.hpp"
 #include "validate/launch/rank_processes.hpp"
 
 namespace stepcast {
@@ -47,8 +46,7 @@ void add_hosts(const Cluster& cluster, std::vector<std::string>& command) {
   }
 }
 
-}  // namespace
-
+/// Full path of a program in PATH; empty if there is none.
 std::filesystem::path find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
@@ -59,6 +57,8 @@ std::filesystem::path find_program(const std::string& name) {
   return {};
 }
 
+}  // namespace
+
 std::vector<std::string> rank_arguments(const ValidationOptions& options) {
   std::vector<std::string> words{"--scenario", std::filesystem::absolute(options.scenario).string(),
                                  "--repeats", std::to_string(options.repeats)};
@@ -68,6 +68,9 @@ std::vector<std::string> rank_arguments(const ValidationOptions& options) {
   return words;
 }
 
+namespace {
+
+/// The command line that starts all ranks by mpirun. @throws InputError if a program is not installed
 std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control) {
   const auto mpirun = find_program("mpirun");
   if (mpirun.empty())
@@ -84,8 +87,6 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
   command.insert(command.end(), job.arguments.begin(), job.arguments.end());
   return command;
 }
-
-namespace {
 
 using namespace std::chrono_literals;
 

@@ -33,13 +33,7 @@ struct RankJob {
 /// that names the failed rank; Interrupted; std::runtime_error with the error that a rank reported
 void run_ranks(const RankJob& job);
 
-/// Full path of a program in PATH; empty if there is none.
-std::filesystem::path find_program(const std::string& name);
-
 /// Arguments of stepcast-rank for a validation, without its mode.
 std::vector<std::string> rank_arguments(const ValidationOptions& options);
-
-/// The command line that starts all ranks by mpirun. @throws InputError if a program is not installed
-std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control);
 
 }  // namespace stepcast

@@ -1,16 +1,106 @@
 #include "validate/launch/rank_processes.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace stepcast {
+namespace {
+
+/// If two checks are further apart, the monitor itself was held up, and the ranks may have been too.
+constexpr std::chrono::seconds kMonitorStall(1);
+
+/// Process state as the letter of /proc/PID/stat: T stopped, Z zombie; X if there is no such process.
+char state_of(int process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text;
+  if (!std::getline(file, text)) return 'X';
+  const auto end = text.rfind(')');  // the program name may contain any character
+  return end == std::string::npos || end + 2 >= text.size() ? 'X' : text[end + 2];
+}
+
+bool process_died(const RankState& rank) {
+  const int process = rank.process.load();
+  if (process <= 0) return false;
+  const char state = state_of(process);
+  return (state == 'Z' || state == 'X') && rank.finished.load() == 0;
+}
+
+}  // namespace
+
+std::string failure_text(const SharedControlBlock& control, const RankFailure& failure) {
+  const RankState& state = control.rank(failure.rank);
+  const std::string host = state.host[0] == 0 ? "" : fmt::format(" on {}", state.host);
+  const std::string status = state.status[0] == 0 ? "startup" : state.status;
+  return fmt::format("rank {}{} {} during {}", failure.rank, host, failure.how, status);
+}
+
+HeartbeatMonitor::HeartbeatMonitor(const SharedControlBlock& control, double heartbeat)
+    : control_(control), heartbeat_(heartbeat), last_beats_(static_cast<std::size_t>(control.ranks())) {
+  for (auto& threads : last_beats_) threads.fill({0, Clock::now()});
+}
+
+std::optional<RankFailure> HeartbeatMonitor::check() {
+  const auto now = Clock::now();  // one time for all ranks, because a check may be held up half-way
+  reset_deadlines(now);
+  for (int rank = 0; rank < control_.ranks(); ++rank) {
+    if (process_died(control_.rank(rank))) return RankFailure{rank, true, "died"};
+  }
+  std::vector<double> silent;
+  for (int rank = 0; rank < control_.ranks(); ++rank) silent.push_back(silence(rank, now));
+  const auto longest = std::max_element(silent.begin(), silent.end());
+  if (*longest <= heartbeat_) return {};
+  auto failure = static_cast<int>(longest - silent.begin());
+  // While MPI starts, ranks that wait for a stopped rank are silent too. The stopped rank is the one
+  // that failed.
+  for (int rank = 0; rank < control_.ranks(); ++rank) {
+    const bool long_silent = silent[static_cast<std::size_t>(rank)] > heartbeat_ / 2;
+    if (long_silent && state_of(control_.rank(rank).process.load()) == 'T') failure = rank;
+  }
+  const double seconds = silent[static_cast<std::size_t>(failure)];
+  return RankFailure{failure, false, fmt::format("hung for {:.0f} s", seconds)};
+}
+
+void HeartbeatMonitor::reset_deadlines(Clock::time_point now) {
+  const auto since = std::exchange(last_check_, now);
+  if (now - since < kMonitorStall) return;
+  for (auto& threads : last_beats_) {
+    for (LastBeat& seen : threads) seen.when += now - since;
+  }
+}
+
+double HeartbeatMonitor::silence(int rank, Clock::time_point now) {
+  const RankState& state = control_.rank(rank);
+  if (state.finished.load() != 0) return 0;
+  const std::uint64_t heartbeats[] = {state.heartbeat.load(), state.collectives_heartbeat.load(),
+                                      state.messages_heartbeat.load()};
+  double longest = 0;
+  for (std::size_t thread = 0; thread < std::size(heartbeats); ++thread) {
+    LastBeat& seen = last_beats_[static_cast<std::size_t>(rank)][thread];
+    const bool there = thread == 0 || heartbeats[thread] != 0;
+    if (heartbeats[thread] != seen.beat || !there) seen = {heartbeats[thread], now};
+    longest = std::max(longest, std::chrono::duration<double>(now - seen.when).count());
+  }
+  return longest;
+}
+
+bool HeartbeatMonitor::all_finished() const {
+  for (int rank = 0; rank < control_.ranks(); ++rank) {
+    if (control_.rank(rank).finished.load() == 0) return false;
+  }
+  return true;
+}
+
 namespace {
 
 using namespace std::chrono_literals;

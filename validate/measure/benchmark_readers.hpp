@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/collectives/link_table.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 

@@ -1,13 +1,99 @@
 #include "validate/measure/link_results.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <stdexcept>
 
-#include "runtime/collectives/link_table.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "validate/measure/contention_benchmark.hpp"
 
 namespace stepcast {
+namespace {
+
+constexpr double kLeastFactor = 1e-5;  // of the bandwidth; platform files allow 1e-6
+
+/// Times by rising size, one for each size (the median of its times), raised where they would fall.
+std::vector<MessageTime> cleaned(std::vector<MessageTime> times) {
+  std::stable_sort(times.begin(), times.end(), [](const MessageTime& a, const MessageTime& b) {
+    return a.size != b.size ? a.size < b.size : a.time < b.time;
+  });
+  std::vector<MessageTime> clean;
+  for (std::size_t i = 0; i < times.size();) {
+    std::size_t end = i;
+    while (end < times.size() && times[end].size == times[i].size) ++end;
+    MessageTime middle = times[i + (end - i - 1) / 2];
+    if (!(middle.time.value > 0)) throw std::invalid_argument("message times must be positive");
+    if (!clean.empty()) middle.time = std::max(middle.time, clean.back().time);
+    clean.push_back(middle);
+    i = end;
+  }
+  if (clean.size() < 2) throw std::invalid_argument("a link table needs message times of at least two sizes");
+  return clean;
+}
+
+/// Slope of the line through two sizes; if that line would begin below the latency, of the line from the
+/// latency to the upper size.
+double slope_between(const MessageTime& lower, const MessageTime& upper, double latency) {
+  const double slope = (upper.time - lower.time).value / (upper.size - lower.size).value;
+  const bool begins_lower = upper.time.value - slope * upper.size.value < latency;
+  return begins_lower ? (upper.time.value - latency) / upper.size.value : slope;
+}
+
+/// Least seconds per byte that any size reaches beyond the latency. Sizes whose time is mostly latency do not
+/// count.
+double least_slope(const std::vector<MessageTime>& times, double latency) {
+  double least = times.back().time.value / times.back().size.value;
+  for (const MessageTime& one : times) {
+    const double beyond = one.time.value - latency;
+    if (beyond >= latency) least = std::min(least, beyond / one.size.value);
+  }
+  return least;
+}
+
+}  // namespace
+
+LinkTable fitted_link_table(std::vector<MessageTime> times) {
+  const std::vector<MessageTime> clean = cleaned(std::move(times));
+  const double latency = clean.front().time.value;
+  const double least = least_slope(clean, latency);
+  LinkTable table{{latency}, {1 / least}, {}};
+  for (std::size_t i = 1; i < clean.size(); ++i) {
+    const double slope =
+        std::clamp(slope_between(clean[i - 1], clean[i], latency), least, least / kLeastFactor);
+    const double overhead = clean[i].time.value - latency - slope * clean[i].size.value;
+    table.costs.push_back({clean[i].size, {std::max(0.0, overhead)}, least / slope});
+  }
+  // Beyond the largest size in proportion to it, because the slope of the last segment alone would
+  // extrapolate its noise.
+  const double slope = (clean.back().time.value - latency) / clean.back().size.value;
+  table.costs.push_back(
+      {{std::numeric_limits<double>::infinity()}, {0}, std::clamp(least / slope, kLeastFactor, 1.0)});
+  return table;
+}
+
+Seconds message_time(const LinkTable& table, Bytes size) {
+  const MessageCost& cost = message_cost(table.costs, size);
+  return table.latency + cost.overhead + size / (cost.bandwidth_factor * table.bandwidth);
+}
+
+Seconds schedule_time(const Schedule& schedule, const LinkTable& links, Bytes buffer) {
+  double seconds = 0;
+  for (const Phase& phase : schedule.phases) {
+    std::map<int, int> sent;  // chunks that a rank sends in a round share its link
+    for (const Edge& edge : *phase.edges) sent[edge.source] += edge.chunks;
+    int most = 0, largest = 0;
+    for (const auto& [rank, chunks] : sent) most = std::max(most, chunks);
+    for (const Edge& edge : *phase.edges) largest = std::max(largest, edge.chunks);
+    const double part = buffer.value * phase.unit / schedule.parts;
+    const double one = message_time(links, {part * largest}).value;
+    const MessageCost& cost = message_cost(links.costs, {part * largest});
+    const double more = part * (most - largest) / (cost.bandwidth_factor * links.bandwidth.value);
+    seconds += phase.rounds * (one + more);
+  }
+  return {seconds};
+}
+
 namespace {
 
 double seconds_of(const Results& results, const std::string& what) {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "runtime/collectives/link_table.hpp"
 #include "runtime/ranks/netcluster.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 

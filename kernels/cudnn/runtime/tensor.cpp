@@ -5,7 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "kernels/network/strided_copy.hpp"
+#include "kernels/network/device_memory.hpp"
 
 namespace stepcast::cudnn {
 namespace {

@@ -29,13 +29,14 @@ dnnl::memory sub_map(const dnnl::memory& memory, const std::vector<Rows>& rows,
   return {memory.get_desc().submemory_desc(dims, offsets), memory.get_engine(), memory.get_data_handle()};
 }
 
-}  // namespace
-
+/// The shape {batch, channels, rows...}.
 Shape map_dims(std::int64_t batch, std::int64_t channels, const std::vector<Rows>& rows) {
   Shape dims{batch, channels};
   for (const Rows& one : rows) dims.push_back(one.size());
   return dims;
 }
+
+}  // namespace
 
 Desc like(const Desc& layout, const Shape& dims) {
   for (const Tag tag : layouts(dims.size())) {

@@ -6,9 +6,6 @@
 
 namespace stepcast::onednn {
 
-/// The shape {batch, channels, rows...}.
-Shape map_dims(std::int64_t batch, std::int64_t channels, const std::vector<Rows>& rows);
-
 /// A descriptor of the same memory layout for other dimensions. @throws InputError for layouts that are not
 /// supported for maps
 Desc like(const Desc& layout, const Shape& dims);

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "forecast/process_pool.hpp"
-#include "report/results/json_lines.hpp"
-#include "runtime/learning/learner.hpp"
+#include "report/results/results_text.hpp"
+#include "runtime/learning/learning_runs.hpp"
 #include "scenarios/reader/scenario.hpp"
 
 using namespace stepcast;

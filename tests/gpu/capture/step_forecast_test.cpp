@@ -6,8 +6,8 @@
 #include "gpu/capture/models.hpp"
 #include "models/layer_times/derived_trace.hpp"
 #include "models/loader.hpp"
-#include "scenarios/reader/data_files.hpp"
-#include "strategies/plan/layer_times.hpp"
+#include "scenarios/reader/library.hpp"
+#include "strategies/plan/setting.hpp"
 
 using namespace stepcast;
 

@@ -5,6 +5,7 @@
 #include "core/os/atomic_file.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/plots/campaign.hpp"
+#include "report/plots/loss_curves.hpp"
 #include "report/plots/scaling.hpp"
 #include "report/plots/scatter.hpp"
 #include "report/plots/sensitivity_bars.hpp"

@@ -6,9 +6,9 @@
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
-#include "report/results/csv.hpp"
 #include "report/results/manifest.hpp"
-#include "report/results/series.hpp"
+#include "report/results/results.hpp"
+#include "report/results/results_text.hpp"
 #include "tests/report/have_gnuplot.hpp"
 #include "tests/report/temporary_folder.hpp"
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "report/results/results_table.hpp"
-#include "report/text/quantity_text.hpp"
+#include "report/text/display_text.hpp"
 
 using namespace stepcast;
 

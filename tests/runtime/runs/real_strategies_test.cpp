@@ -2,7 +2,7 @@
 
 #include "hand_worker.hpp"
 #include "kernels/onednn/backend.hpp"
-#include "strategies/arithmetic/block_momentum.hpp"
+#include "strategies/arithmetic/center_updates.hpp"
 
 namespace stepcast {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
-#include "report/results/csv.hpp"
+#include "report/results/results_text.hpp"
 #include "small_training.hpp"
 #include "strategies/plan/communicator.hpp"
 #include "tests/report/temporary_folder.hpp"

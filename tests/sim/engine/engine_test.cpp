@@ -3,8 +3,6 @@
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
-#include "sim/engine/work_clock.hpp"
-
 using namespace stepcast;
 
 TEST_CASE("calls of equal date are made in the order of the requests", "[sim]") {

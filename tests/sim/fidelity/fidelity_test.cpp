@@ -6,8 +6,8 @@
 
 using namespace stepcast;
 
-// The cheap fidelities against every message on networks with contention. Each simulation has its own
-// process.
+// Compares the cheap fidelities with every message on networks with contention. Each simulation runs in its
+// own process.
 
 namespace {
 
@@ -81,7 +81,7 @@ TEST_CASE("the chosen fidelity is within 1 % of every message on a tapered fat t
 }
 
 TEST_CASE("collectives of two communicators are not coupled where links differ", "[sim]") {
-  // Case D of contended_test.cpp: a ring over all nodes beside one over half of them.
+  // This is case D of contended_test.cpp: a ring over all nodes runs beside one over half of them.
   const auto form_of = [](double last_link) {
     Run run(switch_platform(16), 16, three_layers({1e9}));
     run.communication.all_reduce.algorithm = Algorithm::ring;

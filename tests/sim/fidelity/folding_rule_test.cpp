@@ -11,7 +11,7 @@
 
 using namespace stepcast;
 
-// The choices of the rule for `fold: automatic`, and the facts that it uses.
+// Tests what the rule for `fold: automatic` chooses, and the facts that it uses.
 
 namespace {
 

@@ -18,7 +18,8 @@ SimulationResult jittered(bool fold) {
   return run.result();
 }
 
-// What both give, computed once with fold off (g++ 12); a test that runs one simulation compares with it.
+// These are the results of both, computed once with fold off (g++ 12). A test that runs one simulation
+// compares with them.
 constexpr double kLastStep = 0.275255565;
 
 }  // namespace

@@ -41,7 +41,8 @@ std::vector<double> ends(const std::vector<double>& bandwidths, const std::vecto
 }  // namespace
 
 TEST_CASE("flows over one link share it evenly as they come and go", "[sim]") {
-  // 100 B/s: alone 1 s, then two for 2 s, then the second alone.
+  // The link has 100 B/s. The first flow is alone for 1 s, both share the link for 2 s, then the second is
+  // alone.
   const auto done = ends({100, 1000}, {{{0, 1}, 200, 0}, {{0}, 200, 1}}, true);
   CHECK(done[0] == Approx(3).epsilon(1e-12));
   CHECK(done[1] == Approx(4).epsilon(1e-12));

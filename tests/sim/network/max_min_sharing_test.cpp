@@ -36,7 +36,8 @@ std::vector<double> ends(const std::vector<BytesPerSecond>& links, const std::ve
 }  // namespace
 
 TEST_CASE("a flow takes what one held up elsewhere leaves", "[sim]") {
-  // Link 0: 100 B/s for both; the second also crosses link 1 of 20 B/s. 80 + 20, then 100.
+  // Both flows share link 0 of 100 B/s; the second also crosses link 1 of 20 B/s. They get 80 and 20 B/s,
+  // then one gets 100 B/s.
   const auto done = ends({{100}, {20}}, {{{0}, 800, 0}, {{0, 1}, 100, 0}}, true);
   CHECK(done[1] == Approx(5).epsilon(1e-12));
   CHECK(done[0] == Approx(5 + 4).epsilon(1e-12));
@@ -46,7 +47,7 @@ TEST_CASE("a link that a flow crosses twice carries it twice", "[sim]") {
   CHECK(ends({{100}}, {{{0, 0}, 100, 0}}, true)[0] == Approx(ends({{100}}, {{{0, 0}, 100, 0}}, false)[0]));
 }
 
-TEST_CASE("drawn flows over shared links end when SimGrid's do", "[sim]") {
+TEST_CASE("random flows over shared links end when SimGrid's do", "[sim]") {
   for (std::uint32_t number = 0; number < 20; ++number) {
     const auto draw = [number](std::uint32_t what, std::uint32_t item) {
       return uniform({13, Purpose::data, number, what, item});

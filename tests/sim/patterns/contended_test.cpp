@@ -10,8 +10,7 @@
 
 using namespace stepcast;
 
-// Several rings at the same time that share NICs and tapered cables: the cheap fidelities against every
-// message.
+// Compares the cheap fidelities with every message while several rings share NICs and tapered cables.
 
 namespace {
 
@@ -44,7 +43,7 @@ messages:
   return read_platform(YamlValue(root, ""));
 }
 
-/// One collective among several: its ranks, size and start.
+/// One of several collectives, with its ranks, size and start.
 struct Ring {
   std::vector<int> devices;
   double bytes;
@@ -160,13 +159,13 @@ TEST_CASE("coupled by rounds is within 1 % of every message for contended rings 
 }
 
 TEST_CASE("small contended rings need one segment per round", "[sim]") {
-  // 1 and 0.4 MB: most of the time is latency. With 8 segments links are idle during latencies, which overlap
-  // with other messages in reality.
+  // With 1 and 0.4 MB, most of the time is latency. With 8 segments links are idle during latencies, which
+  // overlap with other messages in reality.
   const Case small{"small", 1, {{devices(0, 1), 1e6, 0}, {devices(1, 1), 0.4e6, 0.00002}}};
   CHECK(largest_error(small, Fidelity::coupled, 8) > 0.01);
 }
 
-// Cases D and E of the reference (simgrid-3.32.md, section 3).
+// These are cases D and E of the notes on SimGrid 3.32.
 
 TEST_CASE("the cheap fidelities are far off for a ring with a slow NIC beside a smaller ring", "[sim]") {
   // The first ring waits for its slow NIC in every round, and uses half of the other NICs between these

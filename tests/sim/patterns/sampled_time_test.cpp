@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/sim/child.hpp"
-#include "tests/sim/drawn_case.hpp"
+#include "tests/sim/random_case.hpp"
 #include "tests/sim/simulated_alone.hpp"
 
 using namespace stepcast;
@@ -15,7 +15,7 @@ struct Compared {
   double sampled, messages, error, played, all;
 };
 
-Compared compared(const DrawnCase& c, const Schedule& schedule, Bytes buffer) {
+Compared compared(const RandomCase& c, const Schedule& schedule, Bytes buffer) {
   const auto numbers = numbers_from_child(4, [&] {
     const Platform platform = platform_of(c);
     const Topology topology(platform);
@@ -31,8 +31,8 @@ Compared compared(const DrawnCase& c, const Schedule& schedule, Bytes buffer) {
   return {numbers[0], numbers[1], numbers[2], numbers[3], message_count(schedule)};
 }
 
-DrawnCase of_fabric(DrawnCase::Fabric fabric) {
-  DrawnCase c = drawn_case(0);
+RandomCase of_fabric(RandomCase::Fabric fabric) {
+  RandomCase c = random_case(0);
   c.fabric = fabric;
   c.devices = 4;
   c.nics = 2;
@@ -47,21 +47,21 @@ DrawnCase of_fabric(DrawnCase::Fabric fabric) {
 }  // namespace
 
 TEST_CASE("few rounds tell how long many take: pipelines and rings over unequal networks", "[sim]") {
-  for (const auto fabric : {DrawnCase::one_switch, DrawnCase::racks, DrawnCase::torus}) {
-    const DrawnCase c = of_fabric(fabric);
+  for (const auto fabric : {RandomCase::one_switch, RandomCase::racks, RandomCase::torus}) {
+    const RandomCase c = of_fabric(fabric);
     for (const double bytes : {1e8}) {
       const Compared tree = compared(c, double_tree_all_reduce({128, 4}, 200), {bytes});
       const Compared ring = compared(c, ring_all_reduce({128, 4}), {bytes});
       CAPTURE(static_cast<int>(fabric), bytes, tree.error, ring.error);
       CHECK(tree.sampled == Approx(tree.played).epsilon(0.005));
       CHECK(ring.sampled == Approx(ring.played).epsilon(0.005));
-      if (fabric == DrawnCase::one_switch) CHECK(tree.messages < 0.5 * tree.all);
+      if (fabric == RandomCase::one_switch) CHECK(tree.messages < 0.5 * tree.all);
     }
   }
 }
 
 TEST_CASE("a schedule of few rounds is simulated completely", "[sim]") {
-  const DrawnCase c = of_fabric(DrawnCase::racks);
+  const RandomCase c = of_fabric(RandomCase::racks);
   const Compared halving = compared(c, halving_doubling_all_reduce({128, 4}), {1e6});
   CHECK(halving.error == 0);
   CHECK(halving.messages == halving.all);

@@ -4,13 +4,13 @@
 #include "sim/patterns/time_bounds.hpp"
 #include "strategies/collectives/algorithms.hpp"
 #include "tests/sim/child.hpp"
-#include "tests/sim/drawn_case.hpp"
+#include "tests/sim/random_case.hpp"
 #include "tests/sim/simulated_alone.hpp"
 
 using namespace stepcast;
 
-// The lower bound that decides whether a cheap run is close: below the time with every message, but not far
-// below.
+// Tests the lower bound that decides whether a cheap run is close: it must be below the time with every
+// message, but not far below.
 
 namespace {
 
@@ -19,7 +19,7 @@ struct Compared {
 };
 
 /// All ranks of a random case in groups of `size`, on an otherwise idle network.
-Compared compared(const DrawnCase& c, const Schedule& of_group, Bytes buffer) {
+Compared compared(const RandomCase& c, const Schedule& of_group, Bytes buffer) {
   const auto numbers = numbers_from_child(2, [&] {
     const Platform platform = platform_of(c);
     const Topology topology(platform);
@@ -43,9 +43,9 @@ std::vector<Schedule> schedules(int ranks) {
 
 }  // namespace
 
-TEST_CASE("no collective over all ranks is quicker than its bound: drawn cases 0 to 39", "[sim]") {
+TEST_CASE("no collective over all ranks is quicker than its bound: random cases 0 to 39", "[sim]") {
   for (std::uint32_t number = 0; number < 40; ++number) {
-    const DrawnCase c = drawn_case(number);
+    const RandomCase c = random_case(number);
     for (const Schedule& schedule : schedules(c.workers())) {
       const Compared text = compared(c, schedule, {1e7 * c.scale});
       CAPTURE(number, text.least, text.played);
@@ -55,9 +55,9 @@ TEST_CASE("no collective over all ranks is quicker than its bound: drawn cases 0
   }
 }
 
-TEST_CASE("no collective of pairs is quicker than the bound of the quickest: drawn cases 0 to 39", "[sim]") {
+TEST_CASE("no collective of pairs is quicker than the bound of the quickest: random cases 0 to 39", "[sim]") {
   for (std::uint32_t number = 0; number < 40; ++number) {
-    const DrawnCase c = drawn_case(number);
+    const RandomCase c = random_case(number);
     const Compared text = compared(c, ring_all_reduce({2, 1}), {1e7 * c.scale});
     CAPTURE(number, text.least, text.played);
     CHECK(text.least > 0);
@@ -66,8 +66,8 @@ TEST_CASE("no collective of pairs is quicker than the bound of the quickest: dra
 }
 
 TEST_CASE("the bound is what a ring takes on one switch", "[sim]") {
-  DrawnCase c = drawn_case(0);
-  c.fabric = DrawnCase::one_switch;
+  RandomCase c = random_case(0);
+  c.fabric = RandomCase::one_switch;
   c.devices = c.nics = 1;
   c.slow_nics = 0;
   const Compared text = compared(c, ring_all_reduce({c.workers(), 1}), {1e7});
@@ -75,8 +75,8 @@ TEST_CASE("the bound is what a ring takes on one switch", "[sim]") {
 }
 
 TEST_CASE("halving and doubling over nodes that share NICs needs what the busiest NIC does", "[sim]") {
-  DrawnCase c = drawn_case(0);
-  c.fabric = DrawnCase::fat_tree;
+  RandomCase c = random_case(0);
+  c.fabric = RandomCase::fat_tree;
   c.taper = 1;
   c.devices = 4;
   c.nics = 2;

@@ -7,8 +7,8 @@
 
 using namespace stepcast;
 
-// What can be added to a block of three mini-batches of three_layers, 24 MB of parameters, on one switch of
-// 1 GB/s and 1 us: validation at its moments, and compressed updates.
+// Tests what options add to the time of a block of three mini-batches of three_layers (24 MB of parameters)
+// on one switch of 1 GB/s and 1 us: validation after some blocks, and compressed updates.
 
 namespace {
 
@@ -47,7 +47,7 @@ double ring(double bytes) {
   return 6 * (1e-6 + bytes / 4 / 1e9);
 }
 
-/// Of a block, four workers, without or with compression.
+/// The time of a block of four workers, without or with compression.
 double aggregation(Compression kind, int inside = 1) {
   BlockSetup setup = small_blocks(1);
   setup.workers_per_replica = inside;

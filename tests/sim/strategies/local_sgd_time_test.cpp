@@ -3,14 +3,14 @@
 
 #include "sim/workers/simulate.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
-#include "strategies/local_sgd/load_balance.hpp"
+#include "strategies/local_sgd/block_training.hpp"
 #include "strategies/plan/run_conditions.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
 using namespace stepcast;
 
-// Blocks of three mini-batches of three_layers, 24 MB of parameters, on one switch of 1 GB/s and 1 us.
+// All blocks have three mini-batches of three_layers (24 MB of parameters), on one switch of 1 GB/s and 1 us.
 
 namespace {
 
@@ -28,8 +28,8 @@ struct Case {
   Noise noise = {};
 };
 
-/// The strategy's own columns, in order: block, optimize, aggregate, validate, overhead, and if there is a
-/// sweep its four.
+/// The strategy's own columns, in the order block, optimize, aggregate, validate, overhead, followed by the
+/// four columns of a sweep if there is one.
 std::vector<double> figures(const Case& what) {
   const std::function<std::vector<double>()> body = [&what] {
     Run run(switch_platform(what.workers), what.workers, three_layers({1e9}));

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "strategies/model_parallel/layer_parallel_plans.hpp"
+#include "strategies/parameter_server/server_plan.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/planned_run.hpp"
 
@@ -59,7 +59,8 @@ double half_ring(int p, double bytes) {
   return ring(p, bytes) / 2;
 }
 
-/// Of halos on the test's device, 1 TB/s: read and written before they are sent, and when they have arrived.
+/// The time to pack and unpack halos on the test's device of 1 TB/s: they are read and written before they
+/// are sent, and again when they have arrived.
 double packing(double bytes) {
   return 4 * bytes / (0.70 * 1e12);
 }
@@ -158,7 +159,8 @@ TEST_CASE("recomputation pays the forward pass twice, with what it exchanges", "
   const double kept = 23 * kLayer, again = 23 * 0.010, block = kLatency + 4 * 32 * 64 / kBandwidth;
   const double scores = kLatency + 4 * 2 * 32 / kBandwidth;
   const std::string tensor = "{kind: tensor, ways: 2, halo_overlap: false, recompute: true, " + kAfter;
-  // Forward two sums a block and the scores, twice; backward two a block and the vocabulary's.
+  // The forward pass has two sums a block and two of the scores; the backward pass has two a block and that
+  // of the vocabulary.
   const double sums = 2 * (4 * block + scores) + 5 * block;
   CHECK(step(2, kBlocks, tensor + "}") == exactly(kept + again + sums));
   CHECK(step(2, kBlocks, tensor + ", accumulation: 3}", 3) ==
@@ -184,7 +186,7 @@ TEST_CASE("recomputation holds the outputs of additions and one stretch between 
   const auto held = [](const std::string& recompute) {
     return PlannedRun(2, kBlocks, "{kind: tensor, ways: 2" + recompute + "}", 3).plan.memory;
   };
-  // The second half of a block: the norm, twice the half of 256 hidden units, the contraction.
+  // The second half of a block has the norm, two layers on half of the 256 hidden units, and the contraction.
   const double sums = 4 * 32 * 64, stretch = 32 * (64 + 2 * 128 + 64);
   CHECK(held(", recompute: true").activations.value == 3 * 4 * (sums + stretch));
   CHECK(held(", recompute: true").total() < held("").total());
@@ -202,7 +204,7 @@ TEST_CASE("experts pay four all-to-alls a block", "[sim]") {
     if (one.kind != Collective::Kind::all_reduce) continue;
     sums += ring(plan.communicators[static_cast<std::size_t>(one.communicator)].size, one.buffer.size.value);
   }
-  // Gradients of experts are at home; those of the other layers are summed over all.
+  // Gradients of experts stay on their devices; those of the other layers are summed over all devices.
   CHECK(with == exactly(23 * kLayer + 4 * 3 * (kLatency + tokens / 4 / kBandwidth) + sums));
 }
 
@@ -249,8 +251,8 @@ TEST_CASE("ZeRO moves what an all-reduce moves, and half more at stage 3", "[sim
 }
 
 TEST_CASE("copies to the host lengthen only the layers that are shorter", "[sim]") {
-  // 1,000 samples of 4 KB at 100 MB/s: 40 ms beside 10 ms forward and 20 ms backward, for all of the five
-  // layers but the first, whose input stays.
+  // Copies of 1,000 samples of 4 KB at 100 MB/s take 40 ms beside 10 ms forward and 20 ms backward. All five
+  // layers are copied but the first, whose input stays.
   const double swapped = step(1, kDense, "{kind: synchronous, host_swap: 100 MB/s}", 1000);
   CHECK(swapped == exactly(kLayer + 4 * (0.040 + 0.040 + 0.001)));
   CHECK(step(1, kDense, "{kind: synchronous, host_swap: 100 GB/s}", 1000) == exactly(5 * kLayer));

@@ -1,5 +1,5 @@
 #include "core/random.hpp"
-#include "sim/workers/record_book.hpp"
+#include "sim/workers/step_statistics.hpp"
 #include "tests/sim/server_run.hpp"
 
 using namespace stepcast;
@@ -11,7 +11,7 @@ const std::string kServer = "{kind: parameter_server, server: own_host, apply_ti
 
 const auto exactly = [](double value) { return Approx(value).epsilon(1e-9).margin(0); };
 
-/// A serial master with one worker: asks, takes the update, applies it, answers.
+/// A step with a serial master and one worker: the master asks, takes the update, applies it and answers.
 constexpr double kMaster = kHop + (kHop + kModel) + kApply + (kHop + kModel);
 
 ServerRun serial(int workers) {
@@ -107,12 +107,13 @@ TEST_CASE("the updates of N equal workers are N - 1 versions stale", "[sim]") {
 
 TEST_CASE("a worker three times as slow sees three updates of the other between two of its own", "[sim]") {
   ServerRun run{"{kind: parameter_server, apply_time: 1 us, exchanged: 1 kB}", 2, 0, 40, {}};
-  const auto drawn = [](std::uint32_t worker) { return uniform({1, Purpose::straggler, worker, 0, 0}); };
-  run.noise.straggler_share = (drawn(0) + drawn(1)) / 2;  // one of the two, whichever draws less
+  const auto draw_of = [](std::uint32_t worker) { return uniform({1, Purpose::straggler, worker, 0, 0}); };
+  run.noise.straggler_share = (draw_of(0) + draw_of(1)) / 2;  // one of the two, whichever draws less
   run.noise.straggler_factor = 3;
   const SimulationResult result = run.result();
-  // Of every four updates three are the fast worker's, one of them a version stale, and the slow one's is
-  // three. When the fast one has ended, nothing more counts: the slow one then goes on alone.
+  // Of every four updates three come from the fast worker, and one of them is a version stale; the one of the
+  // slow worker is three versions stale. Updates after the end of the fast worker do not count, because the
+  // slow worker then goes on alone.
   CHECK(column(run, result, "staleness_mean") == Approx(1).margin(0.1));
   CHECK(column(run, result, "staleness_p95") == 3);
   CHECK(column(run, result, "staleness_max") <= 4);
@@ -192,7 +193,8 @@ TEST_CASE("bounded staleness is never exceeded, and a looser bound is used", "[s
 TEST_CASE("validation on the master stops every worker", "[sim]") {
   const ServerRun run{kServer + ", validate_every: 2, validation_time: 1 s}", 1, 0, 9, {}};
   const double exchange = (kHop + kModel) + kApply + (kHop + kModel);
-  // The answer is sent before it, so a mini-batch and a push lie beside each of the four.
+  // The server answers before it validates, so a mini-batch and a push run beside each of the four
+  // validations.
   const double hidden = kMiniBatch + kOwnUpdate + (kHop + kModel) + (kHop + kModel);
   CHECK(run.step_seconds() == exactly(kMiniBatch + kOwnUpdate + exchange + 4 * (1 - hidden) / 8));
 }
@@ -238,7 +240,8 @@ TEST_CASE("gradient energy matching reads, works out its update, and sends it", 
 }
 
 TEST_CASE("workers that start one after the other find the server free", "[sim]") {
-  // Two push at once and share the server's link both ways; half a step apart they do not meet.
+  // Two workers that push at once share the server's link in both directions; workers half a step apart do
+  // not.
   ServerRun run{kServer + "}", 2, 0, 8, {}};
   const double alone = kMiniBatch + kOwnUpdate + 2 * (kHop + kModel) + kApply;
   CHECK(numbers_from_child(1, [&] { return std::vector<double>{run.step_seconds()}; })[0] > alone + kModel);

@@ -7,7 +7,7 @@ using namespace stepcast;
 
 namespace {
 
-/// Eight layers of equal time: four stages of two, 20 ms forward and 40 ms backward.
+/// A model with eight layers of equal time, for four stages of two layers: 20 ms forward and 40 ms backward.
 const std::string kEight =
     "{name: eight, source: s, input: [10], layers: [{name: a, kind: dense, units: 10}, {name: b, kind: "
     "gelu}, {name: "
@@ -57,7 +57,7 @@ TEST_CASE("messages between two stages go one after the other: the next stage be
   const int batch = kMicroBatches * 1'500'000;
   const double message = 1e-6 + 40.0 * batch / kMicroBatches / 1e9;  // longer than a backward pass
   const double seconds = run("schedule: gpipe, micro_batches: 4", 4, batch).seconds;
-  // Either way through all stages, and the other micro-batches at the pace of the links.
+  // One micro-batch passes all stages in both directions; the others follow at the pace of the links.
   CHECK(seconds == Approx(4 * (kForward + kBackward) + 2 * (3 + kMicroBatches - 1) * message + kStageUpdate)
                        .epsilon(1e-9));
 }
@@ -76,7 +76,7 @@ TEST_CASE("recomputation adds a forward pass to every backward pass", "[sim]") {
 }
 
 TEST_CASE("stages begin where they are told to", "[sim]") {
-  // Stages of 1, 1, 1 and 5 layers: the last decides, and the first ends last.
+  // The stages have 1, 1, 1 and 5 layers. The last stage decides the pace, and the first stage ends last.
   const double seconds = run("schedule: gpipe, micro_batches: 8, cuts: [b, c, d]").seconds;
   CHECK(seconds == Approx(8 * 5 * 0.030 + 3 * 0.030 + 6 * kMessage + 0.001).epsilon(1e-9));
 }
@@ -87,12 +87,13 @@ TEST_CASE("replicas of a pipeline, folded and not, take the same step", "[sim]")
 }
 
 TEST_CASE("interleaving v chunks a stage divides the bubble by v", "[sim]") {
-  // Eight layers, four stages of two chunks of one layer: (M + (S - 1) / v) of a stage's time.
+  // Four stages have two chunks of one layer each, so a step takes (M + (S - 1) / v) times the time of a
+  // stage.
   const double plain = run("schedule: 1f1b, micro_batches: 8").seconds - kStageUpdate;
   const double interleaved = run("schedule: interleaved, chunks: 2, micro_batches: 8").seconds - kStageUpdate;
   CHECK(plain == Approx((8 + 3) * (kForward + kBackward)).epsilon(1e-3));
   CHECK(interleaved == Approx((8 + 3.0 / 2) * (kForward + kBackward)).epsilon(1e-3));
-  // Two stages of four chunks: messages go both ways between the same two.
+  // With two stages of four chunks, messages go in both directions between the same two devices.
   const auto two = numbers_from_child(1, [] {
     PlannedRun planned(2, kEight,
                        "{kind: pipeline, stages: 2, schedule: interleaved, chunks: 4, micro_batches: 4}", 4);
@@ -107,7 +108,8 @@ TEST_CASE("interleaved replicas, folded and not, take the same step", "[sim]") {
 }
 
 TEST_CASE("ZeRO in a pipeline scatters gradients, shares the update and gathers parameters", "[sim]") {
-  // Two replicas; stages of one dense layer of 100 weights and 10 biases, the last has its own.
+  // There are two replicas. Each stage is one dense layer of 100 weights and 10 biases; the last stage has
+  // other layers.
   const std::string options =
       "schedule: gpipe, micro_batches: 2, all_reduce: ring, overlap: false, bucket: model";
   const Ran whole = run(options, 8, 2), dealt = run(options + ", zero: 1", 8, 2);
@@ -116,7 +118,8 @@ TEST_CASE("ZeRO in a pipeline scatters gradients, shares the update and gathers 
   const Ran gradients =
       run("schedule: gpipe, micro_batches: 2, all_reduce: ring, bucket: model, zero: 2", 8, 2);
   CHECK(whole.memory - gradients.memory == Approx(2 * 4.0 * 110 / 2));
-  // Each backward turn scatters beside what follows: only the last scatter and the gathers are seen.
+  // Each backward turn scatters its gradients beside the next turn, so only the last scatter and the gathers
+  // add time.
   CHECK(gradients.seconds == Approx(dealt.seconds).epsilon(1e-4));
 }
 

@@ -7,8 +7,9 @@
 
 using namespace stepcast;
 
-// Rings of eight workers on fabrics whose cables are as fast as the NICs (1 GB/s), so that what two messages
-// share is halved; a NIC's latency is 0.5 us at both ends. Where a ring's neighbours are decides the time.
+// Tests rings of eight workers on fabrics whose cables are as fast as the NICs (1 GB/s), so that two messages
+// on a cable get half of it each. A NIC has a latency of 0.5 us at both ends. The time depends on where a
+// ring's neighbours are.
 
 namespace {
 
@@ -21,7 +22,7 @@ TorusShape torus() {
   return {{8, 1, 1}, {cable, cable, cable}, 1};
 }
 
-/// Four groups of one router with two nodes, a cable between every two.
+/// A dragonfly with four groups of one router with two nodes, and a cable between every two groups.
 DragonflyShape dragonfly() {
   DragonflyShape shape;
   shape.ports_per_router = 2;

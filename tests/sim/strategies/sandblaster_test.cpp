@@ -15,7 +15,7 @@ TEST_CASE("a batch of L-BFGS on one replica is a read, its portions, and the ser
   const double read = order + kHop + (kHop + kModel);
   const double portion = order + kMiniBatch, send = order + (kHop + kModel);
   const double vectors = (4 * 2 + 6) * (2 * kHop + own);
-  // Adding the last gradient goes on beside the report, and the first command waits for it.
+  // The server adds the last gradient while the report travels, and the first command waits for it.
   CHECK(run.step_seconds() == exactly(read + 3 * (portion + send) + vectors + own - kHop - kHop));
 }
 

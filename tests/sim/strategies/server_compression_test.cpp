@@ -27,7 +27,7 @@ TEST_CASE("a compressed update is quantized, sent smaller and restored, and para
   CHECK(step(", compression: top_k, density: 0.01") == exactly(with(0.02 * kBytes, 0.01 * kBytes)));
   const double bits = kBytes / 32 + 1000 * (8 + 3);  // columns of 1,000: 32 words each, not 31.25
   CHECK(step(", compression: one_bit") == exactly(with(bits, kBytes)));
-  // Four shards restore a quarter each, at once.
+  // Four shards restore a quarter each at the same time.
   const double restored = kBytes * 2e-9, sharded = step(", compression: fp16, shards: 4");
   CHECK(step(", shards: 4") - sharded == Approx(kModel / 2 - kBytes * 1e-9 - restored / 4).epsilon(1e-6));
 }

@@ -21,7 +21,7 @@ struct Bad {
   std::string key, value, message;  ///< message: after the key
 };
 
-/// Each value alone, last in a strategy on four workers, is refused with its own place.
+/// Checks that each value, given last in a strategy on four workers, is refused with its own place.
 void refused(const std::string& model, const std::string& start, const std::vector<Bad>& all) {
   for (const Bad& bad : all) {
     const std::string text = "{" + start + ", " + bad.key + ": " + bad.value + "}";

@@ -5,7 +5,7 @@
 
 using namespace stepcast;
 
-// One simulation a TEST_CASE: SimGrid keeps its clock from one engine to the next.
+// Each TEST_CASE runs one simulation, because SimGrid keeps its clock from one engine to the next.
 
 namespace {
 
@@ -13,7 +13,7 @@ constexpr double kLatency = 1e-6;   // device to device
 constexpr double kBandwidth = 1e9;  // of a cable
 constexpr double kGradient = 24e6;  // all of three_layers
 
-/// One step of four workers or so, all gradients in one all-reduce after the backward pass.
+/// A step of a few workers with all gradients in one all-reduce after the backward pass.
 double step_seconds(Algorithm algorithm, int workers, Fidelity form) {
   Run run(switch_platform(workers), workers, three_layers({1e9}));
   run.options.overlap = false;

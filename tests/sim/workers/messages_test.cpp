@@ -6,7 +6,7 @@
 
 using namespace stepcast;
 
-// Messages between programs and collectives in groups, on one switch of 1 GB/s and 1 us.
+// Tests messages between programs, and collectives in groups, on one switch of 1 GB/s and 1 us.
 
 namespace {
 

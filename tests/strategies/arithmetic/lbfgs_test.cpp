@@ -10,7 +10,7 @@ using test::random_floats;
 
 namespace {
 
-/// f = sum of w x^2 / 2: its gradient is w x.
+/// The function f = sum of w x^2 / 2, whose gradient is w x.
 const std::vector<double> kCurvature{1, 3, 10, 0.5};
 
 std::vector<float> gradient_at(const std::vector<float>& x) {
@@ -19,7 +19,7 @@ std::vector<float> gradient_at(const std::vector<float>& x) {
   return gradient;
 }
 
-/// How far to go along `direction` for the least f.
+/// The distance along `direction` at which f is least.
 double exact_step(const std::vector<float>& gradient, const std::vector<float>& direction) {
   double slope = 0, curvature = 0;
   for (std::size_t i = 0; i < gradient.size(); ++i) {

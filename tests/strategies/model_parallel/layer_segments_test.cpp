@@ -19,11 +19,11 @@ std::vector<LayerCost> one_kernel_each() {
   return {cost, cost, cost};
 }
 
-/// How often each piece runs in a pass.
-std::vector<int> uses(const std::vector<OverlapSegment>& stretches, std::size_t pieces) {
+/// The number of times that each segment runs in a pass.
+std::vector<int> uses(const std::vector<OverlapSegment>& overlaps, std::size_t pieces) {
   std::vector<int> count(pieces);
-  for (const OverlapSegment& stretch : stretches) {
-    for (const LayerRange& range : {stretch.beside, stretch.then}) {
+  for (const OverlapSegment& segment : overlaps) {
+    for (const LayerRange& range : {segment.beside, segment.then}) {
       for (int piece = range.first; piece < range.last; ++piece) ++count[static_cast<std::size_t>(piece)];
     }
   }
@@ -89,8 +89,8 @@ TEST_CASE("every piece runs once a pass, whatever is exchanged and overlapped", 
     CHECK(uses(passes.forward, 9) == std::vector<int>(9, 1));
     CHECK(uses(passes.backward, 9) == std::vector<int>(9, 1));
     std::vector<int> started;
-    for (const OverlapSegment& stretch : passes.backward)
-      started.insert(started.end(), stretch.sums.begin(), stretch.sums.end());
+    for (const OverlapSegment& segment : passes.backward)
+      started.insert(started.end(), segment.sums.begin(), segment.sums.end());
     CHECK(started == std::vector<int>{8, 9, 7});
   }
 }

@@ -1,6 +1,6 @@
-// What strategies whose devices share a layer, or deal out what they hold, exchange: played on small arrays,
-// the parts must come to what one device alone computes. Whole numbers in doubles, so that sums are exact in
-// any order.
+// Tests the exchanges of strategies whose devices share a layer or redistribute what they hold. They are
+// executed on small arrays, and the parts must equal what one device alone computes. The values are whole
+// numbers in doubles, so that sums are exact in any order.
 
 #include <catch2/catch.hpp>
 
@@ -121,7 +121,7 @@ TEST_CASE("dealt-out optimizer state and gradients update as whole ones do", "[s
 }
 
 TEST_CASE("tokens visit their experts and come back in their places", "[strategies][arithmetic]") {
-  // Part s x P + t of the exchange matrix: the token of rank s for the expert of rank t.
+  // Part s x P + t of the exchange matrix is the token of rank s for the expert of rank t.
   Buffers tokens(kRanks, Vector(kRanks * kRanks));
   for (std::size_t s = 0; s < kRanks; ++s) {
     for (std::size_t t = 0; t < kRanks; ++t) tokens[s][s * kRanks + t] = static_cast<double>(10 * s + t + 1);

@@ -17,7 +17,7 @@ double of(const Figures& figures, const std::string& name) {
 }  // namespace
 
 TEST_CASE("staleness leaves out the first update of each worker, whenever it came", "[strategies]") {
-  // Two fast workers and a slow one, whose first update comes last but two.
+  // There are two fast workers and a slow one, whose first update is the third last.
   const Records records{{"staleness", {1, 2, 1, 3, 0}}, {"first_staleness", {0, 1, 9}}};
   const Figures figures = server_figures({}, records, 1);
   CHECK(of(figures, "staleness_mean") == (1 + 2 + 1 + 3 + 0) / 5.0);

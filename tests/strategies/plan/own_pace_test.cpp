@@ -6,7 +6,7 @@ using namespace stepcast;
 
 namespace {
 
-/// A server between three and two workers.
+/// A plan with three workers, a server and two more workers.
 Plan two_kinds_of_workers(bool asynchronous) {
   Plan plan;
   plan.asynchronous = asynchronous;
@@ -41,7 +41,7 @@ TEST_CASE("workers that step together start together", "[strategies]") {
 }
 
 TEST_CASE("a step at one's own pace is workers over the sum of their rates", "[strategies]") {
-  // Until 10: four steps of 2 s of the one, two of 4 s of the other; a server ends none.
+  // Until 10 s, one worker ends four steps of 2 s and the other two of 4 s; a server ends none.
   CHECK(own_pace_step_seconds({{2, 4, 6, 8, 10}, {}, {2, 6, 10, 14}}) == Approx(2 / (1 / 2.0 + 1 / 4.0)));
   CHECK_THROWS_WITH(own_pace_step_seconds({{}}), "no worker ended a step");
 }

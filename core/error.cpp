@@ -1,0 +1,31 @@
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace stepcast {
+namespace {
+
+template <class Error>
+bool is(const std::exception& error) {
+  return dynamic_cast<const Error*>(&error) != nullptr;
+}
+
+}  // namespace
+
+ExitCode exit_code_of(const std::exception& error) {
+  if (is<InputError>(error)) return ExitCode::bad_input;
+  if (is<LimitError>(error)) return ExitCode::over_limit;
+  if (is<Interrupted>(error) || is<RankLost>(error)) return ExitCode::partial;
+  if (is<OutsideTolerance>(error)) return ExitCode::outside_tolerance;
+  return ExitCode::fault;
+}
+
+int report_failure(const std::string& program, const std::exception& error) {
+  if (is<Interrupted>(error)) fmt::print(stderr, "\n");  // ends a line of progress
+  fmt::print(stderr, "{}: {}\n", program, error.what());
+  return static_cast<int>(exit_code_of(error));
+}
+
+}  // namespace stepcast

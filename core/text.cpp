@@ -1,0 +1,95 @@
+#include "core/text.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+namespace stepcast {
+namespace {
+
+/// Bytes in the UTF-8 sequence that starts at `text[at]`, or 0 if it is not valid (Unicode 15, table 3-7).
+std::size_t sequence_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[at + i]); };
+  const std::uint8_t lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || at + length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  const std::uint8_t second = byte(1);
+  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+  const bool beyond =
+      (lead == 0xED && second >= 0xA0) || (lead == 0xF4 && second >= 0x90);  // surrogates, > U+10FFFF
+  return overlong || beyond ? 0 : length;
+}
+
+bool is_control(char c) {
+  return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
+}
+
+}  // namespace
+
+std::optional<BadByte> first_bad_byte(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = sequence_length(text, at);
+    if (length == 0) return BadByte{at, "not valid UTF-8 text"};
+    if (is_control(text[at])) return BadByte{at, "control character"};
+    at += length;
+  }
+  return std::nullopt;
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = sequence_length(text, at);
+    const std::size_t step = length == 0 ? 1 : length;
+    if (line.size() + step > kLongest) return line + "...";
+    const bool plain =
+        length > 0 && !is_control(text[at]) && text[at] != '\n' && text[at] != '\r' && text[at] != '\t';
+    line += plain ? std::string(text.substr(at, step)) : " ";
+    at += step;
+  }
+  return line;
+}
+
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string nearest_word(std::string_view text, const std::vector<std::string>& words) {
+  text = text.substr(0, 100);
+  std::string best;
+  std::size_t least = std::max<std::size_t>(2, text.size() / 3) + 1;
+  for (const std::string& word : words) {
+    const std::size_t distance = edit_distance(text, word);
+    if (distance < least && distance < word.size()) {
+      least = distance;
+      best = word;
+    }
+  }
+  if (best.empty() && text.size() > 2) {
+    const auto begun = std::ranges::find_if(words, [&](const auto& word) { return word.starts_with(text); });
+    if (begun != words.end()) best = *begun;
+  }
+  return best;
+}
+
+}  // namespace stepcast

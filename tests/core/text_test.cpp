@@ -1,0 +1,17 @@
+#include "core/text.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace stepcast;
+
+TEST_CASE("nearest_word suggests a close word and nothing for a far one", "[core]") {
+  CHECK(nearest_word("bandwith", {"latency", "bandwidth"}) == "bandwidth");
+  CHECK(nearest_word("zzz", {"latency", "bandwidth"}).empty());
+  CHECK(nearest_word("", {"a", "b"}).empty());
+}
+
+TEST_CASE("nearest_word completes the beginning of a word", "[core]") {
+  CHECK(nearest_word("v100", {"p100-sxm2", "v100-sxm2-16gb"}) == "v100-sxm2-16gb");
+  CHECK(nearest_word("band", {"latency", "bandwidth"}) == "bandwidth");
+  CHECK(nearest_word("ba", {"latency", "bandwidth"}).empty());  // two letters do not suffice
+}

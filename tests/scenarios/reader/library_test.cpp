@@ -1,0 +1,62 @@
+#include "scenarios/reader/library.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+using namespace stepcast;
+
+namespace {
+
+/// A temporary folder with one file, "mine.yaml".
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("stepcast-data-files-" + std::to_string(getpid()));
+
+  Folder() {
+    std::filesystem::create_directories(path);
+    std::ofstream(path / "mine.yaml") << "name: mine\n";
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+std::filesystem::path file_of(const YamlNode& node) {
+  return data_file(YamlValue(node, "model"), "models");
+}
+
+}  // namespace
+
+TEST_CASE("a path in a scenario is taken from the scenario's folder", "[scenarios]") {
+  const Folder folder;
+  CHECK(file_of(parse_yaml("mine.yaml", (folder.path / "scenario.yaml").string())) ==
+        folder.path / "mine.yaml");
+}
+
+TEST_CASE("a path typed on the command line is taken from the current folder", "[scenarios]") {
+  const Folder folder;
+  YamlNode set = parse_yaml("mine.yaml", "--set model=" + (folder.path / "mine.yaml").string());
+  set.place.line = 0;
+  CHECK_THROWS_WITH(file_of(set), Catch::EndsWith(": model: there is no file mine.yaml"));
+  CHECK_THROWS_WITH(file_of(command_line_name("mine.yaml")),
+                    "command line: model: there is no file mine.yaml");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path);
+  CHECK(file_of(command_line_name("mine.yaml")) == "mine.yaml");
+  CHECK(file_of(set) == "mine.yaml");
+  std::filesystem::current_path(before);
+}
+
+TEST_CASE("a name that is not in the data folder is refused with the nearest one", "[scenarios][errors]") {
+  setenv("STEPCAST_DATA", STEPCAST_SOURCE_DIR, 1);
+  CHECK(file_of(command_line_name("resnet50")) ==
+        std::filesystem::path(STEPCAST_SOURCE_DIR) / "models/resnet50.yaml");
+  CHECK(file_of(command_line_name("llama2-7b")) ==
+        std::filesystem::path(STEPCAST_SOURCE_DIR) / "models/library/transformers/llama2-7b.yaml");
+  CHECK_THROWS_WITH(file_of(command_line_name("llama2-8b")), Catch::Contains("(such as \"llama2-7b\")"));
+  CHECK_THROWS_WITH(file_of(command_line_name("resnet5")),
+                    "command line: model: expected a name in models/ or a path ending in .yaml (such as "
+                    "\"resnet50\"), got \"resnet5\"");
+}

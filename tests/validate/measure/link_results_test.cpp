@@ -1,0 +1,74 @@
+#include "validate/measure/link_results.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "strategies/collectives/algorithms.hpp"
+
+namespace stepcast {
+namespace {
+
+std::vector<MessageTime> times_of(const std::function<double(double)>& seconds) {
+  std::vector<MessageTime> times;
+  for (double bytes = 4; bytes < 1e8; bytes *= 2) times.push_back({{bytes}, {seconds(bytes)}});
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("a table fitted to latency + size / bandwidth has this latency and bandwidth",
+          "[validate][links]") {
+  const auto times = times_of([](double bytes) { return 5e-6 + bytes / 2e9; });
+  const LinkTable table = fitted_link_table(times);
+  CHECK(table.latency.value == Approx(5e-6).epsilon(1e-3));  // the smallest size is 4 B, not 0
+  CHECK(table.bandwidth.value == Approx(2e9).epsilon(1e-3));
+  for (const double bytes : {4.0, 1000.0, 3e5, 7e7}) {
+    CHECK(message_time(table, {bytes}).value == Approx(5e-6 + bytes / 2e9).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("a fitted table gives every measured time back, whatever the protocol", "[validate][links]") {
+  const auto times = times_of([](double bytes) {
+    if (bytes <= 8192) return 1e-6 + bytes / 1e9;          // eager
+    if (bytes <= 262144) return 20e-6 + bytes / 5e9;       // rendezvous, in the cache
+    return 20e-6 + 262144 / 5e9 + (bytes - 262144) / 3e9;  // beyond the cache: slower
+  });
+  const LinkTable table = fitted_link_table(times);
+  for (std::size_t i = 1; i < times.size(); ++i) {  // the time of the smallest size is the latency
+    CHECK(message_time(table, times[i].size).value == Approx(times[i].time.value).epsilon(1e-9));
+  }
+  for (const MessageCost& cost : table.costs) {  // limits of platform files
+    CHECK(cost.overhead.value >= 0);
+    CHECK(cost.bandwidth_factor > 0);
+    CHECK(cost.bandwidth_factor <= 1);
+  }
+}
+
+TEST_CASE("times that fall with size are raised, and repeated sizes count by their median",
+          "[validate][links]") {
+  const LinkTable table = fitted_link_table(
+      {{{1000}, {3e-6}}, {{4}, {2e-6}}, {{2000}, {1e-6}}, {{4}, {9e-6}}, {{4}, {1e-6}}, {{1e6}, {4e-4}}});
+  CHECK(table.latency.value == 2e-6);
+  CHECK(message_time(table, {2000}).value == Approx(3e-6));
+}
+
+TEST_CASE("beyond the largest measured size times grow in proportion, whatever the noise of the last",
+          "[validate][links]") {
+  const LinkTable table = fitted_link_table({{{4}, {1e-6}}, {{1e6}, {1e-3}}, {{2e6}, {2.2e-3}}});
+  CHECK(message_time(table, {8e6}).value == Approx(1e-6 + 4 * (2.2e-3 - 1e-6)));
+}
+
+TEST_CASE("a table needs two sizes and positive times", "[validate][links]") {
+  CHECK_THROWS_WITH(fitted_link_table({{{8}, {1e-6}}}),
+                    "a link table needs message times of at least two sizes");
+  CHECK_THROWS_WITH(fitted_link_table({{{8}, {0}}, {{9}, {1}}}), "message times must be positive");
+}
+
+TEST_CASE("a schedule takes the time of its closed form over a table", "[validate][links]") {
+  const LinkTable table = fitted_link_table(times_of([](double bytes) { return 5e-6 + bytes / 2e9; }));
+  const double ring = schedule_time(ring_all_reduce({4, 1}), table, {4e6}).value;
+  CHECK(ring == Approx(6 * (5e-6 + 1e6 / 2e9)).epsilon(1e-3));
+  const double doubling = schedule_time(recursive_doubling_all_reduce({8, 1}), table, {4e6}).value;
+  CHECK(doubling == Approx(3 * (5e-6 + 4e6 / 2e9)).epsilon(1e-3));
+}
+
+}  // namespace stepcast
