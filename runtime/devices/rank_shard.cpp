@@ -31,7 +31,7 @@ ShardDevices::ShardDevices(Backend& backend, int rank, CapturedShards captured)
 
 std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
                                                  const std::filesystem::path& trace) {
-  if (role_of(experiment.plan, rank_) < 0) return nullptr;
+  if (!role_of(experiment.plan, rank_).exists()) return nullptr;
   const NetworkSharing::Form form = experiment.plan.sharing.form;
   if (form == NetworkSharing::Form::positions) return make_spatial_device(experiment, trace);
   return form == NetworkSharing::Form::blocks ? make_tensor_parallel_device(experiment, trace) : nullptr;

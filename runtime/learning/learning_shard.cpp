@@ -195,7 +195,7 @@ class PipelineStageShard : public LearningShard {
   explicit PipelineStageShard(const LearningPlace& place)
       : place_(place),
         plan_(place.experiment.plan),
-        stage_(role_of(plan_, place.rank)),
+        stage_(role_of(plan_, place.rank).value),
         replica_((place.rank - role().first_rank) / plan_.sharing.ways),
         writer_(place.backend) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
@@ -268,7 +268,7 @@ class PipelineStageShard : public LearningShard {
 std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
   const Plan& plan = place.experiment.plan;
   const NetworkSharing::Form form = plan.sharing.form;
-  if (role_of(plan, place.rank) < 0) return std::make_unique<ReplicaShard>(place);
+  if (!role_of(plan, place.rank).exists()) return std::make_unique<ReplicaShard>(place);
   if (form == NetworkSharing::Form::stages) return std::make_unique<PipelineStageShard>(place);
   if (form == NetworkSharing::Form::positions) return std::make_unique<SpatialLearningShard>(place);
   if (form == NetworkSharing::Form::blocks) return std::make_unique<TensorParallelShard>(place);

@@ -108,10 +108,10 @@ Call add_halo(const Parts& parts, const std::vector<std::vector<HaloMessage>>& m
   const HaloExchange halo = halo_exchange(parts, messages);
   if (halo.schedule == nullptr) return {};
   const Bytes size = static_cast<double>(groups.micro_batch) * halo.elements * groups.element;
-  const int index = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
-  if (index >= 0) groups.plan.collectives.back().schedule = schedules.shared(halo.schedule);
+  const CollectiveId collective = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
+  if (collective.exists()) groups.plan.collectives.back().schedule = schedules.shared(halo.schedule);
   const Bytes busiest = static_cast<double>(groups.micro_batch) * halo.busiest * groups.element;
-  return {index, "halo", packing_seconds(device, busiest)};
+  return {collective, "halo", packing_seconds(device, busiest)};
 }
 
 /// Messages that every device receives for one layer.
@@ -134,7 +134,7 @@ void add_halos(const Setting& setting, const SpatialPartition& cut, GroupPlan& g
     LayerCalls& calls = groups.calls[i];
     const auto add = [&](std::vector<HaloMessage> LayerHalo::*pass, Array array) {
       const Call call = add_halo(cut.parts, received(devices, i, pass), schedules, setting.device, groups);
-      if (call.collective < 0) return call;
+      if (!call.collective.exists()) return call;
       groups.plan.collectives.back().buffer.array = array;
       groups.plan.collectives.back().layer = static_cast<int>(i);
       return call;
@@ -142,8 +142,8 @@ void add_halos(const Setting& setting, const SpatialPartition& cut, GroupPlan& g
     calls.forward_halo = add(&LayerHalo::forward, Array::activations);
     calls.backward_halo = add(&LayerHalo::backward, Array::errors);
     const BorderShare border = border_share(model.layers[i], cut.parts);
-    if (calls.forward_halo.collective >= 0) calls.forward_border = border.forward;
-    if (calls.backward_halo.collective >= 0) calls.backward_border = border.backward;
+    if (calls.forward_halo.collective.exists()) calls.forward_border = border.forward;
+    if (calls.backward_halo.collective.exists()) calls.backward_border = border.backward;
     for (const auto& halos : devices)
       calls.sides = std::max({calls.sides, static_cast<int>(halos[i].forward.size()),
                               static_cast<int>(halos[i].backward.size())});
@@ -156,8 +156,9 @@ void add_resharding(const Model& model, const SpatialPartition& cut, GroupPlan& 
   const Bytes matrix =
       static_cast<double>(groups.micro_batch) * static_cast<double>(elements(first.input)) * groups.element;
   LayerCalls& calls = groups.calls[cut.whole_from];
-  const int forward = add_collective(groups.plan, Collective::Kind::all_to_all, groups.group, matrix);
-  if (forward < 0) return;
+  const CollectiveId forward =
+      add_collective(groups.plan, Collective::Kind::all_to_all, groups.group, matrix);
+  if (!forward.exists()) return;
   groups.plan.collectives.back().layer = static_cast<int>(cut.whole_from);
   calls.before_forward.push_back({forward, "exchange"});
   if (!backward_data_needed(model)[cut.whole_from]) return;
@@ -166,12 +167,12 @@ void add_resharding(const Model& model, const SpatialPartition& cut, GroupPlan& 
 
 void add_statistics(const Model& model, Statistics over, GroupPlan& groups) {
   if (over == Statistics::local) return;
-  const int communicator = over == Statistics::group ? groups.group : groups.all;
+  const CommunicatorId communicator = over == Statistics::group ? groups.group : groups.all;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     if (model.layers[i].kind != LayerKind::batch_norm) continue;
     const Bytes size = batch_norm_statistics(model.layers[i]);
-    const int sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, size);
-    if (sum < 0) continue;
+    const CollectiveId sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, size);
+    if (!sum.exists()) continue;
     Collective& statistics = groups.plan.collectives.back();
     statistics.buffer.array = Array::statistics;
     statistics.layer = static_cast<int>(i);

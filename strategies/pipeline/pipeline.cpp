@@ -54,10 +54,8 @@ void add_communicators(const Setting& setting, int stage, int ranks, int tensor,
   for (int place = 0; place < tensor; ++place) {
     for (int i = place; i < ranks; i += tensor) by_place.push_back(stage * ranks + i);
   }
-  groups.group = static_cast<int>(plan.communicators.size());
-  plan.communicators.push_back(communicator(setting.platform, plan.endpoints, in_order, tensor));
-  groups.replicas = static_cast<int>(plan.communicators.size());
-  plan.communicators.push_back(communicator(setting.platform, plan.endpoints, by_place, ranks / tensor));
+  groups.group = add(plan, communicator(setting.platform, plan.endpoints, in_order, tensor));
+  groups.replicas = add(plan, communicator(setting.platform, plan.endpoints, by_place, ranks / tensor));
   apply(groups.options.communication, plan.communicators.back());
 }
 

@@ -30,10 +30,10 @@ Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& ti
 struct PipelineChunk {
   LayerRange segments;  ///< segments of the workload
   PassSegments passes;
-  std::vector<int> sums;  ///< sums of gradients that start after all turns, not beside the last
-  std::vector<int>
+  std::vector<CollectiveId> sums;  ///< sums of gradients that start after all turns, not beside the last
+  std::vector<CollectiveId>
       gathers;  ///< all-gathers of updated parameters, where each replica updates its share (ZeRO)
-  int previous = -1, next = -1;                  ///< roles with the layers before and after; -1: none
+  RoleId previous = {}, next = {};               ///< roles with the layers before and after, if any
   int chunk_of_previous = 0, chunk_of_next = 0;  ///< their chunks with these layers
   Bytes from_previous, to_next;  ///< activations of a micro-batch; its error signals have the same size
 };

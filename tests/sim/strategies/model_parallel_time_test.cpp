@@ -202,7 +202,7 @@ TEST_CASE("experts pay four all-to-alls a block", "[sim]") {
   double sums = 0;
   for (const Collective& one : plan.collectives) {
     if (one.kind != Collective::Kind::all_reduce) continue;
-    sums += ring(plan.communicators[static_cast<std::size_t>(one.communicator)].size, one.buffer.size.value);
+    sums += ring(communicator_of(plan, one).size, one.buffer.size.value);
   }
   // Gradients of experts stay on their devices; those of the other layers are summed over all devices.
   CHECK(with == exactly(23 * kLayer + 4 * 3 * (kLatency + tokens / 4 / kBandwidth) + sums));
