@@ -25,7 +25,7 @@ struct SimWorld {
   /// By role: its first program; one per member, or a single one if folded.
   std::vector<std::size_t> programs;
   CollectiveValues collective_values;
-  RecordBook records;
+  RunRecords records;
   std::int64_t clock_moves = 0;
   Timeline* timeline = nullptr;
 

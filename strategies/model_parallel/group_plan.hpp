@@ -80,11 +80,11 @@ void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Tr
                        const Memory& memory, Plan& plan);
 
 /// Adds the halo exchanges of the layers of a partitioned sample, with the device time of packing.
-void add_halos(const Setting& setting, const SpatialPartition& cut, GroupPlan& groups);
+void add_halos(const Setting& setting, const SpatialPartition& partition, GroupPlan& groups);
 
 /// Adds the all-to-all before the first whole layer, which turns parts of all samples of the group into whole
 /// samples of each device, and the one back for error signals.
-void add_resharding(const Model& model, const SpatialPartition& cut, GroupPlan& groups);
+void add_resharding(const Model& model, const SpatialPartition& partition, GroupPlan& groups);
 
 /// Samples that batch-norm statistics cover: those of the devices of a sample, of each device, or of all.
 enum class Statistics { group, local, all };

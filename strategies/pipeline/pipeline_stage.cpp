@@ -54,7 +54,7 @@ PipelineOptions read_pipeline_options(const YamlMap& map) {
   return options;
 }
 
-Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs) {
+Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs) {
   const auto named = map.maybe("cuts");
   if (!named) {
     std::vector<double> seconds;
@@ -66,19 +66,19 @@ Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& ti
       map.at("stages").refuse(fmt::format("{} layers cannot form {} stages", seconds.size(), runs));
     return balanced_stages(seconds, runs);
   }
-  Stages cuts{0};
+  Stages starts{0};
   for (const YamlValue& name : named->list()) {
     const auto& layers = setting.model.layers;
-    const auto found = std::find_if(layers.begin() + cuts.back(), layers.end(),
+    const auto found = std::find_if(layers.begin() + starts.back(), layers.end(),
                                     [&](const Layer& layer) { return layer.name == name.text(); });
-    if (found == layers.end() || found == layers.begin() + cuts.back())
+    if (found == layers.end() || found == layers.begin() + starts.back())
       name.expected("the first layer of a stage, after that of the stage before");
-    cuts.push_back(static_cast<int>(found - layers.begin()));
+    starts.push_back(static_cast<int>(found - layers.begin()));
   }
-  if (static_cast<int>(cuts.size()) != runs)
+  if (static_cast<int>(starts.size()) != runs)
     named->expected(fmt::format("the first layers of stages 2 to {}", runs));
-  cuts.push_back(static_cast<int>(setting.model.layers.size()));
-  return cuts;
+  starts.push_back(static_cast<int>(setting.model.layers.size()));
+  return starts;
 }
 
 namespace {
@@ -187,10 +187,10 @@ std::vector<CollectiveId> partition_sums(const std::vector<Bucket>& buckets, Gro
 /// Makes a chunk of a stage. Every stage has its first chunk before any stage has its second.
 /// @param place  (stage, chunk)
 PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options, std::pair<int, int> place,
-                         const Stages& cuts, GroupPlan& groups) {
+                         const Stages& starts, GroupPlan& groups) {
   const auto [stage, number] = place;
   const int run = number * options.stages + stage, runs = options.stages * options.chunks;
-  const LayerRange layers{cuts[static_cast<std::size_t>(run)], cuts[static_cast<std::size_t>(run) + 1]};
+  const LayerRange layers{starts[static_cast<std::size_t>(run)], starts[static_cast<std::size_t>(run) + 1]};
   add_exchanges(layers, groups);
   const std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
   for (const Bucket& bucket : buckets) {
@@ -222,7 +222,7 @@ PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options,
 }  // namespace
 
 PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
-                         const Stages& cuts, GroupPlan& groups) {
+                         const Stages& starts, GroupPlan& groups) {
   PipelineStage stage;
   stage.steps = setting.steps;
   stage.micro_batches = options.group.micro_batches;
@@ -233,7 +233,7 @@ PipelineStage make_stage(const Setting& setting, const PipelineOptions& options,
   stage.sum_every_micro_batch = options.zero == 2;
   stage.turns = turns(options.order, number, options.stages, options.group.micro_batches, options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
-    stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, cuts, groups));
+    stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, groups));
   return stage;
 }
 

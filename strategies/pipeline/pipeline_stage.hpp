@@ -24,7 +24,7 @@ PipelineOptions read_pipeline_options(const YamlMap& map);
 
 /// First layers of all runs of layers (one for each chunk of each stage): the layers that `cuts` names, or
 /// those that make the slowest run fastest.
-Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs);
+Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs);
 
 /// A run of consecutive layers of a stage. A stage of an interleaved pipeline has several.
 struct PipelineChunk {
@@ -70,9 +70,9 @@ int chunk_of_tag(int tag);
 /// Sources of the schedules: plan/pipeline_schedule.hpp.
 Program pipeline_stage(Worker& worker, const PipelineStage& options);
 
-/// Makes stage `number` of a pipeline whose runs of layers begin at `cuts`: its turns, and its chunks, whose
-/// collectives are added to the plan.
+/// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its turns, and its chunks,
+/// whose collectives are added to the plan.
 PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
-                         const Stages& cuts, GroupPlan& groups);
+                         const Stages& starts, GroupPlan& groups);
 
 }  // namespace stepcast

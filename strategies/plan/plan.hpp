@@ -112,14 +112,14 @@ struct NetworkSharing {
   enum class Form {
     none,       ///< every rank has the whole network
     stages,     ///< role i has the layers `stages[i]`
-    positions,  ///< ranks of a group of communicator 0 have parts of every sample: `cut`
+    positions,  ///< ranks of a group of communicator 0 have parts of every sample: `partition`
     blocks,     ///< ranks of a group of communicator 0 have parts of every layer: tensor_shard of `ways`
     other,      ///< any other kind, which kernels cannot compute
   };
 
   Form form = Form::none;
   std::vector<LayerRange> stages;
-  SpatialPartition cut;
+  SpatialPartition partition;
   int statistics_over = 1;       ///< ranks whose samples the statistics of batch norm cover
   std::int64_t micro_batch = 1;  ///< samples of a replica at once
   int micro_batches = 1;

@@ -88,7 +88,7 @@ TEST_CASE("halos take a latency and their bytes, one after the other, when nothi
         exactly(3 * kLayer + halos + ring(2, kMapGradients)));
 }
 
-TEST_CASE("a trace at the shape of the cut is used as it is", "[sim]") {
+TEST_CASE("a trace at the shape of the part is used as it is", "[sim]") {
   const double bytes = 256 + 2 * 512;
   const double halos = 3 * kLatency + bytes / kBandwidth + packing(bytes);
   CHECK(step(2, kMaps, "{kind: spatial, split: 2, halo_overlap: false, cut_trace: strips, " + kAfter + "}") ==
@@ -240,7 +240,7 @@ TEST_CASE("copies to the host lengthen only the layers that are shorter", "[sim]
   CHECK(step(1, kDense, "{kind: synchronous, host_swap: 100 GB/s}", 1000) == exactly(5 * kLayer));
 }
 
-TEST_CASE("bad cuts and shares are refused with place and reason", "[sim][errors]") {
+TEST_CASE("bad splits and shares are refused with place and reason", "[sim][errors]") {
   CHECK_THROWS_WITH(PlannedRun(6, kMaps, "{kind: spatial, split: 4}"),
                     "strategy.yaml:1:24: strategy.split: 6 workers cannot form groups of 4; give a divisor");
   CHECK_THROWS_WITH(
