@@ -56,7 +56,7 @@ StepForecast forecast_part_step(const Model& model, const std::vector<Trace>& tr
   const int devices = device_count(parts);
   PartModel computed{&part, {}};
   for (std::size_t layer = 0; layer < part.layers.size(); ++layer)
-    computed.batch.push_back(cut.cuts(layer) ? batch : (batch + devices - 1) / devices);
+    computed.batch.push_back(cut.splits(layer) ? batch : (batch + devices - 1) / devices);
   Trace times = part_trace(model, pointers_to(traces), computed, device);
   forecast.step = step_time(times);
   for (const LayerTrace& layer : times.layers) forecast.update += median(layer.update.seconds);

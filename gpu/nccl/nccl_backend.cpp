@@ -92,9 +92,9 @@ CollectiveBackend NcclBackend::collectives_of(const Plan& plan) {
     of_communicator.push_back(ranks.size() > 1 ? &group_of(ranks) : nullptr);
   }
   return [rank = self_.rank, of_communicator, &plan](const CollectiveCall& work) {
-    const Collective& collective = plan.collectives.at(static_cast<std::size_t>(work.index));
-    NcclGroup* group = of_communicator.at(static_cast<std::size_t>(collective.communicator));
-    group->run(library_collective(plan, work.index, rank, work.elements, *work.phases), work.memory,
+    const Collective& collective = plan.collectives.at(work.id.index());
+    NcclGroup* group = of_communicator.at(collective.communicator.index());
+    group->run(library_collective(plan, work.id, rank, work.elements, *work.phases), work.memory,
                work.elements, work.ready);
   };
 }

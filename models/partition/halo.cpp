@@ -118,7 +118,7 @@ std::vector<LayerHalo> device_halos(const Model& model, const SpatialPartition& 
   const std::vector<int> place = grid_place(partition.parts, device);
   std::vector<LayerHalo> halos(model.layers.size());
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    if (partition.cuts(i)) halos[i] = layer_halo(model.layers[i], partition, place, backward[i]);
+    if (partition.splits(i)) halos[i] = layer_halo(model.layers[i], partition, place, backward[i]);
   }
   return halos;
 }
@@ -209,7 +209,7 @@ std::string spatial_problem(const Model& model, const SpatialPartition& partitio
                        to_string(model.input), partition.parts.size());
   }
   const std::size_t mixing = first_mixing_layer(model);
-  for (std::size_t i = 0; i < model.layers.size() && partition.cuts(i); ++i) {
+  for (std::size_t i = 0; i < model.layers.size() && partition.splits(i); ++i) {
     if (i == mixing) {
       return fmt::format("layer {} mixes all positions and cannot be partitioned", model.layers[i].name);
     }

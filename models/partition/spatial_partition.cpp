@@ -85,7 +85,7 @@ std::size_t first_mixing_layer(const Model& model) {
 Model largest_spatial_part(const Model& model, const SpatialPartition& partition) {
   Model part = model;
   for (std::size_t i = 0; i < part.layers.size(); ++i) {
-    if (!partition.cuts(i)) continue;
+    if (!partition.splits(i)) continue;
     part.layers[i].input = largest_part(part.layers[i].input, partition.parts);
     part.layers[i].output = largest_part(part.layers[i].output, partition.parts);
   }

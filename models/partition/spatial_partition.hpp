@@ -37,7 +37,7 @@ struct SpatialPartition {
   std::size_t whole_from = 0;
 
   /// Whether the layer works on parts of samples.
-  bool cuts(std::size_t layer) const { return layer < whole_from; }
+  bool splits(std::size_t layer) const { return layer < whole_from; }
 };
 
 /// The first layer that mixes all positions and therefore cannot be partitioned spatially: dense, recurrent,

@@ -116,7 +116,7 @@ SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     part.cuts.emplace_back();
     part.share.push_back(1.0 / ways);
-    if (!partition.cuts(i)) continue;
+    if (!partition.splits(i)) continue;
     Layer& layer = part.model.layers[i];
     const int from = layer.inputs.front();
     const Shape& input =
@@ -239,7 +239,7 @@ std::string redistribution_problem(const Model& model, const SpatialPartition& p
 }  // namespace
 
 std::string kernel_problem(const Model& model, const SpatialPartition& partition, std::int64_t batch) {
-  for (std::size_t i = 0; i < model.layers.size() && partition.cuts(i); ++i) {
+  for (std::size_t i = 0; i < model.layers.size() && partition.splits(i); ++i) {
     for (int device = 0; device < device_count(partition.parts); ++device) {
       const std::string problem = layer_problem(model, partition, i, device);
       if (!problem.empty()) return problem;

@@ -63,10 +63,10 @@ GroupPlace place_in_group(const Communicator& communicator, int rank) {
   return {place / communicator.size, number_of(place % communicator.size, communicator.size)};
 }
 
-LibraryCollective library_collective(const Plan& plan, int index, int rank, std::int64_t elements,
+LibraryCollective library_collective(const Plan& plan, CollectiveId id, int rank, std::int64_t elements,
                                      const std::vector<std::vector<Round>>& rounds) {
-  const Collective& collective = plan.collectives.at(static_cast<std::size_t>(index));
-  const Communicator& communicator = plan.communicators.at(static_cast<std::size_t>(collective.communicator));
+  const Collective& collective = plan.collectives.at(id.index());
+  const Communicator& communicator = communicator_of(plan, collective);
   LibraryCollective call{.kind = kind_of(collective.kind), .root = number_of(0, communicator.size)};
   if (call.kind == LibraryCollective::Kind::reduce_scatter ||
       call.kind == LibraryCollective::Kind::all_gather) {

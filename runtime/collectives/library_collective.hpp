@@ -41,7 +41,7 @@ GroupPlace place_in_group(const Communicator& communicator, int rank);
 
 /// Collective `index` of the plan, on a buffer of `elements` elements.
 /// @param rounds  RankCollectives::phases of the collective, with ranks of the run as peers
-LibraryCollective library_collective(const Plan& plan, int index, int rank, std::int64_t elements,
+LibraryCollective library_collective(const Plan& plan, CollectiveId id, int rank, std::int64_t elements,
                                      const std::vector<std::vector<Round>>& rounds);
 
 }  // namespace stepcast

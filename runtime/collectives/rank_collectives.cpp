@@ -55,9 +55,10 @@ int place_of(const Communicator& communicator, int rank) {
 
 }  // namespace
 
-std::shared_ptr<const Schedule> RankCollectives::schedule(int index, const Communicator& communicator) const {
-  const Collective& collective = plan_.collectives.at(static_cast<std::size_t>(index));
-  const auto chosen = choices_.find(index);
+std::shared_ptr<const Schedule> RankCollectives::schedule(CollectiveId id,
+                                                          const Communicator& communicator) const {
+  const Collective& collective = plan_.collectives.at(id.index());
+  const auto chosen = choices_.find(id);
   if (chosen == choices_.end() && has_automatic_algorithm(plan_, collective))
     throw std::logic_error("no algorithm was chosen for an all-reduce with all_reduce: automatic");
   return schedule_of(collective, chosen == choices_.end() ? communicator.all_reduce : chosen->second,
@@ -71,38 +72,38 @@ int RankCollectives::place_in(const Communicator& communicator) const {
   return place;
 }
 
-Slice RankCollectives::owned_slice(int index, std::int64_t elements) const {
-  const Collective& collective = plan_.collectives.at(static_cast<std::size_t>(index));
+Slice RankCollectives::owned_slice(CollectiveId id, std::int64_t elements) const {
+  const Collective& collective = plan_.collectives.at(id.index());
   if (!collective.by_group) return {0, elements};
-  const Communicator& one = plan_.communicators.at(static_cast<std::size_t>(collective.communicator));
+  const Communicator& one = communicator_of(plan_, collective);
   const int part = (place_in(one) / one.size + 1) % one.groups();
   return {part_begin(elements, one.groups(), part), part_begin(elements, one.groups(), part + 1)};
 }
 
-std::vector<std::vector<Round>> RankCollectives::rounds_in_group(int index, const Communicator& communicator,
-                                                                 int place, std::int64_t elements) const {
-  const Codec& codec = plan_.collectives.at(static_cast<std::size_t>(index)).buffer.codec;
+std::vector<std::vector<Round>> RankCollectives::rounds_in_group(CollectiveId id,
+                                                                 const Communicator& communicator, int place,
+                                                                 std::int64_t elements) const {
+  const Codec& codec = plan_.collectives.at(id.index()).buffer.codec;
   if (codec.kind != Compression::none)
     return compressed_all_reduce_rounds(WireLayout(codec, elements), codec.kind, communicator.size, place);
   std::vector<std::vector<Round>> phases;
-  const auto whole = schedule(index, communicator);
+  const auto whole = schedule(id, communicator);
   for (const Phase& phase : whole->phases)
     phases.push_back(rounds_of({whole->ranks, whole->parts, {phase}}, place, elements));
   return phases;
 }
 
-const std::vector<std::vector<Round>>& RankCollectives::phases(int index, std::int64_t elements) {
-  const auto [known, is_new] = known_.try_emplace({index, elements});
+const std::vector<std::vector<Round>>& RankCollectives::phases(CollectiveId id, std::int64_t elements) {
+  const auto [known, is_new] = known_.try_emplace({id, elements});
   if (!is_new) return known->second;
-  const Collective& collective = plan_.collectives.at(static_cast<std::size_t>(index));
-  const Communicator& communicator =
-      plan_.communicators.at(static_cast<std::size_t>(collective.communicator));
+  const Collective& collective = plan_.collectives.at(id.index());
+  const Communicator& communicator = communicator_of(plan_, collective);
   const int place = place_in(communicator);
   const int first = place / communicator.size * communicator.size;
   const bool undecided = collective.kind == Collective::Kind::all_reduce &&
                          communicator.all_reduce.algorithm == Algorithm::automatic;
   if (communicator.size == 1 || (undecided && collective.buffer.size.value == 0)) return known->second;
-  known->second = rounds_in_group(index, communicator, place - first, elements);
+  known->second = rounds_in_group(id, communicator, place - first, elements);
   for (std::vector<Round>& phase : known->second) {
     for (Round& round : phase) {
       for (Transfer& transfer : round)
@@ -129,7 +130,7 @@ std::vector<Slice> reduce_scattered_slices(const Plan& plan, int rank, const Par
       continue;
     if (collective.layer >= 0 && (collective.layer < layers.first || collective.layer >= layers.last))
       continue;
-    const Communicator& one = plan.communicators.at(static_cast<std::size_t>(collective.communicator));
+    const Communicator& one = communicator_of(plan, collective);
     const auto schedule = schedule_of(collective, one.all_reduce, {one.size, one.ranks_per_node});
     const Slice buffer = map.stored(collective.buffer.elements);
     const int place = place_of(one, rank);

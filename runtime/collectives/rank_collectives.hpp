@@ -28,27 +28,27 @@ class RankCollectives {
   RankCollectives(const Plan& plan, AllReduceChoices choices, int rank)
       : plan_(plan), choices_(std::move(choices)), rank_(rank) {}
 
-  /// The elements of the buffer of collective `index` that this rank's group works on: all, or the group's
+  /// The elements of the buffer of a collective that this rank's group works on: all, or the group's
   /// part in a collective by groups. @param elements  of the whole buffer
-  Slice owned_slice(int index, std::int64_t elements) const;
+  Slice owned_slice(CollectiveId id, std::int64_t elements) const;
 
-  /// The rounds of each phase of collective `index`, with ranks of the run as peers; empty in a group of one
+  /// The rounds of each phase of a collective, with ranks of the run as peers; empty in a group of one
   /// rank. @param elements  of the buffer, before compression
   /// @throws std::logic_error for an automatic all-reduce without a choice
-  const std::vector<std::vector<Round>>& phases(int index, std::int64_t elements);
+  const std::vector<std::vector<Round>>& phases(CollectiveId id, std::int64_t elements);
 
  private:
   /// Index of this rank among the ranks of a communicator. @throws std::logic_error if it is not one of them
   int place_in(const Communicator& communicator) const;
   /// The rounds of each phase, with places in the group as peers.
-  std::vector<std::vector<Round>> rounds_in_group(int index, const Communicator& communicator, int place,
-                                                  std::int64_t elements) const;
-  std::shared_ptr<const Schedule> schedule(int index, const Communicator& communicator) const;
+  std::vector<std::vector<Round>> rounds_in_group(CollectiveId id, const Communicator& communicator,
+                                                  int place, std::int64_t elements) const;
+  std::shared_ptr<const Schedule> schedule(CollectiveId id, const Communicator& communicator) const;
 
   const Plan& plan_;
   AllReduceChoices choices_;
   int rank_;
-  std::map<std::pair<int, std::int64_t>, std::vector<std::vector<Round>>> known_;
+  std::map<std::pair<CollectiveId, std::int64_t>, std::vector<std::vector<Round>>> known_;
 };
 
 /// The slices of a buffer of `elements` elements that the rank at `place` of a group owns after a

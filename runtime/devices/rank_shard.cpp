@@ -12,8 +12,8 @@ RankShard rank_shard(const Model& model, const NetworkSharing& sharing, int rank
     shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, sharing, rank % sharing.ways));
     shard.options = tensor_parallel_options(*shard.tensor, sharing, {});
   } else {
-    const int place = rank % device_count(sharing.cut.parts);
-    shard.spatial = std::make_unique<SpatialShard>(spatial_shard(model, sharing.cut, place));
+    const int place = rank % device_count(sharing.partition.parts);
+    shard.spatial = std::make_unique<SpatialShard>(spatial_shard(model, sharing.partition, place));
     shard.options = spatial_options(*shard.spatial, model, sharing, {});
   }
   return shard;
@@ -31,7 +31,7 @@ ShardDevices::ShardDevices(Backend& backend, int rank, CapturedShards captured)
 
 std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
                                                  const std::filesystem::path& trace) {
-  if (role_of(experiment.plan, rank_) < 0) return nullptr;
+  if (!role_of(experiment.plan, rank_).exists()) return nullptr;
   const NetworkSharing::Form form = experiment.plan.sharing.form;
   if (form == NetworkSharing::Form::positions) return make_spatial_device(experiment, trace);
   return form == NetworkSharing::Form::blocks ? make_tensor_parallel_device(experiment, trace) : nullptr;
@@ -40,7 +40,7 @@ std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
 std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& experiment,
                                                               const std::filesystem::path& trace) {
   const NetworkSharing& sharing = experiment.plan.sharing;
-  const int place = rank_ % device_count(sharing.cut.parts);
+  const int place = rank_ % device_count(sharing.partition.parts);
   SpatialNetwork& shard = spatial_[trace];
   if (shard.network == nullptr) {
     NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_)};

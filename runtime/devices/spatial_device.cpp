@@ -28,7 +28,7 @@ class SpatialDevice : public RankDevice {
       : RankDevice(*shard.network),
         network_(*shard.network),
         model_(model),
-        cut_(sharing.cut),
+        partition_(sharing.partition),
         place_(place),
         learning_(std::move(learning)),
         map_(network_),
@@ -96,7 +96,7 @@ class SpatialDevice : public RankDevice {
     const StagingBuffer memory = staging(collective);
     time_work([&] { kernel.prepare_halo(pass); });
     auto& messages = messages_[&collective];
-    if (messages.empty()) messages = halo_messages(model_, cut_, collective, place_);
+    if (messages.empty()) messages = halo_messages(model_, partition_, collective, place_);
     CollectiveBinding work = bind_staging(memory);
     work.before_phase = [this, &messages, &kernel, pass, on_backend = memory.on_backend](std::size_t phase) {
       network_.backend().begin_thread();
@@ -124,7 +124,7 @@ class SpatialDevice : public RankDevice {
 
   Network& network_;
   const Model& model_;
-  SpatialPartition cut_;
+  SpatialPartition partition_;
   int place_;
   DeviceLearning learning_;
   ParameterLayout map_;
@@ -138,11 +138,11 @@ class SpatialDevice : public RankDevice {
 
 NetworkOptions spatial_options(const SpatialShard& part, const Model& model, const NetworkSharing& sharing,
                                NetworkOptions options) {
-  const int ways = device_count(sharing.cut.parts);
-  const bool all_whole = sharing.cut.whole_from == 0;
+  const int ways = device_count(sharing.partition.parts);
+  const bool all_whole = sharing.partition.whole_from == 0;
   options.batch = all_whole ? sharing.micro_batch / ways : sharing.micro_batch;
   if (reshards_to_batch(sharing, model)) {
-    options.part.whole_from = sharing.cut.whole_from;
+    options.part.whole_from = sharing.partition.whole_from;
     options.part.whole_batch = sharing.micro_batch / ways;
   }
   options.part.spatial_shard = &part;
@@ -152,7 +152,8 @@ NetworkOptions spatial_options(const SpatialShard& part, const Model& model, con
 
 SpatialNetwork spatial_network(Backend& backend, const Model& model, const NetworkSharing& sharing, int place,
                                const NetworkOptions& options) {
-  SpatialNetwork shard{std::make_unique<SpatialShard>(spatial_shard(model, sharing.cut, place)), nullptr};
+  SpatialNetwork shard{std::make_unique<SpatialShard>(spatial_shard(model, sharing.partition, place)),
+                       nullptr};
   shard.network = std::make_unique<Network>(backend, shard.part->model,
                                             spatial_options(*shard.part, model, sharing, options));
   return shard;

@@ -10,11 +10,11 @@
 
 namespace stepcast {
 
-std::vector<SampleRun> runs_of_shard(const Shape& map, const SpatialPartition& cut, int device) {
-  const std::vector<int> place = grid_place(cut.parts, device);
+std::vector<SampleRun> runs_of_shard(const Shape& map, const SpatialPartition& partition, int device) {
+  const std::vector<int> place = grid_place(partition.parts, device);
   std::vector<Rows> box{{0, map.front()}};
-  for (std::size_t i = 0; i < cut.parts.size(); ++i)
-    box.push_back(part_of(map[i + 1], cut.parts[i], place[i]));
+  for (std::size_t i = 0; i < partition.parts.size(); ++i)
+    box.push_back(part_of(map[i + 1], partition.parts[i], place[i]));
   std::vector<std::int64_t> at;
   for (const Rows& rows : box) at.push_back(rows.first);
   const std::size_t last = box.size() - 1;
@@ -32,8 +32,8 @@ std::vector<SampleRun> runs_of_shard(const Shape& map, const SpatialPartition& c
   }
 }
 
-Shape unflattened_shape(const Model& model, int source, const SpatialPartition& cut) {
-  const std::size_t dimensions = cut.parts.size() + 1;
+Shape unflattened_shape(const Model& model, int source, const SpatialPartition& partition) {
+  const std::size_t dimensions = partition.parts.size() + 1;
   while (source >= 0 && model.layers[static_cast<std::size_t>(source)].output.size() != dimensions)
     source = model.layers[static_cast<std::size_t>(source)].inputs.front();
   return source < 0 ? model.input : model.layers[static_cast<std::size_t>(source)].output;
@@ -54,7 +54,7 @@ std::size_t dimension_between(const Parts& parts, int a, int b) {
 
 }  // namespace
 
-std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const SpatialPartition& cut,
+std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const SpatialPartition& partition,
                                                 const Collective& exchange, int place) {
   const auto elements = static_cast<std::int64_t>(exchange.buffer.size.value / sizeof(float));
   const bool errors = exchange.buffer.array == Array::errors;
@@ -63,9 +63,9 @@ std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const Spatia
     phases.emplace_back();
     for (const Edge& edge : *phase.edges) {
       if (edge.source != place && edge.target != place) continue;
-      const std::size_t dimension = dimension_between(cut.parts, edge.source, edge.target);
+      const std::size_t dimension = dimension_between(partition.parts, edge.source, edge.target);
       phases.back().push_back({edge.source == place,
-                               halo_box(model, cut, static_cast<std::size_t>(exchange.layer), errors,
+                               halo_box(model, partition, static_cast<std::size_t>(exchange.layer), errors,
                                         edge.target, dimension, edge.source < edge.target),
                                slice_of(*exchange.schedule, phase, edge, 0, elements).begin});
     }
@@ -80,20 +80,20 @@ constexpr int kHostRepeats = 15;
 }  // namespace
 
 bool reshards_to_batch(const NetworkSharing& sharing, const Model& model) {
-  const std::size_t from = sharing.cut.whole_from;
-  return device_count(sharing.cut.parts) > 1 && from > 0 && from < model.layers.size();
+  const std::size_t from = sharing.partition.whole_from;
+  return device_count(sharing.partition.parts) > 1 && from > 0 && from < model.layers.size();
 }
 
 SpatialToBatchResharding::SpatialToBatchResharding(Network& network, const Model& model,
                                                    const NetworkSharing& sharing, int place)
     : network_(network),
       backend_(network.backend()),
-      cut_(sharing.cut),
+      partition_(sharing.partition),
       place_(place),
-      ways_(device_count(cut_.parts)),
-      source_(model.layers[cut_.whole_from].inputs.front()),
+      ways_(device_count(partition_.parts)),
+      source_(model.layers[partition_.whole_from].inputs.front()),
       samples_(sharing.micro_batch / ways_),
-      map_(unflattened_shape(model, source_, cut_)),
+      map_(unflattened_shape(model, source_, partition_)),
       sample_elements_(static_cast<std::size_t>(samples_ * elements(map_))),
       block_elements_(sample_elements_ / static_cast<std::size_t>(ways_)),
       blocks_(backend_.allocate(block_elements_ * static_cast<std::size_t>(ways_))),
@@ -101,13 +101,13 @@ SpatialToBatchResharding::SpatialToBatchResharding(Network& network, const Model
       scratch_(backend_.allocate(sample_elements_)) {}
 
 BoxMove SpatialToBatchResharding::scatter(int device) const {
-  const std::vector<int> place = grid_place(cut_.parts, device);
+  const std::vector<int> place = grid_place(partition_.parts, device);
   BoxMove box{{samples_, map_.front()}, {}, {}};
   Shape whole{samples_};
   whole.insert(whole.end(), map_.begin(), map_.end());
   box.to_stride = row_major_strides(whole);
-  for (std::size_t i = 0; i < cut_.parts.size(); ++i) {
-    const Rows rows = part_of(map_[i + 1], cut_.parts[i], place[i]);
+  for (std::size_t i = 0; i < partition_.parts.size(); ++i) {
+    const Rows rows = part_of(map_[i + 1], partition_.parts[i], place[i]);
     box.size.push_back(rows.size());
     box.to_offset += rows.first * box.to_stride[i + 2];
   }

@@ -16,11 +16,11 @@ struct SampleRun {
 };
 
 /// All runs of a device's part, in the order of the part.
-std::vector<SampleRun> runs_of_shard(const Shape& map, const SpatialPartition& cut, int device);
+std::vector<SampleRun> runs_of_shard(const Shape& map, const SpatialPartition& partition, int device);
 
 /// Shape of the map that the output of layer `source` (-1: the input) had before any flattening, which keeps
 /// the order of the elements.
-Shape unflattened_shape(const Model& model, int source, const SpatialPartition& cut);
+Shape unflattened_shape(const Model& model, int source, const SpatialPartition& partition);
 
 /// Box of a map that one message of a halo exchange holds, and its position in the exchange's buffer.
 struct HaloBox {
@@ -31,7 +31,7 @@ struct HaloBox {
 
 /// The messages that the device at `place` of a group sends and receives in each phase of a halo exchange of
 /// the plan.
-std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const SpatialPartition& cut,
+std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const SpatialPartition& partition,
                                                 const Collective& exchange, int place);
 
 /// True if some layer of the network changes from parts of all samples to whole samples.
@@ -64,7 +64,7 @@ class SpatialToBatchResharding {
 
   Network& network_;
   Backend& backend_;
-  SpatialPartition cut_;
+  SpatialPartition partition_;
   int place_, ways_, source_ = -1;
   std::int64_t samples_ = 0;         ///< of each rank
   Shape map_;                        ///< of one sample, before any flattening

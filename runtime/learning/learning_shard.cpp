@@ -108,13 +108,14 @@ class TensorParallelShard : public LearningShard {
 class SampleShare {
  public:
   /// @param map  shape of one sample, row-major
-  SampleShare(const SpatialPartition& cut, bool is_cut, const Shape& map, std::int64_t samples, int place)
+  SampleShare(const SpatialPartition& partition, bool is_split, const Shape& map, std::int64_t samples,
+              int place)
       : each_(elements(map)) {
-    if (is_cut) {
+    if (is_split) {
       last_ = samples;
-      runs_ = runs_of_shard(map, cut, place);
+      runs_ = runs_of_shard(map, partition, place);
     } else {
-      const std::int64_t mine = samples / device_count(cut.parts);
+      const std::int64_t mine = samples / device_count(partition.parts);
       first_ = place * mine;
       last_ = first_ + mine;
       runs_ = {{0, 0, each_}};
@@ -142,7 +143,7 @@ class SpatialLearningShard : public LearningShard {
   explicit SpatialLearningShard(const LearningPlace& place)
       : place_(place),
         sharing_(place.experiment.plan.sharing),
-        ways_(device_count(sharing_.cut.parts)),
+        ways_(device_count(sharing_.partition.parts)),
         own_(spatial_network(place.backend, place.experiment.model, sharing_, place.rank % ways_,
                              {.data_seed = static_cast<std::uint64_t>(1 + place.rank),
                               .optimizer = place.experiment.learning->optimizer})),
@@ -171,15 +172,15 @@ class SpatialLearningShard : public LearningShard {
 
  private:
   SampleShare share(std::size_t layer, const Shape& map) const {
-    return {sharing_.cut, sharing_.cut.cuts(layer), map, place_.batch, place_.rank % ways_};
+    return {sharing_.partition, sharing_.partition.splits(layer), map, place_.batch, place_.rank % ways_};
   }
 
   /// A partitioned loss has one target for each element of its input.
   Shape map_of_targets() const {
     const Model& model = place_.experiment.model;
     const std::size_t loss = place_.task.loss_layer;
-    if (!sharing_.cut.cuts(loss)) return place_.task.form.targets;
-    return unflattened_shape(model, model.layers[loss].inputs.front(), sharing_.cut);
+    if (!sharing_.partition.splits(loss)) return place_.task.form.targets;
+    return unflattened_shape(model, model.layers[loss].inputs.front(), sharing_.partition);
   }
 
   LearningPlace place_;
@@ -195,7 +196,7 @@ class PipelineStageShard : public LearningShard {
   explicit PipelineStageShard(const LearningPlace& place)
       : place_(place),
         plan_(place.experiment.plan),
-        stage_(role_of(plan_, place.rank)),
+        stage_(role_of(plan_, place.rank).value),
         replica_((place.rank - role().first_rank) / plan_.sharing.ways),
         writer_(place.backend) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
@@ -268,7 +269,7 @@ class PipelineStageShard : public LearningShard {
 std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
   const Plan& plan = place.experiment.plan;
   const NetworkSharing::Form form = plan.sharing.form;
-  if (role_of(plan, place.rank) < 0) return std::make_unique<ReplicaShard>(place);
+  if (!role_of(plan, place.rank).exists()) return std::make_unique<ReplicaShard>(place);
   if (form == NetworkSharing::Form::stages) return std::make_unique<PipelineStageShard>(place);
   if (form == NetworkSharing::Form::positions) return std::make_unique<SpatialLearningShard>(place);
   if (form == NetworkSharing::Form::blocks) return std::make_unique<TensorParallelShard>(place);

@@ -23,7 +23,7 @@ Header header_of(const Message& message, int run, std::int64_t floats) {
           message.buffer.size.value,
           message.value,
           message.buffer.codec.density,
-          message.from,
+          message.from.value,
           message.tag,
           message.parts,
           static_cast<std::int32_t>(message.buffer.array),
@@ -33,7 +33,7 @@ Header header_of(const Message& message, int run, std::int64_t floats) {
 
 Message message_of(const Header& header) {
   Message message;
-  message.from = header.from;
+  message.from = RoleId(header.from);
   message.tag = header.tag;
   const Codec codec{static_cast<Compression>(header.compression), header.rows, header.density};
   message.buffer = {static_cast<Array>(header.array), {header.begin, header.end}, {header.size}, codec};

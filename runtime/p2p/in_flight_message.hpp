@@ -18,7 +18,7 @@ using PayloadTarget = std::function<std::span<float>(const Buffer&)>;
 /// A receive that waits for a message, as in MPI's posted-receive queue.
 struct PostedReceive {
   int tag = 0;
-  int role = 0;  ///< sending role; kAnyone: any role
+  RoleId role;  ///< sending role; kAnyone: any role
   Pending operation;
   PayloadTarget target;
 };

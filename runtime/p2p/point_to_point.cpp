@@ -78,7 +78,7 @@ void PointToPoint::buffer_unexpected(InFlightMessage& incoming) {
   incoming.matched = false;
 }
 
-bool PointToPoint::matches(int tag, int role, const InFlightMessage& incoming) const {
+bool PointToPoint::matches(int tag, RoleId role, const InFlightMessage& incoming) const {
   return incoming.run == run_ && incoming.envelope.tag == tag &&
          (role == kAnyone || incoming.envelope.from == role);
 }
@@ -103,7 +103,7 @@ void PointToPoint::send(int rank, const Message& message, std::span<const float>
   }
 }
 
-void PointToPoint::receive(int tag, int role, Pending operation, PayloadTarget target) {
+void PointToPoint::receive(int tag, RoleId role, Pending operation, PayloadTarget target) {
   const std::lock_guard lock(mutex_);
   if (error_) return fail(operation);
   const PostedReceive posted{tag, role, std::move(operation), std::move(target)};

@@ -54,7 +54,7 @@ class PointToPoint {
   /// Posts a receive for a message with this tag from `role` (kAnyone: from any role). `operation` is posted,
   /// with the message, when the message is complete.
   /// @param target  asked for the memory of the payload when the message is matched
-  void receive(int tag, int role, Pending operation, PayloadTarget target);
+  void receive(int tag, RoleId role, Pending operation, PayloadTarget target);
 
  private:
   std::vector<float> acquire_buffer(std::int64_t floats);
@@ -70,7 +70,7 @@ class PointToPoint {
   bool receive_more(int peer);
   void deliver(InFlightMessage incoming);
   std::optional<PostedReceive> matching_receive(const InFlightMessage& complete);
-  bool matches(int tag, int role, const InFlightMessage& incoming) const;
+  bool matches(int tag, RoleId role, const InFlightMessage& incoming) const;
   void buffer_unexpected(InFlightMessage& incoming);
   void send_acknowledgement(int peer, int run);
   void on_acknowledgement(int peer);

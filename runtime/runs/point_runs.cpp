@@ -140,13 +140,13 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   const int rank = run_.transport.rank();
   NetworkOptions options{.batch = variant.batch, .data_seed = static_cast<std::uint64_t>(1 + rank)};
   options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
-  const int role = role_of(experiment.plan, rank);
-  if (sharing.form == NetworkSharing::Form::stages && role >= 0) {
+  const RoleId role = role_of(experiment.plan, rank);
+  if (sharing.form == NetworkSharing::Form::stages && role.exists()) {
     const int stages = static_cast<int>(experiment.plan.roles.size());
     point.stage = pipeline_stage_networks(resources_.backend, experiment.model, sharing,
-                                          {role, stages, rank % sharing.ways}, options);
-    return pipeline_stage_device(point.stage, sharing, role,
-                                 owned_slices(experiment.plan, rank, point.stage, role));
+                                          {role.value, stages, rank % sharing.ways}, options);
+    return pipeline_stage_device(point.stage, sharing, role.value,
+                                 owned_slices(experiment.plan, rank, point.stage, role.value));
   }
   Network& network = network_of(variant, experiment);
   DeviceLearning learning;

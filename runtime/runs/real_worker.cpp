@@ -51,14 +51,14 @@ void execute_on_transport(Transport& transport, const CollectiveBinding& work,
 
 /// Executes a collective by a backend, in one call or, if the rank packs and unpacks around each phase, phase
 /// by phase.
-void run_on_backend(const CollectiveBackend& backend, int index, const CollectiveBinding& work,
+void run_on_backend(const CollectiveBackend& backend, CollectiveId id, const CollectiveBinding& work,
                     const std::vector<std::vector<Round>>& phases) {
   const auto elements = static_cast<std::int64_t>(work.memory.size());
-  if (work.staging_device == nullptr) return backend({index, work.on_device, elements, work.ready, &phases});
+  if (work.staging_device == nullptr) return backend({id, work.on_device, elements, work.ready, &phases});
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {
     if (work.before_phase) work.before_phase(phase);
     const std::vector<std::vector<Round>> one{phases[phase]};
-    backend({index, work.on_device, elements, work.staging_device->mark(), &one});
+    backend({id, work.on_device, elements, work.staging_device->mark(), &one});
     if (work.after_phase) work.after_phase(phase);
   }
 }
@@ -105,21 +105,21 @@ Pending RealWorker::start_load(Bytes) {
   return done();
 }
 
-Pending RealWorker::start_collective(int index) {
-  const Collective& collective = world_.plan.collectives.at(static_cast<std::size_t>(index));
+Pending RealWorker::start_collective(CollectiveId id) {
+  const Collective& collective = world_.plan.collectives.at(id.index());
   CollectiveBinding work = world_.device.bind_collective(collective);
-  const Slice owned = world_.collectives.owned_slice(index, static_cast<std::int64_t>(work.memory.size()));
+  const Slice owned = world_.collectives.owned_slice(id, static_cast<std::int64_t>(work.memory.size()));
   work.memory =
       work.memory.subspan(static_cast<std::size_t>(owned.begin), static_cast<std::size_t>(owned.size()));
   if (work.on_device != nullptr) work.on_device += owned.begin;
   const auto& phases = world_.collectives.phases(
-      index, work.uncompressed_elements < 0 ? owned.size() : work.uncompressed_elements);
+      id, work.uncompressed_elements < 0 ? owned.size() : work.uncompressed_elements);
   auto operation = std::make_shared<RealOperation>();
   operation->on_waited = std::move(work.on_waited);
   if (phases.empty()) return done();
-  world_.collective_thread.submit([this, index, operation, work = std::move(work), &phases] {
+  world_.collective_thread.submit([this, id, operation, work = std::move(work), &phases] {
     try {
-      execute_collective(index, work, phases);
+      execute_collective(id, work, phases);
     } catch (...) {
       operation->error = std::current_exception();
     }
@@ -128,8 +128,8 @@ Pending RealWorker::start_collective(int index) {
   return operation;
 }
 
-Pending RealWorker::start_send(int role, const Message& message) {
-  const Role& to = world_.plan.roles.at(static_cast<std::size_t>(role));
+Pending RealWorker::start_send(RoleId role, const Message& message) {
+  const Role& to = world_.plan.roles.at(role.index());
   const int member = to.members == 1 ? 0 : world_.transport.rank() - plan_role_.first_rank;
   Message envelope = message;
   envelope.from = role_;
@@ -148,7 +148,7 @@ Pending RealWorker::start_send(int role, const Message& message) {
   return operation;
 }
 
-Pending RealWorker::start_receive(int tag, int role, Array into) {
+Pending RealWorker::start_receive(int tag, RoleId role, Array into) {
   auto operation = std::make_shared<RealOperation>();
   operation->on_waited = [this, into, received = operation.get()] {
     Message message = received->message;
@@ -201,17 +201,17 @@ void RealWorker::waited_for(const Operation& operation) {
 }
 
 bool RealWorker::by_library(const Collective& collective) const {
-  const auto& one = world_.plan.communicators.at(static_cast<std::size_t>(collective.communicator));
+  const auto& one = communicator_of(world_.plan, collective);
   return collective.kind == Collective::Kind::all_reduce && one.all_reduce.algorithm == Algorithm::mpi;
 }
 
 /// Called on the progress thread of collectives.
-void RealWorker::execute_collective(int index, const CollectiveBinding& work,
+void RealWorker::execute_collective(CollectiveId id, const CollectiveBinding& work,
                                     const std::vector<std::vector<Round>>& phases) {
-  if (by_library(world_.plan.collectives[static_cast<std::size_t>(index)])) {
+  if (by_library(world_.plan.collectives[id.index()])) {
     world_.library_all_reduce(work.memory.data(), static_cast<std::int64_t>(work.memory.size()));
   } else if (world_.collective_backend && work.on_device != nullptr) {
-    run_on_backend(world_.collective_backend, index, work, phases);
+    run_on_backend(world_.collective_backend, id, work, phases);
   } else {
     execute_on_transport(world_.transport, work, phases);
   }
@@ -223,7 +223,7 @@ namespace {
 constexpr int kProgramEnded = -1000;
 
 /// Tells all servers that a training program has ended.
-void notify_servers(RealWorld& world, int role) {
+void notify_servers(RealWorld& world, RoleId role) {
   Message ended;
   ended.tag = kProgramEnded;
   ended.from = role;
@@ -245,16 +245,16 @@ void finish_collectives(RealWorld& world) {
 }  // namespace
 
 RealRun run_program(RealWorld& world, int run) {
-  const int number = role_of(world.plan, world.transport.rank());
+  const RoleId id = role_of(world.plan, world.transport.rank());
   world.device.begin();
   world.messages.begin_run(run, world.completions);
   if (world.device_payloads != nullptr) world.device_payloads->begin_run(world.completions);
   barrier(world.transport);
-  if (number < 0) return {};
+  if (!id.exists()) return {};
   world.transport.count_waits(&world.state.collectives_heartbeat);
   if (world.delay > 0) sleep_until(now().wall + world.delay);
-  const Role& role = world.plan.roles[static_cast<std::size_t>(number)];
-  RealWorker worker(world, number);
+  const Role& role = world.plan.roles[id.index()];
+  RealWorker worker(world, id);
   std::vector<Pending> notifications;  // a server ends when it has received all of these
   for (int i = 0; !role.training && i < training_ranks(world.plan); ++i)
     notifications.push_back(worker.start_receive(kProgramEnded, kAnyone, Array::none));
@@ -276,7 +276,7 @@ RealRun run_program(RealWorld& world, int run) {
   if (program.done() && program.error()) std::rethrow_exception(program.error());
   finish_collectives(world);
   world.transport.count_waits(&world.state.heartbeat);
-  if (role.training) notify_servers(world, number);
+  if (role.training) notify_servers(world, id);
   world.device.finish();
   RealRun result = worker.take_run();
   result.work_time = {world.device.work_time().wall - before.wall, world.device.work_time().cpu - before.cpu};

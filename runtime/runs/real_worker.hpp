@@ -20,7 +20,7 @@ namespace stepcast {
 
 /// One collective of the plan on device memory, for a collective backend such as NCCL.
 struct CollectiveCall {
-  int index = 0;            ///< in Plan::collectives
+  CollectiveId id;
   float* memory = nullptr;  ///< device memory
   std::int64_t elements = 0;
   DeviceMemory::Mark ready;  ///< the device's work that the collective waits for
@@ -72,8 +72,8 @@ RealRun run_program(RealWorld& world, int run);
 /// thread, messages by PointToPoint.
 class RealWorker : public Worker {
  public:
-  RealWorker(RealWorld& world, int role)
-      : world_(world), role_(role), plan_role_(world.plan.roles[static_cast<std::size_t>(role)]) {}
+  RealWorker(RealWorld& world, RoleId role)
+      : world_(world), role_(role), plan_role_(world.plan.roles[role.index()]) {}
 
   const Workload& workload() const override {
     return world_.plan.workloads.at(static_cast<std::size_t>(plan_role_.workload));
@@ -82,9 +82,9 @@ class RealWorker : public Worker {
   Pending start_local(const LocalWork& work) override;
   Pending start_pause(Seconds duration) override;
   Pending start_load(Bytes) override;
-  Pending start_collective(int index) override;
-  Pending start_send(int role, const Message& message) override;
-  Pending start_receive(int tag, int role, Array into) override;
+  Pending start_collective(CollectiveId id) override;
+  Pending start_send(RoleId role, const Message& message) override;
+  Pending start_receive(int tag, RoleId role, Array into) override;
   void calculate(const Arithmetic& run) override;
   void end_step() override;
   double mark(const char* phase) override;
@@ -97,11 +97,11 @@ class RealWorker : public Worker {
  private:
   void waited_for(const Operation& operation) override;
   bool by_library(const Collective& collective) const;
-  void execute_collective(int index, const CollectiveBinding& work,
+  void execute_collective(CollectiveId id, const CollectiveBinding& work,
                           const std::vector<std::vector<Round>>& phases);
 
   RealWorld& world_;
-  int role_;
+  RoleId role_;
   const Role& plan_role_;
   RealRun run_;
   double marked_ = 0, computed_ = 0;

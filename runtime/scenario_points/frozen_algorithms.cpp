@@ -13,7 +13,7 @@ namespace stepcast {
 namespace {
 
 const AllReduceChoice& asked_choice(const Plan& plan, const Collective& collective) {
-  return plan.communicators.at(static_cast<std::size_t>(collective.communicator)).all_reduce;
+  return communicator_of(plan, collective).all_reduce;
 }
 
 /// The index of a row's word among `names`. @throws InputError naming `where`
@@ -49,8 +49,8 @@ std::vector<Row> all_reduce_rows(const std::string& point, const Plan& plan,
   for (const auto& [collective, choice] : choices) {
     Row& row = rows.emplace_back();
     row.set("point", point);
-    row.set("collective", std::int64_t{collective});
-    row.set("bytes", plan.collectives.at(static_cast<std::size_t>(collective)).buffer.size.value);
+    row.set("collective", std::int64_t{collective.value});
+    row.set("bytes", plan.collectives.at(collective.index()).buffer.size.value);
     row.set("algorithm", algorithm_names().at(static_cast<std::size_t>(choice.algorithm)));
     if (choice.algorithm != Algorithm::hierarchical) continue;
     row.set("inside_node", local_part_names().at(static_cast<std::size_t>(choice.local)));
@@ -64,35 +64,35 @@ AllReduceChoices choices_without_forecast(const Plan& plan) {
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
     const Collective& one = plan.collectives[i];
     if (!has_automatic_algorithm(plan, one)) continue;
-    const Communicator& communicator = plan.communicators.at(static_cast<std::size_t>(one.communicator));
+    const Communicator& communicator = communicator_of(plan, one);
     const Group group{communicator.size, communicator.ranks_per_node};
-    choices[static_cast<int>(i)] = candidates(communicator.all_reduce, group).front();
+    choices[CollectiveId(i)] = candidates(communicator.all_reduce, group).front();
   }
   return choices;
 }
 
 AllReduceChoices read_all_reduces(const std::filesystem::path& file, const std::string& point,
                                   const Plan& plan) {
-  std::vector<int> wanted;
+  std::vector<CollectiveId> wanted;
   for (std::size_t i = 0; i < plan.collectives.size(); ++i) {
-    if (has_automatic_algorithm(plan, plan.collectives[i])) wanted.push_back(static_cast<int>(i));
+    if (has_automatic_algorithm(plan, plan.collectives[i])) wanted.emplace_back(i);
   }
   if (wanted.empty()) return {};
   Results frozen;
   if (std::filesystem::exists(file)) frozen = read_csv(read_file(file), file.string());
   AllReduceChoices choices;
-  for (const int index : wanted) {
+  for (const CollectiveId id : wanted) {
     const auto row = std::ranges::find_if(frozen.rows, [&](const Row& one) {
-      return one.text("point") == point && one.number("collective").value_or(-1) == index;
+      return one.text("point") == point && one.number("collective").value_or(-1) == id.value;
     });
     if (row == frozen.rows.end()) {
       throw InputError(
           fmt::format("{}: expected the algorithm of all-reduce {} of point {}, which the forecast chooses "
                       "because of all_reduce: automatic, got none; run the validation again",
-                      file.string(), index, point));
+                      file.string(), id.value, point));
     }
-    choices[index] = choice_of(*row, asked_choice(plan, plan.collectives[static_cast<std::size_t>(index)]),
-                               fmt::format("{}: all-reduce {} of point {}", file.string(), index, point));
+    choices[id] = choice_of(*row, asked_choice(plan, plan.collectives[id.index()]),
+                            fmt::format("{}: all-reduce {} of point {}", file.string(), id.value, point));
   }
   return choices;
 }

@@ -187,10 +187,6 @@ NetworkSharing sharing_of_point(const Validation& validation, std::size_t index,
 
 namespace {
 
-const Communicator& communicator_of(const Plan& plan, const Collective& collective) {
-  return plan.communicators.at(static_cast<std::size_t>(collective.communicator));
-}
-
 /// Compressed gradients are summed by compressed_all_reduce_rounds, which sends the messages of a ring. Other
 /// algorithms would quantize again at every hop.
 std::string unsupported_compressed_sum(const Plan& plan, const Collective& sum) {

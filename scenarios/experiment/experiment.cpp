@@ -236,8 +236,7 @@ void note_noise(const YamlMap& map, const Noise& noise, Plan& plan) {
 
 void note_simulation(const YamlMap& map, Plan& plan) {
   const auto travels = [&](const Collective& one) {
-    return plan.communicators[static_cast<std::size_t>(one.communicator)].size > 1 &&
-           one.buffer.size.value > 0;
+    return communicator_of(plan, one).size > 1 && one.buffer.size.value > 0;
   };
   if (plan.asynchronous && std::ranges::none_of(plan.collectives, travels))
     note_idle(map, {"form"}, "without collectives", plan.idle_keys);

@@ -12,13 +12,12 @@ CollectiveQueue::CollectiveQueue(SimNetwork& network, Options options)
   stream_busy_.assign(static_cast<std::size_t>(options_.streams), false);
 }
 
-void CollectiveQueue::join(std::size_t call, int members, int collective, Bytes buffer,
+void CollectiveQueue::join(std::size_t call, int members, CollectiveId collective, Bytes buffer,
                            std::shared_ptr<SimOperation> operation, WorkClock& clock) {
   while (call >= first_ + collectives_.size())
     collectives_.push_back({collective, buffer, 0, false, false, {}});
   Collective& joined = collectives_[call - first_];
-  if (joined.number != collective)
-    throw std::logic_error("workers of one group called different collectives");
+  if (joined.id != collective) throw std::logic_error("workers of one group called different collectives");
   joined.waiting.push_back({std::move(operation), &clock});
   joined.joined += members;
   if (joined.joined == options_.members) start_ready();
@@ -45,7 +44,7 @@ void CollectiveQueue::start(std::size_t index) {
   collective.started = true;
   stream_busy_[index % stream_busy_.size()] = true;
   ++running_;
-  const int pattern = options_.pattern(collective.number);
+  const int pattern = options_.pattern(collective.id);
   if (pattern < 0) return engine.at(started, [this, index, started] { finish(index, started); });
   slow_down(collective, +1);
   network_.start_pattern(pattern, collective.buffer, options_.segments, [this, index, started] {
@@ -86,23 +85,22 @@ void CollectiveQueue::finish(std::size_t index, double started) {
   }
 }
 
-const Schedule& CollectiveValues::schedule(int number) {
-  std::shared_ptr<const Schedule>& schedule = schedules_[number];
+const Schedule& CollectiveValues::schedule(CollectiveId id) {
+  std::shared_ptr<const Schedule>& schedule = schedules_[id];
   if (schedule) return *schedule;
-  const Collective& collective = plan_.collectives.at(static_cast<std::size_t>(number));
-  const Communicator& communicator =
-      plan_.communicators.at(static_cast<std::size_t>(collective.communicator));
+  const Collective& collective = plan_.collectives.at(id.index());
+  const Communicator& communicator = communicator_of(plan_, collective);
   const Group group{communicator.size, communicator.ranks_per_node};
-  const auto chosen = choices_.find(number);
+  const auto chosen = choices_.find(id);
   AllReduceChoice choice = chosen == choices_.end() ? communicator.all_reduce : chosen->second;
   // No algorithm was chosen for a buffer of 0 bytes, and any algorithm leaves it as it is.
   if (choice.algorithm == Algorithm::automatic) choice = candidates(choice, group).front();
   return *(schedule = schedule_of(collective, choice, group));
 }
 
-void CollectiveValues::execute(int number, int group, std::vector<std::span<float>> buffers) {
-  const Collective& collective = plan_.collectives[static_cast<std::size_t>(number)];
-  const Communicator& communicator = plan_.communicators[static_cast<std::size_t>(collective.communicator)];
+void CollectiveValues::execute(CollectiveId id, int group, std::vector<std::span<float>> buffers) {
+  const Collective& collective = plan_.collectives[id.index()];
+  const Communicator& communicator = communicator_of(plan_, collective);
   if (collective.by_group) {
     const int groups = communicator.groups(), slice_index = (group + 1) % groups;
     for (std::span<float>& buffer : buffers) {
@@ -112,13 +110,14 @@ void CollectiveValues::execute(int number, int group, std::vector<std::span<floa
       buffer = buffer.subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
     }
   }
-  if (communicator.size > 1) execute_on_values(schedule(number), buffers);
+  if (communicator.size > 1) execute_on_values(schedule(id), buffers);
 }
 
-void CollectiveValues::join(int collective, std::size_t call, int position, std::span<float> buffer) {
-  const int number = plan_.collectives.at(static_cast<std::size_t>(collective)).communicator;
-  const int size = plan_.communicators[static_cast<std::size_t>(number)].size, group = position / size;
-  const auto pending = pending_.try_emplace({number, group, call}).first;
+void CollectiveValues::join(CollectiveId collective, std::size_t call, int position,
+                            std::span<float> buffer) {
+  const CommunicatorId communicator = plan_.collectives.at(collective.index()).communicator;
+  const int size = plan_.communicators[communicator.index()].size, group = position / size;
+  const auto pending = pending_.try_emplace({communicator, group, call}).first;
   pending->second.buffers.resize(static_cast<std::size_t>(size));
   pending->second.buffers[static_cast<std::size_t>(position % size)] = buffer;
   if (++pending->second.joined < size) return;

@@ -41,7 +41,7 @@ class CollectiveQueue {
     int streams = 1;    ///< the n-th collective runs in stream n mod streams, in order
     int in_flight = 1;  ///< largest number of collectives that run at the same time
     /// Returns the network's pattern for a collective of the plan; negative if the collective takes no time.
-    std::function<int(int)> pattern;
+    std::function<int(CollectiveId)> pattern;
     int segments = 1;                  ///< number of segments of a phase
     std::string name;                  ///< in the timeline
     int process = 0, first_track = 0;  ///< in the timeline
@@ -51,7 +51,7 @@ class CollectiveQueue {
 
   /// Enters the next call of a program that stands for `members` workers with this clock.
   /// @param call  number of earlier calls that the program made on this queue
-  void join(std::size_t call, int members, int collective, Bytes buffer,
+  void join(std::size_t call, int members, CollectiveId collective, Bytes buffer,
             std::shared_ptr<SimOperation> operation, WorkClock& clock);
 
   double busy_seconds() const { return busy_seconds_; }  ///< Sum of the durations from start to end [s].
@@ -64,7 +64,7 @@ class CollectiveQueue {
     WorkClock* clock;
   };
   struct Collective {
-    int number;  ///< index in Plan::collectives
+    CollectiveId id;
     Bytes buffer;
     int joined = 0;
     bool started = false, finished = false;
@@ -96,7 +96,7 @@ class CollectiveValues {
   /// Enters a rank's call.
   /// @param call      number of earlier calls that the rank made on the collective's communicator
   /// @param position  index of the rank in Communicator::ranks
-  void join(int collective, std::size_t call, int position, std::span<float> buffer);
+  void join(CollectiveId collective, std::size_t call, int position, std::span<float> buffer);
 
  private:
   struct PendingCollective {
@@ -104,14 +104,14 @@ class CollectiveValues {
     int joined = 0;
   };
 
-  void execute(int collective, int group, std::vector<std::span<float>> buffers);
-  const Schedule& schedule(int collective);
+  void execute(CollectiveId collective, int group, std::vector<std::span<float>> buffers);
+  const Schedule& schedule(CollectiveId collective);
 
   const Plan& plan_;
   AllReduceChoices choices_;
   /// By communicator, group and call.
-  std::map<std::tuple<int, int, std::size_t>, PendingCollective> pending_;
-  std::map<int, std::shared_ptr<const Schedule>> schedules_;  ///< by collective
+  std::map<std::tuple<CommunicatorId, int, std::size_t>, PendingCollective> pending_;
+  std::map<CollectiveId, std::shared_ptr<const Schedule>> schedules_;
 };
 
 }  // namespace stepcast

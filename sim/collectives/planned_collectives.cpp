@@ -60,8 +60,7 @@ Placement PlannedCollectives::ranks_of(const Communicator& communicator, int fir
 /// The schedule and the duration of a choice, with all groups active at the same time.
 PlannedCollectives::Chosen PlannedCollectives::candidate(const Collective& collective,
                                                          const AllReduceChoice& choice) {
-  const Communicator& communicator =
-      simulation_.plan->communicators[static_cast<std::size_t>(collective.communicator)];
+  const Communicator& communicator = communicator_of(*simulation_.plan, collective);
   const Group group{communicator.size, communicator.ranks_per_node};
   const AllReduceChoice actual_choice = resolved_choice(choice, group.ranks, collective.buffer.size);
   auto& schedule = schedules_[schedule_key(collective, actual_choice, group)];
@@ -77,8 +76,7 @@ PlannedCollectives::Chosen PlannedCollectives::candidate(const Collective& colle
 
 void PlannedCollectives::choose(std::size_t index) {
   const Collective& collective = simulation_.plan->collectives[index];
-  const Communicator& communicator =
-      simulation_.plan->communicators[static_cast<std::size_t>(collective.communicator)];
+  const Communicator& communicator = communicator_of(*simulation_.plan, collective);
   chosen_.emplace_back();
   if (communicator.size == 1 || collective.buffer.size.value == 0) return;
   const AllReduceChoice& asked = communicator.all_reduce;
@@ -101,11 +99,11 @@ CollectiveLoad PlannedCollectives::traffic() const {
     const Chosen& one = chosen_[i];
     if (one.schedule == nullptr) continue;
     const Buffer& buffer = plan.collectives[i].buffer;
-    const int communicator = plan.collectives[i].communicator;
+    const CommunicatorId communicator = plan.collectives[i].communicator;
     traffic.collectives.push_back({one.schedule.get(), &planner_->pattern(one.planned), buffer.size,
-                                   communicator, i, one.seconds,
+                                   communicator, CollectiveId(i), one.seconds,
                                    planner_->latency(one.planned, buffer.size)});
-    const bool alone = plan.communicators[static_cast<std::size_t>(communicator)].groups() == 1;
+    const bool alone = plan.communicators[communicator.index()].groups() == 1;
     traffic.joint = traffic.joint && (alone || joint_.empty() || joint(communicator));
   }
   return traffic;
@@ -113,18 +111,19 @@ CollectiveLoad PlannedCollectives::traffic() const {
 
 void PlannedCollectives::add_patterns() {
   const Plan& plan = *simulation_.plan;
-  std::map<std::pair<const Schedule*, int>, std::vector<int>> added;  // by schedule and communicator
+  std::map<std::pair<const Schedule*, CommunicatorId>, std::vector<int>>
+      added;  // by schedule and communicator
   std::size_t next_known = 0;
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     Chosen& chosen = chosen_[i];
     if (chosen.schedule == nullptr) continue;
-    const int number = plan.collectives[i].communicator;
-    const Communicator& communicator = plan.communicators[static_cast<std::size_t>(number)];
-    auto& patterns = added[{chosen.schedule.get(), number}];
-    if (patterns.empty() && joint(number)) {
-      patterns.push_back(network_->add(planner_->pattern(planned_[chosen.schedule.get()][number])));
+    const CommunicatorId id = plan.collectives[i].communicator;
+    const Communicator& communicator = plan.communicators[id.index()];
+    auto& patterns = added[{chosen.schedule.get(), id}];
+    if (patterns.empty() && joint(id)) {
+      patterns.push_back(network_->add(planner_->pattern(planned_[chosen.schedule.get()][id])));
     }
-    for (int group = 0; group < communicator.groups() && !joint(number); ++group) {
+    for (int group = 0; group < communicator.groups() && !joint(id); ++group) {
       if (static_cast<int>(patterns.size()) == communicator.groups()) break;
       patterns.push_back(network_->add(chosen.schedule, ranks_of(communicator, group, 1)));
     }
@@ -142,8 +141,7 @@ void PlannedCollectives::add_loads() {
     const int programs = folding_.folds ? 1 : role.members;
     for (int member = 0; member < programs; ++member) {
       SingleMessages loads = loads_of(role, member, role.members / programs, placement_);
-      loads_[{static_cast<int>(i), member}] =
-          network_->add(std::move(loads.schedule), std::move(loads.placement));
+      loads_[{RoleId(i), member}] = network_->add(std::move(loads.schedule), std::move(loads.placement));
     }
   }
 }
@@ -155,17 +153,17 @@ void PlannedCollectives::add_channels() {
   }
 }
 
-int PlannedCollectives::pattern(int collective, int group) const {
-  const auto& patterns = chosen_[static_cast<std::size_t>(collective)].patterns;
+int PlannedCollectives::pattern(CollectiveId collective, int group) const {
+  const auto& patterns = chosen_[collective.index()].patterns;
   return patterns.empty() ? -1 : patterns[static_cast<std::size_t>(group)];
 }
 
-int PlannedCollectives::load_pattern(int role, int member) const {
+int PlannedCollectives::load_pattern(RoleId role, int member) const {
   const auto found = loads_.find({role, member});
   return found == loads_.end() ? -1 : found->second;
 }
 
-int PlannedCollectives::channel_pattern(int from, int to) const {
+int PlannedCollectives::channel_pattern(RoleId from, RoleId to) const {
   const auto found = channels_.find({from, to});
   return found == channels_.end() ? -1 : found->second;
 }
@@ -185,7 +183,7 @@ AllReduceChoices PlannedCollectives::automatic_choices() const {
   const Plan& plan = *simulation_.plan;
   AllReduceChoices choices;
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
-    if (has_automatic_algorithm(plan, plan.collectives[i])) choices[static_cast<int>(i)] = chosen_[i].choice;
+    if (has_automatic_algorithm(plan, plan.collectives[i])) choices[CollectiveId(i)] = chosen_[i].choice;
   }
   return choices;
 }

@@ -22,11 +22,12 @@ class PlannedCollectives {
   SimNetwork& network() { return *network_; }
   std::int64_t routes() const { return planner_->routes() + network_->routes(); }
   /// True if all groups of a communicator are simulated as one pattern.
-  bool joint(int communicator) const { return joint_[static_cast<std::size_t>(communicator)]; }
-  int pattern(int collective,
+  bool joint(CommunicatorId communicator) const { return joint_[communicator.index()]; }
+  int pattern(CollectiveId collective,
               int group) const;  ///< -1 if nothing is sent; joint communicators have group 0 only
-  int load_pattern(int role, int member) const;  ///< -1 if nothing is loaded; folded roles have member 0 only
-  int channel_pattern(int from, int to) const;   ///< -1 if each message is sent over its own route
+  int load_pattern(RoleId role,
+                   int member) const;  ///< -1 if nothing is loaded; folded roles have member 0 only
+  int channel_pattern(RoleId from, RoleId to) const;  ///< -1 if each message is sent over its own route
   const ChosenFidelity& fidelity() const { return fidelity_; }
   const UsedFolding& folding() const { return folding_; }
   /// True if the rules chose automatically and do not know whether their choice is close.
@@ -60,9 +61,9 @@ class PlannedCollectives {
   std::unique_ptr<SimNetwork> network_;
   std::map<std::string, std::shared_ptr<const Schedule>> schedules_;  ///< by schedule_key
   /// Pattern in planner_, by schedule and communicator.
-  std::map<const Schedule*, std::map<int, int>> planned_;
-  std::map<std::pair<int, int>, int> loads_;     ///< pattern by role and member
-  std::map<std::pair<int, int>, int> channels_;  ///< pattern by sending and receiving role
+  std::map<const Schedule*, std::map<CommunicatorId, int>> planned_;
+  std::map<std::pair<RoleId, int>, int> loads_;        ///< pattern by role and member
+  std::map<std::pair<RoleId, RoleId>, int> channels_;  ///< pattern by sending and receiving role
   UsedFolding folding_;
   ChosenFidelity fidelity_;
 };

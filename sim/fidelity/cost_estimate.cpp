@@ -20,15 +20,15 @@ class CountingWorker : public Worker {
   }
   Pending start_compute(Work /*pass*/, LayerRange /*layers*/) override { return done(); }
   Pending start_local(const LocalWork& /*work*/) override { return done(); }
-  Pending start_collective(int index) override {
-    ++collectives.at(static_cast<std::size_t>(index));
+  Pending start_collective(CollectiveId collective) override {
+    ++collectives.at(collective.index());
     return done();
   }
-  Pending start_send(int /*role*/, const Message& /*message*/) override {
+  Pending start_send(RoleId /*role*/, const Message& /*message*/) override {
     ++messages;
     return done();
   }
-  Pending start_receive(int /*tag*/, int /*role*/, Array /*into*/) override { return done(); }
+  Pending start_receive(int /*tag*/, RoleId /*role*/, Array /*into*/) override { return done(); }
   Pending start_load(Bytes /*input*/) override { return done(); }
   Pending start_pause(Seconds /*duration*/) override { return done(); }
   void calculate(const Arithmetic& /*run*/) override {}
@@ -95,7 +95,7 @@ bool fits_budget(const CollectiveLoad& traffic, ComputeBudget budget, double sec
   if (!calls) return false;
   double messages = calls->messages;
   for (const CollectiveLoad::One& one : traffic.collectives)
-    messages += calls->collectives[one.number] * message_count(*one.schedule) * traffic.groups(one);
+    messages += calls->collectives[one.id.index()] * message_count(*one.schedule) * traffic.groups(one);
   const double step = messages * seconds_per_message;
   return step <= kSmallBudgetPerStep ||
          (budget == ComputeBudget::large && calls->steps * step <= kLargeBudgetPerRun);

@@ -23,10 +23,10 @@ struct CollectiveLoad {
     const Schedule* schedule;  ///< of one group
     const Pattern* pattern;    ///< of all groups of its communicator together
     Bytes buffer;
-    int communicator;
-    std::size_t number;  ///< index in Plan::collectives
-    double seconds;      ///< duration on an otherwise idle network with fidelity coupled [s]
-    double latency;      ///< part of `seconds` that does not depend on bandwidth [s]
+    CommunicatorId communicator;
+    CollectiveId id;
+    double seconds;  ///< duration on an otherwise idle network with fidelity coupled [s]
+    double latency;  ///< part of `seconds` that does not depend on bandwidth [s]
   };
 
   const Simulation& simulation;
@@ -35,7 +35,7 @@ struct CollectiveLoad {
   bool joint = true;             ///< all groups of a communicator are simulated as one pattern
 
   int groups(const One& one) const {
-    return simulation.plan->communicators[static_cast<std::size_t>(one.communicator)].groups();
+    return simulation.plan->communicators[one.communicator.index()].groups();
   }
 };
 

@@ -21,7 +21,7 @@ constexpr int kLeastSegments = 8;
 constexpr int kMostFlows = 30'000;  // flows per step
 
 std::size_t busy_communicators(const CollectiveLoad& traffic) {
-  std::set<int> busy;
+  std::set<CommunicatorId> busy;
   for (const Collective& collective : traffic.simulation.plan->collectives)
     busy.insert(collective.communicator);
   return busy.size();

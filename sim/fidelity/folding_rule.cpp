@@ -75,11 +75,11 @@ class ColourRefinement {
 
   void add(const CollectiveLoad::One& one) {
     if (!known_.insert(one.pattern).second) return;
-    const Communicator& communicator = plan_.communicators[static_cast<std::size_t>(one.communicator)];
+    const Communicator& communicator = plan_.communicators[one.communicator.index()];
     const auto [first_group, is_new] = first_group_.try_emplace(one.communicator, groups_.size());
     if (is_new) {
       groups_.resize(groups_.size() + static_cast<std::size_t>(communicator.groups()),
-                     static_cast<Colour>(one.communicator));
+                     static_cast<Colour>(one.communicator.value));
     }
     std::vector<std::size_t> points;
     for (std::size_t i = 0; i < communicator.ranks.size(); ++i) {
@@ -175,7 +175,7 @@ class ColourRefinement {
   std::vector<int> hops_;                                         ///< links of all transfers
   std::vector<std::pair<std::size_t, std::size_t>> memberships_;  ///< points and their groups
   std::set<const Pattern*> known_;
-  std::map<int, std::size_t> first_group_;  ///< of each communicator
+  std::map<CommunicatorId, std::size_t> first_group_;  ///< of each communicator
   Colour kinds_ = 0;
 };
 
@@ -196,13 +196,13 @@ bool workers_symmetric(const CollectiveLoad& traffic, const std::vector<SingleMe
 /// True if workers of a role form several groups of a communicator or exchange single messages.
 bool has_groups(const CollectiveLoad& traffic) {
   const Plan& plan = *traffic.simulation.plan;
-  const auto many = [&](int role) { return plan.roles[static_cast<std::size_t>(role)].members > 1; };
+  const auto many = [&](RoleId role) { return plan.roles[role.index()].members > 1; };
   if (std::ranges::any_of(plan.channels,
                           [&](const auto& one) { return many(one.first) && many(one.second); }))
     return true;
   const auto folded = folded_ranks(plan);
   return std::ranges::any_of(traffic.collectives, [&](const CollectiveLoad::One& one) {
-    const Communicator& all = plan.communicators[static_cast<std::size_t>(one.communicator)];
+    const Communicator& all = plan.communicators[one.communicator.index()];
     return all.groups() > 1 &&
            std::ranges::any_of(all.ranks, [&](int rank) { return folded[static_cast<std::size_t>(rank)]; });
   });

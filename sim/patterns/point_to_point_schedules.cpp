@@ -66,9 +66,10 @@ Placement placement_of(const Placement& all, const std::vector<int>& ranks) {
   return placement;
 }
 
-SingleMessages channel_messages(const Plan& plan, const Placement& all, const std::pair<int, int>& channel) {
-  const Role& source = plan.roles[static_cast<std::size_t>(channel.first)];
-  const Role& target = plan.roles[static_cast<std::size_t>(channel.second)];
+SingleMessages channel_messages(const Plan& plan, const Placement& all,
+                                const std::pair<RoleId, RoleId>& channel) {
+  const Role& source = plan.roles[channel.first.index()];
+  const Role& target = plan.roles[channel.second.index()];
   SingleMessages messages{channel_schedule(source.members, target.members), {}, {}};
   for (const Role* role : {&source, &target}) {
     for (int i = 0; i < role->members; ++i) messages.ranks.push_back(role->first_rank + i);

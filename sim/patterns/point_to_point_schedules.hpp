@@ -30,7 +30,8 @@ struct SingleMessages {
 Placement placement_of(const Placement& all, const std::vector<int>& ranks);
 
 /// Messages from every member of the first role of `channel` to the matching member of the second.
-SingleMessages channel_messages(const Plan& plan, const Placement& all, const std::pair<int, int>& channel);
+SingleMessages channel_messages(const Plan& plan, const Placement& all,
+                                const std::pair<RoleId, RoleId>& channel);
 
 /// Input loads of members `first` .. `first + count - 1` of a role.
 SingleMessages loads_of(const Role& role, int first, int count, const Placement& all);

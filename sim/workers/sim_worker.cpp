@@ -22,22 +22,22 @@ std::shared_ptr<SimOperation> new_operation(SimOperation::Kind kind) {
   return operation;
 }
 
-CollectiveQueue::Options load_options(const SimWorld& world, int role, int first, int members) {
+CollectiveQueue::Options load_options(const SimWorld& world, RoleId role, int first, int members) {
   CollectiveQueue::Options options;
   options.load = true;
   options.members = members;
-  options.pattern = [pattern = world.collectives.load_pattern(role, first)](int) { return pattern; };
+  options.pattern = [pattern = world.collectives.load_pattern(role, first)](CollectiveId) { return pattern; };
   options.name = "load";
   return options;
 }
 
 }  // namespace
 
-SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, int role, int first, int members)
+SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, int first, int members)
     : world_(world),
       statistics_(statistics),
-      role_number_(role),
-      role_(world.simulation.plan->roles[static_cast<std::size_t>(role)]),
+      role_id_(role),
+      role_(world.simulation.plan->roles[role.index()]),
       first_(first),
       count_(members),
       members_(world.simulation, role_, first, members),
@@ -111,41 +111,39 @@ Pending SimWorker::start_pause(Seconds duration) {
                   "pause");  // busy_for applies the worker's noise, as to all host work
 }
 
-Pending SimWorker::start_collective(int index) {
-  const Collective& collective = world_.simulation.plan->collectives.at(static_cast<std::size_t>(index));
-  const int number = collective.communicator;
-  const Communicator& communicator = world_.simulation.plan->communicators[static_cast<std::size_t>(number)];
-  const std::vector<int>& position = world_.position[static_cast<std::size_t>(number)];
+Pending SimWorker::start_collective(CollectiveId id) {
+  const Collective& collective = world_.simulation.plan->collectives.at(id.index());
+  const CommunicatorId number = collective.communicator;
+  const Communicator& communicator = world_.simulation.plan->communicators[number.index()];
+  const std::vector<int>& position = world_.position[number.index()];
   const int place = position[static_cast<std::size_t>(members_.rank(0))];
   if (place < 0) throw std::logic_error(name() + " is not in the communicator of its collective");
   const bool joint = world_.collectives.joint(number);
   auto operation = new_operation(SimOperation::Kind::communication);
   if (joint) operation->lags = members_.group_lags(communicator, position);
   const std::size_t call = calls_[number]++;
-  if (memory_ != nullptr)
-    world_.collective_values.join(index, call, place, memory_->memory(collective.buffer));
+  if (memory_ != nullptr) world_.collective_values.join(id, call, place, memory_->memory(collective.buffer));
   world_.queues.at({number, joint ? 0 : place / communicator.size})
-      ->join(call, count_, index, collective.buffer.size, operation, clock_);
+      ->join(call, count_, id, collective.buffer.size, operation, clock_);
   return operation;
 }
 
-Pending SimWorker::start_send(int role, const Message& message) {
+Pending SimWorker::start_send(RoleId role, const Message& message) {
   auto operation = new_operation(SimOperation::Kind::communication);
   operation->lags = members_.lags();
-  const bool alone = world_.simulation.plan->roles[static_cast<std::size_t>(role)].members == 1;
+  const bool alone = world_.simulation.plan->roles[role.index()].members == 1;
   const int member = alone || world_.collectives.folding().folds ? 0 : first_;
   if (memory_ != nullptr && message.buffer.array != Array::none) {
     const std::span<float> sent = memory_->memory(message.buffer);
     operation->values = std::make_shared<const std::vector<float>>(sent.begin(), sent.end());
   }
   operation->message = message;
-  operation->message.from = role_number_;
-  world_.messages.send({role_number_, first_}, {role, member}, world_.program(role, member), operation,
-                       clock_);
+  operation->message.from = role_id_;
+  world_.messages.send({role_id_, first_}, {role, member}, world_.program(role, member), operation, clock_);
   return operation;
 }
 
-Pending SimWorker::start_receive(int tag, int role, Array into) {
+Pending SimWorker::start_receive(int tag, RoleId role, Array into) {
   auto operation = new_operation(SimOperation::Kind::communication);
   operation->receives = true;
   operation->into = into;
@@ -155,7 +153,7 @@ Pending SimWorker::start_receive(int tag, int role, Array into) {
 
 Pending SimWorker::start_load(Bytes input) {
   auto operation = new_operation(SimOperation::Kind::load);
-  loads_.join(load_calls_++, count_, 0, input, operation, clock_);
+  loads_.join(load_calls_++, count_, CollectiveId{}, input, operation, clock_);
   return operation;
 }
 

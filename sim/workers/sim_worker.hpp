@@ -17,20 +17,20 @@ struct SimWorld {
   const Simulation& simulation;
   PlannedCollectives& collectives;
   SimulatedMessages& messages;
-  std::vector<ComputeTimes> times;                                         ///< by workload
-  std::map<std::pair<int, int>, std::unique_ptr<CollectiveQueue>> queues;  ///< by communicator and group
+  std::vector<ComputeTimes> times;  ///< by workload
+  std::map<std::pair<CommunicatorId, int>, std::unique_ptr<CollectiveQueue>>
+      queues;  ///< by communicator and group
   /// [communicator][rank]: index in Communicator::ranks; -1 if not in it.
   std::vector<std::vector<int>> position;
   /// By role: its first program; one per member, or a single one if folded.
   std::vector<std::size_t> programs;
   CollectiveValues collective_values;
-  RecordBook records;
+  RunRecords records;
   std::int64_t clock_moves = 0;
   Timeline* timeline = nullptr;
 
-  std::size_t program(int role, int member) const {
-    return programs[static_cast<std::size_t>(role)] +
-           static_cast<std::size_t>(collectives.folding().folds ? 0 : member);
+  std::size_t program(RoleId role, int member) const {
+    return programs[role.index()] + static_cast<std::size_t>(collectives.folding().folds ? 0 : member);
   }
 };
 
@@ -39,14 +39,14 @@ struct SimWorld {
 class SimWorker : public Worker {
  public:
   /// Creates the worker of members `first` .. `first + members - 1` of a role.
-  SimWorker(SimWorld& world, StepStatistics& statistics, int role, int first, int members);
+  SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, int first, int members);
 
   const Workload& workload() const override;
   Pending start_compute(Work pass, LayerRange layers) override;
   Pending start_local(const LocalWork& work) override;
-  Pending start_collective(int index) override;
-  Pending start_send(int role, const Message& message) override;
-  Pending start_receive(int tag, int role, Array into) override;
+  Pending start_collective(CollectiveId collective) override;
+  Pending start_send(RoleId role, const Message& message) override;
+  Pending start_receive(int tag, RoleId role, Array into) override;
   void calculate(const Arithmetic& run) override;
   Pending start_load(Bytes input) override;
   Pending start_pause(Seconds duration) override;
@@ -69,7 +69,7 @@ class SimWorker : public Worker {
 
   SimWorld& world_;
   StepStatistics& statistics_;
-  int role_number_;
+  RoleId role_id_;
   const Role& role_;
   int first_, count_;
   MemberClocks members_;
@@ -79,7 +79,7 @@ class SimWorker : public Worker {
   CollectiveQueue loads_;
   int step_ = 0;
   double loading_ = 0, marked_ = 0;
-  std::map<int, std::size_t> calls_;  ///< number of calls so far, by communicator
+  std::map<CommunicatorId, std::size_t> calls_;  ///< number of calls so far, by communicator
   std::size_t load_calls_ = 0;
 };
 

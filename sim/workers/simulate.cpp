@@ -15,7 +15,8 @@ namespace {
 
 /// A program and the workers that it stands for: members `first` .. `first + members - 1` of a role.
 struct ProgramMembers {
-  int role, first, members;
+  RoleId role;
+  int first, members;
 };
 
 std::vector<ProgramMembers> program_members(const Simulation& simulation, bool folds) {
@@ -23,7 +24,7 @@ std::vector<ProgramMembers> program_members(const Simulation& simulation, bool f
   for (std::size_t i = 0; i < simulation.plan->roles.size(); ++i) {
     const Role& role = simulation.plan->roles[i];
     const int count = folds ? 1 : role.members;
-    for (int k = 0; k < count; ++k) programs.push_back({static_cast<int>(i), k, role.members / count});
+    for (int k = 0; k < count; ++k) programs.push_back({RoleId(i), k, role.members / count});
   }
   return programs;
 }
@@ -41,14 +42,14 @@ void add_queues(SimWorld& world) {
   const Plan& plan = *world.simulation.plan;
   for (std::size_t i = 0; i < plan.communicators.size(); ++i) {
     const Communicator& communicator = plan.communicators[i];
-    const int number = static_cast<int>(i);
+    const CommunicatorId number(i);
     const bool joint = world.collectives.joint(number);
     for (int group = 0; group < (joint ? 1 : communicator.groups()); ++group) {
       CollectiveQueue::Options options;
       options.members = joint ? static_cast<int>(communicator.ranks.size()) : communicator.size;
       options.streams = communicator.streams;
       options.in_flight = communicator.in_flight;
-      options.pattern = [&world, group](int index) { return world.collectives.pattern(index, group); };
+      options.pattern = [&world, group](CollectiveId id) { return world.collectives.pattern(id, group); };
       options.segments = world.collectives.fidelity().segments;
       options.name = "collective";
       options.first_track = track;
@@ -63,7 +64,7 @@ void add_queues(SimWorld& world) {
 /// Communication so far [s]: for each communicator the mean over its groups, plus the messages of all
 /// programs, divided by the number of training workers in plans with a common step.
 double busy_seconds(const SimWorld& world, int training) {
-  std::map<int, std::pair<double, int>> sums;
+  std::map<CommunicatorId, std::pair<double, int>> sums;
   for (const auto& [key, queue] : world.queues) {
     sums[key.first].first += queue->busy_seconds();
     sums[key.first].second += 1;
@@ -154,7 +155,7 @@ SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& 
   }
   std::vector<double> starts;
   for (const ProgramMembers& program : programs) {
-    const int rank = plan.roles[static_cast<std::size_t>(program.role)].first_rank + program.first;
+    const int rank = plan.roles[program.role.index()].first_rank + program.first;
     starts.push_back(start_seconds(plan, simulation.noise, rank));
   }
   run_to_end(workers, starts, collectives.network().engine());

@@ -5,7 +5,7 @@
 namespace stepcast {
 namespace {
 
-bool matches(const Message& message, int tag, int role) {
+bool matches(const Message& message, int tag, RoleId role) {
   return message.tag == tag && (role == kAnyone || message.from == role);
 }
 
@@ -81,7 +81,7 @@ void SimulatedMessages::transmit_first(std::deque<QueuedMessage>& messages) {
 
 /// The endpoint of a program that stands for one member.
 int SimulatedMessages::endpoint(Address address) const {
-  const int first = simulation_.plan->roles[static_cast<std::size_t>(address.role)].first_rank;
+  const int first = simulation_.plan->roles[address.role.index()].first_rank;
   return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
 }
 
@@ -113,7 +113,7 @@ void SimulatedMessages::match(MatchQueues& receiver, const SentMessage& sent) {
   complete_receive(*matched.operation, *matched.clock, *sent);
 }
 
-void SimulatedMessages::receive(std::size_t program, int tag, int role,
+void SimulatedMessages::receive(std::size_t program, int tag, RoleId role,
                                 std::shared_ptr<SimOperation> operation, WorkClock& clock) {
   MatchQueues& receiver = receivers_[program];
   auto& unexpected = receiver.unexpected_messages;

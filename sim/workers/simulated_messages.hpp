@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "sim/collectives/collective_queue.hpp"
@@ -19,7 +20,8 @@ class SimulatedMessages {
  public:
   /// The sender or receiver of a message: a role and the first of the members that its program stands for.
   struct Address {
-    int role = 0, member = 0;
+    RoleId role;
+    int member = 0;
   };
 
   SimulatedMessages(PlannedCollectives& collectives, const Simulation& simulation, std::size_t programs);
@@ -30,7 +32,7 @@ class SimulatedMessages {
             WorkClock& clock);
   /// Completes `operation` with the first message of this tag and role that arrives at the program, or has
   /// arrived.
-  void receive(std::size_t program, int tag, int role, std::shared_ptr<SimOperation> operation,
+  void receive(std::size_t program, int tag, RoleId role, std::shared_ptr<SimOperation> operation,
                WorkClock& clock);
 
   double busy_seconds() const { return busy_seconds_; }  ///< Sum of the durations of all messages [s].
@@ -40,7 +42,8 @@ class SimulatedMessages {
  private:
   using SentMessage = std::shared_ptr<SimOperation>;  ///< the operation that sent it
   struct PostedReceive {
-    int tag, role;
+    int tag;
+    RoleId role;
     std::shared_ptr<SimOperation> operation;
     WorkClock* clock;
   };
@@ -55,7 +58,7 @@ class SimulatedMessages {
     Message message;
     Engine::Callback arrived;
   };
-  using Connection = std::array<int, 4>;  ///< sending role and member, receiving role and member
+  using Connection = std::tuple<RoleId, int, RoleId, int>;  ///< sending role and member, then receiving
 
   void transmit_first(std::deque<QueuedMessage>& messages);
   int endpoint(Address address) const;

@@ -7,7 +7,7 @@
 
 namespace stepcast {
 
-void RecordBook::step_ended(std::size_t program, double now) {
+void RunRecords::step_ended(std::size_t program, double now) {
   if (now > last_end_) close();
   last_end_ = now;
   ended_.push_back(program);
@@ -15,7 +15,7 @@ void RecordBook::step_ended(std::size_t program, double now) {
 
 /// Stores the counts of the programs that ended a step at last_end_: that date is over, so no record can
 /// follow.
-void RecordBook::close() {
+void RunRecords::close() {
   for (const std::size_t program : ended_) {
     if (program >= counts_.size()) counts_.resize(program + 1);
     std::vector<std::size_t>& counts = counts_[program];
@@ -26,7 +26,7 @@ void RecordBook::close() {
   last_end_ = std::numeric_limits<double>::infinity();
 }
 
-std::map<std::string, std::size_t> RecordBook::counts_at_end(std::size_t program) {
+std::map<std::string, std::size_t> RunRecords::counts_at_end(std::size_t program) {
   close();
   std::map<std::string, std::size_t> counts;
   for (const auto& [name, values] : records_) counts[name] = 0;

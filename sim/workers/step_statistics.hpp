@@ -15,7 +15,7 @@ namespace stepcast {
 
 /// The values that the programs of a run record, in order, and their number when a program ended its last
 /// step. No date is stored per record, because a run with servers makes millions of records.
-class RecordBook {
+class RunRecords {
  public:
   /// Adds a record. @param now  simulated time [s]; must not decrease from call to call
   void add(const char* name, double value, double now) {

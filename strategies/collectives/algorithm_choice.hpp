@@ -31,9 +31,6 @@ struct AllReduceChoice {
   Bytes tree_piece{262144};  ///< size of the pieces in the double tree's pipeline
 };
 
-/// The choices that `automatic` came to, by the number of the collective in its plan.
-using AllReduceChoices = std::map<int, AllReduceChoice>;
-
 const std::vector<std::string>& algorithm_names();     ///< in the order of Algorithm
 const std::vector<std::string>& local_part_names();    ///< in the order of LocalPart
 const std::vector<std::string>& network_part_names();  ///< in the order of NetworkPart

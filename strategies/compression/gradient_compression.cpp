@@ -66,9 +66,13 @@ Bytes wire_bytes(const GradientCompression& compression, std::int64_t elements) 
 Collective compressed_sum(const GradientCompression& compression, const Slice& elements, int workers) {
   const Bytes sent = wire_bytes(compression, elements.size());
   const Codec codec = compression.codec(workers);
+  const CommunicatorId workers_of_plan{0};
   if (compression.kind == Compression::top_k)
-    return {Collective::Kind::all_gather, 0, {Array::gradients, elements, workers * sent, codec}, nullptr};
-  return {Collective::Kind::all_reduce, 0, {Array::gradients, elements, sent, codec}, nullptr};
+    return {Collective::Kind::all_gather,
+            workers_of_plan,
+            {Array::gradients, elements, workers * sent, codec},
+            nullptr};
+  return {Collective::Kind::all_reduce, workers_of_plan, {Array::gradients, elements, sent, codec}, nullptr};
 }
 
 CompressionSeconds compression_seconds(const GradientCompression& compression, std::int64_t elements,

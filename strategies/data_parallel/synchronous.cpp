@@ -14,11 +14,11 @@ namespace stepcast {
 namespace {
 
 /// Runs of layers that end where a pass must wait for synchronized statistics.
-std::vector<LayerRange> statistics_segments(const std::vector<int>& statistics, LayerRange layers) {
+std::vector<LayerRange> statistics_segments(const std::vector<CollectiveId>& statistics, LayerRange layers) {
   std::vector<LayerRange> segments;
   int first = layers.first;
   for (int layer = layers.first; layer < layers.last; ++layer) {
-    if (statistics[static_cast<std::size_t>(layer)] < 0) continue;
+    if (!statistics[static_cast<std::size_t>(layer)].exists()) continue;
     segments.push_back({first, layer + 1});
     first = layer + 1;
   }
@@ -26,16 +26,16 @@ std::vector<LayerRange> statistics_segments(const std::vector<int>& statistics, 
   return segments;
 }
 
-/// Collective of the statistics of a segment's last layer; -1: none.
-int statistics_after(const std::vector<int>& statistics, LayerRange segment) {
+/// Collective of the statistics of a segment's last layer, if there is one.
+CollectiveId statistics_after(const std::vector<CollectiveId>& statistics, LayerRange segment) {
   return statistics[static_cast<std::size_t>(segment.last - 1)];
 }
 
 SubProgram forward_pass(Worker& worker, const SynchronousRun& run, LayerRange layers) {
   for (const LayerRange& segment : statistics_segments(run.statistics, layers)) {
     co_await worker.forward(segment);
-    const int statistics = statistics_after(run.statistics, segment);
-    if (statistics >= 0) co_await worker.collective(statistics);
+    const CollectiveId statistics = statistics_after(run.statistics, segment);
+    if (statistics.exists()) co_await worker.collective(statistics);
   }
 }
 
@@ -43,8 +43,8 @@ SubProgram backward_pass(Worker& worker, const SynchronousRun& run, LayerRange l
   const std::vector<LayerRange> segments = statistics_segments(run.statistics, layers);
   for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
     co_await worker.backward(*segment);
-    const int statistics = statistics_after(run.statistics, *segment);
-    if (statistics >= 0) co_await worker.collective(statistics);
+    const CollectiveId statistics = statistics_after(run.statistics, *segment);
+    if (statistics.exists()) co_await worker.collective(statistics);
   }
 }
 
@@ -52,7 +52,7 @@ SubProgram backward_pass(Worker& worker, const SynchronousRun& run, LayerRange l
 std::vector<Pending> start_sums(Worker& worker) {
   std::vector<Pending> sums;
   for (const Bucket& bucket : worker.workload().buckets) {
-    if (bucket.sum >= 0) sums.push_back(worker.start_collective(bucket.sum));
+    if (bucket.sum.exists()) sums.push_back(worker.start_collective(bucket.sum));
   }
   return sums;
 }
@@ -90,7 +90,7 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
         }
         if (options.micro_batches > 1)  // 1. g
           worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
-        if (!last || bucket.sum < 0) continue;
+        if (!last || !bucket.sum.exists()) continue;
         if (!run.quantize.empty()) co_await worker.local(run.quantize[i]);
         if (options.host_synchronization.value > 0) co_await worker.pause(options.host_synchronization);
         if (options.overlap) sums.push_back(worker.start_collective(bucket.sum));  // 2. G
@@ -106,10 +106,8 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
 
 namespace {
 
-/// @returns index of the all-reduce
-int add_sum(Plan& plan, const Buffer& buffer) {
-  plan.collectives.push_back({Collective::Kind::all_reduce, 0, buffer, nullptr});
-  return static_cast<int>(plan.collectives.size()) - 1;
+CollectiveId add_sum(Plan& plan, const Buffer& buffer) {
+  return add(plan, {Collective::Kind::all_reduce, CommunicatorId{0}, buffer, nullptr});
 }
 
 Arithmetic quantize_gradients(const GradientCompression& compression, const Bucket& bucket, int workers) {
@@ -146,8 +144,7 @@ void add_gradient_sums(Plan& plan, Workload& workload, SynchronousRun& run) {
                             travels ? quantize_gradients(compression, bucket, plan.workers) : nullptr});
     run.restore.duration = run.restore.duration + codec.restore;
     if (bucket.gradient.value == 0) continue;
-    bucket.sum = static_cast<int>(plan.collectives.size());
-    plan.collectives.push_back(compressed_sum(compression, bucket.elements, plan.workers));
+    bucket.sum = add(plan, compressed_sum(compression, bucket.elements, plan.workers));
   }
   run.restore.name = "restore";
   run.restore.run = restore_gradients(plan);
@@ -187,7 +184,7 @@ void note_idle_options(const YamlMap& map, const Synchronous& options, const Mod
     note_idle(map, {"synchronized_batch_norm"}, "on a network without batch norm", plan.idle_keys);
   if (plan.workers == 1) return;
   const auto& buckets = plan.workloads.front().buckets;
-  const auto sums = std::ranges::count_if(buckets, [](const Bucket& one) { return one.sum >= 0; });
+  const auto sums = std::ranges::count_if(buckets, [](const Bucket& one) { return one.sum.exists(); });
   if (sums == 1) note_idle(map, {"overlap", "compute_slowdown"}, "with a single bucket", plan.idle_keys);
   if (!options.overlap) note_idle(map, {"compute_slowdown"}, "with overlap: false", plan.idle_keys);
 }
@@ -207,7 +204,7 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
   add_gradient_sums(plan, workload, run);
   for (const Bytes& statistics : workload.statistics) {
     const bool summed = run.options.synchronized_batch_norm && statistics.value > 0;
-    run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : -1);
+    run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : CollectiveId{});
   }
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", 0, workers, 0, true,

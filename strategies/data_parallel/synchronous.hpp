@@ -24,9 +24,9 @@ struct Synchronous {
 /// The options with what the plan adds to them.
 struct SynchronousRun {
   Synchronous options;
-  std::vector<LocalWork> quantize;  ///< work on each bucket; empty: no compression
-  LocalWork restore;                ///< work on all buckets
-  std::vector<int> statistics;      ///< collective of each layer's batch norm; -1: none
+  std::vector<LocalWork> quantize;       ///< work on each bucket; empty: no compression
+  LocalWork restore;                     ///< work on all buckets
+  std::vector<CollectiveId> statistics;  ///< of each layer with batch norm
 };
 
 /// Synchronous data-parallel SGD. In every step, each of N workers with the same parameters w does:

@@ -16,8 +16,8 @@ namespace stepcast {
 namespace {
 
 /// Starts a collective, if there is one.
-void start(Worker& worker, int collective, std::vector<Pending>& pending) {
-  if (collective >= 0) pending.push_back(worker.start_collective(collective));
+void start(Worker& worker, CollectiveId collective, std::vector<Pending>& pending) {
+  if (collective.exists()) pending.push_back(worker.start_collective(collective));
 }
 
 /// Waits for the reduce-scatter of a bucket's gradients of one micro-batch, if it runs, and adds this
@@ -59,14 +59,14 @@ SubProgram backward_pass(Worker& worker, const ZeroRun& run, bool last, std::vec
     // The gradients are overwritten next, so those of the last micro-batch must have arrived.
     co_await receive_sums(worker, options, bucket, scattered[i], false);
     co_await worker.backward(bucket.layers);
-    const int scatter = run.scatters[i];
-    const bool travels = scatter >= 0 && (last || options.stage > 1);
-    if (options.micro_batches > 1 && (options.stage == 1 || scatter < 0))
+    const CollectiveId scatter = run.scatters[i];
+    const bool travels = scatter.exists() && (last || options.stage > 1);
+    if (options.micro_batches > 1 && (options.stage == 1 || !scatter.exists()))
       worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
     if (options.overlap && travels) scattered[i] = worker.start_collective(scatter);
   }
   for (std::size_t i = 0; !options.overlap && (last || options.stage > 1) && i < buckets.size(); ++i)
-    if (run.scatters[i] >= 0) scattered[i] = worker.start_collective(run.scatters[i]);
+    if (run.scatters[i].exists()) scattered[i] = worker.start_collective(run.scatters[i]);
 }
 
 }  // namespace
@@ -101,11 +101,10 @@ Program zero(Worker& worker, const ZeroRun& run) {
 
 namespace {
 
-/// @returns index of the collective; -1: one worker, or nothing to send
-int add_collective(Plan& plan, Collective::Kind kind, Array array, const Bucket& bucket) {
-  if (plan.communicators.front().size == 1 || bucket.gradient.value <= 0) return -1;
-  plan.collectives.push_back({kind, 0, {array, bucket.elements, bucket.gradient}, nullptr});
-  return static_cast<int>(plan.collectives.size()) - 1;
+/// @returns none for one worker, or if there is nothing to send
+CollectiveId add_collective(Plan& plan, Collective::Kind kind, Array array, const Bucket& bucket) {
+  if (plan.communicators.front().size == 1 || bucket.gradient.value <= 0) return {};
+  return add(plan, {kind, CommunicatorId{0}, {array, bucket.elements, bucket.gradient}, nullptr});
 }
 
 /// Makes every worker update its share only.

@@ -19,8 +19,8 @@ struct Zero {
 /// The options with what the plan adds to them.
 struct ZeroRun {
   Zero options;
-  std::vector<int> scatters;  ///< reduce-scatter of each bucket's gradients; -1: none
-  std::vector<int> gathers;   ///< all-gather of each bucket's parameters; -1: none
+  std::vector<CollectiveId> scatters;  ///< reduce-scatter of each bucket's gradients, if there is one
+  std::vector<CollectiveId> gathers;   ///< all-gather of each bucket's parameters, if there is one
 };
 
 /// ZeRO: each of N workers keeps and updates an N-th of the state. In every step:

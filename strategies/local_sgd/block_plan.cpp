@@ -46,12 +46,12 @@ void set_times(const Workload& workload, const BlockSetup& setup, BlockRun& run)
       "validate", {validation_batches(setup, run) * validation.compute_factor * forward}, nullptr};
 }
 
-/// @returns index of the collective
-int add(Plan& plan, Collective::Kind kind, int communicator, const Buffer& buffer,
-        std::shared_ptr<const Schedule> schedule = nullptr) {
-  plan.collectives.push_back({kind, communicator, buffer, std::move(schedule)});
-  return static_cast<int>(plan.collectives.size()) - 1;
+CollectiveId add(Plan& plan, Collective::Kind kind, CommunicatorId communicator, const Buffer& buffer,
+                 std::shared_ptr<const Schedule> schedule = nullptr) {
+  return add(plan, {kind, communicator, buffer, std::move(schedule)});
 }
+
+constexpr CommunicatorId kInsideReplica{0}, kBetweenReplicas{1};
 
 /// Groups of the ranks that hold the same share of the model: rank i of every replica, for each i.
 std::vector<int> peers(int workers, int replica) {
@@ -70,8 +70,8 @@ void add_inside(Plan& plan, const Platform& platform, Workload& workload, const 
   apply(setup.communication, plan.communicators.back());
   for (Bucket& bucket : workload.buckets) {
     if (bucket.gradient.value > 0 && setup.workers_per_replica > 1)
-      bucket.sum =
-          add(plan, Collective::Kind::all_reduce, 0, {Array::gradients, bucket.elements, bucket.gradient});
+      bucket.sum = add(plan, Collective::Kind::all_reduce, kInsideReplica,
+                       {Array::gradients, bucket.elements, bucket.gradient});
   }
 }
 
@@ -87,25 +87,26 @@ void add_aggregation(Plan& plan, const Platform& platform, const BlockSetup& set
   const Group group{replicas, plan.communicators.back().ranks_per_node};
   using Kind = Collective::Kind;
   if (setup.aggregation == Aggregation::tree) {
-    run.sum_models = {add(plan, Kind::reduce, 1, share)};
-    run.send_model = {add(plan, Kind::broadcast, 1, share)};
+    run.sum_models = {add(plan, Kind::reduce, kBetweenReplicas, share)};
+    run.send_model = {add(plan, Kind::broadcast, kBetweenReplicas, share)};
   } else if (setup.aggregation == Aggregation::flat) {
-    run.sum_models = {
-        add(plan, Kind::exchange, 1, share, std::make_shared<const Schedule>(flat_reduce(group)))};
-    run.send_model = {
-        add(plan, Kind::exchange, 1, share, std::make_shared<const Schedule>(flat_broadcast(group)))};
+    run.sum_models = {add(plan, Kind::exchange, kBetweenReplicas, share,
+                          std::make_shared<const Schedule>(flat_reduce(group)))};
+    run.send_model = {add(plan, Kind::exchange, kBetweenReplicas, share,
+                          std::make_shared<const Schedule>(flat_broadcast(group)))};
   } else if (setup.compression.kind == Compression::none) {
-    run.sum_models = {add(plan, Kind::all_reduce, 1, share)};
+    run.sum_models = {add(plan, Kind::all_reduce, kBetweenReplicas, share)};
   } else {
     const Collective sum = compressed_sum(setup.compression, part, replicas);
-    run.sum_models = {add(plan, sum.kind, 1, {Array::parameters, part, sum.buffer.size})};
+    run.sum_models = {add(plan, sum.kind, kBetweenReplicas, {Array::parameters, part, sum.buffer.size})};
     const CompressionSeconds codec = compression_seconds(setup.compression, part.size(), replicas);
     run.quantize = {"quantize", codec.quantize, nullptr};
     run.restore = {"restore", codec.restore, nullptr};
   }
-  for (Collective& one : plan.collectives) one.by_group = inside > 1 && one.communicator == 1;
+  for (Collective& one : plan.collectives) one.by_group = inside > 1 && one.communicator == kBetweenReplicas;
   if (inside > 1)
-    run.send_model.push_back(add(plan, Kind::all_gather, 0, {Array::parameters, whole, setup.parameters}));
+    run.send_model.push_back(
+        add(plan, Kind::all_gather, kInsideReplica, {Array::parameters, whole, setup.parameters}));
 }
 
 /// Adds one role of all workers. Where the master balances the load, each worker has a role of its own, since
@@ -116,7 +117,7 @@ void add_roles(Plan& plan, BlockRun&& made) {
   const int roles = run->options.balanced ? workers : 1;
   plan.assigns_work_by_message = run->options.balanced;
   for (int i = 0; i < roles; ++i) {
-    const auto program = [run, i](Worker& worker) { return block_training(worker, *run, i); };
+    const auto program = [run, i](Worker& worker) { return block_training(worker, *run, RoleId(i)); };
     plan.roles.push_back({"worker", i, workers / roles, 0, true, program});
     if (i == 0) continue;
     plan.channels.emplace_back(i, 0);

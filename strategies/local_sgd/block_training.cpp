@@ -71,7 +71,7 @@ SubProgram train_split(Worker& worker, const BlockRun& run, int mini_batches) {
     std::vector<Pending> sums;
     for (const Bucket& bucket : worker.workload().buckets) {
       co_await worker.backward(bucket.layers);
-      if (bucket.sum >= 0) sums.push_back(worker.start_collective(bucket.sum));
+      if (bucket.sum.exists()) sums.push_back(worker.start_collective(bucket.sum));
     }
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
     co_await worker.optimizer_step();
@@ -83,11 +83,12 @@ SubProgram train_split(Worker& worker, const BlockRun& run, int mini_batches) {
 /// mini-batches of the next block.
 /// @param pace          seconds a mini-batch of this worker
 /// @param mini_batches  out: mini-batches of this worker in the next block
-SubProgram balance_load(Worker& worker, const BlockRun& run, int role, double pace, int& mini_batches) {
-  if (role > 0) {
+SubProgram balance_load(Worker& worker, const BlockRun& run, RoleId role, double pace, int& mini_batches) {
+  const RoleId master{0};
+  if (role != master) {
     const Message own = number(kPace, pace);
-    co_await worker.send(0, own);
-    const Message share = co_await worker.receive(kShare, 0);
+    co_await worker.send(master, own);
+    const Message share = co_await worker.receive(kShare, master);
     mini_batches = static_cast<int>(share.value);
     co_return;
   }
@@ -95,11 +96,11 @@ SubProgram balance_load(Worker& worker, const BlockRun& run, int role, double pa
   paces[0] = pace;
   for (int i = 1; i < run.replicas; ++i) {
     const Message one = co_await worker.receive(kPace);
-    paces[static_cast<std::size_t>(one.from)] = one.value;
+    paces[one.from.index()] = one.value;
   }
   const std::vector<int> shares = balanced_shares(paces, run.replicas * run.options.mini_batches);
   for (int i = 1; i < run.replicas; ++i)
-    worker.start_send(i, number(kShare, shares[static_cast<std::size_t>(i)]));
+    worker.start_send(RoleId(i), number(kShare, shares[static_cast<std::size_t>(i)]));
   mini_batches = shares[0];
 }
 
@@ -107,15 +108,15 @@ SubProgram balance_load(Worker& worker, const BlockRun& run, int role, double pa
 SubProgram aggregate(Worker& worker, const BlockRun& run) {
   co_await worker.pause(run.options.aggregation_overhead);
   if (run.quantize.duration.value > 0) co_await worker.local(run.quantize);
-  for (const int collective : run.sum_models) co_await worker.collective(collective);
+  for (const CollectiveId collective : run.sum_models) co_await worker.collective(collective);
   if (run.restore.duration.value > 0) co_await worker.local(run.restore);
   co_await worker.local(run.filter);
-  for (const int collective : run.send_model) co_await worker.collective(collective);
+  for (const CollectiveId collective : run.send_model) co_await worker.collective(collective);
 }
 
 }  // namespace
 
-Program block_training(Worker& worker, const BlockRun& run, int role) {
+Program block_training(Worker& worker, const BlockRun& run, RoleId role) {
   std::deque<Pending> splits = first_splits(worker, run);  // the next split loads while one is processed
   int mini_batches = run.options.mini_batches;
 

@@ -31,13 +31,13 @@ struct BlockTraining {
 struct BlockRun {
   BlockTraining options;
   int replicas = 1;
-  Bytes split;                  ///< input of a block, read from storage
-  std::vector<int> sum_models;  ///< collectives before the filter, one after the other
-  std::vector<int> send_model;  ///< collectives after the filter, one after the other
-  LocalWork filter;             ///< work of the master, or of every replica
-  LocalWork quantize, restore;  ///< work on a compressed update, before and after `sum_models`
-  LocalWork validation;         ///< a replica's share of a validation, or what a block pays of it
-  double block_samples = 0;     ///< samples of a block of all replicas
+  Bytes split;                           ///< input of a block, read from storage
+  std::vector<CollectiveId> sum_models;  ///< collectives before the filter, one after the other
+  std::vector<CollectiveId> send_model;  ///< collectives after the filter, one after the other
+  LocalWork filter;                      ///< work of the master, or of every replica
+  LocalWork quantize, restore;           ///< work on a compressed update, before and after `sum_models`
+  LocalWork validation;                  ///< a replica's share of a validation, or what a block pays of it
+  double block_samples = 0;              ///< samples of a block of all replicas
   double validation_every = 0;  ///< samples trained between two validations; 0: every block pays its share
   Seconds split_seconds;        ///< time of the layers for a split, without noise
 };
@@ -55,7 +55,7 @@ struct BlockRun {
 /// intra-block parallel optimization and blockwise model-update filtering", ICASSP 2016; A. Douillard et al.,
 /// "DiLoCo: distributed low-communication training of language models", arXiv:2311.08105.
 /// @param role  role of the worker; 0 is the master. Used where the master balances the load
-Program block_training(Worker& worker, const BlockRun& run, int role);
+Program block_training(Worker& worker, const BlockRun& run, RoleId role);
 
 /// Step 2 on arrays: divides the sum of the replicas' models, in `parameters`, by their number.
 Arithmetic average_arithmetic(int replicas);

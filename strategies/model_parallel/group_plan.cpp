@@ -46,8 +46,8 @@ void add_calls(const std::vector<Exchange>& exchanges, int layer, Array carried,
   for (const Exchange& exchange : exchanges) {
     const double whole = exchange.kind == Exchange::Kind::all_to_all ? groups.ways : 1;
     const Bytes size = static_cast<double>(batch) * exchange.elements * whole * groups.element;
-    const int collective = add_collective(groups.plan, kind_of(exchange.kind), groups.group, size);
-    if (collective < 0) continue;
+    const CollectiveId collective = add_collective(groups.plan, kind_of(exchange.kind), groups.group, size);
+    if (!collective.exists()) continue;
     groups.plan.collectives.back().buffer.array = carried;
     groups.plan.collectives.back().layer = layer;
     calls.push_back({collective, "exchange"});
@@ -115,8 +115,8 @@ GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, int 
       communicator(setting.platform, plan.endpoints, first_ranks(workers), ways),
       communicator(setting.platform, plan.endpoints, by_place(workers, ways), workers / ways),
       communicator(setting.platform, plan.endpoints, first_ranks(workers), workers)};
-  for (const int gradients : {groups.replicas, groups.all})
-    apply(options.communication, plan.communicators[static_cast<std::size_t>(gradients)]);
+  for (const CommunicatorId gradients : {groups.replicas, groups.all})
+    apply(options.communication, plan.communicators[gradients.index()]);
   return groups;
 }
 
@@ -129,10 +129,9 @@ void set_samples(const Setting& setting, int shares, GroupPlan& groups) {
   groups.plan.samples_a_step = static_cast<double>(samples) * shares;
 }
 
-int add_collective(Plan& plan, Collective::Kind kind, int communicator, Bytes size) {
-  if (plan.communicators[static_cast<std::size_t>(communicator)].size == 1 || size.value <= 0) return -1;
-  plan.collectives.push_back({kind, communicator, {Array::activations, {}, size}, nullptr});
-  return static_cast<int>(plan.collectives.size()) - 1;
+CollectiveId add_collective(Plan& plan, Collective::Kind kind, CommunicatorId communicator, Bytes size) {
+  if (plan.communicators[communicator.index()].size == 1 || size.value <= 0) return {};
+  return add(plan, {kind, communicator, {Array::activations, {}, size}, nullptr});
 }
 
 void add_exchanges(LayerRange layers, GroupPlan& groups) {
@@ -147,7 +146,8 @@ void add_exchanges(LayerRange layers, GroupPlan& groups) {
   }
 }
 
-std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, int communicator, GroupPlan& groups) {
+std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, CommunicatorId communicator,
+                             GroupPlan& groups) {
   std::vector<LayerGradients> gradients = gradient_arrays(groups.sharded.part);
   bool all = true;  // all gradients of the layers are summed, so a bucket is a slice of them
   for (int i = 0; i < static_cast<int>(gradients.size()); ++i) {
@@ -162,7 +162,7 @@ std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, int commun
     if (bucket.gradient.value <= 0) continue;
     bucket.layers = {std::max(bucket.layers.first, layers.first), std::min(bucket.layers.last, layers.last)};
     bucket.sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, bucket.gradient);
-    if (bucket.sum >= 0) {
+    if (bucket.sum.exists()) {
       const Slice elements = all ? bucket.elements : Slice{};
       groups.plan.collectives.back().buffer = {Array::gradients, elements, bucket.gradient};
     }
@@ -171,10 +171,10 @@ std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, int commun
   return buckets;
 }
 
-std::vector<std::vector<int>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers) {
-  std::vector<std::vector<int>> sums(layers);
+std::vector<std::vector<CollectiveId>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers) {
+  std::vector<std::vector<CollectiveId>> sums(layers);
   for (const Bucket& bucket : buckets) {
-    if (bucket.sum >= 0) sums[static_cast<std::size_t>(bucket.layers.first)].push_back(bucket.sum);
+    if (bucket.sum.exists()) sums[static_cast<std::size_t>(bucket.layers.first)].push_back(bucket.sum);
   }
   return sums;
 }
@@ -186,12 +186,12 @@ void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& 
   note_idle_communication(map, instead, true, plan);
   if (plan.devices == 1) return;
   const auto exchanges = [](const LayerCalls& calls) {
-    return calls.forward_halo.collective >= 0 || calls.backward_halo.collective >= 0 ||
+    return calls.forward_halo.collective.exists() || calls.backward_halo.collective.exists() ||
            !calls.before_forward.empty() || !calls.after_forward.empty() || !calls.before_backward.empty() ||
            !calls.after_backward.empty();
   };
   const auto beside = [](const LayerCalls& calls) {  // exchanges that can run beside work
-    return calls.forward_halo.collective >= 0 || calls.backward_halo.collective >= 0 ||
+    return calls.forward_halo.collective.exists() || calls.backward_halo.collective.exists() ||
            !calls.after_backward.empty();
   };
   const bool any = std::ranges::any_of(groups.calls, beside);
@@ -199,8 +199,7 @@ void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& 
     note_idle(map, {"exchange_overhead"}, "where layers exchange nothing", idle);
   if (!any) note_idle(map, {"halo_overlap"}, "where no exchange can be beside work", idle);
   const bool sums = std::ranges::any_of(plan.collectives, [&](const Collective& one) {
-    return one.buffer.array == Array::gradients &&
-           plan.communicators[static_cast<std::size_t>(one.communicator)].size > 1;
+    return one.buffer.array == Array::gradients && communicator_of(plan, one).size > 1;
   });
   if (!sums) note_idle(map, {"bucket", "overlap"}, "where no gradients are summed between workers", idle);
   if (!(options.overlap && sums) && !(options.halo_overlap && any))
@@ -282,7 +281,7 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
       run.recomputed.push_back(make_passes(groups.calls, segment, beside, options.halo_overlap));
   }
   for (const Bucket& bucket : buckets) {
-    if (!options.overlap && bucket.sum >= 0) run.sums.push_back(bucket.sum);
+    if (!options.overlap && bucket.sum.exists()) run.sums.push_back(bucket.sum);
   }
 
   const Trace times = part_times(setting, groups);

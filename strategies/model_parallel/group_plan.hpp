@@ -38,9 +38,9 @@ struct GroupPlan {
   GroupOptions options;
   int ways = 1;
   std::int64_t micro_batch = 1;  ///< samples of a replica at once
-  int group = 0;                 ///< communicator of the devices of a replica
-  int replicas = 1;              ///< communicator of the devices in the same place of each replica
-  int all = 2;                   ///< communicator of all devices
+  CommunicatorId group{0};       ///< communicator of the devices of a replica
+  CommunicatorId replicas{1};    ///< communicator of the devices in the same place of each replica
+  CommunicatorId all{2};         ///< communicator of all devices
   Bytes element;                 ///< size of an activation or gradient in a message
   ShardedModel sharded;
   std::vector<std::int64_t> batch;  ///< samples of each layer on one device at once
@@ -58,18 +58,19 @@ GroupPlan begin_groups(const Setting& setting, const GroupOptions& options, int 
 /// Sets the samples of each of `shares` replicas.
 void set_samples(const Setting& setting, int shares, GroupPlan& groups);
 
-/// @returns index of the new collective; -1: the group has one rank, or there is nothing to send
-int add_collective(Plan& plan, Collective::Kind kind, int communicator, Bytes size);
+/// @returns the new collective; none if the group has one rank, or there is nothing to send
+CollectiveId add_collective(Plan& plan, Collective::Kind kind, CommunicatorId communicator, Bytes size);
 
 /// Adds the exchanges of these layers of `groups.sharded` as collectives of the group, and the calls of them.
 void add_exchanges(LayerRange layers, GroupPlan& groups);
 
 /// Adds the sums of the gradients of these layers over a communicator.
 /// @param summed_in_group  selects the layers whose ShardedModel::summed_in_group has this value
-std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, int communicator, GroupPlan& groups);
+std::vector<Bucket> add_sums(LayerRange layers, bool summed_in_group, CommunicatorId communicator,
+                             GroupPlan& groups);
 
 /// Sums that can start after the backward pass of a layer, for each layer.
-std::vector<std::vector<int>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers);
+std::vector<std::vector<CollectiveId>> sums_by_layer(const std::vector<Bucket>& buckets, std::size_t layers);
 
 /// Layer times of the device's part. @throws InputError if the named trace does not fit
 Trace part_times(const Setting& setting, const GroupPlan& groups);
@@ -79,11 +80,11 @@ void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Tr
                        const Memory& memory, Plan& plan);
 
 /// Adds the halo exchanges of the layers of a partitioned sample, with the device time of packing.
-void add_halos(const Setting& setting, const SpatialPartition& cut, GroupPlan& groups);
+void add_halos(const Setting& setting, const SpatialPartition& partition, GroupPlan& groups);
 
 /// Adds the all-to-all before the first whole layer, which turns parts of all samples of the group into whole
 /// samples of each device, and the one back for error signals.
-void add_resharding(const Model& model, const SpatialPartition& cut, GroupPlan& groups);
+void add_resharding(const Model& model, const SpatialPartition& partition, GroupPlan& groups);
 
 /// Samples that batch-norm statistics cover: those of the devices of a sample, of each device, or of all.
 enum class Statistics { group, local, all };

@@ -108,10 +108,10 @@ Call add_halo(const Parts& parts, const std::vector<std::vector<HaloMessage>>& m
   const HaloExchange halo = halo_exchange(parts, messages);
   if (halo.schedule == nullptr) return {};
   const Bytes size = static_cast<double>(groups.micro_batch) * halo.elements * groups.element;
-  const int index = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
-  if (index >= 0) groups.plan.collectives.back().schedule = schedules.shared(halo.schedule);
+  const CollectiveId collective = add_collective(groups.plan, Collective::Kind::exchange, groups.group, size);
+  if (collective.exists()) groups.plan.collectives.back().schedule = schedules.shared(halo.schedule);
   const Bytes busiest = static_cast<double>(groups.micro_batch) * halo.busiest * groups.element;
-  return {index, "halo", packing_seconds(device, busiest)};
+  return {collective, "halo", packing_seconds(device, busiest)};
 }
 
 /// Messages that every device receives for one layer.
@@ -124,54 +124,56 @@ std::vector<std::vector<HaloMessage>> received(const std::vector<std::vector<Lay
 
 }  // namespace
 
-void add_halos(const Setting& setting, const SpatialPartition& cut, GroupPlan& groups) {
+void add_halos(const Setting& setting, const SpatialPartition& partition, GroupPlan& groups) {
   const Model& model = setting.model;
   std::vector<std::vector<LayerHalo>> devices;
-  for (int device = 0; device < device_count(cut.parts); ++device)
-    devices.push_back(device_halos(model, cut, device));
+  for (int device = 0; device < device_count(partition.parts); ++device)
+    devices.push_back(device_halos(model, partition, device));
   Schedules schedules;
-  for (std::size_t i = 0; i < model.layers.size() && cut.cuts(i); ++i) {
+  for (std::size_t i = 0; i < model.layers.size() && partition.splits(i); ++i) {
     LayerCalls& calls = groups.calls[i];
     const auto add = [&](std::vector<HaloMessage> LayerHalo::*pass, Array array) {
-      const Call call = add_halo(cut.parts, received(devices, i, pass), schedules, setting.device, groups);
-      if (call.collective < 0) return call;
+      const Call call =
+          add_halo(partition.parts, received(devices, i, pass), schedules, setting.device, groups);
+      if (!call.collective.exists()) return call;
       groups.plan.collectives.back().buffer.array = array;
       groups.plan.collectives.back().layer = static_cast<int>(i);
       return call;
     };
     calls.forward_halo = add(&LayerHalo::forward, Array::activations);
     calls.backward_halo = add(&LayerHalo::backward, Array::errors);
-    const BorderShare border = border_share(model.layers[i], cut.parts);
-    if (calls.forward_halo.collective >= 0) calls.forward_border = border.forward;
-    if (calls.backward_halo.collective >= 0) calls.backward_border = border.backward;
+    const BorderShare border = border_share(model.layers[i], partition.parts);
+    if (calls.forward_halo.collective.exists()) calls.forward_border = border.forward;
+    if (calls.backward_halo.collective.exists()) calls.backward_border = border.backward;
     for (const auto& halos : devices)
       calls.sides = std::max({calls.sides, static_cast<int>(halos[i].forward.size()),
                               static_cast<int>(halos[i].backward.size())});
   }
 }
 
-void add_resharding(const Model& model, const SpatialPartition& cut, GroupPlan& groups) {
-  if (cut.whole_from == 0 || cut.whole_from >= model.layers.size()) return;
-  const Layer& first = model.layers[cut.whole_from];
+void add_resharding(const Model& model, const SpatialPartition& partition, GroupPlan& groups) {
+  if (partition.whole_from == 0 || partition.whole_from >= model.layers.size()) return;
+  const Layer& first = model.layers[partition.whole_from];
   const Bytes matrix =
       static_cast<double>(groups.micro_batch) * static_cast<double>(elements(first.input)) * groups.element;
-  LayerCalls& calls = groups.calls[cut.whole_from];
-  const int forward = add_collective(groups.plan, Collective::Kind::all_to_all, groups.group, matrix);
-  if (forward < 0) return;
-  groups.plan.collectives.back().layer = static_cast<int>(cut.whole_from);
+  LayerCalls& calls = groups.calls[partition.whole_from];
+  const CollectiveId forward =
+      add_collective(groups.plan, Collective::Kind::all_to_all, groups.group, matrix);
+  if (!forward.exists()) return;
+  groups.plan.collectives.back().layer = static_cast<int>(partition.whole_from);
   calls.before_forward.push_back({forward, "exchange"});
-  if (!backward_data_needed(model)[cut.whole_from]) return;
+  if (!backward_data_needed(model)[partition.whole_from]) return;
   calls.after_backward.push_back({forward, "exchange"});
 }
 
 void add_statistics(const Model& model, Statistics over, GroupPlan& groups) {
   if (over == Statistics::local) return;
-  const int communicator = over == Statistics::group ? groups.group : groups.all;
+  const CommunicatorId communicator = over == Statistics::group ? groups.group : groups.all;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     if (model.layers[i].kind != LayerKind::batch_norm) continue;
     const Bytes size = batch_norm_statistics(model.layers[i]);
-    const int sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, size);
-    if (sum < 0) continue;
+    const CollectiveId sum = add_collective(groups.plan, Collective::Kind::all_reduce, communicator, size);
+    if (!sum.exists()) continue;
     Collective& statistics = groups.plan.collectives.back();
     statistics.buffer.array = Array::statistics;
     statistics.layer = static_cast<int>(i);

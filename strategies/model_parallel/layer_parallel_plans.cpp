@@ -249,7 +249,7 @@ Statistics read_statistics(const YamlMap& map) {
   return named ? static_cast<Statistics>(named->one_of({"group", "local", "all"})) : Statistics::group;
 }
 
-SpatialPartition read_sample_cut(const YamlMap& map, const Model& model) {
+SpatialPartition read_sample_partition(const YamlMap& map, const Model& model) {
   return {read_split(map.at("split", "devices a sample, such as 4 or [2, 2]"), model),
           read_whole_from(map, model)};
 }
@@ -268,13 +268,14 @@ NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int w
   const YamlMap map = strategy_map(value, spatial_keys());
   NetworkSharing sharing;
   sharing.form = NetworkSharing::Form::positions;
-  sharing.cut = read_sample_cut(map, model);
+  sharing.partition = read_sample_partition(map, model);
   const Statistics over = read_statistics(map);
-  if (over == Statistics::group) sharing.statistics_over = device_count(sharing.cut.parts);
+  if (over == Statistics::group) sharing.statistics_over = device_count(sharing.partition.parts);
   if (over == Statistics::all) sharing.statistics_over = workers;
   sharing.micro_batch = batch;
-  sharing.simulated_only = spatial_problem(model, sharing.cut);
-  if (sharing.simulated_only.empty()) sharing.simulated_only = kernel_problem(model, sharing.cut, batch);
+  sharing.simulated_only = spatial_problem(model, sharing.partition);
+  if (sharing.simulated_only.empty())
+    sharing.simulated_only = kernel_problem(model, sharing.partition, batch);
   if (sharing.simulated_only.empty()) sharing.simulated_only = simulated_only(read_group_options(map));
   return sharing;
 }
@@ -285,22 +286,22 @@ Plan read_spatial(const YamlValue& value, const Setting& setting) {
   const YamlMap map = strategy_map(value, spatial_keys());
   const GroupOptions options = read_group_options(map);
   const Model& model = setting.model;
-  const SpatialPartition cut = read_sample_cut(map, model);
+  const SpatialPartition partition = read_sample_partition(map, model);
   const YamlValue split = map.at("split");
-  const int ways = device_count(cut.parts);
+  const int ways = device_count(partition.parts);
   GroupPlan groups = begin_groups(setting, options, ways, split);
-  refuse_if(with_advice(spatial_problem(model, cut)), split);
+  refuse_if(with_advice(spatial_problem(model, partition)), split);
   set_samples(setting, setting.workers() / ways, groups);
 
-  groups.sharded.part = largest_spatial_part(model, cut);
+  groups.sharded.part = largest_spatial_part(model, partition);
   groups.sharded.summed_in_group.assign(model.layers.size(), true);
-  for (std::size_t i = cut.whole_from; i < model.layers.size(); ++i)
+  for (std::size_t i = partition.whole_from; i < model.layers.size(); ++i)
     groups.batch[i] = (groups.micro_batch + ways - 1) / ways;
   groups.cut_trace = map.maybe("cut_trace");
   groups.input_share = 1.0 / ways;
   groups.memory.split = ways;
-  if (ways > 1) add_halos(setting, cut, groups);
-  add_resharding(model, cut, groups);
+  if (ways > 1) add_halos(setting, partition, groups);
+  add_resharding(model, partition, groups);
   add_statistics(model, read_statistics(map), groups);
   groups.sharing = spatial_sharing(value, model, setting.workers(), groups.micro_batch);
   Plan plan = finish(setting, std::move(groups), model);

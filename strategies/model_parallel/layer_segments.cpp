@@ -93,7 +93,7 @@ class PassBuilder {
     if (then.first == then.last) then = segments;
     then = {std::min(then.first, segments.first), std::max(then.last, segments.last)};
   }
-  void sums(const std::vector<int>& sums) {
+  void sums(const std::vector<CollectiveId>& sums) {
     if (sums.empty()) return;
     steps_.back().sums = sums;
     steps_.emplace_back();
@@ -106,7 +106,7 @@ class PassBuilder {
 void forward_layer(PassBuilder& pass, const LayerCalls& calls, int layer, bool overlap) {
   const int first = kSegmentsPerLayer * layer, last = first + kSegmentsPerLayer;
   pass.calls(calls.before_forward);
-  if (calls.forward_halo.collective < 0) {
+  if (!calls.forward_halo.collective.exists()) {
     pass.run({first, last});
   } else {
     pass.call(calls.forward_halo, overlap ? LayerRange{first, first + 1} : LayerRange{});
@@ -119,12 +119,12 @@ void backward_layer(PassBuilder& pass, const LayerCalls& calls, int layer, bool 
   const int first = kSegmentsPerLayer * layer, last = first + kSegmentsPerLayer;
   pass.calls(calls.before_backward);
   if (!calls.after_backward.empty()) {
-    if (calls.backward_halo.collective >= 0) pass.call(calls.backward_halo);
+    if (calls.backward_halo.collective.exists()) pass.call(calls.backward_halo);
     pass.run({first + 1, last});
     for (std::size_t i = 0; i < calls.after_backward.size(); ++i)
       pass.call(calls.after_backward[i], i == 0 && overlap ? LayerRange{first, first + 1} : LayerRange{});
     if (!overlap) pass.run({first, first + 1});
-  } else if (calls.backward_halo.collective >= 0) {
+  } else if (calls.backward_halo.collective.exists()) {
     pass.call(calls.backward_halo, overlap ? LayerRange{first + 1, last} : LayerRange{});
     pass.run({first, overlap ? first + 1 : last});
   } else {
@@ -166,7 +166,7 @@ void scale(Workload& workload, double factor) {
 }
 
 PassSegments make_passes(const std::vector<LayerCalls>& calls, LayerRange layers,
-                         const std::vector<std::vector<int>>& sums, bool overlap) {
+                         const std::vector<std::vector<CollectiveId>>& sums, bool overlap) {
   PassSegments made;
   PassBuilder forward(made.forward), backward(made.backward);
   for (int layer = layers.first; layer < layers.last; ++layer)
@@ -205,7 +205,7 @@ Program sharded(Worker& worker, const Sharded& options) {
         co_await run_pass(worker, *part, backward, sums);
       }
     }
-    for (const int sum : options.sums) sums.push_back(worker.start_collective(sum));
+    for (const CollectiveId sum : options.sums) sums.push_back(worker.start_collective(sum));
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
     co_await worker.optimizer_step();  // 3.
     worker.mark("compute");
@@ -217,7 +217,7 @@ Program sharded(Worker& worker, const Sharded& options) {
 SubProgram run_pass(Worker& worker, const PassSegments& passes, const PassRun& run,
                     std::vector<Pending>& sums) {
   for (const OverlapSegment& step : passes.of(run.pass)) {
-    const bool exchanges = step.call.collective >= 0;
+    const bool exchanges = step.call.collective.exists();
     Pending exchange;
     LocalWork packing;  // real runs pack inside the exchange
     packing.name = "pack";

@@ -15,9 +15,9 @@ namespace stepcast {
 
 /// A collective of the plan in a pass, and the name under which its time is recorded.
 struct Call {
-  int collective = -1;    ///< index in the plan; -1: none
-  const char* what = "";  ///< name of the record, such as "halo"
-  Seconds packing = {};   ///< device time to pack what is sent, and again to unpack what was received
+  CollectiveId collective = {};  ///< none: nothing is sent
+  const char* what = "";         ///< name of the record, such as "halo"
+  Seconds packing = {};          ///< device time to pack what is sent, and again to unpack what was received
 };
 
 /// Collectives around the passes of one layer, in order. A pass waits for each of them. Halos travel beside
@@ -35,7 +35,7 @@ struct LayerCalls {
 struct OverlapSegment {
   Call call;
   LayerRange beside, then;
-  std::vector<int> sums;  ///< collectives to start after it, for gradients that are then complete
+  std::vector<CollectiveId> sums;  ///< collectives to start after it, for gradients that are then complete
 };
 
 /// How a training step runs through shared layers. The workload has three segments for every layer, so that
@@ -65,7 +65,7 @@ void scale(Workload& workload, double factor);
 /// @param sums     for each layer: collectives of gradients that are complete after its backward pass
 /// @param overlap  halos travel beside the interior, sums of error signals beside backward-weights
 PassSegments make_passes(const std::vector<LayerCalls>& calls, LayerRange layers,
-                         const std::vector<std::vector<int>>& sums, bool overlap);
+                         const std::vector<std::vector<CollectiveId>>& sums, bool overlap);
 
 /// All segments of the layers.
 LayerRange segments_of(LayerRange layers);
@@ -82,7 +82,7 @@ struct Sharded {
   /// Passes of the runs of layers between checkpoints, first to last. Each is computed again before its
   /// backward pass. Empty: activations are kept.
   std::vector<PassSegments> recomputed;
-  std::vector<int> sums;  ///< sums of gradients that start after the backward pass, not beside it
+  std::vector<CollectiveId> sums;  ///< sums of gradients that start after the backward pass, not beside it
 };
 
 /// Synchronous SGD by groups of devices. The strategies differ in the collectives around the layers. In every

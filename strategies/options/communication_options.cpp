@@ -33,7 +33,7 @@ struct Usage {
 Usage usage_of(const Plan& plan) {
   Usage usage;
   for (const Collective& one : plan.collectives) {
-    const Communicator& ranks = plan.communicators[static_cast<std::size_t>(one.communicator)];
+    const Communicator& ranks = communicator_of(plan, one);
     if (!ranks.user_specified || ranks.size == 1 || one.buffer.size.value <= 0) continue;
     ++usage.collectives;
     if (one.kind == Collective::Kind::reduce_scatter || one.kind == Collective::Kind::all_gather) {

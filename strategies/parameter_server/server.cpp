@@ -19,12 +19,12 @@ bool wants_answer(const Message& request) {
 }  // namespace
 
 UpdatePolicy::UpdatePolicy(ServerRules rules) : rules_(std::move(rules)) {
-  for (const int client : rules_.clients) clocks_[client] = 0;
+  for (const RoleId client : rules_.clients) clocks_[client] = 0;
 }
 
 const UpdatePolicy::Outcome& UpdatePolicy::arrived(const Message& request) {
   Outcome& outcome = outcome_;
-  std::vector<int> answers = std::move(outcome.answers);
+  std::vector<RoleId> answers = std::move(outcome.answers);
   answers.clear();
   outcome = {.answers = std::move(answers)};
   switch (rules_.mode) {
@@ -75,11 +75,11 @@ void UpdatePolicy::arrived_bounded(const Message& request, Outcome& outcome) {
   const int slowest = std::min_element(clocks_.begin(), clocks_.end(), [](const auto& a, const auto& b) {
                         return a.second < b.second;
                       })->second;
-  const auto may_go = [&](int client) { return clocks_.at(client) - slowest <= rules_.bound; };
+  const auto may_go = [&](RoleId client) { return clocks_.at(client) - slowest <= rules_.bound; };
   const auto held = std::stable_partition(waiting_.begin(), waiting_.end(), may_go);
   outcome.answers.assign(waiting_.begin(), held);
   waiting_.erase(waiting_.begin(), held);
-  for (const int client : outcome.answers) lead_ = std::max(lead_, clocks_.at(client) - slowest);
+  for (const RoleId client : outcome.answers) lead_ = std::max(lead_, clocks_.at(client) - slowest);
 }
 
 namespace {
@@ -103,8 +103,8 @@ void record(Worker& worker, const Server& options, const UpdatePolicy::Outcome& 
 }
 
 /// @returns whether a role is new in `known`, and adds it
-bool is_new(std::vector<bool>& known, int role) {
-  const auto place = static_cast<std::size_t>(role);
+bool is_new(std::vector<bool>& known, RoleId role) {
+  const std::size_t place = role.index();
   if (place >= known.size()) known.resize(place + 1, false);
   if (known[place]) return false;
   known[place] = true;
@@ -172,7 +172,7 @@ Program serve(Worker& worker, const Server& options) {
     if (outcome.applied && sub_master && applied % options.parent_every == 0)
       co_await sync_with_parent(worker, options, parent, policy);
     // 4.
-    for (const int role : outcome.answers) {
+    for (const RoleId role : outcome.answers) {
       const Message answer = weights(options, policy.version());
       const Pending sent = worker.start_send(role, answer);
       if (options.serial) co_await worker.finished(sent);

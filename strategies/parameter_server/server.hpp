@@ -17,8 +17,8 @@ struct ServerRules {
   };
 
   Mode mode = Mode::asynchronous;
-  std::vector<int> clients;  ///< roles
-  int take = 1;              ///< synchronous: updates of a version
+  std::vector<RoleId> clients;
+  int take = 1;      ///< synchronous: updates of a version
   int versions = 0;  ///< synchronous: versions of the run; afterwards every client is answered at once
   int bound = 0;     ///< bounded_staleness: updates that a client may be ahead of the slowest
 };
@@ -34,7 +34,7 @@ class UpdatePolicy {
     bool dropped = false;   ///< the update arrived too late for its version
     bool applied = false;   ///< the server makes a new version
     double staleness = 0;   ///< staleness of an accepted update: versions since the last read of its sender
-    std::vector<int> answers;  ///< roles that get the parameters now
+    std::vector<RoleId> answers;  ///< clients that get the parameters now
   };
 
   /// Decides about a request: a read (no array), an update that needs no answer (gradients), or both (any
@@ -54,9 +54,9 @@ class UpdatePolicy {
 
   ServerRules rules_;
   int version_ = 0, taken_ = 0, lead_ = 0;
-  std::vector<int> waiting_;
+  std::vector<RoleId> waiting_;
   Outcome outcome_;
-  std::map<int, int> clocks_;  ///< updates of each client
+  std::map<RoleId, int> clocks_;  ///< updates of each client
 };
 
 /// Options of a parameter server, of one shard of it, or of a sub-master between it and workers.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kBeginParts = 2;  // messages: an update is ready, and its time step
 
-const Shard& shard_of(const Servers& servers, int role) {
+const Shard& shard_of(const Servers& servers, RoleId role) {
   return *std::find_if(servers.shards.begin(), servers.shards.end(),
                        [&](const Shard& shard) { return shard.role == role; });
 }
@@ -140,11 +140,11 @@ SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque
   loads.pop_front();
   co_await worker.forward();
   co_await worker.backward();
-  if (options.sum >= 0) co_await worker.collective(options.sum);
+  if (options.sum.exists()) co_await worker.collective(options.sum);
 }
 
 SubProgram share_weights(Worker& worker, const MiniBatch& options) {
-  if (options.share >= 0) co_await worker.collective(options.share);
+  if (options.share.exists()) co_await worker.collective(options.share);
 }
 
 }  // namespace stepcast

@@ -18,7 +18,7 @@ enum ServerTag : int {
 
 /// A server as its client sees it, with the part of the parameters that it holds.
 struct Shard {
-  int role = 0;
+  RoleId role = {};
   Bytes size;           ///< size of the parameters in messages
   int parts = 1;        ///< messages that carry the parameters
   Bytes update = {};    ///< size of an update of them; smaller than `size` if compressed
@@ -35,7 +35,7 @@ struct Servers {
 /// Versions that a client has read, and its operations in flight.
 struct ClientState {
   struct Read {
-    int role;  ///< role of the server
+    RoleId role;  ///< role of the server
     double version;
   };
   std::vector<Read> versions;
@@ -68,9 +68,8 @@ SubProgram start_push(Worker& worker, const Servers& servers, ClientState& state
 struct MiniBatch {
   Seconds overhead;  ///< time outside the layers
   int prefetch = 1;
-  int sum =
-      -1;  ///< collective of the group after the backward pass: sum of gradients, or a barrier; -1: none
-  int share = -1;  ///< collective of the group at the end of the step: new weights, or a barrier; -1: none
+  CollectiveId sum = {};    ///< of the group after the backward pass: sum of gradients, or a barrier
+  CollectiveId share = {};  ///< of the group at the end of the step: new weights, or a barrier
 };
 
 SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads);

@@ -156,7 +156,7 @@ Exchanged exchanged_of(const Setting& setting, const ServerOptions& options) {
   return exchanged;
 }
 
-Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, int role) {
+Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, RoleId role) {
   Shard shard{role, exchanged.size / options.shards, 1, {}};
   shard.update = exchanged.update_share * shard.size;
   shard.codec = exchanged.codec;
@@ -191,12 +191,12 @@ Servers servers_of(const Tree& tree, const ServerOptions& options, const Exchang
   if (tree.sub_masters > 0) {
     if (rank % tree.ranks == 0)
       servers.shards.push_back(
-          share_of(exchanged, options, 0, tree.first_sub_master() + worker % tree.sub_masters));
+          share_of(exchanged, options, 0, RoleId(tree.first_sub_master() + worker % tree.sub_masters)));
     return servers;
   }
   for (int shard = 0; shard < tree.shards; ++shard) {
     if (rank_for(tree, options, worker, shard) == rank)
-      servers.shards.push_back(share_of(exchanged, options, shard, tree.first_shard() + shard));
+      servers.shards.push_back(share_of(exchanged, options, shard, RoleId(tree.first_shard() + shard)));
   }
   return servers;
 }

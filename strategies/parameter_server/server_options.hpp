@@ -99,7 +99,7 @@ struct Exchanged {
 Exchanged exchanged_of(const Setting& setting, const ServerOptions& options);
 
 /// The part of the parameters that shard `index` holds. @param role  of the shard
-Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, int role);
+Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, RoleId role);
 
 /// Time of a server to read or write one array of the whole model. It comes from `apply_time` or
 /// `apply_trace`; else from the workers' update, if the server runs on such a device or the update was

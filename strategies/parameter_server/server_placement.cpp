@@ -112,7 +112,7 @@ Server server_of(const Setting& setting, const ServerOptions& options, const Ser
   server.apply = {"apply", server_work(options, array, options.apply_arrays), {}};
   if (strategy.rules.mode == ServerRules::Mode::synchronous)
     server.add = {"add", server_work(options, array, 3), add_gradients};  // reads 2, writes 1
-  const Shard share = share_of(exchanged, options, 0, 0);
+  const Shard share = share_of(exchanged, options, 0, {});
   server.size = share.size;
   server.parts = share.parts;
   return server;
@@ -127,11 +127,11 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     server.validate_every = shard == 0 ? options.validate_every : 0;
     server.validation = options.validation;
     for (int child = 0; child < (server.leaf ? tree.workers : tree.sub_masters); ++child) {
-      server.rules.clients.push_back(server.leaf ? rank_for(tree, options, child, shard)
-                                                 : tree.first_sub_master() + child);
+      server.rules.clients.emplace_back(server.leaf ? rank_for(tree, options, child, shard)
+                                                    : tree.first_sub_master() + child);
     }
     server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;
-    server.elements = share_of(exchanged, options, shard, 0).elements;
+    server.elements = share_of(exchanged, options, shard, {}).elements;
     server.apply.run = apply_arithmetic(options, strategy, server);
     if (server.leaf && exchanged.codec.kind != Compression::none)
       server.restore.run = restore_update(exchanged.codec, server.elements);
@@ -141,14 +141,14 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     Server server = like;
     server.top = false;
     server.parent.serial = options.serial;
-    server.parent.shards.push_back(share_of(exchanged, options, 0, tree.first_shard()));
+    server.parent.shards.push_back(share_of(exchanged, options, 0, RoleId(tree.first_shard())));
     server.parent.shards.back().update = server.parent.shards.back().size;
     server.parent.shards.back().codec = {};
     server.elements = server.parent.shards.front().elements;
     server.parent_every = options.sub_master_every;
     server.pull = strategy.pull;
     for (int worker = i; worker < tree.workers; worker += tree.sub_masters)
-      server.rules.clients.push_back(worker * tree.ranks);
+      server.rules.clients.emplace_back(worker * tree.ranks);
     server.rules.take = static_cast<int>(server.rules.clients.size());
     server.apply.run = apply_arithmetic(options, strategy, server);
     if (exchanged.codec.kind != Compression::none)

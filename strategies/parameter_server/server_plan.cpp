@@ -128,10 +128,9 @@ void add_group(const Setting& setting, const ServerOptions& options, const Excha
   const bool whole = options.group_size > 1;
   const Bytes size = whole ? exchanged.size : Bytes{};
   const Slice elements = whole ? exchanged.elements : Slice{};
-  plan.collectives.push_back({Collective::Kind::broadcast, 0, {Array::parameters, elements, size}, nullptr});
-  plan.collectives.push_back({Collective::Kind::all_reduce, 0, {Array::gradients, elements, size}, nullptr});
-  batch.share = 0;
-  batch.sum = 1;
+  const CommunicatorId group{0};
+  batch.share = add(plan, {Collective::Kind::broadcast, group, {Array::parameters, elements, size}, nullptr});
+  batch.sum = add(plan, {Collective::Kind::all_reduce, group, {Array::gradients, elements, size}, nullptr});
 }
 
 Memory memory_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,

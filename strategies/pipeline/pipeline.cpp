@@ -14,10 +14,10 @@ namespace stepcast {
 namespace {
 
 /// @returns reason why kernels cannot run stages whose layers are shared by ranks; empty where they can
-std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded, const Stages& cuts) {
-  for (const int cut : cuts) {
-    if (cut == 0 || cut == static_cast<int>(model.layers.size())) continue;
-    for (const int source : boundary_sources(model, cut)) {
+std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded, const Stages& starts) {
+  for (const int start : starts) {
+    if (start == 0 || start == static_cast<int>(model.layers.size())) continue;
+    for (const int source : boundary_sources(model, start)) {
       const auto i = static_cast<std::size_t>(source);
       if (source >= 0 && sharded.part.layers[i].output != model.layers[i].output)
         return fmt::format("a stage boundary after layer {}, whose output ranks share", model.layers[i].name);
@@ -27,11 +27,11 @@ std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded
 }
 
 /// How the ranks of the plan share the network.
-NetworkSharing pipeline_sharing(const Model& model, const PipelineOptions& options, const Stages& cuts,
+NetworkSharing pipeline_sharing(const Model& model, const PipelineOptions& options, const Stages& starts,
                                 const GroupPlan& groups) {
   NetworkSharing sharing;
   sharing.form = NetworkSharing::Form::stages;
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) sharing.stages.push_back({cuts[i], cuts[i + 1]});
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) sharing.stages.push_back({starts[i], starts[i + 1]});
   sharing.ways = options.tensor;
   sharing.micro_batch = groups.micro_batch;
   sharing.micro_batches = options.group.micro_batches;
@@ -39,7 +39,7 @@ NetworkSharing pipeline_sharing(const Model& model, const PipelineOptions& optio
   for (int stage = 0; options.group.recompute && stage < options.stages; ++stage)
     sharing.recomputed.push_back(
         turns(options.order, stage, options.stages, options.group.micro_batches, options.chunks));
-  if (options.tensor > 1) sharing.simulated_only = tensor_stage_problem(model, groups.sharded, cuts);
+  if (options.tensor > 1) sharing.simulated_only = tensor_stage_problem(model, groups.sharded, starts);
   if (options.group.recompute && has_dropout(model)) sharing.simulated_only = kRecomputedDropout;
   if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";
   return sharing;
@@ -54,10 +54,8 @@ void add_communicators(const Setting& setting, int stage, int ranks, int tensor,
   for (int place = 0; place < tensor; ++place) {
     for (int i = place; i < ranks; i += tensor) by_place.push_back(stage * ranks + i);
   }
-  groups.group = static_cast<int>(plan.communicators.size());
-  plan.communicators.push_back(communicator(setting.platform, plan.endpoints, in_order, tensor));
-  groups.replicas = static_cast<int>(plan.communicators.size());
-  plan.communicators.push_back(communicator(setting.platform, plan.endpoints, by_place, ranks / tensor));
+  groups.group = add(plan, communicator(setting.platform, plan.endpoints, in_order, tensor));
+  groups.replicas = add(plan, communicator(setting.platform, plan.endpoints, by_place, ranks / tensor));
   apply(groups.options.communication, plan.communicators.back());
 }
 
@@ -159,11 +157,11 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   Trace times = part_times(setting, groups);
   const std::vector<LayerCost> costs = layer_costs(groups.sharded.part);
   if (options.zero > 0) share_updates(setting.device, costs, ranks / options.tensor, times);
-  const Stages cuts = cut_into_runs(map, setting, times, options.stages * options.chunks);
+  const Stages starts = first_layers_of_runs(map, setting, times, options.stages * options.chunks);
   Memory fullest;
   for (int number = 0; number < options.stages; ++number) {
     add_communicators(setting, number, ranks, options.tensor, groups);
-    PipelineStage stage = make_stage(setting, options, number, cuts, groups);
+    PipelineStage stage = make_stage(setting, options, number, starts, groups);
     const Memory memory = stage_memory(setting, options, stage, groups);
     if (memory.total() > fullest.total()) fullest = memory;
     add_role(number, ranks, std::move(stage), groups.plan);
@@ -175,7 +173,7 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   workload.input = static_cast<double>(groups.micro_batch) * setting.sample_size;
   const double work = mean_work(workload, options);
   Plan plan = std::move(groups.plan);
-  plan.sharing = pipeline_sharing(setting.model, options, cuts, groups);
+  plan.sharing = pipeline_sharing(setting.model, options, starts, groups);
   plan.workloads.push_back(std::move(workload));
   plan.summed_gradients = ranks / options.tensor;  // the sum over micro-batches counts as one gradient
   finish_group_plan(setting, groups, times, fullest, plan);

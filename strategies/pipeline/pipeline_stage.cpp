@@ -54,7 +54,7 @@ PipelineOptions read_pipeline_options(const YamlMap& map) {
   return options;
 }
 
-Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs) {
+Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs) {
   const auto named = map.maybe("cuts");
   if (!named) {
     std::vector<double> seconds;
@@ -66,19 +66,19 @@ Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& ti
       map.at("stages").refuse(fmt::format("{} layers cannot form {} stages", seconds.size(), runs));
     return balanced_stages(seconds, runs);
   }
-  Stages cuts{0};
+  Stages starts{0};
   for (const YamlValue& name : named->list()) {
     const auto& layers = setting.model.layers;
-    const auto found = std::find_if(layers.begin() + cuts.back(), layers.end(),
+    const auto found = std::find_if(layers.begin() + starts.back(), layers.end(),
                                     [&](const Layer& layer) { return layer.name == name.text(); });
-    if (found == layers.end() || found == layers.begin() + cuts.back())
+    if (found == layers.end() || found == layers.begin() + starts.back())
       name.expected("the first layer of a stage, after that of the stage before");
-    cuts.push_back(static_cast<int>(found - layers.begin()));
+    starts.push_back(static_cast<int>(found - layers.begin()));
   }
-  if (static_cast<int>(cuts.size()) != runs)
+  if (static_cast<int>(starts.size()) != runs)
     named->expected(fmt::format("the first layers of stages 2 to {}", runs));
-  cuts.push_back(static_cast<int>(setting.model.layers.size()));
-  return cuts;
+  starts.push_back(static_cast<int>(setting.model.layers.size()));
+  return starts;
 }
 
 namespace {
@@ -95,13 +95,13 @@ int errors_tag(int chunk) {
 SubProgram receive_input(Worker& worker, const PipelineChunk& chunk, const Turn& turn,
                          std::deque<Pending>& loads) {
   const bool forward = turn.pass == Work::forward;
-  if (forward && chunk.previous < 0) {
+  if (forward && !chunk.previous.exists()) {
     loads.push_back(worker.start_load(worker.workload().input));
     co_await worker.finished(std::move(loads.front()));
     loads.pop_front();
   } else if (forward) {
     co_await worker.receive(activations_tag(turn.chunk), chunk.previous);
-  } else if (chunk.next >= 0) {
+  } else if (chunk.next.exists()) {
     co_await worker.receive(errors_tag(turn.chunk), chunk.next);
   }
 }
@@ -109,8 +109,8 @@ SubProgram receive_input(Worker& worker, const PipelineChunk& chunk, const Turn&
 /// Step 3.
 void send_output(Worker& worker, const PipelineChunk& chunk, Work pass, std::vector<Pending>& sent) {
   const bool forward = pass == Work::forward;
-  const int role = forward ? chunk.next : chunk.previous;
-  if (role < 0) return;
+  const RoleId role = forward ? chunk.next : chunk.previous;
+  if (!role.exists()) return;
   Message message;
   message.tag = forward ? activations_tag(chunk.chunk_of_next) : errors_tag(chunk.chunk_of_previous);
   message.buffer = {
@@ -118,8 +118,8 @@ void send_output(Worker& worker, const PipelineChunk& chunk, Work pass, std::vec
   sent.push_back(worker.start_send(role, message));
 }
 
-void start(Worker& worker, const std::vector<int>& collectives, std::vector<Pending>& pending) {
-  for (const int one : collectives) pending.push_back(worker.start_collective(one));
+void start(Worker& worker, const std::vector<CollectiveId>& collectives, std::vector<Pending>& pending) {
+  for (const CollectiveId one : collectives) pending.push_back(worker.start_collective(one));
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ int chunk_of_tag(int tag) {
 
 Program pipeline_stage(Worker& worker, const PipelineStage& options) {
   std::deque<Pending> loads;
-  const bool first = options.chunks.front().previous < 0;
+  const bool first = !options.chunks.front().previous.exists();
   for (int ahead = 0; first && ahead < options.prefetch; ++ahead)
     loads.push_back(worker.start_load(worker.workload().input));
 
@@ -169,15 +169,15 @@ Bytes boundary_bytes(const Setting& setting, const GroupPlan& groups, int layer)
 
 /// ZeRO: turns the sums of gradients into reduce-scatters over the replicas.
 /// @returns all-gathers of the updated parameters
-std::vector<int> partition_sums(const std::vector<Bucket>& buckets, GroupPlan& groups) {
-  std::vector<int> gathers;
+std::vector<CollectiveId> partition_sums(const std::vector<Bucket>& buckets, GroupPlan& groups) {
+  std::vector<CollectiveId> gathers;
   for (const Bucket& bucket : buckets) {
-    if (bucket.sum < 0) continue;
-    groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].kind = Collective::Kind::reduce_scatter;
-    const Slice elements = groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].buffer.elements;
+    if (!bucket.sum.exists()) continue;
+    groups.plan.collectives[bucket.sum.index()].kind = Collective::Kind::reduce_scatter;
+    const Slice elements = groups.plan.collectives[bucket.sum.index()].buffer.elements;
     gathers.push_back(
         add_collective(groups.plan, Collective::Kind::all_gather, groups.replicas, bucket.gradient));
-    if (gathers.back() < 0) continue;
+    if (!gathers.back().exists()) continue;
     groups.plan.collectives.back().buffer = {Array::parameters, elements, bucket.gradient};
     groups.plan.collectives.back().layer = bucket.layers.first;
   }
@@ -187,15 +187,14 @@ std::vector<int> partition_sums(const std::vector<Bucket>& buckets, GroupPlan& g
 /// Makes a chunk of a stage. Every stage has its first chunk before any stage has its second.
 /// @param place  (stage, chunk)
 PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options, std::pair<int, int> place,
-                         const Stages& cuts, GroupPlan& groups) {
+                         const Stages& starts, GroupPlan& groups) {
   const auto [stage, number] = place;
   const int run = number * options.stages + stage, runs = options.stages * options.chunks;
-  const LayerRange layers{cuts[static_cast<std::size_t>(run)], cuts[static_cast<std::size_t>(run) + 1]};
+  const LayerRange layers{starts[static_cast<std::size_t>(run)], starts[static_cast<std::size_t>(run) + 1]};
   add_exchanges(layers, groups);
   const std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
   for (const Bucket& bucket : buckets) {
-    if (bucket.sum >= 0)
-      groups.plan.collectives[static_cast<std::size_t>(bucket.sum)].layer = bucket.layers.first;
+    if (bucket.sum.exists()) groups.plan.collectives[bucket.sum.index()].layer = bucket.layers.first;
   }
   const bool beside = options.group.overlap;
   PipelineChunk chunk;
@@ -205,15 +204,15 @@ PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options,
                              sums_by_layer(beside ? buckets : std::vector<Bucket>{}, groups.calls.size()),
                              options.group.halo_overlap);
   for (const Bucket& bucket : buckets) {
-    if (!beside && bucket.sum >= 0) chunk.sums.push_back(bucket.sum);
+    if (!beside && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);
   }
   if (run > 0) {
-    chunk.previous = (run - 1) % options.stages;
+    chunk.previous = RoleId((run - 1) % options.stages);
     chunk.chunk_of_previous = (run - 1) / options.stages;
     chunk.from_previous = boundary_bytes(setting, groups, layers.first);
   }
   if (run + 1 < runs) {
-    chunk.next = (run + 1) % options.stages;
+    chunk.next = RoleId((run + 1) % options.stages);
     chunk.chunk_of_next = (run + 1) / options.stages;
     chunk.to_next = boundary_bytes(setting, groups, layers.last);
   }
@@ -223,7 +222,7 @@ PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options,
 }  // namespace
 
 PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
-                         const Stages& cuts, GroupPlan& groups) {
+                         const Stages& starts, GroupPlan& groups) {
   PipelineStage stage;
   stage.steps = setting.steps;
   stage.micro_batches = options.group.micro_batches;
@@ -234,7 +233,7 @@ PipelineStage make_stage(const Setting& setting, const PipelineOptions& options,
   stage.sum_every_micro_batch = options.zero == 2;
   stage.turns = turns(options.order, number, options.stages, options.group.micro_batches, options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
-    stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, cuts, groups));
+    stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, groups));
   return stage;
 }
 

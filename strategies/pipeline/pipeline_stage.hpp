@@ -24,16 +24,16 @@ PipelineOptions read_pipeline_options(const YamlMap& map);
 
 /// First layers of all runs of layers (one for each chunk of each stage): the layers that `cuts` names, or
 /// those that make the slowest run fastest.
-Stages cut_into_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs);
+Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs);
 
 /// A run of consecutive layers of a stage. A stage of an interleaved pipeline has several.
 struct PipelineChunk {
   LayerRange segments;  ///< segments of the workload
   PassSegments passes;
-  std::vector<int> sums;  ///< sums of gradients that start after all turns, not beside the last
-  std::vector<int>
+  std::vector<CollectiveId> sums;  ///< sums of gradients that start after all turns, not beside the last
+  std::vector<CollectiveId>
       gathers;  ///< all-gathers of updated parameters, where each replica updates its share (ZeRO)
-  int previous = -1, next = -1;                  ///< roles with the layers before and after; -1: none
+  RoleId previous = {}, next = {};               ///< roles with the layers before and after, if any
   int chunk_of_previous = 0, chunk_of_next = 0;  ///< their chunks with these layers
   Bytes from_previous, to_next;  ///< activations of a micro-batch; its error signals have the same size
 };
@@ -70,9 +70,9 @@ int chunk_of_tag(int tag);
 /// Sources of the schedules: plan/pipeline_schedule.hpp.
 Program pipeline_stage(Worker& worker, const PipelineStage& options);
 
-/// Makes stage `number` of a pipeline whose runs of layers begin at `cuts`: its turns, and its chunks, whose
-/// collectives are added to the plan.
+/// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its turns, and its chunks,
+/// whose collectives are added to the plan.
 PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
-                         const Stages& cuts, GroupPlan& groups);
+                         const Stages& starts, GroupPlan& groups);
 
 }  // namespace stepcast

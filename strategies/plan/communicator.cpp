@@ -37,7 +37,7 @@ std::shared_ptr<const Schedule> schedule_of(const Collective& collective, const 
 }
 
 bool has_automatic_algorithm(const Plan& plan, const Collective& collective) {
-  const Communicator& communicator = plan.communicators.at(static_cast<std::size_t>(collective.communicator));
+  const Communicator& communicator = communicator_of(plan, collective);
   return collective.kind == Collective::Kind::all_reduce &&
          communicator.all_reduce.algorithm == Algorithm::automatic && communicator.size > 1 &&
          collective.buffer.size.value > 0;

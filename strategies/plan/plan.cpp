@@ -58,12 +58,26 @@ void note_idle(const YamlMap& map, const std::vector<std::string>& keys, const s
   }
 }
 
-int role_of(const Plan& plan, int rank) {
+CollectiveId add(Plan& plan, Collective collective) {
+  plan.collectives.push_back(std::move(collective));
+  return CollectiveId(plan.collectives.size() - 1);
+}
+
+CommunicatorId add(Plan& plan, Communicator communicator) {
+  plan.communicators.push_back(std::move(communicator));
+  return CommunicatorId(plan.communicators.size() - 1);
+}
+
+const Communicator& communicator_of(const Plan& plan, const Collective& collective) {
+  return plan.communicators.at(collective.communicator.index());
+}
+
+RoleId role_of(const Plan& plan, int rank) {
   for (std::size_t role = 0; role < plan.roles.size(); ++role) {
     const int place = rank - plan.roles[role].first_rank;
-    if (place >= 0 && place < plan.roles[role].members) return static_cast<int>(role);
+    if (place >= 0 && place < plan.roles[role].members) return RoleId(role);
   }
-  return -1;
+  return {};
 }
 
 int training_ranks(const Plan& plan) {
@@ -80,8 +94,7 @@ std::vector<std::pair<int, int>> message_pairs(const Plan& plan) {
       if (other < to.members) pairs.emplace(from.first_rank + member, to.first_rank + other);
     }
   };
-  for (const auto& [from, to] : plan.channels)
-    add(plan.roles.at(static_cast<std::size_t>(from)), plan.roles.at(static_cast<std::size_t>(to)));
+  for (const auto& [from, to] : plan.channels) add(plan.roles.at(from.index()), plan.roles.at(to.index()));
   for (const Role& from : plan.roles) {
     for (const Role& to : plan.roles) {
       if (plan.asynchronous && plan.channels.empty() && from.training != to.training) add(from, to);

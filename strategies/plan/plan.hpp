@@ -60,6 +60,9 @@ std::string to_string(const IneffectiveKey& one);
 void note_idle(const YamlMap& map, const std::vector<std::string>& keys, const std::string& why,
                IdleKeys& idle);
 
+/// A communicator of a plan: its index in Plan::communicators.
+using CommunicatorId = TypedId<struct CommunicatorTag>;
+
 /// Equal groups of ranks that run collectives among themselves: one group of all workers, one for each node,
 /// or one for each sample.
 struct Communicator {
@@ -80,7 +83,7 @@ struct Collective {
   enum class Kind { all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, exchange };
 
   Kind kind{};
-  int communicator = 0;  ///< index in the plan
+  CommunicatorId communicator{0};
   Buffer buffer;  ///< buffer of one rank. all_gather and reduce_scatter: the whole buffer; all_to_all: the
                   ///< matrix of all ranks' data for all ranks
   std::shared_ptr<const Schedule> schedule;  ///< kind exchange: transfers of one group (halos, flat master)
@@ -90,6 +93,9 @@ struct Collective {
   /// runs. Gradients and parameters of a pipeline: the first layer of the run of layers. -1: none.
   int layer = -1;
 };
+
+/// The algorithms of all-reduces with `all_reduce: automatic`.
+using AllReduceChoices = std::map<CollectiveId, AllReduceChoice>;
 
 /// Equal workers, or one server, that run one program.
 struct Role {
@@ -106,14 +112,14 @@ struct NetworkSharing {
   enum class Form {
     none,       ///< every rank has the whole network
     stages,     ///< role i has the layers `stages[i]`
-    positions,  ///< ranks of a group of communicator 0 have parts of every sample: `cut`
+    positions,  ///< ranks of a group of communicator 0 have parts of every sample: `partition`
     blocks,     ///< ranks of a group of communicator 0 have parts of every layer: tensor_shard of `ways`
     other,      ///< any other kind, which kernels cannot compute
   };
 
   Form form = Form::none;
   std::vector<LayerRange> stages;
-  SpatialPartition cut;
+  SpatialPartition partition;
   int statistics_over = 1;       ///< ranks whose samples the statistics of batch norm cover
   std::int64_t micro_batch = 1;  ///< samples of a replica at once
   int micro_batches = 1;
@@ -140,7 +146,7 @@ struct Plan {
   std::vector<Communicator> communicators;
   std::vector<Collective> collectives;
   /// Pairs of roles (from, to) that send each other messages; asynchronous plans may leave it empty.
-  std::vector<std::pair<int, int>> channels;
+  std::vector<std::pair<RoleId, RoleId>> channels;
   bool assigns_work_by_message = false;  ///< messages between roles say how much work the receiver does
 
   int summed_gradients = 1;   ///< gradients of workers and micro-batches in one step of a worker's optimizer
@@ -165,8 +171,16 @@ struct Plan {
   std::function<Figures(const Records& records, double seconds)> figures;
 };
 
-/// Index of the role of a rank; -1: none.
-int role_of(const Plan& plan, int rank);
+/// Adds a collective. @return its number
+CollectiveId add(Plan& plan, Collective collective);
+/// Adds a communicator. @return its number
+CommunicatorId add(Plan& plan, Communicator communicator);
+
+/// The communicator of a collective of the plan.
+const Communicator& communicator_of(const Plan& plan, const Collective& collective);
+
+/// The role of a rank, if it has one.
+RoleId role_of(const Plan& plan, int rank);
 
 /// Number of ranks of all roles that train.
 int training_ranks(const Plan& plan);

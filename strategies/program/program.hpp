@@ -8,11 +8,18 @@
 #include <vector>
 
 #include "core/free_lists.hpp"
+#include "core/typed_id.hpp"
 #include "core/units.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
+
+/// A role of a plan: its index in Plan::roles.
+using RoleId = TypedId<struct RoleTag>;
+
+/// A collective of a plan: its index in Plan::collectives.
+using CollectiveId = TypedId<struct CollectiveTag>;
 
 /// Compression of the elements of a message.
 struct Codec {
@@ -53,8 +60,8 @@ struct PayloadId {
 
 /// A message from one role to another.
 struct Message {
-  int from = -1;  ///< role of the sender; set by the runtime
-  int tag = 0;    ///< a receive matches messages with its tag
+  RoleId from = {};  ///< role of the sender; set by the runtime
+  int tag = 0;       ///< a receive matches messages with its tag
   Buffer buffer;
   int parts = 1;     ///< number of messages, sent one after the other, that carry it
   double value = 0;  ///< number in the message, such as a version or a count

@@ -53,9 +53,9 @@ struct LayerSeconds {
 /// backward pass of `layers`.
 struct Bucket {
   LayerRange layers;
-  Slice elements;  ///< part of the gradient array, layers and arrays in the model's order
-  Bytes gradient;  ///< size in a message
-  int sum = -1;    ///< index of its collective in the plan; -1: none
+  Slice elements;         ///< part of the gradient array, layers and arrays in the model's order
+  Bytes gradient;         ///< size in a message
+  CollectiveId sum = {};  ///< its collective; none where nothing is sent
 };
 
 /// Work of one worker in a step, from model, traces and options. Plain data.
@@ -72,7 +72,7 @@ struct Workload {
   int layers() const { return static_cast<int>(median.size()); }
 };
 
-constexpr int kAnyone = -1;
+constexpr RoleId kAnyone;  ///< in a receive: a message of any role
 
 /// Arithmetic on a worker's own arrays. A simulation takes `duration`; a run that calculates calls `run`.
 struct LocalWork {
@@ -90,15 +90,15 @@ class Worker : private Waiter {
 
   virtual Pending start_compute(Work pass, LayerRange layers) = 0;
   virtual Pending start_local(const LocalWork& work) = 0;
-  /// Starts collective `index` of the plan with the workers of its communicator. The n-th call of every
+  /// Starts a collective of the plan with the workers of its communicator. The n-th call of every
   /// worker on a communicator must be the same collective.
-  virtual Pending start_collective(int index) = 0;
+  virtual Pending start_collective(CollectiveId collective) = 0;
   /// Sends to a role of the plan: member i sends to its member i, or to its only member. Completes on
   /// arrival.
-  virtual Pending start_send(int role, const Message& message) = 0;
+  virtual Pending start_send(RoleId role, const Message& message) = 0;
   /// Receives the next message with this tag, in order of arrival, from one role or from any role.
   /// @param into  array for its elements; none: the array that the sender named
-  virtual Pending start_receive(int tag, int role = kAnyone, Array into = Array::none) = 0;
+  virtual Pending start_receive(int tag, RoleId role = kAnyone, Array into = Array::none) = 0;
   /// Loads the next micro-batch from storage to the device.
   virtual Pending start_load(Bytes input) = 0;
   /// Keeps the device idle for `duration`, such as for input work or an optimizer on the host.
@@ -120,9 +120,9 @@ class Worker : private Waiter {
   Finished backward(LayerRange layers) { return finished(start_compute(Work::backward, layers)); }
   Finished optimizer_step() { return finished(start_compute(Work::update, all_layers())); }
   Finished local(const LocalWork& work) { return finished(start_local(work)); }
-  Finished collective(int index) { return finished(start_collective(index)); }
-  Finished send(int role, const Message& message) { return finished(start_send(role, message)); }
-  Finished receive(int tag, int role = kAnyone, Array into = Array::none) {
+  Finished collective(CollectiveId one) { return finished(start_collective(one)); }
+  Finished send(RoleId role, const Message& message) { return finished(start_send(role, message)); }
+  Finished receive(int tag, RoleId role = kAnyone, Array into = Array::none) {
     return finished(start_receive(tag, role, into));
   }
   Finished load(Bytes input) { return finished(start_load(input)); }

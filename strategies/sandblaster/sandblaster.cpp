@@ -33,8 +33,8 @@ int batch_of(const Message& message) {
 
 /// Sends a replica its next order, if there is one. A replica that must wait gets no message.
 /// @returns whether there was an order
-bool send_order(Worker& worker, WorkQueue& queue, int replica, int batch) {
-  const Order order = queue.next(replica);
+bool send_order(Worker& worker, WorkQueue& queue, RoleId replica, int batch) {
+  const Order order = queue.next(replica.value);
   if (order.kind == Order::Kind::wait) return false;
   const Message message = order_message(order, batch);
   worker.start_send(replica, message);
@@ -57,15 +57,15 @@ SubProgram vector_phase(Worker& worker, const SandblasterRun& run) {
 }
 
 /// Steps 1 and 2.
-SubProgram batch_phase(Worker& worker, WorkQueue& queue, std::vector<int>& idle, int batch) {
+SubProgram batch_phase(Worker& worker, WorkQueue& queue, std::vector<RoleId>& idle, int batch) {
   queue.begin_batch();
-  std::vector<int> waiting;
-  for (const int replica : idle) {
+  std::vector<RoleId> waiting;
+  for (const RoleId replica : idle) {
     if (!send_order(worker, queue, replica, batch)) waiting.push_back(replica);
   }
   while (!queue.batch_done()) {
     const Message report = co_await worker.receive(kReport);
-    queue.done(report.from);
+    queue.done(report.from.value);
     if (!send_order(worker, queue, report.from, batch)) waiting.push_back(report.from);
   }
   idle = std::move(waiting);
@@ -74,8 +74,8 @@ SubProgram batch_phase(Worker& worker, WorkQueue& queue, std::vector<int>& idle,
 Program sandblaster_coordinator(Worker& worker, const SandblasterRun& run) {
   const Sandblaster& options = run.options;
   WorkQueue queue(options.queue);
-  std::vector<int> idle;
-  for (int replica = 0; replica < options.queue.replicas; ++replica) idle.push_back(replica);
+  std::vector<RoleId> idle;
+  for (int replica = 0; replica < options.queue.replicas; ++replica) idle.emplace_back(replica);
   for (int batch = 0; batch < options.batches; ++batch) {
     co_await batch_phase(worker, queue, idle, batch);
     worker.mark("batch_phase");
@@ -84,7 +84,7 @@ Program sandblaster_coordinator(Worker& worker, const SandblasterRun& run) {
   }
   worker.record("wasted", queue.wasted());
   const Message stop = order_message({Order::Kind::stop, -1}, options.batches);
-  for (const int replica : idle) worker.start_send(replica, stop);
+  for (const RoleId replica : idle) worker.start_send(replica, stop);
   for (std::size_t stopped = idle.size(); stopped < static_cast<std::size_t>(options.queue.replicas);
        ++stopped) {
     const Message late = co_await worker.receive(kReport);
@@ -204,9 +204,9 @@ void set_servers(const Setting& setting, const ServerOptions& options, const Exc
                  Seconds array, SandblasterRun& run) {
   run.vector_work = {"vector", server_work(options, array, kVectorArrays), {}};
   run.add = {"add", server_work(options, array, 3), {}};  // reads two, writes one
-  run.coordinator = setting.workers() + options.shards;
+  run.coordinator = RoleId(setting.workers() + options.shards);
   for (int i = 0; i < options.shards; ++i)
-    run.servers.shards.push_back(share_of(exchanged, options, i, setting.workers() + i));
+    run.servers.shards.push_back(share_of(exchanged, options, i, RoleId(setting.workers() + i)));
 }
 
 Plan read_sandblaster(const YamlValue& value, const Setting& setting) {

@@ -17,7 +17,7 @@ struct Sandblaster {
 /// The options with what the plan adds to them.
 struct SandblasterRun {
   Sandblaster options;
-  int coordinator = 0;  ///< role; replicas are roles 0, 1, ...
+  RoleId coordinator;  ///< replicas are roles 0, 1, ...
   Servers servers;
   LocalWork vector_work;  ///< one vector operation on one server
   LocalWork add;          ///< adds a gradient to the sum on one server

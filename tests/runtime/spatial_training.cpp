@@ -76,11 +76,11 @@ Optimizer optimizer(double rate) {
 }
 
 /// Index in the whole map of element `element` of a part of the map, or of a flattened map.
-std::int64_t in_whole(const Shape& map, const SpatialPartition& cut, int place, std::int64_t element) {
-  const std::vector<int> grid = grid_place(cut.parts, place);
+std::int64_t in_whole(const Shape& map, const SpatialPartition& partition, int place, std::int64_t element) {
+  const std::vector<int> grid = grid_place(partition.parts, place);
   std::vector<Rows> rows;
-  for (std::size_t i = 0; i < cut.parts.size(); ++i)
-    rows.push_back(part_of(map[i + 1], cut.parts[i], grid[i]));
+  for (std::size_t i = 0; i < partition.parts.size(); ++i)
+    rows.push_back(part_of(map[i + 1], partition.parts[i], grid[i]));
   std::int64_t found = 0, stride = 1;
   for (std::size_t i = map.size(); i-- > 1;) {
     found += stride * (rows[i - 1].first + element % rows[i - 1].size());
@@ -91,7 +91,7 @@ std::int64_t in_whole(const Shape& map, const SpatialPartition& cut, int place, 
 }
 
 struct Where {
-  const SpatialPartition* cut = nullptr;  ///< null: all of a sample
+  const SpatialPartition* partition = nullptr;  ///< null: all of a sample
   int place = 0;
 };
 
@@ -102,8 +102,9 @@ void fill(Tensor& tensor, float (*value)(std::int64_t, std::int64_t), std::int64
   std::vector<float> values;
   for (std::int64_t i = 0; i < all; ++i) {
     const std::int64_t element = i % row;
-    values.push_back(value(first + i / row,
-                           where.cut == nullptr ? element : in_whole(map, *where.cut, where.place, element)));
+    values.push_back(value(first + i / row, where.partition == nullptr
+                                                ? element
+                                                : in_whole(map, *where.partition, where.place, element)));
   }
   tensor.write(values);
 }
@@ -119,7 +120,7 @@ Parameters parameters_of(Network& network) {
   return all;
 }
 
-CutTrained trained_alone(const Model& model, std::int64_t batch) {
+ShardTraining trained_alone(const Model& model, std::int64_t batch) {
   set_kernel_threads(1);
   const auto backend = make_onednn_backend();
   Network network(*backend, model, {.batch = batch, .optimizer = optimizer(0.2)});
@@ -131,71 +132,71 @@ CutTrained trained_alone(const Model& model, std::int64_t batch) {
 
 }  // namespace
 
-CutTrained trained_cut(const std::string& text, const CutCase& c, const Shape& labels,
-                       const CutPlace& place_of) {
+ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c, const Shape& labels,
+                                const ShardMaker& place_of) {
   const PlannedParts planned(c.ranks, text, "{kind: spatial, halo_overlap: false, " + c.options + "}",
                              static_cast<int>(c.batch), kSteps);
   const NetworkSharing& sharing = planned.plan.sharing;
   REQUIRE(sharing.simulated_only == "");
   const Model& model = planned.model;
-  const bool whole_at_the_end = sharing.cut.whole_from < model.layers.size();
-  std::vector<CutTrained> results(static_cast<std::size_t>(c.ranks));
+  const bool whole_at_the_end = sharing.partition.whole_from < model.layers.size();
+  std::vector<ShardTraining> results(static_cast<std::size_t>(c.ranks));
   run_parts(
       planned,
       [&](int rank, std::mutex& building, const auto& run) {
         const int replica = rank / c.ways, place = rank % c.ways;
         const auto backend = place_of.make();
         std::unique_lock lock(building);
-        const SpatialNetwork cut = spatial_network(*backend, model, sharing, place,
-                                                   {.optimizer = optimizer(0.2 * c.ways / c.ranks)});
+        const SpatialNetwork shard = spatial_network(*backend, model, sharing, place,
+                                                     {.optimizer = optimizer(0.2 * c.ways / c.ranks)});
         lock.unlock();
         const std::int64_t first = replica * c.batch, mine = c.batch / c.ways;
-        fill(cut.network->input(), input_value, first, model.input, {&sharing.cut, place});
-        Tensor& targets = *cut.network->kernel(model.layers.size() - 1).targets();
+        fill(shard.network->input(), input_value, first, model.input, {&sharing.partition, place});
+        Tensor& targets = *shard.network->kernel(model.layers.size() - 1).targets();
         if (whole_at_the_end) {
           fill(targets, target_value, first + place * mine, {}, {});
         } else {
-          fill(targets, target_value, first, labels, {&sharing.cut, place});
+          fill(targets, target_value, first, labels, {&sharing.partition, place});
         }
-        const auto device = spatial_device(cut, model, sharing, place);
+        const auto device = spatial_device(shard, model, sharing, place);
         CHECK(run(*device).step_ends.size() == kSteps);
-        results[static_cast<std::size_t>(rank)] = {parameters_of(*cut.network), {}, cut.network->loss()};
+        results[static_cast<std::size_t>(rank)] = {parameters_of(*shard.network), {}, shard.network->loss()};
       },
       nullptr, place_of.by_backend);
-  CutTrained sum{results.front().parameters, results.back().parameters, 0};
-  for (const CutTrained& one : results) sum.loss += one.loss * c.ways / c.ranks;
+  ShardTraining sum{results.front().parameters, results.back().parameters, 0};
+  for (const ShardTraining& one : results) sum.loss += one.loss * c.ways / c.ranks;
   return sum;
 }
 
-void check_trains_as_uncut(const std::string& text, const CutCase& c, const Shape& labels,
-                           const CutPlace& place) {
+void check_trains_as_whole(const std::string& text, const PartitionCase& c, const Shape& labels,
+                           const ShardMaker& place) {
   CAPTURE(c.options, c.ranks);
-  const CutTrained cut = trained_cut(text, c, labels, place);
+  const ShardTraining shards = trained_in_shards(text, c, labels, place);
   const YamlNode node = parse_yaml(text, "model.yaml");
   const Model model = read_model(YamlValue(node, ""));
-  const CutTrained alone = trained_alone(model, c.batch * c.ranks / c.ways);
+  const ShardTraining alone = trained_alone(model, c.batch * c.ranks / c.ways);
   std::vector<bool> compared;  // cuDNN uses the unbiased estimate for running variances
   for (const Layer& layer : model.layers) {
     for (const ParameterTensor& one : layer.parameters)
       compared.push_back(one.trainable || place.make == make_onednn_backend);
   }
-  CHECK(cut.loss == Approx(alone.loss).epsilon(1e-5));
-  REQUIRE(cut.parameters.size() == alone.parameters.size());
+  CHECK(shards.loss == Approx(alone.loss).epsilon(1e-5));
+  REQUIRE(shards.parameters.size() == alone.parameters.size());
   double moved = 0;
   for (std::size_t k = 0; k < alone.parameters.size(); ++k) {
-    REQUIRE(cut.parameters[k].size() == alone.parameters[k].size());
-    CHECK(cut.parameters[k] == cut.last[k]);
+    REQUIRE(shards.parameters[k].size() == alone.parameters[k].size());
+    CHECK(shards.parameters[k] == shards.last[k]);
     if (!compared[k]) continue;
     for (std::size_t i = 0; i < alone.parameters[k].size(); ++i) {
       moved = std::max(moved, static_cast<double>(std::abs(alone.parameters[k][i])));
-      CHECK(cut.parameters[k][i] == Approx(alone.parameters[k][i]).margin(1e-5));
+      CHECK(shards.parameters[k][i] == Approx(alone.parameters[k][i]).margin(1e-5));
     }
   }
   CHECK(moved > 0);
 }
 
-std::vector<CutTrial> cut_trials() {
-  std::vector<CutTrial> trials;
+std::vector<PartitionTrial> partition_trials() {
+  std::vector<PartitionTrial> trials;
   const auto add = [&](const std::string& model, const char* options, int ranks, int ways,
                        const Shape& labels) {
     trials.push_back({model, {options, ranks, ways, ranks == 4 && ways == 4 ? 4 : 2}, labels});

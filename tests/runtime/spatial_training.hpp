@@ -10,20 +10,20 @@
 namespace stepcast::test {
 
 /// Options of a strategy `spatial`.
-struct CutCase {
+struct PartitionCase {
   std::string options;
   int ranks, ways;
   std::int64_t batch;  ///< of a replica
 };
 
 /// The backend of a rank, and how collectives on device memory are executed.
-struct CutPlace {
+struct ShardMaker {
   std::unique_ptr<Backend> (*make)() = make_onednn_backend;
   bool by_backend = false;  ///< by a collective backend; false: staged through the host
 };
 
 /// Parameters and loss after some steps.
-struct CutTrained {
+struct ShardTraining {
   std::vector<std::vector<float>> parameters;  ///< of rank 0
   std::vector<std::vector<float>> last;        ///< of the last rank
   double loss = 0;
@@ -31,12 +31,12 @@ struct CutTrained {
 
 /// Trains on ranks that are threads; the loss is summed over the ranks of all replicas.
 /// @param labels  shape of the loss's map if the samples are partitioned up to the loss
-CutTrained trained_cut(const std::string& model, const CutCase& c, const Shape& labels,
-                       const CutPlace& place = {});
+ShardTraining trained_in_shards(const std::string& model, const PartitionCase& c, const Shape& labels,
+                                const ShardMaker& place = {});
 /// Checks that the result equals that of one rank with whole samples on oneDNN, up to rounding. With other
 /// backends only the trainable parameters are compared.
-void check_trains_as_uncut(const std::string& model, const CutCase& c, const Shape& labels,
-                           const CutPlace& place = {});
+void check_trains_as_whole(const std::string& model, const PartitionCase& c, const Shape& labels,
+                           const ShardMaker& place = {});
 
 /// Strides, batch norm, pools that cross the partition boundary and ones that do not, 1 x 1 filters; labels
 /// of {4, 7, 6}.
@@ -47,12 +47,12 @@ std::string pools(const std::string& input);
 /// One class for each sample; the layers after the dense layer have whole samples.
 extern const std::string kClasses;
 
-struct CutTrial {
+struct PartitionTrial {
   std::string model;
-  CutCase cut;
+  PartitionCase partition;
   Shape labels;
 };
 /// One trial of each kind: strips and quarters, batch norm over replicas, pools, classes.
-std::vector<CutTrial> cut_trials();
+std::vector<PartitionTrial> partition_trials();
 
 }  // namespace stepcast::test

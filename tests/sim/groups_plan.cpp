@@ -7,6 +7,8 @@ Program follow(Worker& worker, const std::vector<Action>& actions) {
   for (const Action& action : actions) {
     const int number = action.number;
     const LayerRange layer{number, number + 1};
+    const CollectiveId collective(number);
+    const RoleId role(number);
     Message message;
     message.tag = 1;
     message.buffer.size = {action.bytes};
@@ -18,16 +20,16 @@ Program follow(Worker& worker, const std::vector<Action>& actions) {
         co_await worker.backward(layer);
         break;
       case Action::sum:
-        co_await worker.collective(number);
+        co_await worker.collective(collective);
         break;
       case Action::start_sum:
-        started.push_back(worker.start_collective(number));
+        started.push_back(worker.start_collective(collective));
         break;
       case Action::send:
-        started.push_back(worker.start_send(number, message));
+        started.push_back(worker.start_send(role, message));
         break;
       case Action::receive:
-        co_await worker.receive(1, number);
+        co_await worker.receive(1, role);
         break;
     }
   }

@@ -52,31 +52,29 @@ class GroupsPlan {
   }
 
  private:
-  int add_communicator(std::vector<int> ranks, int size, Algorithm algorithm) {
-    plan_.communicators.push_back(communicator(platform_, plan_.endpoints, std::move(ranks), size));
-    Communicator& made = plan_.communicators.back();
+  CommunicatorId add_communicator(std::vector<int> ranks, int size, Algorithm algorithm) {
+    Communicator made = communicator(platform_, plan_.endpoints, std::move(ranks), size);
     made.all_reduce.algorithm = algorithm;
     made.all_reduce.local = random_.cluster.local;
     made.all_reduce.network = random_.cluster.network;
     made.streams = made.in_flight = random_.streams;
-    return static_cast<int>(plan_.communicators.size()) - 1;
+    return add(plan_, std::move(made));
   }
 
   /// Adds a collective and returns its number; -1 for groups of one rank.
-  int add_collective(Collective::Kind kind, int number, double bytes) {
-    if (plan_.communicators[static_cast<std::size_t>(number)].size == 1) return -1;
-    plan_.collectives.push_back({kind, number, {Array::gradients, {}, {bytes}}, nullptr});
-    return static_cast<int>(plan_.collectives.size()) - 1;
+  int add_collective(Collective::Kind kind, CommunicatorId communicator, double bytes) {
+    if (plan_.communicators[communicator.index()].size == 1) return -1;
+    return add(plan_, {kind, communicator, {Array::gradients, {}, {bytes}}, nullptr}).value;
   }
 
   /// Adds a collective in which each rank sends to its neighbours on both sides.
-  int add_halos(int number) {
+  int add_halos(CommunicatorId communicator) {
     std::vector<Edge> edges;
     for (int i = 0; i + 1 < random_.ways; ++i) {
       edges.push_back({i, i + 1});
       edges.push_back({i + 1, i});
     }
-    const int index = add_collective(Collective::Kind::exchange, number, random_.crossing);
+    const int index = add_collective(Collective::Kind::exchange, communicator, random_.crossing);
     plan_.collectives.back().schedule = std::make_shared<const Schedule>(
         Schedule{random_.ways, 1, {one_round(std::move(edges), 1, Arrival::replace)}});
     return index;
@@ -104,13 +102,14 @@ class GroupsPlan {
     for (int group = 0; group < groups; ++group) {
       std::vector<int> ranks = first_ranks(members);
       for (int& rank : ranks) rank += group * members;
-      const int number = add_communicator(std::move(ranks), members, algorithm(group));
+      const CommunicatorId communicator = add_communicator(std::move(ranks), members, algorithm(group));
       std::vector<Action> actions;
       for (int i = 0; i < group; ++i) actions.push_back({Action::forward, i % layers_});
       for (int layer = layers_; layer-- > 0;) {
         actions.push_back({Action::backward, layer});
         const double bytes = gradients_[static_cast<std::size_t>(layer)] * (1 + group % 3) / 2;
-        actions.push_back({Action::start_sum, add_collective(Collective::Kind::all_reduce, number, bytes)});
+        actions.push_back(
+            {Action::start_sum, add_collective(Collective::Kind::all_reduce, communicator, bytes)});
       }
       add_role(group * members, members, std::move(actions));
     }
@@ -118,19 +117,20 @@ class GroupsPlan {
 
   void add_orders() {
     std::vector<Action> actions;
-    std::vector<int> numbers;
+    std::vector<CommunicatorId> communicators;
     for (int i = 0; i < random_.communicators; ++i) {
       std::vector<int> ranks = first_ranks(random_.workers);
       if (i > 0)
         ranks = permutation({12, Purpose::data, random_.cluster.number, 31, static_cast<std::uint32_t>(i)},
                             random_.workers);
-      numbers.push_back(add_communicator(std::move(ranks), random_.workers, algorithm(i)));
+      communicators.push_back(add_communicator(std::move(ranks), random_.workers, algorithm(i)));
     }
     for (int layer = layers_; layer-- > 0;) {
-      for (const int number : numbers) {
+      for (const CommunicatorId communicator : communicators) {
         actions.push_back({Action::backward, layer});
         const double bytes = gradients_[static_cast<std::size_t>(layer)] / random_.communicators;
-        actions.push_back({Action::start_sum, add_collective(Collective::Kind::all_reduce, number, bytes)});
+        actions.push_back(
+            {Action::start_sum, add_collective(Collective::Kind::all_reduce, communicator, bytes)});
       }
     }
     add_role(0, random_.workers, std::move(actions));
@@ -145,9 +145,9 @@ class GroupsPlan {
     for (int place = 0; place < ways; ++place) {
       for (int i = place; i < members; i += ways) by_place.push_back(first + i);
     }
-    const int group = add_communicator(std::move(in_order), ways, random_.other);
+    const CommunicatorId group = add_communicator(std::move(in_order), ways, random_.other);
     const bool spatial = random_.kind == RandomGroups::spatial;
-    const int replicas =
+    const CommunicatorId replicas =
         add_communicator(std::move(by_place), spatial ? members : members / ways, random_.gradient);
     const auto exchange = [&] {
       return spatial ? add_halos(group) : add_collective(random_.inside, group, random_.crossing * ways);

@@ -72,13 +72,14 @@ class SleepOrShardDevices {
  private:
   SleepNoise sleep_noise(const Experiment& experiment) const {
     const Plan& plan = experiment.plan;
-    const int rank = run_.transport.rank(), role = role_of(plan, rank);
-    if (role < 0) return {};
+    const int rank = run_.transport.rank();
+    const RoleId role = role_of(plan, rank);
+    if (!role.exists()) return {};
     const int node = experiment.platform.node_of(plan.endpoints[static_cast<std::size_t>(rank)]);
     return {.noise = experiment.noise,
             .seed = experiment.seed,
             .worker = static_cast<std::uint32_t>(experiment.noise.per_node ? node : rank),
-            .training = plan.roles[static_cast<std::size_t>(role)].training};
+            .training = plan.roles[role.index()].training};
   }
 
   const RankContext& run_;

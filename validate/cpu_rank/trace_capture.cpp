@@ -95,10 +95,11 @@ std::vector<CaptureJob> whole_networks(const CaptureShared& shared,
 /// Adds the time of the copies before and after the messages of a resharding to whole samples.
 std::function<void(Network&, Trace&)> add_resharding_copies(const Model& model, const NetworkSharing& sharing,
                                                             int rank) {
-  return [&model, sharing, place = rank % device_count(sharing.cut.parts)](Network& network, Trace& trace) {
+  return [&model, sharing, place = rank % device_count(sharing.partition.parts)](Network& network,
+                                                                                 Trace& trace) {
     SpatialToBatchResharding resharding(network, model, sharing, place);
     const Seconds forward = resharding.host_time(true), backward = resharding.host_time(false);
-    add_host_time(trace, static_cast<int>(sharing.cut.whole_from), forward, backward);
+    add_host_time(trace, static_cast<int>(sharing.partition.whole_from), forward, backward);
   };
 }
 

@@ -45,11 +45,11 @@ TEST_CASE("the backend's layers compute what plain loops do", "[pretended]") {
 TEST_CASE("samples partitioned over several GPUs train like whole ones on a CPU, to rounding",
           "[pretended]") {
   const auto number = GENERATE(range<std::size_t>(0, 7));
-  const CutTrial t = cut_trials().at(number);
+  const PartitionTrial t = partition_trials().at(number);
   const bool carried = number % 2 == 1;
   const auto make = carried ? nhwc_backend : nchw_backend;
   CAPTURE(carried);
-  check_trains_as_uncut(t.model, t.cut, t.labels, {make, carried});
+  check_trains_as_whole(t.model, t.partition, t.labels, {make, carried});
 }
 
 TEST_CASE("layers that several GPUs share train like whole ones on a CPU, to rounding", "[pretended]") {

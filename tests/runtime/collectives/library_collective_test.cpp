@@ -43,7 +43,7 @@ Buffers played(const Plan& plan, Buffers buffers) {
   run_ranks("memory", static_cast<int>(buffers.size()), [&](Transport& transport) {
     auto& own = buffers[static_cast<std::size_t>(transport.rank())];
     RankCollectives collectives(plan, {}, transport.rank());
-    for (const auto& phase : collectives.phases(0, static_cast<std::int64_t>(own.size())))
+    for (const auto& phase : collectives.phases(CollectiveId{0}, static_cast<std::int64_t>(own.size())))
       execute_rounds(transport, phase, own.data());
   });
   return buffers;
@@ -139,9 +139,9 @@ Buffers asked_of_library(const Plan& plan, Buffers buffers) {
       if (place.group != group) continue;
       RankCollectives collectives(plan, {}, static_cast<int>(rank));
       const auto elements = static_cast<std::int64_t>(buffers[rank].size());
-      members[place.number] = {
-          library_collective(plan, 0, static_cast<int>(rank), elements, collectives.phases(0, elements)),
-          &buffers[rank]};
+      members[place.number] = {library_collective(plan, CollectiveId{0}, static_cast<int>(rank), elements,
+                                                  collectives.phases(CollectiveId{0}, elements)),
+                               &buffers[rank]};
     }
     REQUIRE(static_cast<int>(members.size()) == communicator.size);
     carry_out(members);
@@ -181,7 +181,7 @@ TEST_CASE("a library's own reduce-scatter and all-gather are used if the parts a
           "[validate][collectives]") {
   const auto call = [](std::int64_t elements, int size) {
     const Plan plan = plan_with(Collective::Kind::reduce_scatter, 1, size, elements);
-    return library_collective(plan, 0, 0, elements, {});
+    return library_collective(plan, CollectiveId{0}, 0, elements, {});
   };
   CHECK(call(48, 4).even);
   CHECK_FALSE(call(49, 4).even);

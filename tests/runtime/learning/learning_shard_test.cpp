@@ -52,10 +52,10 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
       LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
   CAPTURE(c.strategy);
   LearningOptions options = options_of(c);
-  const auto uncut = [&] {
+  const auto on_one_rank = [&] {
     return learned("{kind: synchronous, all_reduce: ring}", c.replicas, *c.model, options);
   };
-  const Curve whole = uncut(), shared = learned(c.strategy, c.ranks, *c.model, options);
+  const Curve whole = on_one_rank(), shared = learned(c.strategy, c.ranks, *c.model, options);
   check_same(shared, whole);
   CHECK(*whole.rows.back().number("loss") < *whole.rows.front().number("loss"));
 
@@ -65,7 +65,7 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
   options.start = file.string();
   const Curve from_there = learned(c.strategy, c.ranks, *c.model, options);
   CHECK(*from_there.rows.front().number("loss") == Approx(*whole.rows.back().number("loss")).epsilon(1e-5));
-  check_same(from_there, uncut());
+  check_same(from_there, on_one_rank());
   std::filesystem::remove(file);
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("message pairs are those of the plan's channels, or workers and server
   Plan plan;
   plan.roles = {{"worker", 0, 2, 0, true, {}}, {"stage", 2, 2, 0, true, {}}, {"server", 4, 1, -1, false, {}}};
   CHECK(message_pairs(plan).empty());
-  plan.channels = {{1, 0}, {0, 2}};
+  plan.channels = {{RoleId{1}, RoleId{0}}, {RoleId{0}, RoleId{2}}};
   CHECK(message_pairs(plan) == std::vector<std::pair<int, int>>{{0, 4}, {1, 4}, {2, 0}, {3, 1}});
   plan.channels.clear();
   plan.asynchronous = true;

@@ -12,7 +12,7 @@ namespace {
 
 Message envelope(int from, int tag, double value) {
   Message message;
-  message.from = from;
+  message.from = RoleId(from);
   message.tag = tag;
   message.value = value;
   message.buffer = {Array::parameters, {3, 5}, {8}};
@@ -20,7 +20,7 @@ Message envelope(int from, int tag, double value) {
 }
 
 /// Posts a receive and waits for its message.
-Message received(PointToPoint& messages, CompletionQueue& completions, int tag, int role,
+Message received(PointToPoint& messages, CompletionQueue& completions, int tag, RoleId role,
                  std::vector<float>* payload = nullptr) {
   const auto operation = std::make_shared<Operation>();
   messages.receive(tag, role, operation, [payload](const Buffer&) {
@@ -48,14 +48,14 @@ TEST_CASE("messages arrive complete, matched by tag and role, in the order of th
         std::iota(payload.begin(), payload.end(), static_cast<float>(transport.rank()));
         for (int i = 0; i < 3; ++i) messages.send(0, envelope(transport.rank(), 7, i), payload, nullptr);
         messages.send(0, envelope(transport.rank(), 8, 100), {}, nullptr);
-        received(messages, completions, 9, 0);
+        received(messages, completions, 9, RoleId{0});
       } else {
-        CHECK(received(messages, completions, 8, 2).value == 100);  // overtakes unexpected messages
+        CHECK(received(messages, completions, 8, RoleId{2}).value == 100);  // overtakes unexpected messages
         std::vector<float> payload(kLong);
         for (int i = 0; i < 3; ++i) {
-          const Message message = received(messages, completions, 7, 2, &payload);
+          const Message message = received(messages, completions, 7, RoleId{2}, &payload);
           CHECK(message.value == i);
-          CHECK(message.from == 2);
+          CHECK(message.from == RoleId{2});
           CHECK(message.buffer.elements.begin == 3);
           CHECK(payload.front() == 2);
           CHECK(payload.back() == 2 + static_cast<float>(kLong) - 1);
@@ -92,7 +92,7 @@ TEST_CASE("a receive from any role gets the message that is complete first, not 
       if (transport.rank() == 2) {
         barrier(other);
         messages.send(0, envelope(2, 7, 2), payload, nullptr);
-        received(messages, completions, 9, 0);
+        received(messages, completions, 9, RoleId{0});
         barrier(other);
       } else {
         const auto first = std::make_shared<Operation>();
@@ -101,11 +101,11 @@ TEST_CASE("a receive from any role gets the message that is complete first, not 
         barrier(other);
         while (completions.next() != first) {
         }
-        CHECK(first->message.from == 2);
+        CHECK(first->message.from == RoleId{2});
         CHECK(payload == std::vector<float>(kLong, 2));
         messages.send(2, envelope(0, 9, 0), {}, nullptr);
         barrier(other);
-        CHECK(received(messages, completions, 7, kAnyone, &payload).from == 1);
+        CHECK(received(messages, completions, 7, kAnyone, &payload).from == RoleId{1});
         CHECK(payload == std::vector<float>(kLong, 1));
       }
       barrier(other);
@@ -124,10 +124,10 @@ TEST_CASE("messages of an earlier run are not delivered in a later run", "[valid
       messages.send(0, envelope(1, 5, 1), {}, nullptr);
       messages.begin_run(2, completions);
       messages.send(0, envelope(1, 5, 2), {}, nullptr);
-      received(messages, completions, 6, 0);
+      received(messages, completions, 6, RoleId{0});
     } else {
       messages.begin_run(2, completions);
-      CHECK(received(messages, completions, 5, 1).value == 2);
+      CHECK(received(messages, completions, 5, RoleId{1}).value == 2);
       const auto sent = std::make_shared<Operation>();
       messages.send(1, envelope(0, 6, 0), {}, sent);
       while (completions.next() != sent) {

@@ -54,11 +54,12 @@ TEST_CASE("the parts of a hierarchical all-reduce are frozen, channels and piece
   const TemporaryFolder folder;
   Plan plan = plan_with("automatic");
   AllReduceChoices choices = all_of(plan, Algorithm::hierarchical);
-  choices.at(0).local = LocalPart::leader;
-  choices.at(0).network = NetworkPart::binomial_tree;
+  choices.at(CollectiveId{0}).local = LocalPart::leader;
+  choices.at(CollectiveId{0}).network = NetworkPart::binomial_tree;
   write(folder.path(), all_reduce_rows("p", plan, choices));
   plan.communicators.front().all_reduce.channels = 3;
-  const AllReduceChoice read = read_all_reduces(all_reduce_file(folder.path()), "p", plan).at(0);
+  const AllReduceChoice read =
+      read_all_reduces(all_reduce_file(folder.path()), "p", plan).at(CollectiveId{0});
   CHECK(read.algorithm == Algorithm::hierarchical);
   CHECK(read.local == LocalPart::leader);
   CHECK(read.network == NetworkPart::binomial_tree);

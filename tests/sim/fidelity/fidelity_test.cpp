@@ -90,7 +90,7 @@ TEST_CASE("collectives of two communicators are not coupled where links differ",
     half.size = 8;
     half.ranks.resize(8);
     Collective second = run.plan.collectives.at(0);
-    second.communicator = 1;
+    second.communicator = CommunicatorId{1};
     run.plan.communicators.push_back(half);
     run.plan.collectives.push_back(second);
     run.simulation.plan = &run.plan;

@@ -15,16 +15,18 @@ using namespace stepcast;
 
 namespace {
 
+constexpr CollectiveId kOnlyCollective{0};
+
 Program passes(Worker& worker) {
   co_await worker.forward();
-  co_await worker.collective(0);
+  co_await worker.collective(kOnlyCollective);
   worker.end_step();
 }
 
 Program many_passes(Worker& worker, int calls) {
   for (int i = 0; i < calls; ++i) {
     co_await worker.forward();
-    co_await worker.collective(0);
+    co_await worker.collective(kOnlyCollective);
   }
   worker.end_step();
 }
@@ -38,7 +40,8 @@ struct Pairs {
     run.plan.workloads.push_back(run.workload);
     run.plan.communicators.push_back(communicator(run.platform, run.plan.endpoints, first_ranks(8), 2));
     run.plan.communicators.back().all_reduce.algorithm = Algorithm::ring;
-    run.plan.collectives.push_back({Collective::Kind::all_reduce, 0, {Array::gradients, {}, {8e6}}, nullptr});
+    run.plan.collectives.push_back(
+        {Collective::Kind::all_reduce, CommunicatorId{0}, {Array::gradients, {}, {8e6}}, nullptr});
     run.plan.roles.push_back({"worker", 0, 8, 0, true, passes});
     run.simulation.plan = &run.plan;
   }
@@ -60,7 +63,7 @@ struct Rings {
     run.plan.communicators.push_back(communicator(run.platform, run.plan.endpoints, first_ranks(64), 32));
     run.plan.communicators.back().all_reduce.algorithm = Algorithm::ring;
     run.plan.collectives.push_back(
-        {Collective::Kind::all_reduce, 0, {Array::gradients, {}, buffer}, nullptr});
+        {Collective::Kind::all_reduce, CommunicatorId{0}, {Array::gradients, {}, buffer}, nullptr});
     run.plan.roles.push_back({"worker", 0, 64, 0, true,
                               [calls](Worker& worker) -> Program { return many_passes(worker, calls); }});
     run.simulation.plan = &run.plan;

@@ -88,7 +88,7 @@ TEST_CASE("halos take a latency and their bytes, one after the other, when nothi
         exactly(3 * kLayer + halos + ring(2, kMapGradients)));
 }
 
-TEST_CASE("a trace at the shape of the cut is used as it is", "[sim]") {
+TEST_CASE("a trace at the shape of the part is used as it is", "[sim]") {
   const double bytes = 256 + 2 * 512;
   const double halos = 3 * kLatency + bytes / kBandwidth + packing(bytes);
   CHECK(step(2, kMaps, "{kind: spatial, split: 2, halo_overlap: false, cut_trace: strips, " + kAfter + "}") ==
@@ -202,7 +202,7 @@ TEST_CASE("experts pay four all-to-alls a block", "[sim]") {
   double sums = 0;
   for (const Collective& one : plan.collectives) {
     if (one.kind != Collective::Kind::all_reduce) continue;
-    sums += ring(plan.communicators[static_cast<std::size_t>(one.communicator)].size, one.buffer.size.value);
+    sums += ring(communicator_of(plan, one).size, one.buffer.size.value);
   }
   // Gradients of experts stay on their devices; those of the other layers are summed over all devices.
   CHECK(with == exactly(23 * kLayer + 4 * 3 * (kLatency + tokens / 4 / kBandwidth) + sums));
@@ -258,7 +258,7 @@ TEST_CASE("copies to the host lengthen only the layers that are shorter", "[sim]
   CHECK(step(1, kDense, "{kind: synchronous, host_swap: 100 GB/s}", 1000) == exactly(5 * kLayer));
 }
 
-TEST_CASE("bad cuts and shares are refused with place and reason", "[sim][errors]") {
+TEST_CASE("bad splits and shares are refused with place and reason", "[sim][errors]") {
   CHECK_THROWS_WITH(PlannedRun(6, kMaps, "{kind: spatial, split: 4}"),
                     "strategy.yaml:1:24: strategy.split: 6 workers cannot form groups of 4; give a divisor");
   CHECK_THROWS_WITH(

@@ -21,7 +21,7 @@ Message message(int tag, double bytes, int parts = 1) {
   return made;
 }
 
-Program send_one(Worker& worker, int to, Message what) {
+Program send_one(Worker& worker, RoleId to, Message what) {
   co_await worker.send(to, what);
   worker.end_step();
 }
@@ -35,7 +35,7 @@ Program answer(Worker& worker) {
   }
 }
 
-Program ask(Worker& worker, int server, int times) {
+Program ask(Worker& worker, RoleId server, int times) {
   for (int i = 0; i < times; ++i) {
     const Message question = message(1, 1e6);
     co_await worker.send(server, question);
@@ -52,7 +52,7 @@ SimulationResult ask_server(int workers, int times) {
   run.plan.asynchronous = true;
   for (int i = 0; i < workers; ++i) {
     run.plan.roles.push_back(
-        {"worker", i, 1, 0, true, [=](Worker& worker) { return ask(worker, workers, times); }});
+        {"worker", i, 1, 0, true, [=](Worker& worker) { return ask(worker, RoleId(workers), times); }});
   }
   run.plan.roles.push_back({"server", workers, 1, -1, false, answer});
   run.simulation.plan = &run.plan;
@@ -61,7 +61,8 @@ SimulationResult ask_server(int workers, int times) {
 
 Program halves(Worker& worker) {
   co_await worker.forward();
-  co_await worker.collective(0);
+  const CollectiveId sum{0};
+  co_await worker.collective(sum);
   worker.end_step();
 }
 
@@ -72,7 +73,8 @@ SimulationResult groups(int size, bool fold, double sigma) {
   run.plan.workloads.push_back(run.workload);
   run.plan.communicators.push_back(communicator(run.platform, run.plan.endpoints, first_ranks(8), size));
   run.plan.communicators.back().all_reduce.algorithm = Algorithm::ring;
-  run.plan.collectives.push_back({Collective::Kind::all_reduce, 0, {Array::gradients, {}, {8e6}}, nullptr});
+  run.plan.collectives.push_back(
+      {Collective::Kind::all_reduce, CommunicatorId{0}, {Array::gradients, {}, {8e6}}, nullptr});
   run.plan.roles.push_back({"worker", 0, 8, 0, true, halves});
   run.simulation.plan = &run.plan;
   run.simulation.fold = fold ? Folding::always : Folding::never;
@@ -88,8 +90,8 @@ TEST_CASE("a message takes its latency a part and its bytes once", "[sim]") {
   run.plan.endpoints = first_ranks(2);
   run.plan.workloads.push_back(run.workload);
   run.plan.asynchronous = true;
-  run.plan.roles.push_back(
-      {"worker", 0, 1, 0, true, [](Worker& worker) { return send_one(worker, 1, message(1, 5e6, 7)); }});
+  run.plan.roles.push_back({"worker", 0, 1, 0, true,
+                            [](Worker& worker) { return send_one(worker, RoleId{1}, message(1, 5e6, 7)); }});
   run.plan.roles.push_back({"server", 1, 1, -1, false, answer});
   run.simulation.plan = &run.plan;
   CHECK(simulate(run.simulation).steps.at(0).seconds == exactly(7 * kLatency + 5e6 / kBandwidth));

@@ -5,7 +5,7 @@
 using namespace stepcast;
 
 TEST_CASE("records count until a program's last step, those of its date included", "[sim]") {
-  RecordBook book;
+  RunRecords book;
   book.add("a", 1, 0.5);
   book.step_ended(0, 1);
   book.add("a", 2, 1);  // at the same date, after it
@@ -24,7 +24,7 @@ TEST_CASE("records count until a program's last step, those of its date included
 }
 
 TEST_CASE("a program that ends its last step at the end of a run has all records", "[sim]") {
-  RecordBook book;
+  RunRecords book;
   book.add("a", 1, 1);
   book.step_ended(2, 1);
   book.add("a", 2, 1);

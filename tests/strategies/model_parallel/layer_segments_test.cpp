@@ -32,12 +32,12 @@ std::vector<int> uses(const std::vector<OverlapSegment>& overlaps, std::size_t p
 
 std::vector<LayerCalls> halos_in_the_middle() {
   std::vector<LayerCalls> calls(3);
-  calls[1].forward_halo = {0, "halo"};
-  calls[1].backward_halo = {1, "halo"};
+  calls[1].forward_halo = {CollectiveId{0}, "halo"};
+  calls[1].backward_halo = {CollectiveId{1}, "halo"};
   calls[1].forward_border = 0.25;
   calls[1].backward_border = 0.5;
   calls[1].sides = 2;
-  calls[2].after_backward.push_back({2, "exchange"});
+  calls[2].after_backward.push_back({CollectiveId{2}, "exchange"});
   return calls;
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("pieces of a layer take its time, and the launches of its border on to
 TEST_CASE("beside a halo runs the interior and, backward, backward-weights", "[strategies]") {
   const auto calls = halos_in_the_middle();
   const Workload workload = segmented_workload(three_layers(), one_kernel_each(), {}, calls, true);
-  const PassSegments passes = make_passes(calls, {0, 3}, std::vector<std::vector<int>>(3), true);
+  const PassSegments passes = make_passes(calls, {0, 3}, std::vector<std::vector<CollectiveId>>(3), true);
   const auto sum = [&](LayerRange range, double LayerSeconds::*pass) {
     double total = 0;
     for (int i = range.first; i < range.last; ++i)
@@ -84,13 +84,14 @@ TEST_CASE("beside a halo runs the interior and, backward, backward-weights", "[s
 
 TEST_CASE("every piece runs once a pass, whatever is exchanged and overlapped", "[strategies]") {
   for (const bool overlap : {false, true}) {
-    const std::vector<std::vector<int>> sums{{7}, {}, {8, 9}};
+    const CollectiveId of_first{7}, of_last{8}, also_of_last{9};
+    const std::vector<std::vector<CollectiveId>> sums{{of_first}, {}, {of_last, also_of_last}};
     const PassSegments passes = make_passes(halos_in_the_middle(), {0, 3}, sums, overlap);
     CHECK(uses(passes.forward, 9) == std::vector<int>(9, 1));
     CHECK(uses(passes.backward, 9) == std::vector<int>(9, 1));
-    std::vector<int> started;
+    std::vector<CollectiveId> started;
     for (const OverlapSegment& segment : passes.backward)
       started.insert(started.end(), segment.sums.begin(), segment.sums.end());
-    CHECK(started == std::vector<int>{8, 9, 7});
+    CHECK(started == std::vector{of_last, also_of_last, of_first});
   }
 }
