@@ -101,7 +101,7 @@ TEST_CASE("piz-daint reproduces the measured table of osu_latency", "[platforms]
 }
 
 TEST_CASE("neighbours of the ring of devices are linked directly in Big Basin and DGX-1", "[platforms]") {
-  for (const std::string name : {"big-basin", "dgx1v"}) {
+  for (const std::string name : {"big-basin", "dgx1v", "p3-16xlarge", "v100-one-edr"}) {
     const Topology topology(platform_file(name));
     for (int d = 0; d < 8; ++d) CHECK(route_between(topology, d, (d + 1) % 8).size() == 1);
   }
