@@ -354,6 +354,7 @@ class Loss(nn.Module):
         return functional.mse_loss(x, self.target)
 
 
+ATTEMPTS = 4  # largest number of pairs of steps, as a multiple of those that are wanted
 LOSSES = ("softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error")
 
 
@@ -994,14 +995,14 @@ def capture_pairs(trainer, options):
     if trainer.x.is_cuda:
         seconds = statistics.median(trainer.whole_step()[0] for _ in range(3))
         trainer.recorder.clock.spin_cycles = int(min(seconds, 0.5) * 1e9)  # about 1 GHz: half a step or more of lead
-    for attempt in range(4 * options.steps):
+    for attempt in range(ATTEMPTS * options.steps):
         if len(kept) == options.steps:
             break
         first = trainer.whole_step() if attempt % 2 else None
         timed = deal_out(trainer.timed_step(), trainer.by_layer)
         pair = timed, first or trainer.whole_step()
         (disturbed if disturbance(pair, options.threads) > 0.03 else kept).append(pair)
-        progress.show((options.warm_up + max(len(kept), (attempt + 1) / 4)) / (options.warm_up + options.steps))
+        progress.show((options.warm_up + max(len(kept), (attempt + 1) / ATTEMPTS)) / (options.warm_up + options.steps))
     return kept, sorted(disturbed, key=lambda pair: disturbance(pair, options.threads))
 
 
