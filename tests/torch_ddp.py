@@ -3,7 +3,9 @@
 
 In one start of both ranks: (1) all-reduces of gloo are timed and become a platform file, (2) both ranks capture the traces of
 all networks at once by tools/capture-torch.py, (3) stepcast forecasts every point and the forecast is written with its
-SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own: nothing of stepcast runs in it.
+SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own: nothing of stepcast runs in it. Beside every
+run, both ranks train the same network without DDP (without-ddp.csv). Held against `step_seconds` of the trace, these steps
+say how much faster or slower the machine was than during the captures.
 
 Usage: torch_ddp.py STEPCAST -o FOLDER [--points NETWORK:BATCH:BUCKET_MIB ...]; then
   stepcast compare FOLDER/predicted.csv FOLDER/measured.csv --by point"""
@@ -34,8 +36,9 @@ RANKS = 2
 
 
 def settings(network, batch, options):
-    return argparse.Namespace(model=network, module=None, input=None, tokens=None, loss=None, write_model=None, batch=batch, device="cpu", precision="f32", channels_last=False,
-                              optimizer="sgd", threads=1, steps=options.steps, warm_up=2)
+    return argparse.Namespace(model=network, module=None, input=None, tokens=None, loss=None, write_model=None, batch=batch,
+                              device="cpu", precision="f32", channels_last=False, optimizer="sgd", threads=1,
+                              steps=options.steps, warm_up=2)
 
 
 def timed_all_reduce(elements, repeats=15):
@@ -126,12 +129,14 @@ def forecast(options):
     print("forecast frozen, SHA-256", hashlib.sha256(text.encode()).hexdigest(), flush=True)
 
 
-def train(point, options):
-    """The seconds of steps of DDP."""
+def train(point, options, alone=False):
+    """The seconds of steps of DDP; `alone`: of the same steps without DDP, on both ranks at once."""
     network, batch, bucket = point.split(":")
     torch.manual_seed(1)
     model = capture_torch.read_model(network)
-    ddp = torch.nn.parallel.DistributedDataParallel(capture_torch.ModelFileNetwork(model), bucket_cap_mb=float(bucket))
+    ddp = capture_torch.ModelFileNetwork(model)
+    if not alone:
+        ddp = torch.nn.parallel.DistributedDataParallel(ddp, bucket_cap_mb=float(bucket))
     optimizer = torch.optim.SGD(ddp.parameters(), lr=1e-3, momentum=0.9)
     x, seconds = torch.rand(int(batch), *model["input"]), []
     for step in range(options.run_steps + 3):
@@ -157,14 +162,17 @@ def rank_main(options):
     if rank == 0:
         forecast(options)
     dist.barrier()
-    lines = ["point,round,step_seconds\n"]
+    lines, controls = (["point,round,step_seconds\n"] for _ in range(2))
     for turn in range(options.rounds):
         for point in options.points:
             dist.barrier()
+            controls += [f"{point},{turn},{one:.6g}\n" for one in train(point, options, alone=True)]
+            dist.barrier()
             lines += [f"{point},{turn},{one:.6g}\n" for one in train(point, options)]
+        for name, rows in (("measured.csv", lines), ("without-ddp.csv", controls)) if rank == 0 else ():
+            with open(os.path.join(options.output, name), "w", encoding="utf-8") as file:
+                file.writelines(rows)
         if rank == 0:
-            with open(os.path.join(options.output, "measured.csv"), "w", encoding="utf-8") as file:
-                file.writelines(lines)
             print(f"round {turn + 1} of {options.rounds} done", flush=True)
 
 
@@ -174,7 +182,7 @@ def main():
     parser.add_argument("-o", "--output", required=True, type=os.path.abspath)
     parser.add_argument("--points", nargs="+", default=POINTS, help="NETWORK:BATCH:BUCKET_MIB")
     parser.add_argument("--overlap", default="false", choices=("true", "false"),
-                        help="the forecast's overlap. Default: false, because a rank has one core, on which gloo's threads and the kernels take turns")
+                        help="the forecast's overlap. Default: false, because gloo's threads and the kernels take turns on a rank's one core")
     parser.add_argument("--steps", type=int, default=10, help="pairs of steps of a capture")
     parser.add_argument("--run-steps", type=int, default=12, help="steps of a run that count")
     parser.add_argument("--rounds", type=int, default=3)
