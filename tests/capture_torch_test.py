@@ -52,6 +52,33 @@ layers:
   - {name: second_loss, kind: mean_squared_error}
 """
 
+TRANSFORMER = """
+name: grouped-queries
+source: "made up"
+input: [6]
+layers:
+  - {name: words, kind: embedding, rows: 11, columns: 8}
+  - {name: class, kind: class_token}
+  - {name: positions, kind: position_embedding, rows: 7}
+  - repeat: 2
+    name: block
+    layers:
+      - {name: norm, kind: rms_norm}
+      - {name: qkv, kind: dense, units: 16, bias: false}
+      - {name: rotary, kind: rotary_embedding, heads: 4, kv_heads: 2}
+      - {name: attention, kind: attention, heads: 4, kv_heads: 2, causal: true}
+      - {name: projection, kind: dense, units: 8}
+      - {name: sum, kind: add, inputs: [projection, previous]}
+      - {name: expand, kind: dense, units: 12}
+      - {name: swiglu, kind: swiglu}
+      - {name: contract, kind: dense, units: 8}
+      - {name: silu, kind: silu}
+  - {name: both, kind: concatenate, inputs: [block1_silu, positions]}
+  - {name: tied, kind: dense, units: 11, bias: false, weight_of: words}
+  - {name: first, kind: first_token}
+  - {name: loss, kind: softmax_cross_entropy}
+"""
+
 MODULE = """
 from torch import nn
 import torch
@@ -174,6 +201,20 @@ class CaptureTorch(unittest.TestCase):
             self.assertLess(((gradient - parameter.grad).abs().max() / scale).item(), 1e-5)  # fp32 sums in another order
         layers = {name for name, _ in seconds}
         self.assertEqual(layers, set(one.network.names))
+
+    def test_a_transformer_with_grouped_queries_and_tied_weights_trains_as_in_an_ordinary_step(self):
+        file = self.write("transformer.yaml", TRANSFORMER)
+        self.assertEqual(capture_torch.strict_yaml(TRANSFORMER, file), yaml.safe_load(TRANSFORMER))
+        one = trainer(file, 3)
+        block = 8 + 16 * 8 + (8 * 8 + 8) + (12 * 8 + 12) + (8 * 6 + 8)
+        self.assertEqual(sum(p.numel() for p in one.trained), 11 * 8 + 8 + 7 * 8 + 2 * block)
+        one.probe()
+        one.forward_backward()
+        ordinary = [p.grad.clone() for p in one.trained]
+        one.timed_step(update=False)
+        for gradient, parameter in zip(ordinary, one.trained):
+            self.assertLess(((gradient - parameter.grad).abs().max() / gradient.abs().max()).item(), 1e-5)
+        self.assertEqual(one.network.reads[one.network.names.index("block1_sum")], ["block1_projection", "block0_silu"])
 
     def test_a_network_of_every_kind_has_the_parameters_that_stepcast_counts(self):
         file = self.write("every-kind.yaml", EVERY_KIND)

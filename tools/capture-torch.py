@@ -119,7 +119,9 @@ def strict_yaml(text, file):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         entry = re.match(r"([A-Za-z_]\w*):(?:\s+(.*))?$", line)
-        item = re.match(r"\s+- (\{.*)$", line)
+        item = re.match(r"( +)- (\{.*)$", line)
+        block = re.match(r"  - repeat: (\d+)$", line)
+        inner = re.match(r"    (name|layers):(?: +(\w+))?$", line)
         if entry and entry.group(1) in result:
             raise InputError(f"{place}: {entry.group(1)}: the key is there twice")
         if entry and entry.group(2):
@@ -128,8 +130,14 @@ def strict_yaml(text, file):
             items = None
         elif entry:
             items = result[entry.group(1)] = []
-        elif item and items is not None:
-            items.append(flow_text(item.group(1), place))
+        elif block and items is not None:
+            items.append({"repeat": int(block.group(1))})
+        elif inner and items and "repeat" in items[-1]:
+            items[-1][inner.group(1)] = inner.group(2) or []
+        elif item and items and len(item.group(1)) > 2 and "layers" in items[-1]:
+            items[-1]["layers"].append(flow_text(item.group(2), place))
+        elif item and items is not None and len(item.group(1)) == 2:
+            items.append(flow_text(item.group(2), place))
         else:
             raise InputError(f"{place}: expected KEY: VALUE or - {{...}}, got {line.strip()!r}; install PyYAML for other YAML")
     return result
@@ -180,6 +188,25 @@ def transformer_layers(stack):
     return layers
 
 
+def repetitions(item, above, file):
+    """The layers of a block `repeat: N`, whose repetition I is called nameI_LAYER; any other item is one layer."""
+    if not isinstance(item, dict):
+        raise InputError(f"{file}: layers: expected a mapping with name and kind, got {item!r}")
+    if "repeat" not in item:
+        return [item]
+    if not isinstance(item.get("layers"), list) or "name" not in item or not isinstance(item["repeat"], int):
+        raise InputError(f"{file}: layers: expected a block with repeat, name and layers")
+    own, layers = {layer.get("name") for layer in item["layers"]}, []
+    for repetition in range(item["repeat"]):
+        at, previous = f"{item['name']}{repetition}_", layers[-1]["name"] if layers else above
+        for layer in item["layers"]:
+            copy = {**layer, "name": at + str(layer.get("name"))}
+            if "inputs" in layer:
+                copy["inputs"] = [at + one if one in own else previous if one == "previous" else one for one in layer["inputs"]]
+            layers.append(copy)
+    return layers
+
+
 def read_model(name):
     """The model file as a mapping with `name`, `input` and `layers`, each layer with `inputs`."""
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models", name + ".yaml")
@@ -199,6 +226,9 @@ def read_model(name):
         if not isinstance(model.get(key), list) or not model[key]:
             raise InputError(f"{file}: {key}: expected a list")
     above = "input"
+    items, model["layers"] = model["layers"], []
+    for item in items:
+        model["layers"] += repetitions(item, model["layers"][-1].get("name") if model["layers"] else "input", file)
     for layer in model["layers"]:
         if not isinstance(layer, dict) or not {"name", "kind"} <= set(layer):
             raise InputError(f"{file}: layers: expected a mapping with name and kind, got {layer!r}")
@@ -277,25 +307,90 @@ class LocallyConnected(nn.Module):
 
 
 class Attention(nn.Module):
-    """The core of attention: queries, keys and values lie side by side in the features of a token."""
+    """The core of attention: the heads of queries, keys and values lie side by side in the features of a token."""
 
-    def __init__(self, heads, causal, tokens):
+    def __init__(self, heads, kv_heads, causal, tokens):
         super().__init__()
-        self.heads, self.causal = heads, causal
+        self.heads, self.kv_heads, self.causal = heads, kv_heads, causal
         mask = torch.ones(tokens, tokens, dtype=torch.bool).triu(1) if causal else None
         self.register_buffer("mask", mask, persistent=False)
 
     def forward(self, x):
         batch, tokens, width = x.shape
-        query, key, value = x.view(batch, tokens, 3, self.heads, width // 3 // self.heads).permute(2, 0, 3, 1, 4)
+        size = width // (self.heads + 2 * self.kv_heads)
+        parts = x.view(batch, tokens, -1, size).transpose(1, 2).split((self.heads, self.kv_heads, self.kv_heads), 1)
+        query, (key, value) = parts[0], parts[1:]
+        if self.kv_heads < self.heads:  # several heads of queries share one of keys and values
+            key, value = (one.repeat_interleave(self.heads // self.kv_heads, 1) for one in (key, value))
         if hasattr(functional, "scaled_dot_product_attention"):
             y = functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
         else:
-            scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+            scores = query @ key.transpose(-2, -1) / math.sqrt(size)
             if self.causal:
                 scores = scores.masked_fill(self.mask, -math.inf)
             y = scores.softmax(-1) @ value
-        return y.transpose(1, 2).reshape(batch, tokens, width // 3)
+        return y.transpose(1, 2).reshape(batch, tokens, self.heads * size)
+
+
+class RotaryEmbedding(nn.Module):
+    """Rotates pairs of features of queries and keys by angles that grow with the token's position."""
+
+    def __init__(self, heads, kv_heads, tokens, width):
+        super().__init__()
+        self.rotated, self.all = heads + kv_heads, heads + 2 * kv_heads
+        half = width // self.all // 2
+        angles = torch.arange(tokens)[:, None] * 10_000.0 ** (-torch.arange(half) / max(half, 1))
+        self.register_buffer("cosine", angles.cos()[:, None], persistent=False)
+        self.register_buffer("sine", angles.sin()[:, None], persistent=False)
+
+    def forward(self, x):
+        heads = x.view(*x.shape[:2], self.all, -1)
+        first, second = heads[:, :, : self.rotated].chunk(2, -1)
+        turned = torch.cat((first * self.cosine - second * self.sine, first * self.sine + second * self.cosine), -1)
+        return torch.cat((turned, heads[:, :, self.rotated:]), 2).reshape(x.shape)
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(features))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+class SwiGlu(nn.Module):
+    def forward(self, x):
+        gate, value = x.chunk(2, -1)
+        return functional.silu(gate) * value
+
+
+class Concatenate(nn.Module):
+    def forward(self, *inputs):
+        return torch.cat(inputs, 1)
+
+
+class PositionEmbedding(nn.Module):
+    def __init__(self, rows, features):
+        super().__init__()
+        self.weight = nn.Parameter(0.02 * torch.randn(rows, features))
+
+    def forward(self, x):
+        return x + self.weight[: x.shape[1]]
+
+
+class ClassToken(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.weight = nn.Parameter(0.02 * torch.randn(features))
+
+    def forward(self, x):
+        return torch.cat((self.weight.expand(x.shape[0], 1, -1).to(x.dtype), x), 1)
+
+
+class FirstToken(nn.Module):
+    def forward(self, x):
+        return x[:, 0]
 
 
 class Recurrent(nn.Module):
@@ -354,6 +449,7 @@ class Loss(nn.Module):
         return functional.mse_loss(x, self.target)
 
 
+ATTEMPTS = 4  # largest number of pairs of steps, as a multiple of those that are wanted
 LOSSES = ("softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error")
 
 
@@ -393,6 +489,15 @@ def recurrent(layer, shape):
     return Recurrent(kind, shape[1], layer["hidden"], directions == 2, last), [features] if last else [shape[0], features]
 
 
+def attention(layer, shape):
+    heads = layer["heads"]
+    kv_heads = layer.get("kv_heads", heads)
+    if heads % kv_heads or shape[1] % (heads + 2 * kv_heads):
+        raise ValueError(f"{heads} heads and {kv_heads} heads of keys do not fit into {shape[1]} features")
+    module = Attention(heads, kv_heads, layer.get("causal", False), shape[0])
+    return module, [shape[0], shape[1] // (heads + 2 * kv_heads) * heads]
+
+
 def up_sample(layer, shape):
     factor = sizes(layer["factor"], len(shape) - 1)
     return nn.Upsample(scale_factor=tuple(map(float, factor))), [shape[0], *(n * f for n, f in zip(shape[1:], factor))]
@@ -429,7 +534,15 @@ BUILDERS = {
     "reshape": reshape,
     "lstm": recurrent,
     "gru": recurrent,
-    "attention": lambda l, s: (Attention(l["heads"], l.get("causal", False), s[0]), [s[0], s[1] // 3]),
+    "attention": attention,
+    "rotary_embedding": lambda l, s: (RotaryEmbedding(l["heads"], l.get("kv_heads", l["heads"]), *s), s),
+    "rms_norm": lambda l, s: (RmsNorm(s[-1]), s),
+    "silu": lambda l, s: (nn.SiLU(), s),
+    "swiglu": lambda l, s: (SwiGlu(), [*s[:-1], s[-1] // 2]),
+    "concatenate": lambda l, s: (Concatenate(), s),  # the network adds the first sizes of all inputs up
+    "position_embedding": lambda l, s: (PositionEmbedding(l["rows"], s[-1]), s),
+    "class_token": lambda l, s: (ClassToken(s[-1]), [s[0] + 1, s[1]]),
+    "first_token": lambda l, s: (FirstToken(), s[1:]),
     **{kind: lambda l, s: (Loss(l["kind"]), [1]) for kind in LOSSES},
 }
 
@@ -454,11 +567,22 @@ class ModelFileNetwork(nn.Module):
             except (KeyError, ValueError, TypeError, IndexError) as error:
                 what = f"{error} is missing" if isinstance(error, KeyError) else error
                 raise InputError(f"{model['name']}: layer {name} ({kind}): {what}") from None
+            if kind == "concatenate":
+                shapes[name] = [sum(shapes[one][0] for one in layer["inputs"]), *shapes[name][1:]]
+            if "weight_of" in layer:
+                self.tie(module, layer, name)
             self.layers.append(module)
             self.names.append(name)
             self.reads.append(layer["inputs"])
         self.last_reader = {name: i for i, names in enumerate(self.reads) for name in names}
         self.losses = [name for name, module in zip(self.names, self.layers) if isinstance(module, Loss)]
+
+    def tie(self, module, layer, name):
+        """Gives a dense layer the weight of the layer above that `weight_of` names."""
+        owner = self.layers[self.names.index(layer["weight_of"])] if layer["weight_of"] in self.names else None
+        if owner is None or getattr(owner, "weight", None) is None or owner.weight.shape != module.weight.shape:
+            raise InputError(f"layer {name}: weight_of: expected a layer above with a weight of {list(module.weight.shape)}")
+        module.weight = owner.weight
 
     def forward(self, x):
         outputs = {"input": x}
@@ -994,14 +1118,14 @@ def capture_pairs(trainer, options):
     if trainer.x.is_cuda:
         seconds = statistics.median(trainer.whole_step()[0] for _ in range(3))
         trainer.recorder.clock.spin_cycles = int(min(seconds, 0.5) * 1e9)  # about 1 GHz: half a step or more of lead
-    for attempt in range(4 * options.steps):
+    for attempt in range(ATTEMPTS * options.steps):
         if len(kept) == options.steps:
             break
         first = trainer.whole_step() if attempt % 2 else None
         timed = deal_out(trainer.timed_step(), trainer.by_layer)
         pair = timed, first or trainer.whole_step()
         (disturbed if disturbance(pair, options.threads) > 0.03 else kept).append(pair)
-        progress.show((options.warm_up + max(len(kept), (attempt + 1) / 4)) / (options.warm_up + options.steps))
+        progress.show((options.warm_up + max(len(kept), (attempt + 1) / ATTEMPTS)) / (options.warm_up + options.steps))
     return kept, sorted(disturbed, key=lambda pair: disturbance(pair, options.threads))
 
 

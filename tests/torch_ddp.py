@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Runs PyTorch's DistributedDataParallel on 2 CPU ranks over gloo and forecasts its steps before they run.
+
+In one start of both ranks: (1) all-reduces of gloo are timed and become a platform file, (2) both ranks capture the traces of
+all networks at once by tools/capture-torch.py, (3) stepcast forecasts every point and the forecast is written with its
+SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own: nothing of stepcast runs in it. Beside every
+run, both ranks train the same network without DDP (without-ddp.csv). Held against `step_seconds` of the trace, these steps
+say how much faster or slower the machine was than during the captures.
+
+Usage: torch_ddp.py STEPCAST -o FOLDER [--points NETWORK:BATCH:BUCKET_MIB ...]; then
+  stepcast compare FOLDER/predicted.csv FOLDER/measured.csv --by point"""
+import argparse
+import csv
+import hashlib
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import yaml
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+specification = importlib.util.spec_from_file_location("capture_torch", os.path.join(ROOT, "tools", "capture-torch.py"))
+capture_torch = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(capture_torch)
+
+POINTS = [f"{network}:{batch}:{bucket}"
+          for network, batches, buckets in (("small-cnn", (8, 16), (0.5, 25)), ("small-mlp", (8, 16), (1, 25)),
+                                            ("small-mesh", (2, 4), (0.1, 25)), ("small-transformer", (4, 8), (0.1, 25)))
+          for batch in batches for bucket in buckets]
+RANKS = 2
+
+
+def settings(network, batch, options):
+    return argparse.Namespace(model=network, module=None, input=None, tokens=None, loss=None, write_model=None, batch=batch,
+                              device="cpu", precision="f32", channels_last=False, optimizer="sgd", threads=1,
+                              steps=options.steps, warm_up=2)
+
+
+def timed_all_reduce(elements, repeats=15):
+    """The median seconds in which DDP sums a bucket: copied in, summed by gloo, divided, copied out."""
+    gradient, bucket, seconds = torch.rand(elements), torch.empty(elements), []
+    for _ in range(repeats):
+        dist.barrier()
+        begin = time.perf_counter()
+        bucket.copy_(gradient)
+        dist.all_reduce(bucket)
+        bucket.div_(RANKS)
+        gradient.copy_(bucket)
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)
+
+
+def measure_links(folder):
+    """Times all-reduces by size and writes them as a platform: a ring of 2 ranks takes 2 (latency + half the bytes / bandwidth)."""
+    sizes = (1000, 10_000, 100_000, 500_000, 1_000_000, 2_000_000)
+    seconds = [timed_all_reduce(elements) for elements in sizes]
+    if dist.get_rank() > 0:
+        return
+    latency = seconds[0] / 2
+    slopes = [(one - seconds[0]) / (4 * n) for n, one in zip(sizes, seconds) if n >= 500_000]
+    bandwidth = 1 / max(statistics.median(slopes), 1e-12)
+    with open(os.path.join(folder, "all-reduces.csv"), "w", encoding="utf-8") as file:
+        file.write("bytes,seconds\n" + "".join(f"{4 * n},{s:.6g}\n" for n, s in zip(sizes, seconds)))
+    platform = {
+        "name": "gloo-loopback", "source": "torch_ddp.py: all-reduces of gloo between 2 ranks, with DDP's copies",
+        "device": "cpu-core", "nodes": RANKS, "max_nodes": {"value": RANKS, "source": "the run"},
+        "node": {"kind": "single", "device_link": {"bandwidth": "1000 GB/s", "latency": "0 us", "source": "not used"},
+                 "memory": {"bandwidth": "1000 GB/s", "latency": "0 us", "source": "not used"}},
+        "network": {"kind": "switch", "bandwidth": f"{bandwidth / 1e9:.4g} GB/s", "latency": f"{1e6 * latency:.4g} us", "source": "all-reduces.csv"},
+        "messages": {where: [{"overhead": "0 us", "bandwidth_factor": 1, "source": "stands at network"}]
+                     for where in ("between_nodes", "inside_node")},
+    }
+    with open(os.path.join(folder, "platform.yaml"), "w", encoding="utf-8") as file:
+        yaml.safe_dump(platform, file, sort_keys=False)
+
+
+def capture(network, batch, options):
+    """Both ranks capture at once; rank 0 joins the samples of both in one trace."""
+    one = settings(network, batch, options)
+    capture_torch.ATTEMPTS = 1  # both ranks keep their first pairs: the runs, too, share the machine with whatever else runs
+    one.output = os.path.join(options.output, f"{network}-b{batch}-rank{dist.get_rank()}.yaml")
+    dist.barrier()
+    capture_torch.capture(one)
+    dist.barrier()
+    if dist.get_rank() > 0:
+        return
+    traces = []
+    for rank in range(RANKS):
+        file = one.output.replace("rank0", f"rank{rank}")
+        with open(file, encoding="utf-8") as text:
+            traces.append(yaml.safe_load(text))
+        os.remove(file)
+    first, second = traces
+    first.update(name=f"{network}-b{batch}-2-ranks", ranks=RANKS, flags=first.get("flags", []) + second.get("flags", []))
+    for key in ("step_seconds", "step_cpu_seconds"):
+        first[key] += second[key]
+    for mine, other in zip(first["layers"], second["layers"]):
+        for name in set(mine) - {"name", "notes"}:
+            for key in mine[name]:
+                mine[name][key] += other[name][key]
+    with open(os.path.join(options.output, f"{network}-b{batch}.yaml"), "w", encoding="utf-8") as file:
+        yaml.safe_dump(first, file, sort_keys=False, default_flow_style=None, width=10_000)
+
+
+def forecast(options):
+    """The forecast of every point, written before any of them runs."""
+    rows = []
+    for point in options.points:
+        network, batch, bucket = point.split(":")
+        folder = os.path.join(options.output, "forecast")
+        values = {"model": network, "trace": os.path.join(options.output, f"{network}-b{batch}.yaml"), "batch_per_worker": batch,
+                  "platform": os.path.join(options.output, "platform.yaml"), "strategy.all_reduce": "ring",
+                  "strategy.bucket": f"{bucket} MiB", "strategy.overlap": options.overlap, "sweep.workers": "[2]",
+                  "simulation.steps": 40}
+        sets = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+        subprocess.run([options.stepcast, "run", os.path.join(ROOT, "scenarios/quickstart.yaml"), *sets, "-o", folder],
+                       check=True, stdout=subprocess.DEVNULL, env={**os.environ, "STEPCAST_DATA": ROOT})
+        with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
+            row = next(csv.DictReader(line for line in file if not line.startswith("#")))
+        rows.append(f"{point},{row['step_seconds']}\n")
+    text = "point,step_seconds\n" + "".join(rows)
+    with open(os.path.join(options.output, "predicted.csv"), "w", encoding="utf-8") as file:
+        file.write(text)
+    print("forecast frozen, SHA-256", hashlib.sha256(text.encode()).hexdigest(), flush=True)
+
+
+def train(point, options, alone=False):
+    """The seconds of steps of DDP; `alone`: of the same steps without DDP, on both ranks at once."""
+    network, batch, bucket = point.split(":")
+    torch.manual_seed(1)
+    model = capture_torch.read_model(network)
+    ddp = capture_torch.ModelFileNetwork(model)
+    if not alone:
+        ddp = torch.nn.parallel.DistributedDataParallel(ddp, bucket_cap_mb=float(bucket))
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=1e-3, momentum=0.9)
+    x, seconds = torch.rand(int(batch), *model["input"]), []
+    for step in range(options.run_steps + 3):
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        ddp(x).backward()
+        optimizer.step()
+        if step >= 3:  # DDP orders its buckets anew in the first steps
+            seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+def rank_main(options):
+    rank = int(os.environ["RANK"])
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[rank % len(cores)]})
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    dist.init_process_group("gloo", init_method="env://", rank=rank, world_size=RANKS)
+    measure_links(options.output)
+    for network, batch in dict.fromkeys(tuple(point.split(":")[:2]) for point in options.points):
+        capture(network, int(batch), options)
+    if rank == 0:
+        forecast(options)
+    dist.barrier()
+    lines, controls = (["point,round,step_seconds\n"] for _ in range(2))
+    for turn in range(options.rounds):
+        for point in options.points:
+            dist.barrier()
+            controls += [f"{point},{turn},{one:.6g}\n" for one in train(point, options, alone=True)]
+            dist.barrier()
+            lines += [f"{point},{turn},{one:.6g}\n" for one in train(point, options)]
+        for name, rows in (("measured.csv", lines), ("without-ddp.csv", controls)) if rank == 0 else ():
+            with open(os.path.join(options.output, name), "w", encoding="utf-8") as file:
+                file.writelines(rows)
+        if rank == 0:
+            print(f"round {turn + 1} of {options.rounds} done", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stepcast", type=os.path.abspath)
+    parser.add_argument("-o", "--output", required=True, type=os.path.abspath)
+    parser.add_argument("--points", nargs="+", default=POINTS, help="NETWORK:BATCH:BUCKET_MIB")
+    parser.add_argument("--overlap", default="false", choices=("true", "false"),
+                        help="the forecast's overlap. Default: false, because gloo's threads and the kernels take turns on a rank's one core")
+    parser.add_argument("--steps", type=int, default=10, help="pairs of steps of a capture")
+    parser.add_argument("--run-steps", type=int, default=12, help="steps of a run that count")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    if "RANK" in os.environ:
+        return rank_main(options)
+    os.makedirs(options.output, exist_ok=True)
+    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(20_000 + os.getpid() % 20_000), "GLOO_SOCKET_IFNAME": "lo"}
+    ranks = [subprocess.Popen([sys.executable, *sys.argv], env={**environment, "RANK": str(rank)}) for rank in range(RANKS)]
+    codes = [rank.wait() for rank in ranks]
+    return max(map(abs, codes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
