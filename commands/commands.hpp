@@ -19,6 +19,7 @@ void add_capture_compression(CLI::App& app);
 void add_calibrate(CLI::App& app);
 void add_validate(CLI::App& app);
 void add_derive(CLI::App& app);
+void add_import(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_plot(CLI::App& app);
 

@@ -60,7 +60,7 @@ allow() {
 
 allow core yaml-cpp random123
 allow data core
-allow models core
+allow models core nlohmann
 allow platforms core
 allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core
@@ -108,7 +108,7 @@ inner_folder() {  # ROOM PATH: the folder of a path inside the room, "." for the
   case $path in */*) echo "${path%/*}" ;; *) echo . ;; esac
 }
 
-inner_order models network cost layer_times '. partition tables'
+inner_order models network cost layer_times pytorch_profile '. partition tables'
 inner_order strategies 'arithmetic collectives' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
 inner_order scenarios reader experiment
 inner_order report 'statistics text' results plots
@@ -116,7 +116,7 @@ inner_order sim '. engine' network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
 inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning
 inner_order validate 'capture compare launch measure' cpu_rank
-inner_order commands . 'capture learn run search' validate
+inner_order commands . 'capture import learn run search' validate
 inner_order gpu 'capture check nccl' ranks commands .
 
 # No circle among modules (a header with its source), so that each can be read, tested and replaced alone.
