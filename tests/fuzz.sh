@@ -47,6 +47,13 @@ seed nccl 'b#  Rank  0 Group  0 Pid 7 on host device  0\n#  Rank  1 Group  0 Pid
 seed nccl-json 'b{"args":["all_reduce_perf"],"config":{"devices":[{},{}]},"results":[{"size":8,"out_of_place":{"time":1.5}},{"size":16,"out_of_place":null,"in_place":{"time":2}}]}'
 seed csv 'cscenario,point,step_seconds,why\ns,"a ""b"", c",0.5,\ns,w=2,-0,"true"\n'
 seed json 'j{"scenario":"s","point":"a","step_seconds":0.5,"count":3,"fits":true,"none":null}\n'
+seed profile 'p{"traceEvents":[{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":90},{"ph":"X","cat":"cpu_op","name":"aten::conv2d","pid":1,"tid":1,"ts":1,"dur":9,"args":{"External id":1,"Sequence number":1,"Fwd thread id":0,"Input Dims":[[2,1,4,4],[1,1,1,1]]}},{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":2,"dur":1,"args":{"correlation":7}},{"ph":"X","cat":"kernel","name":"sgemm","pid":0,"tid":7,"ts":50,"dur":5,"args":{"External id":1,"correlation":7,"device":0}},{"ph":"X","cat":"cpu_op","name":"ConvolutionBackward0","pid":1,"tid":1,"ts":40,"dur":9,"args":{"External id":2,"Sequence number":1,"Fwd thread id":1}}]}'
+events=
+event() { events+="${events:+,}{\"name\":\"$1\",\"ph\":\"X\",\"ts\":$2,\"dur\":$3,\"tid\":1,\"pid\":\"CPU functions\",\"args\":{}}"; }
+event ProfilerStep#1 0 99; event aten::conv2d 1 9; event aten::convolution 2 7; event aten::relu 12 3; event aten::addmm 16 4
+event aten::nll_loss 21 4; event NllLossBackward0 30 4; event AddmmBackward0 35 9; event aten::mm 36 2; event aten::mm 39 2
+event ReluBackward0 45 4; event ConvolutionBackward0 50 9; event Optimizer.step#SGD.step 70 9; event aten::add_ 71 3
+seed profile-cpu "p[$events]"
 seed idx 'i\x00\x00\x08\x03\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x03abcdefghijkl\x00\x00\x08\x01\x00\x00\x00\x02\x01\x09'
 seed raw 'r\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x00\x40'
 head -c 3074 /dev/zero | sed '1s/^/r/' >"$work/readers/cifar"

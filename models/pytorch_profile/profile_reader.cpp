@@ -181,6 +181,7 @@ bool EventCollector::key(string_t& text) {
 
 bool EventCollector::string(string_t& text) {
   if (text.size() > kLongestName) text.resize(kLongestName);
+  for (char& c : text) c = c < ' ' || c == 127 ? '?' : c;  // names end in messages and files
   if (depth_ == 3 && in_events()) {
     if (event_key_ == "ph") event_.phase = text;
     if (event_key_ == "cat") event_.category = lower(text);

@@ -8,6 +8,8 @@
 namespace stepcast {
 namespace {
 
+constexpr int kMostMissed = 1000;  // nodes without an operator; each takes a look at the whole forward pass
+
 bool is_wrapper(const std::string& name) {
   return name.starts_with("autograd::engine::evaluate_function");
 }
@@ -30,12 +32,16 @@ class Numbering {
 
   void number(const StepOperators& step) {
     auto end = step.forward.end();
+    int missed = 0;
     for (const int node : step.nodes) {
       const std::string word = operator_word(profile_.name(at(node)));
       auto found = end;
       while (found != step.forward.begin() && operator_word(profile_.name(at(*std::prev(found)))) != word)
         --found;
-      if (found == step.forward.begin()) continue;
+      if (found == step.forward.begin()) {
+        if (++missed > kMostMissed) return;
+        continue;
+      }
       const int forward = outermost(*std::prev(found), word);
       end = std::lower_bound(step.forward.begin(), step.forward.end(), forward);
       ++next_;
