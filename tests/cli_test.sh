@@ -83,12 +83,15 @@ prints 'llama: one sample is one sequence of 16 tokens' show model llama.yaml
 refuses 2 'layer block0_norm1: kind rms_norm is not supported by the oneDNN backend' capture --model llama.yaml --batch 1
 sed 's/rms_norm/layer_norm/; /rotary/d' llama.yaml >grouped.yaml
 refuses 2 'layer block0_attention: kind attention with kv_heads is not supported' capture --model grouped.yaml --batch 1
+{ scenario "no kernels" | sed '/^model/d; /^trace/d; s/ethernet-cpu/this-machine/'; echo 'model: llama.yaml'; echo 'trace: derived'
+  echo 'batch_per_worker: 1'; echo 'sweep: {workers: [2]}'; } >kernels.yaml
+refuses 2 'model: there is no kernel for layer block0_norm1 of kind rms_norm' validate kernels.yaml --ranks 2 -o refused
 sed s/hidden_size/hiden_size/ config.json >wrong.json
 refuses 2 'wrong.json:1:1: hidden_size: missing' import wrong.json -o wrong.yaml
 refuses 2 'expected a path ending in .yaml, got "net.json"' import config.json -o net.json
 refuses 2 '--sequence' import config.json --sequence 0 -o wrong.yaml
 [ ! -e wrong.yaml ] || fail "a network file was written in spite of an error"
-rm -f config.json wrong.json llama.yaml grouped.yaml
+rm -rf config.json wrong.json llama.yaml grouped.yaml kernels.yaml refused
 
 # The user's mistakes.
 refuses 2 "--precision and --layout: only valid with --device cuda:NUMBER" capture --model small-cnn --batch 8 --precision bf16

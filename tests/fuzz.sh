@@ -51,6 +51,13 @@ seed gpt2 'h{"model_type":"gpt2","n_layer":2,"n_embd":8,"n_head":2,"n_positions"
 seed llama 'h{"model_type":"mixtral","num_hidden_layers":2,"hidden_size":8,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":3,"intermediate_size":20,"num_local_experts":4,"num_experts_per_tok":2,"hidden_act":"silu","tie_word_embeddings":true,"max_position_embeddings":16,"sliding_window":8,"vocab_size":50}'
 seed bert 'h{"model_type":"bert","architectures":["BertForMaskedLM"],"_name_or_path":"a \\"b\\"","num_hidden_layers":2,"hidden_size":8,"num_attention_heads":2,"intermediate_size":20,"type_vocab_size":2,"hidden_act":"gelu","max_position_embeddings":16,"vocab_size":50}'
 seed vit 'h{"model_type":"vit","num_hidden_layers":2,"hidden_size":8,"num_attention_heads":2,"intermediate_size":20,"image_size":9,"patch_size":4,"num_channels":3,"qkv_bias":false,"id2label":{"0":"a","1":"b"}}'
+seed profile 'p{"traceEvents":[{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":90},{"ph":"X","cat":"cpu_op","name":"aten::conv2d","pid":1,"tid":1,"ts":1,"dur":9,"args":{"External id":1,"Sequence number":1,"Fwd thread id":0,"Input Dims":[[2,1,4,4],[1,1,1,1]]}},{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":2,"dur":1,"args":{"correlation":7}},{"ph":"X","cat":"kernel","name":"sgemm","pid":0,"tid":7,"ts":50,"dur":5,"args":{"External id":1,"correlation":7,"device":0}},{"ph":"X","cat":"cpu_op","name":"ConvolutionBackward0","pid":1,"tid":1,"ts":40,"dur":9,"args":{"External id":2,"Sequence number":1,"Fwd thread id":1}}]}'
+events=
+event() { events+="${events:+,}{\"name\":\"$1\",\"ph\":\"X\",\"ts\":$2,\"dur\":$3,\"tid\":1,\"pid\":\"CPU functions\",\"args\":{}}"; }
+event ProfilerStep#1 0 99; event aten::conv2d 1 9; event aten::convolution 2 7; event aten::relu 12 3; event aten::addmm 16 4
+event aten::nll_loss 21 4; event NllLossBackward0 30 4; event AddmmBackward0 35 9; event aten::mm 36 2; event aten::mm 39 2
+event ReluBackward0 45 4; event ConvolutionBackward0 50 9; event Optimizer.step#SGD.step 70 9; event aten::add_ 71 3
+seed profile-cpu "p[$events]"
 seed idx 'i\x00\x00\x08\x03\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x03abcdefghijkl\x00\x00\x08\x01\x00\x00\x00\x02\x01\x09'
 seed raw 'r\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x00\x40'
 head -c 3074 /dev/zero | sed '1s/^/r/' >"$work/readers/cifar"

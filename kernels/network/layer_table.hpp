@@ -82,6 +82,10 @@ struct LayerTable {
   }
 };
 
+/// The reason why no backend can compute the network: its first layer without a kernel; empty if each has
+/// one. A backend may lack more kinds.
+std::string lacking_kernel(const Model& model);
+
 /// The form of a layer that no backend has kernels for, though they have kernels for its kind; empty if there
 /// is none.
 inline const char* lacking_form(const Layer& layer) {

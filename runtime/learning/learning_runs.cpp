@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "kernels/network/layer_table.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/memory/parameters.hpp"
 #include "runtime/runs/real_worker.hpp"
@@ -169,6 +170,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
 }  // namespace
 
 std::string unsupported_learning(const Experiment& experiment) {
+  if (std::string why = lacking_kernel(experiment.model); !why.empty()) return why;
   const std::string& key = experiment.plan.no_arithmetic;
   if (!key.empty()) return "strategy." + key + " is only timed in real runs, so no network can learn with it";
   make_data(experiment.learning->data, learning_task(experiment.model).form);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "kernels/network/layer_table.hpp"
 #include "strategies/model_parallel/layer_parallel_plans.hpp"
 
 namespace stepcast {
@@ -97,10 +98,24 @@ bool compresses_gradients(const Scenario& scenario, const Point& point) {
   return !compression.empty() && compression != "none";
 }
 
+namespace {
+
+/// Refuses a network that ranks cannot compute before anything is measured.
+void check_kernels(const Scenario& scenario, const Point& point, Library& library) {
+  const YamlNode name = value_at(scenario, point, "model");
+  if (name.kind != YamlNode::Kind::scalar) return;
+  const YamlValue value(name, "model");
+  const std::string why = lacking_kernel(library.model(value));
+  if (!why.empty()) value.refuse(why);
+}
+
+}  // namespace
+
 Validation read_validation(const ValidationOptions& options, int ranks) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
   Validation validation;
+  Library library;
   validation.scenario = read_scenario(options.scenario, settings);
   Scenario& scenario = validation.scenario;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
@@ -123,6 +138,7 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
     // Ranks that sleep have no kernels to time at the shapes of a shard, so the forecast estimates the
     // shard's trace.
     validation.partitions.push_back(options.sleep ? "" : partition_name(scenario, scenario.points[i]));
+    if (!options.sleep) check_kernels(scenario, scenario.points[i], library);
   }
   return validation;
 }

@@ -4,6 +4,8 @@
 #include "data/train_and_test.hpp"
 #include "models/hugging_face/network_text.hpp"
 #include "models/network/model.hpp"
+#include "models/pytorch_profile/profile_reader.hpp"
+#include "models/pytorch_profile/profile_trace.hpp"
 #include "report/results/results_text.hpp"
 #include "tests/fuzz/input.hpp"
 #include "validate/compare/point_comparison.hpp"
@@ -93,6 +95,23 @@ void configuration(const std::string& text) {
   }
 }
 
+/// A profile of a network of a convolution, a ReLU and a dense layer.
+void profile(const std::string& text) {
+  static const YamlNode network = parse_yaml(
+      "name: m\nsource: s\ninput: [1, 4, 4]\nlayers:\n"
+      "  - {name: c, kind: convolution, filters: 1, kernel: 1}\n  - {name: r, kind: relu}\n"
+      "  - {name: f, kind: reshape, shape: [16]}\n  - {name: d, kind: dense, units: 2}\n"
+      "  - {name: l, kind: softmax_cross_entropy}\n",
+      "m.yaml");
+  static const Model model = read_model(YamlValue(network, ""));
+  const MemoryFile file(text);
+  const Profile read = read_profile(file.name());
+  const Attribution all = attribute(read);
+  const auto& operators = all.steps.front().operators;
+  const LayerMatch match = match_layers("p", operators, model, recorded_batch(operators));
+  step_time(profile_trace(read, all, model, match, 1));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -108,6 +127,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return json_lines(text);
       case 'h':
         return configuration(text);
+      case 'p':
+        return profile(text);
       case 'i':
         return idx(text);
       default:

@@ -1,0 +1,220 @@
+#include "models/pytorch_profile/attribution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.hpp"
+#include "models/pytorch_profile/operator_kinds.hpp"
+#include "models/pytorch_profile/operator_roles.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr double kLeastAttributed = 0.98;
+
+[[noreturn]] void refuse(const Profile& profile, const std::string& why) {
+  throw InputError(fmt::format("{}: {}", profile.file, why));
+}
+
+bool in_any_step(const std::vector<StepRange>& steps, double time) {
+  return step_at(steps, time) >= 0;
+}
+
+/// The nodes of operators that the backward pass of a compiled module has cannot be told apart.
+void refuse_compiled(const Profile& profile) {
+  for (const std::string& name : profile.names) {
+    if (name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch"))
+      refuse(profile,
+             "its kernels ran in a CUDA graph, which hides their operators; profile without CUDA graphs");
+    if (name.starts_with("Torch-Compiled Region") || name.starts_with("CompiledFunction") ||
+        name.starts_with("## Call CompiledFxGraph") || name.starts_with("triton_poi_fused") ||
+        name.starts_with("triton_red_fused") || name.starts_with("triton_per_fused"))
+      refuse(profile, "it was taken under torch.compile, which fuses layers; profile without torch.compile");
+  }
+}
+
+void refuse_several_gpus(const Profile& profile, const std::vector<StepRange>& steps) {
+  std::set<int> devices;
+  for (const ProfileKernel& kernel : profile.kernels) {
+    if (kernel.kind == ProfileKernel::Kind::kernel && in_any_step(steps, kernel.launched))
+      devices.insert(kernel.device);
+  }
+  if (devices.size() > 1) {
+    refuse(profile, fmt::format("has kernels of {} GPUs ({} and {}); profile one rank that uses one GPU",
+                                devices.size(), *devices.begin(), *std::next(devices.begin())));
+  }
+}
+
+/// Adds up the kernels of one step after another.
+class Accumulator {
+ public:
+  Accumulator(const Profile& profile, const OperatorRoles& roles, std::vector<ProfileStep>& steps)
+      : profile_(profile), roles_(roles), steps_(steps) {}
+
+  void add(const ProfileKernel& kernel, int step);
+  /// Divides what a node's convolution took between its two gradients.
+  void finish();
+  double halved() const { return halved_; }
+
+ private:
+  struct NodeTime {
+    double data = 0, weights = 0, unknown = 0;
+  };
+  void add_backward(const ProfileKernel& kernel, const OperatorRole& role, int step);
+
+  const Profile& profile_;
+  const OperatorRoles& roles_;
+  std::vector<ProfileStep>& steps_;
+  std::map<std::pair<int, int>, NodeTime> convolutions_;  ///< by step and operator
+  double halved_ = 0;
+};
+
+bool is_nccl(const std::string& name) {
+  return name.starts_with("nccl") || name.find("ncclKernel") != std::string::npos ||
+         name.find("ncclDevKernel") != std::string::npos;
+}
+
+void Accumulator::add(const ProfileKernel& kernel, int step) {
+  ProfileStep& to = steps_[static_cast<std::size_t>(step)];
+  if (is_nccl(profile_.name(kernel))) {
+    to.shares[Share::communication] += kernel.seconds;
+    return;
+  }
+  if (kernel.host_operator < 0) {
+    to.shares[Share::unknown] += kernel.seconds;
+    return;
+  }
+  const OperatorRole& role = roles_.of[static_cast<std::size_t>(kernel.host_operator)];
+  if (role.network_operator < 0) {
+    const bool input = (role.share == Share::other || role.share == Share::unknown) &&
+                       kernel.kind == ProfileKernel::Kind::copy &&
+                       profile_.name(kernel).find("HtoD") != std::string::npos;
+    to.shares[input ? Share::input : role.share] += kernel.seconds;
+    return;
+  }
+  OperatorTimes& times = to.operators[static_cast<std::size_t>(role.network_operator)].times;
+  if (role.pass == OperatorRole::Pass::forward) times.forward += kernel.seconds;
+  if (role.pass == OperatorRole::Pass::gradient_sum) times.gradient_sum += kernel.seconds;
+  if (role.pass == OperatorRole::Pass::backward_data) times.backward_data += kernel.seconds;
+  if (role.pass == OperatorRole::Pass::backward_weights) times.backward_weights += kernel.seconds;
+  if (role.pass == OperatorRole::Pass::backward_both) add_backward(kernel, role, step);
+}
+
+void Accumulator::add_backward(const ProfileKernel& kernel, const OperatorRole& role, int step) {
+  NodeTime& time = convolutions_[{step, role.network_operator}];
+  switch (convolution_pass(profile_.name(kernel))) {
+    case ConvolutionPass::data:
+      time.data += kernel.seconds;
+      return;
+    case ConvolutionPass::weights:
+      time.weights += kernel.seconds;
+      return;
+    case ConvolutionPass::unknown:
+      time.unknown += kernel.seconds;
+  }
+}
+
+void Accumulator::finish() {
+  for (const auto& [place, time] : convolutions_) {
+    OperatorTimes& times =
+        steps_[static_cast<std::size_t>(place.first)].operators[static_cast<std::size_t>(place.second)].times;
+    times.backward_data += time.data + time.unknown / 2;
+    times.backward_weights += time.weights + time.unknown / 2;
+    times.halved += time.unknown;
+    halved_ += time.unknown;
+  }
+}
+
+/// The precision in which most of the time of products ran, as their kernels' names tell.
+std::string main_precision(const Profile& profile, const std::vector<StepRange>& steps) {
+  std::map<std::string, double> seconds;
+  for (const ProfileKernel& kernel : profile.kernels) {
+    if (kernel.kind != ProfileKernel::Kind::kernel || !in_any_step(steps, kernel.launched)) continue;
+    const std::string precision = kernel_precision(profile.name(kernel));
+    const std::string& name = profile.name(kernel);
+    const bool product = name.find("gemm") != std::string::npos || name.find("cudnn") != std::string::npos ||
+                         name.find("cutlass") != std::string::npos || name.find("conv") != std::string::npos;
+    const bool norm = name.find("bn_") != std::string::npos || name.find("nchwToNhwc") != std::string::npos;
+    if (!precision.empty() && product && !norm) seconds[precision] += kernel.seconds;
+  }
+  const auto most = std::max_element(seconds.begin(), seconds.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == seconds.end() ? "f32" : most->first;
+}
+
+/// Steps without a backward pass, such as the first of a profile that began in one, are left out.
+void drop_incomplete(const Profile& profile, Attribution& all) {
+  const auto empty = [](const ProfileStep& step) { return step.operators.empty(); };
+  const std::size_t before = all.steps.size();
+  std::erase_if(all.steps, empty);
+  if (all.steps.empty())
+    refuse(profile, "has no backward pass: it is a profile of inference, not of training steps");
+  if (all.steps.size() < before)
+    all.dropped = fmt::format("{} of {} steps had no backward pass and were left out",
+                              before - all.steps.size(), before);
+}
+
+double total(const ProfileStep& step) {
+  double sum = 0;
+  for (const auto& [share, seconds] : step.shares) sum += seconds;
+  for (const NetworkOperator& one : step.operators)
+    sum += one.times.forward + one.times.backward_data + one.times.backward_weights + one.times.gradient_sum;
+  return sum;
+}
+
+/// All steps must have run the same operators.
+void check_equal_steps(const Profile& profile, const std::vector<ProfileStep>& steps) {
+  const ProfileStep& first = steps.front();
+  for (const ProfileStep& step : steps) {
+    const std::size_t both = std::min(step.operators.size(), first.operators.size());
+    for (std::size_t i = 0; i < both; ++i) {
+      if (step.operators[i].kind == first.operators[i].kind) continue;
+      refuse(profile,
+             fmt::format("{} and {} differ: operator {} of the forward pass is {} in one and {} in the other",
+                         first.name, step.name, i + 1, first.operators[i].name, step.operators[i].name));
+    }
+    if (step.operators.size() != first.operators.size())
+      refuse(profile, fmt::format("{} and {} differ: {} and {} operators of the forward pass", first.name,
+                                  step.name, first.operators.size(), step.operators.size()));
+  }
+}
+
+}  // namespace
+
+Attribution attribute(const Profile& profile) {
+  refuse_compiled(profile);
+  const std::vector<StepRange> ranges = step_ranges(profile);
+  if (ranges.empty())
+    refuse(profile, "has no steps: call step() of the profiler after every training step (ProfilerStep#...)");
+  refuse_several_gpus(profile, ranges);
+  Attribution result;
+  const OperatorRoles roles = operator_roles(profile, ranges, result.steps);
+  Accumulator sums(profile, roles, result.steps);
+  for (const ProfileKernel& kernel : profile.kernels) {
+    const int step = step_at(ranges, kernel.launched);
+    if (step >= 0) sums.add(kernel, step);
+  }
+  sums.finish();
+  drop_incomplete(profile, result);
+  check_equal_steps(profile, result.steps);
+  for (const ProfileStep& step : result.steps) {
+    result.gpu_seconds += total(step);
+    const auto unknown = step.shares.find(Share::unknown);
+    if (unknown != step.shares.end()) result.unknown_seconds += unknown->second;
+  }
+  result.halved_seconds = sums.halved();
+  result.foreach_optimizer = roles.foreach_optimizer;
+  result.precision = main_precision(profile, ranges);
+  if (result.gpu_seconds <= 0) refuse(profile, "has no time in its steps");
+  if (result.attributed() < kLeastAttributed) {
+    refuse(profile,
+           fmt::format(
+               "only {:.1f} % of the time in its steps could be attributed, at least {:.0f} % are needed",
+               100 * result.attributed(), 100 * kLeastAttributed));
+  }
+  return result;
+}
+
+}  // namespace stepcast

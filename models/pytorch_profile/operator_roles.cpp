@@ -1,0 +1,297 @@
+#include "models/pytorch_profile/operator_roles.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "models/pytorch_profile/operator_kinds.hpp"
+
+namespace stepcast {
+namespace {
+
+using Pass = OperatorRole::Pass;
+
+/// What is around an operator, itself included.
+struct Context {
+  std::optional<Share> share;  ///< known from a range or an operator around it
+  int root = -1;               ///< outermost operator that is not an annotation
+  int wrapper = -1;            ///< "autograd::engine::evaluate_function: ..."
+  int node = -1;               ///< node of the backward pass
+};
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+bool starts(const std::string& text, std::string_view with) {
+  return text.starts_with(with);
+}
+
+std::optional<Share> share_of_annotation(const std::string& name) {
+  if (starts(name, "Optimizer.step")) return Share::optimizer;
+  if (starts(name, "Optimizer.zero_grad")) return Share::zero_grad;
+  if (starts(name, "nccl:")) return Share::communication;
+  return {};
+}
+
+std::optional<Share> share_of_operator(const std::string& name) {
+  if (name.find("AccumulateGrad") != std::string::npos) return Share::accumulation;
+  if (starts(name, "torch.distributed.ddp")) return Share::buckets;
+  if (starts(name, "c10d::") || starts(name, "record_param_comms")) return Share::communication;
+  if (starts(name, "aten::_foreach_") || starts(name, "aten::_fused_adam") ||
+      starts(name, "aten::_fused_sgd") || starts(name, "aten::_amp_foreach"))
+    return Share::optimizer;
+  return {};
+}
+
+/// Operators before or between the network's that have no node in the backward pass.
+class RoleFinder {
+ public:
+  RoleFinder(const Profile& profile, const std::vector<StepRange>& ranges)
+      : profile_(profile), ranges_(ranges) {}
+  OperatorRoles find(std::vector<ProfileStep>& steps);
+
+ private:
+  struct StepState {
+    std::vector<std::pair<double, int>> roots;  ///< start and operator of the forward pass, later in order
+    std::vector<int> operator_of_root;          ///< index into the step's operators, for each of `roots`
+    double backward_end = -1;
+  };
+
+  const std::string& name(int index) const { return profile_.name(profile_.operators[at(index)]); }
+  int step_of(int index) const { return step_at(ranges_, profile_.operators[at(index)].start); }
+  bool is_node(const ProfileOperator& one) const { return one.forward_thread > 0 && one.sequence >= 0; }
+  void find_contexts();
+  void join_nodes();
+  int forward_operator(int node) const;
+  void list_operators(std::vector<ProfileStep>& steps);
+  void assign(int index, OperatorRoles& roles);
+  OperatorRole role_in_node(int index, const OperatorRoles& roles);
+  OperatorRole role_of_loose(int index, const OperatorRoles& roles) const;
+  int network_operator(int step, int root) const;
+
+  const Profile& profile_;
+  const std::vector<StepRange>& ranges_;
+  std::vector<Context> contexts_;
+  std::unordered_map<std::int64_t, std::vector<int>> forward_by_sequence_;
+  std::unordered_map<int, int> forward_root_;  ///< of each node of the backward pass
+  std::vector<StepState> states_;
+  std::vector<ProfileStep>* steps_ = nullptr;
+  std::unordered_map<int, int> products_;   ///< products seen in each node
+  std::unordered_map<int, int> last_node_;  ///< by thread
+  bool optimizer_marked_ = false;
+};
+
+void RoleFinder::find_contexts() {
+  contexts_.resize(profile_.operators.size());
+  for (std::size_t i = 0; i < contexts_.size(); ++i) {
+    const ProfileOperator& one = profile_.operators[i];
+    const int index = static_cast<int>(i);
+    Context context = one.parent >= 0 ? contexts_[at(one.parent)] : Context{};
+    const std::string& text = name(index);
+    const auto share = one.annotation ? share_of_annotation(text) : share_of_operator(text);
+    if (!context.share) context.share = share;
+    if (share == Share::optimizer && one.annotation) optimizer_marked_ = true;
+    if (!one.annotation) {
+      if (context.root < 0) context.root = index;
+      const bool wrapper = starts(text, "autograd::engine::evaluate_function");
+      if (wrapper && context.wrapper < 0) context.wrapper = index;
+      if (!wrapper && is_node(one) && context.node < 0) context.node = index;
+    }
+    contexts_[i] = context;
+  }
+}
+
+/// The operator of the forward pass whose gradient a node computes; -1 if there is none.
+int RoleFinder::forward_operator(int node) const {
+  const ProfileOperator& one = profile_.operators[at(node)];
+  const auto found = forward_by_sequence_.find(one.sequence);
+  if (found == forward_by_sequence_.end()) return -1;
+  const std::string word = operator_word(name(node));
+  int last = -1;
+  for (const int candidate : found->second) {
+    const ProfileOperator& forward = profile_.operators[at(candidate)];
+    if (forward.start > one.start) continue;
+    if (operator_word(name(candidate)) == word) return candidate;
+    if (last < 0 || forward.start >= profile_.operators[at(last)].start) last = candidate;
+  }
+  return last;
+}
+
+void RoleFinder::join_nodes() {
+  for (std::size_t i = 0; i < contexts_.size(); ++i) {
+    const ProfileOperator& one = profile_.operators[i];
+    const Context& context = contexts_[i];
+    if (one.sequence >= 0 && !is_node(one) && !context.share && context.wrapper < 0 && context.node < 0)
+      forward_by_sequence_[one.sequence].push_back(static_cast<int>(i));
+  }
+  for (std::size_t i = 0; i < contexts_.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const Context& context = contexts_[i];
+    if (context.share || (context.node != index && context.wrapper != index)) continue;
+    const int step = step_of(index);
+    if (step < 0 || profile_.operators[i].sequence < 0) continue;
+    const int forward = forward_operator(index);
+    if (forward < 0) continue;
+    const int root = contexts_[at(forward)].root;
+    if (step_of(root) != step) continue;
+    forward_root_[index] = root;
+    states_[at(step)].roots.emplace_back(profile_.operators[at(root)].start, root);
+    states_[at(step)].backward_end = std::max(states_[at(step)].backward_end, profile_.operators[i].end);
+  }
+}
+
+/// The operators of each step in forward order. Views have no layer of their own: their work belongs to the
+/// operator before them.
+void RoleFinder::list_operators(std::vector<ProfileStep>& steps) {
+  for (std::size_t s = 0; s < states_.size(); ++s) {
+    auto& roots = states_[s].roots;
+    std::sort(roots.begin(), roots.end());
+    roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+    for (const auto& [start, root] : roots) {
+      const std::string kind = operator_kind(name(root));
+      if (kind != "view")
+        steps[s].operators.push_back({name(root), kind, profile_.operators[at(root)].shapes, {}});
+      states_[s].operator_of_root.push_back(std::max(0, static_cast<int>(steps[s].operators.size()) - 1));
+    }
+    if (steps[s].operators.empty()) states_[s].operator_of_root.assign(roots.size(), -1);
+  }
+}
+
+/// Index of the network's operator that begins at a root, or else of the next one, or else of the last one.
+int RoleFinder::network_operator(int step, int root) const {
+  const StepState& state = states_[at(step)];
+  if (state.roots.empty()) return -1;
+  const auto next = std::lower_bound(state.roots.begin(), state.roots.end(),
+                                     std::pair(profile_.operators[at(root)].start, root));
+  if (next == state.roots.end()) return state.operator_of_root.back();
+  return state.operator_of_root[static_cast<std::size_t>(next - state.roots.begin())];
+}
+
+bool is_product(const std::string& word) {
+  return word == "mm" || word == "bmm" || word == "addmm" || word == "matmul" || word == "baddbmm" ||
+         word == "linear";
+}
+
+OperatorRole RoleFinder::role_in_node(int index, const OperatorRoles& roles) {
+  const Context& context = contexts_[at(index)];
+  const int node = context.node >= 0 ? context.node : context.wrapper;
+  auto joined = forward_root_.find(node);
+  if (joined == forward_root_.end() && context.wrapper >= 0) joined = forward_root_.find(context.wrapper);
+  if (joined == forward_root_.end()) return {.share = Share::unknown};
+  const int step = step_of(index);
+  if (step < 0) return {.share = Share::other};
+  OperatorRole role{.network_operator = network_operator(step, joined->second), .pass = Pass::backward_data};
+  if (role.network_operator < 0) return {.share = Share::other};
+  const std::string word = operator_word(name(index));
+  if (context.node < 0 && index != context.wrapper && word == "add") {
+    role.pass = Pass::gradient_sum;
+    return role;
+  }
+  const std::string& kind = (*steps_)[at(step)].operators[at(role.network_operator)].kind;
+  const int parent = profile_.operators[at(index)].parent;
+  const bool inherits =
+      parent >= 0 && index != node && roles.of[at(parent)].network_operator == role.network_operator;
+  if (inherits) role.pass = roles.of[at(parent)].pass;
+  if (kind == "embedding") role.pass = Pass::backward_weights;
+  if (kind == "convolution") {
+    if (role.pass == Pass::backward_data && index == node) role.pass = Pass::backward_both;
+    if (word.find("backwardinput") != std::string::npos) role.pass = Pass::backward_data;
+    if (word.find("backwardweight") != std::string::npos || word.find("backwardbias") != std::string::npos)
+      role.pass = Pass::backward_weights;
+  }
+  if (kind == "dense") {
+    const bool outermost = parent < 0 || !is_product(operator_word(name(parent))) || parent == node;
+    if (is_product(word) && index != node && outermost && products_[node]++ > 0)
+      role.pass = Pass::backward_weights;
+    if (word == "sum") role.pass = Pass::backward_weights;
+  }
+  return role;
+}
+
+/// An operator that no range names and that has no node.
+OperatorRole RoleFinder::role_of_loose(int index, const OperatorRoles&) const {
+  const int root = contexts_[at(index)].root, step = step_of(root);
+  if (step < 0) return {.share = Share::other};
+  const StepState& state = states_[at(step)];
+  const ProfileOperator& one = profile_.operators[at(root)];
+  const std::string word = operator_word(name(root));
+  const std::pair here(one.start, root);
+  if (std::binary_search(state.roots.begin(), state.roots.end(), here))
+    return {network_operator(step, root), Pass::forward, Share::other};
+  const auto node = last_node_.find(one.thread);
+  if (node != last_node_.end() && step_of(node->second) == step && one.start <= state.backward_end) {
+    const auto joined = forward_root_.find(node->second);
+    const int to = joined == forward_root_.end() ? -1 : network_operator(step, joined->second);
+    const Pass pass = word == "add"   ? Pass::gradient_sum
+                      : word == "sum" ? Pass::backward_weights
+                                      : Pass::backward_data;
+    return {to, pass, to < 0 ? Share::unknown : Share::other};
+  }
+  if (word == "zero" || word == "zeros") return {.share = Share::zero_grad};
+  if (state.roots.empty() || one.start < state.roots.front().first) return {.share = Share::other};
+  if (one.start > state.backward_end) return {.share = optimizer_marked_ ? Share::other : Share::optimizer};
+  return {network_operator(step, root), Pass::forward, Share::other};
+}
+
+void RoleFinder::assign(int index, OperatorRoles& roles) {
+  const Context& context = contexts_[at(index)];
+  OperatorRole& role = roles.of[at(index)];
+  if (context.share) {
+    role.share = *context.share;
+    if (*context.share == Share::optimizer && (name(index).find("_foreach_") != std::string::npos ||
+                                               name(index).find("_fused_") != std::string::npos))
+      roles.foreach_optimizer = true;
+  } else if (context.node >= 0 || context.wrapper >= 0) {
+    if (context.node == index || context.wrapper == index)
+      last_node_[profile_.operators[at(index)].thread] = index;
+    role = role_in_node(index, roles);
+  } else if (context.root >= 0) {
+    role = role_of_loose(index, roles);
+  } else {
+    role.share = Share::unknown;
+  }
+}
+
+OperatorRoles RoleFinder::find(std::vector<ProfileStep>& steps) {
+  states_.resize(ranges_.size());
+  steps.resize(ranges_.size());
+  steps_ = &steps;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    steps[s].name = profile_.names[at(ranges_[s].name)];
+    steps[s].wall = (ranges_[s].end - ranges_[s].start) * 1e-6;
+  }
+  find_contexts();
+  join_nodes();
+  list_operators(steps);
+  OperatorRoles roles;
+  roles.of.resize(profile_.operators.size());
+  for (std::size_t i = 0; i < roles.of.size(); ++i) assign(static_cast<int>(i), roles);
+  return roles;
+}
+
+}  // namespace
+
+std::vector<StepRange> step_ranges(const Profile& profile) {
+  std::vector<StepRange> ranges;
+  for (const ProfileOperator& one : profile.operators) {
+    if (profile.name(one).starts_with("ProfilerStep#")) ranges.push_back({one.start, one.end, one.name});
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const StepRange& a, const StepRange& b) { return a.start < b.start; });
+  return ranges;
+}
+
+int step_at(const std::vector<StepRange>& steps, double time) {
+  const auto after = std::upper_bound(steps.begin(), steps.end(), time,
+                                      [](double value, const StepRange& step) { return value < step.start; });
+  if (after == steps.begin() || time >= std::prev(after)->end) return -1;
+  return static_cast<int>(after - steps.begin()) - 1;
+}
+
+OperatorRoles operator_roles(const Profile& profile, const std::vector<StepRange>& ranges,
+                             std::vector<ProfileStep>& steps) {
+  return RoleFinder(profile, ranges).find(steps);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "models/network/layer.hpp"
+
+namespace stepcast {
+
+/// One operator or annotation of the host. Operators of a thread nest by time.
+struct ProfileOperator {
+  int name = 0;               ///< index into Profile::names
+  int thread = 0;             ///< index of process and thread
+  double start = 0, end = 0;  ///< [us], on the profile's clock
+  std::int64_t external_id = -1;
+  std::int64_t sequence = -1;        ///< number of the autograd node; -1: none
+  std::int64_t forward_thread = -1;  ///< above 0 in nodes of the backward pass
+  bool annotation = false;           ///< a range that a program named, such as "ProfilerStep#3"
+  int parent = -1;                   ///< index of the operator around it; -1: none
+  std::vector<Shape> shapes;         ///< of its inputs, with the batch; empty if they were not recorded
+};
+
+/// One kernel, copy or fill on the GPU. In a profile of CPU operators: an operator's time without its parts.
+struct ProfileKernel {
+  enum class Kind { kernel, copy, fill };
+  int name = 0;
+  Kind kind{};
+  int device = 0;
+  double seconds = 0;
+  std::int64_t external_id = -1;
+  std::int64_t correlation = -1;  ///< joins the kernel to its launch
+  int host_operator = -1;         ///< index of the operator, once known
+  double launched = -1;           ///< when the host launched it [us]; -1: not known
+};
+
+/// The host's call that launched a kernel.
+struct ProfileLaunch {
+  int name = 0, thread = 0;
+  double start = 0;
+};
+
+/// What a profile of `torch.profiler` holds: Kineto JSON, less what nothing here reads.
+struct Profile {
+  std::string file;
+  std::vector<std::string> names;  ///< of operators, kernels and launches, each once
+  std::vector<ProfileOperator> operators;
+  std::vector<ProfileKernel> kernels;
+  std::unordered_map<std::int64_t, ProfileLaunch> launches;  ///< by correlation
+  std::string device = {};    ///< name of GPU 0; empty if the file does not say
+  std::string software = {};  ///< versions that the file holds
+  bool cpu_only = false;      ///< no GPU work: the operators' own times are in `kernels`
+
+  const std::string& name(const ProfileOperator& one) const {
+    return names[static_cast<std::size_t>(one.name)];
+  }
+  const std::string& name(const ProfileKernel& one) const {
+    return names[static_cast<std::size_t>(one.name)];
+  }
+};
+
+}  // namespace stepcast

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/network/layer.hpp"
+
+namespace stepcast {
+
+/// Seconds of the passes of one operator in one step.
+struct OperatorTimes {
+  double forward = 0, backward_data = 0, backward_weights = 0;
+  double halved = 0;  ///< part of both backward passes that was split in equal halves, as no name tells more
+  double gradient_sum = 0;  ///< sums of gradients right after its backward pass: its input has other readers
+};
+
+/// An outermost operator of the forward pass that has a node in the backward pass.
+struct NetworkOperator {
+  std::string name;
+  std::string kind;           ///< as operator_kind says
+  std::vector<Shape> shapes;  ///< of its inputs and parameters, with the batch; empty if not recorded
+  OperatorTimes times;
+};
+
+/// GPU work that belongs to no layer.
+enum class Share { optimizer, zero_grad, accumulation, input, communication, buckets, other, unknown };
+const char* to_string(Share share);
+
+/// One training step: its operators in forward order.
+struct ProfileStep {
+  std::string name;
+  std::vector<NetworkOperator> operators;
+  std::map<Share, double> shares;  ///< [s]
+  double wall = 0;                 ///< of the host [s]
+};
+
+}  // namespace stepcast

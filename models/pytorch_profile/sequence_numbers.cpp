@@ -1,0 +1,104 @@
+#include "models/pytorch_profile/sequence_numbers.hpp"
+
+#include <algorithm>
+
+#include "models/pytorch_profile/operator_kinds.hpp"
+#include "models/pytorch_profile/operator_roles.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr int kMostMissed = 1000;  // nodes without an operator; each takes a look at the whole forward pass
+
+bool is_wrapper(const std::string& name) {
+  return name.starts_with("autograd::engine::evaluate_function");
+}
+
+bool is_node(const std::string& name) {
+  return name.find("AccumulateGrad") == std::string::npos &&
+         (is_wrapper(name) ||
+          (name.find("::") == std::string::npos && name.find("Backward") != std::string::npos));
+}
+
+/// The operators of one step, in order of time.
+struct StepOperators {
+  std::vector<int> forward;
+  std::vector<int> nodes;  ///< wrappers, or nodes without one
+};
+
+class Numbering {
+ public:
+  explicit Numbering(Profile& profile) : profile_(profile) {}
+
+  void number(const StepOperators& step) {
+    auto end = step.forward.end();
+    int missed = 0;
+    for (const int node : step.nodes) {
+      const std::string word = operator_word(profile_.name(at(node)));
+      auto found = end;
+      while (found != step.forward.begin() && operator_word(profile_.name(at(*std::prev(found)))) != word)
+        --found;
+      if (found == step.forward.begin()) {
+        if (++missed > kMostMissed) return;
+        continue;
+      }
+      const int forward = outermost(*std::prev(found), word);
+      end = std::lower_bound(step.forward.begin(), step.forward.end(), forward);
+      ++next_;
+      at(forward).sequence = next_;
+      at(forward).forward_thread = 0;
+      mark(node);
+    }
+  }
+
+ private:
+  ProfileOperator& at(int index) { return profile_.operators[static_cast<std::size_t>(index)]; }
+
+  /// "aten::convolution" holds "aten::_convolution", which has the same word.
+  int outermost(int index, const std::string& word) {
+    int result = index;
+    for (int parent = at(index).parent; parent >= 0; parent = at(parent).parent) {
+      if (operator_word(profile_.name(at(parent))) == word) result = parent;
+    }
+    return result;
+  }
+
+  /// A node and the node inside its wrapper.
+  void mark(int node) {
+    for (const int index : {node, node + 1}) {
+      if (index >= static_cast<int>(profile_.operators.size())) return;
+      if (index != node && (at(index).parent != node || !is_node(profile_.name(at(index))))) return;
+      at(index).sequence = next_;
+      at(index).forward_thread = 1;
+    }
+  }
+
+  Profile& profile_;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace
+
+void number_operators(Profile& profile) {
+  const auto numbered = [](const ProfileOperator& one) { return one.sequence >= 0; };
+  if (std::any_of(profile.operators.begin(), profile.operators.end(), numbered)) return;
+  const std::vector<StepRange> ranges = step_ranges(profile);
+  std::vector<StepOperators> steps(ranges.size());
+  for (std::size_t i = 0; i < profile.operators.size(); ++i) {
+    const ProfileOperator& one = profile.operators[i];
+    const int step = step_at(ranges, one.start);
+    if (step < 0 || one.annotation) continue;
+    StepOperators& to = steps[static_cast<std::size_t>(step)];
+    const bool inside =
+        one.parent >= 0 && is_wrapper(profile.name(profile.operators[static_cast<std::size_t>(one.parent)]));
+    if (is_node(profile.name(one))) {
+      if (!inside) to.nodes.push_back(static_cast<int>(i));
+    } else if (to.nodes.empty()) {
+      to.forward.push_back(static_cast<int>(i));
+    }
+  }
+  Numbering numbering(profile);
+  for (const StepOperators& step : steps) numbering.number(step);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,263 @@
+#include "models/pytorch_profile/profile_reader.hpp"
+
+#include <unistd.h>
+#include <zlib.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.hpp"
+#include "models/pytorch_profile/profile_trace.hpp"
+#include "read_text.hpp"
+
+using namespace stepcast;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Writes events as a profile and removes the file again.
+class ProfileFile {
+ public:
+  explicit ProfileFile(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() / ("profile-" + std::to_string(getpid()) + ".json")) {
+    std::ofstream(path_) << text;
+  }
+  ~ProfileFile() { std::filesystem::remove(path_); }
+  std::string name() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Events of a made-up profile. Times are in microseconds.
+class Events {
+ public:
+  void range(const std::string& name, double start, double length) {
+    add(R"("cat":"user_annotation","name":")" + name + R"(","tid":1,)", start, length, "");
+  }
+  /// @param sequence  -1: none. @param backward  a node of the backward pass
+  int host(const std::string& name, double start, double length, int sequence = -1, bool backward = false,
+           const std::string& shapes = "") {
+    ++id_;
+    std::string args = R"("External id":)" + std::to_string(id_);
+    if (sequence >= 0)
+      args += R"(,"Sequence number":)" + std::to_string(sequence) + R"(,"Fwd thread id":)" +
+              (backward ? "1" : "0");
+    if (!shapes.empty()) args += R"(,"Input Dims":)" + shapes;
+    add(R"("cat":"cpu_op","name":")" + name + R"(","tid":1,)", start, length, args);
+    return id_;
+  }
+  /// A kernel of an operator. It runs long after its launch, in another step's time.
+  void kernel(const std::string& name, int id, double launched, double length, int device = 0) {
+    ++correlation_;
+    const std::string link = R"("correlation":)" + std::to_string(correlation_);
+    add(R"("cat":"cuda_runtime","name":"cudaLaunchKernel","tid":1,)", launched, 1, link);
+    add(R"("cat":"kernel","name":")" + name + R"(","tid":7,)", launched + 5000, length,
+        link + R"(,"External id":)" + std::to_string(id) + R"(,"device":)" + std::to_string(device));
+  }
+  std::string text() const {
+    return R"({"deviceProperties":[{"id":0,"name":"Test GPU"}],"traceEvents":[)" + text_ + "]}";
+  }
+
+ private:
+  void add(const std::string& head, double start, double length, const std::string& args) {
+    text_ += std::string(text_.empty() ? "" : ",") + R"({"ph":"X",)" + head + R"("pid":1,"ts":)" +
+             std::to_string(start) + R"(,"dur":)" + std::to_string(length) + R"(,"args":{)" + args + "}}";
+  }
+  std::string text_;
+  int id_ = 0, correlation_ = 0;
+};
+
+/// A convolution, a ReLU and a dense layer with a loss, in a step of 1000 us.
+void add_step(Events& events, int number, bool shapes, bool kernels = true) {
+  const double t = 1000.0 * number;
+  const int s = 100 * number;
+  const auto kernel = [&](const char* name, int id, double at, double length) {
+    if (kernels) events.kernel(name, id, at, length);
+  };
+  events.range("ProfilerStep#" + std::to_string(number), t, 999);
+  kernel("sgemm_conv_fprop",
+         events.host("aten::conv2d", t + 10, 20, s, false, shapes ? "[[2,3,8,8],[4,3,3,3],[4]]" : ""), t + 11,
+         50);
+  kernel("clamp", events.host("aten::relu", t + 40, 10, s + 1, false, shapes ? "[[2,4,8,8]]" : ""), t + 41,
+         5);
+  events.host("aten::flatten", t + 55, 2, s + 2);
+  const int linear =
+      events.host("aten::linear", t + 60, 20, s + 3, false, shapes ? "[[2,256],[10,256],[10]]" : "");
+  events.host("aten::addmm", t + 65, 10, s + 4);
+  kernel("sgemm", linear, t + 66, 20);
+  kernel("softmax", events.host("aten::cross_entropy_loss", t + 90, 10, s + 5), t + 91, 3);
+  kernel("nll", events.host("CrossEntropyLossBackward0", t + 200, 10, s + 5, true), t + 201, 2);
+  events.host("AddmmBackward0", t + 220, 40, s + 4, true);
+  kernel("sgemm_data", events.host("aten::mm", t + 222, 10), t + 223, 21);
+  kernel("sgemm_weights", events.host("aten::mm", t + 240, 10), t + 241, 22);
+  kernel("threshold", events.host("ReluBackward0", t + 270, 10, s + 1, true), t + 271, 7);
+  events.host("ConvolutionBackward0", t + 300, 40, s, true);
+  kernel("cudnn_engine", events.host("aten::convolution_backward", t + 305, 30), t + 306, 60);
+  events.range("Optimizer.step#SGD.step", t + 400, 100);
+  kernel("multi_tensor_apply", events.host("aten::_foreach_add_", t + 410, 50), t + 411, 10);
+}
+
+std::string two_steps(bool shapes, bool kernels = true) {
+  Events events;
+  add_step(events, 1, shapes, kernels);
+  add_step(events, 2, shapes, kernels);
+  return events.text();
+}
+
+const char* const kModel = R"(
+name: tiny
+source: test
+input: [3, 8, 8]
+layers:
+  - {name: conv, kind: convolution, filters: 4, kernel: 3, pad: 1}
+  - {name: relu, kind: relu}
+  - {name: flat, kind: reshape, shape: [256]}
+  - {name: fc, kind: dense, units: 10}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
+Trace trace_of_profile(const std::string& text, const std::string& model_text = kModel) {
+  const ProfileFile file(text);
+  const Profile profile = read_profile(file.name());
+  const Attribution all = attribute(profile);
+  const Model model = model_of(model_text);
+  const auto& operators = all.steps.front().operators;
+  return profile_trace(profile, all, model, match_layers("p", operators, model, recorded_batch(operators)),
+                       2);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    trace_of_profile(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+double us(const PassSamples& pass, std::size_t step = 0) {
+  return 1e6 * pass.seconds.at(step);
+}
+
+}  // namespace
+
+TEST_CASE("a profile gives every kernel's time to its layer and pass", "[models]") {
+  for (const bool shapes : {false, true}) {
+    const Trace trace = trace_of_profile(two_steps(shapes));
+    REQUIRE(trace.layers.size() == 5);
+    CHECK(trace.device == "Test GPU");
+    CHECK(trace.layers[0].forward.seconds.size() == 2);
+    for (const std::size_t step : {0U, 1U}) {
+      CHECK(us(trace.layers[0].forward, step) == Approx(50));
+      CHECK(us(trace.layers[1].forward, step) == Approx(5));
+      CHECK(us(trace.layers[1].backward_data, step) == Approx(7));
+      CHECK(us(trace.layers[3].backward_data, step) == Approx(21));
+      CHECK(us(trace.layers[3].backward_weights, step) == Approx(22));
+      CHECK(us(trace.layers[4].forward, step) == Approx(3));
+      CHECK(us(trace.layers[4].backward_data, step) == Approx(2));
+    }
+    CHECK(step_time(trace).value == Approx(200e-6));
+  }
+}
+
+TEST_CASE("the first layer has no gradient of its input, and a foreach optimizer is shared out", "[models]") {
+  const Trace trace = trace_of_profile(two_steps(false));
+  CHECK(trace.layers[0].backward_data.seconds.empty());
+  CHECK(us(trace.layers[0].backward_weights) == Approx(60));
+  const double parameters = 4 * 27 + 4 + 2560 + 10;
+  CHECK(us(trace.layers[0].update) == Approx(10 * (4 * 27 + 4) / parameters));
+  CHECK(us(trace.layers[3].update) == Approx(10 * 2570 / parameters));
+  REQUIRE_FALSE(trace.flags.empty());
+  CHECK_THAT(trace.flags.back(), Contains("shared out by parameters"));
+}
+
+TEST_CASE("operators' own times take the place of kernels in a profile of a CPU", "[models]") {
+  const Trace trace = trace_of_profile(two_steps(true, false));
+  CHECK(trace.device == "cpu");
+  CHECK(us(trace.layers[0].forward) == Approx(20));
+  CHECK(us(trace.layers[3].forward) == Approx(22));  // linear with its addmm, and flatten before it
+  CHECK(us(trace.layers[3].backward_weights) == Approx(10));
+}
+
+TEST_CASE("a profile without sequence numbers, of PyTorch without Kineto, is read in the order of the nodes",
+          "[models]") {
+  const std::string text =
+      R"([{"name":"ProfilerStep#1","ph":"X","ts":0,"dur":900,"tid":1,"pid":"CPU functions","args":{}})";
+  std::string events;
+  const auto add = [&](const char* name, int start, int length) {
+    events += R"(,{"name":")" + std::string(name) + R"(","ph":"X","ts":)" + std::to_string(start) +
+              R"(,"dur":)" + std::to_string(length) + R"(,"tid":1,"pid":"CPU functions","args":{}})";
+  };
+  add("aten::conv2d", 10, 40), add("aten::convolution", 11, 38), add("aten::_convolution", 12, 36);
+  add("aten::relu", 60, 6);
+  add("aten::linear", 80, 30), add("aten::addmm", 85, 20);
+  add("aten::cross_entropy_loss", 120, 20), add("aten::nll_loss", 125, 10);
+  add("autograd::engine::evaluate_function: NllLossBackward0", 200, 10), add("NllLossBackward0", 202, 6);
+  add("autograd::engine::evaluate_function: AddmmBackward0", 220, 40), add("AddmmBackward0", 222, 30);
+  add("aten::mm", 224, 10), add("aten::mm", 240, 8);
+  add("autograd::engine::evaluate_function: ReluBackward0", 270, 10), add("ReluBackward0", 272, 6);
+  add("autograd::engine::evaluate_function: ConvolutionBackward0", 300, 50),
+      add("ConvolutionBackward0", 302, 45);
+  add("aten::convolution_backward", 304, 40);
+  add("Optimizer.step#SGD.step", 400, 50), add("aten::add_", 410, 20);
+  const Trace trace = trace_of_profile(text + events + "]");
+  CHECK(us(trace.layers[0].forward) == Approx(40));
+  CHECK(us(trace.layers[0].backward_weights) == Approx(50));
+  CHECK(us(trace.layers[1].backward_data) == Approx(10));
+  CHECK(us(trace.layers[3].backward_weights) == Approx(8));
+  CHECK(step_time(trace).value == Approx((40 + 6 + 30 + 20 + 10 + 40 + 10 + 50 + 20) * 1e-6));
+}
+
+TEST_CASE("a profile that does not match the network names the first operator that differs", "[models]") {
+  std::string model = kModel;
+  model.replace(model.find("kind: relu"), 10, "kind: tanh");
+  CHECK_THROWS_WITH(
+      trace_of_profile(two_steps(false), model),
+      "p: does not match model tiny: operator 2 of the forward pass: expected layer relu (tanh), got "
+      "aten::relu");
+  model = kModel;
+  model.replace(model.find("units: 10"), 9, "units: 11");
+  CHECK_THROWS_WITH(trace_of_profile(two_steps(true), model),
+                    Contains("operator 3") && Contains("layer fc (dense)"));
+}
+
+TEST_CASE("a profile without what a trace needs is refused in one line", "[models]") {
+  Events none;
+  none.host("aten::relu", 10, 5);
+  CHECK_THAT(refusal(none.text()), Contains("has no steps"));
+  Events inference;
+  inference.range("ProfilerStep#1", 0, 100);
+  inference.host("aten::relu", 10, 5, 3);
+  CHECK_THAT(refusal(inference.text()), Contains("inference"));
+  Events gpus;
+  add_step(gpus, 1, false);
+  gpus.kernel("other", 1, 1020, 5, 1);
+  CHECK_THAT(refusal(gpus.text()), Contains("2 GPUs"));
+  Events compiled;
+  add_step(compiled, 1, false);
+  compiled.kernel("triton_poi_fused_relu_0", 1, 1020, 5);
+  CHECK_THAT(refusal(compiled.text()), Contains("torch.compile"));
+  Events lost;
+  add_step(lost, 1, false);
+  lost.kernel("nobody", 999999, 1900, 50);
+  CHECK_THAT(refusal(lost.text()), Contains("% of the time"));
+  CHECK_THAT(refusal("[1, 2"), Contains("not complete JSON"));
+  CHECK_THAT(refusal("{\"traceEvents\": 3}"), Contains("expected a profile"));
+  CHECK_THAT(refusal(std::string(200, '[')), Contains("lists in more than"));
+  CHECK_THAT(refusal("{\"a\": \"" + std::string(5'000'000, 'x')), Contains("4 MB"));
+}
+
+TEST_CASE("a truncated gzip file is refused", "[models]") {
+  const std::string name =
+      (std::filesystem::temp_directory_path() / ("cut-" + std::to_string(getpid()) + ".gz")).string();
+  const std::string text = two_steps(true);
+  const gzFile packed = gzopen(name.c_str(), "wb");
+  gzwrite(packed, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(packed);
+  CHECK(read_profile(name).kernels.size() == 20);
+  std::filesystem::resize_file(name, std::filesystem::file_size(name) / 2);
+  CHECK_THROWS_WITH(read_profile(name), Contains("truncated"));
+  std::filesystem::remove(name);
+}
