@@ -70,7 +70,7 @@ END
 
 # Help of every command.
 for command in "" run learn show "show model" "show trace" "show device" "show platform" "show scenario" \
-  "show strategies" search capture capture-compression calibrate validate derive compare plot; do
+  "show strategies" search capture capture-compression calibrate validate derive import compare plot; do
   prints Usage $command --help
 done
 prints "stepcast 0." --version
@@ -131,6 +131,15 @@ printf 'workers,step_seconds\n2,2.5\n' >forecast.csv
 prints 'maximum 25.00 %' compare forecast.csv logs.csv --by workers -o compared
 [ -s compared/comparison.csv ] && [ -s compared/scatter.svg ] || fail "compare -o: no table or no picture"
 rm -r forecast.csv logs.csv compared
+prints 'layers differ by' compare resnet50-b32-v100-dgxs-32gb-pt2021 resnet50-b32-a100-40gb-tf32-pt2024 -o compared
+grep -q 'step,step,forward,' compared/traces.csv && [ -s compared/traces.png ] || fail "compare of traces: no table or no picture"
+rm -r compared
+refuses 2 'expected the same network' compare resnet50-b8-cpu vgg16-b2-cpu
+printf '{"traceEvents":[{"ph":"X"' >cut.json
+refuses 2 'cut.json: is not complete JSON' import cut.json --model resnet50 -o trace.yaml
+refuses 2 'nowhere.json: cannot read' import nowhere.json --model resnet50 -o trace.yaml
+[ ! -e trace.yaml ] || fail "a refused import wrote a trace"
+rm cut.json
 refuses 2 'is a device, not a file' compare /dev/zero /dev/zero
 refuses 2 '--set workers=: expected a value after =, got nothing' run tiny.yaml --set workers=
 STEPCAST_DATA=$work/nowhere refuses 2 'nowhere/models' show model
