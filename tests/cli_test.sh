@@ -121,7 +121,7 @@ refuses 2 '--memory-limit: expected a size' run tiny.yaml --memory-limit 1
 refuses 3 'raise --memory-limit or simulate fewer workers' run tiny.yaml --memory-limit "1 MB"
 refuses 2 '--time-limit: expected a time' run tiny.yaml --time-limit 1
 refuses 3 'use form: automatic, fewer workers or steps, or raise --time-limit' \
-  run "$source_folder/scenarios/quickstart.yaml" --set 'sweep={workers: [2048]}' --set platform.nodes=2048 --set platform.max_nodes=2048 \
+  run "$source_folder/scenarios/resnet50-ethernet-cpu.yaml" --set 'sweep={workers: [2048]}' --set platform.nodes=2048 --set platform.max_nodes=2048 \
   --set simulation.form=message --set strategy.all_reduce=ring --time-limit "10 s"
 refuses 3 'more than 100000 points' run tiny.yaml --set 'sweep.workers={from: 1, to: 200000, step: 1}'
 refuses 2 '--jobs' run tiny.yaml -j 0
@@ -149,6 +149,15 @@ printf 'workers,step_seconds\n2,2.5\n' >forecast.csv
 prints 'maximum 25.00 %' compare forecast.csv logs.csv --by workers -o compared
 [ -s compared/comparison.csv ] && [ -s compared/scatter.svg ] || fail "compare -o: no table or no picture"
 rm -r forecast.csv logs.csv compared
+prints 'layers differ by' compare resnet50-b32-v100-dgxs-32gb-pt2021 resnet50-b32-a100-40gb-tf32-pt2024 -o compared
+grep -q 'step,step,forward,' compared/traces.csv && [ -s compared/traces.png ] || fail "compare of traces: no table or no picture"
+rm -r compared
+refuses 2 'expected the same network' compare resnet50-b8-cpu vgg16-b2-cpu
+printf '{"traceEvents":[{"ph":"X"' >cut.json
+refuses 2 'cut.json: is not complete JSON' import cut.json --model resnet50 -o trace.yaml
+refuses 2 'nowhere.json: cannot read' import nowhere.json --model resnet50 -o trace.yaml
+[ ! -e trace.yaml ] || fail "a refused import wrote a trace"
+rm cut.json
 refuses 2 'is a device, not a file' compare /dev/zero /dev/zero
 refuses 2 '--set workers=: expected a value after =, got nothing' run tiny.yaml --set workers=
 STEPCAST_DATA=$work/nowhere refuses 2 'nowhere/models' show model

@@ -33,7 +33,7 @@ seed() { printf '%b' "$2" >"$work/readers/$1"; }
 
 mapfile -t scenarios < <(find scenarios -name '*.yaml' | sort)
 numbered "$work/scenario" "${scenarios[@]}"
-{ cat scenarios/quickstart.yaml; printf '%s\n' '#set sweep.workers=[1, 8]' '#set strategy.bucket="25 MiB"' '#set noise.sigma=0.1' \
+{ cat scenarios/resnet50-ethernet-cpu.yaml; printf '%s\n' '#set sweep.workers=[1, 8]' '#set strategy.bucket="25 MiB"' '#set noise.sigma=0.1' \
   '#over strategy.bucket=1 MiB..100 MiB:log,strategy.all_reduce=ring|automatic,workers=2..64' '#over placement'; } >"$work/scenario/words"
 mapfile -t files < <(find platforms models -name '*.yaml' -size -16k | sort)
 numbered "$work/files" "${files[@]}"

@@ -21,7 +21,7 @@ fail() {
 simulate() {
   local folder=$1 binary=$2
   shift 2
-  "$binary" run "$source_folder/scenarios/quickstart.yaml" --set "sweep.workers=[1, 8, 64]" -o "$folder" "$@" \
+  "$binary" run "$source_folder/scenarios/resnet50-ethernet-cpu.yaml" --set "sweep.workers=[1, 8, 64]" -o "$folder" "$@" \
     >"$folder.out" 2>"$folder.err" </dev/null && return
   fail "$binary $*: $(tail -n 1 "$folder.err")"
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "commands/commands.hpp"
+#include "commands/validate/compare_traces.hpp"
 #include "commands/validate/validation_report.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
@@ -67,7 +68,14 @@ Results rows_of(const std::vector<PointComparison>& comparisons, const std::stri
   return results;
 }
 
+/// A path that ends in .yaml, or a name of the library.
+bool is_trace(const std::string& name) {
+  return name.ends_with(".yaml") || name.find_first_of("./") == std::string::npos;
+}
+
 void compare(const CompareOptions& options) {
+  if (is_trace(options.predicted) && is_trace(options.measured))
+    return compare_traces(options.predicted, options.measured, options.folder);
   const std::string& column = options.keys.column;
   if (!options.folder.empty()) check_writable(options.folder);
   const auto comparisons = compare_points(read(options.predicted, options.keys),
@@ -91,14 +99,15 @@ void add_compare(Command app) {
   const Command command =
       app.add_subcommand("compare",
                          "Compare a forecast with measurements, such as those of a real cluster: "
-                         "error of each point and statistics.");
+                         "error of each point and statistics. Or compare two traces by layer.");
   auto options = std::make_shared<CompareOptions>();
-  command.add_option("predicted", options->predicted, "File results.csv of a forecast.").required();
+  command.add_option("predicted", options->predicted, "File results.csv of a forecast, or a trace.")
+      .required();
   command
       .add_option(
           "measured", options->measured,
           "CSV file of measurements. Several rows of one point are repetitions: their median and its 95 % "
-          "interval are compared.")
+          "interval are compared. Or a second trace.")
       .required();
   command.add_option("--column", options->keys.column, "Column to compare; both files have it.")
       .show_default();

@@ -22,7 +22,7 @@ TEST_CASE("a platform names its device, or a file beside it", "[scenarios][error
     text.replace(text.find("cpu-core"), 8, device);
     const auto file = folder.path() / "mine.yaml";
     std::ofstream(file) << text;
-    return shipped_experiment("quickstart", {"platform=" + file.string()});
+    return shipped_experiment("resnet50-ethernet-cpu", {"platform=" + file.string()});
   };
   std::string device = read_text("models/devices/cpu-core.yaml");
   std::ofstream(folder.path() / "my-core.yaml") << device.replace(device.find("cpu-core"), 8, "my-core");

@@ -8,7 +8,7 @@ using namespace stepcast;
 namespace {
 
 Experiment quick(const std::vector<std::string>& settings) {
-  return shipped_experiment("quickstart", settings);
+  return shipped_experiment("resnet50-ethernet-cpu", settings);
 }
 
 /// The error message for `KEY=VALUE`. The place of a command-line value is the option itself.
@@ -18,7 +18,7 @@ void refused(const std::string& setting, const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("the quickstart is ResNet-50 with its captured times on one worker a node", "[scenarios]") {
+TEST_CASE("ResNet-50 on the Ethernet CPU cluster has captured times and one worker a node", "[scenarios]") {
   const Experiment one = quick({"workers=8"});
   CHECK(one.model.name == "resnet50");
   CHECK(one.platform.name == "ethernet-cpu");
@@ -54,7 +54,7 @@ TEST_CASE("times of a batch that was not measured are computed from the given tr
 }
 
 TEST_CASE("without a given batch a worker uses that of the trace", "[scenarios]") {
-  Scenario scenario = read_scenario(shipped_scenario("quickstart"), {});
+  Scenario scenario = read_scenario(shipped_scenario("resnet50-ethernet-cpu"), {});
   std::erase_if(scenario.document.entries,
                 [](const auto& one) { return one.first.text == "batch_per_worker"; });
   Library library;

@@ -18,7 +18,7 @@ Lines idle(const std::string& scenario, const std::vector<std::string>& settings
 
 Lines on_16(std::vector<std::string> settings) {
   settings.emplace_back("workers=16");
-  return idle("quickstart", settings);
+  return idle("resnet50-ethernet-cpu", settings);
 }
 
 }  // namespace
@@ -68,5 +68,5 @@ TEST_CASE("keys outside of the strategy can be idle too", "[scenarios]") {
 }
 
 TEST_CASE("a single worker reports no idle keys", "[scenarios]") {
-  CHECK(idle("quickstart", {"workers=1", "strategy.all_reduce=ring", "strategy.tree_piece=1 MiB"}).empty());
+  CHECK(idle("resnet50-ethernet-cpu", {"workers=1", "strategy.all_reduce=ring", "strategy.tree_piece=1 MiB"}).empty());
 }

@@ -9,7 +9,7 @@ namespace {
 Experiment quick(const std::vector<std::string>& settings) {
   std::vector<std::string> all{"workers=16"};
   all.insert(all.end(), settings.begin(), settings.end());
-  return shipped_experiment("quickstart", all);
+  return shipped_experiment("resnet50-ethernet-cpu", all);
 }
 
 void refused(const std::string& setting, const std::string& message) {
@@ -125,7 +125,7 @@ TEST_CASE("noise that would change nothing is refused", "[scenarios][errors]") {
 }
 
 TEST_CASE("faults and campaigns need the length of a training", "[scenarios][errors]") {
-  Scenario scenario = read_scenario(shipped_scenario("quickstart"), {});
+  Scenario scenario = read_scenario(shipped_scenario("resnet50-ethernet-cpu"), {});
   std::erase_if(scenario.document.entries, [](const auto& one) { return one.first.text == "epoch"; });
   Library library;
   const auto built = [&](const std::string& setting) {
