@@ -1,5 +1,7 @@
 #include "models/cost/cost.hpp"
 
+#include <algorithm>
+
 #include "models/network/layer.hpp"
 #include "models/network/model.hpp"
 
@@ -29,7 +31,7 @@ struct Site {
 };
 
 PassCost pass(double flops, double activations, double parameters, int kernels = 1) {
-  return {{flops}, activations, parameters, kernels};
+  return {.flops = {flops}, .activations = activations, .parameters = parameters, .kernels = kernels};
 }
 
 /// Convolution, locally connected, dense: one product a pass.
@@ -69,6 +71,8 @@ LayerCost norm_cost(const Layer& layer, const Site& site) {
   LayerCost cost;
   cost.forward = pass(0, (batch ? 3 : 2) * out, trainable(layer));
   (site.data ? cost.backward_data : cost.backward_weights) = pass(0, (batch ? 5 : 3) * out, trainable(layer));
+  // Layer norm sums the gradients of scale and shift in a kernel of its own, which reads both inputs again.
+  (site.data ? cost.backward_data : cost.backward_weights).eager = batch ? 0 : 2 * out;
   return cost;
 }
 
@@ -88,6 +92,8 @@ LayerCost recurrent_cost(const Layer& layer, const Site& site) {
   const PassCost both =
       pass((site.data ? 2 : 1) * input_part + 2 * hidden_part, 2 * traffic, 2 * trainable(layer), steps);
   (site.data ? cost.backward_data : cost.backward_weights) = both;
+  cost.forward.reread = time * gate_cells * hidden;
+  (site.data ? cost.backward_data : cost.backward_weights).reread = time * gate_cells * hidden;
   return cost;
 }
 
@@ -100,6 +106,18 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
   LayerCost cost;
   cost.forward = pass(flops, traffic, 0, 3);
   if (site.data) cost.backward_data = pass(2 * flops, 2 * traffic, 0, 5);
+  // Eager PyTorch passes over the scores 8 times forward (product, scale, mask, softmax, product) and 11
+  // times backward; 2 and 4 are counted above.
+  cost.forward.eager = 6 * internal_elements(layer);
+  if (site.data) cost.backward_data.eager = 7 * internal_elements(layer);
+  return cost;
+}
+
+/// PyTorch scatters the gradients of overlapping windows: as much traffic as seven passes over the input, in
+/// the profiles of models/measured/layers.csv.
+LayerCost max_pool_cost(double out, const Site& site) {
+  LayerCost cost = streaming_cost(site.inputs + out, site.inputs + 2 * out, site);
+  if (site.data) cost.backward_data.eager = std::max(0.0, 6 * site.inputs - 2 * out);
   return cost;
 }
 
@@ -185,7 +203,7 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
       return streaming_cost(site.inputs + out, 0,
                             {site.inputs, false});  // the gradient is passed on unchanged
     case LayerKind::max_pool:
-      return streaming_cost(site.inputs + out, site.inputs + 2 * out, site);
+      return max_pool_cost(out, site);
     case LayerKind::average_pool:
     case LayerKind::up_sample:
       return streaming_cost(site.inputs + out, site.inputs + out, site);

@@ -17,6 +17,12 @@ struct PassCost {
   double activations = 0;  ///< elements of activations and error signals read and written, per sample
   /// Elements of parameters, gradients and optimizer state read and written, per step.
   double parameters = 0;
+  /// Further elements of activations that the kernels of eager PyTorch move, per sample: intermediate results
+  /// of attention, second readings. Only the rule of KernelShares counts them.
+  double eager = 0;
+  /// Elements of recurrent weights that every time step reads again. Only the rule of KernelShares counts
+  /// them.
+  double reread = 0;
   int kernels = 0;  ///< kernels launched one after another; 0: the layer has no such pass
 
   /// Memory traffic of the pass. @param element  size of one element

@@ -21,11 +21,26 @@ DeviceRate read_rate(const YamlValue& value) {
           .source = yaml.at("source", "where the rate comes from").text()};
 }
 
+KernelShares read_kernels(const YamlValue& value) {
+  const YamlMap yaml = value.map({"gap", "streaming", "batch_norm", "layer_norm", "dense", "pointwise",
+                                  "window", "winograd", "recurrent_step"});
+  const auto share = [&](std::string_view key) { return sourced(yaml, key).number(0.01, 1); };
+  return {.gap = sourced(yaml, "gap").seconds(),
+          .streaming = share("streaming"),
+          .batch_norm = share("batch_norm"),
+          .layer_norm = share("layer_norm"),
+          .dense = share("dense"),
+          .pointwise = share("pointwise"),
+          .window = share("window"),
+          .winograd = sourced(yaml, "winograd").number(1, 10),
+          .recurrent_step = sourced(yaml, "recurrent_step").seconds()};
+}
+
 }  // namespace
 
 Device read_device(const YamlValue& value) {
   const YamlMap yaml = value.map({"name", "peak", "memory_bandwidth", "memory", "usable_memory",
-                                  "launch_overhead", "multiprocessors", "rates", "efficiency_of"});
+                                  "launch_overhead", "multiprocessors", "rates", "kernels", "efficiency_of"});
   Device device;
   device.name = yaml.at("name", "the device's name").text();
   device.peak = sourced(yaml, "peak").flops_per_second();
@@ -42,6 +57,7 @@ Device read_device(const YamlValue& value) {
   if (const auto rates = yaml.maybe("rates")) {
     for (const YamlValue& rate : rates->list()) device.rates.push_back(read_rate(rate));
   }
+  if (const auto kernels = yaml.maybe("kernels")) device.kernels = read_kernels(*kernels);
   if (yaml.has("efficiency_of")) device.efficiency_of = sourced(yaml, "efficiency_of").text();
   return device;
 }

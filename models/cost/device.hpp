@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,19 @@ struct DeviceRate {
   std::string source;
 };
 
+/// What the kernels of one library generation (cuDNN and a framework of 2019 and later) reach on a device.
+struct KernelShares {
+  Seconds gap;             ///< between two kernels
+  double streaming = 1;    ///< share of the memory bandwidth: ReLU, additions, pools, updates
+  double batch_norm = 1;   ///< share of the bandwidth: batch norm
+  double layer_norm = 1;   ///< share of the bandwidth: layer norm
+  double dense = 1;        ///< share of the peak: dense layers and attention
+  double pointwise = 1;    ///< share of the peak: convolutions with a window of 1
+  double window = 1;       ///< share of the peak: other convolutions, beside `winograd`
+  double winograd = 1;     ///< work saved for 2-D windows of 3 and more at stride 1
+  Seconds recurrent_step;  ///< small kernels of one time step of an LSTM or GRU
+};
+
 /// One GPU or one CPU socket, with the data that the roofline rule and the memory check need
 /// (`models/devices/NAME.yaml`).
 struct Device {
@@ -30,7 +44,11 @@ struct Device {
   Seconds launch_overhead;  ///< launch overhead of one kernel; 0 on CPUs
   int multiprocessors = 0;  ///< multiprocessors that share one kernel; 0: unknown (see filled_share)
   std::vector<DeviceRate> rates;
+  std::optional<KernelShares> kernels;  ///< absent: the older rule, with one efficiency fitted on the rates
   std::string efficiency_of;  ///< for a device without rates: the device whose efficiency is assumed
+
+  /// Time that a kernel takes beside its work.
+  Seconds kernel_gap() const { return kernels ? kernels->gap : launch_overhead; }
 
   bool is_processor() const { return launch_overhead.value == 0; }
 };

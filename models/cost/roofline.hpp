@@ -25,6 +25,9 @@ Roofline roofline(const Layer& layer, const PassCost& cost, std::int64_t batch, 
 ///
 /// with e the device's efficiency, the only calibrated number, and gain 2.25 for 2-D convolutions of stride 1
 /// with a kernel of at least 3, else 1.
+///
+/// A device with KernelShares has shares of its own for each kind of layer instead of e and 0.70, and no part
+/// of it is fitted here.
 Seconds roofline_time(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device,
                       double efficiency);
 

@@ -41,13 +41,27 @@ PassSamples scaled(Seconds time, const Ratios& own, const Ratios& step) {
   return samples;
 }
 
+std::string rate_list(const Calibration& calibration);
+
 std::string explain(const Device& device, const Calibration& calibration) {
+  if (device.kernels) {
+    return fmt::format(
+        "rule of docs/explanation/derived-traces.md for kernels of 2019 and later, with the shares of "
+        "models/devices/{}.yaml. Error against published rates, none fitted:{}",
+        device.name, rate_list(calibration));
+  }
   std::string text = fmt::format(
       "roofline rule of docs/explanation/derived-traces.md with efficiency {:.3f} {} {}; launch overhead "
       "{:.3g} us. "
       "Error against published rates of {}:",
       calibration.efficiency, calibration.fitted_on == device.name ? "fitted on" : "assumed equal to that of",
       calibration.fitted_on, device.launch_overhead.value * 1e6, calibration.fitted_on);
+  return text + rate_list(calibration);
+}
+
+std::string rate_list(const Calibration& calibration) {
+  if (calibration.errors.empty()) return " none.";
+  std::string text;
   for (const RateError& error : calibration.errors) {
     text += fmt::format(" {} batch {} {} ({});", error.rate.model, error.rate.batch, error_text(error),
                         error.rate.use == DeviceRate::Use::check ? "not fitted" : "fitted");

@@ -72,4 +72,14 @@ Calibration calibrate(const Device& device, const std::map<std::string, Model>& 
   return calibration;
 }
 
+Calibration rate_errors(const Device& device, const std::map<std::string, Model>& models) {
+  Calibration calibration{.efficiency = 1, .fitted_on = device.name, .errors = {}, .convolutions_seen = true};
+  for (DeviceRate rate : device.rates) {
+    rate.use = DeviceRate::Use::check;
+    const double predicted = predicted_rate(model_of(rate, models), rate, device, 1);
+    calibration.errors.push_back({rate, predicted});
+  }
+  return calibration;
+}
+
 }  // namespace stepcast

@@ -34,4 +34,7 @@ struct Calibration {
 /// @throws std::invalid_argument if the device has no calibrating rate or a network is missing
 Calibration calibrate(const Device& device, const std::map<std::string, Model>& models);
 
+/// The same for a device with KernelShares: nothing is fitted, all rates are checks, the efficiency is 1.
+Calibration rate_errors(const Device& device, const std::map<std::string, Model>& models);
+
 }  // namespace stepcast

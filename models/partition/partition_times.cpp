@@ -45,7 +45,7 @@ double ratio(const Site& whole, const Site& part, double time, const Device& dev
     };
     return size(part) / size(whole);
   }
-  const double launch = std::min(time, whole.cost->kernels * device.launch_overhead.value);
+  const double launch = std::min(time, whole.cost->kernels * device.kernel_gap().value);
   return time > 0 ? (launch + (time - launch) * after / before) / time : 1;
 }
 

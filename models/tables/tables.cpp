@@ -187,6 +187,11 @@ std::string rate_row(const DeviceRate& rate, const RateError* rule) {
 }
 
 std::string efficiency_line(const Device& device, const Calibration& calibration) {
+  if (device.kernels) {
+    return fmt::format(
+        "kernels           {:.2f} of the bandwidth when streaming, {:.2f} of the peak in dense layers\n",
+        device.kernels->streaming, device.kernels->dense);
+  }
   return fmt::format("efficiency        {:.3f}, {}\n", calibration.efficiency,
                      calibration.fitted_on == device.name
                          ? "fitted on the rates below"

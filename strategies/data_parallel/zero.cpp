@@ -111,7 +111,7 @@ CollectiveId add_collective(Plan& plan, Collective::Kind kind, Array array, cons
 void share_updates(const Setting& setting, std::vector<LayerSeconds>& layers) {
   const std::vector<LayerCost> costs = layer_costs(setting.model);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const double launches = costs[i].update.kernels * setting.device.launch_overhead.value;
+    const double launches = costs[i].update.kernels * setting.device.kernel_gap().value;
     layers[i].update = shared_update(layers[i].update, launches, setting.workers());
   }
 }

@@ -143,7 +143,7 @@ Workload segmented_workload(const Trace& times, const std::vector<LayerCost>& co
     const LayerTrace& layer = times.layers[i];
     for (int segment = 0; segment < kSegmentsPerLayer; ++segment) workload.layer_names.push_back(layer.name);
     const auto add = [&](std::vector<LayerSeconds>& into, const PassSeconds& passes) {
-      append(into, divided(passes, costs[i], device.launch_overhead, calls[i], overlap), passes.update);
+      append(into, divided(passes, costs[i], device.kernel_gap(), calls[i], overlap), passes.update);
     };
     add(workload.median, {median(layer.forward.seconds).value, median(layer.backward_data.seconds).value,
                           median(layer.backward_weights.seconds).value, median(layer.update.seconds).value});

@@ -99,7 +99,7 @@ double mean_work(const Workload& workload, const PipelineOptions& options) {
 /// Makes every replica update its share only.
 void share_updates(const Device& device, const std::vector<LayerCost>& costs, int replicas, Trace& times) {
   for (std::size_t i = 0; i < times.layers.size(); ++i) {
-    const double launches = costs[i].update.kernels * device.launch_overhead.value;
+    const double launches = costs[i].update.kernels * device.kernel_gap().value;
     for (double& seconds : times.layers[i].update.seconds)
       seconds = shared_update(seconds, launches, replicas);
   }

@@ -131,7 +131,7 @@ TEST_CASE("the rule predicts the published rates of shipped devices", "[models]"
                                             {"k80", 0.10},
                                             {"p100-sxm2", 0.15},
                                             {"p100-pcie", 0.25},
-                                            {"v100-sxm2-16gb", 0.04}}));
+                                            {"v100-sxm2-16gb", 0.10}}));  // not fitted on the rate
   CAPTURE(given.device);
   const Calibration calibration = load_calibration(load_device(kModels, given.device), kModels);
   for (const RateError& error : calibration.errors) {
@@ -140,14 +140,17 @@ TEST_CASE("the rule predicts the published rates of shipped devices", "[models]"
   }
 }
 
-TEST_CASE("devices without rates use the efficiency of the V100, and their traces say so", "[models]") {
-  for (const char* name : {"a100-40gb", "h100-sxm", "h200"}) {
+TEST_CASE("devices with shares of their own fit nothing, and others keep the older rule", "[models]") {
+  for (const char* name : {"v100-sxm2-16gb", "a100-40gb", "a100-40gb-tf32", "h100-sxm", "h200"}) {
     const Device device = load_device(kModels, name);
     const Calibration calibration = load_calibration(device, kModels);
-    CHECK(calibration.fitted_on == "v100-sxm2-16gb");
-    const Trace trace = derive(shipped_model("resnet50"), 64, device, calibration, {});
-    CHECK(trace.flags.size() == 1);
+    CHECK(calibration.fitted_on == device.name);
+    CHECK(calibration.efficiency == 1);
+    for (const RateError& error : calibration.errors) CHECK(error.rate.use == DeviceRate::Use::check);
   }
+  // The tensor cores' device takes the efficiency that the older rule has on a V100.
+  const Device cores = load_device(kModels, "v100-tensor-cores");
+  CHECK(load_calibration(cores, kModels).efficiency == Approx(0.864).margin(5e-4));
 }
 
 TEST_CASE("convolutions on a device that was calibrated on dense networks are flagged", "[models]") {
