@@ -143,7 +143,6 @@ class EventCollector {
   RawEvent event_;
   std::string top_key_, event_key_, args_key_;
   std::unordered_map<std::string, int> name_of_, thread_of_;
-  std::size_t events_ = 0;
   int depth_ = 0;
   bool saw_events_ = false;
   bool bare_ = false;  ///< the file is only a list of events, without categories
