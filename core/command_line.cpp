@@ -21,8 +21,9 @@ std::string usage_error(const CLI::App* app, const CLI::Error& error) {
   if (no_command) {
     std::vector<std::string> names;
     for (const CLI::App* one : command->get_subcommands({})) names.push_back(one->get_name());
-    const std::string nearest = nearest_word(rest.front(), names);
-    text = fmt::format("there is no command \"{}\"", printable(rest.front()));
+    const bool option = rest.front().starts_with('-');
+    const std::string nearest = option ? "" : nearest_word(rest.front(), names);
+    text = fmt::format("there is no {} \"{}\"", option ? "option" : "command", printable(rest.front()));
     if (!nearest.empty()) text += fmt::format("; did you mean \"{}\"?", nearest);
   }
   return fmt::format("{}: {} (see --help)\n", app->get_name(), text);

@@ -201,7 +201,7 @@ for kind in model_averaging 'bmuf, block_momentum: 0.9' 'diloco, outer_momentum:
   works strategy.mini_batches 2 4 "${block[@]}"
   works strategy.step_overhead "0 s" "1 ms" "${block[@]}"
   works strategy.compute_factor 1 2 "${block[@]}"
-  works strategy.precision f32 mixed "${block[@]}"
+  works strategy.precision f32 mixed "${block[@]}" batch_per_worker=64  # memory of few samples fits one segment of the allocator
   idle strategy.aggregation tree flat "${one[@]}"
   idle strategy.aggregation_overhead "0 s" "1 ms" "${one[@]}"
   idle strategy.filter_bandwidth "1 GB/s" "2 GB/s" "${one[@]}"
@@ -256,7 +256,7 @@ works strategy.local_arrays 3 30 'strategy={kind: elastic_averaging}'
 sandblaster=('strategy={kind: sandblaster, tasks: 32}')
 idle strategy.compute_slowdown 1 2 "${sandblaster[@]}"
 works strategy.precision f32 mixed "${sandblaster[@]}"
-works strategy.precision f32 mixed "${sandblaster[@]}" 'strategy.exchanged=1 MB'
+works strategy.precision f32 mixed "${sandblaster[@]}" 'strategy.exchanged=1 MB' batch_per_worker=64
 works strategy.history 5 20 "${sandblaster[@]}"
 works strategy.send_every 1 2 "${sandblaster[@]}"
 idle strategy.arrays 10 100 "${sandblaster[@]}" strategy.messages=model

@@ -111,7 +111,7 @@ enum class Role { whole, columns, inside, rows, loss, table, experts };
 /// Layers that one device can compute for its own heads or hidden units.
 bool stays_inside(LayerKind kind) {
   return kind == LayerKind::attention || kind == LayerKind::rotary_embedding || kind == LayerKind::gelu ||
-         kind == LayerKind::silu || kind == LayerKind::swiglu;
+         kind == LayerKind::silu || kind == LayerKind::swiglu || kind == LayerKind::dropout;
 }
 
 /// For each layer, the only layer that reads its output; -1: none or several.

@@ -75,12 +75,14 @@ SharedPart tensor_shard(const Model& model, int ways, int place) {
   return part;
 }
 
-std::string part_problem(const ShardedModel& sharded) {
+std::string part_problem(const Model& model, const ShardedModel& sharded) {
   for (std::size_t i = 0; i < sharded.part.layers.size(); ++i) {
     const Layer& layer = sharded.part.layers[i];
     if (layer.kv_heads > 0 || layer.weight_of >= 0 ||
         (layer.kind == LayerKind::embedding && !sharded.exchanges[i].after_forward.empty()))
       return fmt::format("there is no kernel for a part of layer {} ({})", layer.name, to_string(layer.kind));
+    if (layer.kind == LayerKind::dropout && layer.output != model.layers[i].output)
+      return fmt::format("a part of layer {} (dropout) would drop other elements", layer.name);
     for (const int from : layer.inputs) {
       const Shape& read =
           from < 0 ? sharded.part.input : sharded.part.layers[static_cast<std::size_t>(from)].output;

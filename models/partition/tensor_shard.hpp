@@ -41,9 +41,9 @@ struct SharedPart {
 /// queries, keys and values are each partitioned by heads.
 SharedPart tensor_shard(const Model& model, int ways, int place);
 
-/// The reason why kernels cannot compute parts of this network, because a layer reads values of another
+/// The reason why kernels cannot compute parts of this network, such as a layer that reads values of another
 /// device. Empty if they can.
-std::string part_problem(const ShardedModel& sharded);
+std::string part_problem(const Model& model, const ShardedModel& sharded);
 
 /// Extracts the part of the device from a parameter array of the whole network, in row-major order. Padding
 /// is 0.

@@ -46,7 +46,7 @@ const StrategyKeys& machine_keys() {
 std::string simulated_only(const Model& model, const ShardedModel& sharded, const GroupOptions& options) {
   if (options.training.mixed) return "activations of 2 bytes";
   if (options.recompute && has_dropout(model)) return kRecomputedDropout;
-  return part_problem(sharded);
+  return part_problem(model, sharded);
 }
 
 /// Plan of filter and tensor parallelism: the devices of a group work on the same samples.

@@ -23,7 +23,7 @@ std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded
         return fmt::format("a stage boundary after layer {}, whose output ranks share", model.layers[i].name);
     }
   }
-  return part_problem(sharded);
+  return part_problem(model, sharded);
 }
 
 /// How the ranks of the plan share the network.

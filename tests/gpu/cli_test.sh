@@ -50,7 +50,7 @@ refuses 2 "--precision" capture --model small-cnn --batch 8 --precision f8
 refuses 2 "--layout" capture --model small-cnn --batch 8 --layout nwhc
 refuses 2 "--workspace" capture --model small-cnn --batch 8 --workspace 1
 refuses 2 "--precisions" check --precisions f32,f8
-refuses 2 "subcommand" --nothing
+refuses 2 "there is no option \"--nothing\"" --nothing
 refuses 2 "--path" run scenario.yaml --path sockets
 refuses 2 "--ranks" run scenario.yaml --ranks 1
 refuses 2 "none: cannot read" predict --traces none --model small-cnn --batch 8

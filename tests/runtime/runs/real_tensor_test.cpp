@@ -79,7 +79,7 @@ layers:
   - {name: contract, kind: dense, units: 8}
   - {name: loss, kind: mean_squared_error}
 )",
-            "overlap: true") == "layer drop (dropout) reads what other devices have");
+            "overlap: true") == "a part of layer drop (dropout) would drop other elements");
 }
 
 }  // namespace stepcast
