@@ -68,5 +68,6 @@ TEST_CASE("keys outside of the strategy can be idle too", "[scenarios]") {
 }
 
 TEST_CASE("a single worker reports no idle keys", "[scenarios]") {
-  CHECK(idle("resnet50-ethernet-cpu", {"workers=1", "strategy.all_reduce=ring", "strategy.tree_piece=1 MiB"}).empty());
+  CHECK(idle("resnet50-ethernet-cpu", {"workers=1", "strategy.all_reduce=ring", "strategy.tree_piece=1 MiB"})
+            .empty());
 }
