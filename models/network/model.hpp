@@ -17,7 +17,7 @@ struct Model {
   std::vector<Layer> layers;
 };
 
-/// Reads `models/NAME.yaml`. @throws InputError
+/// Reads the YAML file of a network. @throws InputError
 Model read_model(const YamlValue& value);
 
 std::int64_t trainable_parameters(const Model& model);  ///< number of elements

@@ -5,7 +5,7 @@
 namespace stepcast {
 
 // Strategies in which groups of devices share a replica. Each is a way to partition the network
-// (models/partition) with the program `sharded` (model_parallel/sharded_step.hpp).
+// (models/partition) with the program `sharded` (model_parallel/layer_segments.hpp).
 
 Strategy spatial_strategy();
 Strategy filter_parallel_strategy();

@@ -67,7 +67,7 @@ int chunk_of_tag(int tag);
 ///   5. updates its parameters
 ///   6. ZeRO: gathers the shares of the parameters that the replicas have updated
 ///
-/// Sources of the schedules: plan/pipeline_schedule.hpp.
+/// Sources of the schedules: strategies/plan/plan.hpp.
 Program pipeline_stage(Worker& worker, const PipelineStage& options);
 
 /// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its turns, and its chunks,
