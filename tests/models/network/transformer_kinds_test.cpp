@@ -68,8 +68,8 @@ TEST_CASE("kinds of transformers have the shapes and parameters of their definit
 }
 
 TEST_CASE("grouped queries change the projections of attention and not its work", "[models]") {
-  const Layer& grouped = network_of("[16, 64]", "kind: attention, heads: 6, kv_heads: 1").layers[0];
   const Model model = network_of("[16, 64]", "kind: attention, heads: 6, kv_heads: 1");
+  const Layer& grouped = model.layers[0];
   CHECK(grouped.output == Shape{16, 48});
   CHECK(forward_flops(model).value == 4.0 * 16 * 16 * 48);
   CHECK(internal_elements(grouped) == 6.0 * 16 * 16);
