@@ -91,13 +91,12 @@ double local_hop(const Estimates& e, const NcclLatency& table, std::size_t proto
   return std::max(hop, overhead * kMicro);
 }
 
-/// A chunk of Simple waits twice on its way over the network, until it stands in the sender's and in the
-/// receiver's buffer; NCCL's model leaves that out. A chunk is a rank's part of a channel, at most 1 MiB (two
-/// of the eight steps of NCCL_BUFFSIZE, 4 MiB).
+/// A chunk of Simple that crosses the network is first written to the sender's buffer and at the end read
+/// from the receiver's, each at a channel's rate inside the node; NCCL's model leaves that out. A chunk is a
+/// rank's part of a channel, at most 1 MiB (two of the eight steps of NCCL_BUFFSIZE, 4 MiB).
 double network_forward(const Estimates& e, double part) {
-  if (e.nodes() == 1) return 0;
   constexpr double kChunk = 1 << 20;
-  return 2 * std::min(part, kChunk) * e.channels.channels / e.channels.network.value;
+  return 2 * std::min(part, kChunk) * e.channels.channels / e.channels.rings.value;
 }
 
 void consider_ring(Estimates& e, std::size_t protocol) {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "validate/measure/nccl_tests.hpp"
 
 namespace stepcast {
 namespace {
@@ -73,6 +74,7 @@ double number_in(const std::string& word, const std::string& file, int line) {
 Figures read_text(std::string_view text, const std::string& file) {
   Figures figures;
   std::istringstream lines{std::string(text)};
+  std::size_t time_column = 5;  // of nccl-tests, unless its header says another one
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
@@ -80,9 +82,12 @@ Figures read_text(std::string_view text, const std::string& file) {
     if (words.empty()) continue;
     if (words.front().front() == '#') {
       read_comment(line, figures);
+      const auto columns = nccl_tests_time_columns(line);
+      if (!columns.empty()) time_column = columns.front();
     } else if (std::isdigit(static_cast<unsigned char>(words.front().front())) != 0) {
       // nccl-tests: size count type redop root time ...; OSU: size time ...
-      const std::size_t column = words.size() >= 9 && words[2].find_first_of("0123456789") != 0 ? 5 : 1;
+      const std::size_t column =
+          words.size() >= 9 && words[2].find_first_of("0123456789") != 0 ? time_column : 1;
       if (words.size() <= column) refuse(file, number, "expected a size and a time");
       figures.rows.emplace_back(number_in(words.front(), file, number),
                                 number_in(words[column], file, number));
