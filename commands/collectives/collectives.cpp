@@ -85,7 +85,7 @@ double elements(NcclOperation operation, Bytes size, int ranks) {
   return std::floor(size.value / 4 / (shared ? ranks : 1));
 }
 
-void print_header(const Platform& platform, const NcclGroup& group, NcclOperation operation, bool measured) {
+void print_header(const Platform& platform, const NcclRanks& group, NcclOperation operation, bool measured) {
   const NcclChannels channels = nccl_channels(platform, group);
   fmt::print("# {}: {} ranks on {} node{} of {}, NCCL {}.{}, {} channel{}\n",
              nccl_operation_names()[static_cast<std::size_t>(operation)], group.ranks(), group.nodes,
@@ -126,7 +126,7 @@ void print_errors(const std::vector<CollectiveRow>& rows) {
   }
 }
 
-std::string csv_of(const std::vector<CollectiveRow>& rows, NcclOperation operation, const NcclGroup& group) {
+std::string csv_of(const std::vector<CollectiveRow>& rows, NcclOperation operation, const NcclRanks& group) {
   std::string text =
       "collective,ranks,nodes,size_bytes,seconds,algbw_gb_per_second,busbw_gb_per_second,algorithm,protocol,"
       "measured_seconds\n";
@@ -156,7 +156,7 @@ void run_collectives(const CollectivesOptions& options) {
                     : measured.ranks > 0 ? measured.ranks
                                          : platform.devices();
   if (ranks < 2) throw InputError("--gpus: expected at least 2");
-  const NcclGroup group = first_devices(platform, ranks, options.per_node);
+  const NcclRanks group = first_devices(platform, ranks, options.per_node);
   const NcclOperation operation = operation_of(options, measured);
   const auto rows = measured.rows.empty() ? collective_rows(platform, group, operation, sizes_of(options))
                                           : collective_rows(platform, group, operation, measured);

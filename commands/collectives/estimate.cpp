@@ -31,7 +31,7 @@ Platform platform_with(Library& library, const std::string& name, const std::vec
   return read_platform(YamlValue(tree, ""));
 }
 
-NcclGroup first_devices(const Platform& platform, int ranks, int per_node) {
+NcclRanks first_devices(const Platform& platform, int ranks, int per_node) {
   const int all = platform.devices_per_node;
   if (per_node == 0) per_node = std::min(ranks, all);
   if (per_node > all)
@@ -40,7 +40,7 @@ NcclGroup first_devices(const Platform& platform, int ranks, int per_node) {
   if (ranks % per_node != 0)
     throw InputError(
         fmt::format("--gpus: expected a multiple of the {} devices of each node, got {}", per_node, ranks));
-  NcclGroup group;
+  NcclRanks group;
   group.nodes = ranks / per_node;
   if (group.nodes > platform.max_nodes)
     throw InputError(fmt::format("--gpus: {} devices, {} a node, are {} nodes; {} has at most {}", ranks,
@@ -54,7 +54,7 @@ double CollectiveRow::log_error() const {
   return measured ? std::log(estimate.time / *measured) : 0;
 }
 
-std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclGroup& group,
+std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclRanks& group,
                                            NcclOperation operation, const std::vector<Bytes>& sizes) {
   const NcclChannels channels = nccl_channels(platform, group);
   std::vector<CollectiveRow> rows;
@@ -63,7 +63,7 @@ std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclG
   return rows;
 }
 
-std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclGroup& group,
+std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclRanks& group,
                                            NcclOperation operation, const NcclTests& measured) {
   std::vector<Bytes> sizes;
   for (const NcclTestsRow& row : measured.rows) sizes.push_back(row.size);

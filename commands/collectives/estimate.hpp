@@ -17,7 +17,7 @@ Platform platform_with(Library& library, const std::string& name, const std::vec
 /// The communicator of the first `ranks` devices, `per_node` on each node.
 /// @param per_node  0: all devices of a node, or all ranks if they fit a node
 /// @throws InputError that names the option
-NcclGroup first_devices(const Platform& platform, int ranks, int per_node);
+NcclRanks first_devices(const Platform& platform, int ranks, int per_node);
 
 /// One size of a collective.
 struct CollectiveRow {
@@ -28,9 +28,9 @@ struct CollectiveRow {
   double log_error() const;  ///< ln(estimate / measured), or 0 without a measurement
 };
 
-std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclGroup& group,
+std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclRanks& group,
                                            NcclOperation operation, const std::vector<Bytes>& sizes);
-std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclGroup& group,
+std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclRanks& group,
                                            NcclOperation operation, const NcclTests& measured);
 
 /// Sizes from 1 MiB on, or below.

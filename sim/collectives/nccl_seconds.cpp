@@ -53,7 +53,7 @@ int groups_in(const Platform& platform, const Plan& plan, const Communicator& co
 }
 
 /// The first group; all groups of a communicator are equal.
-std::optional<NcclGroup> group_of(const Platform& platform, const Plan& plan,
+std::optional<NcclRanks> group_of(const Platform& platform, const Plan& plan,
                                   const Communicator& communicator) {
   std::map<int, std::vector<int>> devices;  // by node
   for (const int endpoint : endpoints_of(platform, plan, communicator, 0))
@@ -64,7 +64,7 @@ std::optional<NcclGroup> group_of(const Platform& platform, const Plan& plan,
     const std::set<int> distinct(one.second.begin(), one.second.end());
     if (one.second.size() != first.size() || distinct.size() != first.size()) return std::nullopt;
   }
-  return NcclGroup{static_cast<int>(devices.size()), first, groups_in(platform, plan, communicator, node)};
+  return NcclRanks{static_cast<int>(devices.size()), first, groups_in(platform, plan, communicator, node)};
 }
 
 }  // namespace

@@ -138,7 +138,8 @@ void PlannedCollectives::add_patterns() {
     }
     chosen.patterns = patterns;
     for (const int pattern : patterns) {
-      if (chosen.known) network_->set_known_seconds(pattern, plan.collectives[i].buffer.size, chosen.seconds);
+      if (chosen.known)
+        network_->set_modelled_seconds(pattern, plan.collectives[i].buffer.size, chosen.seconds);
     }
     if (fidelity_.seconds.empty()) continue;
     const double sampled = fidelity_.seconds[next_known++];

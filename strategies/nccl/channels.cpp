@@ -38,7 +38,7 @@ bool spans(const std::vector<int>& devices, int part) {
   return std::ranges::any_of(devices, [&](int device) { return device / part != devices.front() / part; });
 }
 
-void lay_over_pcie(const Platform& platform, const NcclGroup& group, NcclChannels& result) {
+void lay_over_pcie(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
   const NodeShape& node = platform.node;
   double rate = node.device.bandwidth.value;
   const int per_switch = node.devices_per_pcie_switch;
@@ -51,7 +51,7 @@ void lay_over_pcie(const Platform& platform, const NcclGroup& group, NcclChannel
   result.channels = 1;
 }
 
-void lay_inside(const Platform& platform, const NcclGroup& group, NcclChannels& result) {
+void lay_inside(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
   result.rings = {kUnlimited};
   if (group.devices.size() == 1) return;
   const NodeShape& node = platform.node;
@@ -70,7 +70,7 @@ void lay_inside(const Platform& platform, const NcclGroup& group, NcclChannels& 
 }
 
 /// All NICs beside the devices, each shared by the communicators that work side by side.
-void lay_between(const Platform& platform, const NcclGroup& group, NcclChannels& result) {
+void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
   result.network = result.nic = {kUnlimited};
   if (group.nodes == 1) return;
   const NetworkShape& network = platform.network;
@@ -97,7 +97,7 @@ void lay_between(const Platform& platform, const NcclGroup& group, NcclChannels&
 
 }  // namespace
 
-NcclChannels nccl_channels(const Platform& platform, const NcclGroup& group) {
+NcclChannels nccl_channels(const Platform& platform, const NcclRanks& group) {
   if (group.devices.empty() || group.nodes < 1) throw std::invalid_argument("a communicator needs devices");
   NcclChannels result;
   result.nodes = group.nodes;

@@ -7,7 +7,7 @@
 namespace stepcast {
 
 /// The devices of a communicator, which are the same in each of its nodes.
-struct NcclGroup {
+struct NcclRanks {
   int nodes = 1;
   std::vector<int> devices;  ///< numbers in the node, at least one
   /// Communicators of this form that work in the same node at the same time: they share NICs and sockets.
@@ -35,6 +35,6 @@ struct NcclChannels {
 /// Sources of the rules: NCCL, src/graph/search.cc and topo.h; where an observed rate replaces one, the code
 /// says so.
 /// @throws std::invalid_argument for an empty group
-NcclChannels nccl_channels(const Platform& platform, const NcclGroup& group);
+NcclChannels nccl_channels(const Platform& platform, const NcclRanks& group);
 
 }  // namespace stepcast

@@ -81,12 +81,12 @@ double ring_bandwidth(const Estimates& e, std::size_t protocol) {
 }
 
 /// Latency of a hop inside a node. Between nodes, each step of a ring costs the proxy some time
-/// (`getNetOverhead`, from 2.12 on), and LL's flags take longer (before 2.22).
+/// (`getNetOverhead`, in 2.20; taken from 2.18 on), and LL's flags take longer (before 2.22).
 double local_hop(const Estimates& e, const NcclLatency& table, std::size_t protocol, bool ring) {
   double hop = table[protocol] * kMicro;
   if (e.nodes() == 1) return hop;
   if (protocol == 0 && e.software.nccl < 222) hop *= 1.8;
-  if (!ring || e.software.nccl < 212) return hop;
+  if (!ring || e.software.nccl < 218) return hop;
   const double overhead = (e.software.cpu == Software::Cpu::amd ? 2 : 1) * (protocol == kSimple ? 3 : 1);
   return std::max(hop, overhead * kMicro);
 }
@@ -140,25 +140,26 @@ void consider_tree(Estimates& e, std::size_t protocol) {
   e.consider(latency + e.size / rate, NcclAlgorithm::tree, static_cast<NcclProtocol>(protocol));
 }
 
-/// The switch adds. Inside a node, and between nodes as a tree of nodes. The tree's pipeline fills with
-/// chunks of up to 2 MiB a channel on its four ways over NICs, which NCCL's model leaves out (buffers of 4
-/// MiB: NCCL_BUFFSIZE).
+/// The switch adds. Inside a node, and between nodes as a tree of nodes. The pipeline fills with chunks of up
+/// to 2 MiB a channel (half of NCCL_BUFFSIZE), which NCCL's model leaves out: on two ways over the port
+/// inside a node, on four over NICs between nodes.
 void consider_nvls(Estimates& e) {
   if (!e.software.nvls || !e.all_reduce() || e.channels.port.value == 0) return;
   constexpr double kHop = 25 * kMicro, kNetwork = 14 * kMicro, kChunk = 2 << 20;
+  const double chunk = std::min(e.size / e.channels.channels, kChunk);
   if (e.nodes() == 1) {
     if (e.ranks() <= 2) return;  // the switch adds nothing for two devices
     const double rate = nvls_share(e.software.compute_capability) * e.channels.port.value;
-    return e.consider(kHop + e.size / rate, NcclAlgorithm::nvls, NcclProtocol::simple);
+    const double fill = 2 * chunk * e.channels.channels / e.channels.port.value;
+    return e.consider(kHop + e.size / rate + fill, NcclAlgorithm::nvls, NcclProtocol::simple);
   }
   const double most = nccl_limits(e.software.compute_capability).nvls_tree[e.by_nodes()] * kGiga;
   const double nic = e.channels.network.value / e.channels.channels;
   const double channel = std::min(most, (e.nodes() == 2 ? 2 : 1) * nic);
   if (channel <= 0) return;
   const double rate = e.channels.channels * channel * e.ranks() / ring_rounds(e).all;
-  const double fill = 4 * std::min(e.size / e.channels.channels, kChunk) / nic;
   const double latency = kHop + 2 * e.log_nodes() * (kNetwork + e.channels.network_latency.value);
-  e.consider(latency + e.size / rate + fill, NcclAlgorithm::nvls_tree, NcclProtocol::simple);
+  e.consider(latency + e.size / rate + 4 * chunk / nic, NcclAlgorithm::nvls_tree, NcclProtocol::simple);
 }
 
 /// Sends and receives between pairs, without a tuning model in NCCL. Fitted on the fit set's tables of

@@ -6,8 +6,10 @@
 namespace stepcast {
 namespace {
 
-/// src/graph/tuning.cc of NCCL 2.5.6, 2.9.9, 2.18.3 and 2.28.3. Versions 2.3 and 2.4 have no such tables;
-/// they take those of 2.5, without LL128 and, in 2.3, without trees (release notes of 2.4 and 2.5).
+/// src/graph/tuning.cc of NCCL 2.5.6, of 2.8.4 (the same still in 2.17), of 2.20.3 (2.18 on) and of 2.28.3;
+/// which version between 2.20 and 2.28 brought the last row was not looked up: 2.22 is assumed. Versions 2.3
+/// and 2.4 have no such tables; they take those of 2.5, without LL128 and, in 2.3, without trees (release
+/// notes of 2.4 and 2.5).
 constexpr std::array kLatencies{
     NcclLatencies{203,
                   {4.4, 4.4, 0},
@@ -27,7 +29,7 @@ constexpr std::array kLatencies{
                   {1, 2.5, 5.7},
                   {5, 8.5, 28},
                   {2.7, 4, 9.6}},
-    NcclLatencies{212,
+    NcclLatencies{218,
                   {6.8, 14, 0},
                   {6.6, 14, 8.4},
                   {.6, 1.25, 28},

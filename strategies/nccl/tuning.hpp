@@ -16,7 +16,7 @@ struct NcclLatencies {
   NcclLatency tree_network, ring_network;
 };
 
-/// The row of a version: 2.3 to 2.5, 2.6 to 2.11, 2.12 to 2.21, 2.22 on.
+/// The row of a version: 2.3 to 2.5, 2.6 to 2.17, 2.18 to 2.21, 2.22 on.
 const NcclLatencies& nccl_latencies(int version);
 
 /// Greatest bandwidth of channels and protocols by generation of the device [GB/s]; each by one, two and more

@@ -30,19 +30,19 @@ Platform a100(const std::string& version, int nics = 8) {
   return read_platform(YamlValue(root, ""));
 }
 
-NcclGroup whole_nodes(const Platform& platform, int nodes) {
-  NcclGroup group;
+NcclRanks whole_nodes(const Platform& platform, int nodes) {
+  NcclRanks group;
   group.nodes = nodes;
   group.devices.resize(static_cast<std::size_t>(platform.devices_per_node));
   std::iota(group.devices.begin(), group.devices.end(), 0);
   return group;
 }
 
-NcclTime all_reduce(const Platform& platform, const NcclGroup& group, double bytes) {
+NcclTime all_reduce(const Platform& platform, const NcclRanks& group, double bytes) {
   return nccl_time(platform.software, nccl_channels(platform, group), NcclOperation::all_reduce, {bytes});
 }
 
-double bus_bandwidth(const Platform& platform, const NcclGroup& group, double bytes) {
+double bus_bandwidth(const Platform& platform, const NcclRanks& group, double bytes) {
   return bus_factor(NcclOperation::all_reduce, group.ranks()) * bytes /
          all_reduce(platform, group, bytes).time.value;
 }
@@ -112,11 +112,11 @@ TEST_CASE("versions have what their release notes say: trees from 2.4, LL128 fro
 
 TEST_CASE("communicators side by side share the NICs", "[nccl]") {
   const Platform platform = a100("2.12");
-  NcclGroup group = whole_nodes(platform, 4);
+  NcclRanks group = whole_nodes(platform, 4);
   const double alone = bus_bandwidth(platform, group, kLarge);
   group.side_by_side = 2;
   CHECK(bus_bandwidth(platform, group, kLarge) == Approx(alone / 2).epsilon(0.02));
-  NcclGroup one_device{4, {3}, 8};  // data parallelism of eight shards: each device has its own NIC
+  NcclRanks one_device{4, {3}, 8};  // data parallelism of eight shards: each device has its own NIC
   CHECK(nccl_channels(platform, one_device).network.value == Approx(24e9));
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("all-gather and reduce-scatter take half of an all-reduce, and one ran
   };
   CHECK(seconds(NcclOperation::all_gather) == Approx(seconds(NcclOperation::all_reduce) / 2).epsilon(0.01));
   CHECK(seconds(NcclOperation::reduce_scatter) == Approx(seconds(NcclOperation::all_gather)));
-  const NcclGroup one{1, {0}, 1};
+  const NcclRanks one{1, {0}, 1};
   CHECK(nccl_time(platform.software, nccl_channels(platform, one), NcclOperation::all_reduce, {1e9})
             .time.value == 0);
   CHECK_THROWS_AS(nccl_channels(platform, {1, {}, 1}), std::invalid_argument);
