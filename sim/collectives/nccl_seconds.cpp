@@ -52,7 +52,7 @@ int groups_in(const Platform& platform, const Plan& plan, const Communicator& co
   return count;
 }
 
-/// The first group; all groups of a communicator are equal.
+/// The first group, which stands for all groups of the communicator.
 std::optional<NcclRanks> group_of(const Platform& platform, const Plan& plan,
                                   const Communicator& communicator) {
   std::map<int, std::vector<int>> devices;  // by node

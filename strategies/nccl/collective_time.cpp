@@ -189,7 +189,7 @@ const std::vector<std::string>& nccl_operation_names() {
 }
 
 std::string to_string(NcclAlgorithm algorithm) {
-  static const std::array<const char*, 5> names{"RING", "TREE", "NVLS", "NVLSTREE", "DIRECT"};
+  static const std::array<const char*, 5> names{"RING", "TREE", "NVLS", "NVLSTREE", "P2P"};
   return names.at(static_cast<std::size_t>(algorithm));
 }
 

@@ -26,7 +26,7 @@ enum class NcclProtocol { ll, ll128, simple };
 
 const std::vector<std::string>&
 nccl_operation_names();                          ///< in the order of NcclOperation, as nccl-tests names them
-std::string to_string(NcclAlgorithm algorithm);  ///< as NCCL names it: "RING"
+std::string to_string(NcclAlgorithm algorithm);  ///< as NCCL names it, such as "RING"; "P2P" for sends
 std::string to_string(NcclProtocol protocol);    ///< "LL", "LL128", "SIMPLE"
 
 /// Time of a collective with one algorithm and protocol.
