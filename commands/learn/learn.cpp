@@ -75,7 +75,7 @@ std::vector<Row> simulate_learning(const Experiment& experiment, std::int64_t ba
 
 namespace {
 
-struct Options {
+struct LearnOptions {
   std::string scenario, output, memory_limit;
   std::vector<std::string> settings;
   int processes = 0;
@@ -126,7 +126,7 @@ std::vector<LearningPoint> learning_points(const Scenario& scenario) {
   return points;
 }
 
-void check_memory(const std::vector<LearningPoint>& points, const Options& options) {
+void check_memory(const std::vector<LearningPoint>& points, const LearnOptions& options) {
   Bytes most;
   for (const LearningPoint& point : points) most = std::max(most, learning_memory(point.experiment));
   check_process_memory(most, options.processes, options.memory_limit);
@@ -173,7 +173,7 @@ Table learning_table(const std::vector<LearnedPoint>& points) {
   return table;
 }
 
-void learn(const Options& options) {
+void learn(const LearnOptions& options) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
   const Scenario scenario = read_scenario(options.scenario, settings);
@@ -202,7 +202,7 @@ void add_learn(Command app) {
   const Command command = app.add_subcommand(
       "learn",
       "Train a network on the clock of a simulated cluster, and write loss and accuracy against time.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LearnOptions>();
   command.add_option("scenario", options->scenario, "Scenario file with the key learning.")
       .required()
       .type_name("SCENARIO.yaml");
