@@ -45,6 +45,13 @@ std::map<std::int64_t, double> by_seed(const std::vector<LearnedRun>& runs, cons
   return values;
 }
 
+/// The values of a point as the table shows them: keys without the mappings that they are in.
+std::string short_name(const std::vector<Assignment>& values) {
+  std::vector<Assignment> shortened = values;
+  for (Assignment& value : shortened) value.path = value.path.substr(value.path.rfind('.') + 1);
+  return point_name(shortened);
+}
+
 std::string shown(double value) {
   return std::isfinite(value) ? fmt::format("{:.3g}", value) : "never";
 }
@@ -62,8 +69,8 @@ std::vector<TrendResult> trend_results(const Scenario& scenario, const std::vect
   for (const LearningTrend& trend : trends) {
     TrendResult& result = results.emplace_back();
     const std::string &point = point_with(scenario, trend.point), &over = point_with(scenario, trend.over);
-    result.point = point_name(trend.point);
-    result.over = point_name(trend.over);
+    result.point = short_name(trend.point);
+    result.over = short_name(trend.over);
     result.quantity = trend.quantity;
     result.relation = trend.less ? "less than" : "more than";
     result.source = trend.source;
@@ -104,7 +111,7 @@ Results to_results(const std::string& scenario, const std::vector<TrendResult>& 
 
 Table trend_table(const std::vector<TrendResult>& trends) {
   Table table;
-  table.columns = {{"claim", "", Align::left, 76}, {"medians"}, {"holds in", "seeds"}, {"verdict"}};
+  table.columns = {{"claim", "", Align::left, 120}, {"medians"}, {"holds in", "seeds"}, {"verdict"}};
   for (const TrendResult& trend : trends) {
     table.rows.push_back(
         {fmt::format("{} of {} is {} of {}", trend.quantity, trend.point, trend.relation, trend.over),
