@@ -7,6 +7,7 @@
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/os/folder_lock.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "forecast/simulate_point.hpp"
@@ -183,6 +184,7 @@ void learn(const Options& options) {
                                            ? std::filesystem::path("results") / scenario.name
                                            : std::filesystem::path(options.output);
   check_writable(folder);
+  const FolderLock lock(folder);
   const Results learning = learned(scenario, points, options.processes);
   write_atomically(folder / "learning.csv", to_csv(learning));
   fmt::print("{}: {} learns on {}, in the time of the simulated cluster\n{}", scenario.name,
