@@ -63,6 +63,17 @@ bool is_still(const std::filesystem::path& file, int descriptor) {
          opened.st_ino == there.st_ino && opened.st_dev == there.st_dev;
 }
 
+/// Removes temporary files that killed runs left (write_atomically). Whoever holds the lock is the only
+/// writer.
+void remove_left_files(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with('.') && name.ends_with(".tmp")) std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
 FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / ".lock"), owner_(::getpid()) {
@@ -70,7 +81,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / ".l
     descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) throw_unlockable(file_);
     const bool taken = take(descriptor_);
-    if (taken && is_still(file_, descriptor_)) return;
+    if (taken && is_still(file_, descriptor_)) break;
     const int error = errno, holder = taken ? 0 : holder_of(descriptor_);
     ::close(descriptor_);
     descriptor_ = -1;
@@ -78,6 +89,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / ".l
     if (holder > 0) throw_held(file_, holder);
     if (!taken && error != EAGAIN && error != EACCES) throw_unlockable(file_);
   }
+  remove_left_files(folder);
 }
 
 FolderLock::~FolderLock() {

@@ -9,6 +9,7 @@ namespace stepcast {
 /// ends, and child processes do not inherit it. A file that a killed run left behind does not lock anything.
 class FolderLock {
  public:
+  /// Removes hidden temporary files that a killed run left in the folder.
   /// @throws InputError that names the process which holds the lock; DiskFull
   explicit FolderLock(const std::filesystem::path& folder);
   FolderLock(const FolderLock&) = delete;
