@@ -9,7 +9,7 @@ namespace {
 /// Source: A. Lavin, S. Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 4.1.
 constexpr double kFastConvolution = 2.25;
 
-constexpr Bytes kSingle{4};
+constexpr Bytes kFp32{kFp32Bytes};
 
 double arithmetic_gain(const Layer& layer) {
   if (layer.kind != LayerKind::convolution || layer.input.size() != 3) return 1;
@@ -39,8 +39,8 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
   const KernelShares& kernels = *device.kernels;
   const double gain = arithmetic_gain(layer) > 1 ? kernels.winograd : 1;
   const Flops work = static_cast<double>(batch) * cost.flops;
-  const Bytes further = (static_cast<double>(batch) * cost.eager + cost.reread) * kSingle;
-  const Bytes moved = cost.bytes(batch, kSingle) + further;
+  const Bytes further = (static_cast<double>(batch) * cost.eager + cost.reread) * kFp32;
+  const Bytes moved = cost.bytes(batch, kFp32) + further;
   const bool recurrent = layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru;
   return {cost.kernels * (recurrent ? kernels.recurrent_step : kernels.gap),
           work / (gain * product_share(layer, kernels) * device.peak),
@@ -53,7 +53,7 @@ Roofline roofline(const Layer& layer, const PassCost& cost, std::int64_t batch, 
   if (device.kernels) return generation_parts(layer, cost, batch, device);
   const Flops work = static_cast<double>(batch) * cost.flops;
   return {cost.kernels * device.launch_overhead, work / (arithmetic_gain(layer) * device.peak),
-          cost.bytes(batch, kSingle) / (kStreamingShare * device.memory_bandwidth)};
+          cost.bytes(batch, kFp32) / (kStreamingShare * device.memory_bandwidth)};
 }
 
 Seconds roofline_time(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device,

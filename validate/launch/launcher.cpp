@@ -175,8 +175,8 @@ class Launch {
       : job_(job),
         control_(SharedControlBlock::create(shared_.control(), job.cluster.ranks)),
         ranks_(*control_, commands(), job.folder / "ranks.log",
-               job.commands || job.cluster.kind == Cluster::Kind::netcluster ? Network::of_the_machine
-                                                                             : Network::loopback_alone),
+               job.commands || job.cluster.kind == Cluster::Kind::netcluster ? RankNetwork::of_the_machine
+                                                                             : RankNetwork::loopback_alone),
         monitor_(*control_, job.heartbeat) {
     set_host_names(*control_, job.cluster);
   }

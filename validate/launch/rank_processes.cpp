@@ -136,7 +136,7 @@ void leave_networks(const char* user_map, const char* group_map) {
 }
 
 /// Starts a child in a process group of its own. The child is terminated when this process ends.
-pid_t spawn(const std::vector<std::string>& command, const std::filesystem::path& log, Network network) {
+pid_t spawn(const std::vector<std::string>& command, const std::filesystem::path& log, RankNetwork network) {
   const std::string user_map = fmt::format("{0} {0} 1", getuid()),
                     group_map = fmt::format("{0} {0} 1", getgid());
   std::vector<char*> words;
@@ -150,7 +150,7 @@ pid_t spawn(const std::vector<std::string>& command, const std::filesystem::path
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     setpgid(0, 0);
-    if (network == Network::loopback_alone) leave_networks(user_map.c_str(), group_map.c_str());
+    if (network == RankNetwork::loopback_alone) leave_networks(user_map.c_str(), group_map.c_str());
     dup2(input, 0);
     dup2(output, 1);
     dup2(output, 2);
@@ -171,7 +171,7 @@ pid_t spawn(const std::vector<std::string>& command, const std::filesystem::path
 
 RankProcesses::RankProcesses(const SharedControlBlock& control,
                              const std::vector<std::vector<std::string>>& commands,
-                             const std::filesystem::path& log, Network network)
+                             const std::filesystem::path& log, RankNetwork network)
     : control_(control) {
   std::filesystem::remove(log);
   for (const auto& command : commands) children_.push_back({spawn(command, log, network)});

@@ -55,7 +55,7 @@ class HeartbeatMonitor {
 };
 
 /// The network of child processes.
-enum class Network {
+enum class RankNetwork {
   of_the_machine,
   /// A loopback of their own, which no other process reaches; the machine's where the system allows no
   /// namespaces. All children of a process that starts ranks share it.
@@ -68,7 +68,7 @@ class RankProcesses {
   /// @param commands  each is started in a process group of its own, and ends with this process
   /// @param log       file for their output
   RankProcesses(const SharedControlBlock& control, const std::vector<std::vector<std::string>>& commands,
-                const std::filesystem::path& log, Network network);
+                const std::filesystem::path& log, RankNetwork network);
   RankProcesses(const RankProcesses&) = delete;
   ~RankProcesses();
 
