@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "core/os/folder_lock.hpp"
 #include "report/plots/results_plots.hpp"
 
 namespace stepcast {
@@ -13,7 +16,11 @@ void add_plot(Command app) {
       .required()
       .type_name("DIR");
   command.callback([=] {
-    for (const std::string& complaint : draw_results(*folder)) fmt::print("{}\n", complaint);
+    std::optional<FolderLock> lock;
+    if (std::filesystem::is_directory(*folder)) lock.emplace(*folder);
+    const DrawnPlots drawn = draw_results(*folder);
+    for (const std::string& complaint : drawn.complaints) fmt::print("{}\n", complaint);
+    drawn.missing.report(*folder, "free some space and draw again");
     fmt::print("drawn: {}\n", *folder);
   });
 }

@@ -23,8 +23,13 @@ ExitCode exit_code_of(const std::exception& error) {
 }
 
 int report_failure(const std::string& program, const std::exception& error) {
+  // Names in users' files may hold anything: an error stays one line and moves no cursor.
+  std::string line = error.what();
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';
+  }
   if (is<Interrupted>(error)) fmt::print(stderr, "\n");  // ends a line of progress
-  fmt::print(stderr, "{}: {}\n", program, error.what());
+  fmt::print(stderr, "{}: {}\n", program, line);
   return static_cast<int>(exit_code_of(error));
 }
 

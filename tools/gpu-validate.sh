@@ -1,89 +1,44 @@
 #!/usr/bin/env bash
-# Runs all checks and measurements that need a GPU, in under 9 minutes on one H100 or H200: builds stepcast-gpu, checks every layer,
+# Runs all checks and measurements that need a GPU, in under 10 minutes on one H100 or H200: builds stepcast-gpu, checks every layer,
 # runs the GPU tests, measures the device, compares ResNet-50's throughput with PyTorch's if python3 has torch and torchvision,
-# captures all models, forecasts steps at batch sizes that were not captured, measures and compares them, and trains on two ranks
-# (which share a GPU through the host, or have one GPU each and use NCCL).
-#   tools/gpu-validate.sh OUT_DIR
+# captures some models, forecasts steps at batch sizes that were not captured, measures and compares them, and trains on two ranks
+# (which share a GPU through the host, or have one GPU each and use NCCL). tools/gpu-first-contact.sh comes before it.
+#   tools/gpu-validate.sh [OUT]
+# OUT: a folder (build/gpu-validate, which git ignores, if it is left out), or the archive OUT.tar.gz of an earlier call, which goes on.
 # Each stage has a time limit: captures start with those that are estimated to be quick and stop when the next would end too late.
-# A second call continues and skips finished stages. A stage that fails does not stop the others; its log is
-# OUT_DIR/logs/STAGE.log, and the last lines of output list failed and unfinished stages.
+# A second call continues and skips finished stages. A stage that fails does not stop the others, except for the build; its log is
+# OUT/logs/STAGE.log, and the last lines of output list failed and unfinished stages. After each stage, at the end and on TERM all
+# results are packed into OUT.tar.gz.
 # Exit codes: 0 all stages done, 1 a stage failed, 2 no GPU or bad usage, 3 no stage failed but some are unfinished.
-# Environment: SECONDS_IN_ALL (540), BATCHES (16,32,64), NEW_BATCHES (24,48), STEPCAST_GPU (an existing program, with
-# its tests in the same folder), CMAKE_PREFIX_PATH, CUBLAS_ROOT, CUDNN_ROOT, NCCL_ROOT (libraries in other places, see tools/gpu-packages.sh).
+# Environment: SECONDS_IN_ALL (600), MODELS (those of capture-all; "all": every one), BATCHES (16,32,64), NEW_BATCHES (24,48),
+# STEPCAST_GPU (an existing program, with its tests in the same folder), CMAKE_PREFIX_PATH, CUBLAS_ROOT, CUDNN_ROOT, NCCL_ROOT
+# (libraries in other places, see tools/gpu-packages.sh).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
+script=$root/tools/gpu-validate.sh
+program=${STEPCAST_GPU:-$root/build/gpu/stepcast-gpu}
+. "$root/tools/gpu-stages.sh"
 
-complain() {
-  echo "gpu-validate: $1" >&2
-  exit 2
-}
-
-(($# >= 1)) || complain "expected one argument, the folder to write to"
-if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null && ! nvidia-smi -L >/dev/null 2>&1; then
-  complain "there is no GPU here: no /dev/nvidia0, and nvidia-smi lists none"
+if (($# > 1)); then
+  trap - EXIT TERM INT
+  out=$1
+else
+  require_gpu
+  open_results "${1:-}"
+  mkdir -p "$out/validation"
 fi
-
-out=$1
-mkdir -p "$out"/{logs,done,traces,validation}
-out=$(cd "$out" && pwd)
 export STEPCAST_DATA=$root
-budget=${SECONDS_IN_ALL:-540}
+budget=${SECONDS_IN_ALL:-600}
 batches=${BATCHES:-16,32,64}
 new_batches=${NEW_BATCHES:-24,48}
-program=${STEPCAST_GPU:-$root/build/gpu/stepcast-gpu}
 throughput_batch=64
-failed=()
-unfinished=()
 SECONDS=0
-
-# last_words LOG: the last line of a log that is no traced command.
-last_words() {
-  grep -v '^+' "$1" | tail -n 1
-}
-
-# stage NAME LIMIT COMMAND...: runs a stage for at most LIMIT seconds and the time that is left. If the command exits with 3 or
-# there is no time left, the next call of this script continues it.
-stage() {
-  local name=$1 limit=$2 left=$((budget - SECONDS)) code=0
-  shift 2
-  [[ -e $out/done/$name ]] && { echo "$name: done by an earlier call"; return; }
-  ((limit < left)) || limit=$left
-  if ((limit < 10)); then
-    echo "$name: not started: no time left"
-    unfinished+=("$name")
-    return
-  fi
-  local begin=$SECONDS
-  STAGE_SECONDS=$limit timeout --kill-after=5 "$limit" bash "$root/tools/gpu-validate.sh" "$out" "$@" >"$out/logs/$name.log" 2>&1 || code=$?
-  if ((code == 0)); then
-    touch "$out/done/$name"
-    echo "$name: done in $((SECONDS - begin)) s"
-  elif ((code == 3)); then
-    unfinished+=("$name")
-    echo "$name: unfinished after $((SECONDS - begin)) s: $(last_words "$out/logs/$name.log")"
-  else
-    failed+=("$name")
-    echo "$name: FAILED with $code after $((SECONDS - begin)) s: $(last_words "$out/logs/$name.log")"
-  fi
-}
 
 # share UNITS: seconds for a stage that can use any amount of time: its share of the time left without the ranks' stages.
 units_left=9
-ranks_limit=80
+ranks_limit=150
 share() {
   echo $(((budget - ranks_limit - SECONDS) * $1 / units_left))
-}
-
-build() {
-  [[ -n ${STEPCAST_GPU:-} ]] && return
-  local more=()
-  [[ -n ${CUDNN_ROOT:-} ]] && more+=("-DCUDNN_ROOT=$CUDNN_ROOT")
-  [[ -n ${NCCL_ROOT:-} ]] && more+=("-DNCCL_ROOT=$NCCL_ROOT")
-  [[ -n ${CUBLAS_ROOT:-} ]] && more+=("-DCUBLAS_ROOT=$CUBLAS_ROOT")
-  cd "$root"
-  cmake --preset gpu -DSTEPCAST_CUDA_ARCHITECTURES=native "${more[@]}"
-  cmake --build --preset gpu --target stepcast-gpu
-  cmake --build --preset gpu --target gpu_device_tests || echo "the tests could not be built; going on without them"
 }
 
 # Runs all GPU tests except those of the layers, which the stage `check` covers with errors per layer.
@@ -94,11 +49,8 @@ run_tests() {
   ! grep -q Skipped "$out/tests.txt"
 }
 
-# One process per precision, because a process whose GPU became unusable cannot go on.
-check() {
-  local precision code=0
-  for precision in f32 tf32 bf16 f16; do "$program" check --precisions "$precision" || code=$?; done
-  return "$code"
+check() {  # PRECISION. One process for each, because a process whose GPU became unusable cannot go on.
+  "$program" check --precisions "$1"
 }
 
 # Pairs of PRECISION and LAYOUT: plain fp32 in its usual layout, tensor cores with channels innermost.
@@ -107,10 +59,10 @@ pairs=("f32 nchw" "tf32 nhwc" "bf16 nhwc")
 # Like validate, stops some seconds before the stage's limit. A capture that makes the GPU unusable (exit code 4) is skipped in the
 # next round.
 capture() {  # PRECISION LAYOUT [MODEL BATCHES]
-  local code end=$((SECONDS + STAGE_SECONDS - 8))
+  local code end=$((SECONDS + STAGE_SECONDS - 8)) models=${3:-${MODELS:-}}
   while ((SECONDS < end)); do
     code=0
-    "$program" capture-all --precision "$1" --layout "$2" --batches "${4:-$batches}" --seconds $((end - SECONDS)) ${3:+--models "$3"} \
+    "$program" capture-all --precision "$1" --layout "$2" --batches "${4:-$batches}" --seconds $((end - SECONDS)) ${models:+--models "$models"} \
       -o "$out/traces" || code=$?
     ((code == 4)) || return "$code"
   done
@@ -142,29 +94,9 @@ ranks() {
     -o "$out/ranks-$1"
 }
 
-# median_step TRACE: median of the trace's steps without events inside.
-median_step() {
-  sed -n 's/^step_seconds: \[\(.*\)\]$/\1/p' "$1" | tr -d ' ' | tr ',' '\n' | sort -g | awk '{ v[NR] = $1 } END {
-    if (NR == 0) exit 1; print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
-}
-
-# Unfinished (3) while a trace is missing; PyTorch is timed only once.
 compare_with_torch() {
   local missing=0
-  if [[ ! -e $out/torch.csv ]]; then
-    python3 "$root/tools/gpu-resnet50.py" --batch "$throughput_batch" >"$out/torch.part"
-    mv "$out/torch.part" "$out/torch.csv"
-  fi
-  {
-    echo "precision,layout,batch,stepcast_images_per_second,torch_images_per_second,ratio"
-    while IFS=, read -r precision layout batch _ rate; do
-      trace=$out/traces/resnet50-b$batch-$precision-$layout-gpu.yaml
-      [[ -e $trace ]] || { missing=3; continue; }
-      awk -v p="$precision" -v l="$layout" -v b="$batch" -v s="$(median_step "$trace")" -v r="$rate" \
-        'BEGIN { printf "%s,%s,%d,%.1f,%.1f,%.3f\n", p, l, b, b / s, r, b / s / r }'
-    done < <(tail -n +2 "$out/torch.csv")
-  } >"$out/throughput.csv"
-  cat "$out/throughput.csv"
+  torch_comparison "$throughput_batch" || missing=$?
   awk -F, 'NR > 1 && $6 < 0.9 { print "below 0.9 of PyTorch: " $0; bad = 1 } END { exit bad }' "$out/throughput.csv"
   return "$missing"
 }
@@ -201,13 +133,13 @@ if (($# > 1)); then
   exit
 fi
 
-stage build 125 build
-stage check 60 check
+build_or_stop 125
+for precision in f32 tf32 bf16 f16; do stage "check-$precision" 20 check "$precision"; done
 stage tests 60 run_tests
 stage probe 25 "$program" probe --precision tf32 --layout nhwc -o "$out/gpu-probes.yaml"
 stage resnet50 45 capture_in_all resnet50
-if python3 -c 'import torch, torchvision' 2>/dev/null; then
-  stage torch 45 compare_with_torch
+if have_torch; then
+  stage torch 90 compare_with_torch
 else
   echo "torch: skipped: python3 has no torch and torchvision"
 fi

@@ -9,6 +9,7 @@
 #include "commands/learn/learning_trends.hpp"
 #include "commands/learn/simulate_learning.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/os/folder_lock.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"
@@ -108,6 +109,7 @@ void learn(const LearnOptions& options) {
                                            ? std::filesystem::path("results") / scenario.name
                                            : std::filesystem::path(options.output);
   check_writable(folder);
+  const FolderLock lock(folder);
   const Results rows = trained({scenario, folder, options.checkpoints, options.processes}, runs);
   write_atomically(folder / "learning.csv", to_csv(rows));
   const double target = learning.target_loss.value_or(common_loss(rows));

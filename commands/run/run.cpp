@@ -11,6 +11,7 @@
 #include "commands/run/run_outputs.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/os/folder_lock.hpp"
 #include "core/text.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
@@ -43,10 +44,16 @@ void write_timeline(const Scenario& scenario, Library& library, const std::vecto
     experiment.fold = experiment.plan.workers <= kMostTracks ? Folding::never : Folding::always;
     Timeline timeline;
     simulate_point(experiment, Doubled::none, &timeline);
-    write_chrome_trace(file, timeline);
+    try {
+      write_chrome_trace(file, timeline);
+    } catch (const DiskFull& full) {  // the parent goes on without this file
+      return std::string(full.what());
+    }
     return std::string();
   };
-  run_tasks({task}, 1, [](std::size_t, const std::string&) {});
+  run_tasks({task}, 1, [](std::size_t, const std::string& full) {
+    if (!full.empty()) throw DiskFull(full);
+  });
 }
 
 /// The points of this shard.
@@ -72,7 +79,10 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   return outputs;
 }
 
-/// Calls `work`. If it is interrupted, the message says how to resume.
+constexpr const char* kAfterFullDisk =
+    "free some space and continue with --resume: finished simulations are kept";
+
+/// Calls `work`. If it is interrupted or the disk is full, the message says how to resume.
 template <class Work>
 auto resumable(const std::filesystem::path& journal, const Work& work) {
   try {
@@ -80,6 +90,8 @@ auto resumable(const std::filesystem::path& journal, const Work& work) {
   } catch (const Interrupted&) {
     throw Interrupted(fmt::format("interrupted; continue with --resume (finished simulations are kept in {})",
                                   journal.string()));
+  } catch (const DiskFull& full) {
+    throw DiskFull(fmt::format("{}; {}", full.what(), kAfterFullDisk));
   }
 }
 
@@ -123,6 +135,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   }
   const auto folder = folder_of(scenario, options);
   check_writable(folder);
+  const FolderLock lock(folder);
   Manifest manifest = manifest_of(scenario, library);
   manifest.seed = largest.seed;
 
@@ -141,20 +154,22 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   std::set<std::string> forms;
   for (const Row& row : outputs.results.rows) forms.insert(row.text("communication_form"));
   manifest.forms.assign(forms.begin(), forms.end());
-  const auto complaints = resumable(wanted.journal, [&] {
-    auto lines = write_outputs(folder, outputs, manifest, !options.results_only);
+  const DrawnPlots drawn = resumable(wanted.journal, [&] {
+    auto written = write_outputs(folder, outputs, manifest, !options.results_only);
     SignalGuard::stop_if_interrupted();
     if (!options.timeline.empty()) {
       const auto& point = scenario.points[timeline_point(scenario, options.timeline)];
-      write_timeline(scenario, library,
-                     values_of(scenario, point.values, all.inputs.front(), all.calibrated.front()),
-                     folder / "timeline.json");
+      const auto values = values_of(scenario, point.values, all.inputs.front(), all.calibrated.front());
+      written.missing.attempt(folder, "timeline.json", [&](const std::filesystem::path& file) {
+        write_timeline(scenario, library, values, file);
+      });
     }
-    return lines;
+    return written;
   });
 
   print_outputs(outputs, all, scenario, largest);
-  for (const std::string& complaint : complaints) fmt::print("{}\n", complaint);
+  for (const std::string& complaint : drawn.complaints) fmt::print("{}\n", complaint);
+  drawn.missing.report(folder, kAfterFullDisk);
   fmt::print("written: {}\n", folder.string());
   return outputs.published;
 }

@@ -83,23 +83,34 @@ std::vector<std::string> outdated_files() {
 
 }  // namespace
 
-std::vector<std::string> write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
-                                       const Manifest& manifest, bool plots) {
+DrawnPlots write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
+                         const Manifest& manifest, bool plots) {
   const std::string& scenario = outputs.results.scenario;
   std::error_code error;
   for (const std::string& file : outdated_files()) std::filesystem::remove(folder / file, error);
-  write_atomically(folder / "results.csv", to_csv(outputs.results));
-  write_atomically(folder / "results.jsonl", to_json_lines(outputs.results));
-  if (!outputs.published.empty()) {
-    write_atomically(folder / "published.csv", to_csv(to_results(scenario, outputs.published)));
-  }
+  DrawnPlots drawn;
+  const auto write = [&](const char* name, const std::string& text) {
+    drawn.missing.attempt(folder, name,
+                          [&](const std::filesystem::path& file) { write_atomically(file, text); });
+  };
+  write("results.csv", to_csv(outputs.results));
+  const bool have_results = drawn.missing.names().empty();
+  write("results.jsonl", to_json_lines(outputs.results));
+  if (!outputs.published.empty()) write("published.csv", to_csv(to_results(scenario, outputs.published)));
   if (!outputs.sensitivity.empty()) {
-    const auto rows =
-        sensitivity_results(scenario, outputs.sensitive_point, outputs.sensitive_column, outputs.sensitivity);
-    write_atomically(folder / "sensitivity.csv", to_csv(rows));
+    write("sensitivity.csv", to_csv(sensitivity_results(scenario, outputs.sensitive_point,
+                                                        outputs.sensitive_column, outputs.sensitivity)));
   }
-  write_atomically(folder / "manifest.json", to_json(manifest));
-  return plots ? draw_results(folder) : std::vector<std::string>{};
+  write("manifest.json", to_json(manifest));
+  if (!plots) return drawn;
+  if (!have_results) {  // the plots are drawn from it
+    drawn.missing.add(folder, {"plots"});
+    return drawn;
+  }
+  DrawnPlots pictures = draw_results(folder);
+  drawn.complaints = std::move(pictures.complaints);
+  drawn.missing.add(folder, pictures.missing.names());
+  return drawn;
 }
 
 namespace {

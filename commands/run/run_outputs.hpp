@@ -6,6 +6,7 @@
 
 #include "forecast/forecast_options.hpp"
 #include "forecast/summary.hpp"
+#include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/library.hpp"
@@ -33,9 +34,9 @@ struct Outputs {
 };
 
 /// Writes results.csv, results.jsonl and manifest.json; published.csv and sensitivity.csv if they have rows;
-/// and draws the plots. @return lines to print about plots that could not be drawn
-std::vector<std::string> write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
-                                       const Manifest& manifest, bool plots);
+/// and draws the plots. A file for which the disk has no room is left out.
+DrawnPlots write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
+                         const Manifest& manifest, bool plots);
 
 /// Prints the table of a scenario, the points that do not fit, calibrated values, the sensitivity to the
 /// assumptions, and the flags of traces.

@@ -15,6 +15,7 @@
 #include "commands/search/search_trials.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/os/folder_lock.hpp"
 
 namespace stepcast {
 namespace {
@@ -67,6 +68,8 @@ std::vector<Evaluation> searched_by(OptionSearch& optimizer, const TrialOptions&
     return run_trials(optimizer, options, std::move(known), std::ref(simulator), save);
   } catch (const Interrupted&) {
     throw Interrupted("interrupted; continue with --resume");
+  } catch (const DiskFull& full) {
+    throw DiskFull(fmt::format("{}; free some space and continue with --resume", full.what()));
   }
 }
 
@@ -90,6 +93,7 @@ void search(const SearchCommand& command) {
   const std::filesystem::path folder =
       command.output.empty() ? "results/" + name + "-search" : command.output;
   check_writable(folder);
+  const FolderLock lock(folder);
   auto known = known_rows(folder, fingerprint(searched, library, command), command, searched);
 
   SearchSimulator simulator(searched, library, command);

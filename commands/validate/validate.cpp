@@ -12,6 +12,7 @@
 #include "commands/validate/validation_report.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/os/folder_lock.hpp"
 #include "forecast/process_pool.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "runtime/ranks/netcluster.hpp"
@@ -58,6 +59,7 @@ void validate(ValidateOptions& options) {
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
   const std::filesystem::path folder = std::filesystem::absolute(name);
   check_writable(folder);
+  const FolderLock lock(folder);
   for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml",
                            "platform-host.yaml", "predicted-all-reduces.csv"})
     std::filesystem::remove(folder / file);

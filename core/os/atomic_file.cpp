@@ -16,8 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string reason(int error) {
-  return std::generic_category().message(error);
+/// @throws DiskFull or InputError, by errno's value `error`: "FILE: `what`: REASON"
+[[noreturn]] void throw_unwritable(const fs::path& file, const char* what, int error) {
+  const std::string line =
+      fmt::format("{}: {}: {}", file.string(), what, std::generic_category().message(error));
+  if (error == ENOSPC || error == EDQUOT) throw DiskFull(line);
+  throw InputError(line);
 }
 
 /// An open file that is closed when it leaves the scope.
@@ -32,6 +36,8 @@ class File {
 
   bool is_open() const { return descriptor_ >= 0; }
   bool sync() { return ::fsync(descriptor_) == 0; }
+  off_t size() { return ::lseek(descriptor_, 0, SEEK_END); }
+  void truncate(off_t size) { static_cast<void>(::ftruncate(descriptor_, size)); }
   bool write(std::string_view text) {
     while (!text.empty()) {
       const auto written = ::write(descriptor_, text.data(), text.size());
@@ -89,7 +95,7 @@ void write_atomically(const fs::path& file, std::string_view text) {
   try {
     rename_to(write_temporary(file, text), file);
   } catch (const std::system_error& error) {
-    throw InputError(fmt::format("{}: cannot write: {}", file.string(), error.code().message()));
+    throw_unwritable(file, "cannot write", error.code().value());
   }
 }
 
@@ -100,15 +106,17 @@ void replace_file(const fs::path& temporary, const fs::path& file) {
     rename_to(temporary, file);
   } catch (const std::system_error& error) {
     ::unlink(temporary.c_str());
-    throw InputError(fmt::format("{}: cannot write: {}", file.string(), error.code().message()));
+    throw_unwritable(file, "cannot write", error.code().value());
   }
 }
 
 void append_line(const fs::path& file, std::string_view line) {
   File out(file, O_WRONLY | O_CREAT | O_APPEND);
-  if (!out.is_open() || !out.write(fmt::format("{}\n", line))) {
-    throw InputError(fmt::format("{}: cannot write: {}", file.string(), reason(errno)));
-  }
+  const off_t before = out.is_open() ? out.size() : 0;
+  if (out.is_open() && out.write(fmt::format("{}\n", line))) return;
+  const int error = errno;
+  if (out.is_open()) out.truncate(before);  // the next line would be appended to a part of this one
+  throw_unwritable(file, "cannot write", error);
 }
 
 void check_writable(const fs::path& folder) {
@@ -116,7 +124,7 @@ void check_writable(const fs::path& folder) {
     fs::create_directories(folder);
     ::unlink(write_temporary(folder / "writable", "").c_str());
   } catch (const std::system_error& error) {
-    throw InputError(fmt::format("{}: cannot write here: {}", folder.string(), error.code().message()));
+    throw_unwritable(folder, "cannot write here", error.code().value());
   }
 }
 
@@ -127,7 +135,8 @@ std::string read_file(const fs::path& file) {
     throw InputError(fmt::format("{}: cannot read: is a device, not a file", file.string()));
   std::ifstream in(file, std::ios::binary);
   if (folder || !in) {
-    throw InputError(fmt::format("{}: cannot read: {}", file.string(), reason(folder ? EISDIR : errno)));
+    throw InputError(fmt::format("{}: cannot read: {}", file.string(),
+                                 std::generic_category().message(folder ? EISDIR : errno)));
   }
   std::ostringstream text;
   text << in.rdbuf();

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/network/gpu_options.hpp"
 #include "models/layer_times/roofline_calibration.hpp"
 
 namespace stepcast {
@@ -12,7 +13,7 @@ namespace stepcast {
 class TimeEstimate {
  public:
   /// @param gpu  name of the GPU; if models/devices has no file for it, all estimates are zero
-  explicit TimeEstimate(const std::string& gpu);
+  TimeEstimate(const std::string& gpu, GpuPrecision precision);
 
   /// Time to build a network, which times each convolution's algorithms, and to run this number of steps.
   Seconds of(const Model& model, std::int64_t batch, int steps) const;
@@ -20,6 +21,7 @@ class TimeEstimate {
   const std::string& why_not() const { return why_not_; }
 
  private:
+  GpuPrecision precision_;
   std::optional<Device> device_;
   Calibration calibration_;
   std::string why_not_;

@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/os/folder_lock.hpp"
 #include "gpu/capture/devices.hpp"
 #include "gpu/commands/commands.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
@@ -20,23 +20,12 @@
 namespace stepcast {
 namespace {
 
-/// Writes the error to a file, from which the process that watches all ranks reports it once.
-void write_error_file(const RankOptions& options, const char* kind, const std::exception& error) {
-  std::ofstream(fmt::format("{}/rank-{}.error", options.folder, options.rank))
-      << kind << " " << error.what() << "\n";
-}
-
+/// The error's file is there already if the rank's programs failed (run_gpu_rank).
 void run_and_report(const RankOptions& options) {
   try {
     run_gpu_rank(options);
-  } catch (const InputError& error) {
-    write_error_file(options, "input", error);
-    throw;
-  } catch (const RankLost& error) {
-    write_error_file(options, "lost", error);
-    throw;
   } catch (const std::exception& error) {
-    write_error_file(options, "fault", error);
+    write_rank_error(options, error);
     throw;
   }
 }
@@ -60,10 +49,18 @@ void add_gpu_rank(Command app) {
   command.add_option("--repeats", options->validation.repeats);
   command.callback([options] {
     options->validation.accept_disturbed = true;  // disturbances of a GPU are not measured
-    // Must be set before CUDA is used. A kernel that is loaded at its first launch may wait for running
+    // These must be set before CUDA is used. A kernel that is loaded at its first launch may wait for running
     // kernels, and NCCL's kernels wait for other ranks. Source: CUDA's programming guide, "Lazy loading", on
     // concurrent execution.
-    if (options->gpus.path != "host") setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    if (options->gpus.path != "host") {
+      setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+      // All ranks are on this machine, so NCCL's bootstrap needs the loopback alone; its warnings go to
+      // ranks.log.
+      setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+      setenv("NCCL_DEBUG", "WARN", 0);
+      // Streams that share a hardware queue could wait for each other's collectives.
+      setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    }
     run_and_report(*options);
   });
 }
@@ -118,12 +115,13 @@ void write_all_reduces(const Validation& validation, const std::filesystem::path
 
 void run_on_gpus(const RealRunOptions& options) {
   const int first = DeviceOptions{options.gpus.options}.gpu_options().device;
-  free_gpu_memory(first);  // reports a missing GPU before any other error
+  require_gpu(first);  // reports a missing GPU before any other error, and makes no context on it
   gpu_place(options.gpus.path, first, gpu_count(), 0, options.ranks);
   const Validation validation = read_validation(options.validation, options.ranks);
   const std::filesystem::path folder = std::filesystem::absolute(
       options.output.empty() ? "results/" + validation.scenario.name : options.output);
   check_writable(folder);
+  const FolderLock lock(folder);
   for (const char* file : {"samples.jsonl", "learning.jsonl", "predicted.csv", "platform-host.yaml"})
     std::filesystem::remove(folder / file);
 

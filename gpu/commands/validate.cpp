@@ -135,7 +135,8 @@ void validate(const Options& options) {
   take_known(options.folder / ("measured" + end), points);
   write_atomically(options.folder / ("predicted" + end),
                    predicted_csv(options, points));  // before any measurement
-  const TimeEstimate estimate(gpu_name(options.device.gpu_options().device));
+  const GpuOptions gpu = options.device.gpu_options();
+  const TimeEstimate estimate(gpu_name(gpu.device), gpu.precision);
   const double begin = now().wall;
   int late = 0;
   for (Point& point : points) {

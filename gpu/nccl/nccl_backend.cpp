@@ -11,8 +11,13 @@ namespace {
 
 class NcclLink final : public DeviceChannel {
  public:
+  /// The first message connects the two ranks (JoinedGroup::connect), so it is sent here.
   NcclLink(const NcclRank& self, const std::string& unique_id)
-      : stream_(self.device), communicator_(self, unique_id) {}
+      : stream_(self.device), communicator_(self, unique_id) {
+    const auto one = cudnn::allocate_bytes(sizeof(float), stream_.get());
+    auto* value = static_cast<float*>(one.get());
+    self.group_rank == 0 ? send(value, 1, nullptr) : receive(value, 1, nullptr);
+  }
 
   void send(const float* from, std::int64_t floats, const DeviceMemory::Mark& after) override {
     stream_.begin_after(after);

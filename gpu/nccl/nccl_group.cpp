@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "core/error.hpp"
 #include "kernels/cudnn/cuda/elements.hpp"
@@ -43,6 +45,16 @@ void NcclCommunicator::require(ncclResult_t status, const char* call) {
   if (status != ncclSuccess && status != ncclInProgress) fail(fmt::format("{}: {}", call, describe(status)));
 }
 
+void NcclCommunicator::start_group() {
+  require(ncclGroupStart(), "ncclGroupStart");
+  in_group_ = true;
+}
+
+void NcclCommunicator::end_group() {
+  in_group_ = false;
+  wait_until_enqueued(ncclGroupEnd(), "ncclGroupEnd");
+}
+
 void NcclCommunicator::wait_until_enqueued(ncclResult_t status, const char* call) {
   require(status, call);
   while (status == ncclInProgress) {
@@ -70,6 +82,7 @@ std::string NcclCommunicator::describe(ncclResult_t status) const {
 }
 
 void NcclCommunicator::fail(const std::string& why) {
+  if (std::exchange(in_group_, false)) static_cast<void>(ncclGroupEnd());
   if (communicator_ != nullptr) ncclCommAbort(communicator_);
   communicator_ = nullptr;
   throw RankLost(fmt::format("rank {} on cuda:{}: NCCL gave up during {}: {}", self_.rank, self_.device,
@@ -102,11 +115,12 @@ void NcclStream::begin_after(const DeviceMemory::Mark& mark) {
 
 void NcclStream::finish(NcclCommunicator& communicator) {
   check(cudaEventRecord(done_.get(), get()), "cudaEventRecord");
-  while (cudaEventQuery(done_.get()) == cudaErrorNotReady) {
+  cudaError_t state = cudaSuccess;
+  while ((state = cudaEventQuery(done_.get())) == cudaErrorNotReady) {
     cudaGetLastError();  // clears "not ready", which counts as an error
     communicator.poll();
   }
-  check(cudaStreamSynchronize(get()), "cudaStreamSynchronize");
+  check(state, "cudaEventQuery");
 }
 
 namespace {
@@ -116,7 +130,9 @@ using namespace cudnn;
 class JoinedGroup final : public NcclGroup {
  public:
   JoinedGroup(const NcclRank& self, const std::string& unique_id)
-      : self_(self), stream_(self.device), communicator_(self, unique_id) {}
+      : self_(self), stream_(self.device), communicator_(self, unique_id) {
+    connect();
+  }
 
   void run(const LibraryCollective& call, float* memory, std::int64_t elements,
            const DeviceMemory::Mark& ready) override {
@@ -126,6 +142,16 @@ class JoinedGroup final : public NcclGroup {
   }
 
  private:
+  /// NCCL connects the ranks in their first operation. All ranks are here now; later one of them may wait for
+  /// another communicator that also has to connect.
+  void connect() {
+    float* one = receive_memory(1);
+    communicator_.start_operation("connecting the group");
+    communicator_.wait_until_enqueued(
+        ncclAllReduce(one, one, 1, ncclFloat, ncclSum, communicator_.get(), stream_.get()), "ncclAllReduce");
+    stream_.finish(communicator_);
+  }
+
   void start(const LibraryCollective& call, float* memory, std::size_t elements) {
     switch (call.kind) {
       case LibraryCollective::Kind::all_reduce:
@@ -151,6 +177,7 @@ class JoinedGroup final : public NcclGroup {
         return gather(call, memory, elements);
       case LibraryCollective::Kind::exchange:
         communicator_.start_operation("an exchange");
+        receive_memory(most_received(call));  // before any rank waits for this one
         for (const Round& round : call.rounds) exchange(round, memory);
     }
   }
@@ -164,14 +191,14 @@ class JoinedGroup final : public NcclGroup {
                             ncclFloat, ncclSum, communicator_.get(), stream_.get()),
           "ncclReduceScatter");
     }
-    communicator_.wait_until_enqueued(ncclGroupStart(), "ncclGroupStart");
+    communicator_.start_group();
     for (const LibraryCollective::Part& part : call.parts) {
       float* at = memory + part.slice.begin;
       communicator_.require(ncclReduce(at, at, static_cast<std::size_t>(part.slice.size()), ncclFloat,
                                        ncclSum, part.owner, communicator_.get(), stream_.get()),
                             "ncclReduce");
     }
-    communicator_.wait_until_enqueued(ncclGroupEnd(), "ncclGroupEnd");
+    communicator_.end_group();
   }
 
   void gather(const LibraryCollective& call, float* memory, std::size_t elements) {
@@ -182,25 +209,33 @@ class JoinedGroup final : public NcclGroup {
                         communicator_.get(), stream_.get()),
           "ncclAllGather");
     }
-    communicator_.wait_until_enqueued(ncclGroupStart(), "ncclGroupStart");
+    communicator_.start_group();
     for (const LibraryCollective::Part& part : call.parts) {
       float* at = memory + part.slice.begin;
       communicator_.require(ncclBroadcast(at, at, static_cast<std::size_t>(part.slice.size()), ncclFloat,
                                           part.owner, communicator_.get(), stream_.get()),
                             "ncclBroadcast");
     }
-    communicator_.wait_until_enqueued(ncclGroupEnd(), "ncclGroupEnd");
+    communicator_.end_group();
+  }
+
+  static std::size_t received_elements(const Round& round) {
+    std::size_t elements = 0;
+    for (const Transfer& transfer : round) {
+      if (transfer.way == Transfer::Way::receive) elements += static_cast<std::size_t>(transfer.slice.size());
+    }
+    return elements;
+  }
+  static std::size_t most_received(const LibraryCollective& call) {
+    std::size_t most = 0;
+    for (const Round& round : call.rounds) most = std::max(most, received_elements(round));
+    return most;
   }
 
   /// Receives into separate memory, because sends of the same round read the values before the round.
   void exchange(const Round& round, float* memory) {
-    std::size_t receive_elements = 0;
-    for (const Transfer& transfer : round) {
-      if (transfer.way == Transfer::Way::receive)
-        receive_elements += static_cast<std::size_t>(transfer.slice.size());
-    }
-    float* received = receive_memory(receive_elements);
-    communicator_.wait_until_enqueued(ncclGroupStart(), "ncclGroupStart");
+    float* received = receive_memory(0);
+    communicator_.start_group();
     std::size_t at = 0;
     for (const Transfer& transfer : round) {
       const auto size = static_cast<std::size_t>(transfer.slice.size());
@@ -215,7 +250,7 @@ class JoinedGroup final : public NcclGroup {
         at += size;
       }
     }
-    communicator_.wait_until_enqueued(ncclGroupEnd(), "ncclGroupEnd");
+    communicator_.end_group();
     at = 0;
     for (const Transfer& transfer : round) {
       if (transfer.way == Transfer::Way::send) continue;
@@ -232,11 +267,9 @@ class JoinedGroup final : public NcclGroup {
           "cudaMemcpyAsync");
   }
 
-  /// Memory for received values. Grows only between finished calls and rounds, when nothing reads the old
-  /// memory.
+  /// Memory for received values. Grows only between finished calls, when nothing reads the old memory.
   float* receive_memory(std::size_t elements) {
     if (elements > receive_elements_) {
-      check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
       receive_memory_ = allocate_bytes(elements * sizeof(float), stream_.get());
       receive_elements_ = elements;
     }

@@ -58,6 +58,11 @@ class NcclCommunicator {
   /// Throws unless a call succeeded or is in progress; for calls between ncclGroupStart and ncclGroupEnd.
   /// @throws RankLost
   void require(ncclResult_t status, const char* call);
+  /// Begin and end a group of calls, which NCCL starts together. A failure inside the group ends the group
+  /// before it aborts the communicator, because NCCL's state of a thread must not stay within a group.
+  /// @throws RankLost
+  void start_group();
+  void end_group();
   /// Returns when NCCL has enqueued the work of a call. @throws RankLost
   void wait_until_enqueued(ncclResult_t status, const char* call);
   /// Checks for errors and for the timeout while work is in progress. @throws RankLost
@@ -70,6 +75,7 @@ class NcclCommunicator {
   NcclRank self_;
   ncclComm_t communicator_ = nullptr;
   const char* operation_ = "";
+  bool in_group_ = false;
   std::chrono::steady_clock::time_point started_;
 };
 

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -27,7 +30,37 @@
 #include "validate/measure/platform_file.hpp"
 
 namespace stepcast {
+
+void write_rank_error(const RankOptions& options, const std::exception& error) {
+  const auto file = std::filesystem::path(options.folder) / fmt::format("rank-{}.error", options.rank);
+  if (std::filesystem::exists(file)) return;
+  const char* kind = dynamic_cast<const InputError*>(&error) != nullptr ? "input"
+                     : dynamic_cast<const RankLost*>(&error) != nullptr ? "lost"
+                                                                        : "fault";
+  try {
+    write_atomically(file, fmt::format("{} {}\n", kind, error.what()));
+  } catch (const std::exception& unwritten) {
+    fmt::print(stderr, "{}: {}\n", unwritten.what(), error.what());
+  }
+}
+
 namespace {
+
+/// Beats for a rank whose libraries load kernels and search algorithms, which report nothing meanwhile; for
+/// at most 90 s, so that a hang there is found.
+class SetUpBeats {
+ public:
+  explicit SetUpBeats(RankState& state)
+      : thread_([&state](const std::stop_token& stop) {
+          for (int i = 0; i < 900 && !stop.stop_requested(); ++i) {
+            state.heartbeat.fetch_add(1, std::memory_order_relaxed);
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
 
 class TraceCaptures {
  public:
@@ -78,6 +111,7 @@ class TraceCaptures {
 
   Trace capture(const Model& model, const CaptureOptions& capturing) const {
     barrier(run_.transport);
+    const SetUpBeats beats(run_.state);
     return capture_on_gpu(gpu_, model, capturing);
   }
   void write(const Trace& trace, const std::filesystem::path& file) const {
@@ -107,6 +141,7 @@ void capture_on_gpus(const RankContext& run, const RankOptions& options, const G
 
 namespace {
 
+constexpr const char* kUnlistedDevice = "h200";
 constexpr std::int64_t kMaxElements = 1 << 24;  // largest measured all-reduce: 64 MiB
 
 class GpuRank {
@@ -131,24 +166,51 @@ class GpuRank {
   void all() {
     const Validation validation = read_validation(options_.validation, options_.ranks);
     Library library;
+    // Traces first: they are of use even where communication fails.
+    capture_on_gpus(run_, options_, gpu_, validation, library);
     set_status(run_.state, "measuring the links between GPUs");
     write_platform(measured_message_times(), platform_file(run_.folder),
                    uses_nccl_ ? "by NCCL" : "through the host");
-    capture_on_gpus(run_, options_, gpu_, validation, library);
     if (std::ranges::find(validation.compresses, true) != validation.compresses.end())
       time_compression(validation, library);
     check(validation, library);
     wait_for_stage(run_.control, run_.state, 1);
     if (uses_nccl_) return run_with_nccl(validation, library);
+    std::optional<SetUpBeats> beats(run_.state);
     PointRuns runs(run_, validation, options_.validation, library,
-                   {.backend = *backend_, .device = own_device(validation)});
-    runs.run_all();
-    learn_all(
-        {run_, *backend_, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},
-        validation, library);
+                   {.backend = *backend_, .device = own_device(validation), .on_failure = write_failure()});
+    beats.reset();
+    reported([&] {
+      runs.run_all();
+      learn_all(
+          {run_, *backend_, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},
+          validation, library);
+    });
   }
 
  private:
+  /// Calls `work`. Its error is written at once: unwinding joins threads and leaves communicators, and if one
+  /// of these crashes or hangs, the cause would be lost.
+  template <class Work>
+  void reported(const Work& work) const {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      write_rank_error(options_, error);
+      throw;
+    }
+  }
+
+  std::function<void(std::exception_ptr)> write_failure() const {
+    return [this](const std::exception_ptr& failure) {
+      try {
+        std::rethrow_exception(failure);
+      } catch (const std::exception& error) {
+        write_rank_error(options_, error);
+      }
+    };
+  }
+
   /// Makes the device of this rank's part of a partitioned network (RunResources::device).
   std::function<std::unique_ptr<RankDevice>(std::size_t, const Experiment&)> own_device(
       const Validation& validation) {
@@ -163,17 +225,22 @@ class GpuRank {
     DevicePayloads payloads(*backend_->device_memory(), options_.rank, options_.ranks,
                             [this](int from, int to) { return nccl_.link(from, to); });
     const auto collectives = [this](const Plan& plan) { return nccl_.collectives_of(plan); };
+    std::optional<SetUpBeats> beats(run_.state);
     PointRuns runs(run_, validation, options_.validation, library,
                    {.backend = *backend_,
                     .device = own_device(validation),
                     .make_collective_backend = collectives,
-                    .device_payloads = &payloads});
-    runs.run_all();
-    learn_all({run_, *backend_, runs.collective_thread(), runs.messages(), runs.completions(),
-               runs.last_run(), collectives, &payloads},
-              validation, library);
-    payloads.finish();
-    barrier(run_.transport);  // before any rank ends the channel that announces payloads
+                    .device_payloads = &payloads,
+                    .on_failure = write_failure()});
+    beats.reset();
+    reported([&] {
+      runs.run_all();
+      learn_all({run_, *backend_, runs.collective_thread(), runs.messages(), runs.completions(),
+                 runs.last_run(), collectives, &payloads},
+                validation, library);
+      payloads.finish();
+      barrier(run_.transport);  // before any rank ends the channel that announces payloads
+    });
   }
 
   std::vector<MessageTime> measured_message_times() {
@@ -220,9 +287,18 @@ class GpuRank {
     write_atomically(file, platform_text(platform));
   }
 
+  /// The file of the GPU in models/devices. The times of this run are all measured, so a GPU that has none
+  /// ends nothing; the file then gives only the memory and the peak rates that reports show.
   std::string device_file() const {
     const std::string& named = options_.gpus.device_file;
-    return named.empty() ? device_file_of(backend_->device()) : named;
+    if (!named.empty()) return named;
+    try {
+      return device_file_of(backend_->device());
+    } catch (const InputError& error) {
+      fmt::print(stderr, "note: {}; the memory and peak rates of {} stand in platform.yaml\n", error.what(),
+                 kUnlistedDevice);
+      return kUnlistedDevice;
+    }
   }
 
   void check(const Validation& validation, Library& library) const {
@@ -248,7 +324,7 @@ class GpuRank {
 
 void run_gpu_rank(const RankOptions& options) {
   GpuOptions gpu = DeviceOptions{options.gpus.options}.gpu_options();
-  free_gpu_memory(gpu.device);  // reports a missing GPU before any other error
+  require_gpu(gpu.device);  // reports a missing GPU before any other error, and makes no context on the first
   const GpuPlace place = gpu_place(options.gpus.path, gpu.device, gpu_count(), options.rank, options.ranks);
   gpu.device = place.device;
   const auto control = SharedControlBlock::open(options.control, options.ranks);
@@ -268,7 +344,10 @@ void run_gpu_rank(const RankOptions& options) {
                         *transport,
                         messages.get(),
                         {}};
-  GpuRank(options, gpu, place.nccl, *store, run).all();
+  std::optional<SetUpBeats> beats(state);
+  GpuRank rank(options, gpu, place.nccl, *store, run);
+  beats.reset();
+  rank.all();
   set_status(state, "shutdown");
   barrier(*transport);
   state.finished.store(1);

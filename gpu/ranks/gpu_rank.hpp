@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include "kernels/network/gpu_options.hpp"
@@ -19,7 +20,11 @@ struct RankOptions {
   ValidationOptions validation;
 };
 
-/// Runs one rank: measures the links between GPUs, captures traces, waits until the forecast is written, and
+/// Writes the error to FOLDER/rank-N.error, from which the process that watches all ranks reports it once. A
+/// file that is there stays: the first error is the cause of later ones.
+void write_rank_error(const RankOptions& options, const std::exception& error);
+
+/// Runs one rank: captures traces, measures the links between GPUs, waits until the forecast is written, and
 /// runs every point `repeats` times. Rank 0 writes platform.yaml, the traces and samples.jsonl.
 /// @throws InputError, RankLost, and exceptions of the kernels
 void run_gpu_rank(const RankOptions& options);

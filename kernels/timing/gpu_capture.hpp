@@ -20,8 +20,15 @@ Trace capture_on_gpu(const GpuOptions& gpu, const Model& model, const CaptureOpt
 std::vector<double> time_steps_on_gpu(const GpuOptions& gpu, const Model& model,
                                       const CaptureOptions& options);
 
-/// Memory of the device that is free now.
+/// Says before any measurement that a capture cannot fit: neither its memory, nor a tensor of 2^31 elements
+/// and more in a layer that cuDNN computes.
+/// @throws LimitError
+void check_capture_fits(const GpuOptions& gpu, const Model& model, const CaptureOptions& options);
+
+/// Memory of the device that is free now. Makes a context on the device.
 Bytes free_gpu_memory(int device);
+/// @throws InputError if there is no such GPU. Makes no context.
+void require_gpu(int device);
 std::string gpu_name(int device);
 
 /// Times of one operation that was measured on the device alone.

@@ -84,8 +84,10 @@ void write_chrome_trace(const std::filesystem::path& file, const Timeline& timel
   if (!out) {
     const int error = errno;
     std::filesystem::remove(temporary);
-    throw InputError(
-        fmt::format("{}: cannot write: {}", file.string(), std::generic_category().message(error)));
+    const std::string line =
+        fmt::format("{}: cannot write: {}", file.string(), std::generic_category().message(error));
+    if (error == ENOSPC || error == EDQUOT) throw DiskFull(line);
+    throw InputError(line);
   }
   replace_file(temporary, file);
 }

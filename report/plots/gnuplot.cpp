@@ -54,6 +54,39 @@ std::string reason_in(const std::string& errors) {
   return without_controls(errors.substr(start + 1, end - start));
 }
 
+/// The big-endian number of four bytes.
+std::uint64_t big_endian(const std::string& bytes, std::size_t at) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+/// True if the chunks of a PNG file follow each other without a gap up to IEND at the end of the file. Each
+/// has its length, its type of four letters, its data and a checksum. Source: ISO/IEC 15948, clause 5.3.
+bool is_whole_png(const std::string& bytes) {
+  std::size_t at = 8;  // after the signature
+  while (at + 12 <= bytes.size()) {
+    const std::uint64_t next = at + 12 + big_endian(bytes, at);
+    if (bytes.compare(at + 4, 4, "IEND") == 0) return next == bytes.size();
+    if (next > bytes.size()) return false;
+    at = static_cast<std::size_t>(next);
+  }
+  return false;
+}
+
+bool is_whole_svg(const std::string& text) {
+  const auto end = text.find_last_not_of(" \n");
+  return end != std::string::npos && text.starts_with("<?xml") &&
+         std::string_view(text).substr(0, end + 1).ends_with("</svg>");
+}
+
+/// gnuplot ends with success even if the disk had no room for its picture, so the picture tells.
+bool is_whole_picture(const fs::path& file) {
+  if (!fs::exists(file)) return false;
+  const std::string bytes = read_file(file);
+  return file.extension() == ".png" ? is_whole_png(bytes) : is_whole_svg(bytes);
+}
+
 }  // namespace
 
 std::string gnuplot_text(std::string_view text, std::size_t width) {
@@ -80,29 +113,56 @@ std::string gnuplot_script(const std::string& name, const PlotScript& script) {
 
 }  // namespace
 
-std::optional<std::string> draw_plot(const fs::path& folder, const std::string& name,
-                                     const PlotScript& script) {
-  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") != std::string::npos) {
-    throw std::invalid_argument("draw_plot: name must be lower-case letters and -");
-  }
-  write_atomically(folder / (name + ".gp"), gnuplot_script(name, script));
+namespace {
+
+/// Runs gnuplot on the script that is in the folder; erases from `left` the types that are there.
+/// @return a line about pictures that could not be drawn
+std::optional<std::string> draw_pictures(const fs::path& folder, const std::string& name,
+                                         std::vector<std::string>& left) {
   try {
     const DrawingFolder drawing(folder, name);
     const auto finished = run_child({"gnuplot", "-d", fmt::format("../{}.gp", name)}, drawing.path());
     if (!finished.started) {
       return "gnuplot not found: no plots are drawn (Debian: apt install gnuplot-nox)";
     }
-    if (finished.status != 0) {
+    if (finished.status != 0 && !finished.errors.empty()) {
       return fmt::format("{0}.svg and {0}.png are not drawn: gnuplot: {1}", name, reason_in(finished.errors));
     }
-    for (const char* type : {".svg", ".png"})
-      replace_file(drawing.path() / (name + type), folder / (name + type));
+    while (!left.empty()) {
+      const std::string file = name + left.front();
+      if (!is_whole_picture(drawing.path() / file))
+        throw DiskFull(fmt::format("{}: cannot write: gnuplot wrote only a part; the disk is probably full",
+                                   (folder / file).string()));
+      replace_file(drawing.path() / file, folder / file);
+      left.erase(left.begin());
+    }
   } catch (const InputError& error) {
     return fmt::format("{0}.svg and {0}.png are not drawn: {1}", name, error.what());
   } catch (const std::system_error& error) {
+    if (error.code() == std::errc::no_space_on_device)
+      throw DiskFull(fmt::format("{}: cannot draw {}: {}", folder.string(), name, error.code().message()));
     return fmt::format("{0}.svg and {0}.png are not drawn: {1}", name, error.code().message());
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> draw_plot(const fs::path& folder, const std::string& name,
+                                     const PlotScript& script) {
+  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") != std::string::npos) {
+    throw std::invalid_argument("draw_plot: name must be lower-case letters and -");
+  }
+  std::vector<std::string> left{".gp", ".svg", ".png"};
+  try {
+    write_atomically(folder / (name + ".gp"), gnuplot_script(name, script));
+    left.erase(left.begin());
+    return draw_pictures(folder, name, left);
+  } catch (const DiskFull&) {
+    std::error_code ignored;
+    for (const std::string& type : left) fs::remove(folder / (name + type), ignored);
+    throw;
+  }
 }
 
 }  // namespace stepcast

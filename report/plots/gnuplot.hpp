@@ -25,7 +25,8 @@ std::string gnuplot_text(std::string_view text, std::size_t width);
 /// Writes FOLDER/NAME.gp and runs gnuplot, without a shell, to draw FOLDER/NAME.svg and .png.
 /// @param name  lower-case letters and - only; must not come from the user
 /// @return a line to print if gnuplot cannot draw the picture, which is no error ("gnuplot not found: ...")
-/// @throws InputError if the script cannot be written
+/// @throws InputError if the script cannot be written; DiskFull if there is no room for it or for a picture;
+/// files of that name that an earlier call left are then removed, so that no two calls' files are mixed
 std::optional<std::string> draw_plot(const std::filesystem::path& folder, const std::string& name,
                                      const PlotScript& script);
 

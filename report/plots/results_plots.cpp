@@ -112,7 +112,20 @@ Results sensitivity_results(const std::string& scenario, const std::string& poin
   return results;
 }
 
-std::vector<std::string> draw_results(const fs::path& folder) {
+namespace {
+
+/// The files of a plot for which the disk had no room; draw_plot has removed those of an earlier run.
+std::vector<std::string> missing_of(const fs::path& folder, const std::string& name) {
+  std::vector<std::string> missing;
+  for (const char* type : {".gp", ".svg", ".png"}) {
+    if (!fs::exists(folder / (name + type))) missing.push_back(name + type);
+  }
+  return missing;
+}
+
+}  // namespace
+
+DrawnPlots draw_results(const fs::path& folder) {
   const auto file = folder / "results.csv";
   const auto results = read_csv(read_file(file), file.string());
   const auto published = read_if_there(folder / "published.csv");
@@ -127,13 +140,18 @@ std::vector<std::string> draw_results(const fs::path& folder) {
       {"training", breakdown_script(training_plot(results, sweep))},
       {"campaign", campaign_script(campaigns)},
       {"sensitivity", sensitivity_script(sensitivity_plot(read_if_there(folder / "sensitivity.csv")))}};
-  std::vector<std::string> problems;
-  for (const auto& [name, script] : plots) {
-    const auto problem = script ? draw_plot(folder, name, *script) : std::nullopt;
-    const bool known = problem && std::find(problems.begin(), problems.end(), *problem) != problems.end();
-    if (problem && !known) problems.push_back(*problem);
+  DrawnPlots drawn;
+  for (const auto& plot : plots) {
+    if (!plot.second) continue;
+    try {
+      const auto problem = draw_plot(folder, plot.first, *plot.second);
+      if (problem && std::ranges::find(drawn.complaints, *problem) == drawn.complaints.end())
+        drawn.complaints.push_back(*problem);
+    } catch (const DiskFull&) {
+      drawn.missing.add(folder, missing_of(folder, plot.first));
+    }
   }
-  return problems;
+  return drawn;
 }
 
 namespace {

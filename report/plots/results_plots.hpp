@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/os/missing_files.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/plots/campaign.hpp"
 #include "report/plots/scaling.hpp"
@@ -36,11 +37,16 @@ SensitivityPlot sensitivity_plot(const Results& sensitivity);
 Results sensitivity_results(const std::string& scenario, const std::string& point, const std::string& column,
                             const std::vector<Sensitivity>& shares);
 
+/// What could not be drawn.
+struct DrawnPlots {
+  std::vector<std::string> complaints;  ///< lines to print
+  MissingFiles missing;                 ///< files for which the disk has no room
+};
+
 /// Draws every plot for which FOLDER holds the data: scaling, breakdown, training and campaign from
 /// results.csv and published.csv, and sensitivity from sensitivity.csv. The keys of the sweep come from
 /// manifest.json.
-/// @return lines to print about plots that could not be drawn
 /// @throws InputError if results.csv is missing or a file is malformed
-std::vector<std::string> draw_results(const std::filesystem::path& folder);
+DrawnPlots draw_results(const std::filesystem::path& folder);
 
 }  // namespace stepcast

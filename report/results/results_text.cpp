@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -49,9 +51,23 @@ std::string in_quotes(std::string_view text) {
   return out + '"';
 }
 
+/// True for text that a spreadsheet would calculate: after any apostrophes it begins with a sign of formulas
+/// and goes on with something to calculate, and it is no number. The relation "=" of a published figure is
+/// none.
+bool is_formula(const std::string& text) {
+  const auto begin = text.find_first_not_of('\'');
+  if (begin == std::string::npos || std::string_view("=+-@\t\r").find(text[begin]) == std::string::npos)
+    return false;
+  const std::string rest = text.substr(begin + 1);
+  return std::ranges::any_of(rest,
+                             [](unsigned char c) { return c > 127 || std::isalnum(c) != 0 || c == '('; }) &&
+         std::holds_alternative<std::string>(cell_of(text.substr(begin)));
+}
+
 std::string field_of(const Cell& cell) {
   const auto* text = std::get_if<std::string>(&cell);
   if (text == nullptr) return to_text(cell);
+  if (is_formula(*text)) return in_quotes("'" + *text);  // a spreadsheet shows it as text; reading removes it
   const bool plain = text->find_first_of("\",\r\n") == std::string::npos;
   const bool stays_text = std::holds_alternative<std::string>(cell_of(*text));
   return plain && stays_text ? *text : in_quotes(*text);
@@ -67,7 +83,8 @@ class Reader {
   Record record() {
     Record record{{}, line_};
     do {
-      record.fields.push_back(i_ < text_.size() && text_[i_] == '"' ? quoted_field() : plain_field());
+      record.fields.push_back(
+          without_guard(i_ < text_.size() && text_[i_] == '"' ? quoted_field() : plain_field()));
     } while (taken(','));
     taken('\r');
     if (!taken('\n') && !at_end())
@@ -85,6 +102,12 @@ class Reader {
     ++i_;
     line_ += c == '\n';
     return true;
+  }
+
+  /// Removes the apostrophe before a formula, which field_of adds.
+  static Field without_guard(Field field) {
+    if (field.text.starts_with('\'') && is_formula(field.text)) field.text.erase(0, 1);
+    return field;
   }
 
   Field plain_field() {

@@ -46,6 +46,13 @@ void DevicePayloads::begin_run(CompletionQueue& completions) {
   }
 }
 
+void DevicePayloads::end_runs() {
+  const std::lock_guard lock(mutex_);
+  completions_ = nullptr;
+  ++run_;  // sends that still run belong to an earlier run
+  for (auto& [number, one] : arrivals_) one.waiting = nullptr;
+}
+
 /// The smallest free buffer that is large enough and at most twice as large as needed, else a new one.
 DevicePayloads::PayloadBuffer DevicePayloads::acquire(std::int64_t floats) {
   {

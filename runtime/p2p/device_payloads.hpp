@@ -60,6 +60,9 @@ class DevicePayloads {
   /// Drops payloads that have arrived and were not taken, like PointToPoint::begin_run.
   void begin_run(CompletionQueue& completions);
 
+  /// From now on transfers that end tell nobody: what they would tell is about to be destroyed.
+  void end_runs();
+
   /// A free staging buffer of at least `floats` floats.
   PayloadBuffer acquire(std::int64_t floats);
   /// Sends the first `floats` floats of a buffer that the device's work up to now has filled, and takes the

@@ -24,7 +24,10 @@ class FileStore : public Store {
   }
 
   void put(const std::string& key, const std::string& value) override {
-    write_atomically(file_of(rank_, key), value);
+    const std::filesystem::path file = file_of(rank_, key);
+    if (std::filesystem::exists(file))
+      throw std::runtime_error(store_repeated_text(rank_, key, folder_.string()));
+    write_atomically(file, value);
   }
 
   std::string get(int rank, const std::string& key) override {

@@ -14,6 +14,7 @@ class Store {
 
   /// Stores `value` (any bytes) under `key` for this rank. Each key is put once, and consists of letters,
   /// digits and '-'.
+  /// @throws std::runtime_error if there is a value already; it is kept
   virtual void put(const std::string& key, const std::string& value) = 0;
   /// Returns the value that `rank` put under `key`; waits until it is there.
   /// @throws RankLost that names the rank, if the rank puts no value in time
@@ -22,5 +23,8 @@ class Store {
 
 /// "rank 2 put no listener into the store tcp:10.0.0.1:4000 within 30 s"
 std::string store_timeout_text(int rank, const std::string& key, const std::string& where, double seconds);
+
+/// "rank 2 has put listener into the store tcp:10.0.0.1:4000 before"
+std::string store_repeated_text(int rank, const std::string& key, const std::string& where);
 
 }  // namespace stepcast

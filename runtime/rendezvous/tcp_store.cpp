@@ -6,18 +6,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
+#include <condition_variable>
+#include <cstdlib>
 #include <cstring>
+#include <list>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
+#include "runtime/rendezvous/store_messages.hpp"
 
 namespace stepcast {
 namespace {
@@ -28,12 +32,14 @@ class KeyValueTable {
   /// @param seconds  timeout of `get`
   explicit KeyValueTable(double seconds) : seconds_(seconds) {}
 
-  void put(int rank, const std::string& key, const std::string& value) {
+  /// @return false, and the value there stays, if `rank` has put one under `key` before
+  bool put(int rank, const std::string& key, const std::string& value) {
     {
       const std::lock_guard lock(mutex_);
-      values_[{rank, key}] = value;
+      if (!values_.emplace(std::pair{rank, key}, value).second) return false;
     }
     changed_.notify_all();
+    return true;
   }
 
   /// Waits for the value that `rank` put under `key`.
@@ -79,84 +85,78 @@ sockaddr_in tcp_address(const std::string& store) {
   return address;
 }
 
-constexpr std::uint32_t kMaxText = 1 << 16;
+/// A stranger has this long to show the token, and a begun request to arrive.
+constexpr std::chrono::milliseconds kPatience(900);
+/// Connections at once. A run has a few for each rank; beyond this number only strangers can be at work.
+constexpr std::size_t kMostConnections = 1024;
 
-/// Sends or receives exactly `bytes` bytes over a blocking socket. @return false if the peer closed it
-bool send_all(int socket, const void* data, std::size_t bytes) {
-  const auto* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t some = ::send(socket, from, bytes, MSG_NOSIGNAL);
-    if (some < 0 && errno == EINTR) continue;
-    if (some <= 0) return false;
-    from += some;
-    bytes -= static_cast<std::size_t>(some);
-  }
-  return true;
+StoreClock::time_point after(double seconds) {
+  return StoreClock::now() +
+         std::chrono::duration_cast<StoreClock::duration>(std::chrono::duration<double>(seconds));
 }
 
-bool receive_all(int socket, void* data, std::size_t bytes) {
-  auto* to = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t some = ::recv(socket, to, bytes, 0);
-    if (some < 0 && errno == EINTR) continue;
-    if (some <= 0) return false;
-    to += some;
-    bytes -= static_cast<std::size_t>(some);
-  }
-  return true;
+std::string token_of_environment() {
+  const char* token = std::getenv(kStoreToken);
+  if (token != nullptr && *token != '\0' && std::strlen(token) <= kMaxStoreKey) return token;
+  throw InputError(
+      fmt::format("--store tcp: expected a token of 1 to {} characters in {}, the same for all ranks",
+                  kMaxStoreKey, kStoreToken));
 }
-
-/// Sends or receives a text of at most 64 KiB: its length (32 bits), then its bytes.
-/// @return false if the peer closed the socket, or if a received length is too large
-bool send_text(int socket, const std::string& text) {
-  const auto size = static_cast<std::uint32_t>(text.size());
-  return send_all(socket, &size, sizeof size) && send_all(socket, text.data(), text.size());
-}
-
-bool receive_text(int socket, std::string& text) {
-  std::uint32_t size = 0;
-  if (!receive_all(socket, &size, sizeof size) || size > kMaxText) return false;
-  text.resize(size);
-  return receive_all(socket, text.data(), size);
-}
-
-using Clock = std::chrono::steady_clock;
 
 /// Store of the ranks other than 0. Each call uses a connection of its own, so that a call that waits for a
 /// value does not block the call that puts it. Idle connections are used again.
 class TcpClientStore : public Store {
  public:
   TcpClientStore(std::string where, int rank, double seconds)
-      : where_(std::move(where)), rank_(rank), seconds_(seconds), idle_{connect_to_rank_0()} {}
+      : where_(std::move(where)),
+        token_(token_of_environment()),
+        rank_(rank),
+        seconds_(seconds),
+        idle_{connect_to_rank_0()} {}
   ~TcpClientStore() override {
     for (const int one : idle_) close(one);
   }
 
   void put(const std::string& key, const std::string& value) override {
-    const Call call(*this);
-    if (!send_request(call.socket, 'p', rank_, key) || !send_text(call.socket, value)) throw_rank_0_lost();
+    check_sizes(key, value);
+    Call call(*this);
+    const auto end = after(seconds_);
+    char reply = 0;
+    if (!send_request(call.socket, {'p', rank_, key, value}, end) ||
+        !receive_all(call.socket, &reply, 1, end))
+      throw_rank_0_lost();
+    call.answered = true;
+    if (reply != 'v') throw std::runtime_error(store_repeated_text(rank_, key, where_));
   }
   std::string get(int rank, const std::string& key) override {
-    const Call call(*this);
+    Call call(*this);
+    const auto end = after(seconds_ + 5);  // rank 0 itself answers after `seconds`
     char reply = 0;
     std::string value;
-    if (!send_request(call.socket, 'g', rank, key) || !receive_all(call.socket, &reply, 1))
+    if (!send_request(call.socket, {'g', rank, key, {}}, end) || !receive_all(call.socket, &reply, 1, end))
       throw_rank_0_lost();
+    if (reply == 'v' && !receive_text(call.socket, value, kMaxStoreText, end)) throw_rank_0_lost();
+    call.answered = true;
     if (reply != 'v') throw RankLost(store_timeout_text(rank, key, where_, seconds_));
-    if (!receive_text(call.socket, value)) throw_rank_0_lost();
     return value;
   }
 
  private:
-  /// Holds a connection for the duration of one call.
+  /// Holds a connection for the duration of one call, and closes it unless the whole answer came.
   struct Call {
     explicit Call(TcpClientStore& owner) : store(owner), socket(owner.acquire_connection()) {}
     Call(const Call&) = delete;
-    ~Call() { store.release_connection(socket); }
+    ~Call() { answered ? store.release_connection(socket) : static_cast<void>(close(socket)); }
 
     TcpClientStore& store;
     int socket;
+    bool answered = false;
   };
+
+  static void check_sizes(const std::string& key, const std::string& value) {
+    if (key.size() > kMaxStoreKey || value.size() > kMaxStoreText)
+      throw std::invalid_argument("store: the key or the value is too long");
+  }
 
   int acquire_connection() {
     {
@@ -177,28 +177,39 @@ class TcpClientStore : public Store {
   /// Retries until rank 0 listens.
   int connect_to_rank_0() const {
     const sockaddr_in address = tcp_address(where_);
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds_);
+    const auto end = after(seconds_);
     while (true) {
       const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      const timeval patience{static_cast<time_t>(seconds_) + 1, 0};  // Linux also limits connect by it
+      setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
       if (connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-        return descriptor;
+        return welcomed(descriptor);
       const std::string reason = std::strerror(errno);
       close(descriptor);
-      if (Clock::now() > end)
+      if (StoreClock::now() > end)
         throw RankLost(
             fmt::format("rank 0 does not listen at {} within {:g} s: {}", where_, seconds_, reason));
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
 
-  static bool send_request(int socket, char request, std::int32_t rank, const std::string& key) {
-    return send_all(socket, &request, 1) && send_all(socket, &rank, sizeof rank) && send_text(socket, key);
+  /// @return `descriptor`, once rank 0 has accepted the token
+  int welcomed(int descriptor) const {
+    const auto end = after(std::max(seconds_, 1.0));
+    char reply = 0;
+    if (send_text(descriptor, token_, end) && receive_all(descriptor, &reply, 1, end) && reply == 'w')
+      return descriptor;
+    close(descriptor);
+    throw RankLost(
+        fmt::format("{} refused this rank: {} differs from rank 0's, or another program listens there",
+                    where_, kStoreToken));
   }
+
   [[noreturn]] void throw_rank_0_lost() const {
     throw RankLost(fmt::format("rank 0 is gone: its store {} does not answer", where_));
   }
 
-  std::string where_;
+  std::string where_, token_;
   int rank_;
   double seconds_;
   std::mutex mutex_;  ///< guards idle_
@@ -210,21 +221,24 @@ class TcpServerStore : public Store {
  public:
   TcpServerStore(std::string where, double seconds)
       : where_(std::move(where)),
+        token_(token_of_environment()),
         seconds_(seconds),
         values_(seconds),
         listener_(listening_socket()),
         accepting_thread_([this] { accept_connections(); }) {}
   ~TcpServerStore() override {
     values_.close();
+    stopping_ = true;
     shutdown(listener_, SHUT_RDWR);
     accepting_thread_.join();  // no more connections come
-    for (const int one : connections_) shutdown(one, SHUT_RDWR);
-    for (std::thread& one : connection_threads_) one.join();
-    for (const int one : connections_) close(one);
+    for (Connection& one : connections_) shutdown(one.socket, SHUT_RDWR);
+    for (Connection& one : connections_) one.end();
     close(listener_);
   }
 
-  void put(const std::string& key, const std::string& value) override { values_.put(0, key, value); }
+  void put(const std::string& key, const std::string& value) override {
+    if (!values_.put(0, key, value)) throw std::runtime_error(store_repeated_text(0, key, where_));
+  }
   std::string get(int rank, const std::string& key) override {
     std::string value;
     if (!values_.get(rank, key, value)) throw RankLost(store_timeout_text(rank, key, where_, seconds_));
@@ -232,6 +246,17 @@ class TcpServerStore : public Store {
   }
 
  private:
+  struct Connection {
+    int socket = -1;
+    std::atomic<bool> done = false;
+    std::thread thread = {};
+
+    void end() {
+      thread.join();
+      close(socket);
+    }
+  };
+
   int listening_socket() const {
     const sockaddr_in address = tcp_address(where_);
     const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -246,45 +271,78 @@ class TcpServerStore : public Store {
     return descriptor;
   }
 
+  /// Accepts until the store is closed. A failing call, such as one without a free file descriptor, does not
+  /// end that: later ranks must still be able to join.
   void accept_connections() {
-    while (true) {
+    while (!stopping_) {
       const int one = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (one < 0 && errno == EINTR) continue;
-      if (one < 0) return;
-      connections_.push_back(one);
-      connection_threads_.emplace_back([this, one] { serve_connection(one); });
-    }
-  }
-
-  void serve_connection(int socket) {
-    char request = 0;
-    std::int32_t rank = 0;
-    std::string key, value;
-    while (receive_all(socket, &request, 1) && receive_all(socket, &rank, sizeof rank) &&
-           receive_text(socket, key)) {
-      if (request == 'p') {
-        if (!receive_text(socket, value)) return;
-        values_.put(rank, key, value);
-      } else {
-        const bool found = values_.get(rank, key, value);
-        const char reply = found ? 'v' : 't';
-        if (!send_all(socket, &reply, 1) || (found && !send_text(socket, value))) return;
+      connections_.remove_if([](Connection& old) {
+        if (!old.done) return false;
+        old.end();
+        return true;
+      });
+      if (one < 0) {
+        if (errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        continue;
+      }
+      if (connections_.size() >= kMostConnections) {
+        close(one);
+        continue;
+      }
+      Connection& added = connections_.emplace_back();
+      added.socket = one;
+      try {
+        added.thread = std::thread([this, &added] {
+          if (is_welcome(added.socket)) serve(added.socket);
+          shutdown(added.socket, SHUT_RDWR);
+          added.done = true;
+        });
+      } catch (const std::system_error&) {  // no more threads
+        close(one);
+        connections_.pop_back();
       }
     }
   }
 
-  std::string where_;
+  bool is_welcome(int socket) const {
+    const auto end = StoreClock::now() + kPatience;
+    std::string token;
+    return receive_text(socket, token, kMaxStoreKey, end) && equal_tokens(token_, token) &&
+           send_all(socket, "w", 1, end);
+  }
+
+  void serve(int socket) {
+    while (!stopping_) {
+      wait_for_request(socket);
+      StoreRequest request;
+      if (!receive_request(socket, request, StoreClock::now() + kPatience) || !answer(socket, request))
+        return;
+    }
+  }
+
+  bool answer(int socket, const StoreRequest& request) {
+    const auto in_time = [] { return after(10); };  // for a value of 64 KiB
+    if (request.kind == 'p')
+      return send_all(socket, values_.put(request.rank, request.key, request.value) ? "v" : "d", 1,
+                      in_time());
+    std::string value;
+    if (!values_.get(request.rank, request.key, value)) return send_all(socket, "t", 1, in_time());
+    return send_all(socket, "v", 1, in_time()) && send_text(socket, value, in_time());
+  }
+
+  std::string where_, token_;
   double seconds_;
   KeyValueTable values_;
+  std::atomic<bool> stopping_ = false;
   int listener_;
-  std::vector<int> connections_;                 ///< used by accepting_thread_ until it ends
-  std::vector<std::thread> connection_threads_;  ///< used by accepting_thread_ until it ends
-  std::thread accepting_thread_;                 // declared last: it uses the other members
+  std::list<Connection> connections_;  ///< used by accepting_thread_ until it ends
+  std::thread accepting_thread_;       // declared last: it uses the other members
 };
 
 }  // namespace
 
 std::unique_ptr<Store> open_tcp_store(const std::string& where, int rank, double seconds) {
+  static_cast<void>(tcp_address(where));  // reports a wrong address before a missing token
   if (rank == 0) return std::make_unique<TcpServerStore>(where, seconds);
   return std::make_unique<TcpClientStore>(where, rank, seconds);
 }

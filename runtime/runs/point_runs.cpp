@@ -68,17 +68,23 @@ PointRuns::PointRuns(const RankContext& run, const Validation& validation, const
       options_(options),
       library_(library),
       resources_(std::move(resources)),
+      completions_(&run.polling,
+                   [&run] {
+                     (run.polling.pending_collectives.load() > 0 ? run.transport : *run.message_transport)
+                         .wake_to_poll();
+                   }),
       collective_thread_(&run.state.collectives_heartbeat, &run.polling),
-      messages_(*run.message_transport, &run.state.messages_heartbeat),
-      completions_(&run.polling, [&run] {
-        (run.polling.pending_collectives.load() > 0 ? run.transport : *run.message_transport).wake_to_poll();
-      }) {
+      messages_(*run.message_transport, &run.state.messages_heartbeat) {
   if (resources_.device_payloads != nullptr)
     messages_.on_payload_announced([device_payloads = resources_.device_payloads](const Message& one) {
       device_payloads->post_receive(one.payload);
     });
   networks_ = std::move(resources_.networks);
   for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
+}
+
+PointRuns::~PointRuns() {
+  if (resources_.device_payloads != nullptr) resources_.device_payloads->end_runs();
 }
 
 void PointRuns::run_all() {
@@ -186,7 +192,8 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
                   .delay = start_seconds(plan, point.experiment.noise, run_.transport.rank()),
                   .library_all_reduce = run_.library_all_reduce,
                   .collective_backend = point.collective_backend,
-                  .device_payloads = resources_.device_payloads};
+                  .device_payloads = resources_.device_payloads,
+                  .on_failure = resources_.on_failure};
   Measured measured;
   const StolenShare stolen;
   measured.run = run_program(world, ++last_run_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -55,6 +56,7 @@ struct RunResources {
   CoreSpeedProbe* speed = nullptr;            ///< probed before each run; null: not measured
   /// Networks of `backend` that exist already and go on to be used.
   std::map<NetworkVariant, std::unique_ptr<Network>> networks = {};
+  std::function<void(std::exception_ptr)> on_failure = {};  ///< RealWorld::on_failure
 };
 
 /// Runs all points of a validation on one rank, again and again, and collects step times.
@@ -62,6 +64,8 @@ class PointRuns {
  public:
   PointRuns(const RankContext& run, const Validation& validation, const ValidationOptions& options,
             Library& library, RunResources resources);
+  PointRuns(const PointRuns&) = delete;
+  ~PointRuns();
 
   /// Runs all points in rounds. A point is repeated while too few of its runs count, up to its RetryBudget.
   /// Rank 0 adds each run to samples.jsonl; at the end it writes the file again, with the runs that count
@@ -105,9 +109,9 @@ class PointRuns {
   RunResources resources_;
   std::map<NetworkVariant, std::unique_ptr<Network>> networks_;
   std::vector<std::unique_ptr<PreparedPoint>> points_;
+  CompletionQueue completions_;  // before the threads that post to it: it outlives them
   ProgressThread collective_thread_;
   PointToPoint messages_;
-  CompletionQueue completions_;
   int last_run_ = 0;
   std::vector<RunQuality> runs_;
   std::vector<Row> rows_;  ///< one for each of `runs_`, on rank 0 only

@@ -242,6 +242,29 @@ void finish_collectives(RealWorld& world) {
   }
 }
 
+/// On the way out of a run that failed, no thread may still execute what belongs to its program: work that
+/// has not begun is discarded, and work that has begun is waited for. It must be destroyed before the
+/// program.
+class DrainAfterFailure {
+ public:
+  explicit DrainAfterFailure(RealWorld& world) : world_(world) {}
+  DrainAfterFailure(const DrainAfterFailure&) = delete;
+  ~DrainAfterFailure() {
+    if (ended_well) return;
+    try {
+      world_.messages.end_run();
+      world_.collective_thread.discard();
+      finish_collectives(world_);
+    } catch (const std::exception&) {  // the first error counts
+    }
+  }
+
+  bool ended_well = false;
+
+ private:
+  RealWorld& world_;
+};
+
 }  // namespace
 
 RealRun run_program(RealWorld& world, int run) {
@@ -261,6 +284,7 @@ RealRun run_program(RealWorld& world, int run) {
   const WorkTime before = world.device.work_time();
   const ComputeScope computing(world.polling);
   Program program = role.program(worker);
+  DrainAfterFailure drain(world);
   worker.begin();
   program.start();
   std::size_t ended = 0;
@@ -272,9 +296,14 @@ RealRun run_program(RealWorld& world, int run) {
     if (operation->message.tag == kProgramEnded) ++ended;
     operation->complete();
   }
+  if (program.done() && program.error()) {
+    // Before anything waits, because other ranks may never answer: who watches the ranks then ends them.
+    if (world.on_failure) world.on_failure(program.error());
+    std::rethrow_exception(program.error());
+  }
   world.messages.end_run();  // the program may have left receives open
-  if (program.done() && program.error()) std::rethrow_exception(program.error());
   finish_collectives(world);
+  drain.ended_well = true;
   world.transport.count_waits(&world.state.heartbeat);
   if (role.training) notify_servers(world, id);
   world.device.finish();

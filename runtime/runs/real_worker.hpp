@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,6 +51,8 @@ struct RealWorld {
   DevicePayloads* device_payloads = nullptr;
   /// Called at the end of each step with the time since the program began [s]; may be empty.
   std::function<void(double seconds)> on_step_end = {};
+  /// Called with the program's error before anything waits for other ranks; may be empty.
+  std::function<void(std::exception_ptr)> on_failure = {};
 };
 
 /// Measurements of one rank in one run of its program. Times are on CLOCK_MONOTONIC, which all ranks of a

@@ -59,6 +59,12 @@ void ProgressThread::submit(std::function<void()> work) {
   submitted_.notify_one();
 }
 
+void ProgressThread::discard() {
+  const std::lock_guard lock(mutex_);
+  if (polling_ != nullptr) polling_->pending_collectives -= static_cast<int>(queue_.size());
+  queue_.clear();
+}
+
 void ProgressThread::run() {
   using namespace std::chrono_literals;
   pthread_setname_np(pthread_self(), "collectives");

@@ -52,6 +52,8 @@ class ProgressThread {
   ~ProgressThread();  ///< finishes all submitted functions first
 
   void submit(std::function<void()> work);
+  /// Forgets all submitted functions that have not begun.
+  void discard();
 
  private:
   void run();

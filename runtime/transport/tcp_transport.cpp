@@ -7,11 +7,13 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include <system_error>
@@ -122,12 +124,13 @@ class TcpTransport : public Transport {
   int wake_event_;
 };
 
-void wait_for(int socket, short event, int peer) {
-  pollfd one{socket, event, 0};
-  const int ready = poll(&one, 1, 30'000);
-  if (ready < 0) fail("poll");
-  if (ready == 0) throw std::runtime_error(fmt::format("rank {} did not answer for 30 s", peer));
-}
+using Clock = std::chrono::steady_clock;
+
+/// What a rank sends to the listener that it connects to.
+struct Greeting {
+  std::uint64_t key = 0;
+  std::int64_t rank = -1;
+};
 
 int connected_to(const Endpoint& endpoint, int rank) {
   const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -137,30 +140,107 @@ int connected_to(const Endpoint& endpoint, int rank) {
     close(one);
     fail("connect");
   }
-  const std::int32_t peer_rank = rank;
-  if (::send(one, &peer_rank, sizeof peer_rank, MSG_NOSIGNAL) != sizeof peer_rank) fail("send");
+  const Greeting greeting{endpoint.key, rank};
+  if (::send(one, &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting) fail("send");
   return one;
 }
 
-/// @return the accepted socket and the rank that connected
-std::pair<int, int> accepted(const Listener& listener, int ranks) {
-  wait_for(listener.socket(), POLLIN, ranks - 1);
-  const int one = accept4(listener.socket(), nullptr, nullptr, SOCK_CLOEXEC);
-  if (one < 0) fail("accept");
-  std::int32_t peer_rank = -1;
-  if (recv(one, &peer_rank, sizeof peer_rank, MSG_WAITALL) != sizeof peer_rank || peer_rank < 0 ||
-      peer_rank >= ranks) {
-    close(one);
-    throw std::runtime_error(
-        "a process that is not a rank of this run connected; run ranks only on networks that nobody else "
-        "uses");
+/// A connection that was accepted and has not shown who it is.
+struct Stranger {
+  int socket = -1;
+  Clock::time_point since;
+  Greeting greeting = {};
+  std::size_t received = 0;
+
+  /// Reads what is there. @return false if it closed the connection or broke it
+  bool read_some() {
+    char* to = reinterpret_cast<char*>(&greeting) + received;
+    const ssize_t some = recv(socket, to, sizeof greeting - received, MSG_DONTWAIT);
+    if (some > 0) received += static_cast<std::size_t>(some);
+    return some > 0 || (some < 0 && (errno == EAGAIN || errno == EINTR));
   }
-  return {one, peer_rank};
+};
+
+/// Accepts the connections of the ranks above this one. Processes that do not know the key, or say nothing
+/// for a second, are dropped; ranks behind them do not wait for them.
+class Welcome {
+ public:
+  Welcome(const Listener& listener, int rank, std::vector<Connection>& connections)
+      : listener_(listener),
+        rank_(rank),
+        connections_(connections),
+        missing_(static_cast<int>(connections.size()) - rank - 1) {}
+  Welcome(const Welcome&) = delete;
+  ~Welcome() {
+    for (const Stranger& one : strangers_) close(one.socket);
+  }
+
+  void run() {
+    const auto end = Clock::now() + std::chrono::seconds(30);
+    while (missing_ > 0) {
+      if (Clock::now() > end)
+        throw std::runtime_error(fmt::format("rank {} did not answer for 30 s", first_missing()));
+      wait();
+      std::vector<Stranger> left;
+      for (Stranger& one : strangers_) {
+        if (!is_done(one)) left.push_back(one);
+      }
+      strangers_ = std::move(left);
+    }
+  }
+
+ private:
+  void wait() {
+    std::vector<pollfd> waits{{listener_.socket(), POLLIN, 0}};
+    for (const Stranger& one : strangers_) waits.push_back({one.socket, POLLIN, 0});
+    if (poll(waits.data(), waits.size(), 100) < 0 && errno != EINTR) fail("poll");
+    if (waits[0].revents == 0) return;
+    const int one = accept4(listener_.socket(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (one >= 0) strangers_.push_back({one, Clock::now()});
+  }
+
+  /// Takes a rank's connection, or drops a stranger's. @return false while the greeting is not complete
+  bool is_done(Stranger& one) {
+    const bool there = one.read_some();
+    if (one.received == sizeof one.greeting && is_missing(one.greeting)) {
+      connections_[static_cast<std::size_t>(one.greeting.rank)].socket = one.socket;
+      --missing_;
+      return true;
+    }
+    const bool waits = there && one.received < sizeof one.greeting &&
+                       Clock::now() - one.since < std::chrono::milliseconds(900);
+    if (!waits) close(one.socket);
+    return !waits;
+  }
+
+  bool is_missing(const Greeting& greeting) const {
+    return greeting.key == listener_.endpoint().key && greeting.rank > rank_ &&
+           greeting.rank < static_cast<std::int64_t>(connections_.size()) &&
+           connections_[static_cast<std::size_t>(greeting.rank)].socket < 0;
+  }
+
+  std::size_t first_missing() const {
+    std::size_t peer = static_cast<std::size_t>(rank_) + 1;
+    while (connections_[peer].socket >= 0) ++peer;
+    return peer;
+  }
+
+  const Listener& listener_;
+  int rank_;
+  std::vector<Connection>& connections_;
+  int missing_;
+  std::vector<Stranger> strangers_;
+};
+
+std::uint64_t random_key() {
+  std::uint64_t key = 0;
+  if (getrandom(&key, sizeof key, 0) != sizeof key) fail("getrandom");
+  return key;
 }
 
 }  // namespace
 
-Listener::Listener(const std::string& address) : endpoint_{address, 0} {
+Listener::Listener(const std::string& address) : endpoint_{address, 0, random_key()} {
   socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket_ < 0) fail("socket");
   sockaddr_in bound = address_of(endpoint_);
@@ -179,16 +259,12 @@ Listener::~Listener() {
 
 std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
                                            const std::vector<Endpoint>& endpoints, int window) {
-  const int ranks = static_cast<int>(endpoints.size());
   std::vector<Connection> connections(endpoints.size());
   for (int peer = 0; peer < rank; ++peer) {
     connections[static_cast<std::size_t>(peer)].socket =
         connected_to(endpoints[static_cast<std::size_t>(peer)], rank);
   }
-  for (int missing = rank + 1; missing < ranks; ++missing) {
-    const auto [socket, peer] = accepted(listener, ranks);
-    connections[static_cast<std::size_t>(peer)].socket = socket;
-  }
+  Welcome(listener, rank, connections).run();
   for (const Connection& connection : connections) {
     if (connection.socket < 0) continue;
     const int yes = 1;

@@ -9,16 +9,18 @@
 
 namespace stepcast {
 
-/// Address of a rank's listening socket: an IPv4 address and a TCP port.
+/// Address of a rank's listening socket: an IPv4 address and a TCP port. A rank that connects shows the key,
+/// which it knows from the exchange of the endpoints; other processes are dropped.
 struct Endpoint {
   std::string address;
   int port = 0;
+  std::uint64_t key = 0;
 };
 
 /// Listening socket of one rank. All ranks listen first, exchange their endpoints, then connect.
 class Listener {
  public:
-  /// Listens at a free port of `address`. @throws std::system_error
+  /// Listens at a free port of `address`, with a random key. @throws std::system_error
   explicit Listener(const std::string& address);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

@@ -53,20 +53,22 @@ chmod +x stepcast-gpu
 export STEPCAST_GPU=$work/stepcast-gpu ASKED=$work/asked WORK=$work
 bash "$script" results >out 2>&1
 [ $? -eq 1 ] || fail "first call: exit code"
-says "build: done"
+says "build: $work/stepcast-gpu is there"
 says "tests: FAILED with 1 after"
 says "the tests were not built; is Catch2 missing?"
-says "check: FAILED with 5 after"
+says "check-f32: FAILED with 5 after"
 says "two arrays are off"
 says "capture-f32: done"
 says "capture-tf32: done"
 says "capture-bf16: unfinished after"
 says "1 stages are unfinished, run the command again to continue: capture-bf16"
-says "2 stages failed: check tests"
+says "5 stages failed: check-f32 check-tf32 check-bf16 check-f16 tests"
 [ "$(grep -c "^capture-all --precision tf32.*traces$" asked)" -eq 4 ] || fail "a capture that loses the GPU"
 says "points: 1, outside 3 %: 0"
 seconds=$(sed -n 's/^capture-all .*--precision f32 .*--seconds \([0-9]*\) -o.*/\1/p' asked)
 [ "${seconds:-0}" -gt 60 ] || fail "all captures in f32 were given $seconds s"
+
+tar tzf results.tar.gz | grep -q '^results/logs/capture-f32.log$' || fail "the results are not packed"
 
 # What was through is not asked again; what is mended is.
 : >asked
@@ -80,6 +82,25 @@ says "capture-f32: done by an earlier call"
 says "capture-bf16: done in"
 says_not "failed"
 [ "$(grep -c '^capture-all' asked)" -eq 1 ] || fail "captures were asked for again"
+
+# The archive goes on where the disk was lost.
+rm -r results
+: >asked
+bash "$script" results.tar.gz >out 2>&1
+[ $? -eq 0 ] || fail "from the archive: exit code"
+says "capture-bf16: done by an earlier call"
+[ -s asked ] && fail "from the archive: asked again"
+
+# Without a program and a compiler for CUDA the script stops at the build, and says what to install.
+printf '#!/bin/sh\necho "CMake Error at CMakeLists.txt:1: no cuDNN"\nexit 1\n' >bin/cmake
+chmod +x bin/cmake
+STEPCAST_GPU=$work/none bash "$script" unbuilt >out 2>&1
+[ $? -eq 1 ] || fail "no build: exit code"
+says "build: FAILED with 1"
+says "CMake Error at CMakeLists.txt:1: no cuDNN"
+says "libyaml-cpp-dev"
+says_not "check-f32"
+rm bin/cmake
 
 # Beside PyTorch: what has no trace yet is compared by a later call, and PyTorch is timed once.
 cat >bin/python3 <<'END'
@@ -113,7 +134,7 @@ says "below 0.9 of PyTorch: f32,nchw,64,320.0,640.0,0.500"
 # Without any time nothing is begun, and nothing has failed.
 SECONDS_IN_ALL=3 bash "$script" later >out 2>&1
 [ $? -eq 3 ] || fail "no time: exit code"
-says "build: not started: no time left"
+says "check-f32: not started: no time left"
 says_not "FAILED"
 
 [ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }

@@ -42,19 +42,25 @@ bool bind_to_core(int rank, int ranks) {
   return sched_setaffinity(0, sizeof one, &one) == 0;
 }
 
-/// Connects the ranks by sockets, whose ports they exchange by MPI. Afterwards MPI carries nothing that is
-/// measured but the library's own all-reduces.
+/// Connects the ranks by sockets, whose ports and keys they exchange by MPI. Afterwards MPI carries nothing
+/// that is measured but the library's own all-reduces.
 std::unique_ptr<Transport> connected(const Cluster& cluster, int rank) {
   const auto address = [&](int peer) {
     return cluster.kind == Cluster::Kind::netcluster ? host_of(cluster, peer) : "127.0.0.1";
   };
+  struct Place {
+    std::int64_t port;
+    std::uint64_t key;
+  };
   const Listener listener(address(rank));
-  int port = listener.endpoint().port;
-  std::vector<int> ports(static_cast<std::size_t>(cluster.ranks));
-  MPI_Allgather(&port, 1, MPI_INT, ports.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  const Place own{listener.endpoint().port, listener.endpoint().key};
+  std::vector<Place> places(static_cast<std::size_t>(cluster.ranks));
+  MPI_Allgather(&own, sizeof own, MPI_BYTE, places.data(), sizeof own, MPI_BYTE, MPI_COMM_WORLD);
   std::vector<Endpoint> endpoints;
-  for (int peer = 0; peer < cluster.ranks; ++peer)
-    endpoints.push_back({address(peer), ports[static_cast<std::size_t>(peer)]});
+  for (int peer = 0; peer < cluster.ranks; ++peer) {
+    const Place& place = places[static_cast<std::size_t>(peer)];
+    endpoints.push_back({address(peer), static_cast<int>(place.port), place.key});
+  }
   return connect_sockets(listener, rank, endpoints, cluster.window());
 }
 

@@ -36,7 +36,7 @@ std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::p
                         "--store",         "file:" + store.string(),
                         "--folder",        job.folder.string(),
                         "--control",       control.string(),
-                        "--stall-timeout", fmt::format("{:g}", job.heartbeat),
+                        "--stall-timeout", fmt::format("{:g}", job.heartbeat / 2),
                         "--device",        gpus.options.device,
                         "--precision",     gpus.options.precision,
                         "--layout",        gpus.options.layout,

@@ -12,9 +12,9 @@ namespace stepcast {
 
 extern const std::vector<std::string> kPrecisions;
 
-/// Heartbeat timeout of ranks on GPUs [s]: cuDNN searches algorithms of a large network for a while, and
-/// reports nothing meanwhile.
-constexpr double kGpuHeartbeat = 120;
+/// Heartbeat timeout of ranks on GPUs [s]. A rank waits half as long for others in NCCL, so that the rank
+/// that is missing is named before those that wait for it.
+constexpr double kGpuHeartbeat = 30;
 
 /// Command-line options that choose a GPU and how it computes.
 struct GpuOptionsText {

@@ -46,6 +46,14 @@ void add_hosts(const Cluster& cluster, std::vector<std::string>& command) {
   }
 }
 
+/// Ranks of one machine use shared memory and the loopback: MPI opens no socket for messages. mpirun's own
+/// sockets are bound to all interfaces whatever they are told, so its processes also have a network namespace
+/// of their own where the system allows it (RankProcesses).
+void add_loopback(std::vector<std::string>& command) {
+  for (const char* word : {"--mca", "btl", "vader,self", "--mca", "oob_tcp_if_include", "lo"})
+    command.emplace_back(word);
+}
+
 /// Full path of a program in PATH; empty if there is none.
 std::filesystem::path find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
@@ -77,7 +85,7 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
     throw InputError("mpirun not found, which starts the ranks; install it (apt install openmpi-bin)");
   const std::string ranks = std::to_string(job.cluster.ranks);
   std::vector<std::string> command{mpirun.string(), "-n", ranks, "--oversubscribe", "--bind-to", "none"};
-  if (job.cluster.kind == Cluster::Kind::netcluster) add_hosts(job.cluster, command);
+  job.cluster.kind == Cluster::Kind::netcluster ? add_hosts(job.cluster, command) : add_loopback(command);
   for (const auto& word :
        {std::string("--mca"), std::string("btl_vader_backing_directory"), control.parent_path().string(),
         rank_program().string(), std::string("--folder"), job.folder.string(), std::string("--control"),
@@ -166,7 +174,9 @@ class Launch {
   explicit Launch(const RankJob& job)
       : job_(job),
         control_(SharedControlBlock::create(shared_.control(), job.cluster.ranks)),
-        ranks_(*control_, commands(), job.folder / "ranks.log"),
+        ranks_(*control_, commands(), job.folder / "ranks.log",
+               job.commands || job.cluster.kind == Cluster::Kind::netcluster ? RankNetwork::of_the_machine
+                                                                             : RankNetwork::loopback_alone),
         monitor_(*control_, job.heartbeat) {
     set_host_names(*control_, job.cluster);
   }
@@ -204,6 +214,7 @@ class Launch {
 
   void check_ranks() {
     if (job_.interrupted && job_.interrupted()) throw Interrupted("interrupted");
+    if (job_.commands) throw_reported_error(job_);  // at once: the rank may hang in what it still has to end
     const auto lost = monitor_.check();
     if (!lost) return;
     if (!lost->died) throw RankLost(failure_text(*control_, *lost));

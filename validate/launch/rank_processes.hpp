@@ -54,13 +54,21 @@ class HeartbeatMonitor {
   std::vector<std::array<LastBeat, 3>> last_beats_;  ///< per rank, for its three threads
 };
 
+/// The network of child processes.
+enum class RankNetwork {
+  of_the_machine,
+  /// A loopback of their own, which no other process reaches; the machine's where the system allows no
+  /// namespaces. All children of a process that starts ranks share it.
+  loopback_alone
+};
+
 /// Child processes that are ranks, or that start ranks (mpirun). The destructor ends all that still run.
 class RankProcesses {
  public:
   /// @param commands  each is started in a process group of its own, and ends with this process
   /// @param log       file for their output
   RankProcesses(const SharedControlBlock& control, const std::vector<std::vector<std::string>>& commands,
-                const std::filesystem::path& log);
+                const std::filesystem::path& log, RankNetwork network);
   RankProcesses(const RankProcesses&) = delete;
   ~RankProcesses();
 

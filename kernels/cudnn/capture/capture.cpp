@@ -35,6 +35,21 @@ void check_memory(const GpuOptions& gpu, const Model& model, const CaptureOption
                   model.name, options.batch, share * needed.value / 1e9, there.value / 1e9));
 }
 
+/// cuDNN's calls for convolutions and batch norm take tensors of less than 2^31 elements.
+void check_sizes(const Model& model, const CaptureOptions& options) {
+  constexpr double kMost = 2147483648.0;
+  for (const Layer& layer : model.layers) {
+    const bool by_cudnn = layer.kind == LayerKind::convolution || layer.kind == LayerKind::batch_norm;
+    const auto batch = static_cast<double>(options.batch);
+    const double most = batch * static_cast<double>(std::max(elements(layer.input), elements(layer.output)));
+    if (!by_cudnn || most < kMost) continue;
+    throw LimitError(
+        fmt::format("capture: layer {} of {} has a tensor of {:.4g} elements with batch {}, and cuDNN's "
+                    "calls take less than 2^31; take a smaller batch",
+                    layer.name, model.name, most, options.batch));
+  }
+}
+
 NetworkOptions network_options(const CaptureOptions& options) {
   return {.batch = options.batch,
           .seed = options.seed,
@@ -140,6 +155,15 @@ void add_notes(const Device& device, Network& network, const std::string& before
 }  // namespace
 }  // namespace cudnn
 
+void check_capture_fits(const GpuOptions& gpu, const Model& model, const CaptureOptions& options) {
+  cudnn::check_sizes(model, options);
+  cudnn::check_memory(gpu, model, options);
+}
+
+void require_gpu(int device) {
+  cudnn::require_device(device);
+}
+
 Bytes free_gpu_memory(int device) {
   cudnn::require_device(device);
   std::size_t free = 0, all = 0;
@@ -157,7 +181,7 @@ std::string gpu_name(int device) {
 
 Trace capture_on_gpu(const GpuOptions& gpu, const Model& model, const CaptureOptions& options) {
   const auto device = std::make_shared<cudnn::Device>(gpu);
-  cudnn::check_memory(gpu, model, options);
+  check_capture_fits(gpu, model, options);
   const auto backend = cudnn::make_backend(device);
   Network network(*backend, model, cudnn::network_options(options));
   cudnn::StepEvents events(device, network);
@@ -175,7 +199,7 @@ Trace capture_on_gpu(const GpuOptions& gpu, const Model& model, const CaptureOpt
 std::vector<double> time_steps_on_gpu(const GpuOptions& gpu, const Model& model,
                                       const CaptureOptions& options) {
   const auto device = std::make_shared<cudnn::Device>(gpu);
-  cudnn::check_memory(gpu, model, options);
+  check_capture_fits(gpu, model, options);
   const auto backend = cudnn::make_backend(device);
   Network network(*backend, model, cudnn::network_options(options));
   cudnn::StepEvents events(device, network);

@@ -25,9 +25,8 @@ SingleRankAllReduce make_single_rank_all_reduce(int device, cudaStream_t stream)
   const std::shared_ptr<Communicator> owner = std::make_shared<Communicator>(made);
   SingleRankAllReduce result;
   result.library = fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  result.start = [owner, stream](float* values, std::size_t elements) {
-    check_nccl(ncclAllReduce(values, values, elements, ncclFloat, ncclSum, owner->get(), stream),
-               "ncclAllReduce");
+  result.start = [owner, stream](const float* from, float* to, std::size_t elements) {
+    check_nccl(ncclAllReduce(from, to, elements, ncclFloat, ncclSum, owner->get(), stream), "ncclAllReduce");
     ncclResult_t later = ncclSuccess;
     check_nccl(ncclCommGetAsyncError(owner->get(), &later), "ncclCommGetAsyncError");
     check_nccl(later, "ncclAllReduce");

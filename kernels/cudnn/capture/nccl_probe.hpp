@@ -10,8 +10,8 @@ namespace stepcast::cudnn {
 
 /// NCCL's all-reduce in a communicator of one rank: its overhead without any link.
 struct SingleRankAllReduce {
-  std::function<void(float* values, std::size_t elements)>
-      start;            ///< starts it on the stream; null without NCCL
+  /// Starts it on the stream; null without NCCL.
+  std::function<void(const float* from, float* to, std::size_t elements)> start;
   std::string library;  ///< NCCL's version, or why NCCL is not available
 };
 SingleRankAllReduce make_single_rank_all_reduce(int device, cudaStream_t stream);

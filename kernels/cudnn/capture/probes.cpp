@@ -103,8 +103,10 @@ void probe_all_reduce(Bench& bench) {
     bench.result.notes.push_back(reduce.library);
     if (!reduce.start) return;
     for (std::int64_t elements = 1024; elements <= kLargest; elements *= 16) {
-      bench.time("all-reduce among one rank, in place", 4.0 * static_cast<double>(elements),
-                 [&] { reduce.start(floats(bench.one), static_cast<std::size_t>(elements)); });
+      // In place NCCL launches nothing for one rank.
+      bench.time("all-reduce among one rank, out of place", 4.0 * static_cast<double>(elements), [&] {
+        reduce.start(floats(bench.one), floats(bench.two), static_cast<std::size_t>(elements));
+      });
     }
   } catch (const GpuError& error) {
     bench.result.notes.push_back(fmt::format("all-reduce: {}", error.what()));

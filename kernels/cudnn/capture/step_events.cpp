@@ -8,8 +8,8 @@
 namespace stepcast::cudnn {
 namespace {
 
-void run_step(Network& network) {
-  const std::vector<LayerPass> passes = passes_in_order(network);
+/// Runs a step. The list of passes is made beforehand, because the GPU waits while the host makes it.
+void run_step(Network& network, const std::vector<LayerPass>& passes) {
   bool updating = false;
   for (const LayerPass& one : passes) {
     if (one.pass == Pass::update && !updating) network.begin_update();
@@ -31,8 +31,8 @@ double seconds_between(const Event& begin, const Event& end) {
 }
 
 StepEvents::StepEvents(std::shared_ptr<Device> device, Network& network)
-    : device_(std::move(device)), network_(network) {
-  const std::size_t count = std::max<std::size_t>(passes_in_order(network).size(), 256) + 1;
+    : device_(std::move(device)), network_(network), passes_(passes_in_order(network)) {
+  const std::size_t count = std::max<std::size_t>(passes_.size(), 256) + 1;
   for (std::size_t i = 0; i < count; ++i) events_.push_back(make_event());
 }
 
@@ -53,7 +53,7 @@ void StepEvents::warm_up(int steps) {
 
 double StepEvents::time_whole_step() {
   record(0);
-  run_step(network_);
+  run_step(network_, passes_);
   record(1);
   check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize");
   return intervals(2).front();
@@ -85,10 +85,11 @@ double StepEvents::cost_of_event() {
 StepGraph::StepGraph(std::shared_ptr<Device> device, Network& network) : device_(std::move(device)) {
   const cudaStream_t stream = device_->stream.get();
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  const std::vector<LayerPass> passes = passes_in_order(network);
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   cudaGraph_t graph = nullptr;
   try {
-    run_step(network);
+    run_step(network, passes);
   } catch (const std::exception&) {
     static_cast<void>(cudaStreamEndCapture(stream, &graph));  // otherwise the stream stays unusable
     if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));

@@ -4,6 +4,7 @@
 
 #include "kernels/cudnn/runtime/device.hpp"
 #include "kernels/network/network.hpp"
+#include "kernels/timing/step_timer.hpp"
 
 namespace stepcast::cudnn {
 
@@ -29,6 +30,7 @@ class StepEvents {
 
   std::shared_ptr<Device> device_;
   Network& network_;
+  std::vector<LayerPass> passes_;  ///< of a step, in order
   std::vector<Event> events_;
 };
 

@@ -20,21 +20,22 @@ void set_math(const ConvolutionCall& call, cudnnMathType_t math) {
   check(cudnnSetConvolutionMathType(call.convolution.get(), math), "cudnnSetConvolutionMathType");
 }
 
-/// Sets the arithmetic of a call: plain fp32 for precision f32, else the kind with which the chosen algorithm
-/// was timed.
-void set_math(const Device& device, const ConvolutionCall& call, const TimedChoice& choice) {
-  const bool f32 = device.options.precision == GpuPrecision::f32;
-  set_math(call, f32 ? CUDNN_FMA_MATH : static_cast<cudnnMathType_t>(choice.math));
+/// Sets the arithmetic with which the chosen algorithm was timed.
+void set_math(const ConvolutionCall& call, const TimedChoice& choice) {
+  set_math(call, static_cast<cudnnMathType_t>(choice.math));
 }
 
-}  // namespace
-
-ConvolutionCall describe_call(const Device& device, const CudnnTensor& x, const CudnnTensor& y,
-                              const ConvolutionShape& shape) {
+/// Descriptors for tensors of these shapes, which have at least 4 dimensions, in one layout.
+ConvolutionCall describe_shapes(const Device& device, const Shape& x, const Shape& y, Order order,
+                                const ConvolutionShape& shape) {
   ConvolutionCall call;
-  call.x = describe(x, as_image(x.shape()));
-  call.y = describe(y, as_image(y.shape()));
+  call.x = describe(device.element(), x, order);
+  call.y = describe(device.element(), y, order);
   const Shape dims = as_image(shape.filter);
+  const std::size_t each = bytes_of(device.element());
+  call.x_bytes = each * static_cast<std::size_t>(element_count(x));
+  call.y_bytes = each * static_cast<std::size_t>(element_count(y));
+  call.w_bytes = each * static_cast<std::size_t>(element_count(dims));
   const std::vector<int> filter(dims.begin(), dims.end());
   call.w = make_owned<FilterDesc>(cudnnCreateFilterDescriptor, "cudnnCreateFilterDescriptor");
   check(cudnnSetFilterNdDescriptor(call.w.get(), device.cudnn_type(),
@@ -50,15 +51,38 @@ ConvolutionCall describe_call(const Device& device, const CudnnTensor& x, const 
                                         CUDNN_DATA_FLOAT),
         "cudnnSetConvolutionNdDescriptor");
   set_math(call, device.cudnn_math());
-  call.geometry = fmt::format("{} to {}, filter {}, stride {}, pad {}, order {}", fmt::join(x.shape(), "x"),
-                              fmt::join(y.shape(), "x"), fmt::join(shape.filter, "x"), fmt::join(stride, "x"),
-                              fmt::join(pad, "x"), static_cast<int>(x.order()));
+  call.geometry = fmt::format("{} to {}, filter {}, stride {}, pad {}, order {}", fmt::join(x, "x"),
+                              fmt::join(y, "x"), fmt::join(shape.filter, "x"), fmt::join(stride, "x"),
+                              fmt::join(pad, "x"), order == Order::channels_last ? "NHWC" : "NCHW");
   return call;
+}
+
+}  // namespace
+
+ConvolutionCall describe_call(const Device& device, const CudnnTensor& x, const CudnnTensor& y,
+                              const ConvolutionShape& shape) {
+  return describe_shapes(device, as_image(x.shape()), as_image(y.shape()), x.order(), shape);
+}
+
+Order convolution_order(const Device& device, const Layer& layer, std::int64_t batch) {
+  if (device.options.layout != ImageLayout::nhwc || layer.input.size() != 3) return Order::row_major;
+  const Window& window = layer.window;
+  Shape x{batch}, y{batch};
+  x.insert(x.end(), layer.input.begin(), layer.input.end());
+  y.insert(y.end(), layer.output.begin(), layer.output.end());
+  std::vector<std::int64_t> common;
+  for (std::size_t d = 0; d < window.kernel.size(); ++d) {
+    common.push_back(std::min(window.pad_before[d], window.pad_after[d]));
+    x[d + 2] += window.pad_before[d] + window.pad_after[d] - 2 * common[d];
+  }
+  const ConvolutionShape shape{layer.parameters.front().shape, true, common, window.stride};
+  const ConvolutionCall call = describe_shapes(device, x, y, Order::channels_last, shape);
+  return is_supported(device, call) ? Order::channels_last : Order::row_major;
 }
 
 void convolve(const Device& device, const ConvolutionCall& call, const TimedChoice& how, const void* x,
               const void* w, void* y) {
-  set_math(device, call, how);
+  set_math(call, how);
   check(cudnnConvolutionForward(device.dnn.get(), &kOne, call.x.get(), x, call.w.get(), w,
                                 call.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(how.algorithm),
                                 device.workspace.data(), how.workspace, &kZero, call.y.get(), y),
@@ -67,7 +91,7 @@ void convolve(const Device& device, const ConvolutionCall& call, const TimedChoi
 
 void convolve_back_data(const Device& device, const ConvolutionCall& call, const TimedChoice& how,
                         const void* w, const void* dy, void* dx) {
-  set_math(device, call, how);
+  set_math(call, how);
   check(cudnnConvolutionBackwardData(device.dnn.get(), &kOne, call.w.get(), w, call.y.get(), dy,
                                      call.convolution.get(),
                                      static_cast<cudnnConvolutionBwdDataAlgo_t>(how.algorithm),
@@ -77,7 +101,7 @@ void convolve_back_data(const Device& device, const ConvolutionCall& call, const
 
 void convolve_back_filter(const Device& device, const ConvolutionCall& call, const TimedChoice& how,
                           const void* x, const void* dy, void* dw) {
-  set_math(device, call, how);
+  set_math(call, how);
   check(cudnnConvolutionBackwardFilter(device.dnn.get(), &kOne, call.x.get(), x, call.y.get(), dy,
                                        call.convolution.get(),
                                        static_cast<cudnnConvolutionBwdFilterAlgo_t>(how.algorithm),
@@ -141,8 +165,7 @@ class Convolution final : public ConvolutionLayer<CudnnLayer> {
     const CudnnTensor dy = output_gradient(backward_data_, order());
     const CudnnTensor dx = make_input_gradient(input().shape(), order());
     const CudnnTensor larger = pads_by_copy() ? scratch(source_.shape(), order()) : dx;
-    const TimedChoice how =
-        fastest_backward_data(*device(), call_, weights_for_search().data(), dy.data(), larger.data());
+    const TimedChoice how = fastest_backward_data(*device(), call_, larger.data());
     note(backward_data_name(how));
     backward_data_.emplace_back([this, dy, larger, how] {
       convolve_back_data(*device(), call_, how, weights(), dy.data(), larger.data());

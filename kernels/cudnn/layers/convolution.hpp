@@ -24,6 +24,10 @@ void convolve_back_data(const Device& device, const ConvolutionCall& call, const
 void convolve_back_filter(const Device& device, const ConvolutionCall& call, const TimedChoice& how,
                           const void* x, const void* dy, void* dw);
 
+/// The layout in which a convolution computes: that of the options, unless cuDNN has no algorithm for it, as
+/// for some odd numbers of channels in bf16 and f16. The layer then converts its input and its gradient.
+Order convolution_order(const Device& device, const Layer& layer, std::int64_t batch);
+
 /// The parameters and passes that convolutions of whole samples share with convolutions of spatially
 /// partitioned samples. The passes read an input that was padded, or gathered from several devices. `Base` is
 /// CudnnLayer or derived from it.
@@ -32,9 +36,11 @@ class ConvolutionLayer : public Base {
  protected:
   ConvolutionLayer(std::shared_ptr<Device> device, const LayerSite& site)
       : Base(std::move(device), site),
-        order_(Base::image_order(Base::input().shape())),
+        order_(convolution_order(*Base::device(), Base::layer(), Base::batch())),
         weight_(Base::add_parameter(order_ == Order::channels_last)) {
     if (Base::layer().parameters.size() > 1) bias_ = &Base::add_parameter();
+    if (order_ != Base::image_order(Base::input().shape()))
+      Base::note("NCHW, because cuDNN has no algorithm for this layer in NHWC");
   }
 
   Order order() const { return order_; }
@@ -50,8 +56,7 @@ class ConvolutionLayer : public Base {
   /// @param call  outlives the layer
   void compute_forward(const ConvolutionCall& call, const CudnnTensor& x) {
     Base::cast_weights(Base::forward_, weight_);
-    const TimedChoice how =
-        fastest_forward(*Base::device(), call, x.data(), weights_for_search().data(), Base::result().data());
+    const TimedChoice how = fastest_forward(*Base::device(), call, Base::result().data());
     Base::note(forward_name(how));
     Base::forward_.emplace_back([this, &call, x, how] {
       convolve(*Base::device(), call, how, x.data(), weights(), Base::result().data());
@@ -66,7 +71,7 @@ class ConvolutionLayer : public Base {
   void compute_weights(const ConvolutionCall& call, const CudnnTensor& x) {
     Steps& steps = Base::backward_weights_;
     const CudnnTensor dy = Base::output_gradient(steps, order_), dw = weights_for_search();
-    const TimedChoice how = fastest_backward_filter(*Base::device(), call, x.data(), dy.data(), dw.data());
+    const TimedChoice how = fastest_backward_filter(*Base::device(), call, dw.data());
     Base::note(backward_filter_name(how));
     steps.emplace_back([this, &call, x, dy, how] {
       convolve_back_filter(*Base::device(), call, how, x.data(), dy.data(), Base::gradient_operand(weight_));

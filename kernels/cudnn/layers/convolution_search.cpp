@@ -3,26 +3,57 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
 
 namespace stepcast::cudnn {
 namespace {
 
-/// True if the precision allows this arithmetic: tf32, f16 and bf16 may use tensor cores, f32 must not.
+/// What a search reports of one algorithm.
+template <class Performance>
+std::string outcome(const Performance& one) {
+  return fmt::format("algorithm {} (math {}): {}, {:.1f} MiB", static_cast<int>(one.algo),
+                     static_cast<int>(one.mathType), cudnnGetErrorString(one.status),
+                     static_cast<double>(one.memory) / (1 << 20));
+}
+
+/// Inputs of a search, on memory of its own: the layer's own memory may hold data, or zeros that padding
+/// needs.
+class DrawnInput {
+ public:
+  DrawnInput(Device& device, std::size_t bytes) : memory_(allocate_bytes(bytes, device.stream.get())) {
+    device.draw(memory_.get(), bytes, device.element());
+  }
+  const void* data() const { return memory_.get(); }
+
+ private:
+  std::shared_ptr<void> memory_;
+};
+
+/// Results of two searches on a warm GPU; those of the first include the loading of kernels.
+template <class Performance, std::size_t N, class Find>
+int search_twice(Device& device, std::array<Performance, N>& results, const char* call, const Find& find) {
+  device.raise_clocks();
+  int count = 0;
+  for (int i = 0; i < 2; ++i) {
+    check(find(static_cast<int>(results.size()), &count, results.data()), call);
+    cudaGetLastError();  // clears the error of an algorithm that could not run; the next launch would report
+                         // it
+  }
+  return count;
+}
+
+/// Precision f32 must not use tensor cores: with CUDNN_DEFAULT_MATH cuDNN may compute in tf32. An algorithm
+/// that was timed with it is taken neither for its time nor for its workspace, which may differ.
 bool allowed(const Device& device, cudnnMathType_t math) {
-  return device.options.precision != GpuPrecision::f32 || math == CUDNN_FMA_MATH ||
-         math == CUDNN_DEFAULT_MATH;
+  return device.options.precision != GpuPrecision::f32 || math == CUDNN_FMA_MATH;
 }
 
 /// The fastest algorithm that one of cuDNN's three searches finds. @param find  calls the search:
 /// find(requested, returned, results)
 template <class Performance, int Most, class Find>
 TimedChoice fastest(Device& device, const std::string& key, const char* call, const Find& find) {
-  const auto known = device.choices.find(key);
-  if (known != device.choices.end()) return known->second;
   std::array<Performance, 2 * Most> results{};  // each algorithm with and without tensor cores
-  int count = 0;
-  check(find(static_cast<int>(results.size()), &count, results.data()), call);
-  cudaGetLastError();  // clears the error of an algorithm that could not run; the next launch would report it
+  const int count = search_twice(device, results, call, find);
   const Performance* best = nullptr;
   for (int i = 0; i < count; ++i) {
     const Performance& one = results[static_cast<std::size_t>(i)];
@@ -31,14 +62,23 @@ TimedChoice fastest(Device& device, const std::string& key, const char* call, co
     if (works && (best == nullptr || one.time < best->time)) best = &one;
   }
   if (best == nullptr) {
-    throw GpuError(fmt::format("{}: none of {} algorithms works within {} MiB of workspace", call, count,
-                               device.workspace.bytes >> 20));
+    std::string all;
+    for (int i = 0; i < count; ++i) all += "; " + outcome(results[static_cast<std::size_t>(i)]);
+    throw GpuError(fmt::format("{}: {}: none of {} algorithms works in {} within {} MiB of workspace{}", call,
+                               key, count, to_string(device.options.precision), device.workspace.bytes >> 20,
+                               all));
   }
   device.workspace.use(best->memory);
   const TimedChoice choice{static_cast<int>(best->algo), static_cast<int>(best->mathType), best->memory,
                            best->time * 1e-3};
   device.choices.emplace(key, choice);
   return choice;
+}
+
+/// The choice for this key, if it was made before.
+const TimedChoice* known(const Device& device, const std::string& key) {
+  const auto found = device.choices.find(key);
+  return found == device.choices.end() ? nullptr : &found->second;
 }
 
 template <std::size_t N>
@@ -50,37 +90,79 @@ std::string named(const char* pass, const std::array<const char*, N>& names, con
 
 }  // namespace
 
-TimedChoice fastest_forward(Device& device, const ConvolutionCall& call, const void* x, const void* w,
-                            void* y) {
+TimedChoice fastest_forward(Device& device, const ConvolutionCall& call, void* y) {
+  const std::string key = "forward " + call.geometry;
+  if (const TimedChoice* choice = known(device, key)) return *choice;
+  const DrawnInput x(device, call.x_bytes), w(device, call.w_bytes);
   return fastest<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT>(
-      device, "forward " + call.geometry, "cudnnFindConvolutionForwardAlgorithmEx",
+      device, key, "cudnnFindConvolutionForwardAlgorithmEx",
       [&](int asked, int* got, cudnnConvolutionFwdAlgoPerf_t* results) {
         return cudnnFindConvolutionForwardAlgorithmEx(
-            device.dnn.get(), call.x.get(), x, call.w.get(), w, call.convolution.get(), call.y.get(), y,
-            asked, got, results, device.workspace.data(), device.workspace.bytes);
+            device.dnn.get(), call.x.get(), x.data(), call.w.get(), w.data(), call.convolution.get(),
+            call.y.get(), y, asked, got, results, device.workspace.data(), device.workspace.bytes);
       });
 }
 
-TimedChoice fastest_backward_data(Device& device, const ConvolutionCall& call, const void* w, const void* dy,
-                                  void* dx) {
+TimedChoice fastest_backward_data(Device& device, const ConvolutionCall& call, void* dx) {
+  const std::string key = "backward data " + call.geometry;
+  if (const TimedChoice* choice = known(device, key)) return *choice;
+  const DrawnInput w(device, call.w_bytes), dy(device, call.y_bytes);
   return fastest<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT>(
-      device, "backward data " + call.geometry, "cudnnFindConvolutionBackwardDataAlgorithmEx",
+      device, key, "cudnnFindConvolutionBackwardDataAlgorithmEx",
       [&](int asked, int* got, cudnnConvolutionBwdDataAlgoPerf_t* results) {
         return cudnnFindConvolutionBackwardDataAlgorithmEx(
-            device.dnn.get(), call.w.get(), w, call.y.get(), dy, call.convolution.get(), call.x.get(), dx,
-            asked, got, results, device.workspace.data(), device.workspace.bytes);
+            device.dnn.get(), call.w.get(), w.data(), call.y.get(), dy.data(), call.convolution.get(),
+            call.x.get(), dx, asked, got, results, device.workspace.data(), device.workspace.bytes);
       });
 }
 
-TimedChoice fastest_backward_filter(Device& device, const ConvolutionCall& call, const void* x,
-                                    const void* dy, void* dw) {
+TimedChoice fastest_backward_filter(Device& device, const ConvolutionCall& call, void* dw) {
+  const std::string key = "backward filter " + call.geometry;
+  if (const TimedChoice* choice = known(device, key)) return *choice;
+  const DrawnInput x(device, call.x_bytes), dy(device, call.y_bytes);
   return fastest<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>(
-      device, "backward filter " + call.geometry, "cudnnFindConvolutionBackwardFilterAlgorithmEx",
+      device, key, "cudnnFindConvolutionBackwardFilterAlgorithmEx",
       [&](int asked, int* got, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
         return cudnnFindConvolutionBackwardFilterAlgorithmEx(
-            device.dnn.get(), call.x.get(), x, call.y.get(), dy, call.convolution.get(), call.w.get(), dw,
-            asked, got, results, device.workspace.data(), device.workspace.bytes);
+            device.dnn.get(), call.x.get(), x.data(), call.y.get(), dy.data(), call.convolution.get(),
+            call.w.get(), dw, asked, got, results, device.workspace.data(), device.workspace.bytes);
       });
+}
+
+namespace {
+
+/// True if `workspace_of(algorithm, bytes)` succeeds for an algorithm with a workspace that is allowed.
+template <class Algorithm, class WorkspaceOf>
+bool any_fits(const Device& device, int algorithms, const WorkspaceOf& workspace_of) {
+  for (int i = 0; i < algorithms; ++i) {
+    std::size_t bytes = 0;
+    if (workspace_of(static_cast<Algorithm>(i), &bytes) == CUDNN_STATUS_SUCCESS &&
+        bytes <= device.workspace.bytes)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_supported(const Device& device, const ConvolutionCall& c) {
+  return any_fits<cudnnConvolutionFwdAlgo_t>(device, CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
+                                             [&](auto algorithm, std::size_t* bytes) {
+                                               return cudnnGetConvolutionForwardWorkspaceSize(
+                                                   device.dnn.get(), c.x.get(), c.w.get(),
+                                                   c.convolution.get(), c.y.get(), algorithm, bytes);
+                                             }) &&
+         any_fits<cudnnConvolutionBwdDataAlgo_t>(device, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT,
+                                                 [&](auto algorithm, std::size_t* bytes) {
+                                                   return cudnnGetConvolutionBackwardDataWorkspaceSize(
+                                                       device.dnn.get(), c.w.get(), c.y.get(),
+                                                       c.convolution.get(), c.x.get(), algorithm, bytes);
+                                                 }) &&
+         any_fits<cudnnConvolutionBwdFilterAlgo_t>(
+             device, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, [&](auto algorithm, std::size_t* bytes) {
+               return cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                   device.dnn.get(), c.x.get(), c.y.get(), c.convolution.get(), c.w.get(), algorithm, bytes);
+             });
 }
 
 std::string forward_name(const TimedChoice& choice) {

@@ -17,17 +17,20 @@ struct ConvolutionCall {
   ConvolutionDesc convolution;
   std::string geometry;  ///< text that identifies shapes, filter, strides and padding, so that equal layers
                          ///< are timed once
+  std::size_t x_bytes = 0, y_bytes = 0, w_bytes = 0;
 };
 
-// These functions time the algorithms on the given memory, which they overwrite with outputs, and return the
-// fastest that the workspace allows; cuDNN's heuristic chooses without timing. They throw GpuError if no
-// algorithm works.
-TimedChoice fastest_forward(Device& device, const ConvolutionCall& call, const void* x, const void* w,
-                            void* y);
-TimedChoice fastest_backward_data(Device& device, const ConvolutionCall& call, const void* w, const void* dy,
-                                  void* dx);
-TimedChoice fastest_backward_filter(Device& device, const ConvolutionCall& call, const void* x,
-                                    const void* dy, void* dw);
+// These functions time the algorithms on drawn inputs of their own and on the given memory, which they
+// overwrite with outputs, at clocks that have risen, and return the fastest that the workspace allows;
+// cuDNN's heuristic chooses without timing. Precision f32 takes algorithms without tensor cores alone. They
+// throw GpuError, with every candidate's outcome, if no algorithm works.
+TimedChoice fastest_forward(Device& device, const ConvolutionCall& call, void* y);
+TimedChoice fastest_backward_data(Device& device, const ConvolutionCall& call, void* dx);
+TimedChoice fastest_backward_filter(Device& device, const ConvolutionCall& call, void* dw);
+
+/// True if cuDNN has an algorithm for each of the three passes within the workspace. It asks for workspaces
+/// and computes nothing.
+bool is_supported(const Device& device, const ConvolutionCall& call);
 
 /// Pass, algorithm and workspace, such as "forward IMPLICIT_PRECOMP_GEMM 12.3 MiB".
 std::string forward_name(const TimedChoice& choice);

@@ -63,10 +63,10 @@ CudnnTensor CudnnLayer::output_gradient(Steps& steps, Order order) {
 }
 
 CudnnTensor CudnnLayer::reordered(Steps& steps, const CudnnTensor& tensor, Order order) {
-  if (tensor.element() == element() && tensor.is_stored_as(order)) return tensor;
+  if (tensor.element() == element() && tensor.is_stored_as(order)) return tensor.under(order);
   for (const Reordered& done : reordered_) {
     if (done.from == tensor.data() && done.to.shape() == tensor.shape() && done.to.is_stored_as(order)) {
-      return done.to;
+      return done.to.under(order);
     }
   }
   const CudnnTensor to = scratch(tensor.shape(), order);

@@ -121,7 +121,11 @@ class Recurrent final : public CudnnLayer {
   bool whole_sequence() const { return layer().output.size() == 2; }
   static int count(std::int64_t value) { return static_cast<int>(value); }
   cudnnTensorDescriptor_t cell() const { return layer().kind == LayerKind::lstm ? state_.get() : nullptr; }
-  const std::int32_t* lengths() const { return static_cast<const std::int32_t*>(lengths_.get()); }
+  /// The lengths in the device's memory; null from cuDNN 8.9.1 on, which reads those of the descriptor and
+  /// wants no others. Source: cuDNN's manual, cudnnRNNForward, devSeqLengths.
+  const std::int32_t* lengths() const {
+    return cudnnGetVersion() >= 8901 ? nullptr : static_cast<const std::int32_t*>(lengths_.get());
+  }
 
   /// The math type that PyTorch chooses: tensor cores for fp16, none for f32, else cuDNN's default.
   cudnnMathType_t math() const {

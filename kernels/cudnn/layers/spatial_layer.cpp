@@ -216,8 +216,7 @@ class SpatialConvolution final : public ConvolutionLayer<SpatialLayer> {
     const PartialMap all = covered();
     gather_output_gradient(errors);
     back_call_ = describe_call(*device(), all.tensor, errors.tensor, shape());
-    const TimedChoice how = fastest_backward_data(*device(), back_call_, weights_for_search().data(),
-                                                  errors.tensor.data(), all.tensor.data());
+    const TimedChoice how = fastest_backward_data(*device(), back_call_, all.tensor.data());
     note(backward_data_name(how));
     backward_data_.emplace_back([this, errors, all, how] {
       convolve_back_data(*device(), back_call_, how, weights(), errors.tensor.data(), all.tensor.data());

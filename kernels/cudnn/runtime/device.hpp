@@ -32,7 +32,7 @@ struct Workspace {
 /// The fastest algorithm for a convolution.
 struct TimedChoice {
   int algorithm = 0;
-  int math = 0;  ///< cudnnMathType_t
+  int math = 0;  ///< cudnnMathType_t with which the algorithm was timed, and with which it runs
   std::size_t workspace = 0;
   double seconds = 0;
 };
@@ -48,6 +48,13 @@ struct Device {
   cudnnMathType_t cudnn_math() const;
   cublasComputeType_t cublas_compute() const;
 
+  /// Keeps the GPU busy until its clocks have risen, once: algorithms that are timed at the clock of an idle
+  /// GPU are chosen by other times than those of training.
+  void raise_clocks();
+  /// Fills memory with numbers in (-1, 1). Products of zeros draw less power than products of data, so that
+  /// the clock, and with it the order of algorithms, is another.
+  void draw(void* memory, std::size_t bytes, Element element);
+
   GpuOptions options;
   cudaDeviceProp properties{};
   Stream stream;
@@ -56,6 +63,7 @@ struct Device {
   Owned<cublasLtHandle_t, cublasLtDestroy> lt;
   Workspace workspace;
   std::map<std::string, TimedChoice> choices;  ///< choices for convolutions, by their geometry
+  bool clocks_are_high = false;
 };
 
 /// @throws InputError if there is no such GPU

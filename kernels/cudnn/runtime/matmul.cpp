@@ -67,8 +67,10 @@ Matmul::Matmul(std::shared_ptr<Device> device, const ProductShape& shape)
   set(product_.get(), CUBLASLT_MATMUL_DESC_TRANSB, operation(shape.a_transposed));
   if (shape.bias) {
     set(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    // The heuristic reads the alignment from the pointer. Parameters start at multiples of 64 bytes, and
+    // this pointer has no larger alignment than that.
     set<const void*>(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                     device_->workspace.data());  // any valid pointer
+                     static_cast<const char*>(device_->workspace.data()) + 64);
   }
   const std::size_t workspace = std::min<std::size_t>(device_->workspace.bytes, std::size_t{64} << 20);
   const Preference preference = preference_within(workspace);

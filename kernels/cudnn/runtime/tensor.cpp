@@ -1,10 +1,14 @@
 #include "kernels/cudnn/runtime/tensor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
+#include "core/error.hpp"
 #include "kernels/network/device_memory.hpp"
 
 namespace stepcast::cudnn {
@@ -58,6 +62,12 @@ bool CudnnTensor::is_stored_as(Order order) const {
     if (shape_[i] != 1 && mine[i] != other[i]) return false;
   }
   return true;
+}
+
+CudnnTensor CudnnTensor::under(Order order) const {
+  CudnnTensor same = *this;
+  same.order_ = order;
+  return same;
 }
 
 std::vector<float> CudnnTensor::read() const {
@@ -120,10 +130,19 @@ Shape as_image(const Shape& shape) {
 }
 
 TensorDesc describe(const CudnnTensor& tensor, const Shape& as) {
+  return describe(tensor.element(), as, tensor.order());
+}
+
+TensorDesc describe(Element element, const Shape& as, Order order) {
+  if (element_count(as) > std::numeric_limits<std::int32_t>::max())
+    throw LimitError(
+        fmt::format("cuDNN's calls take tensors of less than 2^31 elements, and this one has {} "
+                    "({}); take a smaller batch",
+                    element_count(as), fmt::join(as, "x")));
   auto desc = make_owned<TensorDesc>(cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor");
-  const std::vector<std::int64_t> strides = strides_of(as, tensor.order());
+  const std::vector<std::int64_t> strides = strides_of(as, order);
   const std::vector<int> dims(as.begin(), as.end()), steps(strides.begin(), strides.end());
-  check(cudnnSetTensorNdDescriptor(desc.get(), cudnn_type(tensor.element()), static_cast<int>(dims.size()),
+  check(cudnnSetTensorNdDescriptor(desc.get(), cudnn_type(element), static_cast<int>(dims.size()),
                                    dims.data(), steps.data()),
         "cudnnSetTensorNdDescriptor");
   return desc;

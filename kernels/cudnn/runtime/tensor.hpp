@@ -32,6 +32,9 @@ class CudnnTensor final : public Tensor {
   std::vector<std::int64_t> strides() const;
   /// True if the elements are stored in the same order as in a tensor with this layout.
   bool is_stored_as(Order order) const;
+  /// The same memory under another layout in which the elements are stored alike, such as that of an image
+  /// with one channel: libraries tell layouts by strides, so tensors of one call must have those of one.
+  CudnnTensor under(Order order) const;
 
  private:
   std::shared_ptr<Device> device_;
@@ -56,7 +59,9 @@ void upload(const std::vector<float>& values, float* to, cudaStream_t stream);
 using TensorDesc = Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
 
 /// cuDNN's descriptor of a tensor with the shape `as`, which has at least 4 dimensions.
+/// @throws LimitError for 2^31 elements and more, which the calls that take these descriptors refuse
 TensorDesc describe(const CudnnTensor& tensor, const Shape& as);
+TensorDesc describe(Element element, const Shape& as, Order order);
 cudnnDataType_t cudnn_type(Element element);
 
 /// Returns {n, c, 1, l} for {n, c, l} and {n, c, 1, 1} for {n, c}, because cuDNN requires 2 or 3 spatial

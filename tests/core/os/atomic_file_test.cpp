@@ -118,3 +118,18 @@ TEST_CASE("replace_file puts the new file in place, and on errors removes it and
   CHECK_THROWS_AS(replace_file(folder.path() / "never", file), InputError);
   CHECK(read_file(file) == "new");
 }
+
+TEST_CASE("a full disk is a limit, not a mistake in the input, and leaves no part of a line",
+          "[report][errors]") {
+  CHECK_THROWS_MATCHES(append_line("/dev/full", "line"), DiskFull,
+                       Catch::Message("/dev/full: cannot write: No space left on device"));
+  const TemporaryFolder folder;
+  const auto journal = folder.path() / "simulations.jsonl";
+  append_line(journal, "first");
+  {
+    const FileSizeLimit full(8);  // room for a part of the second line
+    CHECK_THROWS_AS(append_line(journal, "second"), InputError);
+  }
+  append_line(journal, "third");
+  CHECK(read_file(journal) == "first\nthird\n");
+}

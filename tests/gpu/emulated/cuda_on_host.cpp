@@ -123,6 +123,21 @@ void run(const Shape& shape, const std::function<void()>& thread) {
   }
 }
 
+std::function<void(cudaStream_t, std::function<void()>)>& launcher() {
+  static std::function<void(cudaStream_t, std::function<void()>)> one;
+  return one;
+}
+
+void launch(const Shape& shape, const std::function<void()>& thread) {
+  constexpr unsigned kMostThreads = 1024, kMostRows = 65535;  // limits of all devices that CUDA 13 supports
+  const unsigned threads = shape.block.x * shape.block.y * shape.block.z;
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.y > kMostRows || threads == 0 ||
+      threads > kMostThreads)
+    throw std::logic_error("a launch that CUDA refuses");
+  if (!launcher()) return run(shape, thread);
+  launcher()(shape.stream, [shape, thread] { run(shape, thread); });
+}
+
 void meet_block() {
   stop(Thread::State::meets_block);
 }

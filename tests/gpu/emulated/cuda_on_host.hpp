@@ -13,10 +13,16 @@ namespace stepcast::emulated {
 
 struct Shape {
   dim3 grid, block;
-  Shape(dim3 blocks, dim3 threads, int, cudaStream_t) : grid(blocks), block(threads) {}
+  cudaStream_t stream;
+  Shape(dim3 blocks, dim3 threads, int, cudaStream_t on) : grid(blocks), block(threads), stream(on) {}
 };
 
 void run(const Shape& shape, const std::function<void()>& thread);
+
+/// What takes a launch to its stream; empty: it runs at once.
+std::function<void(cudaStream_t, std::function<void()>)>& launcher();
+/// Runs a kernel on its stream. An empty grid is refused at once, as a launch is.
+void launch(const Shape& shape, const std::function<void()>& thread);
 
 /// Waits for all threads of the block, or of the warp, that still run.
 void meet_block();
@@ -32,7 +38,7 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
 #define EMULATE(kernel, shape, ...) \
-  stepcast::emulated::run(stepcast::emulated::Shape shape, [&] { kernel(__VA_ARGS__); })
+  stepcast::emulated::launch(stepcast::emulated::Shape shape, [=] { kernel(__VA_ARGS__); })
 #undef __shared__
 #define __shared__ static  // one block runs at a time
 

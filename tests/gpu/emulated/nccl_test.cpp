@@ -138,6 +138,52 @@ TEST_CASE("a link carries messages in one direction and in order", "[pretended]"
   CHECK(got == sent);
 }
 
+TEST_CASE("a call that NCCL launches later is waited for", "[pretended]") {
+  pretended::behaviour() = {.answers_in_progress = 5};
+  for (const Values& one : after(3, 2, LibraryCollective{.kind = LibraryCollective::Kind::all_reduce}))
+    CHECK(one == Values{kSum, 2 * kSum});
+  pretended::behaviour() = {};
+}
+
+TEST_CASE("a call that fails within a group of calls ends the group before it aborts",
+          "[pretended][errors]") {
+  // The first operation of each rank connects it; the third of the two ranks' is the first of the group.
+  pretended::behaviour() = {.fails_at = 2};
+  std::vector<std::string> words(2);
+  const std::string id = nccl_unique_id();
+  std::vector<Values> memory(2, Values(4));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      words[static_cast<std::size_t>(rank)] = loss([&] {
+        const auto group = join_nccl({.rank = rank, .group_rank = rank, .group_size = 2, .timeout = 2}, id);
+        LibraryCollective call{.kind = LibraryCollective::Kind::exchange};
+        call.rounds = {{{.way = Transfer::Way::send, .peer = 1 - rank, .slice = {0, 2}, .after = {}},
+                        {.way = Transfer::Way::receive, .peer = 1 - rank, .slice = {2, 4}, .after = {}}}};
+        group->run(call, memory[static_cast<std::size_t>(rank)].data(), 4, nullptr);
+      });
+    });
+  }
+  threads.clear();
+  CHECK(pretended::behaviour().aborts == 2);
+  CHECK(pretended::behaviour().aborts_in_group == 0);
+  // The other rank may still be waiting for its connection when the communicator is aborted.
+  for (const std::string& one : words) CHECK_THAT(one, Catch::Contains("NCCL gave up during "));
+  CHECK((words[0] + words[1]).find("NCCL gave up during an exchange: ncclSend: ") != std::string::npos);
+  pretended::behaviour() = {};
+}
+
+TEST_CASE("ranks of a group and of a link are connected when they have joined", "[pretended]") {
+  pretended::behaviour() = {};
+  const std::string id = nccl_unique_id();
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 2; ++rank)
+      threads.emplace_back([&, rank] { join_nccl({.rank = rank, .group_rank = rank, .group_size = 2}, id); });
+  }
+  CHECK(pretended::behaviour().calls == 2);
+}
+
 TEST_CASE("a rank that waits too long for other ranks reports it and ends", "[pretended][errors]") {
   int beats = 0;
   const NcclRank self{

@@ -1,7 +1,10 @@
-#include <cstring>
+#include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 
 #include "pretended_cudnn.hpp"
+#include "pretended_streams.hpp"
 
 // Fakes of cuDNN's convolutions: plain loops over the sizes in the descriptors, which are checked by cuDNN's
 // rules. They replace the library's functions.
@@ -23,7 +26,7 @@ namespace {
 /// True if the sizes agree by the rules of cuDNN's manual.
 bool agree(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y) {
   if (x.dims[1] != w.dims[1] || y.dims[1] != w.dims[0] || x.dims[0] != y.dims[0]) return false;
-  if (x.type != w.type || x.type != y.type) return false;
+  if (x.type != w.type || x.type != y.type || !has_algorithm(x, w, y)) return false;
   for (std::size_t d = 0; d < c.pad.size(); ++d) {
     const int left = x.dims[d + 2] + 2 * c.pad[d] - w.dims[d + 2];
     if (left < 0 || y.dims[d + 2] != left / c.stride[d] + 1 || c.dilation[d] != 1) return false;
@@ -60,69 +63,57 @@ cudnnStatus_t sum_into(const Tensor& to, void* memory, const Visit& products) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// A search: reports one algorithm and writes no values.
-template <class Performance>
-cudnnStatus_t found(const Tensor& result, void* memory, int* count, Performance* results) {
-  std::memset(memory, 0xff, result.bytes());
-  *count = 1;
-  results[0] = {};
-  results[0].status = CUDNN_STATUS_SUCCESS;
-  results[0].mathType = CUDNN_FMA_MATH;
-  return CUDNN_STATUS_SUCCESS;
+/// True if a call has what its algorithm needs: the workspace that it takes with this math type, memory that
+/// is aligned for loads of 16 bytes, and a layout that it takes.
+bool runs(const Convolution& c, int algorithm, const void* workspace, std::size_t bytes,
+          std::initializer_list<const void*> arrays) {
+  const bool aligned = std::ranges::all_of(arrays, [](const void* one) {
+    return one != nullptr && reinterpret_cast<std::uintptr_t>(one) % 16 == 0;
+  });
+  return aligned && algorithm != kFails && algorithm != kTooLarge && workspace != nullptr &&
+         bytes >= workspace_of(algorithm, c.math);
 }
 
 }  // namespace
 
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t, const cudnnTensorDescriptor_t,
-                                                     const void*, const cudnnFilterDescriptor_t, const void*,
-                                                     const cudnnConvolutionDescriptor_t,
-                                                     const cudnnTensorDescriptor_t y, void* to, const int,
-                                                     int* count, cudnnConvolutionFwdAlgoPerf_t* results,
-                                                     void*, std::size_t) {
-  return found(of(y), to, count, results);
-}
-cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
-    cudnnHandle_t, const cudnnFilterDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
-    const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t dx, void* to, const int, int* count,
-    cudnnConvolutionBwdDataAlgoPerf_t* results, void*, std::size_t) {
-  return found(of(dx), to, count, results);
-}
-cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
-    cudnnHandle_t, const cudnnTensorDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
-    const cudnnConvolutionDescriptor_t, const cudnnFilterDescriptor_t dw, void* to, const int, int* count,
-    cudnnConvolutionBwdFilterAlgoPerf_t* results, void*, std::size_t) {
-  return found(of(dw), to, count, results);
-}
-
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t, const void*, const cudnnTensorDescriptor_t x,
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x,
                                       const void* in, const cudnnFilterDescriptor_t w, const void* filter,
-                                      const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t, void*,
-                                      std::size_t, const void*, const cudnnTensorDescriptor_t y, void* out) {
-  if (!agree(of(x), of(w), of(c), of(y))) return CUDNN_STATUS_BAD_PARAM;
+                                      const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t how,
+                                      void* work, std::size_t bytes, const void*,
+                                      const cudnnTensorDescriptor_t y, void* out) {
+  stepcast::pretended::drain_stream_of(handle);
+  if (!agree(of(x), of(w), of(c), of(y)) || !runs(of(c), how, work, bytes, {in, filter, out}))
+    return CUDNN_STATUS_BAD_PARAM;
   return sum_into(of(y), out, [&](std::vector<double>& sums) {
     for_each_product(of(x), of(w), of(c), of(y), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
       sums[static_cast<std::size_t>(o)] += double{read(of(x), in, i)} * read(of(w), filter, k);
     });
   });
 }
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t, const void*, const cudnnFilterDescriptor_t w,
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, const cudnnFilterDescriptor_t w,
                                            const void* filter, const cudnnTensorDescriptor_t dy,
                                            const void* errors, const cudnnConvolutionDescriptor_t c,
-                                           cudnnConvolutionBwdDataAlgo_t, void*, std::size_t, const void*,
-                                           const cudnnTensorDescriptor_t dx, void* out) {
-  if (!agree(of(dx), of(w), of(c), of(dy))) return CUDNN_STATUS_BAD_PARAM;
+                                           cudnnConvolutionBwdDataAlgo_t how, void* work, std::size_t bytes,
+                                           const void*, const cudnnTensorDescriptor_t dx, void* out) {
+  stepcast::pretended::drain_stream_of(handle);
+  if (!agree(of(dx), of(w), of(c), of(dy)) || !runs(of(c), how, work, bytes, {filter, errors, out}))
+    return CUDNN_STATUS_BAD_PARAM;
   return sum_into(of(dx), out, [&](std::vector<double>& sums) {
     for_each_product(of(dx), of(w), of(c), of(dy), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
       sums[static_cast<std::size_t>(i)] += double{read(of(dy), errors, o)} * read(of(w), filter, k);
     });
   });
 }
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t, const void*, const cudnnTensorDescriptor_t x,
-                                             const void* in, const cudnnTensorDescriptor_t dy,
-                                             const void* errors, const cudnnConvolutionDescriptor_t c,
-                                             cudnnConvolutionBwdFilterAlgo_t, void*, std::size_t, const void*,
-                                             const cudnnFilterDescriptor_t dw, void* out) {
-  if (!agree(of(x), of(dw), of(c), of(dy))) return CUDNN_STATUS_BAD_PARAM;
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*,
+                                             const cudnnTensorDescriptor_t x, const void* in,
+                                             const cudnnTensorDescriptor_t dy, const void* errors,
+                                             const cudnnConvolutionDescriptor_t c,
+                                             cudnnConvolutionBwdFilterAlgo_t how, void* work,
+                                             std::size_t bytes, const void*, const cudnnFilterDescriptor_t dw,
+                                             void* out) {
+  stepcast::pretended::drain_stream_of(handle);
+  if (!agree(of(x), of(dw), of(c), of(dy)) || !runs(of(c), how, work, bytes, {in, errors, out}))
+    return CUDNN_STATUS_BAD_PARAM;
   return sum_into(of(dw), out, [&](std::vector<double>& sums) {
     for_each_product(of(x), of(dw), of(c), of(dy), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
       sums[static_cast<std::size_t>(k)] += double{read(of(x), in, i)} * read(of(dy), errors, o);

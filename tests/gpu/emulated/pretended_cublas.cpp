@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "pretended_cudnn.hpp"
+#include "pretended_streams.hpp"
 
 // Fakes of cuBLASLt's and cuBLAS's products: plain loops over column-major matrices by their descriptors,
 // with one bias per row.
@@ -52,7 +53,8 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   delete reinterpret_cast<char*>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasSetStream_v2(cublasHandle_t, cudaStream_t) {
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  stepcast::pretended::set_stream(handle, stream);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, std::size_t) {
@@ -122,7 +124,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                               const void*, const void*, cublasLtMatrixLayout_t, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*,
-                              std::size_t, cudaStream_t) {
+                              std::size_t, cudaStream_t stream) {
+  stepcast::pretended::drain(stream);
   const Product& product = of(desc);
   const Layout &one = of(a_layout), &other = of(b_layout), &result = of(d_layout);
   const bool a_turned = product.a == CUBLAS_OP_T, b_turned = product.b == CUBLAS_OP_T;
@@ -145,10 +148,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t a_form, cublasOperation_t b_form, int m, int n,
-                            int k, const void* alpha, const void* a, cudaDataType a_type, int a_leading,
-                            const void* b, cudaDataType b_type, int b_leading, const void* beta, void* c,
-                            cudaDataType c_type, int c_leading, cublasComputeType_t, cublasGemmAlgo_t) {
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_form, cublasOperation_t b_form, int m,
+                            int n, int k, const void* alpha, const void* a, cudaDataType a_type,
+                            int a_leading, const void* b, cudaDataType b_type, int b_leading,
+                            const void* beta, void* c, cudaDataType c_type, int c_leading,
+                            cublasComputeType_t, cublasGemmAlgo_t) {
+  stepcast::pretended::drain_stream_of(handle);
   const bool a_turned = a_form == CUBLAS_OP_T, b_turned = b_form == CUBLAS_OP_T;
   const bool fits = a_leading >= (a_turned ? k : m) && b_leading >= (b_turned ? n : k) && c_leading >= m;
   if (!fits || *static_cast<const float*>(beta) != 0) return CUBLAS_STATUS_INVALID_VALUE;
@@ -174,6 +179,7 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_fo
                                    cudaDataType b_type, int b_leading, const void* beta, void* const c[],
                                    cudaDataType c_type, int c_leading, int count, cublasComputeType_t compute,
                                    cublasGemmAlgo_t algorithm) {
+  stepcast::pretended::drain_stream_of(handle);
   const std::uintptr_t wanted = k % 8 == 0 ? 16 : k % 2 == 0 ? 4 : 1;
   for (int i = 0; i < count; ++i) {
     for (const void* one : {a[i], b[i], static_cast<const void*>(c[i])})

@@ -2,32 +2,32 @@
 
 #include <cuda_runtime_api.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
-// A fake of CUDA's runtime: device memory is the host's memory, work is done when it is started, and so
-// streams and events never wait.
+#include "pretended_streams.hpp"
+
+// A fake of CUDA's runtime: device memory is the host's memory. Streams and events are in
+// pretended_streams.cpp.
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+/// Memory of cudaMallocHost; copies from and to other memory of the host are done at once.
+std::mutex pinned_gate;
+std::map<const char*, std::size_t> pinned;
 
-/// A pointer that is not null, for handles that are only passed on.
-template <class Handle>
-cudaError_t make(Handle* handle) {
-  *handle = static_cast<Handle>(std::malloc(sizeof(Clock::time_point)));
-  return cudaSuccess;
+bool is_pinned(const void* memory) {
+  const std::lock_guard lock(pinned_gate);
+  const auto* at = static_cast<const char*>(memory);
+  auto after = pinned.upper_bound(at);
+  return after != pinned.begin() && (--after, at < after->first + after->second);
 }
 
 /// The status of calls that a graph cannot contain.
 cudaError_t outside_of_graphs() {
   return stepcast::pretended::capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
-}
-
-cudaError_t copied(void* to, const void* from, std::size_t bytes) {
-  std::memmove(to, from, bytes);
-  return cudaSuccess;
 }
 
 }  // namespace
@@ -47,7 +47,8 @@ cudaError_t cudaSetDevice(int device) {
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
-  std::strcpy(properties->name, "a pretended GPU");
+  const char* name = std::getenv("PRETENDED_GPU");
+  std::strcpy(properties->name, name == nullptr ? "a pretended GPU" : name);
   properties->totalGlobalMem = std::size_t{1} << 26;  // an eighth of it is the workspace
   return cudaSuccess;
 }
@@ -67,61 +68,32 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
+  stepcast::pretended::drain_all();  // waits for the device, as the real one does
   std::free(memory);
   return outside_of_graphs();
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
-  return cudaMalloc(memory, bytes);
+  const cudaError_t status = cudaMalloc(memory, bytes);
+  const std::lock_guard lock(pinned_gate);
+  pinned[static_cast<const char*>(*memory)] = bytes;
+  return status;
 }
 cudaError_t cudaFreeHost(void* memory) {
+  {
+    const std::lock_guard lock(pinned_gate);
+    pinned.erase(static_cast<const char*>(memory));
+  }
   return cudaFree(memory);
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
-  return copied(to, from, bytes);
-}
-cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
-  std::memset(memory, value, bytes);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const bool now = (kind == cudaMemcpyHostToDevice && !is_pinned(from)) ||
+                   (kind == cudaMemcpyDeviceToHost && !is_pinned(to));
+  stepcast::pretended::enqueue(stream, [=] { std::memmove(to, from, bytes); });
+  if (now) stepcast::pretended::drain(stream);
   return cudaSuccess;
 }
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return make(stream);
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  std::free(stream);
-  return cudaSuccess;
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  return outside_of_graphs();
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
-  return event == nullptr ? cudaErrorInvalidValue : cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return make(event);
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return make(event);
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  std::free(event);
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  const Clock::time_point now = Clock::now();
-  return copied(event, &now, sizeof now);
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return event == nullptr ? cudaErrorInvalidValue : outside_of_graphs();
-}
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return cudaEventSynchronize(event);
-}
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  Clock::time_point from, to;
-  copied(&from, begin, sizeof from);
-  copied(&to, end, sizeof to);
-  *milliseconds = std::chrono::duration<float, std::milli>(to - from).count();
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  stepcast::pretended::enqueue(stream, [=] { std::memset(memory, value, bytes); });
   return cudaSuccess;
 }

@@ -1,5 +1,7 @@
 #include "pretended_cudnn.hpp"
 
+#include "pretended_streams.hpp"
+
 // Fakes of cuDNN's handles and descriptors. They replace the library's functions, which need a GPU.
 
 using namespace stepcast::pretended;
@@ -12,7 +14,8 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   delete reinterpret_cast<char*>(handle);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) {
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  set_stream(handle, stream);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -68,9 +71,11 @@ cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t one
 cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t one, int count, const int* pad,
                                               const int* stride, const int* dilation,
                                               cudnnConvolutionMode_t mode, cudnnDataType_t) {
-  of(one) = {Sizes(pad, pad + count), Sizes(stride, stride + count), Sizes(dilation, dilation + count)};
+  of(one) = {Sizes(pad, pad + count), Sizes(stride, stride + count), Sizes(dilation, dilation + count),
+             CUDNN_DEFAULT_MATH};
   return mode == CUDNN_CROSS_CORRELATION ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t, cudnnMathType_t) {
+cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t one, cudnnMathType_t math) {
+  of(one).math = math;
   return CUDNN_STATUS_SUCCESS;
 }

@@ -32,7 +32,21 @@ struct Tensor {
 
 struct Convolution {
   Sizes pad, stride, dilation;
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
 };
+
+/// What the fake searches report: an algorithm that fails, one on tensor cores, one whose workspace is too
+/// large, one that is slower and one that is slow.
+constexpr int kFails = 0, kDirect = 1, kTooLarge = 2, kSlow = 3;
+/// Workspace that an algorithm needs with a math type.
+constexpr std::size_t workspace_of(int algorithm, cudnnMathType_t math) {
+  return algorithm == kTooLarge                           ? std::size_t{1} << 40
+         : algorithm == kDirect && math == CUDNN_FMA_MATH ? 8192
+                                                          : 4096;
+}
+/// True if tensors and filter have the strides of one layout, packed, which real calls want; a layout of
+/// channels innermost with odd channels of 2 bytes has no algorithm.
+bool has_algorithm(const Tensor& x, const Tensor& w, const Tensor& y);
 
 /// An element of any type in memory.
 inline float read(cudaDataType type, const void* memory, std::int64_t at) {

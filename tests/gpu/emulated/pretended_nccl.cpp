@@ -37,9 +37,14 @@ std::map<std::string, std::shared_ptr<Group>> groups;
 struct ncclComm {
   std::shared_ptr<Group> group;
   int rank = 0;
+  int launching = 0;  ///< answers "in progress" that are left before the call counts as launched
   std::vector<EnqueuedOp> running;
 };
 
+stepcast::pretended::Behaviour& stepcast::pretended::behaviour() {
+  static Behaviour one;
+  return one;
+}
 int stepcast::pretended::rank_of(ncclComm_t comm) {
   return comm->rank;
 }
@@ -116,6 +121,12 @@ ncclResult_t enqueue(ncclComm& comm, const EnqueuedOp& op) {
 
 ncclResult_t stepcast::pretended::call(ncclComm_t comm, Op op) {
   op.rank = comm->rank;
+  {
+    const std::lock_guard lock(mutex);
+    Behaviour& how = behaviour();
+    comm->launching = how.answers_in_progress;
+    if (how.calls++ == how.fails_at) return ncclSystemError;
+  }
   if (op.count == 0) return ncclSuccess;
   pending.push_back({comm, std::make_shared<Op>(op)});
   if (depth > 0) return ncclSuccess;
@@ -145,11 +156,16 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id
   group->size = ranks;
   group->enqueued.resize(static_cast<std::size_t>(ranks));
   ++group->joined;
-  *made = new ncclComm{group, rank, {}};
+  *made = new ncclComm{group, rank, stepcast::pretended::behaviour().answers_in_progress, {}};
   return ncclInProgress;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const std::lock_guard lock(mutex);
+  if (comm->launching > 0 && !comm->group->broken) {
+    --comm->launching;
+    *state = ncclInProgress;
+    return ncclSuccess;
+  }
   const bool here = comm->group->joined == comm->group->size;
   const bool through = std::ranges::all_of(comm->running, [](const EnqueuedOp& one) { return one->done; });
   *state = comm->group->broken ? ncclRemoteError : here && through ? ncclSuccess : ncclInProgress;
@@ -163,6 +179,13 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  {
+    const std::lock_guard lock(mutex);
+    ++stepcast::pretended::behaviour().aborts;
+    if (depth > 0) ++stepcast::pretended::behaviour().aborts_in_group;
+    comm->group->broken = true;  // the other ranks get an asynchronous error
+  }
+  std::erase_if(pending, [comm](const Pending& one) { return one.comm == comm; });
   delete comm;
   return ncclSuccess;
 }

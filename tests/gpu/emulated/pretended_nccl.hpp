@@ -23,6 +23,16 @@ ncclResult_t call(ncclComm_t comm, Op op);
 int rank_of(ncclComm_t comm);
 int size_of(ncclComm_t comm);
 
+/// What the fake does besides its duty.
+struct Behaviour {
+  int answers_in_progress = 0;  ///< ncclCommGetAsyncError says so this many times after each call
+  int fails_at = -1;            ///< number of the call that returns an error at once, counted from 0
+  int aborts_in_group = 0;      ///< counts aborts between ncclGroupStart and ncclGroupEnd, which are faults
+  int aborts = 0;               ///< counts all aborts
+  int calls = 0;                ///< counts calls of operations
+};
+Behaviour& behaviour();
+
 /// From now on all existing communicators report that another rank has failed.
 void break_groups();
 

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "pretended_cudnn.hpp"
+#include "pretended_streams.hpp"
 
 // A fake of cuDNN's batch norm: plain loops by its descriptors. It replaces the library's functions.
 
@@ -70,12 +71,14 @@ cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t
 }
 
 cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
-    cudnnHandle_t, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops, const void* alpha, const void* beta,
-    const cudnnTensorDescriptor_t x_desc, const void* x, const cudnnTensorDescriptor_t z_desc, const void* z,
-    const cudnnTensorDescriptor_t y_desc, void* y, const cudnnTensorDescriptor_t statistics,
-    const void* scale, const void* bias, double follow, void* running_mean, void* running_variance,
-    double epsilon, void* saved_mean, void* saved_inverse, cudnnActivationDescriptor_t activation, void* work,
-    std::size_t work_bytes, void* reserve, std::size_t reserve_bytes) {
+    cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops, const void* alpha,
+    const void* beta, const cudnnTensorDescriptor_t x_desc, const void* x,
+    const cudnnTensorDescriptor_t z_desc, const void* z, const cudnnTensorDescriptor_t y_desc, void* y,
+    const cudnnTensorDescriptor_t statistics, const void* scale, const void* bias, double follow,
+    void* running_mean, void* running_variance, double epsilon, void* saved_mean, void* saved_inverse,
+    cudnnActivationDescriptor_t activation, void* work, std::size_t work_bytes, void* reserve,
+    std::size_t reserve_bytes) {
+  stepcast::pretended::drain_stream_of(handle);
   const Tensor& in = of(x_desc);
   const bool refused = !agree(mode, in, of(y_desc), of(statistics)) || ops != CUDNN_BATCHNORM_OPS_BN ||
                        !plain(alpha, beta) || z_desc != nullptr || z != nullptr || activation != nullptr ||
@@ -108,7 +111,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
 }
 
 cudnnStatus_t cudnnBatchNormalizationBackwardEx(
-    cudnnHandle_t, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops, const void* data_alpha,
+    cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops, const void* data_alpha,
     const void* data_beta, const void* alpha, const void* beta, const cudnnTensorDescriptor_t x_desc,
     const void* x, const cudnnTensorDescriptor_t y_desc, const void* y, const cudnnTensorDescriptor_t dy_desc,
     const void* dy, const cudnnTensorDescriptor_t dz_desc, void* dz, const cudnnTensorDescriptor_t dx_desc,
@@ -116,6 +119,7 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     void* scale_gradient, void* bias_gradient, double, const void* saved_mean, const void* saved_inverse,
     cudnnActivationDescriptor_t activation, void* work, std::size_t work_bytes, void* reserve,
     std::size_t reserve_bytes) {
+  stepcast::pretended::drain_stream_of(handle);
   const Tensor& in = of(x_desc);
   const bool refused = !agree(mode, in, of(dy_desc), of(statistics)) || in.strides != of(dx_desc).strides ||
                        ops != CUDNN_BATCHNORM_OPS_BN || !plain(data_alpha, data_beta) ||

@@ -1,4 +1,5 @@
 #include "pretended_rnn.hpp"
+#include "pretended_streams.hpp"
 
 // A fake of cuDNN's RNN by its manual: order of gates, weights in a space with an order of its own,
 // batch-major sequences, and a reserve space that passes hand on. The recurrences are the reference
@@ -93,16 +94,17 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t, cudnnRNNDescriptor_t one, s
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnRNNForward(cudnnHandle_t, cudnnRNNDescriptor_t one, cudnnForwardMode_t mode,
+cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t one, cudnnForwardMode_t mode,
                               const std::int32_t lengths[], cudnnRNNDataDescriptor_t x_desc, const void* x,
                               cudnnRNNDataDescriptor_t y_desc, void* y, cudnnTensorDescriptor_t state,
                               const void* hx, void* hy, cudnnTensorDescriptor_t cell, const void* cx,
                               void* cy, std::size_t bytes, const void* weights, std::size_t work_bytes,
                               void* work, std::size_t reserve_bytes, void* reserve) {
+  stepcast::pretended::drain_stream_of(handle);
   const Rnn& rnn = of(one);
   const Sequence &in = of(x_desc), &out = of(y_desc);
   const bool refused = !agree(rnn, in, out, of(state)) || mode != CUDNN_FWD_MODE_TRAINING ||
-                       lengths[in.batch - 1] != in.steps || hx != nullptr || hy != nullptr || cx != nullptr ||
+                       lengths != nullptr || hx != nullptr || hy != nullptr || cx != nullptr ||
                        cy != nullptr || (rnn.kind == LayerKind::lstm) != (cell != nullptr) ||
                        bytes != weight_bytes(rnn) || work == nullptr || work_bytes < kWork ||
                        reserve_bytes < sizeof(Reserve);
@@ -114,13 +116,14 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t, cudnnRNNDescriptor_t one, cudnnForw
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t, cudnnRNNDescriptor_t one, const std::int32_t[],
+cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t one, const std::int32_t[],
                                       cudnnRNNDataDescriptor_t y_desc, const void*, const void* dy,
                                       cudnnRNNDataDescriptor_t x_desc, void* dx,
                                       cudnnTensorDescriptor_t state, const void* hx, const void* dhy,
                                       void* dhx, cudnnTensorDescriptor_t, const void* cx, const void* dcy,
                                       void* dcx, std::size_t bytes, const void* weights, std::size_t, void*,
                                       std::size_t, void* reserve) {
+  stepcast::pretended::drain_stream_of(handle);
   const Rnn& rnn = of(one);
   const Sequence &in = of(x_desc), &out = of(y_desc);
   auto& kept = *static_cast<Reserve*>(reserve);
@@ -137,12 +140,14 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t, cudnnRNNDescriptor_t one, c
 }
 
 /// Adds to the gradients. Needs the reserve space that the backward pass over the data wrote.
-cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t, cudnnRNNDescriptor_t one, cudnnWgradMode_t mode,
-                                         const std::int32_t[], cudnnRNNDataDescriptor_t x_desc, const void* x,
+cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t one,
+                                         cudnnWgradMode_t mode, const std::int32_t[],
+                                         cudnnRNNDataDescriptor_t x_desc, const void* x,
                                          cudnnTensorDescriptor_t, const void* hx,
                                          cudnnRNNDataDescriptor_t y_desc, const void*, std::size_t bytes,
                                          void* weight_gradients, std::size_t, void*, std::size_t,
                                          void* reserve) {
+  stepcast::pretended::drain_stream_of(handle);
   const Rnn& rnn = of(one);
   const auto& kept = *static_cast<Reserve*>(reserve);
   if (mode != CUDNN_WGRAD_MODE_ADD || hx != nullptr || kept.x != x || kept.dy == nullptr ||

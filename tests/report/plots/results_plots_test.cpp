@@ -176,7 +176,7 @@ TEST_CASE("draw_results draws what the folder holds data for", "[report][plot]")
                     (folder.path() / "results.csv").string() + ": cannot read: No such file or directory");
   write_atomically(folder.path() / "results.csv", to_csv(two_algorithms()));
   write_atomically(folder.path() / "manifest.json", to_json(Manifest{.sweep = {"collective", "workers"}}));
-  CHECK(draw_results(folder.path()).empty() == have_gnuplot());
+  CHECK(draw_results(folder.path()).complaints.empty() == have_gnuplot());
   CHECK(std::filesystem::exists(folder.path() / "scaling.gp"));
   CHECK(std::filesystem::exists(folder.path() / "breakdown.gp"));
   for (const char* other : {"sensitivity.gp", "campaign.gp", "training.gp"})
@@ -191,7 +191,7 @@ TEST_CASE("campaigns have a plot of their own instead of scaling", "[report][plo
     row.set("device_utilization", 1.0);
   }
   write_atomically(folder.path() / "results.csv", to_csv(results));
-  CHECK(draw_results(folder.path()).empty() == have_gnuplot());
+  CHECK(draw_results(folder.path()).complaints.empty() == have_gnuplot());
   CHECK(std::filesystem::exists(folder.path() / "campaign.gp"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "scaling.gp"));
 }
@@ -201,7 +201,7 @@ TEST_CASE("a missing gnuplot is said once for all plots", "[report][plot][errors
   write_atomically(folder.path() / "results.csv", to_csv(two_algorithms()));
   const std::string path = ::getenv("PATH");
   ::setenv("PATH", folder.path().c_str(), 1);
-  const auto problems = draw_results(folder.path());
+  const auto problems = draw_results(folder.path()).complaints;
   ::setenv("PATH", path.c_str(), 1);
   CHECK(problems.size() == 1);
 }

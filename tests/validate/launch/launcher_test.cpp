@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 
@@ -63,6 +64,10 @@ TEST_CASE("the program of a rank in the tests below", "[.][rank-of-test]") {
   set_status(state, "step 3 of a point");
   const auto store = open_store("file:" + folder + "/store", rank, what == "complains" ? 0.2 : 20);
   if (what == "dies" && rank == 1) raise(SIGKILL);
+  if (what == "hangs" && rank == 1) {  // in what it has to end after an error
+    std::ofstream(fmt::format("{}/rank-{}.error", folder, rank)) << "fault the cause\n";
+    pause();
+  }
   if (what != "complains" || rank != 1) store->put("word", std::to_string(rank));
   try {
     for (int other = ranks; other-- > 0;) {
@@ -99,6 +104,15 @@ TEST_CASE("a killed rank is named with its status, and the other ranks are ended
                        }));
 }
 
+TEST_CASE("a rank's error is reported at once, also if the rank then hangs", "[validate][launch][faults]") {
+  const Started started;
+  RankJob job = started.job(2, "hangs");
+  job.before_stage = [](const auto&) {};
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH(run_ranks(job), "rank 1: the cause");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));  // the heartbeat is 20 s
+}
+
 TEST_CASE("a rank that waits in vain for another names it, and a rank that fails at once ends all ranks",
           "[validate][launch][faults]") {
   const Started started;
@@ -109,7 +123,8 @@ TEST_CASE("a rank that waits in vain for another names it, and a rank that fails
                                 fmt::format("rank 1 put no word into the store {} within 0.2 s",
                                             (started.folder / "store").string());
                        }));
-  job = started.job(2, "fails");
+  const Started afterwards;  // a value is put once, so each run has a store of its own
+  job = afterwards.job(2, "fails");
   job.before_stage = [](const auto&) {};
   CHECK_THROWS_WITH(run_ranks(job), Catch::StartsWith("the ranks failed: "));
 }

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+
+namespace stepcast {
+
+/// Keeps other processes out of a results folder: two runs that write into one folder would mix their files.
+/// The lock is a POSIX record lock on FOLDER/.lock. The system releases it when the process ends, however it
+/// ends, and child processes do not inherit it. A file that a killed run left behind does not lock anything.
+class FolderLock {
+ public:
+  /// Removes hidden temporary files that a killed run left in the folder.
+  /// @throws InputError that names the process which holds the lock; DiskFull
+  explicit FolderLock(const std::filesystem::path& folder);
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  /// Removes the file and releases the lock.
+  ~FolderLock();
+
+ private:
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+  int owner_ = 0;  ///< a forked child must not remove the file
+};
+
+}  // namespace stepcast

@@ -1,0 +1,90 @@
+#!/bin/bash
+# Runs and searches with `-o` on disks that are too small: every file is complete or not there, the run names what is missing and
+# ends with 3, and `--resume` on a larger disk gives the files of a run that always had room. Then two runs into one folder:
+# the second is refused. The disks are tmpfs mounts in a mount namespace; exit code 77 where that is not allowed.
+# Usage: tests/full-disk.sh STEPCAST
+set -u
+if [ "${2:-}" != inside ]; then
+  unshare -m true 2>/dev/null && exec unshare -m bash "$0" "$1" inside
+  unshare -rm true 2>/dev/null && exec unshare -rm bash "$0" "$1" inside
+  echo "skipped: mount namespaces are not allowed here"
+  exit 77
+fi
+stepcast=$(realpath "$1")
+STEPCAST_DATA=$(realpath "$(dirname "$0")/..")
+export STEPCAST_DATA
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+mkdir disk
+failures=0
+fail() {
+  echo "FAILED: $1"
+  head -c 600 out err
+  failures=$((failures + 1))
+}
+scenario=$STEPCAST_DATA/scenarios/quickstart.yaml
+small=(--set 'sweep.workers=[1, 2, 4, 8]')
+
+# whole FILE: false for a file that ends in the middle.
+whole() {
+  case $1 in
+    *.png) tail -c 8 "$1" | head -c 4 | grep -q IEND ;;
+    *.svg) tail -n 3 "$1" | grep -q '</svg>' ;;
+    *simulations.jsonl) [ "$(tail -c 1 "$1")" = "" ] ;;  # it may be empty
+    *.csv | *.jsonl | *.json | *.sha256 | *.gp) [ "$(tail -c 1 "$1")" = "" ] && [ -s "$1" ] ;;
+    */.lock) true ;;
+    *) false ;;  # a temporary file was left behind
+  esac
+}
+same() {  # manifest.json has the date and the command
+  diff -r -x manifest.json -x '*.png' -x simulations.jsonl roomy "$1" >difference 2>&1 || fail "$1 differs: $(head -n 3 difference)"
+  diff <(sort roomy/simulations.jsonl) <(sort "$1/simulations.jsonl") >/dev/null || fail "$1: other simulations"
+}
+
+"$stepcast" run "$scenario" "${small[@]}" -o roomy >out 2>err || fail "with room"
+room=$(du -sk roomy | cut -f 1)
+ended_full=0
+for size in 4 8 16 24 32 48 64 80 96 128 160 192 256 384 2048; do
+  mount -t tmpfs -o size=${size}k tmpfs disk || exit 77
+  "$stepcast" run "$scenario" "${small[@]}" -j 2 -o disk/r >out 2>err
+  code=$?
+  for file in disk/r/* disk/r/.[!.]*; do
+    [ ! -e "$file" ] || whole "$file" || fail "$size KiB: $file is not complete"
+  done
+  if [ $code -eq 3 ]; then
+    ended_full=$((ended_full + 1))
+    grep -qE 'No space left|the disk is full; missing: |probably full' err || fail "$size KiB: the cause is not named"
+    [ "$(grep -c '^stepcast: ' err)" -eq 1 ] || fail "$size KiB: not one line"
+    grep -q '^written' out && fail "$size KiB: it says that all was written"
+    for name in $(sed -n 's/.*missing: \([^;]*\);.*/\1/p' err | tr -d ,); do
+      [ ! -e "disk/r/$name" ] || fail "$size KiB: $name is said to be missing"
+    done
+    mount -o remount,size=8m disk
+    "$stepcast" run "$scenario" "${small[@]}" -j 2 -o disk/r --resume >out 2>err || fail "$size KiB: resumed with $?"
+    same disk/r
+  elif [ $code -eq 0 ]; then
+    same disk/r
+  else
+    fail "$size KiB: exit code $code"
+  fi
+  umount disk
+done
+[ $ended_full -ge 4 ] || fail "only $ended_full of the disks were too small; the results take $room KiB"
+
+# The second run into one folder is refused, and the first is not disturbed by it.
+mkdir two bin
+printf '#!/bin/bash\ntouch "%s/drawing"\nsleep 2\n' "$work" >bin/gnuplot
+chmod +x bin/gnuplot
+PATH=$work/bin:$PATH "$stepcast" run "$scenario" "${small[@]}" -o two/r >first.out 2>first.err &
+first=$!
+for ((i = 0; i < 200; ++i)); do [ -e drawing ] && break; sleep 0.1; done
+"$stepcast" run "$scenario" "${small[@]}" -o two/r >out 2>err
+[ $? -eq 2 ] || fail "two runs: exit code of the second"
+grep -qF "two/r: process $first (" err || fail "two runs: the first one's process is not named"
+wait $first
+[ -e two/r/.lock ] && fail "two runs: the lock is left"
+"$stepcast" run "$scenario" "${small[@]}" -o two/r --resume >out 2>err || fail "after the first run: $?"
+
+echo "$ended_full of 15 disks were too small"
+[ $failures -eq 0 ] || { echo "$failures checks failed"; exit 1; }

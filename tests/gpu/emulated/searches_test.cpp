@@ -1,0 +1,104 @@
+#include <catch2/catch.hpp>
+
+#include "check/cases.hpp"
+#include "core/error.hpp"
+#include "core/yaml.hpp"
+#include "gpu/check/check_layers.hpp"
+#include "kernels/cudnn/layers/convolution.hpp"
+#include "kernels/timing/gpu_capture.hpp"
+#include "pretended_cudnn.hpp"
+
+// Tests of the choice of convolution algorithms with fakes of cuDNN's searches (pretended_searches.cpp).
+namespace stepcast::test {
+namespace {
+
+using cudnn::CudnnTensor;
+
+struct Search {
+  explicit Search(GpuPrecision precision, std::int64_t channels = 4)
+      : device(std::make_shared<cudnn::Device>(GpuOptions{
+            .precision = precision, .layout = ImageLayout::nhwc, .workspace = std::size_t{1} << 20})),
+        x(device, {2, channels, 6, 6}, device->element(), cudnn::Order::channels_last),
+        y(device, {2, 8, 6, 6}, device->element(), cudnn::Order::channels_last),
+        call(cudnn::describe_call(*device, x, y, {{8, channels, 3, 3}, true, {1, 1}, {1, 1}})) {}
+
+  std::shared_ptr<cudnn::Device> device;
+  CudnnTensor x, y;
+  cudnn::ConvolutionCall call;
+};
+
+Model model_of(const std::string& text) {
+  const YamlNode node = parse_yaml(text, "model.yaml");
+  return read_model(YamlValue(node, ""));
+}
+
+}  // namespace
+
+TEST_CASE("precision f32 takes an algorithm that was timed without tensor cores, with its own workspace",
+          "[pretended][search]") {
+  Search f32(GpuPrecision::f32);
+  const cudnn::TimedChoice plain = cudnn::fastest_forward(*f32.device, f32.call, f32.y.data());
+  CHECK(plain.algorithm == pretended::kDirect);
+  CHECK(plain.math == CUDNN_FMA_MATH);
+  CHECK(plain.workspace == pretended::workspace_of(pretended::kDirect, CUDNN_FMA_MATH));
+  CHECK(plain.seconds == Approx(4e-3));
+  CHECK(f32.device->clocks_are_high);
+  Search tf32(GpuPrecision::tf32);
+  CHECK(cudnn::fastest_forward(*tf32.device, tf32.call, tf32.y.data()).math == CUDNN_DEFAULT_MATH);
+}
+
+TEST_CASE("a search without a result reports geometry, status, math type and workspace of every candidate",
+          "[pretended][search][errors]") {
+  Search odd(GpuPrecision::bf16, 3);
+  CHECK_FALSE(cudnn::is_supported(*odd.device, odd.call));
+  CHECK_THROWS_WITH(
+      cudnn::fastest_forward(*odd.device, odd.call, odd.y.data()),
+      Catch::StartsWith(
+          "cudnnFindConvolutionForwardAlgorithmEx: forward 2x3x6x6 to 2x8x6x6, filter 8x3x3x3, stride "
+          "1x1, pad 1x1, order NHWC: none of 6 algorithms works in bf16 within 1 MiB of workspace; "
+          "algorithm 0 (math 3): ") &&
+          Catch::Contains("; algorithm 2 (math 3): ") && Catch::Contains(", 1048576.0 MiB"));
+}
+
+TEST_CASE("a convolution without an algorithm in NHWC computes in NCHW and says so", "[pretended][search]") {
+  const Model model = model_of(R"(
+name: odd
+source: test
+input: [3, 8, 8]
+layers:
+  - {name: conv, kind: convolution, filters: 5, kernel: 3, pad: 1}
+  - {name: even, kind: convolution, filters: 6, kernel: 1}
+  - {name: flat, kind: reshape, shape: [384]}
+  - {name: classes, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)");
+  const GpuOptions bf16{.precision = GpuPrecision::bf16, .layout = ImageLayout::nhwc};
+  const Trace trace = capture_on_gpu(bf16, model, {.batch = 2, .steps = 3, .warm_up = 1});
+  CHECK_THAT(trace.layers[0].notes, Catch::StartsWith("NCHW, because cuDNN has no algorithm"));
+  const GpuOptions f32{.precision = GpuPrecision::f32, .layout = ImageLayout::nhwc};
+  const Trace plain = capture_on_gpu(f32, model, {.batch = 2, .steps = 3, .warm_up = 1});
+  CHECK_THAT(plain.layers[0].notes, !Catch::Contains("NCHW"));
+}
+
+TEST_CASE("the tolerance is larger for algorithms that transform their inputs", "[pretended][search]") {
+  CHECK(allowance_of("forward IMPLICIT_PRECOMP_GEMM 12.3 MiB") == 1);
+  CHECK(allowance_of("forward WINOGRAD_NONFUSED 12.3 MiB; backward data 1 0.0 MiB") == 10);
+  CHECK(allowance_of("forward FFT_TILING 12.3 MiB") == 10);
+}
+
+TEST_CASE("a tensor of 2^31 elements is refused before any call", "[pretended][errors]") {
+  CHECK_THROWS_MATCHES(
+      cudnn::describe(cudnn::Element::bf16, {16, 18, 2048, 3641}, cudnn::Order::channels_last), LimitError,
+      Catch::Message("cuDNN's calls take tensors of less than 2^31 elements, and this one has 2147549184 "
+                     "(16x18x2048x3641); take a smaller batch"));
+  CHECK_NOTHROW(cudnn::describe(cudnn::Element::bf16, {1, 1, 32768, 65535}, cudnn::Order::row_major));
+}
+
+TEST_CASE("an image of one channel has the strides of the layout that its call has", "[pretended]") {
+  const auto device = std::make_shared<cudnn::Device>(GpuOptions{});
+  const CudnnTensor plain(device, {2, 1, 4, 4}, cudnn::Element::f32);
+  REQUIRE(plain.is_stored_as(cudnn::Order::channels_last));
+  CHECK(plain.under(cudnn::Order::channels_last).strides() == std::vector<std::int64_t>{16, 1, 4, 1});
+}
+
+}  // namespace stepcast::test
