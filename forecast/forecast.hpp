@@ -37,6 +37,10 @@ struct Simulations {
   /// [point], with all assumptions in the middle of their ranges.
   std::vector<std::map<Doubled, Row>> doubled;
   std::vector<std::map<Without, Row>> without;  ///< [point], likewise; only kinds of noise that the point has
+  /// [point][sample]: log(measured step / forecast step) by what the model itself gets wrong; empty without
+  /// the term (forecast/discrepancy.hpp).
+  std::vector<std::vector<double>> log_errors;
+  std::map<std::size_t, std::size_t> scaling_base;  ///< by point: the point that its speed-up starts from
 };
 
 /// The values of all assumptions in [0, 1) for a draw: a point of Sobol's sequence, which fills the unit cube

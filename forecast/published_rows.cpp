@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "forecast/discrepancy.hpp"
 #include "forecast/summary.hpp"
 #include "report/statistics/statistics.hpp"
 #include "scenarios/reader/sweep.hpp"
@@ -30,11 +31,10 @@ std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& 
 
 /// The values of the published column at a point, by draw.
 std::vector<double> figures(const Published& published, const Simulations& all, std::size_t point) {
-  auto values = over_draws(all, point, published.column);
-  if (values.size() != all.rows.size()) {
+  if (over_draws(all, point, published.column).size() != all.rows.size()) {
     throw InputError(fmt::format("published: results have no number in column \"{}\"", published.column));
   }
-  return values;
+  return predictive_values(all, point, published.column);
 }
 
 std::vector<double> ratios(std::vector<double> values, const std::vector<double>& below) {

@@ -21,6 +21,7 @@ struct Scenario {
   std::vector<Assumption> assumptions;
   std::vector<CalibrationTarget> calibrations;
   std::vector<Published> published;
+  bool uncertainty = true;  ///< false: intervals cover `assumptions` alone, not what the model gets wrong
 };
 
 /// Reads a scenario. `settings` (`--set`) replace its values first.
