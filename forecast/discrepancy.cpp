@@ -21,10 +21,8 @@ std::vector<double> read_numbers(const YamlValue& value, std::size_t count) {
 
 }  // namespace
 
-Discrepancy read_discrepancy(Library& library) {
-  const YamlNode name = command_line_name("discrepancy");
-  const YamlNode& root = library.tree(YamlValue(name, "discrepancy"), "models/measured");
-  const YamlMap map = YamlValue(root, "").map({"source", "figures", "probabilities", "quantiles"});
+Discrepancy read_discrepancy(const YamlValue& value) {
+  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles"});
   Discrepancy term;
   for (const YamlValue& one : map.at("probabilities").list()) term.probabilities.push_back(one.number(0, 1));
   const std::size_t count = term.probabilities.size();
@@ -38,6 +36,11 @@ Discrepancy read_discrepancy(Library& library) {
   return term;
 }
 
+Discrepancy shipped_discrepancy(Library& library) {
+  const YamlNode name = command_line_name("discrepancy");
+  return read_discrepancy(YamlValue(library.tree(YamlValue(name, "discrepancy"), "models/measured"), ""));
+}
+
 Spread spread_of(const Experiment& experiment) {
   const Platform& platform = experiment.platform;
   const Plan& plan = experiment.plan;
@@ -47,7 +50,8 @@ Spread spread_of(const Experiment& experiment) {
   }
   Spread spread;
   spread.servers = std::max(1, static_cast<int>(devices.size()));
-  for (const auto& [node, count] : devices) spread.devices_of_server = std::max(spread.devices_of_server, count);
+  for (const auto& [node, count] : devices)
+    spread.devices_of_server = std::max(spread.devices_of_server, count);
   spread.parameter_servers = std::ranges::any_of(plan.roles, [](const Role& role) { return !role.training; });
   return spread;
 }
@@ -117,7 +121,7 @@ const FedIn& nearest(const std::vector<FedIn>& fed_in, int devices) {
 
 void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                      Simulations& all) {
-  const Discrepancy term = read_discrepancy(library);
+  const Discrepancy term = shipped_discrepancy(library);
   const auto fed_in = fed_in_errors(scenario, term, library);
   all.log_errors.assign(scenario.points.size(), {});
   for (const std::size_t point : points) {

@@ -18,8 +18,11 @@ struct Discrepancy {
   std::vector<double> between_servers;    ///< in addition, on several servers
 };
 
+/// Reads the content of such a file. @throws InputError
+Discrepancy read_discrepancy(const YamlValue& value);
+
 /// Reads models/measured/discrepancy.yaml of the data folder. @throws InputError
-Discrepancy read_discrepancy(Library& library);
+Discrepancy shipped_discrepancy(Library& library);
 
 /// How far the workers of a point are spread, which scales the term.
 struct Spread {

@@ -205,7 +205,8 @@ std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulat
   const std::vector<double> values = over_draws(all, point, column);
   if (values.size() < draws) return {};
   auto shares = sensitivities(names, all.inputs, values);
-  if (has_discrepancy(all, point, column)) add_share_of_discrepancy(shares, values, predictive_values(all, point, column));
+  if (has_discrepancy(all, point, column))
+    add_share_of_discrepancy(shares, values, predictive_values(all, point, column));
   return shares;
 }
 

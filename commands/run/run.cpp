@@ -108,8 +108,9 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
 int draws_of(const Scenario& scenario, const RunOptions& options) {
   if (scenario.assumptions.empty()) return 1;
   constexpr int kFewest = 16, kEachAssumption = 4;
-  return options.draws > 0 ? options.draws
-                           : std::max(kFewest, kEachAssumption * static_cast<int>(scenario.assumptions.size()));
+  return options.draws > 0
+             ? options.draws
+             : std::max(kFewest, kEachAssumption * static_cast<int>(scenario.assumptions.size()));
 }
 
 /// Simulates a scenario, writes its files and prints its tables. @return its rows of published figures
@@ -119,7 +120,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   Library library;
   const auto [largest, misfits] = checked_points(scenario, points, library);
   const bool uncertain = scenario.uncertainty && options.draws != 1;
-  if (uncertain) read_discrepancy(library);  // names the file in the manifest
+  if (uncertain) shipped_discrepancy(library);  // names the file in the manifest
   const int draws = draws_of(scenario, options);
   const int extra = options.results_only ? 0 : extra_simulations(scenario);
   const RunSize size = run_size(largest, points.size(), draws + extra);
@@ -210,11 +211,12 @@ void add_run(Command app) {
       .type_name("KEY=VALUE")
       .one_value();
   command
-      .add_option(
-          "--draws", options->draws,
-          "Number of draws of the assumptions for each point. A scenario without assumptions needs one. With 1, the "
-          "results are those of one simulation, without intervals. Default: 16, or 4 for each assumption if that "
-          "is more.")
+      .add_option("--draws", options->draws,
+                  "Number of draws of the assumptions for each point. A scenario without assumptions needs "
+                  "one. With 1, the "
+                  "results are those of one simulation, without intervals. Default: 16, or 4 for each "
+                  "assumption if that "
+                  "is more.")
       .range(1, 100000);
   command
       .add_option(

@@ -187,8 +187,8 @@ Table published_table(const std::vector<PublishedRow>& rows) {
                    {"error of ideal scaling", "%"}};
   for (const PublishedRow& row : rows) {
     table.rows.push_back({without_paths(row.figure.point), row.figure.column, to_string(row.figure.kind),
-                          forecast_text(row.forecast), published_text(row.figure), decision_text(row), percent(row.error),
-                          percent(row.ideal_scaling_error)});
+                          forecast_text(row.forecast), published_text(row.figure), decision_text(row),
+                          percent(row.error), percent(row.ideal_scaling_error)});
   }
   return table;
 }
@@ -245,10 +245,11 @@ namespace {
 /// Text about the rows that were changed after a look; empty if there is none.
 std::string tuned_text(const PublishedSummary& summary) {
   if (summary.tuned.count == 0) return "";
-  return fmt::format("\nnot counted: {} figure{} of forecasts that were changed after a look at the first "
-                     "result: |error| median {:.1f} %; {} inside the interval",
-                     summary.tuned.count, summary.tuned.count == 1 ? "" : "s", 100 * summary.tuned.median,
-                     summary.tuned_inside);
+  return fmt::format(
+      "\nnot counted: {} figure{} of forecasts that were changed after a look at the first "
+      "result: |error| median {:.1f} %; {} inside the interval",
+      summary.tuned.count, summary.tuned.count == 1 ? "" : "s", 100 * summary.tuned.median,
+      summary.tuned_inside);
 }
 
 }  // namespace

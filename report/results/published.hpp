@@ -48,7 +48,8 @@ struct Forecast {
   std::optional<double> share = {};  ///< trends only: share of the draws in which the trend holds
 };
 
-/// Share of the draws from which on a trend holds. At 1 - kHolds and less it does not hold; it is open between.
+/// Share of the draws from which on a trend holds. At 1 - kHolds and less it does not hold; it is open
+/// between.
 constexpr double kHolds = 0.9;
 
 /// One row of published.csv.
@@ -65,8 +66,8 @@ struct PublishedRow {
 /// tolerance;
 /// - for a fitted figure if |error| <= tolerance (0.1 % without a tolerance);
 /// - for a bound if the median satisfies it to within the tolerance;
-/// - for a trend if it holds in at least kHolds of the draws; false if it fails in as many, else missing: open.
-/// It is missing if the data for the decision are missing.
+/// - for a trend if it holds in at least kHolds of the draws; false if it fails in as many, else missing:
+/// open. It is missing if the data for the decision are missing.
 PublishedRow compared(const PublishedFigure& figure, const Forecast& forecast);
 
 /// The factor by which the median keeps a bound, below 1 if it breaks it: 2 for 4 >= 2 and for 2 <= 4.

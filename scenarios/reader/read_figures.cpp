@@ -120,8 +120,8 @@ CalibrationTarget read_calibration_target(const YamlValue& value) {
 }
 
 Published read_published(const YamlValue& value) {
-  const YamlMap map =
-      value.map({"point", "over", "column", "kind", "relation", "value", "tolerance", "source", "counted", "tuned"});
+  const YamlMap map = value.map(
+      {"point", "over", "column", "kind", "relation", "value", "tolerance", "source", "counted", "tuned"});
   Published published;
   published.point = read_point(map.at("point", "the values of one point"));
   if (const auto over = map.maybe("over")) published.over = read_point(*over);

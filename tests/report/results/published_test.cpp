@@ -92,16 +92,17 @@ TEST_CASE("a figure counts once, and not if its forecast was changed after a loo
   tuned.tuned = "the range was widened";
   auto again = figure(PublishedKind::predicted, 100);
   again.counted = false;
-  const auto summary =
-      summarized({compared(figure(PublishedKind::predicted, 100), {.median = 101}),
-                  compared(tuned, {.median = 120, .low = 90, .high = 130}), compared(again, {.median = 150})});
+  const auto summary = summarized({compared(figure(PublishedKind::predicted, 100), {.median = 101}),
+                                   compared(tuned, {.median = 120, .low = 90, .high = 130}),
+                                   compared(again, {.median = 150})});
   CHECK(summary.error.count == 1);
   CHECK(summary.error.maximum == Approx(0.01));
   CHECK(summary.tuned.count == 1);
   CHECK(summary.tuned_inside == 1);
-  CHECK_THAT(to_string(summary), Catch::Matchers::EndsWith("\nnot counted: 1 figure of forecasts that were changed "
-                                                           "after a look at the first result: |error| median "
-                                                           "20.0 %; 1 inside the interval"));
+  CHECK_THAT(to_string(summary),
+             Catch::Matchers::EndsWith("\nnot counted: 1 figure of forecasts that were changed "
+                                       "after a look at the first result: |error| median "
+                                       "20.0 %; 1 inside the interval"));
 }
 
 TEST_CASE("the table of published figures names points by the ends of their keys", "[report]") {
