@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "commands/commands.hpp"
+#include "commands/run/preflight.hpp"
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
+#include "forecast/default_ranges.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/loader.hpp"
 #include "models/tables/tables.hpp"
@@ -67,6 +71,26 @@ void show_platform(const std::string& name, const std::vector<std::string>& rout
   if (platform.devices() > 1) fmt::print("\n{}", route_table(platform, 0, platform.devices() - 1));
 }
 
+/// Prints what intervals cover beside the assumptions: default ranges with the class of their source, and the
+/// discrepancy term.
+void show_default_ranges(const Scenario& scenario) {
+  if (!scenario.uncertainty.on) {
+    fmt::print("\nuncertainty: none\n");
+    return;
+  }
+  Library library;
+  std::vector<std::size_t> points(scenario.points.size());
+  std::iota(points.begin(), points.end(), std::size_t{0});
+  const auto ranges = default_ranges(scenario, checked_points(scenario, points, library).largest, library);
+  if (!ranges.empty()) fmt::print("\ndefault ranges\n");
+  for (const auto& [kind, source_class, range] : ranges) {
+    fmt::print("  {}: {} to {}{}: {} ({}): {}\n", range.key, range.low, range.high,
+               range.logarithmic ? ", log-uniform" : "", kind, source_class, range.why);
+  }
+  if (scenario.uncertainty.discrepancy)
+    fmt::print("\ndiscrepancy of the model: models/measured/discrepancy.yaml\n");
+}
+
 void show_scenario(const std::string& file) {
   const Scenario scenario = read_scenario(file, {});
   check_keys(scenario.document);
@@ -77,6 +101,7 @@ void show_scenario(const std::string& file) {
     fmt::print("  {}: {}{} to {}{}{}: {}\n", one.key, one.low, one.unit, one.high, one.unit,
                one.logarithmic ? ", log-uniform" : "", one.why);
   }
+  show_default_ranges(scenario);
   if (!scenario.calibrations.empty()) fmt::print("\ncalibrations\n");
   for (const CalibrationTarget& feed : scenario.calibrations) {
     fmt::print("  {} so that {} is {} ({})\n", feed.range.key, feed.column, feed.value, feed.source);

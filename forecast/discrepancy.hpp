@@ -16,6 +16,8 @@ struct Discrepancy {
   std::vector<double> inside_server;      ///< of a step on eight devices of a server, against one device
   std::vector<double> parameter_servers;  ///< likewise, where workers exchange with servers
   std::vector<double> between_servers;    ///< in addition, on several servers
+  /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
+  std::vector<double> between_servers_slow_messages;
 };
 
 /// Reads the content of such a file. @throws InputError
@@ -29,7 +31,12 @@ struct Spread {
   int devices_of_server = 1;  ///< most devices of the run in one server
   int servers = 1;            ///< servers (nodes) in use
   bool parameter_servers = false;
+  bool slow_messages = false;  ///< see kSlowMessage
 };
+
+/// Overhead of a large message between servers that tells sockets of virtual machines (20 us) from verbs (6
+/// us).
+constexpr Seconds kSlowMessage{15e-6};
 
 Spread spread_of(const Experiment& experiment);
 

@@ -199,7 +199,7 @@ void add_share_of_discrepancy(std::vector<Sensitivity>& shares, const std::vecto
 std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulations& all, std::size_t point,
                                          const std::string& column) {
   const std::size_t draws = all.rows.size();
-  if (scenario.assumptions.empty() || draws < 4 * scenario.assumptions.size()) return {};
+  if (scenario.assumptions.empty() || draws < 3 * scenario.assumptions.size()) return {};
   std::vector<std::string> names;
   for (const Assumption& one : scenario.assumptions) names.push_back(one.key);
   const std::vector<double> values = over_draws(all, point, column);

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/text.hpp"
+#include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
@@ -107,20 +108,21 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
 /// (docs/notes/2026-11-discrepancy.md).
 int draws_of(const Scenario& scenario, const RunOptions& options) {
   if (scenario.assumptions.empty()) return 1;
-  constexpr int kFewest = 16, kEachAssumption = 4;
-  return options.draws > 0
-             ? options.draws
-             : std::max(kFewest, kEachAssumption * static_cast<int>(scenario.assumptions.size()));
+  constexpr int kFewest = 16, kMost = 32, kEachAssumption = 4;
+  if (options.draws > 0) return options.draws;
+  return std::clamp(kEachAssumption * static_cast<int>(scenario.assumptions.size()), kFewest, kMost);
 }
 
 /// Simulates a scenario, writes its files and prints its tables. @return its rows of published figures
-std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOptions& options) {
-  const auto points = chosen_points(scenario, options);
-  if (!options.timeline.empty()) timeline_point(scenario, options.timeline);  // reports an unknown name early
+std::vector<PublishedRow> run_scenario(const Scenario& given, const RunOptions& options) {
+  const auto points = chosen_points(given, options);
+  if (!options.timeline.empty()) timeline_point(given, options.timeline);  // reports an unknown name early
   Library library;
-  const auto [largest, misfits] = checked_points(scenario, points, library);
-  const bool uncertain = scenario.uncertainty && options.draws != 1;
-  if (uncertain) shipped_discrepancy(library);  // names the file in the manifest
+  const auto [largest, misfits] = checked_points(given, points, library);
+  const bool has_intervals = options.draws != 1;
+  const Scenario scenario = has_intervals ? with_default_ranges(given, largest, library) : given;
+  const bool has_term = has_intervals && scenario.uncertainty.discrepancy;
+  if (has_term) shipped_discrepancy(library);  // names the file in the manifest
   const int draws = draws_of(scenario, options);
   const int extra = options.results_only ? 0 : extra_simulations(scenario);
   const RunSize size = run_size(largest, points.size(), draws + extra);
@@ -150,7 +152,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   };
   Simulations all = resumable(wanted.journal, [&] { return forecast(scenario, library, wanted); });
   add_scaling(scenario, points, all);
-  if (uncertain) add_discrepancy(scenario, points, library, all);
+  if (has_term) add_discrepancy(scenario, points, library, all);
   const Outputs outputs = outputs_of(scenario, points, all);
   std::set<std::string> forms;
   for (const Row& row : outputs.results.rows) forms.insert(row.text("communication_form"));
@@ -212,11 +214,9 @@ void add_run(Command app) {
       .one_value();
   command
       .add_option("--draws", options->draws,
-                  "Number of draws of the assumptions for each point. A scenario without assumptions needs "
-                  "one. With 1, the "
-                  "results are those of one simulation, without intervals. Default: 16, or 4 for each "
-                  "assumption if that "
-                  "is more.")
+                  "Number of draws of the assumptions for each point. With 1, the results are those of one "
+                  "simulation, without intervals. Default: 4 for each assumption, but at least 16 and at "
+                  "most 32; one simulation suffices without assumptions.")
       .range(1, 100000);
   command
       .add_option(

@@ -79,9 +79,20 @@ void assign_scenario_key(YamlNode& root, const Assignment& one) {
   map->entries.emplace_back(std::move(key), one.value);
 }
 
-/// Reads `uncertainty:`. `off` is the same as `none`; programs that write YAML turn it into `false`.
-bool read_uncertainty(const YamlValue& value) {
-  return value.one_of({"default", "none", "off", "false"}) == 0;
+/// Reads `uncertainty:`. `off` is the same as `none`; programs that write YAML turn it into `false`. Kinds
+/// and classes of inputs are checked where the ranges are read.
+Uncertainty read_uncertainty(const YamlValue& value) {
+  const std::vector<std::string> words{"default", "none", "off", "false"};
+  Uncertainty uncertainty;
+  if (!value.is(YamlNode::Kind::mapping)) {
+    uncertainty.on = uncertainty.discrepancy = value.one_of(words) == 0;
+    return uncertainty;
+  }
+  for (const auto& [kind, entry] : value.any_map().entries()) {
+    uncertainty.classes[kind] = entry.node();
+    if (kind == "discrepancy") uncertainty.discrepancy = entry.one_of(words) == 0;
+  }
+  return uncertainty;
 }
 
 /// The document of one run: the tree without the keys of the scenario as a whole.

@@ -54,6 +54,7 @@ TEST_CASE("a single device has no discrepancy, and more devices of a server have
   CHECK(width({8, 1, false}) > width({2, 1, false}));
   CHECK(width({8, 4, false}) > width({8, 1, false}));
   CHECK(width({8, 4, false}) == width({8, 64, false}));
+  CHECK(width({8, 4, false, true}) > width({8, 4, false}));  // virtual machines
 }
 
 TEST_CASE("the samples of eight devices have the quantiles of the file", "[forecast]") {
@@ -68,8 +69,12 @@ TEST_CASE("the samples of eight devices have the quantiles of the file", "[forec
 
 TEST_CASE("the interval with the term contains the one without it", "[forecast]") {
   const Discrepancy term = shipped();
-  for (const Spread& spread :
-       {Spread{2, 1, false}, {8, 1, false}, {16, 8, false}, {1, 4, false}, {8, 1, true}}) {
+  for (const Spread& spread : {Spread{2, 1, false},
+                               {8, 1, false},
+                               {16, 8, false},
+                               {1, 4, false},
+                               {1, 4, false, true},
+                               {8, 1, true}}) {
     const auto interval = forecast_interval(log_errors(term, spread));
     CHECK(interval.low <= 0);
     CHECK(interval.high >= 0);
@@ -142,21 +147,21 @@ TEST_CASE("results have the term's interval and the seconds that it adds", "[for
 }
 
 TEST_CASE("uncertainty: none turns the term off", "[forecast]") {
-  CHECK(scenario_of(kServers).uncertainty);
-  CHECK(scenario_of(kServers + "uncertainty: default\n").uncertainty);
+  CHECK(scenario_of(kServers).uncertainty.discrepancy);
+  CHECK(scenario_of(kServers + "uncertainty: default\n").uncertainty.on);
   for (const char* word : {"none", "off", "false"})
-    CHECK_FALSE(scenario_of(kServers + "uncertainty: " + word + "\n").uncertainty);
-  CHECK_FALSE(scenario_of(kServers, {"uncertainty=none"}).uncertainty);
+    CHECK_FALSE(scenario_of(kServers + "uncertainty: " + word + "\n").uncertainty.discrepancy);
+  CHECK_FALSE(scenario_of(kServers, {"uncertainty=none"}).uncertainty.on);
   CHECK_THROWS_WITH(scenario_of(kServers + "uncertainty: no\n"),
                     Catch::Matchers::Contains("uncertainty: expected"));
 }
 
 TEST_CASE("a file of the term with too few or unsorted numbers is refused", "[forecast][errors]") {
   const auto read = [](const std::string& quantiles) {
-    const YamlNode node =
-        parse_yaml("source: s\nprobabilities: [0.1, 0.9]\nquantiles: {inside_server: " + quantiles +
-                       ", parameter_servers: [0, 1], between_servers: [0, 1]}\n",
-                   "d.yaml");
+    const YamlNode node = parse_yaml(
+        "source: s\nprobabilities: [0.1, 0.9]\nquantiles: {inside_server: " + quantiles +
+            ", parameter_servers: [0, 1], between_servers: [0, 1], between_servers_slow_messages: [0, 1]}\n",
+        "d.yaml");
     return read_discrepancy(YamlValue(node, ""));
   };
   CHECK_NOTHROW(read("[0, 0.5]"));
