@@ -1,9 +1,6 @@
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "commands/commands.hpp"
-#include "commands/run/preflight.hpp"
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
 #include "forecast/default_ranges.hpp"
@@ -79,9 +76,7 @@ void show_default_ranges(const Scenario& scenario) {
     return;
   }
   Library library;
-  std::vector<std::size_t> points(scenario.points.size());
-  std::iota(points.begin(), points.end(), std::size_t{0});
-  const auto ranges = default_ranges(scenario, checked_points(scenario, points, library).largest, library);
+  const auto ranges = default_ranges(scenario, largest_experiment(scenario, library), library);
   if (!ranges.empty()) fmt::print("\ndefault ranges\n");
   for (const auto& [kind, source_class, range] : ranges) {
     fmt::print("  {}: {} to {}{}: {} ({}): {}\n", range.key, range.low, range.high,

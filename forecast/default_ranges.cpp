@@ -1,11 +1,9 @@
 #include "forecast/default_ranges.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "forecast/discrepancy.hpp"
 #include "scenarios/reader/sweep.hpp"
-#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -78,40 +76,13 @@ bool is_given(const Scenario& scenario, const std::string& key) {
          });
 }
 
-/// The kinds of the strategies of all points.
-std::set<std::string> kinds_of(const Scenario& scenario) {
-  std::set<std::string> kinds;
-  if (const YamlNode* kind = find_path(scenario.document, "strategy.kind")) kinds.insert(kind->text);
-  const auto add = [&](const Assignment& one) {
-    if (one.path == "strategy.kind") kinds.insert(one.value.text);
-    if (const YamlNode* kind = one.path == "strategy" ? one.value.find("kind") : nullptr)
-      kinds.insert(kind->text);
-  };
-  std::ranges::for_each(scenario.settings, add);
-  for (const Point& point : scenario.points) std::ranges::for_each(point.values, add);
-  return kinds;
-}
-
-bool all_have_slowdown(const Scenario& scenario) {
-  const auto has_key = [](const Strategy& strategy) {
-    return std::ranges::any_of(strategy.keys,
-                               [](const StrategyKey& key) { return key.name == "compute_slowdown"; });
-  };
-  for (const std::string& kind : kinds_of(scenario)) {
-    const auto found = std::ranges::find(strategies(), kind, &Strategy::kind);
-    if (found == strategies().end() || !has_key(*found)) return false;
-  }
-  return true;
-}
-
 /// True if the input of this kind matters to the scenario.
 bool matters(const Scenario& scenario, const Experiment& largest, const std::string& kind) {
   const Spread spread = spread_of(largest);
   if (largest.plan.devices == 1 && spread.servers == 1) return false;
   if (kind == kBetween) return spread.servers > 1;
-  if (kind == kInside) return spread.devices_of_server > 1;
-  if (kind == kSlowdown)
-    return all_have_slowdown(scenario) && !is_given(scenario, "strategy.compute_slowdown");
+  if (kind == kInside) return spread.servers == 1;
+  if (kind == kSlowdown) return !is_given(scenario, "strategy.compute_slowdown");
   if (kind != kSpread) return true;
   const bool swept = std::ranges::any_of(scenario.sweep_keys, [](const std::string& key) {
     return key == "noise" || key.starts_with("noise.");
@@ -141,6 +112,15 @@ std::vector<DefaultRange> default_ranges(const Scenario& scenario, const Experim
     YamlValue(text, "uncertainty").one_of(kinds);  // throws, with the nearest kind
   }
   return ranges;
+}
+
+Experiment largest_experiment(const Scenario& scenario, Library& library) {
+  Experiment largest;
+  for (const Point& point : scenario.points) {
+    Experiment one = build_experiment(scenario.document, middle_values(scenario, point), library);
+    if (one.plan.workers >= largest.plan.workers) largest = std::move(one);
+  }
+  return largest;
 }
 
 Scenario with_default_ranges(Scenario scenario, const Experiment& largest, Library& library) {

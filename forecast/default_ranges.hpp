@@ -17,12 +17,16 @@ struct DefaultRange {
 
 /// The ranges of models/measured/input-ranges.yaml that apply to a scenario: those that neither `assumed:`
 /// nor `calibrate:` replaces, that `uncertainty:` does not turn off, and whose input matters. Links and
-/// messages matter with several devices; those between servers with several servers. The slowdown of compute
-/// and the spread of steps must be accepted by the strategies and not be set or swept by the scenario.
+/// messages matter with several devices; those between servers with several servers, and
+/// those inside a server with one, because the NICs are slower. The slowdown of compute
+/// and the spread of steps must not be set or swept by the scenario.
 /// @param largest  the experiment with the most workers
 /// @throws InputError for an unknown kind or class in `uncertainty:`
 std::vector<DefaultRange> default_ranges(const Scenario& scenario, const Experiment& largest,
                                          Library& library);
+
+/// The experiment with the most workers, with the assumptions in the middle of their ranges.
+Experiment largest_experiment(const Scenario& scenario, Library& library);
 
 /// The scenario with its default ranges appended to its assumptions.
 Scenario with_default_ranges(Scenario scenario, const Experiment& largest, Library& library);

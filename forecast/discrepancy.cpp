@@ -6,8 +6,6 @@
 #include <map>
 #include <optional>
 
-#include "forecast/summary.hpp"
-
 namespace stepcast {
 namespace {
 

@@ -55,6 +55,9 @@ int extra_simulations(const Scenario& scenario);
 /// doubled, and without its noise.
 Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options);
 
+/// The values of a column at one point, by draw.
+std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column);
+
 /// One simulation: a point in one draw, or a point in the first draw with a doubled resource or without
 /// noise.
 struct Job {

@@ -111,14 +111,6 @@ void add_intervals(Row& row, const Simulations& all, std::size_t point) {
 
 }  // namespace
 
-std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column) {
-  std::vector<double> values;
-  for (const auto& rows : all.rows) {
-    if (const auto value = rows[point].number(column)) values.push_back(*value);
-  }
-  return values;
-}
-
 void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& points, Simulations& all) {
   const auto series = series_of(scenario, points, all.rows.front());
   for (auto& rows : all.rows) {

@@ -66,7 +66,7 @@ noise: {jitter: trace}
 simulation: {steps: 3}
 END
 }
-{ scenario "small network"; echo 'sweep: {workers: [1, 2]}'; } >tiny.yaml
+{ scenario "small network"; echo 'sweep: {workers: [1, 2]}'; echo 'uncertainty: none'; } >tiny.yaml
 
 # Help of every command.
 for command in "" run learn show "show model" "show trace" "show device" "show platform" "show scenario" \
@@ -221,6 +221,9 @@ prints 'written: full' run tiny.yaml -j 2 -o full --timeline workers=2
 for file in results.csv results.jsonl manifest.json timeline.json; do
   [ -s "full/$file" ] || fail "no full/$file"
 done
+run_with 0 run tiny.yaml --set uncertainty=default --results-only -o uncertain
+head -n 1 uncertain/results.csv | grep -q step_seconds_low.*unmodelled_seconds || fail "no intervals by default"
+head -n 1 full/results.csv | grep -q 'step_seconds_low\|unmodelled_seconds' && fail "intervals with uncertainty: none"
 [ "$(wc -l <full/results.csv)" -eq 3 ] || fail "results.csv has not a header and two points"
 tr -d '\n ' <full/manifest.json | grep -qF '"run","tiny.yaml","-j","2","-o","full","--timeline","workers=2"' ||
   fail "manifest.json does not say the command"

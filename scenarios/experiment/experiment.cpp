@@ -98,7 +98,8 @@ void multiply(Link& link, double factor) {
 
 /// Reads `factors:`, which the default ranges of inputs set, and applies them to the platform.
 void read_factors(const YamlValue& value, Platform& platform) {
-  const YamlMap map = value.map({"inside_server_bandwidth", "between_servers_bandwidth", "message_overhead"});
+  const YamlMap map = value.map(
+      {"inside_server_bandwidth", "between_servers_bandwidth", "message_overhead", "compute_slowdown"});
   constexpr double kLeast = 1e-3, kMost = 1e3;
   if (const auto factor = map.maybe("inside_server_bandwidth")) {
     NodeShape& node = platform.node;
@@ -112,6 +113,11 @@ void read_factors(const YamlValue& value, Platform& platform) {
       for (MessageCost& cost : *costs) cost.overhead = factor->number(kLeast, kMost) * cost.overhead;
     }
   }
+}
+
+void multiply_slowdown(const YamlValue& factors, Plan& plan) {
+  if (const auto factor = factors.any_map().maybe("compute_slowdown"))
+    plan.compute_slowdown *= factor->number(1, 100);
 }
 
 int read_workers(const YamlMap& map, const Platform& platform) {
@@ -229,6 +235,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
   experiment.plan = read_plan(map, experiment, library);
+  if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   note_idle_options(map, experiment);
   read_links(map, experiment);

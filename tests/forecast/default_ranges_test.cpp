@@ -35,7 +35,7 @@ std::string ranges_of(const std::string& text) {
 
 TEST_CASE("several servers have ranges of links, messages and compute beside them", "[forecast]") {
   CHECK(ranges_of(kTwo) ==
-        "link_inside_server data_sheet; link_between_servers data_sheet; message_overhead assumed; "
+        "link_between_servers data_sheet; message_overhead assumed; "
         "compute_beside_communication assumed; ");
   CHECK(ranges_of(kTwo + "noise: {jitter: lognormal, sigma: 0.01}\n") ==
         ranges_of(kTwo) + "spread_of_steps assumed; ");
@@ -50,11 +50,10 @@ TEST_CASE("one server has no range between servers, and one device has none at a
 TEST_CASE("an assumption, a value and a class take the place of a default range", "[forecast]") {
   const std::string assumed =
       "assumed: [{key: platform.network.bandwidth, range: [9 GB/s, 12 GB/s], why: known}]\n";
-  CHECK(ranges_of(kTwo + assumed).find("link_between_servers") == std::string::npos);
-  CHECK(
-      ranges_of(kServers +
-                "workers: 16\nuncertainty: {link_between_servers: measured, message_overhead: none}\n") ==
-      "link_inside_server data_sheet; link_between_servers measured; compute_beside_communication assumed; ");
+  CHECK(ranges_of(kTwo + assumed) == "message_overhead assumed; compute_beside_communication assumed; ");
+  CHECK(ranges_of(kServers +
+                  "workers: 16\nuncertainty: {link_between_servers: measured, message_overhead: none}\n") ==
+        "link_between_servers measured; compute_beside_communication assumed; ");
   const Scenario given = scenario_of(kTwo, {"strategy={kind: synchronous, compute_slowdown: 1.1}"});
   Library library;
   for (const DefaultRange& one :
@@ -85,10 +84,10 @@ TEST_CASE("the scenario gets its default ranges as assumptions", "[forecast]") {
   const Scenario scenario = scenario_of(kTwo);
   Library library;
   const Scenario with = with_default_ranges(scenario, experiment_of(scenario, library), library);
-  REQUIRE(with.assumptions.size() == 4);
-  CHECK(with.assumptions[1].key == "factors.between_servers_bandwidth");
-  CHECK(with.assumptions[1].low == 0.5);
-  CHECK(with.assumptions[2].logarithmic);
+  REQUIRE(with.assumptions.size() == 3);
+  CHECK(with.assumptions[0].key == "factors.between_servers_bandwidth");
+  CHECK(with.assumptions[0].low == 0.5);
+  CHECK(with.assumptions[1].logarithmic);
   CHECK_NOTHROW(experiment_of(with, library));
 }
 
