@@ -64,9 +64,10 @@ platform: ethernet-cpu
 strategy: {kind: synchronous}
 noise: {jitter: trace}
 simulation: {steps: 3}
+uncertainty: none
 END
 }
-{ scenario "small network"; echo 'sweep: {workers: [1, 2]}'; echo 'uncertainty: none'; } >tiny.yaml
+{ scenario "small network"; echo 'sweep: {workers: [1, 2]}'; } >tiny.yaml
 
 # Help of every command.
 for command in "" run learn show "show model" "show trace" "show device" "show platform" "show scenario" \
@@ -271,11 +272,11 @@ prints 'note: strategy.channels: has no effect' run tiny.yaml --set strategy.all
 
 # A figure is fitted where something is fed in.
 { cat tiny.yaml; echo 'published: [{point: {workers: 2}, column: step_seconds, kind: fitted, value: 1, source: x}]'; } >fitted.yaml
-refuses 2 'fitted.yaml:10:63: published[0].kind: fitted needs a calibrate entry in this scenario; add one or use predicted' run fitted.yaml -o none
+refuses 2 'fitted.yaml:11:63: published[0].kind: fitted needs a calibrate entry in this scenario; add one or use predicted' run fitted.yaml -o none
 
 # A wrong column of a published figure is found with the first simulation of its point, with its place.
 { cat tiny.yaml; echo "published: [{point: {workers: 2}, $figure}]"; } >column.yaml
-refuses 2 'column.yaml:10:31: published: results of this point have no number in a column "step_second"' run column.yaml -o column -j 1
+refuses 2 'column.yaml:11:31: published: results of this point have no number in a column "step_second"' run column.yaml -o column -j 1
 [ "$(wc -l <column/simulations.jsonl)" -eq 2 ] || fail "not found as early as can be"
 
 # A search: the same bits on any number of processes, nothing simulated twice after --resume.
