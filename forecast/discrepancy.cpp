@@ -164,18 +164,30 @@ Follows follows(const std::string& column) {
   return column == "speedup" || column == "efficiency" ? Follows::as_ratio_of_rates : Follows::no;
 }
 
-/// The logarithm of the factor on a column, by sample; empty if the column does not follow the step.
-std::vector<double> log_factors(const Simulations& all, std::size_t point, const std::string& column) {
+/// The samples of the term at a point in one draw. A step is never shorter than its own computation.
+std::vector<double> bounded_errors(const Simulations& all, const std::vector<Row>& rows, std::size_t point) {
+  std::vector<double> errors = all.log_errors[point];
+  const auto step = rows[point].number("step_seconds"), compute = rows[point].number("compute_seconds");
+  if (!step || !compute || *step <= 0 || *compute <= 0) return errors;
+  const double least = std::min(0.0, std::log(*compute / *step));
+  for (double& one : errors) one = std::max(one, least);
+  return errors;
+}
+
+/// The logarithm of the factor on a column in one draw, by sample; empty if the column does not follow the
+/// step.
+std::vector<double> log_factors(const Simulations& all, const std::vector<Row>& rows, std::size_t point,
+                                const std::string& column) {
   const Follows how = follows(column);
   if (how == Follows::no || all.log_errors.empty()) return {};
-  std::vector<double> factors = all.log_errors[point];
+  std::vector<double> factors = bounded_errors(all, rows, point);
   if (how != Follows::as_time) {
     for (double& one : factors) one = -one;
   }
   if (how == Follows::as_ratio_of_rates) {
     const auto base = all.scaling_base.find(point);
     if (base == all.scaling_base.end()) return {};
-    const auto& errors = all.log_errors[base->second];
+    const auto errors = bounded_errors(all, rows, base->second);
     for (std::size_t k = 0; k < factors.size(); ++k) factors[k] += errors[k];
   }
   return factors;
@@ -184,17 +196,18 @@ std::vector<double> log_factors(const Simulations& all, std::size_t point, const
 }  // namespace
 
 bool has_discrepancy(const Simulations& all, std::size_t point, const std::string& column) {
-  return std::ranges::any_of(log_factors(all, point, column), [](double one) { return one != 0; });
+  return std::ranges::any_of(log_factors(all, all.rows.front(), point, column),
+                             [](double one) { return one != 0; });
 }
 
 std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column) {
-  const auto draws = over_draws(all, point, column);
-  const auto factors = log_factors(all, point, column);
-  if (factors.empty()) return draws;
+  if (all.log_errors.empty() || follows(column) == Follows::no) return over_draws(all, point, column);
   std::vector<double> values;
-  values.reserve(draws.size() * factors.size());
-  for (const double draw : draws) {
-    for (const double factor : factors) values.push_back(draw * std::exp(factor));
+  for (const auto& rows : all.rows) {
+    const auto value = rows[point].number(column);
+    if (!value) continue;
+    for (const double factor : log_factors(all, rows, point, column))
+      values.push_back(*value * std::exp(factor));
   }
   return values;
 }

@@ -153,6 +153,8 @@ def forecast(row, term):
     values = []
     for u, v, x in POINTS:
         wrong = at(term[row["class"]], u) * row["inside"] + at(term[row["network"]], v) * row["between"]
+        if row["ideal_error"] is not None:  # no faster than ideal scaling: a step is never shorter than its computation
+            wrong = max(wrong, min(0, row["z"] - math.log(1 + row["ideal_error"])))
         values.append(math.exp(row["z"] + (x * row["high"] if x > 0 else -x * row["low"]) - wrong))
     values.sort()
     return [quantile(values, p) for p in (0.05, 0.25, 0.5, 0.75, 0.95)]

@@ -13,6 +13,7 @@ namespace stepcast {
 namespace {
 
 constexpr int kWidestPoint = 64;           // [characters]
+constexpr double kFails = 0.1;             // share of the draws up to which a trend does not hold: 1 - kHolds
 constexpr double kFittedTolerance = 1e-3;  // default tolerance of fitted figures; calibration stops at 1e-5
 
 std::optional<double> relative_error(std::optional<double> value, std::optional<double> reference) {
@@ -23,7 +24,7 @@ std::optional<double> relative_error(std::optional<double> value, std::optional<
 std::optional<bool> is_inside(const PublishedFigure& figure, const Forecast& forecast,
                               std::optional<double> error) {
   if (figure.kind == PublishedKind::trend) {
-    if (!forecast.share || (*forecast.share > 1 - kHolds && *forecast.share < kHolds)) return std::nullopt;
+    if (!forecast.share || (*forecast.share > kFails && *forecast.share < kHolds)) return std::nullopt;
     return *forecast.share >= kHolds;
   }
   if (!figure.value || !forecast.median) return std::nullopt;
@@ -60,7 +61,7 @@ std::string percent(std::optional<double> fraction) {
 
 /// "holds", "does not hold" or "open", with the share of the draws unless they all agree.
 std::string trend_text(double share) {
-  const char* word = share >= kHolds ? "holds" : share <= 1 - kHolds ? "does not hold" : "open";
+  const char* word = share >= kHolds ? "holds" : share <= kFails ? "does not hold" : "open";
   return share == 0 || share == 1 ? word : fmt::format("{} ({:.0f} % of draws)", word, 100 * share);
 }
 

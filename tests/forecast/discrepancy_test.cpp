@@ -114,6 +114,18 @@ TEST_CASE("times and rates have the same samples, so that ratios of points are c
   CHECK(predictive_values(forecast_of(kServers), 2, "step_seconds") == seconds);  // to the bit
 }
 
+TEST_CASE("no step becomes shorter than its own computation", "[forecast]") {
+  Simulations all = forecast_of(kServers);
+  all.rows[0][2].set("compute_seconds", 0.99);
+  const auto free = predictive_values(forecast_of(kServers), 2, "step_seconds");
+  const auto bounded = predictive_values(all, 2, "step_seconds");
+  CHECK(*std::ranges::min_element(free) < 0.9);
+  CHECK(*std::ranges::min_element(bounded) == Approx(0.99));
+  const auto rates = predictive_values(all, 2, "samples_per_second");
+  CHECK(*std::ranges::max_element(rates) == Approx(1600 / 0.99));
+  for (std::size_t k = 0; k < free.size(); ++k) CHECK(bounded[k] == Approx(std::max(free[k], 0.99)));
+}
+
 TEST_CASE("a figure that is fed in has no discrepancy, and takes its own off the others", "[forecast]") {
   const std::string fed = kServers +
                           "calibrate: [{key: strategy.compute_factor, range: [0.1, 10], point: {workers: 8}, "
