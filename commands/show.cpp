@@ -3,6 +3,7 @@
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
+#include "forecast/default_ranges.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/loader.hpp"
 #include "models/tables/tables.hpp"
@@ -67,6 +68,24 @@ void show_platform(const std::string& name, const std::vector<std::string>& rout
   if (platform.devices() > 1) fmt::print("\n{}", route_table(platform, 0, platform.devices() - 1));
 }
 
+/// Prints what intervals cover beside the assumptions: default ranges with the class of their source, and the
+/// discrepancy term.
+void show_default_ranges(const Scenario& scenario) {
+  if (!scenario.uncertainty.on) {
+    fmt::print("\nuncertainty: none\n");
+    return;
+  }
+  Library library;
+  const auto ranges = default_ranges(scenario, largest_experiment(scenario, library), library);
+  if (!ranges.empty()) fmt::print("\ndefault ranges\n");
+  for (const auto& [kind, source_class, range] : ranges) {
+    fmt::print("  {}: {} to {}{}: {} ({}): {}\n", range.key, range.low, range.high,
+               range.logarithmic ? ", log-uniform" : "", kind, source_class, range.why);
+  }
+  if (scenario.uncertainty.discrepancy)
+    fmt::print("\ndiscrepancy of the model: models/measured/discrepancy.yaml\n");
+}
+
 void show_scenario(const std::string& file) {
   const Scenario scenario = read_scenario(file, {});
   check_keys(scenario.document);
@@ -77,6 +96,7 @@ void show_scenario(const std::string& file) {
     fmt::print("  {}: {}{} to {}{}{}: {}\n", one.key, one.low, one.unit, one.high, one.unit,
                one.logarithmic ? ", log-uniform" : "", one.why);
   }
+  show_default_ranges(scenario);
   if (!scenario.calibrations.empty()) fmt::print("\ncalibrations\n");
   for (const CalibrationTarget& feed : scenario.calibrations) {
     fmt::print("  {} so that {} is {} ({})\n", feed.range.key, feed.column, feed.value, feed.source);

@@ -208,6 +208,14 @@ class Forecaster {
 
 }  // namespace
 
+std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column) {
+  std::vector<double> values;
+  for (const auto& rows : all.rows) {
+    if (const auto value = rows[point].number(column)) values.push_back(*value);
+  }
+  return values;
+}
+
 std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions) {
   if (dimensions == 0) return {};
   boost::random::sobol points(dimensions);  // its first point is the middle

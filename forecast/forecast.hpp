@@ -37,6 +37,10 @@ struct Simulations {
   /// [point], with all assumptions in the middle of their ranges.
   std::vector<std::map<Doubled, Row>> doubled;
   std::vector<std::map<Without, Row>> without;  ///< [point], likewise; only kinds of noise that the point has
+  /// [point][sample]: log(measured step / forecast step) by what the model itself gets wrong; empty without
+  /// the term (forecast/discrepancy.hpp).
+  std::vector<std::vector<double>> log_errors;
+  std::map<std::size_t, std::size_t> scaling_base;  ///< by point: the point that its speed-up starts from
 };
 
 /// The values of all assumptions in [0, 1) for a draw: a point of Sobol's sequence, which fills the unit cube
@@ -50,6 +54,9 @@ int extra_simulations(const Scenario& scenario);
 /// Simulates every point for every draw. With `what_if` it also simulates every point with each resource
 /// doubled, and without its noise.
 Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options);
+
+/// The values of a column at one point, by draw.
+std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column);
 
 /// One simulation: a point in one draw, or a point in the first draw with a doubled resource or without
 /// noise.

@@ -11,8 +11,8 @@ struct RunOptions {
   std::vector<std::string> settings;  ///< overrides of the form KEY=VALUE
   std::string output;                 ///< folder; empty: results/NAME
   int processes = 0;                  ///< 0: one per core
-  int draws = 64;
-  std::string shard_text;  ///< "i/N"
+  int draws = 0;                      ///< 0: as many as the scenario needs
+  std::string shard_text;             ///< "i/N"
   int shard = 0, shards = 1;
   std::string memory_limit;  ///< with a unit; empty: 80 % of the machine's memory
   std::string time_limit;    ///< for all simulations of the largest point, with a unit; empty: 1 h

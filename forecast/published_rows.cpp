@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "forecast/discrepancy.hpp"
 #include "forecast/summary.hpp"
 #include "report/statistics/statistics.hpp"
 #include "scenarios/reader/sweep.hpp"
@@ -30,11 +31,10 @@ std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& 
 
 /// The values of the published column at a point, by draw.
 std::vector<double> figures(const Published& published, const Simulations& all, std::size_t point) {
-  auto values = over_draws(all, point, published.column);
-  if (values.size() != all.rows.size()) {
+  if (over_draws(all, point, published.column).size() != all.rows.size()) {
     throw InputError(fmt::format("published: results have no number in column \"{}\"", published.column));
   }
-  return values;
+  return predictive_values(all, point, published.column);
 }
 
 std::vector<double> ratios(std::vector<double> values, const std::vector<double>& below) {
@@ -42,12 +42,15 @@ std::vector<double> ratios(std::vector<double> values, const std::vector<double>
   return values;
 }
 
-/// True if the median difference of two points has the published sign. The difference, unlike the ratio, is
-/// defined if a value is 0.
-bool trend_holds(const std::string& relation, std::vector<double> values, const std::vector<double>& below) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= below[i];
-  const double median = forecast_interval(values).median;
-  return relation == "less_than" ? median < 0 : median > 0;
+/// The share of the values whose difference to those of the other point has the published sign. The
+/// difference, unlike the ratio, is defined if a value is 0.
+double share_of_trend(const std::string& relation, const std::vector<double>& values,
+                      const std::vector<double>& below) {
+  std::size_t holds = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    holds += relation == "less_than" ? values[i] < below[i] : values[i] > below[i];
+  }
+  return static_cast<double>(holds) / static_cast<double>(values.size());
 }
 
 /// The value of the column with ideal scaling, where throughput is proportional to the number of workers. It
@@ -90,13 +93,15 @@ PublishedRow row_of(const Scenario& scenario, const Published& published, const 
   figure.kind = kind_of(published.kind);
   figure.tolerance = published.tolerance;
   figure.source = published.source;
+  figure.counted = published.counted;
+  figure.tuned = published.tuned;
   Forecast forecast;
   auto values = figures(published, all, point);
   const auto below = published.over.empty() ? std::vector<double>{} : figures(published, all, over);
   if (figure.kind == PublishedKind::trend) {
     figure.ordering =
         published.relation == "less_than" ? "less than the other point" : "more than the other point";
-    forecast.holds = trend_holds(published.relation, values, below);
+    forecast.share = share_of_trend(published.relation, values, below);
     if (std::any_of(below.begin(), below.end(), [](double x) { return x <= 0; }))
       return compared(figure, forecast);  // there is no ratio to 0
   } else {

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "forecast/discrepancy.hpp"
 #include "report/statistics/statistics.hpp"
 #include "scenarios/reader/sweep.hpp"
 
@@ -25,6 +26,16 @@ const std::vector<std::string> kIntervals{"step_seconds",
                                           "useful_share",
                                           "makespan_hours",
                                           "device_utilization"};
+
+/// The name of the discrepancy term among the assumptions.
+constexpr const char* kDiscrepancyName = "discrepancy of the model";
+
+double variance(const std::vector<double>& values) {
+  const double centre = mean(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - centre) * (value - centre);
+  return sum / static_cast<double>(values.size());
+}
 
 /// A scaling series: points that differ in the number of workers only.
 struct Series {
@@ -75,37 +86,37 @@ std::map<std::size_t, Series> series_of(const Scenario& scenario, const std::vec
   return all;
 }
 
-/// The median over the draws if the column is a floating-point number, otherwise the cell of the first draw.
+/// True if there are several values of the column: by draws of the assumptions, or by the discrepancy term.
+bool is_uncertain(const Simulations& all, std::size_t point, const std::string& column) {
+  return all.rows.size() > 1 || has_discrepancy(all, point, column);
+}
+
+/// The median of a column with fractional numbers, otherwise the cell of the first draw.
 Cell middle(const Simulations& all, std::size_t point, const std::string& column, const Cell& first) {
-  if (all.rows.size() == 1 || !std::holds_alternative<double>(first)) return first;
-  return quantile(over_draws(all, point, column), 0.5);
+  if (!std::holds_alternative<double>(first) || !is_uncertain(all, point, column)) return first;
+  return quantile(predictive_values(all, point, column), 0.5);
 }
 
 void add_intervals(Row& row, const Simulations& all, std::size_t point) {
-  if (all.rows.size() == 1) return;
   for (const std::string& column : kIntervals) {
-    if (!row.number(column)) continue;
-    const auto interval = forecast_interval(over_draws(all, point, column));
+    if (!row.number(column) || !is_uncertain(all, point, column)) continue;
+    const auto interval = forecast_interval(predictive_values(all, point, column));
     row.set(column + "_low", interval.low);
     row.set(column + "_high", interval.high);
   }
+  if (all.log_errors.empty()) return;
+  const double simulated = quantile(over_draws(all, point, "step_seconds"), 0.5);
+  row.set("unmodelled_seconds", *row.number("step_seconds") - simulated);
 }
 
 }  // namespace
-
-std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column) {
-  std::vector<double> values;
-  for (const auto& rows : all.rows) {
-    if (const auto value = rows[point].number(column)) values.push_back(*value);
-  }
-  return values;
-}
 
 void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& points, Simulations& all) {
   const auto series = series_of(scenario, points, all.rows.front());
   for (auto& rows : all.rows) {
     for (const std::size_t point : points) {
       const Series& own_series = series.at(point);
+      all.scaling_base[point] = own_series.base;
       const Row& base = rows[own_series.base];
       Row& row = rows[point];
       if (own_series.points == 1 && *row.number("workers") > 1) continue;  // the series has no base
@@ -161,15 +172,34 @@ Results summarized_results(const Scenario& scenario, const std::vector<std::size
   return results;
 }
 
+namespace {
+
+/// Adds the share of the discrepancy term, which is independent of the draws: what the variance of all values
+/// exceeds that of the draws by.
+void add_share_of_discrepancy(std::vector<Sensitivity>& shares, const std::vector<double>& draws,
+                              const std::vector<double>& values) {
+  const double all = variance(values);
+  if (all <= 0) return;
+  const double of_draws = std::min(1.0, variance(draws) / all);
+  for (Sensitivity& one : shares) one.share *= of_draws;
+  shares.push_back({kDiscrepancyName, 1 - of_draws});
+  std::ranges::stable_sort(shares, [](const auto& a, const auto& b) { return a.share > b.share; });
+}
+
+}  // namespace
+
 std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulations& all, std::size_t point,
                                          const std::string& column) {
   const std::size_t draws = all.rows.size();
-  if (scenario.assumptions.empty() || draws < 8 * scenario.assumptions.size()) return {};
+  if (scenario.assumptions.empty() || draws < 3 * scenario.assumptions.size()) return {};
   std::vector<std::string> names;
   for (const Assumption& one : scenario.assumptions) names.push_back(one.key);
   const std::vector<double> values = over_draws(all, point, column);
   if (values.size() < draws) return {};
-  return sensitivities(names, all.inputs, values);
+  auto shares = sensitivities(names, all.inputs, values);
+  if (has_discrepancy(all, point, column))
+    add_share_of_discrepancy(shares, values, predictive_values(all, point, column));
+  return shares;
 }
 
 }  // namespace stepcast

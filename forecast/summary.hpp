@@ -45,7 +45,4 @@ ReportedFigure reported_figure(const Scenario& scenario, const std::vector<std::
 std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulations& all, std::size_t point,
                                          const std::string& column);
 
-/// The values of a column at one point, by draw.
-std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column);
-
 }  // namespace stepcast

@@ -64,6 +64,7 @@ platform: ethernet-cpu
 strategy: {kind: synchronous}
 noise: {jitter: trace}
 simulation: {steps: 3}
+uncertainty: none
 END
 }
 { scenario "small network"; echo 'sweep: {workers: [1, 2]}'; } >tiny.yaml
@@ -221,6 +222,9 @@ prints 'written: full' run tiny.yaml -j 2 -o full --timeline workers=2
 for file in results.csv results.jsonl manifest.json timeline.json; do
   [ -s "full/$file" ] || fail "no full/$file"
 done
+run_with 0 run tiny.yaml --set uncertainty=default --results-only -o uncertain
+head -n 1 uncertain/results.csv | grep -q step_seconds_low.*unmodelled_seconds || fail "no intervals by default"
+head -n 1 full/results.csv | grep -q 'step_seconds_low\|unmodelled_seconds' && fail "intervals with uncertainty: none"
 [ "$(wc -l <full/results.csv)" -eq 3 ] || fail "results.csv has not a header and two points"
 tr -d '\n ' <full/manifest.json | grep -qF '"run","tiny.yaml","-j","2","-o","full","--timeline","workers=2"' ||
   fail "manifest.json does not say the command"
@@ -268,11 +272,11 @@ prints 'note: strategy.channels: has no effect' run tiny.yaml --set strategy.all
 
 # A figure is fitted where something is fed in.
 { cat tiny.yaml; echo 'published: [{point: {workers: 2}, column: step_seconds, kind: fitted, value: 1, source: x}]'; } >fitted.yaml
-refuses 2 'fitted.yaml:10:63: published[0].kind: fitted needs a calibrate entry in this scenario; add one or use predicted' run fitted.yaml -o none
+refuses 2 'fitted.yaml:11:63: published[0].kind: fitted needs a calibrate entry in this scenario; add one or use predicted' run fitted.yaml -o none
 
 # A wrong column of a published figure is found with the first simulation of its point, with its place.
 { cat tiny.yaml; echo "published: [{point: {workers: 2}, $figure}]"; } >column.yaml
-refuses 2 'column.yaml:10:31: published: results of this point have no number in a column "step_second"' run column.yaml -o column -j 1
+refuses 2 'column.yaml:11:31: published: results of this point have no number in a column "step_second"' run column.yaml -o column -j 1
 [ "$(wc -l <column/simulations.jsonl)" -eq 2 ] || fail "not found as early as can be"
 
 # A search: the same bits on any number of processes, nothing simulated twice after --resume.

@@ -33,7 +33,7 @@ compare() {
   for setting in "$@"; do settings+=(--set "$setting"); done
   cases=$((cases + 1))
   rm -rf out
-  if ! "$stepcast" run base.yaml -j 1 --results-only -o out "${settings[@]}" --set "sweep={$key: [$a, $b]}" >log 2>err; then
+  if ! "$stepcast" run base.yaml -j 1 --draws 1 --results-only -o out "${settings[@]}" --set "sweep={$key: [$a, $b]}" >log 2>err; then
     echo "FAILED: $want $key $a $b $*: $(cat err)"
     failures=$((failures + 1))
     return

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares forecasts with the open figures of scenarios/published.
 
-Run `stepcast run scenarios/published/*.yaml --results-only -o RESULTS` first. Then `tools/open-figures.py RESULTS` writes
+Run `stepcast run scenarios/published/*.yaml --results-only --draws 64 --set uncertainty=none -o RESULTS` first. Then `tools/open-figures.py RESULTS` writes
 docs/notes/2026-11-open-published-figures.csv, a row a figure, and fills the tables of the page of the same name.
 """
 import csv

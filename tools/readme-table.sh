@@ -49,14 +49,13 @@ rows() {  # WHAT FILE...
     function value(name) { return name in at ? cell[at[name]] : "" }
     function number(text) { return text == "" ? "" : sprintf("%.3g", text) }
     function size(x) { return x < 0 ? -x : x }
-    function count_figure(scenario, error, ideal, is_inside) {
-      ++figures; ++figures_of[scenario]
-      if (is_inside) { ++inside; ++inside_of[scenario] }
+    function count_figure(scenario, error, ideal, is_inside, is_blind) {
+      ++figures[is_blind]; ++figures_of[scenario]
+      if (is_inside) { ++inside[is_blind]; ++inside_of[scenario] }
       if (!(scenario in errors)) scenarios[++experiments] = scenario
+      blind[scenario] = is_blind
       errors[scenario] = errors[scenario] " " size(error)
-      if (ideal == "") return
-      if (!(scenario in ideal_errors)) ++ideals
-      ideal_errors[scenario] = ideal_errors[scenario] " " size(ideal)
+      if (ideal != "") ideal_errors[scenario] = ideal_errors[scenario] " " size(ideal)
     }
     function median(list,    n, i, j, x, sorted) {
       n = split(list, sorted, " ")
@@ -66,9 +65,13 @@ rows() {  # WHAT FILE...
         }
       return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
     }
-    function over_experiments(lists,    scenario, all) {
-      for (scenario in lists) all = all " " median(lists[scenario])
-      return sprintf("%.1f", 100 * median(all))
+    function over_experiments(lists, is_blind,    scenario, all) {
+      for (scenario in lists) if (blind[scenario] == is_blind) all = all " " median(lists[scenario])
+      return all == "" ? "-" : sprintf("%.1f %%", 100 * median(all))
+    }
+    function count_experiments(lists, is_blind,    scenario, n) {
+      for (scenario in lists) n += blind[scenario] == is_blind
+      return n + 0
     }
     function percent(text) { return text == "" ? "" : sprintf("%+.1f %%", 100 * text) }
     function median_percent(list) { return sprintf("%.1f %%", 100 * median(list)) }
@@ -77,8 +80,8 @@ rows() {  # WHAT FILE...
       for (i = 1; i <= n; ++i) { split(lines[i], part, "|"); title[part[1]] = part[2] }
       for (i = 1; i <= experiments; ++i) {
         name = scenarios[i]
-        printf "| %s | `%s` | %d of %d | %s | %s |\n", name in title ? title[name] : name, name, inside_of[name],
-          figures_of[name], median_percent(errors[name]), name in ideal_errors ? median_percent(ideal_errors[name]) : ""
+        printf "| %s | `%s` | %s | %d of %d | %s | %s |\n", name in title ? title[name] : name, name, blind[name] ? "yes" : "no",
+          inside_of[name], figures_of[name], median_percent(errors[name]), name in ideal_errors ? median_percent(ideal_errors[name]) : ""
       }
     }
     FNR == 1 {
@@ -93,21 +96,28 @@ rows() {  # WHAT FILE...
       forecast = number(value("predicted"))
       if (value("low") != "") forecast = forecast " (" number(value("low")) " to " number(value("high")) ")"
       published = value("kind") == "trend" ? value("relation") : number(value("published"))
+      decision = value("inside") == "true" ? "yes" : value("inside") == "open" ? "open" : "no"
+      share = value("share_of_draws")
+      if (share != "" && share > 0 && share < 1) decision = sprintf("%s (%.0f %%)", decision, 100 * share)
       if (value("kind") == "bound") published = value("relation") " " published
+      if (value("margin") != "") decision = decision sprintf(", x %.3g", value("margin"))
       point = value("point"); gsub(/\|/, "/", point)
-      if (value("kind") == "predicted")
-        count_figure(value("scenario"), value("error"), value("ideal_scaling_error"), value("inside") == "true")
+      if (value("kind") == "predicted" && value("counted") == "true")
+        count_figure(value("scenario"), value("error"), value("ideal_scaling_error"), value("inside") == "true", value("tuned") == "")
+      if (value("counted") == "false") decision = decision ", not counted"
       if (value("kind") == what) printf "| `%s` | %s | `%s` | %s | %s | %s | %s | %s | %s |\n", value("scenario"), point, value("column"),
-        value("kind"), forecast, published, value("inside") == "true" ? "yes" : "no", percent(value("error")),
+        value("kind"), forecast, published, decision, percent(value("error")),
         percent(value("ideal_scaling_error"))
     }
     END {
       if (what == "experiments") print_experiments()
       if (what != "experiments" && what != "predicted") exit
-      printf "\n%d of %d predicted figures lie inside their interval. The median over the %d experiments of the median error is %s %%.\n",
-        inside, figures, experiments, over_experiments(errors)
-      printf "For ideal scaling, it is %s %% over the %d experiments to which ideal scaling applies.\n",
-        over_experiments(ideal_errors), ideals
+      printf "\nBlind: %d of %d figures of %d experiments lie inside their interval. The median over these experiments of the median error is %s\n",
+        inside[1], figures[1], count_experiments(errors, 1), over_experiments(errors, 1)
+      printf "(ideal scaling, which applies to %d of them: %s).\n", count_experiments(ideal_errors, 1), over_experiments(ideal_errors, 1)
+      printf "Changed after a look at the first result: %d of %d figures of %d experiments inside, median %s (ideal scaling, %d of them: %s).\n",
+        inside[0], figures[0], count_experiments(errors, 0), over_experiments(errors, 0), count_experiments(ideal_errors, 0),
+        over_experiments(ideal_errors, 0)
     }' "$@"
 }
 
@@ -130,8 +140,8 @@ fill_figures fitted published-fitted
 fill_figures bound published-bounds
 fill_figures trend published-trends
 {
-  echo "| experiment | scenario | figures inside the interval | median \|error\| | of ideal scaling |"
-  echo "|---|---|---|---|---|"
+  echo "| experiment | scenario | blind | figures inside the interval | median \|error\| | of ideal scaling |"
+  echo "|---|---|---|---|---|---|"
   rows experiments "${files[@]}"
 } >"$table"
 tools/fill-table.sh README.md published "$table"

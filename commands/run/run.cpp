@@ -13,6 +13,8 @@
 #include "core/os/atomic_file.hpp"
 #include "core/os/folder_lock.hpp"
 #include "core/text.hpp"
+#include "forecast/default_ranges.hpp"
+#include "forecast/discrepancy.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/plots/chrome_trace.hpp"
@@ -114,13 +116,26 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
   return scenarios;
 }
 
+/// The number of draws. Without `--draws` it is what the intervals and the shares of the variance need
+/// (docs/notes/2026-11-discrepancy.md).
+int draws_of(const Scenario& scenario, const RunOptions& options) {
+  if (scenario.assumptions.empty()) return 1;
+  constexpr int kFewest = 16, kMost = 32, kEachAssumption = 4;
+  if (options.draws > 0) return options.draws;
+  return std::clamp(kEachAssumption * static_cast<int>(scenario.assumptions.size()), kFewest, kMost);
+}
+
 /// Simulates a scenario, writes its files and prints its tables. @return its rows of published figures
-std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOptions& options) {
-  const auto points = chosen_points(scenario, options);
-  if (!options.timeline.empty()) timeline_point(scenario, options.timeline);  // reports an unknown name early
+std::vector<PublishedRow> run_scenario(const Scenario& given, const RunOptions& options) {
+  const auto points = chosen_points(given, options);
+  if (!options.timeline.empty()) timeline_point(given, options.timeline);  // reports an unknown name early
   Library library;
-  const auto [largest, misfits] = checked_points(scenario, points, library);
-  const int draws = scenario.assumptions.empty() ? 1 : options.draws;
+  const auto [largest, misfits] = checked_points(given, points, library);
+  const bool has_intervals = options.draws != 1;
+  const Scenario scenario = has_intervals ? with_default_ranges(given, largest, library) : given;
+  const bool has_term = has_intervals && scenario.uncertainty.discrepancy;
+  if (has_term) shipped_discrepancy(library);  // names the file in the manifest
+  const int draws = draws_of(scenario, options);
   const int extra = options.results_only ? 0 : extra_simulations(scenario);
   const RunSize size = run_size(largest, points.size(), draws + extra);
   check_limits(size, options);
@@ -141,7 +156,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
 
   const ForecastOptions wanted{
       .processes = options.processes,
-      .draws = options.draws,
+      .draws = draws,
       .points = points,
       .journal = journal_of(folder, manifest, options),
       .what_if = !options.results_only,
@@ -150,6 +165,7 @@ std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOption
   };
   Simulations all = resumable(wanted.journal, [&] { return forecast(scenario, library, wanted); });
   add_scaling(scenario, points, all);
+  if (has_term) add_discrepancy(scenario, points, library, all);
   const Outputs outputs = outputs_of(scenario, points, all);
   std::set<std::string> forms;
   for (const Row& row : outputs.results.rows) forms.insert(row.text("communication_form"));
@@ -212,11 +228,11 @@ void add_run(Command app) {
       .type_name("KEY=VALUE")
       .one_value();
   command
-      .add_option(
-          "--draws", options->draws,
-          "Number of draws of the assumptions for each point. A scenario without assumptions needs one.")
-      .range(1, 100000)
-      .show_default();
+      .add_option("--draws", options->draws,
+                  "Number of draws of the assumptions for each point. With 1, the results are those of one "
+                  "simulation, without intervals. Default: 4 for each assumption, but at least 16 and at "
+                  "most 32; one simulation suffices without assumptions.")
+      .range(1, 100000);
   command
       .add_option(
           "--shard", options->shard_text,

@@ -13,6 +13,7 @@ namespace stepcast {
 namespace {
 
 constexpr int kWidestPoint = 64;           // [characters]
+constexpr double kFails = 0.1;             // share of the draws up to which a trend does not hold: 1 - kHolds
 constexpr double kFittedTolerance = 1e-3;  // default tolerance of fitted figures; calibration stops at 1e-5
 
 std::optional<double> relative_error(std::optional<double> value, std::optional<double> reference) {
@@ -22,7 +23,10 @@ std::optional<double> relative_error(std::optional<double> value, std::optional<
 
 std::optional<bool> is_inside(const PublishedFigure& figure, const Forecast& forecast,
                               std::optional<double> error) {
-  if (figure.kind == PublishedKind::trend) return forecast.holds;
+  if (figure.kind == PublishedKind::trend) {
+    if (!forecast.share || (*forecast.share > kFails && *forecast.share < kHolds)) return std::nullopt;
+    return *forecast.share >= kHolds;
+  }
   if (!figure.value || !forecast.median) return std::nullopt;
   const double slack = std::abs(*figure.value) * figure.tolerance.value_or(0);
   if (figure.relation == Relation::at_most) return *forecast.median <= *figure.value + slack;
@@ -55,12 +59,18 @@ std::string percent(std::optional<double> fraction) {
   return fraction ? fmt::format("{:+.1f}", *fraction * 100) : "";
 }
 
+/// "holds", "does not hold" or "open", with the share of the draws unless they all agree.
+std::string trend_text(double share) {
+  const char* word = share >= kHolds ? "holds" : share <= kFails ? "does not hold" : "open";
+  return share == 0 || share == 1 ? word : fmt::format("{} ({:.0f} % of draws)", word, 100 * share);
+}
+
 std::string forecast_text(const Forecast& forecast) {
-  if (forecast.holds && !forecast.median) return *forecast.holds ? "holds" : "does not hold";
-  if (forecast.holds) {
+  if (forecast.share) {
+    if (!forecast.median) return trend_text(*forecast.share);
     Forecast ratio = forecast;
-    ratio.holds = {};
-    return (*forecast.holds ? "holds: x " : "does not hold: x ") + forecast_text(ratio);
+    ratio.share = {};
+    return trend_text(*forecast.share) + ": x " + forecast_text(ratio);
   }
   if (!forecast.low || !forecast.high) return four_digits(forecast.median);
   return fmt::format("{} [{} .. {}]", four_digits(forecast.median), four_digits(forecast.low),
@@ -88,6 +98,33 @@ std::string published_text(const PublishedFigure& figure) {
   auto relation = relation_of(figure);
   if (!figure.value) return relation;
   return relation == "=" ? four_digits(figure.value) : relation + " " + four_digits(figure.value);
+}
+
+}  // namespace
+
+std::optional<double> margin(const PublishedRow& row) {
+  const auto median = row.forecast.median, value = row.figure.value;
+  if (row.figure.relation == Relation::equal || !median || !value || *median <= 0 || *value <= 0)
+    return std::nullopt;
+  return row.figure.relation == Relation::at_most ? *value / *median : *median / *value;
+}
+
+namespace {
+
+/// "yes", "no" or "open"; empty where there is nothing to decide.
+std::string decision(const PublishedRow& row) {
+  if (row.inside) return *row.inside ? "yes" : "no";
+  return row.forecast.share ? "open" : "";
+}
+
+Cell inside_cell(const PublishedRow& row) {
+  return decision(row) == "open" ? Cell(std::string("open")) : cell_of(row.inside);
+}
+
+/// The decision, and for a bound by what factor it is kept: "yes, x 1.5".
+std::string decision_text(const PublishedRow& row) {
+  const auto factor = margin(row);
+  return decision(row) + (factor ? fmt::format(", x {:.3g}", *factor) : "");
 }
 
 }  // namespace
@@ -125,10 +162,14 @@ Results to_results(const std::string& scenario, const std::vector<PublishedRow>&
     out.set("low", cell_of(row.forecast.low));
     out.set("high", cell_of(row.forecast.high));
     out.set("published", cell_of(row.figure.value));
-    out.set("inside", cell_of(row.inside));
+    out.set("inside", inside_cell(row));
+    out.set("share_of_draws", cell_of(row.forecast.share));
+    out.set("margin", cell_of(margin(row)));
     out.set("error", cell_of(row.error));
     out.set("tolerance", cell_of(row.figure.tolerance));
     out.set("ideal_scaling_error", cell_of(row.ideal_scaling_error));
+    out.set("counted", row.figure.counted);
+    out.set("tuned", row.figure.tuned.empty() ? Cell() : Cell(row.figure.tuned));
     out.set("source", row.figure.source);
     results.rows.push_back(std::move(out));
   }
@@ -146,10 +187,9 @@ Table published_table(const std::vector<PublishedRow>& rows) {
                    {"error", "%"},
                    {"error of ideal scaling", "%"}};
   for (const PublishedRow& row : rows) {
-    const std::string inside = row.inside ? (*row.inside ? "yes" : "no") : "";
     table.rows.push_back({without_paths(row.figure.point), row.figure.column, to_string(row.figure.kind),
-                          forecast_text(row.forecast), published_text(row.figure), inside, percent(row.error),
-                          percent(row.ideal_scaling_error)});
+                          forecast_text(row.forecast), published_text(row.figure), decision_text(row),
+                          percent(row.error), percent(row.ideal_scaling_error)});
   }
   return table;
 }
@@ -176,28 +216,47 @@ ErrorSummary summarized(const std::vector<double>& errors) {
 
 PublishedSummary summarized(const std::vector<PublishedRow>& rows) {
   PublishedSummary summary;
-  std::vector<double> errors;
-  std::vector<double> ideal;
+  std::vector<double> errors, ideal, tuned;
   ErrorsByScenario by_scenario, ideal_by_scenario;
   for (const PublishedRow& row : rows) {
-    if (row.figure.kind != PublishedKind::predicted) continue;
+    if (row.figure.kind != PublishedKind::predicted || !row.figure.counted) continue;
+    const bool interval = row.forecast.low && row.forecast.high && row.inside;
+    if (!row.figure.tuned.empty()) {
+      if (row.error) tuned.push_back(*row.error);
+      summary.tuned_inside += interval && *row.inside ? 1 : 0;
+      continue;
+    }
     if (row.error) errors.push_back(*row.error);
     if (row.error) by_scenario[row.figure.scenario].push_back(*row.error);
     if (row.ideal_scaling_error) ideal.push_back(*row.ideal_scaling_error);
     if (row.ideal_scaling_error) ideal_by_scenario[row.figure.scenario].push_back(*row.ideal_scaling_error);
-    const bool interval = row.forecast.low && row.forecast.high && row.inside;
     summary.with_interval += interval ? 1 : 0;
     summary.inside_interval += interval && *row.inside ? 1 : 0;
   }
   summary.error = summarized(errors);
+  summary.tuned = summarized(tuned);
   summary.ideal_scaling = summarized(ideal);
   summary.by_experiment = summarized_medians(by_scenario);
   summary.ideal_by_experiment = summarized_medians(ideal_by_scenario);
   return summary;
 }
 
+namespace {
+
+/// Text about the rows that were changed after a look; empty if there is none.
+std::string tuned_text(const PublishedSummary& summary) {
+  if (summary.tuned.count == 0) return "";
+  return fmt::format(
+      "\nnot counted: {} figure{} of forecasts that were changed after a look at the first "
+      "result: |error| median {:.1f} %; {} inside the interval",
+      summary.tuned.count, summary.tuned.count == 1 ? "" : "s", 100 * summary.tuned.median,
+      summary.tuned_inside);
+}
+
+}  // namespace
+
 std::string to_string(const PublishedSummary& summary) {
-  if (summary.error.count == 0) return "no predicted figure to compare with";
+  if (summary.error.count == 0) return "no blind predicted figure to compare with" + tuned_text(summary);
   auto text = fmt::format(
       "{} predicted figure{}: |error| mean {:.1f} %, median {:.1f} %, 90th percentile {:.1f} %, maximum "
       "{:.1f} %",
@@ -220,7 +279,7 @@ std::string to_string(const PublishedSummary& summary) {
                           100 * ideal.median);
     }
   }
-  return text;
+  return text + tuned_text(summary);
 }
 
 }  // namespace stepcast

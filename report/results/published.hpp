@@ -34,6 +34,8 @@ struct PublishedFigure {
   std::string ordering = {};             ///< text of a trend, such as "rises with workers"
   std::optional<double> tolerance = {};  ///< allowed |error| of a bound or without an interval, as a fraction
   std::string source = {};
+  bool counted = true;     ///< false: another row states the same figure, in another column
+  std::string tuned = {};  ///< what was changed after a look at the first result; empty: a blind forecast
 };
 
 /// The simulator's forecast of the same column. For a trend the numbers are the ratio of the two points, and
@@ -43,8 +45,12 @@ struct Forecast {
   std::optional<double> low = {};    ///< 5 % quantile
   std::optional<double> high = {};   ///< 95 % quantile
   std::optional<double> ideal = {};  ///< value of ideal scaling from the smallest point
-  std::optional<bool> holds = {};    ///< trends only: true if the forecast shows the trend
+  std::optional<double> share = {};  ///< trends only: share of the draws in which the trend holds
 };
+
+/// Share of the draws from which on a trend holds. At 1 - kHolds and less it does not hold; it is open
+/// between.
+constexpr double kHolds = 0.9;
 
 /// One row of published.csv.
 struct PublishedRow {
@@ -60,12 +66,17 @@ struct PublishedRow {
 /// tolerance;
 /// - for a fitted figure if |error| <= tolerance (0.1 % without a tolerance);
 /// - for a bound if the median satisfies it to within the tolerance;
-/// - for a trend if the trend holds.
-/// It is missing if the data for the decision are missing.
+/// - for a trend if it holds in at least kHolds of the draws; false if it fails in as many, else missing:
+/// open. It is missing if the data for the decision are missing.
 PublishedRow compared(const PublishedFigure& figure, const Forecast& forecast);
 
+/// The factor by which the median keeps a bound, below 1 if it breaks it: 2 for 4 >= 2 and for 2 <= 4.
+/// Missing for other kinds, and if a value is not above 0.
+std::optional<double> margin(const PublishedRow& row);
+
 /// published.csv: scenario, point, column, kind, relation (`=`, `<=`, `>=` or a trend in words), predicted,
-/// low, high, published, inside, error, tolerance, ideal_scaling_error, source. Write it with `to_csv`.
+/// low, high, published, inside (`open` for an open trend), share_of_draws, margin, error, tolerance,
+/// ideal_scaling_error, counted, tuned, source. Write it with `to_csv`.
 Results to_results(const std::string& scenario, const std::vector<PublishedRow>& rows);
 
 /// The table for the terminal: errors in per cent, intervals in brackets, `inside` as yes or no.
@@ -83,7 +94,7 @@ struct ErrorSummary {
 /// Statistics of the magnitudes of signed errors; all zero without errors.
 ErrorSummary summarized(const std::vector<double>& errors);
 
-/// Statistics of the rows of kind `predicted`; other rows were fitted or have no error.
+/// Statistics of the counted, blind rows of kind `predicted`; other rows were fitted or have no error.
 struct PublishedSummary {
   ErrorSummary error;                ///< by row
   ErrorSummary ideal_scaling;        ///< errors of ideal scaling, by row for which it makes a prediction
@@ -91,6 +102,8 @@ struct PublishedSummary {
   ErrorSummary ideal_by_experiment;  ///< by scenario: the median |error| of ideal scaling
   std::size_t with_interval = 0;     ///< number of rows with a forecast interval
   std::size_t inside_interval = 0;   ///< number of rows whose published value lies inside their interval
+  ErrorSummary tuned;                ///< of the counted rows that are not blind
+  std::size_t tuned_inside = 0;      ///< of them, number of rows inside their interval
 };
 
 PublishedSummary summarized(const std::vector<PublishedRow>& rows);

@@ -64,8 +64,8 @@ std::vector<double> first_order_indices(const std::vector<std::vector<double>>& 
                                         const std::vector<double>& y) {
   if (inputs.size() != y.size()) throw std::invalid_argument("first_order_indices: one result a draw");
   const std::size_t count = inputs.empty() ? 0 : inputs.front().size();
-  if (y.size() < 8 * std::max<std::size_t>(count, 1)) {
-    throw std::invalid_argument("first_order_indices: at least 8 draws an input");
+  if (y.size() < 3 * std::max<std::size_t>(count, 1)) {
+    throw std::invalid_argument("first_order_indices: at least 3 draws an input");
   }
   std::vector<double> indices(count);
   const auto [least, most] = std::minmax_element(y.begin(), y.end());

@@ -27,7 +27,7 @@ std::vector<double> least_squares(const std::vector<std::vector<double>>& rows, 
 /// @param inputs  inputs[draw][input], as drawn, uniform in [0, 1) whatever law is laid over it
 /// @param y       the result of each draw
 /// @return one index an input; all 0 where y does not vary
-/// @throws std::invalid_argument if the lengths differ or there are fewer than 8 draws an input
+/// @throws std::invalid_argument if the lengths differ or there are fewer than 3 draws an input
 std::vector<double> first_order_indices(const std::vector<std::vector<double>>& inputs,
                                         const std::vector<double>& y);
 

@@ -57,7 +57,8 @@ const std::vector<std::string> kKeys{"model",
                                      "faults",
                                      "campaign",
                                      "learning",
-                                     "compression_times"};
+                                     "compression_times",
+                                     "factors"};
 
 auto depth(const Assignment& one) {
   return std::count(one.path.begin(), one.path.end(), '.');
@@ -89,6 +90,34 @@ void read_platform_and_device(const YamlValue& value, Library& library, Experime
   const YamlValue tree = is_name(value) ? YamlValue(library.tree(value, "platforms"), "platform") : value;
   experiment.platform = read_platform(tree);
   experiment.device = library.device(tree.any_map().at("device"));
+}
+
+void multiply(Link& link, double factor) {
+  link.bandwidth = factor * link.bandwidth;
+}
+
+/// Reads `factors:`, which the default ranges of inputs set, and applies them to the platform.
+void read_factors(const YamlValue& value, Platform& platform) {
+  const YamlMap map = value.map(
+      {"inside_server_bandwidth", "between_servers_bandwidth", "message_overhead", "compute_slowdown"});
+  constexpr double kLeast = 1e-3, kMost = 1e3;
+  if (const auto factor = map.maybe("inside_server_bandwidth")) {
+    NodeShape& node = platform.node;
+    for (Link* link : {&node.device, &node.pcie_switch, &node.inter_socket, &node.memory, &node.peer})
+      multiply(*link, factor->number(kLeast, kMost));
+  }
+  if (const auto factor = map.maybe("between_servers_bandwidth"))
+    multiply(platform.network.nic, factor->number(kLeast, kMost));
+  if (const auto factor = map.maybe("message_overhead")) {
+    for (auto* costs : {&platform.message_costs, &platform.local_message_costs}) {
+      for (MessageCost& cost : *costs) cost.overhead = factor->number(kLeast, kMost) * cost.overhead;
+    }
+  }
+}
+
+void multiply_slowdown(const YamlValue& factors, Plan& plan) {
+  if (const auto factor = factors.any_map().maybe("compute_slowdown"))
+    plan.compute_slowdown *= factor->number(1, 100);
 }
 
 int read_workers(const YamlMap& map, const Platform& platform) {
@@ -201,10 +230,12 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   const YamlValue model = map.at("model", "a name in models/");
   experiment.model = is_name(model) ? library.model(model) : read_model(model);
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
+  if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment.platform);
   if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
   experiment.plan = read_plan(map, experiment, library);
+  if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   note_idle_options(map, experiment);
   read_links(map, experiment);

@@ -58,6 +58,7 @@ const YamlNode& Library::tree(const YamlValue& name, const std::string& folder) 
   files_.insert({folder == "models/traces"        ? "trace"
                  : folder == "models/compression" ? "compression"
                  : folder == "models/devices"     ? "device"
+                 : folder == "models/measured"    ? "discrepancy"
                  : folder == "models"             ? "model"
                                                   : "platform",
                  file.string()});

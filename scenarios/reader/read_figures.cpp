@@ -120,8 +120,8 @@ CalibrationTarget read_calibration_target(const YamlValue& value) {
 }
 
 Published read_published(const YamlValue& value) {
-  const YamlMap map =
-      value.map({"point", "over", "column", "kind", "relation", "value", "tolerance", "source"});
+  const YamlMap map = value.map(
+      {"point", "over", "column", "kind", "relation", "value", "tolerance", "source", "counted", "tuned"});
   Published published;
   published.point = read_point(map.at("point", "the values of one point"));
   if (const auto over = map.maybe("over")) published.over = read_point(*over);
@@ -147,6 +147,8 @@ Published read_published(const YamlValue& value) {
   }
   if (const auto tolerance = map.maybe("tolerance")) published.tolerance = tolerance->number(0, 10);
   published.source = map.at("source", "where the figure is from").text();
+  if (const auto counted = map.maybe("counted")) published.counted = counted->boolean();
+  if (const auto tuned = map.maybe("tuned")) published.tuned = tuned->text();
   return published;
 }
 

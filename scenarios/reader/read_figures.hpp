@@ -42,6 +42,8 @@ struct Published {
   double value = 0;
   std::optional<double> tolerance;
   std::string source;
+  bool counted = true;  ///< false: another entry states the same figure, in another column
+  std::string tuned;    ///< what was changed after a look at the first result; empty: blind
 };
 
 /// Greatest number of settings, of assumptions, of calibrations and of published figures in a scenario.

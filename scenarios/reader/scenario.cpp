@@ -33,8 +33,8 @@ void check_none_is_fitted(const YamlValue& published) {
 
 /// Whether a path belongs to the scenario as a whole, not to the document of one run.
 bool is_scenario_key(const std::string& path) {
-  static const std::vector<std::string> keys{"name",    "description", "sweep",    "set",
-                                             "assumed", "calibrate",   "published"};
+  static const std::vector<std::string> keys{"name",    "description", "sweep",     "set",
+                                             "assumed", "calibrate",   "published", "uncertainty"};
   const std::string key = path.substr(0, path.find_first_of(".["));
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
@@ -77,6 +77,22 @@ void assign_scenario_key(YamlNode& root, const Assignment& one) {
   key.text = swept;
   key.place = one.value.place;
   map->entries.emplace_back(std::move(key), one.value);
+}
+
+/// Reads `uncertainty:`. `off` is the same as `none`; programs that write YAML turn it into `false`. Kinds
+/// and classes of inputs are checked where the ranges are read.
+Uncertainty read_uncertainty(const YamlValue& value) {
+  const std::vector<std::string> words{"default", "none", "off", "false"};
+  Uncertainty uncertainty;
+  if (!value.is(YamlNode::Kind::mapping)) {
+    uncertainty.on = uncertainty.discrepancy = value.one_of(words) == 0;
+    return uncertainty;
+  }
+  for (const auto& [kind, entry] : value.any_map().entries()) {
+    uncertainty.classes[kind] = entry.node();
+    if (kind == "discrepancy") uncertainty.discrepancy = entry.one_of(words) == 0;
+  }
+  return uncertainty;
 }
 
 /// The document of one run: the tree without the keys of the scenario as a whole.
@@ -144,6 +160,7 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
   scenario.published = read_list(map, "published", read_published);
   if (const auto published = map.maybe("published"); published && scenario.calibrations.empty())
     check_none_is_fitted(*published);
+  if (const auto given = map.maybe("uncertainty")) scenario.uncertainty = read_uncertainty(*given);
   if (const auto given = map.maybe("set")) scenario.settings = read_point(*given);
   scenario.settings.insert(scenario.settings.end(), run_settings.begin(), run_settings.end());
   scenario.document = run_document(root);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,14 @@
 #include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {
+
+/// What intervals cover beside `assumed:` (`uncertainty:`).
+struct Uncertainty {
+  bool on = true;           ///< false: `uncertainty: none`
+  bool discrepancy = true;  ///< what the model itself gets wrong
+  /// By kind of input: the class of its source, or `none`. Kinds that are missing have the default class.
+  std::map<std::string, YamlNode> classes;
+};
 
 /// A scenario file with its sweep expanded into points. `document` keeps the keys that describe one run;
 /// unknown keys in it are reported when an experiment is built from it.
@@ -21,6 +30,7 @@ struct Scenario {
   std::vector<Assumption> assumptions;
   std::vector<CalibrationTarget> calibrations;
   std::vector<Published> published;
+  Uncertainty uncertainty;
 };
 
 /// Reads a scenario. `settings` (`--set`) replace its values first.

@@ -143,6 +143,25 @@ TEST_CASE("a trend says by how much, as the ratio of its points", "[commands]") 
   CHECK(compare(published, all).inside == true);
 }
 
+TEST_CASE("a trend holds by the share of the draws in which it holds", "[commands]") {
+  Published published = figure("trend", "more_than", 0);
+  published.over = {value_of("workers", "8")};
+  published.counted = false;
+  published.tuned = "a look";
+  const auto with_share = [&](int holding) {  // of ten draws
+    Simulations all = draw_of(holding > 0 ? 3 : 1);
+    for (int draw = 1; draw < 10; ++draw) all.rows.push_back(draw_of(draw < holding ? 3 : 1).rows[0]);
+    return compare(published, all);
+  };
+  CHECK(with_share(9).inside == true);
+  CHECK(with_share(8).forecast.share == Approx(0.8));
+  CHECK_FALSE(with_share(8).inside);
+  CHECK_FALSE(with_share(2).inside);
+  CHECK(with_share(1).inside == false);
+  CHECK_FALSE(with_share(9).figure.counted);
+  CHECK(with_share(9).figure.tuned == "a look");
+}
+
 TEST_CASE("a point or a column that is not there is the user's mistake", "[commands][errors]") {
   Published published = figure("predicted", "", 1);
   published.point = {value_of("workers", "32"), value_of("a", "x")};

@@ -123,13 +123,13 @@ TEST_CASE("one draw has no interval", "[commands]") {
   CHECK_FALSE(results.rows.at(0).number("step_seconds_low"));
 }
 
-TEST_CASE("variance is explained only with eight draws an assumption", "[commands]") {
+TEST_CASE("variance is explained only with three draws an assumption", "[commands]") {
   Scenario scenario = two_series();
   Assumption key;
   key.key = "k";
   scenario.assumptions = {key, key};
   Simulations all;
-  for (int draw = 0; draw < 16; ++draw) {
+  for (int draw = 0; draw < 6; ++draw) {
     all.inputs.push_back(low_discrepancy(static_cast<std::size_t>(draw), 2));
     all.rows.push_back({row_of(1, 1, 1 + all.inputs.back()[0])});
   }

@@ -53,7 +53,9 @@ TEST_CASE("a bound is kept or broken, a trend holds or not", "[report]") {
 
   auto trend = figure(PublishedKind::trend, std::nullopt);
   trend.ordering = "ring above tree";
-  CHECK_FALSE(*compared(trend, {.holds = false}).inside);
+  CHECK(*compared(trend, {.share = 0.9}).inside);
+  CHECK_FALSE(*compared(trend, {.share = 0.05}).inside);
+  CHECK_FALSE(compared(trend, {.share = 0.89}).inside.has_value());
   CHECK_FALSE(compared(trend, {}).error.has_value());
 }
 
@@ -63,10 +65,44 @@ TEST_CASE("a trend is printed with the ratio of its points, where there is one",
   const auto text = [&](const Forecast& forecast) {
     return published_table({compared(trend, forecast)}).rows.front()[3];
   };
-  CHECK(text({.holds = true}) == "holds");
-  CHECK(text({.median = 0.8, .holds = true}) == "holds: x 0.8");
-  CHECK(text({.median = 1.2, .low = 0.9, .high = 1.5, .holds = false}) ==
-        "does not hold: x 1.2 [0.9 .. 1.5]");
+  CHECK(text({.share = 1}) == "holds");
+  CHECK(text({.median = 0.8, .share = 0.95}) == "holds (95 % of draws): x 0.8");
+  CHECK(text({.median = 1.2, .low = 0.9, .high = 1.5, .share = 0}) == "does not hold: x 1.2 [0.9 .. 1.5]");
+  CHECK(text({.median = 0.9, .low = 0.7, .high = 1.1, .share = 0.6}) ==
+        "open (60 % of draws): x 0.9 [0.7 .. 1.1]");
+  const auto open = compared(trend, {.median = 0.9, .share = 0.6});
+  CHECK(published_table({open}).rows.front()[5] == "open");
+  CHECK(to_results("s", {open}).rows.front().text("inside") == "open");
+}
+
+TEST_CASE("a bound says by what factor it is kept", "[report]") {
+  auto bound = figure(PublishedKind::bound, 2);
+  bound.relation = Relation::at_least;
+  CHECK(margin(compared(bound, {.median = 3})) == 1.5);
+  CHECK(published_table({compared(bound, {.median = 3})}).rows.front()[5] == "yes, x 1.5");
+  bound.relation = Relation::at_most;
+  CHECK(margin(compared(bound, {.median = 4})) == 0.5);
+  CHECK(published_table({compared(bound, {.median = 4})}).rows.front()[5] == "no, x 0.5");
+  CHECK_FALSE(margin(compared(bound, {.median = 0})));
+  CHECK_FALSE(margin(compared(figure(PublishedKind::predicted, 2), {.median = 3})));
+}
+
+TEST_CASE("a figure counts once, and not if its forecast was changed after a look", "[report]") {
+  auto tuned = figure(PublishedKind::predicted, 100);
+  tuned.tuned = "the range was widened";
+  auto again = figure(PublishedKind::predicted, 100);
+  again.counted = false;
+  const auto summary = summarized({compared(figure(PublishedKind::predicted, 100), {.median = 101}),
+                                   compared(tuned, {.median = 120, .low = 90, .high = 130}),
+                                   compared(again, {.median = 150})});
+  CHECK(summary.error.count == 1);
+  CHECK(summary.error.maximum == Approx(0.01));
+  CHECK(summary.tuned.count == 1);
+  CHECK(summary.tuned_inside == 1);
+  CHECK_THAT(to_string(summary),
+             Catch::Matchers::EndsWith("\nnot counted: 1 figure of forecasts that were changed "
+                                       "after a look at the first result: |error| median "
+                                       "20.0 %; 1 inside the interval"));
 }
 
 TEST_CASE("the table of published figures names points by the ends of their keys", "[report]") {
@@ -85,10 +121,10 @@ TEST_CASE("published.csv has the documented columns", "[report]") {
   const auto text = to_csv(to_results("s", {compared(fitted, {.median = 0.2318, .low = 0.23, .high = 0.24}),
                                             compared(bound, {.median = 0.5, .ideal = 0.25})}));
   CHECK(text ==
-        "scenario,point,column,kind,relation,predicted,low,high,published,inside,error,tolerance,"
-        "ideal_scaling_error,source\n"
-        "s,p,step_seconds,fitted,=,0.2318,0.23,0.24,0.2318,true,0,0.01,,paper\n"
-        "s,p,step_seconds,bound,<=,0.5,,,1,true,-0.5,,-0.75,paper\n");
+        "scenario,point,column,kind,relation,predicted,low,high,published,inside,share_of_draws,margin,error,"
+        "tolerance,ideal_scaling_error,counted,tuned,source\n"
+        "s,p,step_seconds,fitted,=,0.2318,0.23,0.24,0.2318,true,,,0,0.01,,true,,paper\n"
+        "s,p,step_seconds,bound,<=,0.5,,,1,true,,2,-0.5,,-0.75,true,,paper\n");
 }
 
 TEST_CASE("only predicted rows enter the statistics", "[report]") {
@@ -113,7 +149,7 @@ TEST_CASE("only predicted rows enter the statistics", "[report]") {
       to_string(summary) ==
       "5 predicted figures: |error| mean 4.4 %, median 3.0 %, 90th percentile 8.4 %, maximum 10.0 %; 4 of 5 "
       "inside the interval; ideal scaling: median 20.0 %");
-  CHECK(to_string(summarized(std::vector<PublishedRow>{})) == "no predicted figure to compare with");
+  CHECK(to_string(summarized(std::vector<PublishedRow>{})) == "no blind predicted figure to compare with");
 }
 
 TEST_CASE("every experiment counts once: by the median of its rows", "[report]") {

@@ -127,5 +127,5 @@ TEST_CASE("least_squares recovers a line, and fits it with dependent columns too
 TEST_CASE("first_order_indices refuses too little", "[report][errors]") {
   CHECK_THROWS_WITH(first_order_indices({{0.5}}, {1, 2}), "first_order_indices: one result a draw");
   CHECK_THROWS_WITH(first_order_indices({{0.1}, {0.2}}, {1, 2}),
-                    "first_order_indices: at least 8 draws an input");
+                    "first_order_indices: at least 3 draws an input");
 }

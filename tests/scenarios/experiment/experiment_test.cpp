@@ -86,7 +86,7 @@ TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][e
   refused("loss=3",
           "loss: unknown key (expected one of: model, trace, passes, platform, workers, batch_per_worker, "
           "global_batch, strategy, noise, placement, background, data, memory, simulation, epoch, faults, "
-          "campaign, learning, compression_times)");
+          "campaign, learning, compression_times, factors)");
   refused("platform.nods=4", "platform.nods: unknown key; did you mean \"nodes\"?");
   refused("simulation.sede=4",
           "simulation.sede: unknown key; did you mean \"seed\"? (expected one of: steps, seed, form, fold)");

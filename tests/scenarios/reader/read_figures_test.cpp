@@ -55,6 +55,17 @@ TEST_CASE("a published figure keeps its kind, relation and tolerance", "[scenari
   CHECK(trend.published.at(0).over.at(0).value.text == "2");
 }
 
+TEST_CASE("a published figure says whether it counts and what was changed after a look", "[scenarios]") {
+  const auto figure = [](const std::string& more) {
+    return scenario_of(published("kind: bound, relation: at_most, value: 1 GiB" + more)).published.at(0);
+  };
+  CHECK(figure("").counted);
+  CHECK(figure("").tuned.empty());
+  CHECK_FALSE(figure(", counted: false").counted);
+  CHECK(figure(", tuned: a range was widened").tuned == "a range was widened");
+  CHECK_THROWS_AS(figure(", counted: maybe"), InputError);
+}
+
 TEST_CASE("a figure has the unit of its column", "[scenarios][errors]") {
   const auto figure = [](const std::string& column, const std::string& value, const std::string& over = "") {
     return scenario_of(kRun + "published:\n  - {point: {}, kind: predicted, source: x, column: " + column +

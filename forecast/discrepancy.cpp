@@ -1,0 +1,215 @@
+#include "forecast/discrepancy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+
+namespace stepcast {
+namespace {
+
+std::vector<double> read_numbers(const YamlValue& value, std::size_t count) {
+  std::vector<double> numbers;
+  for (const YamlValue& one : value.list()) numbers.push_back(one.number(-10, 10));
+  if (numbers.size() != count) value.expected("as many numbers as probabilities has");
+  if (!std::is_sorted(numbers.begin(), numbers.end())) value.expected("ascending numbers");
+  return numbers;
+}
+
+}  // namespace
+
+Discrepancy read_discrepancy(const YamlValue& value) {
+  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles"});
+  Discrepancy term;
+  for (const YamlValue& one : map.at("probabilities").list()) term.probabilities.push_back(one.number(0, 1));
+  const std::size_t count = term.probabilities.size();
+  if (count < 2 || !std::is_sorted(term.probabilities.begin(), term.probabilities.end()))
+    map.at("probabilities").expected("two or more ascending numbers");
+  const YamlMap quantiles =
+      map.at("quantiles")
+          .map({"inside_server", "parameter_servers", "between_servers", "between_servers_slow_messages"});
+  term.inside_server = read_numbers(quantiles.at("inside_server"), count);
+  term.parameter_servers = read_numbers(quantiles.at("parameter_servers"), count);
+  term.between_servers = read_numbers(quantiles.at("between_servers"), count);
+  term.between_servers_slow_messages = read_numbers(quantiles.at("between_servers_slow_messages"), count);
+  return term;
+}
+
+Discrepancy shipped_discrepancy(Library& library) {
+  const YamlNode name = command_line_name("discrepancy");
+  return read_discrepancy(YamlValue(library.tree(YamlValue(name, "discrepancy"), "models/measured"), ""));
+}
+
+Spread spread_of(const Experiment& experiment) {
+  const Platform& platform = experiment.platform;
+  const Plan& plan = experiment.plan;
+  std::map<int, int> devices;  // by node
+  for (const int endpoint : plan.endpoints) {
+    if (endpoint < platform.devices()) ++devices[endpoint / platform.devices_per_node];
+  }
+  Spread spread;
+  spread.servers = std::max(1, static_cast<int>(devices.size()));
+  for (const auto& [node, count] : devices)
+    spread.devices_of_server = std::max(spread.devices_of_server, count);
+  spread.parameter_servers = std::ranges::any_of(plan.roles, [](const Role& role) { return !role.training; });
+  spread.slow_messages =
+      !platform.message_costs.empty() && platform.message_costs.back().overhead.value >= kSlowMessage.value;
+  return spread;
+}
+
+namespace {
+
+/// The quantile at `u`, linear between the probabilities and constant beyond the first and the last.
+double quantile_at(const std::vector<double>& probabilities, const std::vector<double>& quantiles, double u) {
+  const auto above = std::upper_bound(probabilities.begin(), probabilities.end(), u);
+  if (above == probabilities.begin()) return quantiles.front();
+  if (above == probabilities.end()) return quantiles.back();
+  const auto i = static_cast<std::size_t>(above - probabilities.begin());
+  const double share = (u - probabilities[i - 1]) / (probabilities[i] - probabilities[i - 1]);
+  return quantiles[i - 1] + share * (quantiles[i] - quantiles[i - 1]);
+}
+
+/// The binary digits of `index` behind the point, in reverse order: van der Corput's sequence.
+double radical_inverse(unsigned index) {
+  double value = 0, place = 0.5;
+  for (; index > 0; index /= 2, place /= 2) value += place * (index % 2);
+  return value;
+}
+
+}  // namespace
+
+std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
+  const double inside = std::sqrt(std::log2(spread.devices_of_server) / 3);
+  const auto& of_server = spread.parameter_servers ? term.parameter_servers : term.inside_server;
+  const auto& between = spread.slow_messages ? term.between_servers_slow_messages : term.between_servers;
+  std::vector<double> errors;
+  for (unsigned k = 0; k < kDiscrepancySamples; ++k) {
+    const double u = (k + 0.5) / kDiscrepancySamples;
+    const double v = radical_inverse(k) + 0.5 / kDiscrepancySamples;
+    double error = inside * quantile_at(term.probabilities, of_server, u);
+    if (spread.servers > 1) error += quantile_at(term.probabilities, between, v);
+    errors.push_back(error);
+  }
+  return errors;
+}
+
+namespace {
+
+/// A fed-in figure: the number of devices of its point, and the samples of the term there.
+struct FedIn {
+  int devices = 0;
+  std::vector<double> errors;
+};
+
+std::vector<FedIn> fed_in_errors(const Scenario& scenario, const Discrepancy& term, Library& library) {
+  std::vector<FedIn> all;
+  for (const CalibrationTarget& target : scenario.calibrations) {
+    const Experiment experiment =
+        build_experiment(scenario.document, middle_values(scenario, {"", target.point}), library);
+    all.push_back({experiment.plan.devices, log_errors(term, spread_of(experiment))});
+  }
+  return all;
+}
+
+const FedIn& nearest(const std::vector<FedIn>& fed_in, int devices) {
+  const FedIn* best = nullptr;
+  for (const FedIn& one : fed_in) {
+    if (one.devices <= devices && (best == nullptr || one.devices > best->devices)) best = &one;
+  }
+  return best != nullptr ? *best : fed_in.front();
+}
+
+}  // namespace
+
+void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
+                     Simulations& all) {
+  const Discrepancy term = shipped_discrepancy(library);
+  const auto fed_in = fed_in_errors(scenario, term, library);
+  all.log_errors.assign(scenario.points.size(), {});
+  for (const std::size_t point : points) {
+    const Experiment experiment =
+        build_experiment(scenario.document, middle_values(scenario, scenario.points[point]), library);
+    auto errors = log_errors(term, spread_of(experiment));
+    if (!fed_in.empty()) {
+      const auto& taken_off = nearest(fed_in, experiment.plan.devices).errors;
+      for (std::size_t k = 0; k < errors.size(); ++k) errors[k] -= taken_off[k];
+    }
+    all.log_errors[point] = std::move(errors);
+  }
+}
+
+namespace {
+
+/// How a column follows the time of a step.
+enum class Follows { no, as_time, as_rate, as_ratio_of_rates };
+
+Follows follows(const std::string& column) {
+  static constexpr std::array kTimes{"step_seconds",
+                                     "step_seconds_mean",
+                                     "step_seconds_p10",
+                                     "step_seconds_p90",
+                                     "epoch_seconds",
+                                     "training_hours",
+                                     "training_hours_with_faults",
+                                     "training_hours_with_faults_p10",
+                                     "training_hours_with_faults_p90",
+                                     "cost_usd",
+                                     "makespan_hours",
+                                     "sweep_minutes",
+                                     "block_seconds"};
+  if (std::ranges::find(kTimes, column) != kTimes.end()) return Follows::as_time;
+  if (column == "samples_per_second" || column == "points_per_hour" || column == "updates_per_second")
+    return Follows::as_rate;
+  return column == "speedup" || column == "efficiency" ? Follows::as_ratio_of_rates : Follows::no;
+}
+
+/// The samples of the term at a point in one draw. A step is never shorter than its own computation.
+std::vector<double> bounded_errors(const Simulations& all, const std::vector<Row>& rows, std::size_t point) {
+  std::vector<double> errors = all.log_errors[point];
+  const auto step = rows[point].number("step_seconds"), compute = rows[point].number("compute_seconds");
+  if (!step || !compute || *step <= 0 || *compute <= 0) return errors;
+  const double least = std::min(0.0, std::log(*compute / *step));
+  for (double& one : errors) one = std::max(one, least);
+  return errors;
+}
+
+/// The logarithm of the factor on a column in one draw, by sample; empty if the column does not follow the
+/// step.
+std::vector<double> log_factors(const Simulations& all, const std::vector<Row>& rows, std::size_t point,
+                                const std::string& column) {
+  const Follows how = follows(column);
+  if (how == Follows::no || all.log_errors.empty()) return {};
+  std::vector<double> factors = bounded_errors(all, rows, point);
+  if (how != Follows::as_time) {
+    for (double& one : factors) one = -one;
+  }
+  if (how == Follows::as_ratio_of_rates) {
+    const auto base = all.scaling_base.find(point);
+    if (base == all.scaling_base.end()) return {};
+    const auto errors = bounded_errors(all, rows, base->second);
+    for (std::size_t k = 0; k < factors.size(); ++k) factors[k] += errors[k];
+  }
+  return factors;
+}
+
+}  // namespace
+
+bool has_discrepancy(const Simulations& all, std::size_t point, const std::string& column) {
+  return std::ranges::any_of(log_factors(all, all.rows.front(), point, column),
+                             [](double one) { return one != 0; });
+}
+
+std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column) {
+  if (all.log_errors.empty() || follows(column) == Follows::no) return over_draws(all, point, column);
+  std::vector<double> values;
+  for (const auto& rows : all.rows) {
+    const auto value = rows[point].number(column);
+    if (!value) continue;
+    for (const double factor : log_factors(all, rows, point, column))
+      values.push_back(*value * std::exp(factor));
+  }
+  return values;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "forecast/forecast.hpp"
+#include "scenarios/experiment/experiment.hpp"
+
+namespace stepcast {
+
+/// What the model itself gets wrong: the distribution of log(measured step / forecast step), by class of
+/// traffic. Each list has a quantile for each probability. Fitted by tools/fit-discrepancy.py on published
+/// figures (docs/notes/2026-11-discrepancy.md).
+struct Discrepancy {
+  std::vector<double> probabilities;
+  std::vector<double> inside_server;      ///< of a step on eight devices of a server, against one device
+  std::vector<double> parameter_servers;  ///< likewise, where workers exchange with servers
+  std::vector<double> between_servers;    ///< in addition, on several servers
+  /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
+  std::vector<double> between_servers_slow_messages;
+};
+
+/// Reads the content of such a file. @throws InputError
+Discrepancy read_discrepancy(const YamlValue& value);
+
+/// Reads models/measured/discrepancy.yaml of the data folder. @throws InputError
+Discrepancy shipped_discrepancy(Library& library);
+
+/// How far the workers of a point are spread, which scales the term.
+struct Spread {
+  int devices_of_server = 1;  ///< most devices of the run in one server
+  int servers = 1;            ///< servers (nodes) in use
+  bool parameter_servers = false;
+  bool slow_messages = false;  ///< see kSlowMessage
+};
+
+/// Overhead of a large message between servers that tells sockets of virtual machines (20 us) from verbs (6
+/// us).
+constexpr Seconds kSlowMessage{15e-6};
+
+Spread spread_of(const Experiment& experiment);
+
+/// Number of samples of the term. All points use the same samples, so that ratios of points are consistent.
+constexpr int kDiscrepancySamples = 256;
+
+/// Samples of log(measured step / forecast step): sample k is the quantile of the server's class at u_k,
+/// times sqrt(log2(devices of a server) / 3), plus the quantile between servers at v_k if there are several.
+/// (u_k, v_k) are the points of Hammersley's sequence. All zero for one device.
+std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);
+
+/// Sets Simulations::log_errors of the chosen points. The error of a figure that `calibrate:` feeds in is
+/// taken off, draw by draw: of several such figures, that with the most devices which the point also has, or
+/// else the first.
+void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
+                     Simulations& all);
+
+/// The values of a column at one point: those of over_draws, each combined with every sample of the term.
+/// No step becomes shorter than its compute_seconds.
+/// Times of whole steps and rates have the term (docs/reference/results.md); other columns are over_draws.
+std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column);
+
+/// True if the term changes the column at this point.
+bool has_discrepancy(const Simulations& all, std::size_t point, const std::string& column);
+
+}  // namespace stepcast

@@ -1,0 +1,99 @@
+#include "forecast/default_ranges.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "tests/scenarios/scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+const std::string kServers =
+    "name: servers\nmodel: small-cnn\ntrace: derived\nplatform: dgx1v\nset: {platform.nodes: 2}\n"
+    "batch_per_worker: 64\nstrategy: {kind: synchronous}\n";
+const std::string kTwo = kServers + "workers: 16\n";
+
+Experiment experiment_of(const Scenario& scenario, Library& library, std::vector<Assignment> more = {}) {
+  auto values = middle_values(scenario, scenario.points.front());
+  values.insert(values.end(), more.begin(), more.end());
+  return build_experiment(scenario.document, values, library);
+}
+
+/// The kinds of the default ranges with their classes.
+std::string ranges_of(const std::string& text) {
+  const Scenario scenario = scenario_of(text);
+  Library library;
+  std::string all;
+  for (const DefaultRange& one : default_ranges(scenario, experiment_of(scenario, library), library))
+    all += one.kind + " " + one.source_class + "; ";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("several servers have ranges of links, messages and compute beside them", "[forecast]") {
+  CHECK(ranges_of(kTwo) ==
+        "link_between_servers data_sheet; message_overhead assumed; "
+        "compute_beside_communication assumed; ");
+  CHECK(ranges_of(kTwo + "noise: {jitter: lognormal, sigma: 0.01}\n") ==
+        ranges_of(kTwo) + "spread_of_steps assumed; ");
+}
+
+TEST_CASE("one server has no range between servers, and one device has none at all", "[forecast]") {
+  CHECK(ranges_of(kServers + "workers: 8\n") ==
+        "link_inside_server data_sheet; message_overhead assumed; compute_beside_communication assumed; ");
+  CHECK(ranges_of(kServers + "workers: 1\n").empty());
+}
+
+TEST_CASE("an assumption, a value and a class take the place of a default range", "[forecast]") {
+  const std::string assumed =
+      "assumed: [{key: platform.network.bandwidth, range: [9 GB/s, 12 GB/s], why: known}]\n";
+  CHECK(ranges_of(kTwo + assumed) == "message_overhead assumed; compute_beside_communication assumed; ");
+  CHECK(ranges_of(kServers +
+                  "workers: 16\nuncertainty: {link_between_servers: measured, message_overhead: none}\n") ==
+        "link_between_servers measured; compute_beside_communication assumed; ");
+  const Scenario given = scenario_of(kTwo, {"strategy={kind: synchronous, compute_slowdown: 1.1}"});
+  Library library;
+  for (const DefaultRange& one :
+       default_ranges(given, experiment_of(given, library, given.settings), library))
+    CHECK(one.kind != "compute_beside_communication");
+  CHECK(ranges_of(kTwo + "uncertainty: none\n").empty());
+  CHECK(ranges_of(kTwo + "uncertainty: {discrepancy: none}\n") == ranges_of(kTwo));
+}
+
+TEST_CASE("factors multiply the links and overheads of the platform", "[forecast]") {
+  const Scenario scenario = scenario_of(kTwo);
+  Library library;
+  const Platform plain = experiment_of(scenario, library).platform;
+  const Platform changed = experiment_of(scenario, library,
+                                         {parse_assignment("factors.inside_server_bandwidth=0.5"),
+                                          parse_assignment("factors.between_servers_bandwidth=0.25"),
+                                          parse_assignment("factors.message_overhead=2")})
+                               .platform;
+  CHECK(changed.node.peer.bandwidth.value == 0.5 * plain.node.peer.bandwidth.value);
+  CHECK(changed.node.device.bandwidth.value == 0.5 * plain.node.device.bandwidth.value);
+  CHECK(changed.network.nic.bandwidth.value == 0.25 * plain.network.nic.bandwidth.value);
+  CHECK(changed.message_costs.back().overhead.value == 2 * plain.message_costs.back().overhead.value);
+  CHECK(changed.local_message_costs.back().overhead.value ==
+        2 * plain.local_message_costs.back().overhead.value);
+}
+
+TEST_CASE("the scenario gets its default ranges as assumptions", "[forecast]") {
+  const Scenario scenario = scenario_of(kTwo);
+  Library library;
+  const Scenario with = with_default_ranges(scenario, experiment_of(scenario, library), library);
+  REQUIRE(with.assumptions.size() == 3);
+  CHECK(with.assumptions[0].key == "factors.between_servers_bandwidth");
+  CHECK(with.assumptions[0].low == 0.5);
+  CHECK(with.assumptions[1].logarithmic);
+  CHECK_NOTHROW(experiment_of(with, library));
+}
+
+TEST_CASE("unknown kinds and classes of uncertainty are the user's mistakes", "[forecast][errors]") {
+  CHECK_THROWS_WITH(ranges_of(kTwo + "uncertainty: {link_between_server: measured}\n"),
+                    Catch::Matchers::Contains("link_between_servers"));
+  CHECK_THROWS_WITH(ranges_of(kTwo + "uncertainty: {message_overhead: guessed}\n"),
+                    Catch::Matchers::Contains("uncertainty.message_overhead: expected"));
+}
