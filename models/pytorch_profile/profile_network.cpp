@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -15,7 +16,8 @@
 namespace stepcast {
 namespace {
 
-constexpr int kInput = -1;  // the network's input, as in Layer::inputs
+constexpr std::size_t kMostOperators = 20'000;  // of a step; finding what reads what takes their square
+constexpr int kInput = -1;                      // the network's input, as in Layer::inputs
 
 /// A layer that is written, and what it is read by.
 struct Written {
@@ -59,12 +61,13 @@ class NetworkWriter {
   std::vector<Written> layers_;
   std::vector<int> forks_;  ///< layers whose gradient was a sum, with a reader that is not written yet
   std::set<std::string> names_{"input", "previous"};
+  std::map<std::string, int> numbers_;  ///< of operators with the same name, less one
   int measured_ = 0;
 };
 
 std::string NetworkWriter::unique(std::string name) {
   std::string result = name;
-  for (int number = 2; !names_.insert(result).second; ++number) result = fmt::format("{}_{}", name, number);
+  while (!names_.insert(result).second) result = fmt::format("{}_{}", name, 1 + ++numbers_[name]);
   return result;
 }
 
@@ -233,6 +236,9 @@ ProfileNetwork profile_network(const std::string& file, std::vector<NetworkOpera
                                std::int64_t batch, const std::string& name,
                                const std::vector<std::int64_t>& parameters) {
   if (operators.empty()) throw InputError(fmt::format("{}: has no operators", file));
+  if (operators.size() > kMostOperators)
+    throw InputError(fmt::format(
+        "{}: more than {} operators in a step; --write-model needs a smaller network", file, kMostOperators));
   set_parameters(file, parameters, operators);
   NetworkWriter writer(operators, batch);
   writer.write();

@@ -159,6 +159,13 @@ TEST_CASE("an operator whose parameters are not those of its kind is measured", 
   CHECK(trainable_parameters(network.model) == 316 - 108 - 160);
 }
 
+TEST_CASE("a step of too many operators is refused before its network is looked for", "[models]") {
+  const std::vector<NetworkOperator> many(20'001,
+                                          {.name = "aten::relu", .kind = "relu", .shapes = {}, .times = {}});
+  CHECK_THROWS_WITH(profile_network("p", many, 2, "net", {}),
+                    Contains("more than 20000 operators in a step"));
+}
+
 TEST_CASE("branches that nothing has read are read by the next operator of several inputs", "[models]") {
   const std::vector<Op> ops{
       {"aten::linear", "AddmmBackward0", "[[2,8],[8,8]]", "[2,8]", {"[8,8]"}},
