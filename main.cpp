@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   for (const auto add : {stepcast::add_run, stepcast::add_learn, stepcast::add_search, stepcast::add_show,
                          stepcast::add_capture, stepcast::add_capture_compression, stepcast::add_calibrate,
                          stepcast::add_validate, stepcast::add_derive, stepcast::add_import,
-                         stepcast::add_compare, stepcast::add_plot}) {
+                         stepcast::add_compare, stepcast::add_plot, stepcast::add_collectives}) {
     add(command);
   }
   return line.run(argc, argv);

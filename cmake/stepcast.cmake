@@ -43,11 +43,21 @@ function(stepcast_sources variable exclude)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
+# Leaves the given sources that match the regular expression `apart` out of unity builds.
+function(stepcast_compile_apart apart)
+  if(apart)
+    list(FILTER ARGN INCLUDE REGEX "${apart}")
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # stepcast_library(core PUBLIC ... PRIVATE ...): the folder as one static library. EXCLUDE: paths that do not belong to it.
-# PRECOMPILE: as for stepcast_precompile.
+# PRECOMPILE: as for stepcast_precompile. APART: files whose names would collide in a unity build, which compiles several
+# files at once.
 function(stepcast_library name)
-  cmake_parse_arguments(arg "" "EXCLUDE" "PUBLIC;PRIVATE;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(arg "" "EXCLUDE;APART" "PUBLIC;PRIVATE;PRECOMPILE" ${ARGN})
   stepcast_sources(sources "${arg_EXCLUDE}")
+  stepcast_compile_apart("${arg_APART}" ${sources})
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
@@ -69,8 +79,9 @@ endfunction()
 # its own, because SimGrid 3.32 keeps its clock and configuration across engines. EXCLUDE as above; SOURCES: files of other
 # folders.
 function(stepcast_tests name)
-  cmake_parse_arguments(arg "" "EXCLUDE" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "EXCLUDE;APART" "SOURCES;LIBRARIES" ${ARGN})
   stepcast_sources(sources "${arg_EXCLUDE}")
+  stepcast_compile_apart("${arg_APART}" ${sources})
   add_executable(${name}_tests ${sources} ${arg_SOURCES})
   target_include_directories(${name}_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${name}_tests PRIVATE ${arg_LIBRARIES} Catch2::Catch2WithMain)

@@ -20,5 +20,6 @@ void add_derive(Command app);
 void add_import(Command app);
 void add_compare(Command app);
 void add_plot(Command app);
+void add_collectives(Command app);
 
 }  // namespace stepcast

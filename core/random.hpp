@@ -45,6 +45,14 @@ inline double uniform(const RandomKey& key) {
   return uniform_pair(key).first;
 }
 
+/// A hash of `hash` and `value` that depends on their order: the finalizer of splitmix64 (S. Vigna).
+inline std::uint64_t mixed_hash(std::uint64_t hash, std::uint64_t value) {
+  std::uint64_t z = hash * 0x9E3779B97F4A7C15U + value;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31);
+}
+
 /// A standard normal number (Box-Muller transform).
 double normal(const RandomKey& key);
 

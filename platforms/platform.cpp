@@ -278,7 +278,7 @@ int read_nodes(const YamlMap& map, Platform& platform) {
 
 Platform read_platform(const YamlValue& value) {
   const YamlMap map = value.map({"name", "source", "device", "nodes", "max_nodes", "price_per_device_hour",
-                                 "node", "network", "messages", "storage"});
+                                 "node", "network", "messages", "storage", "software"});
   Platform platform;
   platform.name = map.at("name", "the platform's name").text();
   platform.source = map.at("source", "where the description comes from").text();
@@ -292,6 +292,9 @@ Platform read_platform(const YamlValue& value) {
   platform.local_message_costs = read_costs(messages, "inside_node");
   if (map.has("price_per_device_hour"))
     platform.price_per_device_hour = sourced(map, "price_per_device_hour", "").number(0);
+  if (map.has("software"))
+    platform.software =
+        read_software(map.at("software"), platform.device_name, platform.network.nic_on_pcie_switch);
   return platform;
 }
 

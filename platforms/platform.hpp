@@ -9,6 +9,7 @@
 
 #include "core/units.hpp"
 #include "core/yaml.hpp"
+#include "platforms/software.hpp"
 
 namespace stepcast {
 
@@ -130,6 +131,7 @@ struct Platform {
   std::vector<MessageCost> message_costs;
   std::vector<MessageCost> local_message_costs;  ///< messages inside a node, sorted in the same way
   double price_per_device_hour = 0;              ///< US dollars; 0: not given
+  Software software;                             ///< the communication library; none by default
 
   int devices() const { return nodes * devices_per_node; }
   int endpoints() const { return devices() + nodes + 1; }

@@ -159,6 +159,9 @@ std::string platform_table(const Platform& platform) {
   out +=
       costs_text("messages", platform.message_costs) + costs_text("in a node", platform.local_message_costs);
   out += fmt::format("{:<12}{}\n", "storage", storage_text(platform.storage));
+  if (platform.software.nccl > 0)
+    out += fmt::format("{:<12}NCCL {}.{}\n", "software", platform.software.nccl / 100,
+                       platform.software.nccl % 100);
   if (platform.price_per_device_hour > 0)
     out += fmt::format("{:<12}{:.4g} US dollars a device-hour\n", "price", platform.price_per_device_hour);
   return out;

@@ -87,16 +87,16 @@ std::string to_text(const UsedFolding& folding);
 struct SimulationResult {
   std::vector<StepSeconds> steps;  ///< an asynchronous plan has one: the mean of its steady state
   Records records;
-  /// Number of records by name until the first worker had ended all its steps (asynchronous plans).
+  /// Asynchronous plans: number of records of each name before the first worker ended its last step.
   std::map<std::string, std::size_t> steady_counts;
   double seconds = 0;  ///< duration of the whole run
   UsedFidelity fidelity;
   UsedFolding folding;
   std::string algorithms;      ///< algorithms of the all-reduces, such as "ring" or "double_tree, ring"
-  AllReduceChoices automatic;  ///< what `all_reduce: automatic` came to
+  AllReduceChoices automatic;  ///< algorithms that `all_reduce: automatic` chose
   std::int64_t events = 0, flows = 0;
-  std::int64_t routes = 0;  ///< routes computed before the run: one per edge of each candidate schedule
-  /// Updates of workers' clocks; one per layer if each layer has its own jitter.
+  std::int64_t routes = 0;  ///< routes computed before the run: one for each edge of each candidate schedule
+  /// Number of times that a worker's clock moved: once a layer if each layer has its own jitter.
   std::int64_t clock_moves = 0;
   Timeline timeline;
 };

@@ -20,13 +20,13 @@
 namespace stepcast {
 namespace {
 
-struct Options {
+struct CaptureCommandOptions {
   std::string model, device = "cpu", output, precision = "f32", layout = "nchw";
   bool steps_given = false;
   CaptureOptions capture;
 };
 
-std::string command_of(const Options& options) {
+std::string command_of(const CaptureCommandOptions& options) {
   return fmt::format(
       "stepcast capture --model {} --batch {} --device {} --threads {} --steps {} --warm-up {}",
       options.model, options.capture.batch, options.device, options.capture.threads, options.capture.steps,
@@ -34,7 +34,7 @@ std::string command_of(const Options& options) {
 }
 
 /// The equivalent command line of stepcast-gpu, which has its own defaults for steps.
-std::vector<std::string> gpu_arguments(const Options& options) {
+std::vector<std::string> gpu_arguments(const CaptureCommandOptions& options) {
   std::vector<std::string> arguments{
       "capture",     "--model",      options.model, "--batch",         std::to_string(options.capture.batch),
       "--device",    options.device, "--precision", options.precision, "--layout",
@@ -69,7 +69,7 @@ Trace captured(Backend& backend, const Model& model, CaptureOptions options) {
   return capture(backend, model, options);
 }
 
-void capture_to_file(Options& options) {
+void capture_to_file(CaptureCommandOptions& options) {
   if (options.device != "cpu" && !options.device.starts_with("cuda:"))
     throw InputError(fmt::format("--device: expected cpu or cuda:NUMBER, got \"{}\"", options.device));
   if (options.device != "cpu") run_gpu_program(options.device, gpu_arguments(options));
@@ -96,7 +96,7 @@ void capture_to_file(Options& options) {
 void add_capture(Command app) {
   const Command command = app.add_subcommand(
       "capture", "Time the kernels of a model on this machine, layer by layer, and write a trace.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CaptureCommandOptions>();
   command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
   command.add_option("--batch", options->capture.batch, "Batch size: samples per step.")
       .required()

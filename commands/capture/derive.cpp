@@ -12,12 +12,12 @@
 namespace stepcast {
 namespace {
 
-struct Options {
+struct DeriveOptions {
   std::string model, device, noise, output;
   std::int64_t batch = 1;
 };
 
-void derive_to_file(const Options& options) {
+void derive_to_file(const DeriveOptions& options) {
   Library library;
   const YamlNode name = command_line_name(options.model);
   const Model& model = library.model(YamlValue(name, "--model"));
@@ -40,7 +40,7 @@ void derive_to_file(const Options& options) {
 void add_derive(Command app) {
   const Command command = app.add_subcommand(
       "derive", "Estimate the trace of a model on a device that is not available, with a roofline model.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DeriveOptions>();
   command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
   command.add_option("--batch", options->batch, "Batch size: samples per step.").required().range(1, 1 << 20);
   command.add_option("--device", options->device, "Name in models/devices/, or a path that ends in .yaml.")

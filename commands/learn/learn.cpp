@@ -1,198 +1,130 @@
-#include "commands/learn/learn.hpp"
-
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <thread>
 
 #include "commands/commands.hpp"
-#include "core/error.hpp"
+#include "commands/learn/learning_points.hpp"
+#include "commands/learn/learning_trends.hpp"
+#include "commands/learn/simulate_learning.hpp"
 #include "core/os/atomic_file.hpp"
-#include "forecast/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
-#include "forecast/simulate_point.hpp"
-#include "kernels/onednn/backend.hpp"
-#include "kernels/timing/host_info.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"
 #include "report/text/text_table.hpp"
-#include "runtime/learning/learning_runs.hpp"
-#include "runtime/scenario_points/validation_plan.hpp"
-#include "sim/workers/simulate.hpp"
 #include "validate/compare/learning_curves.hpp"
 
 namespace stepcast {
 namespace {
 
-/// The network and arrays of one rank; the simulated clock decides when they compute.
-class LearningMemory : public WorkerMemory {
- public:
-  LearningMemory(const Experiment& experiment, Backend& backend, Learner::Options options)
-      : learner_(experiment, backend, std::move(options)), device_(learner_.device()) {
-    device_->begin();
-  }
-
-  void compute(Work pass, LayerRange layers) override { device_->compute(pass, layers); }
-  void calculate(const Arithmetic& run) override { device_->calculate(run); }
-  std::span<float> memory(const Buffer& buffer) override { return device_->memory(buffer); }
-  void step_ended(double seconds) override { learner_.step_ended(seconds); }
-
-  std::vector<Row> rows() { return learner_.evaluate(); }
-
- private:
-  Learner learner_;
-  std::unique_ptr<RankDevice> device_;
-};
-
-}  // namespace
-
-std::string unsupported_simulated_learning(const Experiment& experiment) {
-  if (experiment.plan.sharing.form != NetworkSharing::Form::none)
-    return "ranks with different parts of the network are supported in real runs only (stepcast validate)";
-  const int ranks = static_cast<int>(experiment.plan.endpoints.size());
-  const std::string why = unsupported_in_real_run(experiment.plan, ranks, false);
-  return why.empty() ? unsupported_learning(experiment) : why;
-}
-
-Bytes learning_memory(const Experiment& experiment) {
-  return static_cast<double>(experiment.plan.endpoints.size()) * experiment.plan.memory.total();
-}
-
-std::vector<Row> simulate_learning(const Experiment& experiment, std::int64_t batch) {
-  set_kernel_threads(1);  // only one rank computes at a time, and other points use the other cores
-  const auto data = learning_data(experiment);
-  const auto backend = make_onednn_backend();
-  std::vector<std::unique_ptr<LearningMemory>> ranks;
-  Simulation simulation = simulation_of(experiment, Doubled::none);
-  simulation.fold = Folding::never;
-  for (std::size_t rank = 0; rank < experiment.plan.endpoints.size(); ++rank) {
-    ranks.push_back(std::make_unique<LearningMemory>(
-        experiment, *backend, Learner::Options{static_cast<int>(rank), batch, data, [] {}}));
-    simulation.memories.push_back(ranks.back().get());
-  }
-  simulate(simulation);
-  return ranks.front()->rows();
-}
-
-namespace {
-
-struct Options {
+struct LearnOptions {
   std::string scenario, output, memory_limit;
   std::vector<std::string> settings;
   int processes = 0;
+  bool checkpoints = false;
 };
 
-/// A point of the scenario, with the number of steps that its training variants.
-struct LearningPoint {
-  std::string name;
-  Experiment experiment;
-  std::int64_t batch = 1;  ///< samples per forward and backward pass
-};
-
-/// @param steps  the number of steps to try first; the right number is known only after the experiment is
-/// built
-LearningPoint learning_point(const Scenario& scenario, const Point& point, std::int64_t steps,
-                             Library& library) {
-  const auto built = [&](std::int64_t count) {
-    std::vector<Assignment> values = middle_values(scenario, point);
-    values.push_back(parse_assignment(fmt::format("simulation.steps={}", count)));
-    return build_experiment(scenario.document, std::move(values), library);
-  };
-  Experiment experiment = built(steps);
-  if (!experiment.learning)
-    throw InputError(
-        fmt::format("{}: learning: the command learn needs this key (docs/how-to/learn-loss-against-time.md)",
-                    scenario.file.string()));
-  const std::string why = compresses_gradients(scenario, point)
-                              ? "compressed gradients are supported in real runs only (stepcast validate)"
-                              : unsupported_simulated_learning(experiment);
-  if (!why.empty())
-    throw InputError(fmt::format("{}: point {} cannot learn in a simulation: {}", scenario.file.string(),
-                                 point.name, why));
-  if (learning_steps(experiment) != experiment.steps) experiment = built(learning_steps(experiment));
-  return {point.name, std::move(experiment), samples_of_pass(scenario, point)};
-}
-
-std::vector<LearningPoint> learning_points(const Scenario& scenario) {
-  if (!scenario.calibrations.empty())
-    throw InputError(fmt::format("{}: calibrate: not supported by learn; set the calibrated keys with --set",
-                                 scenario.file.string()));
-  Library library;
-  std::vector<LearningPoint> points;
-  for (const Point& point : scenario.points) {
-    const std::int64_t steps =
-        points.empty() ? 1 : points.back().experiment.steps;  // mostly equal for all points
-    points.push_back(learning_point(scenario, point, steps, library));
-  }
-  return points;
-}
-
-void check_memory(const std::vector<LearningPoint>& points, const Options& options) {
+void check_memory(const std::vector<LearningRun>& runs, const LearnOptions& options) {
   Bytes most;
-  for (const LearningPoint& point : points) most = std::max(most, learning_memory(point.experiment));
+  for (const LearningRun& run : runs) most = std::max(most, learning_memory(run.experiment));
   check_process_memory(most, options.processes, options.memory_limit);
 }
 
-Results learned(const Scenario& scenario, const std::vector<LearningPoint>& points, int processes) {
-  std::vector<Task> tasks;
-  for (const LearningPoint& point : points) {
-    tasks.push_back([&scenario, &point] {
-      std::string text;
-      for (const Row& row : simulate_learning(point.experiment, point.batch))
-        text += to_json_line({scenario.name, {}}, row) + "\n";
-      return text;
-    });
-  }
-  TaskProgress progress(tasks.size(), "points");
-  std::vector<Results> of_points(tasks.size());
-  run_tasks(tasks, processes, [&](std::size_t task, const std::string& text) {
-    of_points[task] = read_json_lines(text, "a simulation");
-    progress.one_done();
-  });
-  progress.clear();
-  Results all{scenario.name, {}};
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    for (const Row& row : of_points[i].rows) all.rows.push_back(with_first("point", points[i].name, row));
-  }
-  return all;
+std::string range_of(const LearnedPoint& point) {
+  return point.seeds < 2 ? "" : fmt::format("{:.3g} to {:.3g}", point.lowest_loss, point.highest_loss);
 }
 
-Table learning_table(const std::vector<LearnedPoint>& points) {
+/// Learning per sample, samples per second and their product: the time to the target loss.
+Table learning_table(const std::vector<LearnedPoint>& points, double target_loss) {
   Table table;
+  const std::string target = fmt::format("loss {:.3g}", target_loss);
   table.columns = {{"point", "", Align::left, 70},
                    {"mini-batches", "of a worker"},
                    {"time"},
                    {"loss"},
+                   {"of all", "seeds"},
                    {"accuracy", "%"},
-                   {"time to", fmt::format("loss {:.3g}", points.front().common_loss)}};
+                   {"samples to", target},
+                   {"samples", "per second"},
+                   {"time to", target}};
   for (const LearnedPoint& one : points) {
-    table.rows.push_back({one.point, std::to_string(one.mini_batches), human(Seconds{one.seconds}),
-                          fmt::format("{:.3g}", one.loss),
-                          one.accuracy ? fmt::format("{:.1f}", 100 * *one.accuracy) : "",
-                          human(Seconds{one.seconds_to_common_loss})});
+    table.rows.push_back(
+        {one.point, std::to_string(one.mini_batches), human(Seconds{one.seconds}),
+         fmt::format("{:.3g}", one.loss), range_of(one),
+         one.accuracy ? fmt::format("{:.1f}", 100 * *one.accuracy) : "",
+         one.samples_to_target ? fmt::format("{:.0f}", *one.samples_to_target) : "not reached",
+         fmt::format("{:.4g}", one.seconds > 0 ? one.samples / one.seconds : 0),
+         one.seconds_to_target ? human(Seconds{*one.seconds_to_target}) : "not reached"});
   }
   return table;
 }
 
-void learn(const Options& options) {
+void draw(const std::filesystem::path& folder, const std::string& name, const CurvePlot& plot) {
+  if (const auto script = curve_script(plot)) {
+    if (const auto complaint = draw_plot(folder, name, *script)) fmt::print("{}\n", *complaint);
+  }
+}
+
+/// Returns the number that follows "workers=" in the name of a point, and the name without it.
+std::optional<std::pair<double, std::string>> workers_of(const std::string& name) {
+  static constexpr std::string_view kKey = "workers=";
+  const std::size_t at = name.find(kKey);
+  if (at == std::string::npos || (at > 0 && name[at - 1] != ' ')) return std::nullopt;
+  const std::size_t end = std::min(name.find(", ", at), name.size());
+  std::string rest = name.substr(0, at) + name.substr(std::min(end + 2, name.size()));
+  if (rest.ends_with(", ")) rest.resize(rest.size() - 2);
+  return std::pair{std::stod(name.substr(at + kKey.size(), end - at - kKey.size())), rest};
+}
+
+/// Time to the target loss against workers, with a curve for each combination of the other keys.
+CurvePlot time_to_target_plot(const Scenario& scenario, const std::vector<LearnedPoint>& points,
+                              double target_loss) {
+  CurvePlot plot{.title = fmt::format("{}: time to loss {:.3g}", scenario.name, target_loss),
+                 .quantity = "seconds of the simulated cluster",
+                 .time = "workers"};
+  std::map<std::string, Curve> curves;
+  for (const LearnedPoint& point : points) {
+    const auto workers = workers_of(point.point);
+    if (!workers || !point.seconds_to_target) continue;
+    curves[workers->second].measured.emplace_back(workers->first, *point.seconds_to_target);
+  }
+  for (auto& [name, curve] : curves) {
+    std::ranges::sort(curve.measured);
+    curve.name = name.empty() ? scenario.name : name;
+    plot.curves.push_back(std::move(curve));
+  }
+  return plot;
+}
+
+void learn(const LearnOptions& options) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
   const Scenario scenario = read_scenario(options.scenario, settings);
-  const std::vector<LearningPoint> points = learning_points(scenario);
-  check_memory(points, options);
+  const std::vector<LearningRun> runs = learning_runs(scenario);
+  const LearningOptions& learning = *runs.front().experiment.learning;
+  check_memory(runs, options);
   const std::filesystem::path folder = options.output.empty()
                                            ? std::filesystem::path("results") / scenario.name
                                            : std::filesystem::path(options.output);
   check_writable(folder);
-  const Results learning = learned(scenario, points, options.processes);
-  write_atomically(folder / "learning.csv", to_csv(learning));
+  const Results rows = trained({scenario, folder, options.checkpoints, options.processes}, runs);
+  write_atomically(folder / "learning.csv", to_csv(rows));
+  const double target = learning.target_loss.value_or(common_loss(rows));
+  const std::vector<LearnedRun> learned = learned_runs(rows, target);
+  const std::vector<LearnedPoint> points = learned_points(learned);
   fmt::print("{}: {} learns on {}, in the time of the simulated cluster\n{}", scenario.name,
-             points.front().experiment.model.name, points.front().experiment.platform.name,
-             to_string(learning_table(learned_points(learning))));
-  CurvePlot plot = loss_curves(learning);
-  plot.time = "seconds of the simulated cluster";
-  if (const auto script = curve_script(plot)) {
-    if (const auto complaint = draw_plot(folder, "loss-vs-time", *script)) fmt::print("{}\n", *complaint);
+             runs.front().experiment.model.name, runs.front().experiment.platform.name,
+             to_string(learning_table(points, target)));
+  if (!learning.trends.empty()) {
+    const std::vector<TrendResult> trends = trend_results(scenario, learning.trends, learned);
+    write_atomically(folder / "trends.csv", to_csv(to_results(scenario.name, trends)));
+    fmt::print("\n{}", to_string(trend_table(trends)));
   }
+  CurvePlot curves = loss_curves(rows);
+  curves.time = "seconds of the simulated cluster";
+  draw(folder, "loss-vs-time", curves);
+  draw(folder, "time-to-loss", time_to_target_plot(scenario, points, target));
   fmt::print("written: {}\n", folder.string());
 }
 
@@ -202,7 +134,7 @@ void add_learn(Command app) {
   const Command command = app.add_subcommand(
       "learn",
       "Train a network on the clock of a simulated cluster, and write loss and accuracy against time.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LearnOptions>();
   command.add_option("scenario", options->scenario, "Scenario file with the key learning.")
       .required()
       .type_name("SCENARIO.yaml");
@@ -211,8 +143,12 @@ void add_learn(Command app) {
       .type_name("DIR");
   command
       .add_option("-j,--jobs", options->processes,
-                  "Number of points that are trained at the same time. Default: the number of cores.")
+                  "Number of trainings at the same time. Default: the number of cores.")
       .range(1, 4096);
+  command.add_flag(
+      "--checkpoints", options->checkpoints,
+      "Keep the parameters at the end of each training, as training-N.parameters in the order of "
+      "learning.csv. The key learning.start reads such a file.");
   command
       .add_option("--set", options->settings,
                   "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes the "

@@ -44,7 +44,7 @@ class WorkFolder {
   std::filesystem::path path_;
 };
 
-struct Options {
+struct CalibrateOptions {
   int ranks = 2;
   std::string cluster = "memory", output, from;
 };
@@ -108,13 +108,13 @@ void print_sharing(const Results& results) {
              sharing.compute_slowdown);
 }
 
-void write_platform(const Options& options, const MeasuredPlatform& platform) {
+void write_platform(const CalibrateOptions& options, const MeasuredPlatform& platform) {
   write_atomically(options.output, platform_text(platform));
   fmt::print("latency {}, bandwidth {}\n", human(platform.links.latency),
              human(platform.links.bandwidth.value, "B/s"));
 }
 
-void calibrate_here(const Options& options) {
+void calibrate_here(const CalibrateOptions& options) {
   const Cluster cluster = read_cluster(options.cluster, options.ranks);
   const Results results = measured(cluster);
   MeasuredPlatform platform{name_of(options.output), "", cluster,
@@ -129,7 +129,7 @@ void calibrate_here(const Options& options) {
   fmt::print("written: {}, {}\n", options.output, raw.string());
 }
 
-void calibrate_from(const Options& options, bool ranks_given) {
+void calibrate_from(const CalibrateOptions& options, bool ranks_given) {
   const BenchmarkTimes benchmark =
       read_benchmark(read_file(options.from), options.from, ranks_given ? options.ranks : 0);
   MeasuredPlatform platform;
@@ -149,7 +149,7 @@ void add_calibrate(Command app) {
   const Command command = app.add_subcommand(
       "calibrate",
       "Measure the links between ranks, or read the output of a benchmark, and write a platform.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   const Option ranks =
       command
           .add_option("--ranks", options->ranks,

@@ -22,7 +22,7 @@
 namespace stepcast {
 namespace {
 
-struct Options : RealRunOptions {
+struct ValidateOptions : RealRunOptions {
   std::string cluster = "memory";
 };
 
@@ -32,7 +32,7 @@ long lap(std::chrono::steady_clock::time_point& since) {
   return std::lround(std::chrono::duration<double>(now - std::exchange(since, now)).count());
 }
 
-void check_cores(const Options& options) {
+void check_cores(const ValidateOptions& options) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   if (options.ranks <= cores || options.validation.sleep) return;
   throw InputError(fmt::format(
@@ -41,7 +41,7 @@ void check_cores(const Options& options) {
       cores, options.ranks));
 }
 
-void check_gpu_options(const Options& options) {
+void check_gpu_options(const ValidateOptions& options) {
   if (options.cluster != "memory" || options.validation.sleep || options.validation.accept_disturbed) {
     throw InputError(
         fmt::format("--device {}: --cluster, --sleep and --accept-disturbed are only valid with --device cpu",
@@ -49,7 +49,7 @@ void check_gpu_options(const Options& options) {
   }
 }
 
-void validate(Options& options) {
+void validate(ValidateOptions& options) {
   const Cluster cluster = read_cluster(options.cluster, options.ranks);
   const bool on_gpus = options.gpus.options.device != "cpu";
   const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
@@ -114,7 +114,7 @@ void validate(Options& options) {
 void add_validate(Command app) {
   const Command command = app.add_subcommand(
       "validate", "Forecast a scenario, then run it on real ranks and compare the step times.");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ValidateOptions>();
   options->gpus.options.device = "cpu";
   add_real_run_options(command, *options, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.");
   command

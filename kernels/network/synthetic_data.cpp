@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numbers>
 #include <thread>
 #include <vector>
 
@@ -60,6 +61,18 @@ bool scaled_by_row_length(LayerKind kind) {
   return kind == LayerKind::lstm || kind == LayerKind::gru || kind == LayerKind::embedding;
 }
 
+/// Whether a loss reads the layer's output.
+bool feeds_loss(const std::vector<Layer>& layers, std::size_t layer) {
+  return std::ranges::any_of(layers, [&](const Layer& reader) {
+    return is_loss(reader.kind) && reader.inputs.front() == static_cast<int>(layer);
+  });
+}
+
+/// Bound of a uniform distribution with the standard deviation 0.01. With it, the predictions of an untrained
+/// network hardly differ, so that its loss is that of a guess. Source: P. Goyal et al., arXiv:1706.02677,
+/// section 5.1, on the last layer.
+constexpr double kLastLayerBound = 0.01 * std::numbers::sqrt3;
+
 }  // namespace
 
 void fill_uniform(Tensor& tensor, RandomKey key) {
@@ -77,6 +90,7 @@ std::vector<float> initial_values(const std::vector<Layer>& layers, std::size_t 
                       .worker = static_cast<std::uint32_t>(layer),
                       .step = parameter_stream + static_cast<std::uint32_t>(parameter)};
   const double row = static_cast<double>(tensor.shape.back());
+  if (feeds_loss(layers, layer)) return uniform_values(count, key, kLastLayerBound);
   const double fan_in = static_cast<double>(count) / static_cast<double>(tensor.shape.front());
   return uniform_values(
       count, key, scaled_by_row_length(layers[layer].kind) ? 1 / std::sqrt(row) : std::sqrt(6 / fan_in));

@@ -8,13 +8,10 @@
 namespace stepcast {
 namespace {
 
-double count(const Shape& shape) {
-  return static_cast<double>(elements(shape));
-}
-
 double trainable(const Layer& layer) {
   double sum = 0;
-  for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? count(tensor.shape) : 0;
+  for (const ParameterTensor& tensor : layer.parameters)
+    sum += tensor.trainable ? element_count(tensor.shape) : 0;
   return sum;
 }
 
@@ -36,11 +33,11 @@ PassCost pass(double flops, double activations, double parameters, int kernels =
 
 /// Convolution, locally connected, dense: one product a pass.
 LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
-  const double traffic = site.inputs + count(layer.output);
+  const double traffic = site.inputs + element_count(layer.output);
   // A tied weight belongs to another layer, and is read and written here as well.
   const bool tied = layer.weight_of >= 0;
   const double own = trainable(layer);
-  const double weights = own + (tied ? count({layer.output.back(), layer.input.back()}) : 0);
+  const double weights = own + (tied ? element_count({layer.output.back(), layer.input.back()}) : 0);
   LayerCost cost;
   cost.forward = pass(flops, traffic, weights);
   if (site.data) cost.backward_data = pass(flops, traffic, weights);
@@ -50,9 +47,9 @@ LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
 }
 
 double products(const Layer& layer) {
-  const double out = count(layer.output);
+  const double out = element_count(layer.output);
   if (layer.kind == LayerKind::dense) return 2 * out * static_cast<double>(layer.input.back());
-  return 2 * out * static_cast<double>(layer.input.front()) * count(layer.window.kernel);
+  return 2 * out * static_cast<double>(layer.input.front()) * element_count(layer.window.kernel);
 }
 
 /// Cost of a layer without products: one kernel for each pass, which reads and writes `forward` or `backward`
@@ -67,7 +64,7 @@ LayerCost streaming_cost(double forward, double backward, const Site& site) {
 /// Batch norm reads its input twice (statistics, then normalisation), layer and RMS norm once. One call
 /// computes both gradients.
 LayerCost norm_cost(const Layer& layer, const Site& site) {
-  const double out = count(layer.output);
+  const double out = element_count(layer.output);
   const bool batch = layer.kind == LayerKind::batch_norm;
   LayerCost cost;
   cost.forward = pass(0, (batch ? 3 : 2) * out, trainable(layer));
@@ -86,7 +83,7 @@ LayerCost recurrent_cost(const Layer& layer, const Site& site) {
   const double gate_cells = (layer.bidirectional ? 2 : 1) * (layer.kind == LayerKind::lstm ? 4 : 3) * hidden;
   const double input_part = 2 * time * gate_cells * features;
   const double hidden_part = 2 * time * gate_cells * hidden;
-  const double traffic = site.inputs + count(layer.output) + internal_elements(layer);
+  const double traffic = site.inputs + element_count(layer.output) + internal_elements(layer);
   const int steps = static_cast<int>(layer.input.front()) + 1;
   LayerCost cost;
   cost.forward = pass(input_part + hidden_part, traffic, trainable(layer), steps);
@@ -103,7 +100,7 @@ LayerCost recurrent_cost(const Layer& layer, const Site& site) {
 LayerCost attention_cost(const Layer& layer, const Site& site) {
   const double time = static_cast<double>(layer.input.front());
   const double flops = 4 * time * time * static_cast<double>(layer.output.back());
-  const double traffic = site.inputs + count(layer.output) + 2 * internal_elements(layer);
+  const double traffic = site.inputs + element_count(layer.output) + 2 * internal_elements(layer);
   LayerCost cost;
   cost.forward = pass(flops, traffic, 0, 3);
   if (site.data) cost.backward_data = pass(2 * flops, 2 * traffic, 0, 5);
@@ -126,8 +123,9 @@ LayerCost max_pool_cost(double out, const Site& site) {
 LayerCost experts_cost(const Layer& layer, const Site& site) {
   const double features = static_cast<double>(layer.input.back());
   const double blocks = 6 * expert_rows(layer) * static_cast<double>(layer.hidden) * features;
-  const double router = 2 * static_cast<double>(layer.input.front()) * count(layer.parameters.front().shape);
-  const double traffic = site.inputs + count(layer.output) + 2 * internal_elements(layer);
+  const double router =
+      2 * static_cast<double>(layer.input.front()) * element_count(layer.parameters.front().shape);
+  const double traffic = site.inputs + element_count(layer.output) + 2 * internal_elements(layer);
   LayerCost cost;
   cost.forward = pass(blocks + router, traffic, trainable(layer), 7);
   if (site.data) cost.backward_data = pass(blocks + router, traffic, trainable(layer), 7);
@@ -138,14 +136,14 @@ LayerCost experts_cost(const Layer& layer, const Site& site) {
 /// Only the rows of the tokens are read. The gradient of the whole table is written.
 LayerCost embedding_cost(const Layer& layer, const Site& site) {
   LayerCost cost;
-  cost.forward = pass(0, site.inputs + 2 * count(layer.output), 0);
-  cost.backward_weights = pass(0, site.inputs + count(layer.output), trainable(layer));
+  cost.forward = pass(0, site.inputs + 2 * element_count(layer.output), 0);
+  cost.backward_weights = pass(0, site.inputs + element_count(layer.output), trainable(layer));
   return cost;
 }
 
 /// The table is read once a step. Its gradient sums the error signals of all samples.
 LayerCost position_cost(const Layer& layer) {
-  const double out = count(layer.output);
+  const double out = element_count(layer.output);
   LayerCost cost;
   cost.forward = pass(0, 2 * out, out);
   cost.backward_weights = pass(0, out, out);
@@ -154,7 +152,8 @@ LayerCost position_cost(const Layer& layer) {
 
 /// A copy of all tokens and of the trained one.
 LayerCost class_token_cost(const Layer& layer, const Site& site) {
-  LayerCost cost = streaming_cost(site.inputs + count(layer.output), site.inputs + count(layer.output), site);
+  LayerCost cost = streaming_cost(site.inputs + element_count(layer.output),
+                                  site.inputs + element_count(layer.output), site);
   cost.backward_weights = pass(0, static_cast<double>(layer.input.back()), trainable(layer));
   return cost;
 }
@@ -163,11 +162,11 @@ LayerCost class_token_cost(const Layer& layer, const Site& site) {
 double rotated_elements(const Layer& layer) {
   const double kv_heads = static_cast<double>(layer.kv_heads > 0 ? layer.kv_heads : layer.heads);
   const double all = static_cast<double>(layer.heads) + 2 * kv_heads;
-  return count(layer.input) * (all - kv_heads) / all;
+  return element_count(layer.input) * (all - kv_heads) / all;
 }
 
 LayerCost cost_of(const Layer& layer, const Site& site) {
-  const double out = count(layer.output);
+  const double out = element_count(layer.output);
   switch (layer.kind) {
     case LayerKind::convolution:
     case LayerKind::locally_connected:
@@ -240,7 +239,7 @@ bool streams(LayerKind kind) {
 void add_gradient_sum(const Layer& layer, int readers, LayerCost& cost) {
   if (readers < 2) return;
   PassCost& first = cost.backward_data.kernels > 0 ? cost.backward_data : cost.backward_weights;
-  first.activations += (readers + 1) * count(layer.output);
+  first.activations += (readers + 1) * element_count(layer.output);
   first.kernels += 1;
 }
 
@@ -256,11 +255,11 @@ std::vector<LayerCost> layer_costs(const Model& model) {
   std::vector<LayerCost> costs;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
-    const double inputs = static_cast<double>(layer.inputs.size()) * count(layer.input);
-    const Site site{layer.kind == LayerKind::concatenate ? count(layer.output) : inputs, data[i]};
+    const double inputs = static_cast<double>(layer.inputs.size()) * element_count(layer.input);
+    const Site site{layer.kind == LayerKind::concatenate ? element_count(layer.output) : inputs, data[i]};
     LayerCost cost = cost_of(layer, site);
     add_gradient_sum(layer, readers[i], cost);
-    if (streams(layer.kind)) cost.forward.just_written = count(layer.input);
+    if (streams(layer.kind)) cost.forward.just_written = element_count(layer.input);
     // Momentum: weight, gradient and velocity in, weight and velocity out.
     if (trainable(layer) > 0) cost.update = pass(0, 0, 5 * trainable(layer), trainable_tensors(layer));
     costs.push_back(cost);
@@ -292,7 +291,7 @@ double internal_elements(const Layer& layer) {
     return expert_rows(layer) *
            static_cast<double>(3 * layer.hidden + 2 * layer.input.back());  // gate and hidden units, their
                                                                             // product, input and output rows
-  if (layer.kind == LayerKind::softmax_cross_entropy) return count(layer.input);
+  if (layer.kind == LayerKind::softmax_cross_entropy) return element_count(layer.input);
   return 0;
 }
 

@@ -7,6 +7,13 @@
 
 namespace stepcast {
 
+inline constexpr double kFp32Bytes = 4;  ///< of an element
+
+/// Elements of a tensor of this shape.
+inline double element_count(const Shape& shape) {
+  return static_cast<double>(elements(shape));
+}
+
 /// Work and memory traffic of one pass of one layer.
 ///
 /// Only products count as work: convolutions, locally connected, dense and recurrent layers, attention. A

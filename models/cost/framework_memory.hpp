@@ -6,8 +6,8 @@
 
 namespace stepcast {
 
-/// Memory of one moment of a step as PyTorch or TensorFlow count it. Parameters, gradients and optimizer
-/// state are not part of it.
+/// Memory at one moment of a step as PyTorch or TensorFlow count it, without parameters, gradients and
+/// optimizer state.
 struct StepMemory {
   Bytes activations;    ///< saved tensors, and outputs that a later layer still reads
   Bytes error_signals;  ///< derivatives of the loss by outputs
@@ -18,9 +18,9 @@ struct StepMemory {
   Bytes total() const { return activations + error_signals + input + workspace + allocator; }
 };
 
-/// The largest moment of a step: of a walk over the forward pass, in which outputs are freed that nothing
-/// reads or has saved, and over the backward pass, in which saved tensors and error signals are freed after
-/// their last use (docs/explanation/memory.md).
+/// The memory at the moment of a step at which it is largest. The forward pass frees an output as soon as no
+/// later layer reads it and the backward pass does not need it. The backward pass frees a saved tensor or an
+/// error signal after its last use (docs/explanation/memory.md).
 StepMemory peak_of_step(const Model& model, const MemoryOptions& options);
 
 /// What the caching allocator of PyTorch takes for one tensor: 512 B or a multiple of it.

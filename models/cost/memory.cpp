@@ -11,8 +11,7 @@
 namespace stepcast {
 namespace {
 
-constexpr double kSingle = 4;  // bytes of an fp32 element
-constexpr double kHalf = 2;    // bytes of an fp16 element
+constexpr double kHalf = 2;  // bytes of an fp16 element
 
 double optimizer_copies(MemoryOptions::Optimizer optimizer) {
   switch (optimizer) {
@@ -43,13 +42,13 @@ double largest_layer(const Model& model) {
 void set_parameters(const Model& model, const MemoryOptions& options, Memory& memory) {
   using Zero = MemoryOptions::Zero;
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
-  const double element = mixed ? kHalf : kSingle;
+  const double element = mixed ? kHalf : kFp32Bytes;
   const auto trainable = static_cast<double>(trainable_parameters(model));
   const auto all = static_cast<double>(all_parameters(model));
   const double state = share(options, Zero::optimizer_state);
-  memory.weights = {all * (share(options, Zero::parameters) * element + (mixed ? state * kSingle : 0))};
+  memory.weights = {all * (share(options, Zero::parameters) * element + (mixed ? state * kFp32Bytes : 0))};
   memory.gradients = {share(options, Zero::gradients) * trainable * element};
-  memory.optimizer_state = {state * trainable * kSingle * optimizer_copies(options.optimizer)};
+  memory.optimizer_state = {state * trainable * kFp32Bytes * optimizer_copies(options.optimizer)};
   if (options.zero == Zero::parameters && options.zero_ways > 1) {
     memory.gathered = {largest_layer(model) * element};
   }
@@ -59,7 +58,7 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
 void set_outputs(const Model& model, const MemoryOptions& options, Memory& memory) {
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
   const double samples = static_cast<double>(options.batch) / options.split;
-  const double sample_bytes = samples * (mixed ? kHalf : kSingle);
+  const double sample_bytes = samples * (mixed ? kHalf : kFp32Bytes);
   memory.activations = {options.in_flight * sample_bytes * kept_activations(model, options)};
   memory.error_signals = {sample_bytes * kept_error_signals(model, options)};
   memory.input = {options.in_flight * sample_bytes * input_elements(model)};

@@ -10,7 +10,7 @@ namespace {
 /// Source: A. Lavin, S. Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 4.1.
 constexpr double kFastConvolution = 2.25;
 
-constexpr Bytes kSingle{4};
+constexpr Bytes kFp32{kFp32Bytes};
 
 double arithmetic_gain(const Layer& layer) {
   if (layer.kind != LayerKind::convolution || layer.input.size() != 3) return 1;
@@ -54,7 +54,7 @@ Bytes layout_copies(const Layer& layer, std::int64_t batch, const KernelShares& 
   if (!changes_layout(layer, kernels)) return {0};
   Bytes sum;
   for (const Shape& shape : {layer.input, layer.output}) {
-    const Bytes array = static_cast<double>(batch) * static_cast<double>(elements(shape)) * kSingle;
+    const Bytes array = static_cast<double>(batch) * static_cast<double>(elements(shape)) * kFp32;
     sum += 2 * array - cached(array, kernels);
   }
   return sum;
@@ -73,9 +73,9 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
   const KernelShares& kernels = *device.kernels;
   const double gain = arithmetic_gain(layer) > 1 ? kernels.winograd : 1;
   const Flops work = static_cast<double>(batch) * padded(layer, kernels) * cost.flops;
-  const Bytes further = (static_cast<double>(batch) * cost.eager + cost.reread) * kSingle;
-  const Bytes from_cache = cached(static_cast<double>(batch) * cost.just_written * kSingle, kernels);
-  const Bytes moved = cost.bytes(batch, kSingle) + further - from_cache;
+  const Bytes further = (static_cast<double>(batch) * cost.eager + cost.reread) * kFp32;
+  const Bytes from_cache = cached(static_cast<double>(batch) * cost.just_written * kFp32, kernels);
+  const Bytes moved = cost.bytes(batch, kFp32) + further - from_cache;
   const bool recurrent = layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru;
   const bool filters = cost.weights && layer.kind == LayerKind::convolution;
   const double share = product_share(layer, kernels) * (filters ? kernels.weights : 1);
@@ -92,7 +92,7 @@ Roofline roofline(const Layer& layer, const PassCost& cost, std::int64_t batch, 
   if (device.kernels) return generation_parts(layer, cost, batch, device);
   const Flops work = static_cast<double>(batch) * cost.flops;
   return {cost.kernels * device.launch_overhead, work / (arithmetic_gain(layer) * device.peak),
-          cost.bytes(batch, kSingle) / (kStreamingShare * device.memory_bandwidth)};
+          cost.bytes(batch, kFp32) / (kStreamingShare * device.memory_bandwidth)};
 }
 
 Seconds roofline_time(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device,

@@ -7,17 +7,12 @@
 namespace stepcast {
 namespace {
 
-constexpr double kSingle = 4;    // bytes of a statistic or of a loss's logarithms: always fp32
 constexpr double kMask = 1;      // bytes of an element of a dropout mask
 constexpr double kPosition = 8;  // bytes of the position of a pooling maximum: a 64-bit integer
 
-double count(const Shape& shape) {
-  return static_cast<double>(elements(shape));
-}
-
 /// Number of rows over which a layer norm computes statistics.
 double rows(const Layer& layer) {
-  return count(layer.input) / static_cast<double>(layer.input.back());
+  return element_count(layer.input) / static_cast<double>(layer.input.back());
 }
 
 /// cuDNN or a fused kernel of attention keeps the logarithm of each row's sum instead of the scores.
@@ -25,7 +20,7 @@ SavedTensors attention_tensors(const Layer& layer, const MemoryOptions& options)
   const double scores = internal_elements(layer);
   if (options.attention == MemoryOptions::Attention::eager) return {.input = true, .elements = scores};
   const double sums = static_cast<double>(layer.heads * layer.input.front());
-  return {.input = true, .output = true, .bytes = kSingle * sums};
+  return {.input = true, .output = true, .bytes = kFp32Bytes * sums};
 }
 
 }  // namespace
@@ -34,7 +29,7 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
   if (options.framework == MemoryOptions::Framework::lbann)
     throw std::invalid_argument("saved_tensors: LBANN saves every output");
   const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
-  const double out = count(layer.output);
+  const double out = element_count(layer.output);
   // No default: the compiler refuses a new kind that has no line here.
   switch (layer.kind) {
     case LayerKind::convolution:
@@ -48,11 +43,11 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
                              // output
       return {.input = true, .elements = out};
     case LayerKind::batch_norm:  // mean and inverse deviation of each channel
-      return {.input = true, .fixed = 2 * kSingle * static_cast<double>(layer.input.front())};
+      return {.input = true, .fixed = 2 * kFp32Bytes * static_cast<double>(layer.input.front())};
     case LayerKind::layer_norm:  // mean and inverse deviation of each row
-      return {.input = true, .bytes = 2 * kSingle * rows(layer)};
+      return {.input = true, .bytes = 2 * kFp32Bytes * rows(layer)};
     case LayerKind::rms_norm:  // inverse root mean square of each row
-      return {.input = true, .bytes = kSingle * rows(layer)};
+      return {.input = true, .bytes = kFp32Bytes * rows(layer)};
     case LayerKind::relu:
     case LayerKind::sigmoid:
     case LayerKind::tanh:
@@ -86,10 +81,10 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
       return attention_tensors(layer, options);
     // Logarithms of softmax; in TensorFlow the derivative itself. A PyTorch loop also holds the logits.
     case LayerKind::softmax_cross_entropy:
-      return {.input = !tensorflow, .bytes = kSingle * count(layer.input)};
+      return {.input = !tensorflow, .bytes = kFp32Bytes * element_count(layer.input)};
     case LayerKind::sigmoid_cross_entropy:
     case LayerKind::mean_squared_error:  // the labels
-      return {.input = true, .bytes = kSingle * count(layer.input)};
+      return {.input = true, .bytes = kFp32Bytes * element_count(layer.input)};
   }
   throw std::invalid_argument(std::string("saved_tensors: unknown kind of layer ") + to_string(layer.kind));
 }

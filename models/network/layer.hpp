@@ -61,11 +61,14 @@ struct ParameterTensor {
   std::int64_t elements() const;
 };
 
+/// Stands in Layer::inputs for the input of the network.
+inline constexpr int kNetworkInput = -1;
+
 /// One node of the network's graph, with its shapes. Plain data.
 struct Layer {
   std::string name;
   LayerKind kind{};
-  std::vector<int> inputs;  ///< indices of earlier layers; -1 is the network's input
+  std::vector<int> inputs;  ///< indices of earlier layers, or kNetworkInput
   Shape input;              ///< shape of the first input
   Shape output;
   Window window;  ///< convolution, locally_connected, pools; `kernel` alone is the factor of up_sample

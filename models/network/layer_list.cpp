@@ -9,7 +9,6 @@
 namespace stepcast {
 namespace {
 
-constexpr int kNetworkInput = -1;
 constexpr std::size_t kMostLayers = 100'000;
 constexpr double kMostElements = 1e15;
 

@@ -7,8 +7,6 @@
 namespace stepcast {
 namespace {
 
-constexpr int kNetworkInput = -1;
-
 /// The layers so far, and the shape of the network's input.
 struct LayerChain {
   Shape input;

@@ -34,7 +34,7 @@ Model upper_layers(const Model& model, std::size_t first) {
   Model upper = model;
   upper.layers.erase(upper.layers.begin(), upper.layers.begin() + static_cast<std::ptrdiff_t>(first));
   for (Layer& layer : upper.layers) {
-    for (int& input : layer.inputs) input = std::max(-1, input - static_cast<int>(first));
+    for (int& input : layer.inputs) input = std::max(kNetworkInput, input - static_cast<int>(first));
     layer.weight_of = std::max(-1, layer.weight_of - static_cast<int>(first));
   }
   return upper;

@@ -94,7 +94,7 @@ Model stage_model(const Model& model, int first, int last) {
     stage.input = model.layers[static_cast<std::size_t>(*sources.begin())].output;
   for (Layer& layer : stage.layers) {
     untie(model, first, layer);
-    for (int& input : layer.inputs) input = std::max(-1, input - first);
+    for (int& input : layer.inputs) input = std::max(kNetworkInput, input - first);
   }
   return stage;
 }

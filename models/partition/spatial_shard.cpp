@@ -9,7 +9,7 @@
 namespace stepcast {
 namespace {
 
-bool is_map(const Shape& shape, const SpatialPartition& partition) {
+bool is_partitioned_map(const Shape& shape, const SpatialPartition& partition) {
   return shape.size() == partition.parts.size() + 1;
 }
 
@@ -53,7 +53,7 @@ Shape own_shape(Shape shape, const SpatialPartition& partition, const std::vecto
 
 void cut_layer(const SpatialPartition& partition, const std::vector<int>& place, const LayerShardRows& rows,
                Layer& layer, const Shape& input) {
-  const bool map = is_map(layer.output, partition);
+  const bool map = is_partitioned_map(layer.output, partition);
   layer.input = input;
   if (map) {
     layer.output = own_shape(layer.output, partition, place);
@@ -72,7 +72,8 @@ void cut_layer(const SpatialPartition& partition, const std::vector<int>& place,
 LayerShardRows shard_rows(const Layer& layer, const SpatialPartition& partition,
                           const std::vector<int>& place) {
   LayerShardRows found;
-  if (!is_map(layer.input, partition) || !is_map(layer.output, partition)) return found;
+  if (!is_partitioned_map(layer.input, partition) || !is_partitioned_map(layer.output, partition))
+    return found;
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {
     ShardRows rows;
     rows.in = rows.read = rows.read_back = part_of(layer.input[i + 1], partition.parts[i], place[i]);
@@ -190,7 +191,7 @@ std::string layer_problem(const Model& model, const SpatialPartition& partition,
                           int device) {
   const Layer& layer = model.layers[index];
   const LayerShardRows rows = shard_rows(layer, partition, grid_place(partition.parts, device));
-  if (layer.kind == LayerKind::reshape && is_map(layer.output, partition))
+  if (layer.kind == LayerKind::reshape && is_partitioned_map(layer.output, partition))
     return fmt::format("layer {} reshapes a partitioned map into another map", layer.name);
   const std::string name = fmt::format("layer {} ({}) ", layer.name, to_string(layer.kind));
   if (!reads_neighbours(layer, partition))
@@ -227,7 +228,7 @@ std::string redistribution_problem(const Model& model, const SpatialPartition& p
   }
   if (model.layers[partition.whole_from].inputs.size() != 1) return name + "has several inputs";
   int source = model.layers[partition.whole_from].inputs.front();
-  while (!is_map(model.layers[static_cast<std::size_t>(source)].output, partition))
+  while (!is_partitioned_map(model.layers[static_cast<std::size_t>(source)].output, partition))
     source = model.layers[static_cast<std::size_t>(source)].inputs.front();
   const Shape& map = model.layers[static_cast<std::size_t>(source)].output;
   for (std::size_t i = 0; i < partition.parts.size(); ++i) {

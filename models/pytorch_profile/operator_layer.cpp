@@ -12,7 +12,7 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kLargestSize = 1'000'000;  // of a filter, as in network files
+constexpr std::int64_t kLargestWindow = 1'000'000;  // of a filter, as in network files
 
 bool is_addmm(const NetworkOperator& one) {
   return one.kind == "dense" && one.name.find("addmm") != std::string::npos;
@@ -39,7 +39,7 @@ std::optional<OperatorLayer> convolution(const NetworkOperator& one, const Shape
   const Shape& weight = one.shapes[1];
   if (weight.size() != in.size() + 1 || weight[0] != out[0] || weight[1] != in[0]) return {};
   for (std::size_t i = 1; i < in.size(); ++i) {
-    if (std::max({in[i], out[i], weight[i + 1]}) > kLargestSize) return {};
+    if (std::max({in[i], out[i], weight[i + 1]}) > kLargestWindow) return {};
     std::int64_t stride = 1, pad = 0;
     if (weight[i + 1] < 1 || !find_step(in[i], weight[i + 1], out[i], stride, pad)) return {};
     layer.window.kernel.push_back(weight[i + 1]);
@@ -86,7 +86,7 @@ std::optional<OperatorLayer> average(const Shape& in, const Shape& out, Layer& l
   layer.output = Shape(in.size(), 1);
   layer.output.front() = in.front();
   const Shape kernel(in.begin() + 1, in.end());
-  if (std::ranges::max(kernel) > kLargestSize) return {};
+  if (std::ranges::max(kernel) > kLargestWindow) return {};
   return OperatorLayer{layer.kind, fmt::format("kind: average_pool, kernel: [{}]", fmt::join(kernel, ", ")),
                        layer.output, true};
 }

@@ -13,8 +13,6 @@
 namespace stepcast {
 namespace {
 
-constexpr double kSingle = 4;  // bytes of an fp32 element
-
 std::string parameters_of(const Layer& layer) {
   std::int64_t sum = 0;
   for (const ParameterTensor& tensor : layer.parameters) sum += tensor.trainable ? tensor.elements() : 0;
@@ -43,7 +41,7 @@ std::string row(const Layer& layer, const LayerCost& cost, std::size_t width) {
   return fmt::format("{:{}}  {:21}  {:>18}  {:>12}  {:>9}  {:>9}  {:>10}\n", layer.name, width,
                      to_string(layer.kind), to_string(layer.output), parameters_of(layer),
                      giga(cost.forward.flops.value), giga(backward(cost)),
-                     megabytes(kSingle * static_cast<double>(elements(layer.output))));
+                     megabytes(kFp32Bytes * static_cast<double>(elements(layer.output))));
 }
 
 std::string totals(const Model& model) {
@@ -56,7 +54,7 @@ std::string totals(const Model& model) {
       "attention)\n"
       "outputs          {} MB a sample\n",
       trainable_parameters(model), gradient_tensors(model), all_parameters(model), forward.value / 1e9,
-      training_flops(model).value / 1e9, megabytes(kSingle * outputs));
+      training_flops(model).value / 1e9, megabytes(kFp32Bytes * outputs));
 }
 
 std::string memory_lines(const Model& model) {

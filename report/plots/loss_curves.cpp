@@ -39,6 +39,13 @@ std::string block(char name, std::size_t number, const Points& points) {
   return out + "EOD\n";
 }
 
+std::string band_block(std::size_t number, const std::vector<CurveRange>& band) {
+  std::string out = fmt::format("$b{} << EOD\n", number);
+  for (const CurveRange& range : band)
+    out += fmt::format("{} {} {}\n", shortest(range.seconds), shortest(range.low), shortest(range.high));
+  return out + "EOD\n";
+}
+
 std::string dashed(std::size_t i) {
   return fmt::format("lc rgb '{}' lw 1.6 dt (6,5)", series_colour(i));
 }
@@ -51,16 +58,24 @@ std::optional<PlotScript> curve_script(const CurvePlot& given) {
   if (plot.curves.empty()) return std::nullopt;
   Extent extent;
   std::vector<LegendEntry> entries;
-  std::string data, lines;
+  std::string data, lines, bands;
   for (std::size_t i = 0; i < plot.curves.size(); ++i) {
     const Curve& curve = plot.curves[i];
     widen(extent, curve.measured);
     widen(extent, curve.forecast);
+    for (const CurveRange& range : curve.band)
+      widen(extent, {{range.seconds, range.low}, {range.seconds, range.high}});
     entries.push_back({series_line(i), series_points(i), curve.name});
     data += block('c', i, curve.measured) + block('d', i, curve.forecast);
     lines += fmt::format(
         ", \\\n  $c{0} using 1:2 with lines {1} notitle, \\\n  $c{0} using 1:2 with points {2} notitle", i,
         series_line(i), series_points(i));
+    if (curve.band.size() > 1) {
+      data += band_block(i, curve.band);
+      bands += fmt::format(
+          ", \\\n  $b{} using 1:2:3 with filledcurves fs transparent solid 0.15 lc rgb '{}' notitle", i,
+          series_colour(i));
+    }
     if (curve.forecast.size() > 1)
       lines += fmt::format(", \\\n  $d{} using 1:2 with lines {} notitle", i, dashed(i));
   }
@@ -79,7 +94,7 @@ std::optional<PlotScript> curve_script(const CurvePlot& given) {
       'y', logarithmic ? decimal_log_axis(extent.least, extent.most) : linear_axis(0, 1.05 * extent.most, 6));
   body += fmt::format("set xlabel {}\nset ylabel {}\nplot NaN notitle", gnuplot_text(plot.time, 60),
                       gnuplot_text(plot.quantity, 60));
-  body += lines + "\n" + legend_commands(legend, height) + "unset multiplot\n";
+  body += bands + lines + "\n" + legend_commands(legend, height) + "unset multiplot\n";
   return PlotScript{legend.width, height, data + legend_data(legend), body};
 }
 

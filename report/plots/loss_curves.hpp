@@ -9,11 +9,17 @@
 
 namespace stepcast {
 
+/// The range of a quantity at one time.
+struct CurveRange {
+  double seconds = 0, low = 0, high = 0;
+};
+
 /// A quantity over time, forecast and measured.
 struct Curve {
   std::string name = {};
   std::vector<std::pair<double, double>> measured = {};  ///< (seconds, value)
   std::vector<std::pair<double, double>> forecast = {};  ///< (forecast seconds, measured value)
+  std::vector<CurveRange> band = {};                     ///< drawn behind the measured curve
 };
 
 struct CurvePlot {
@@ -23,7 +29,8 @@ struct CurvePlot {
   std::vector<Curve> curves = {};
 };
 
-/// A plot with one panel over time: measured curves are solid lines with points, forecast ones are dashed.
+/// A plot with one panel over time: measured curves are solid lines with points and shaded bands, forecast
+/// ones are dashed.
 /// Nothing if no curve has two points.
 std::optional<PlotScript> curve_script(const CurvePlot& plot);
 

@@ -118,7 +118,7 @@ constexpr int kWidestBottleneck = 56;  // [characters] of the last column, which
 /// of them.
 constexpr std::string_view kWithInterval = "step_seconds";
 
-struct Scale {
+struct ColumnScale {
   std::string unit;
   double factor = 1;  ///< SI value divided by the shown value
   int decimals = 0;
@@ -129,15 +129,16 @@ int decimals_for(double typical) {
   return typical > 0 ? std::clamp(3 - static_cast<int>(std::floor(std::log10(typical))), 0, 3) : 1;
 }
 
-Scale time_scale(double typical) {
-  const Scale scale = typical >= 1                      ? Scale{"s", 1}
-                      : typical >= 1e-3 || typical == 0 ? Scale{"ms", 1e-3}
-                                                        : Scale{"us", 1e-6};
+ColumnScale time_scale(double typical) {
+  const ColumnScale scale = typical >= 1                      ? ColumnScale{"s", 1}
+                            : typical >= 1e-3 || typical == 0 ? ColumnScale{"ms", 1e-3}
+                                                              : ColumnScale{"us", 1e-6};
   return {scale.unit, scale.factor, decimals_for(typical / scale.factor)};
 }
 
-Scale memory_scale(double typical) {
-  return typical >= 1e8 ? Scale{"GB", 1e9, 2} : Scale{"MB", 1e6, 1};  // the units of the column why_not
+ColumnScale memory_scale(double typical) {
+  return typical >= 1e8 ? ColumnScale{"GB", 1e9, 2}
+                        : ColumnScale{"MB", 1e6, 1};  // the units of the column why_not
 }
 
 std::vector<double> numbers(const Results& results, const std::string& column) {
@@ -150,7 +151,7 @@ std::vector<double> numbers(const Results& results, const std::string& column) {
 
 /// The unit of a column. The median decides, so that a single unusual row does not change the unit; all times
 /// have the unit of the step time.
-Scale scale_of(const Results& results, const ShownColumn& shown) {
+ColumnScale scale_of(const Results& results, const ShownColumn& shown) {
   const auto times = numbers(results, "step_seconds");
   const auto values = shown.show == Show::seconds && !times.empty() ? times : numbers(results, shown.column);
   const double typical = values.empty() ? 0 : median_of(values);
@@ -183,7 +184,7 @@ Scale scale_of(const Results& results, const ShownColumn& shown) {
   return {};
 }
 
-std::string cell_of(const Cell& cell, const Row& row, const ShownColumn& shown, const Scale& scale) {
+std::string cell_of(const Cell& cell, const Row& row, const ShownColumn& shown, const ColumnScale& scale) {
   if (shown.show == Show::as_is) return to_text(cell);
   if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "yes" : "no";
   const auto value = row.number(shown.column);
@@ -217,7 +218,7 @@ void append_column(Table& table, const Results& results, const ShownColumn& show
     numeric = numeric && !std::holds_alternative<std::string>(cell);
   }
   if (empty) return;
-  const Scale scale = scale_of(results, shown);
+  const ColumnScale scale = scale_of(results, shown);
   table.columns.push_back({shown.header, scale.unit, numeric ? Align::right : Align::left,
                            shown.column == "bottleneck" ? kWidestBottleneck : kWidest});
   for (std::size_t i = 0; i < results.rows.size(); ++i) {

@@ -78,11 +78,11 @@ constexpr double kLong = 0.05;   // seconds of a repeat above which three repeat
 constexpr int kFewest = 5, kMost = 25, kMostInTurn = 200;
 constexpr int kMaxAttempts = 3;  // batches made at most, as a multiple of those planned
 
-struct Plan {
+struct RepeatPlan {
   int batches, calls;
 };
 
-Plan plan_for(double seconds, double budget) {
+RepeatPlan plan_for(double seconds, double budget) {
   const double calls = std::clamp(std::ceil(kBatch / std::max(seconds, 1e-8)), 1.0, 2000.0);
   const double fewest = seconds > kLong ? 3 : kFewest;
   const double batches = std::clamp(budget / (calls * std::max(seconds, 1e-8)), fewest, double{kMost});
@@ -142,7 +142,7 @@ Repeats time_repeated(Transport& transport, double budget, const std::function<v
   call();
   const Instant first = now();
   call();
-  Plan plan = plan_for(broadcast_from_rank_0(transport, now().wall - first.wall), budget);
+  RepeatPlan plan = plan_for(broadcast_from_rank_0(transport, now().wall - first.wall), budget);
   if (pause > 0) plan.calls = 1;
   Repeats repeats;
   for (int batch = 0, kept = 0; batch < kMaxAttempts * plan.batches && kept < plan.batches; ++batch) {

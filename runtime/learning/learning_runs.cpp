@@ -72,7 +72,9 @@ void Learner::step_ended(double seconds) {
   const std::int64_t before = mini_batches_done_;
   mini_batches_done_ += mini_batches_a_step(experiment_.plan);
   const int every = experiment_.learning->evaluate_every;
-  if (holds_evaluated_parameters() && mini_batches_done_ / every > before / every) take_snapshot(seconds);
+  const bool last = mini_batches_done_ >= experiment_.learning->mini_batches;
+  if (holds_evaluated_parameters() && (last || mini_batches_done_ / every > before / every))
+    take_snapshot(seconds);
 }
 
 bool Learner::holds_evaluated_parameters() const {

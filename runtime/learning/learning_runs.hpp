@@ -42,7 +42,7 @@ class Learner {
   std::unique_ptr<RankDevice> device();
 
   /// Call it at the end of each step of the rank's program. It takes a snapshot every `evaluate_every`
-  /// mini-batches.
+  /// mini-batches and after the last step.
   /// @param seconds  since the program began
   void step_ended(double seconds);
   /// True if this rank holds parameters of the replica that is evaluated (the first one); it then calls

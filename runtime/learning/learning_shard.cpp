@@ -17,6 +17,7 @@ namespace {
 NetworkOptions network_options(const LearningPlace& place, int group) {
   NetworkOptions options;
   options.batch = place.batch;
+  options.seed = place.experiment.learning->seed;
   options.data_seed = static_cast<std::uint64_t>(1 + group);
   options.optimizer = place.experiment.learning->optimizer;
   return options;
@@ -200,6 +201,7 @@ class PipelineStageShard : public LearningShard {
         replica_((place.rank - role().first_rank) / plan_.sharing.ways),
         writer_(place.backend) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
+    options.seed = place.experiment.learning->seed;
     options.data_seed = static_cast<std::uint64_t>(1 + replica_ * plan_.sharing.micro_batches);
     own_ = pipeline_stage_networks(place.backend, place.experiment.model, plan_.sharing,
                                    {stage_, static_cast<int>(plan_.roles.size()), own_place()}, options);

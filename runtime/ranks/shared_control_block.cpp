@@ -16,12 +16,12 @@
 namespace stepcast {
 namespace {
 
-struct Header {
+struct ControlHeader {
   std::atomic<std::uint32_t> stage_barrier;
   RankState ranks[SharedControlBlock::kMaxRanks];
 };
 
-constexpr std::size_t kHeader = (sizeof(Header) + 4095) / 4096 * 4096;
+constexpr std::size_t kHeader = (sizeof(ControlHeader) + 4095) / 4096 * 4096;
 
 void* mapped(const std::filesystem::path& file, int flags, std::size_t bytes) {
   const int descriptor = ::open(file.c_str(), flags | O_CLOEXEC, 0600);
@@ -63,11 +63,11 @@ SharedControlBlock::~SharedControlBlock() {
 }
 
 RankState& SharedControlBlock::rank(int index) const {
-  return static_cast<Header*>(memory_)->ranks[index];
+  return static_cast<ControlHeader*>(memory_)->ranks[index];
 }
 
 std::atomic<std::uint32_t>& SharedControlBlock::stage_barrier() const {
-  return static_cast<Header*>(memory_)->stage_barrier;
+  return static_cast<ControlHeader*>(memory_)->stage_barrier;
 }
 
 void* SharedControlBlock::ring_memory(int which) const {

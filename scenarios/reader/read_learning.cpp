@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/read_figures.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -39,6 +41,15 @@ LearningRate read_rate(const YamlMap& map) {
   if (const auto steps = map.maybe("warm_up")) {
     if (!rate.linear) steps->refuse("only valid with linear_scaling: true");
     rate.warm_up = steps->integer(0, kMost);
+  }
+  if (const auto schedule = map.maybe("schedule")) {
+    for (const YamlValue& change : schedule->list()) {
+      const YamlMap entry = change.map({"after", "factor"});
+      rate.schedule.push_back({entry.at("after", "a number of steps").integer(1, kMost),
+                               entry.at("factor", "a number > 0").number(1e-12, 1e6)});
+    }
+    if (rate.schedule.size() > kMostEntries)
+      schedule->refuse(fmt::format("more than {} changes", kMostEntries));
   }
   return rate;
 }
@@ -84,11 +95,30 @@ DataOptions read_learning_data(const YamlValue& value) {
   return is_generated(options.kind) ? read_generated(value, options) : read_data_files(value, options);
 }
 
+LearningTrend read_trend(const YamlValue& value) {
+  const YamlMap map = value.map({"point", "over", "quantity", "relation", "source"});
+  LearningTrend trend;
+  trend.point = read_point(map.at("point", "the values of one point"));
+  trend.over = read_point(map.at("over", "the point that it is compared with"));
+  trend.quantity =
+      learning_quantities()[map.at("quantity", "what is compared").one_of(learning_quantities())];
+  trend.less = map.at("relation", "less_than or more_than").one_of({"less_than", "more_than"}) == 0;
+  trend.source = map.at("source", "where the claim is from").text();
+  return trend;
+}
+
 }  // namespace
+
+const std::vector<std::string>& learning_quantities() {
+  static const std::vector<std::string> names{"loss", "accuracy", "seconds", "seconds_to_target",
+                                              "samples_to_target"};
+  return names;
+}
 
 LearningOptions read_learning(const YamlValue& value) {
   const YamlMap map = value.map({"mini_batches", "evaluate_every", "optimizer", "learning_rate", "momentum",
-                                 "decay", "epsilon", "linear_scaling", "warm_up", "data", "start"});
+                                 "decay", "epsilon", "linear_scaling", "warm_up", "schedule", "data", "start",
+                                 "seed", "seeds", "warm_start", "target_loss", "trends"});
   LearningOptions options;
   options.mini_batches = static_cast<int>(
       map.at("mini_batches", "mini-batches of a worker, an integer >= 1").integer(1, 10'000'000));
@@ -99,6 +129,19 @@ LearningOptions read_learning(const YamlValue& value) {
   options.rate = read_rate(map);
   options.data = read_learning_data(map.at("data", "a mapping with kind"));
   if (const auto start = map.maybe("start")) options.start = start->text();
+  if (const auto seed = map.maybe("seed"))
+    options.seed = static_cast<std::uint64_t>(seed->integer(0, 1'000'000'000));
+  if (const auto seeds = map.maybe("seeds")) options.seeds = static_cast<int>(seeds->integer(1, 1000));
+  if (const auto batches = map.maybe("warm_start")) {
+    if (options.start) batches->refuse("not valid with start");
+    options.warm_start = static_cast<int>(batches->integer(0, 10'000'000));
+  }
+  if (const auto target = map.maybe("target_loss")) options.target_loss = target->number(0, 1e9);
+  if (const auto trends = map.maybe("trends")) {
+    const auto list = trends->list();
+    if (list.size() > kMostEntries) trends->refuse(fmt::format("more than {} trends", kMostEntries));
+    for (const YamlValue& trend : list) options.trends.push_back(read_trend(trend));
+  }
   return options;
 }
 

@@ -1,13 +1,28 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/yaml.hpp"
 #include "data/dataset.hpp"
+#include "scenarios/reader/sweep.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 
 namespace stepcast {
+
+/// A claim about two points: a quantity of `point` is less than, or more than, that of `over`. `stepcast
+/// learn` says in which share of the seeds it holds.
+struct LearningTrend {
+  std::vector<Assignment> point, over;
+  std::string quantity;  ///< one of learning_quantities()
+  bool less = true;
+  std::string source;
+};
+
+/// Quantities that a trend compares: loss, accuracy, seconds, seconds_to_target, samples_to_target.
+const std::vector<std::string>& learning_quantities();
 
 /// How `stepcast learn` and `validate` train the networks of a scenario. Forecasts by `run` do not depend on
 /// it.
@@ -18,6 +33,12 @@ struct LearningOptions {
   LearningRate rate;
   DataOptions data;
   std::optional<std::string> start;  ///< checkpoint file to start from
+  std::uint64_t seed = 1;            ///< seed of the initial parameters
+  // The other members concern `stepcast learn` alone.
+  int seeds = 1;                      ///< trainings of each point, each with other seeds
+  int warm_start = 0;                 ///< mini-batches that one worker trains before all workers start
+  std::optional<double> target_loss;  ///< loss to reach; nothing: the lowest that every point reaches
+  std::vector<LearningTrend> trends;
 };
 
 /// Reads `learning:`. @throws InputError

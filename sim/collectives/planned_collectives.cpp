@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/collectives/nccl_seconds.hpp"
 #include "sim/fidelity/fidelity_rule.hpp"
 #include "sim/fidelity/folding_rule.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
@@ -71,7 +72,7 @@ PlannedCollectives::Chosen PlannedCollectives::candidate(const Collective& colle
                                        ranks_of(communicator, 0, communicator.groups()));
   }
   const double seconds = planner_->uncontended(in_planner->second, collective.buffer.size);
-  return {choice, schedule, in_planner->second, seconds, {}};
+  return {choice, schedule, in_planner->second, seconds, false, {}};
 }
 
 void PlannedCollectives::choose(std::size_t index) {
@@ -82,6 +83,14 @@ void PlannedCollectives::choose(std::size_t index) {
   const AllReduceChoice& asked = communicator.all_reduce;
   const bool automatic = has_automatic_algorithm(*simulation_.plan, collective);
   const Group group{communicator.size, communicator.ranks_per_node};
+  if (const auto known = nccl_time_of(*simulation_.platform, *simulation_.plan, collective, asked)) {
+    AllReduceChoice choice = asked;
+    if (automatic) choice.algorithm = schedule_algorithm(*known);
+    chosen_.back() = candidate(collective, choice);
+    chosen_.back().seconds = known->time.value;
+    chosen_.back().known = true;
+    return;
+  }
   double least = INFINITY;
   for (const AllReduceChoice& choice :
        automatic ? candidates(asked, group) : std::vector<AllReduceChoice>{asked}) {
@@ -128,9 +137,14 @@ void PlannedCollectives::add_patterns() {
       patterns.push_back(network_->add(chosen.schedule, ranks_of(communicator, group, 1)));
     }
     chosen.patterns = patterns;
-    if (!fidelity_.seconds.empty())
-      network_->set_known_seconds(patterns.front(), plan.collectives[i].buffer.size,
-                                  fidelity_.seconds[next_known++]);
+    for (const int pattern : patterns) {
+      if (chosen.known)
+        network_->set_modelled_seconds(pattern, plan.collectives[i].buffer.size, chosen.seconds);
+    }
+    if (fidelity_.seconds.empty()) continue;
+    const double sampled = fidelity_.seconds[next_known++];
+    if (!chosen.known)
+      network_->set_known_seconds(patterns.front(), plan.collectives[i].buffer.size, sampled);
   }
 }
 

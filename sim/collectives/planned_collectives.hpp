@@ -43,6 +43,7 @@ class PlannedCollectives {
     std::shared_ptr<const Schedule> schedule;  ///< of one group
     int planned = 0;                           ///< number of its pattern in planner_
     double seconds = 0;                        ///< duration on an otherwise idle network [s]
+    bool known = false;                        ///< `seconds` are NCCL's, so that no message is simulated
     std::vector<int> patterns;                 ///< by group: number of its pattern in network_; one if joint
   };
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/random.hpp"
 #include "core/zeroed_array.hpp"
 #include "sim/fidelity/cost_estimate.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
@@ -16,14 +17,6 @@ namespace {
 constexpr int kMaxRounds = 100;
 
 using Colour = std::uint64_t;
-
-Colour mixed(Colour colour, Colour value) {
-  // The finalizer of splitmix64 (S. Vigna): a hash that separates different colours.
-  Colour z = colour * 0x9E3779B97F4A7C15U + value;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
 
 /// The colour of a latency, rounded to float: latencies are sums, whose last bits depend on the order of
 /// terms.
@@ -106,9 +99,10 @@ class ColourRefinement {
         const std::size_t first = hops_.size();
         placement.topology->route(placement.endpoints[source], placement.endpoints[target], hops_);
         const std::vector<int> route(hops_.begin() + static_cast<std::ptrdiff_t>(first), hops_.end());
-        Colour kind = mixed(kinds_, static_cast<Colour>(kind_of(edge, placement)));
-        kind = mixed(mixed(kind, static_cast<Colour>(edge.chunks)), static_cast<Colour>(edge.delay));
-        kind = mixed(kind, of_seconds(placement.topology->latency_of(route).value));
+        Colour kind = mixed_hash(kinds_, static_cast<Colour>(kind_of(edge, placement)));
+        kind =
+            mixed_hash(mixed_hash(kind, static_cast<Colour>(edge.chunks)), static_cast<Colour>(edge.delay));
+        kind = mixed_hash(kind, of_seconds(placement.topology->latency_of(route).value));
         transfers_.push_back({kind, points[source], points[target], first, hops_.size()});
       }
     }
@@ -132,23 +126,23 @@ class ColourRefinement {
     if (links_.empty()) number_links();
     std::vector<Colour> at_point(points_.size(), 0), at_link(links_.size(), 0), in_group(groups_.size(), 0);
     for (const Transfer& one : transfers_) {
-      Colour colour = mixed(mixed(one.kind, points_[one.source]), points_[one.target]);
+      Colour colour = mixed_hash(mixed_hash(one.kind, points_[one.source]), points_[one.target]);
       for (std::size_t i = one.first_link; i < one.last_link; ++i)
-        colour = mixed(colour, links_[static_cast<std::size_t>(hops_[i])]);
-      at_point[one.source] += mixed(colour, 1);
-      at_point[one.target] += mixed(colour, 2);
+        colour = mixed_hash(colour, links_[static_cast<std::size_t>(hops_[i])]);
+      at_point[one.source] += mixed_hash(colour, 1);
+      at_point[one.target] += mixed_hash(colour, 2);
       for (std::size_t i = one.first_link; i < one.last_link; ++i)
-        at_link[static_cast<std::size_t>(hops_[i])] += mixed(colour, 3);
+        at_link[static_cast<std::size_t>(hops_[i])] += mixed_hash(colour, 3);
     }
-    for (const auto& [point, group] : memberships_) in_group[group] += mixed(points_[point], 4);
-    for (const auto& [point, group] : memberships_) at_point[point] += mixed(groups_[group], 5);
+    for (const auto& [point, group] : memberships_) in_group[group] += mixed_hash(points_[point], 4);
+    for (const auto& [point, group] : memberships_) at_point[point] += mixed_hash(groups_[group], 5);
     mix_in(at_point, points_);
     mix_in(at_link, links_);
     mix_in(in_group, groups_);
   }
 
   static void mix_in(const std::vector<Colour>& seen, std::vector<Colour>& colours) {
-    for (std::size_t i = 0; i < colours.size(); ++i) colours[i] = mixed(colours[i], seen[i]);
+    for (std::size_t i = 0; i < colours.size(); ++i) colours[i] = mixed_hash(colours[i], seen[i]);
   }
 
   bool roles_are_uniform() const {

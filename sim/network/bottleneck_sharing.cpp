@@ -5,7 +5,7 @@
 namespace stepcast {
 namespace {
 
-constexpr double kRounding = 1e-12;          // relative error of the bytes served
+constexpr double kServedRounding = 1e-12;    // relative error of the bytes served
 constexpr std::size_t kLookahead = 6;        // number of flows to prefetch ahead
 constexpr std::size_t kMaxSlotsPerFlow = 3;  // larger ratios of slots (flows and gaps) to flows are compacted
 
@@ -163,7 +163,7 @@ void BottleneckSharing::finish_due_flows(int at, std::uint32_t generation) {
     if (!is_stale(first)) {
       const double left = first.finish - queue(at).served;
       const bool later = engine_.now() + left / share(at) > engine_.now();
-      if (later && left > kRounding * first.finish) break;
+      if (later && left > kServedRounding * first.finish) break;
       prefetch_next(entries);
       entries.pop();
       leave(first.flow, at);

@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "core/random.hpp"
 #include "core/zeroed_array.hpp"
 
 namespace stepcast {
@@ -18,14 +19,6 @@ struct Class {
   int link = 0;               ///< the first link of the class
   std::vector<double> loads;  ///< by pattern [s/B]
 };
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-  // The finalizer of splitmix64 (S. Vigna): a hash that separates different loads.
-  std::uint64_t z = hash * 0x9E3779B97F4A7C15U + value;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
 
 using Patterns = std::vector<const std::vector<LinkWeight>*>;
 using BandwidthOf = std::function<BytesPerSecond(int link)>;
@@ -45,7 +38,7 @@ ZeroedArray<std::uint64_t> signatures(const Patterns& patterns, const BandwidthO
     for (const LinkWeight& use : *patterns[pattern]) {
       std::uint64_t& hash = hashes[static_cast<std::size_t>(use.link)];
       const double load = use.weight / bandwidth(use.link).value;
-      hash = mixed(mixed(hash, pattern + 1), std::bit_cast<std::uint64_t>(load));
+      hash = mixed_hash(mixed_hash(hash, pattern + 1), std::bit_cast<std::uint64_t>(load));
     }
   }
   return hashes;

@@ -6,7 +6,7 @@
 namespace stepcast {
 namespace {
 
-constexpr double kRounding = 1e-12;  // relative error of dates and rates
+constexpr double kRateRounding = 1e-12;  // relative error of dates and rates
 constexpr double kRoundedSum = 1e-9;
 
 }  // namespace
@@ -109,7 +109,7 @@ void MaxMinSharing::finish_due_flows() {
   const double now = engine_.now();
   if (now >= armed_) armed_ = 1e300;
   std::vector<Engine::Callback> done;
-  while (!ends_.empty() && ends_.top().date <= now * (1 + kRounding)) {
+  while (!ends_.empty() && ends_.top().date <= now * (1 + kRateRounding)) {
     const End end = ends_.top();
     ends_.pop();
     if (pool_[end.flow].generation != end.generation) continue;
@@ -190,7 +190,7 @@ const MaxMinSharing::Share* MaxMinSharing::most_contended_link() {
     const Share top = shares_.top();
     const Link& link = links_[top.link];
     const double rate = link.unfixed > 0 ? link.unassigned / static_cast<double>(link.unfixed) : 0;
-    if (link.unfixed > 0 && rate <= top.rate * (1 + kRounding)) return &shares_.top();
+    if (link.unfixed > 0 && rate <= top.rate * (1 + kRateRounding)) return &shares_.top();
     shares_.pop();
     if (link.unfixed > 0) shares_.push({rate, top.link});
   }
@@ -206,7 +206,7 @@ void MaxMinSharing::fix(Index number, double rate) {
     link.unassigned = std::max(0.0, link.unassigned - rate);
     --link.unfixed;
   }
-  if (std::abs(rate - flow.rate) <= kRounding * rate) return;
+  if (std::abs(rate - flow.rate) <= kRateRounding * rate) return;
   const double now = engine_.now();
   flow.remaining = std::max(0.0, flow.remaining - (now - flow.since) * flow.rate);
   flow.since = now;

@@ -40,6 +40,12 @@ class SimNetwork {
     known_[{pattern, buffer.value}] = seconds;
   }
 
+  /// As set_known_seconds, for a duration that is its own lower bound: that of a model of the library.
+  void set_modelled_seconds(int pattern, Bytes buffer, double seconds) {
+    set_known_seconds(pattern, buffer, seconds);
+    lower_bounds_[{pattern, buffer.value}] = seconds;
+  }
+
   /// Makes every pattern take its lower bound, as if it shared its links with nothing else. Call it before
   /// `start`.
   void use_lower_bounds(bool lower_bounds) { use_lower_bounds_ = lower_bounds; }

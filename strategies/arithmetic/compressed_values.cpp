@@ -66,14 +66,14 @@ void from_halves(std::span<const std::uint16_t> halves, std::span<float> values)
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = half_value(halves[i]);
 }
 
-void to_halves_with_feedback(std::span<const float> gradient, std::span<float> owed,
+void to_halves_with_feedback(std::span<const float> gradient, std::span<float> residual,
                              std::span<std::uint16_t> sent) {
-  check(gradient.size() == owed.size() && owed.size() == sent.size());
-  for (std::size_t i = 0; i < owed.size(); ++i) {
-    const float value = owed[i] + gradient[i];
+  check(gradient.size() == residual.size() && residual.size() == sent.size());
+  for (std::size_t i = 0; i < residual.size(); ++i) {
+    const float value = residual[i] + gradient[i];
     const std::uint32_t half = half_bits(value);
     sent[i] = static_cast<std::uint16_t>(half);
-    owed[i] = value - half_value(half);
+    residual[i] = value - half_value(half);
   }
 }
 
@@ -114,11 +114,11 @@ struct Sums {
   std::array<std::int32_t, kLanes> negative{};  ///< minus the number of negative elements
 };
 
-inline void add(const float* gradient, float* owed, std::size_t lanes, Sums& sums) {
+inline void add(const float* gradient, float* residual, std::size_t lanes, Sums& sums) {
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const float value = owed[lane] + gradient[lane];
+    const float value = residual[lane] + gradient[lane];
     const std::uint32_t negative = negative_mask(value), bits = std::bit_cast<std::uint32_t>(value);
-    owed[lane] = value;
+    residual[lane] = value;
     sums.below[lane] += std::bit_cast<float>(bits & negative);
     sums.above[lane] += std::bit_cast<float>(bits & ~negative);
     sums.negative[lane] += static_cast<std::int32_t>(negative);
@@ -138,9 +138,9 @@ Means means_of(const Sums& sums, std::size_t length) {
 }
 
 /// Adds the gradient to the error. @returns the means of the elements below 0 and of the others
-Means add_and_average(std::span<const float> gradient, std::span<float> owed) {
+Means add_and_average(std::span<const float> gradient, std::span<float> residual) {
   const float* from = gradient.data();
-  float* to = owed.data();
+  float* to = residual.data();
   Sums sums;
   const std::size_t whole = gradient.size() / kLanes * kLanes;
   for (std::size_t i = 0; i < whole; i += kLanes) add(from + i, to + i, kLanes, sums);
@@ -148,13 +148,13 @@ Means add_and_average(std::span<const float> gradient, std::span<float> owed) {
   return means_of(sums, gradient.size());
 }
 
-/// Packs up to 32 signs into a word; `owed` keeps the error.
-inline std::uint32_t take_signs(float* owed, std::size_t count, const Means& means) {
+/// Packs up to 32 signs into a word; `residual` keeps the error.
+inline std::uint32_t take_signs(float* residual, std::size_t count, const Means& means) {
   std::uint32_t word = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t negative = negative_mask(owed[i]);
+    const std::uint32_t negative = negative_mask(residual[i]);
     word |= kMask[i] & ~negative;
-    owed[i] -= chosen(negative, means);
+    residual[i] -= chosen(negative, means);
   }
   return word;
 }
@@ -167,9 +167,9 @@ void give_signs(std::uint32_t word, const Means& means, std::span<float> values)
 
 }  // namespace
 
-void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::span<float> owed,
+void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::span<float> residual,
                       OneBitGradient& sent) {
-  if (gradient.size() != owed.size()) throw std::invalid_argument("quantize_one_bit: lengths differ");
+  if (gradient.size() != residual.size()) throw std::invalid_argument("quantize_one_bit: lengths differ");
   if (rows == 0) throw std::invalid_argument("quantize_one_bit: rows must be >= 1");
   sent.rows = rows;
   sent.signs.clear();
@@ -177,7 +177,7 @@ void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::sp
   sent.above.clear();
   for (std::size_t first = 0; first < gradient.size(); first += rows) {
     const std::size_t length = std::min(rows, gradient.size() - first);
-    const auto column = owed.subspan(first, length);
+    const auto column = residual.subspan(first, length);
     const Means means = add_and_average(gradient.subspan(first, length), column);
     sent.below.push_back(means.below);
     sent.above.push_back(means.above);
@@ -227,28 +227,28 @@ Threshold find_threshold(std::vector<float>& magnitudes, std::size_t count) {
 
 }  // namespace
 
-void select_top_k(std::span<const float> gradient, std::size_t count, std::span<float> owed,
+void select_top_k(std::span<const float> gradient, std::size_t count, std::span<float> residual,
                   std::vector<float>& scratch, SparseGradient& sent) {
-  if (gradient.size() != owed.size()) throw std::invalid_argument("select_top_k: lengths differ");
+  if (gradient.size() != residual.size()) throw std::invalid_argument("select_top_k: lengths differ");
   if (count == 0 || count > gradient.size()) throw std::invalid_argument("select_top_k: count out of range");
-  scratch.resize(owed.size());
-  for (std::size_t i = 0; i < owed.size(); ++i) {
-    owed[i] += gradient[i];
-    scratch[i] = std::abs(owed[i]);
+  scratch.resize(residual.size());
+  for (std::size_t i = 0; i < residual.size(); ++i) {
+    residual[i] += gradient[i];
+    scratch[i] = std::abs(residual[i]);
   }
   Threshold threshold = find_threshold(scratch, count);
   sent.indices.clear();
   sent.values.clear();
-  for (std::size_t i = 0; i < owed.size(); ++i) {
-    const float magnitude = std::abs(owed[i]);
+  for (std::size_t i = 0; i < residual.size(); ++i) {
+    const float magnitude = std::abs(residual[i]);
     if (magnitude < threshold.magnitude) continue;
     if (magnitude == threshold.magnitude) {
       if (threshold.equal == 0) continue;
       --threshold.equal;
     }
     sent.indices.push_back(static_cast<std::uint32_t>(i));
-    sent.values.push_back(owed[i]);
-    owed[i] = 0;
+    sent.values.push_back(residual[i]);
+    residual[i] = 0;
   }
 }
 

@@ -18,9 +18,9 @@ float from_half(std::uint16_t half);  ///< exact
 /// @throws std::invalid_argument if lengths differ
 void from_halves(std::span<const std::uint16_t> halves, std::span<float> values);
 
-/// Rounds with error feedback: owed += gradient; sent = owed, rounded; owed -= sent.
+/// Rounds with error feedback: residual += gradient; sent = residual, rounded; residual -= sent.
 /// @throws std::invalid_argument if lengths differ
-void to_halves_with_feedback(std::span<const float> gradient, std::span<float> owed,
+void to_halves_with_feedback(std::span<const float> gradient, std::span<float> residual,
                              std::span<std::uint16_t> sent);
 
 /// A gradient as one bit for each element and two numbers for each column.
@@ -34,16 +34,16 @@ struct OneBitGradient {
 /// 1-bit SGD with error feedback: adds the error of the last gradient, reduces every element to its sign, and
 /// keeps the new error.
 ///
-/// With v = gradient + owed, `above` is the mean of the v >= 0 of a column and `below` the mean of its v < 0:
-/// the values with the least squared error for the threshold 0. Then owed = v - sent value, so that sent +
-/// owed keep the sum over time. The result of a column with a v that is not finite is undefined.
+/// With v = gradient + residual, `above` is the mean of the v >= 0 of a column and `below` the mean of its v
+/// < 0: the values with the least squared error for the threshold 0. Then residual = v - sent value, so that
+/// sent + residual keep the sum over time. The result of a column with a v that is not finite is undefined.
 ///
 /// @param gradient  columns one after the other, `rows` elements each
-/// @param owed      error; of the gradient's length; zeros before the first call
+/// @param residual      error; of the gradient's length; zeros before the first call
 /// @throws std::invalid_argument if lengths differ or rows is 0
 /// Source: F. Seide, H. Fu, J. Droppo, G. Li, D. Yu, "1-bit stochastic gradient descent and its application
 /// to data-parallel distributed training of speech DNNs", Interspeech 2014.
-void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::span<float> owed,
+void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::span<float> residual,
                       OneBitGradient& sent);
 
 /// Restores a gradient.
@@ -59,14 +59,14 @@ struct SparseGradient {
   std::vector<float> values;
 };
 
-/// Top-k with error feedback: of v = gradient + owed, the `count` elements of largest magnitude are sent (of
-/// equal elements, those with the lowest index). Then owed = v without them.
+/// Top-k with error feedback: of v = gradient + residual, the `count` elements of largest magnitude are sent
+/// (of equal elements, those with the lowest index). Then residual = v without them.
 ///
 /// @param scratch  memory for the search, which the caller keeps from call to call
 /// @throws std::invalid_argument if lengths differ, or count is 0 or above the length
 /// Source: A. Aji, K. Heafield, "Sparse communication for distributed gradient descent", EMNLP 2017
 /// (residual). Here the threshold is the exact k-th magnitude, not a sampled one.
-void select_top_k(std::span<const float> gradient, std::size_t count, std::span<float> owed,
+void select_top_k(std::span<const float> gradient, std::size_t count, std::span<float> residual,
                   std::vector<float>& scratch, SparseGradient& sent);
 
 /// Writes the sent elements, and zeros elsewhere.

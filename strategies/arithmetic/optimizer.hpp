@@ -3,24 +3,34 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace stepcast {
+
+/// A change of the learning rate.
+struct RateChange {
+  std::int64_t after = 0;  ///< number of steps before the change
+  double factor = 1;       ///< the rate is multiplied by it from then on
+};
 
 /// A learning rate that grows with the mini-batch: `base` for one worker's mini-batch and N x `base` for the
 /// sum of N gradients, reached from `base` in equal increments over the first `warm_up` steps. Source: P.
 /// Goyal et al., "Accurate, large minibatch SGD: training ImageNet in 1 hour", arXiv:1706.02677, sections 2.1
-/// (linear scaling rule) and 2.2 (gradual warm-up).
+/// (linear scaling rule), 2.2 (gradual warm-up) and 5.1 (the rate falls in steps).
 struct LearningRate {
   double base = 1e-3;
-  bool linear = false;  ///< false: the rate is always `base`
+  bool linear = false;  ///< false: the number of summed gradients does not change the rate
   std::int64_t warm_up = 0;
+  std::vector<RateChange> schedule = {};
 
   /// @param step  from 1
   double at(std::int64_t step, int summed) const {
-    if (!linear) return base;
+    double rate = base;
+    for (const RateChange& change : schedule) rate *= step > change.after ? change.factor : 1;
+    if (!linear) return rate;
     const double reached =
         warm_up == 0 ? 1 : std::min(1.0, static_cast<double>(step) / static_cast<double>(warm_up));
-    return base * (1 + (summed - 1) * reached);
+    return rate * (1 + (summed - 1) * reached);
   }
 };
 

@@ -76,10 +76,10 @@ CompressedGradient::CompressedGradient(const Codec& codec, std::int64_t elements
       layout_(codec, elements),
       place_(place),
       wire_(index(layout_.words())),
-      owed_(index(elements)),
+      residual_(index(elements)),
       halves_(index(kHalves)) {
   if (codec.kind == Compression::top_k) return;
-  owed_of_sum_.resize(index(layout_.elements(place).size()));
+  residual_of_sum_.resize(index(layout_.elements(place).size()));
   sum_.resize(index(layout_.block()));
   part_.resize(index(layout_.block()));
 }
@@ -91,7 +91,7 @@ void CompressedGradient::quantize(std::span<const float> gradient) {
   }
   const Slice own = layout_.share(place_);
   const std::size_t count = index(own.size() / 2);
-  select_top_k(gradient, count, owed_, scratch_, sparse_);
+  select_top_k(gradient, count, residual_, scratch_, sparse_);
   float* words = wire_.data() + own.begin;
   std::memcpy(words, sparse_.indices.data(), count * sizeof(float));
   std::memcpy(words + count, sparse_.values.data(), count * sizeof(float));
@@ -100,10 +100,10 @@ void CompressedGradient::quantize(std::span<const float> gradient) {
 void CompressedGradient::quantize_share(int owner, std::span<const float> gradient) {
   const Slice share = layout_.elements(owner);
   const auto values = part_of(gradient, share);
-  const auto owed = part_of(std::span(owed_), share);
+  const auto residual = part_of(std::span(residual_), share);
   float* words = wire_.data() + layout_.share(owner).begin;
   for_each_block(share.size(), layout_.block(), [&](const Slice& block) {
-    quantize_block(part_of(values, block), part_of(owed, block), words);
+    quantize_block(part_of(values, block), part_of(residual, block), words);
     words += layout_.words_of(block.size());
   });
 }
@@ -120,7 +120,7 @@ void CompressedGradient::sum_share() {
       restore_block(from == place_ ? own : wire_.data() + layout_.arrived(from, place_).begin + word, part);
       accumulate(part, sum);
     }
-    quantize_block(sum, part_of(std::span(owed_of_sum_), block), own);
+    quantize_block(sum, part_of(std::span(residual_of_sum_), block), own);
     word += layout_.words_of(block.size());
   });
 }
@@ -148,14 +148,15 @@ void CompressedGradient::restore(std::span<float> gradient) {
 }
 
 /// Words of a one_bit column: its two numbers, then its signs.
-void CompressedGradient::quantize_block(std::span<const float> values, std::span<float> owed, float* words) {
+void CompressedGradient::quantize_block(std::span<const float> values, std::span<float> residual,
+                                        float* words) {
   if (codec_.kind == Compression::fp16) {
     const auto halves = std::span(halves_).first(values.size());
-    to_halves_with_feedback(values, owed, halves);
+    to_halves_with_feedback(values, residual, halves);
     std::memcpy(words, halves.data(), halves.size_bytes());
     return;
   }
-  quantize_one_bit(values, index(codec_.rows), owed, bits_);
+  quantize_one_bit(values, index(codec_.rows), residual, bits_);
   words[0] = bits_.below.front();
   words[1] = bits_.above.front();
   std::memcpy(words + 2, bits_.signs.data(), bits_.signs.size() * sizeof(float));

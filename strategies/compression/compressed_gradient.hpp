@@ -10,9 +10,12 @@
 
 namespace stepcast {
 
-/// Layout of a compressed gradient in its message buffer, in words of 4 bytes. one_bit and fp16: the shares
-/// one after the other, each of which receives its owner's sum, then the parts that other workers send for
-/// the own share. top_k: the elements of each worker, one worker after the other.
+/// Layout of a compressed gradient in its message buffer, in words of 4 bytes.
+///
+/// - one_bit and fp16: first the shares of all owners, in order of rank; the sum of a share replaces the
+/// share.
+///   Then the words that each other worker sends for this worker's own share.
+/// - top_k: the chosen elements of all workers, in order of rank.
 class WireLayout {
  public:
   WireLayout(const Codec& codec, std::int64_t elements);
@@ -50,18 +53,20 @@ class CompressedGradient {
 
   const WireLayout& layout() const { return layout_; }
   std::span<float> wire() { return wire_; }
-  std::span<const float> owed() const { return owed_; }
-  std::span<const float> owed_of_sum() const { return owed_of_sum_; }  ///< error of the sum of the own share
+  std::span<const float> residual() const { return residual_; }
+  std::span<const float> residual_of_sum() const {
+    return residual_of_sum_;
+  }  ///< error of the sum of the own share
 
  private:
-  void quantize_block(std::span<const float> values, std::span<float> owed, float* words);
+  void quantize_block(std::span<const float> values, std::span<float> residual, float* words);
   void restore_block(const float* words, std::span<float> values);
   void quantize_share(int owner, std::span<const float> gradient);
 
   Codec codec_;
   WireLayout layout_;
   int place_;
-  std::vector<float> wire_, owed_, owed_of_sum_, sum_, part_, scratch_;
+  std::vector<float> wire_, residual_, residual_of_sum_, sum_, part_, scratch_;
   std::vector<std::uint16_t> halves_;
   OneBitGradient bits_;
   SparseGradient sparse_;

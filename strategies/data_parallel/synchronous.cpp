@@ -150,7 +150,7 @@ void add_gradient_sums(Plan& plan, Workload& workload, SynchronousRun& run) {
   run.restore.run = restore_gradients(plan);
 }
 
-Synchronous read_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
+Synchronous synchronous_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
   Synchronous options;
   options.steps = setting.steps;
   options.prefetch = setting.prefetch;
@@ -247,7 +247,7 @@ void read_host_swap(const YamlMap& map, const Setting& setting, const TrainingOp
 Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   const YamlMap map = strategy_map(value, synchronous_keys());
   const TrainingOptions training = read_training_options(map);
-  const Synchronous options = read_options(map, setting, training);
+  const Synchronous options = synchronous_options(map, setting, training);
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), options.micro_batches);
   const std::int64_t micro_batch = batch / options.micro_batches;
 

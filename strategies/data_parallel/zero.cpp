@@ -128,7 +128,7 @@ const StrategyKeys& zero_keys() {
   return keys;
 }
 
-Zero read_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
+Zero zero_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
   Zero options;
   options.steps = setting.steps;
   options.prefetch = setting.prefetch;
@@ -154,7 +154,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   const YamlMap map = strategy_map(value, zero_keys());
   const TrainingOptions training = read_training_options(map);
   refuse_compression(map, "not supported with kind: zero, which sends gradients by reduce-scatter");
-  ZeroRun run{read_options(map, setting, training), {}, {}};
+  ZeroRun run{zero_options(map, setting, training), {}, {}};
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), run.options.micro_batches);
   const std::int64_t micro_batch = batch / run.options.micro_batches;
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/block_filter.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {
@@ -22,8 +22,8 @@ struct BlockTraining {
   BlockFilter filter;
   int prefetch = 1;              ///< splits loaded ahead; 0: the replica waits for each load
   Seconds step_overhead;         ///< time of every mini-batch outside the layers
-  double imbalance = 0;          ///< delay of the last of several replicas, as a share of a split's time
-  Seconds aggregation_overhead;  ///< time of a block that is neither transfer nor filter
+  double imbalance = 0;          ///< delay of the slowest of several replicas over the time of a split
+  Seconds aggregation_overhead;  ///< time of each block besides its transfers and its filter
   bool balanced = false;         ///< the master assigns mini-batches by the speed in the block before
 };
 
@@ -36,8 +36,8 @@ struct BlockRun {
   std::vector<CollectiveId> send_model;  ///< collectives after the filter, one after the other
   LocalWork filter;                      ///< work of the master, or of every replica
   LocalWork quantize, restore;           ///< work on a compressed update, before and after `sum_models`
-  LocalWork validation;                  ///< a replica's share of a validation, or what a block pays of it
-  double block_samples = 0;              ///< samples of a block of all replicas
+  LocalWork validation;         ///< a replica's share of a validation, or its average over the blocks
+  double block_samples = 0;     ///< samples of a block of all replicas
   double validation_every = 0;  ///< samples trained between two validations; 0: every block pays its share
   Seconds split_seconds;        ///< time of the layers for a split, without noise
 };

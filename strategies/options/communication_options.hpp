@@ -19,9 +19,9 @@ CommunicationOptions read_communication(const YamlMap& map);
 /// Makes a communicator run its collectives as the scenario asks.
 void apply(const CommunicationOptions& options, Communicator& communicator);
 
-/// Notes which of communication_keys() have no effect on the plan. A plan of one worker uses none of them,
-/// and nothing is noted.
-/// @param instead  reason why no all-reduce runs, such as "with compression: top_k"; used where none runs
+/// Adds a note to the plan for each of communication_keys() that the scenario sets and the plan does not use.
+/// A plan of one worker gets no notes.
+/// @param instead  reason why the plan has no all-reduce, such as "with compression: top_k"
 /// @param at_once  whether several collectives of a communicator can run at the same time
 void note_idle_communication(const YamlMap& map, const std::string& instead, bool at_once, Plan& plan);
 

@@ -25,7 +25,7 @@ struct TrainingOptions {
 const StrategyKeys& training_keys();
 TrainingOptions read_training_options(const YamlMap& map);
 
-/// Gradients that one all-reduce sums, where the scenario does not say: 25 MiB.
+/// Size of the gradients that one all-reduce sums if the scenario has no `bucket`: 25 MiB.
 constexpr Bytes kDefaultBucket{26214400};
 /// A bucket size that holds every model: all gradients travel at once.
 constexpr Bytes kWholeModel{1e300};
@@ -40,18 +40,19 @@ struct TimesSource {
   std::vector<std::string> flags;  ///< doubts about the times
 };
 
-/// The layers' names and times. Buckets, statistics and input are left to the strategy.
+/// The layers' names and times. The strategy adds buckets, batch-norm statistics and input.
 struct TimedWorkload {
   Workload workload;
   TimesSource source;
 };
 TimedWorkload make_workload(const Model& model, LayerTimes times, double compute_factor);
 
-/// Arrays that the update of a trace goes through: SGD with momentum reads three and writes two.
+/// Number of arrays that the update pass of a trace reads and writes: SGD with momentum reads three and
+/// writes two.
 constexpr double kUpdateArrays = 5;
 
-/// Seconds of arithmetic that reads and writes `arrays` arrays of all parameters, derived from the update of
-/// the trace.
+/// Time of arithmetic that reads or writes `arrays` arrays of the size of all parameters. It is proportional
+/// to the time of the trace's update pass.
 Seconds array_work(const Workload& workload, double arrays);
 
 /// Activations that are kept in the host's memory until the backward pass.
@@ -61,9 +62,8 @@ struct ActivationOffload {
   MemoryOptions memory;      ///< samples at once, and which layers overwrite their input
 };
 
-/// Makes every forward and backward pass of a layer last as long as its copies
-/// (models/cost/activation_memory.hpp), if these take longer. Copies run beside the layer, and the next layer
-/// waits for both.
+/// Lengthens every forward and backward pass whose copies (models/cost/activation_memory.hpp) take longer
+/// than its kernels. A layer's copies run beside its kernels, and the next layer waits for both.
 void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload);
 
 /// Facts about a training step that every plan states, whatever the strategy.

@@ -19,14 +19,13 @@ struct EnergyMatchingRun {
   MiniBatch batch;
 };
 
-/// Gradient energy matching (GEM): asynchronous SGD in which a worker scales its update by what the center
-/// did meanwhile. Each worker repeats, at its own pace:
+/// Gradient energy matching (GEM): asynchronous SGD in which a worker scales its update by the distance that
+/// the center moved since the worker read it last. Each worker repeats, without waiting for the others:
 ///
 ///   1. g = sum of the gradients of `period` mini-batches, with a local step after each
 ///   2. reads the center's parameters c
-///   3. update = s u with u = -learning rate x g, and s such that |c - c0| + |update| = kappa |p|, where c0
-///   is
-///      the center as it was read before and p the velocity of SGD with momentum
+///   3. update = s u with u = -learning rate x g. The scale s makes |c - c0| + |update| = kappa |p|, where c0
+///      is the center that the worker read before, and p is the velocity of SGD with momentum
 ///      (arithmetic/center_updates.hpp)
 ///   4. continues from c + update
 ///   5. sends the update to the center, which adds it: c = c + update

@@ -117,7 +117,7 @@ int read_backup_workers(const YamlMap& map, const Setting& setting, const Server
   return backup;
 }
 
-ParameterServer read_options(const YamlMap& map, const Setting& setting) {
+ParameterServer parameter_server_options(const YamlMap& map, const Setting& setting) {
   ParameterServer options;
   options.steps = setting.steps;
   if (const auto value = map.maybe("n_push")) options.n_push = static_cast<int>(value->integer(1, 1'000'000));
@@ -166,7 +166,7 @@ const StrategyKeys& parameter_server_keys() {
 Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   const YamlMap map = strategy_map(value, parameter_server_keys());
   const ServerOptions servers = read_server_options(map, 5);  // momentum: reads three arrays, writes two
-  ParameterServer options = read_options(map, setting);
+  ParameterServer options = parameter_server_options(map, setting);
   ServerStrategy strategy;
   strategy.rules = read_rules(map, setting);
   check(map, options, servers, strategy.rules.mode);

@@ -11,20 +11,21 @@ namespace stepcast {
 /// When a server applies its clients' updates, and when it answers.
 struct ServerRules {
   enum class Mode {
-    asynchronous,      ///< applies every update when it arrives
-    synchronous,       ///< applies `take` updates of one version together; drops later ones of that version
-    bounded_staleness  ///< like asynchronous, but a client too far ahead of the slowest waits for its answer
+    asynchronous,  ///< the server applies every update when it arrives
+    synchronous,   ///< the server applies the first `take` updates of a version together and drops later ones
+    bounded_staleness  ///< as asynchronous, but a client that is too far ahead waits for its answer
   };
 
   Mode mode = Mode::asynchronous;
   std::vector<RoleId> clients;
-  int take = 1;      ///< synchronous: updates of a version
-  int versions = 0;  ///< synchronous: versions of the run; afterwards every client is answered at once
-  int bound = 0;     ///< bounded_staleness: updates that a client may be ahead of the slowest
+  int take = 1;      ///< synchronous: number of updates that make a version
+  int versions = 0;  ///< synchronous: number of versions in a run; later requests are answered at once
+  int bound = 0;  ///< bounded_staleness: number of updates that a client may be ahead of the slowest client
 };
 
-/// Counts a server's updates: the version of its parameters (number of updates applied), the clients that
-/// wait and the progress of each client. It handles no data.
+/// Decides which updates count and when clients are answered. It counts the versions of the parameters (a
+/// version is made whenever updates are applied) and the updates of each client, and it knows which clients
+/// wait. It holds no parameters.
 class UpdatePolicy {
  public:
   explicit UpdatePolicy(ServerRules rules);
@@ -33,18 +34,18 @@ class UpdatePolicy {
     bool accepted = false;  ///< the update counts
     bool dropped = false;   ///< the update arrived too late for its version
     bool applied = false;   ///< the server makes a new version
-    double staleness = 0;   ///< staleness of an accepted update: versions since the last read of its sender
+    double staleness = 0;   ///< versions that were made after the sender's last read; of an accepted update
     std::vector<RoleId> answers;  ///< clients that get the parameters now
   };
 
-  /// Decides about a request: a read (no array), an update that needs no answer (gradients), or both (any
-  /// other array). Its value is the version that the sender last read. The outcome is valid until the next
-  /// call.
+  /// Decides about a request. A request without an array is a read. A request with gradients is an update
+  /// that needs no answer. A request with any other array is an update and a read. The value of a request is
+  /// the version that its sender read last. The outcome is valid until the next call.
   const Outcome& arrived(const Message& request);
 
   int version() const { return version_; }
   void set_version(int version) { version_ = version; }
-  /// Largest number of updates that an answered client was ahead of the slowest.
+  /// Largest number of updates by which an answered client was ahead of the slowest client.
   int lead() const { return lead_; }
 
  private:
@@ -59,34 +60,35 @@ class UpdatePolicy {
   std::map<RoleId, int> clocks_;  ///< updates of each client
 };
 
-/// Options of a parameter server, of one shard of it, or of a sub-master between it and workers.
+/// Options of a parameter server, of one of its shards, or of a sub-master, which is a server for its workers
+/// and a client of its parent.
 struct Server {
   ServerRules rules;
-  bool serial = false;        ///< receives, applies and answers one client after the other
-  bool answer_first = false;  ///< answers an update before it applies it (elastic averaging)
-  LocalWork apply;            ///< applies an update to the parameters
-  LocalWork add;              ///< synchronous: adds a gradient to the sum
-  LocalWork restore;          ///< restores a compressed update
+  bool serial = false;        ///< the server receives, applies and answers one client after the other
+  bool answer_first = false;  ///< the server answers an update before it applies it (elastic averaging)
+  LocalWork apply;            ///< work that applies an update to the parameters
+  LocalWork add;              ///< synchronous: work that adds a gradient to the sum
+  LocalWork restore;          ///< work that decompresses an update
   Bytes size;                 ///< size of its parameters in messages
   int parts = 1;              ///< messages that carry the parameters
   Slice elements;             ///< elements of the model
-  int validate_every = 0;     ///< updates between two validations; 0: none
+  int validate_every = 0;     ///< number of updates between two validations; 0: no validation
   Seconds validation;         ///< time of one validation
-  Servers parent;             ///< server of a sub-master; empty: none
-  int parent_every = 1;       ///< updates between exchanges with the parent
+  Servers parent;             ///< the servers that a sub-master is a client of; empty: not a sub-master
+  int parent_every = 1;       ///< number of updates between two exchanges with the parent
   /// A sub-master with `pull` sends its parameters to its parent and applies `pull` to the answer, as its
   /// workers do. Without `pull` it sends the sum of its updates and takes the parent's parameters.
   Arithmetic pull;
-  bool top = true;   ///< its time is recorded as the server's; false: as a sub-master's
-  bool leaf = true;  ///< serves workers: the staleness of their updates is recorded
+  bool top = true;   ///< true: results count its time as the server's; false: as a sub-master's
+  bool leaf = true;  ///< true: its clients are workers, so the staleness of their updates is recorded
 };
 
 /// A server repeats:
 ///
 ///   1. receives a request of any client: an update, a read, or both (serial: asks for the update first)
-///   2. decides by its policy (UpdatePolicy) whether the update counts, and which clients to answer
-///   3. v = v + update, as the strategy's `apply` does it; synchronous: after the sum of all workers'
-///   gradients
+///   2. asks its UpdatePolicy whether the update counts, and which clients to answer
+///   3. applies the update to the parameters v by the strategy's `apply`; synchronous: applies the sum of the
+///      workers' gradients
 ///   4. sends v to these clients (answer_first: before step 3)
 ///
 /// Updates arrive in `update`. `add` and sub-masters sum them in `gradients`.

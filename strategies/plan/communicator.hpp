@@ -12,11 +12,12 @@ namespace stepcast {
 std::shared_ptr<const Schedule> schedule_of(const Collective& collective, const AllReduceChoice& choice,
                                             const Group& group);
 
-/// True for an all-reduce with `all_reduce: automatic` that sends something: the forecast chooses its
-/// algorithm.
+/// Whether the forecast chooses the collective's algorithm: it is an all-reduce with `all_reduce: automatic`
+/// over more than one rank.
 bool has_automatic_algorithm(const Plan& plan, const Collective& collective);
 
-/// Consecutive ranks of `endpoints` on each node in use; 1 if the nodes hold unequal numbers.
+/// Number of consecutive ranks on each node that `endpoints` use; 1 if the nodes hold unequal numbers of
+/// ranks.
 int even_ranks_per_node(const Platform& platform, const std::vector<int>& endpoints);
 
 /// Groups of `size` ranks, with their ranks for each node.

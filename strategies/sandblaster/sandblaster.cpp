@@ -159,7 +159,7 @@ const StrategyKeys& sandblaster_keys() {
   return keys;
 }
 
-Sandblaster read_options(const YamlMap& map, const Setting& setting) {
+Sandblaster sandblaster_options(const YamlMap& map, const Setting& setting) {
   Sandblaster options;
   options.batches = setting.steps;
   options.queue.replicas = setting.workers();
@@ -216,7 +216,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
   check_shards(setting, options);
   const Exchanged exchanged = exchanged_of(setting, options);
   SandblasterRun run;
-  run.options = read_options(map, setting);
+  run.options = sandblaster_options(map, setting);
   run.portion.prefetch = setting.prefetch;
   run.portion.overhead = options.training.step_overhead;
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), 1);

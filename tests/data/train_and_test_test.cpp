@@ -48,7 +48,7 @@ std::string labels(const std::string& values) {
 }
 
 const std::string kPixels("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\xff", 12);
-const SampleForm kForm{{1, 2, 3}, {1}, 10};
+const SampleForm kSampleForm{{1, 2, 3}, {1}, 10};
 
 DataOptions idx(const TestFolder& folder, const std::string& image_bytes, const std::string& label_bytes) {
   DataOptions options;
@@ -68,7 +68,7 @@ std::string floats(const std::vector<float>& values) {
 
 TEST_CASE("IDX files give pixels from 0 to 1 and labels", "[data]") {
   const TestFolder folder;
-  const auto data = make_data(idx(folder, images(2, kPixels), labels("\x07\x03")), kForm).train;
+  const auto data = make_data(idx(folder, images(2, kPixels), labels("\x07\x03")), kSampleForm).train;
   REQUIRE(data->samples() == 2);
   std::vector<float> input(6), target(1);
   data->read(1, input, target);
@@ -81,7 +81,7 @@ TEST_CASE("invalid IDX files are refused with a message of one line", "[data]") 
   const TestFolder folder;
   const auto problem = [&](const std::string& image_bytes, const std::string& label_bytes) {
     try {
-      make_data(idx(folder, image_bytes, label_bytes), kForm);
+      make_data(idx(folder, image_bytes, label_bytes), kSampleForm);
     } catch (const InputError& error) {
       return std::string(error.what());
     }
@@ -133,7 +133,8 @@ TEST_CASE("CIFAR-10's binary files are one set", "[data]") {
   const auto wrong = make_data(options, form).train;
   CHECK_THROWS_WITH(wrong->read(0, input, target),
                     folder.name("wrong.bin") + ": label of sample 0: expected a class from 0 to 9, got 10");
-  CHECK_THROWS_WITH(make_data(options, kForm), "data: cifar10 needs a network with an input of [3, 32, 32]");
+  CHECK_THROWS_WITH(make_data(options, kSampleForm),
+                    "data: cifar10 needs a network with an input of [3, 32, 32]");
   options.train = {folder.name("missing")};
   CHECK_THROWS_WITH(make_data(options, form), folder.name("missing") + ": No such file or directory");
 }

@@ -11,6 +11,7 @@
 #include "tests/fuzz/input.hpp"
 #include "validate/compare/point_comparison.hpp"
 #include "validate/measure/benchmark_readers.hpp"
+#include "validate/measure/nccl_tests.hpp"
 #include "validate/measure/platform_file.hpp"
 
 using namespace stepcast;
@@ -126,6 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   refuses_or_reads([&] {
     switch (data[0]) {
       case 'b':
+        refuses_or_reads([&] { read_nccl_tests(text, "input.txt"); });
         return benchmark(text);
       case 'c':
         return csv(text);

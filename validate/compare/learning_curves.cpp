@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "report/statistics/statistics.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {
@@ -14,19 +16,30 @@ double number(const Row& row, const char* column) {
   return row.number(column).value_or(0);
 }
 
-/// The rows of each point, with the points in the order of their first rows.
-std::vector<std::vector<const Row*>> by_point(const Results& learning) {
-  std::vector<std::vector<const Row*>> points;
+std::int64_t seed_of(const Row& row) {
+  return static_cast<std::int64_t>(number(row, "seed"));
+}
+
+/// The rows of each training (a point with one seed), in the order of their first rows.
+std::vector<std::vector<const Row*>> by_run(const Results& learning) {
+  std::vector<std::vector<const Row*>> runs;
+  std::map<std::pair<std::string, std::int64_t>, std::size_t> index;
   for (const Row& row : learning.rows) {
-    const auto same = std::ranges::find_if(
-        points, [&](const auto& rows) { return rows.front()->text("point") == row.text("point"); });
-    if (same == points.end()) {
-      points.push_back({&row});
-    } else {
-      same->push_back(&row);
-    }
+    const auto [found, added] = index.try_emplace({row.text("point"), seed_of(row)}, runs.size());
+    if (added) runs.emplace_back();
+    runs[found->second].push_back(&row);
   }
-  return points;
+  return runs;
+}
+
+/// The names of the points in the order of their first rows.
+std::vector<std::string> point_names(const Results& learning) {
+  std::vector<std::string> names;
+  for (const Row& row : learning.rows) {
+    const std::string name = row.text("point");
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
 }
 
 std::vector<std::string> parts_of(const std::string& point) {
@@ -48,18 +61,18 @@ std::string plain(const std::string& part) {
 }
 
 /// The points' names without the parts that all of them share; the whole name if nothing is left.
-std::vector<std::string> short_names(const std::vector<std::vector<const Row*>>& points) {
+std::vector<std::string> short_names(const std::vector<std::string>& points) {
   std::map<std::string, std::size_t> used;
-  for (const auto& rows : points) {
-    for (const std::string& part : parts_of(rows.front()->text("point"))) ++used[part];
+  for (const std::string& point : points) {
+    for (const std::string& part : parts_of(point)) ++used[part];
   }
   std::vector<std::string> names;
-  for (const auto& rows : points) {
+  for (const std::string& point : points) {
     std::string& name = names.emplace_back();
-    for (const std::string& part : parts_of(rows.front()->text("point"))) {
+    for (const std::string& part : parts_of(point)) {
       if (used[part] < points.size()) name += (name.empty() ? "" : ", ") + plain(part);
     }
-    if (name.empty()) name = rows.front()->text("point");
+    if (name.empty()) name = point;
   }
   return names;
 }
@@ -78,45 +91,130 @@ Results with_forecast(const Results& learning, const Results& predicted) {
   return joined;
 }
 
-std::vector<LearnedPoint> learned_points(const Results& learning) {
-  const auto points = by_point(learning);
-  const auto loss = [](const Row* row) { return number(*row, "loss"); };
+double common_loss(const Results& learning) {
   double common = 0;
-  for (const auto& rows : points) common = std::max(common, loss(*std::ranges::min_element(rows, {}, loss)));
-  const auto names = short_names(points);
-  std::vector<LearnedPoint> all;
-  for (const auto& rows : points) {
-    const Row& last = *rows.back();
-    const auto first_at_common =
-        std::ranges::find_if(rows, [&](const Row* row) { return loss(row) <= common; });
-    all.push_back({names[all.size()], static_cast<std::int64_t>(number(last, "step")),
-                   number(last, "seconds"), loss(&last), last.number("accuracy"), common,
-                   number(**first_at_common, "seconds")});
+  for (const auto& rows : by_run(learning)) {
+    double lowest = HUGE_VAL;
+    for (const Row* row : rows) lowest = std::min(lowest, number(*row, "loss"));
+    common = std::max(common, lowest);
   }
-  return all;
+  return common;
 }
+
+std::vector<LearnedRun> learned_runs(const Results& learning, double target_loss) {
+  std::vector<LearnedRun> runs;
+  for (const auto& rows : by_run(learning)) {
+    const Row& last = *rows.back();
+    LearnedRun& run = runs.emplace_back();
+    run.point = last.text("point");
+    run.seed = seed_of(last);
+    run.mini_batches = static_cast<std::int64_t>(number(last, "step"));
+    run.seconds = number(last, "seconds");
+    run.samples = number(last, "samples");
+    run.loss = number(last, "loss");
+    run.accuracy = last.number("accuracy");
+    const auto reached =
+        std::ranges::find_if(rows, [&](const Row* row) { return number(*row, "loss") <= target_loss; });
+    if (reached == rows.end()) continue;
+    run.seconds_to_target = number(**reached, "seconds");
+    run.samples_to_target = number(**reached, "samples");
+  }
+  return runs;
+}
+
+namespace {
+
+/// The median of a quantity in which a missing value counts as infinite; nothing if the median is infinite.
+template <class Quantity>
+std::optional<double> median_reached(const std::vector<const LearnedRun*>& runs, const Quantity& quantity) {
+  std::vector<double> values;
+  for (const LearnedRun* run : runs) values.push_back(quantity(*run).value_or(HUGE_VAL));
+  const double middle = median_of(values);
+  return std::isfinite(middle) ? std::optional(middle) : std::nullopt;
+}
+
+LearnedPoint point_of(const std::vector<const LearnedRun*>& runs) {
+  const auto middle = [&](const auto& value) {
+    return median_reached(runs, [&](const LearnedRun& run) { return std::optional(value(run)); }).value_or(0);
+  };
+  const auto loss = [](const LearnedRun* run) { return run->loss; };
+  LearnedPoint point;
+  point.seeds = runs.size();
+  point.mini_batches = runs.front()->mini_batches;
+  point.seconds = middle([](const LearnedRun& run) { return run.seconds; });
+  point.samples = middle([](const LearnedRun& run) { return run.samples; });
+  point.loss = middle([](const LearnedRun& run) { return run.loss; });
+  point.lowest_loss = loss(*std::ranges::min_element(runs, {}, loss));
+  point.highest_loss = loss(*std::ranges::max_element(runs, {}, loss));
+  point.accuracy = median_reached(runs, [](const LearnedRun& run) { return run.accuracy; });
+  point.seconds_to_target = median_reached(runs, [](const LearnedRun& run) { return run.seconds_to_target; });
+  point.samples_to_target = median_reached(runs, [](const LearnedRun& run) { return run.samples_to_target; });
+  return point;
+}
+
+}  // namespace
+
+std::vector<LearnedPoint> learned_points(const std::vector<LearnedRun>& runs) {
+  std::vector<std::string> names;
+  for (const LearnedRun& run : runs) {
+    if (std::ranges::find(names, run.point) == names.end()) names.push_back(run.point);
+  }
+  const std::vector<std::string> shown = short_names(names);
+  std::vector<LearnedPoint> points;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::vector<const LearnedRun*> own;
+    for (const LearnedRun& run : runs) {
+      if (run.point == names[i]) own.push_back(&run);
+    }
+    points.push_back(point_of(own));
+    points.back().point = shown[i];
+  }
+  return points;
+}
+
+namespace {
+
+/// The median curve of trainings that were evaluated equally often, and the range of their losses.
+Curve curve_of(const std::vector<std::vector<const Row*>>& runs) {
+  Curve curve;
+  for (std::size_t i = 0; i < runs.front().size(); ++i) {
+    std::vector<double> seconds, predicted, losses;
+    for (const auto& rows : runs) {
+      if (i >= rows.size()) continue;
+      seconds.push_back(number(*rows[i], "seconds"));
+      losses.push_back(number(*rows[i], "loss"));
+      if (const auto forecast = rows[i]->number("predicted_seconds")) predicted.push_back(*forecast);
+    }
+    const double time = median_of(seconds), loss = median_of(losses);
+    curve.measured.emplace_back(time, loss);
+    if (!predicted.empty()) curve.forecast.emplace_back(median_of(predicted), loss);
+    if (runs.size() > 1) curve.band.push_back({time, std::ranges::min(losses), std::ranges::max(losses)});
+  }
+  return curve;
+}
+
+}  // namespace
 
 CurvePlot loss_curves(const Results& learning) {
   CurvePlot plot;
   plot.title = learning.scenario + ": loss on held-out data";
-  const auto points = by_point(learning);
+  const auto runs = by_run(learning);
+  const auto points = point_names(learning);
   const auto names = short_names(points);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto& rows = points[i];
-    Curve& curve = plot.curves.emplace_back();
-    curve.name = names[i];
-    for (const Row* row : rows) {
-      curve.measured.emplace_back(number(*row, "seconds"), number(*row, "loss"));
-      if (const auto seconds = row->number("predicted_seconds"))
-        curve.forecast.emplace_back(*seconds, number(*row, "loss"));
+    std::vector<std::vector<const Row*>> own;
+    for (const auto& rows : runs) {
+      if (rows.front()->text("point") == points[i]) own.push_back(rows);
     }
+    plot.curves.push_back(curve_of(own));
+    plot.curves.back().name = names[i];
   }
   return plot;
 }
 
 std::vector<std::string> learning_lines(const Results& learning) {
   std::vector<std::string> lines;
-  for (const auto& rows : by_point(learning)) {
+  for (const auto& rows : by_run(learning)) {
     const Row &first = *rows.front(), &last = *rows.back();
     std::string line = fmt::format("{}: loss {:.3g} to {:.3g}", first.text("point"), number(first, "loss"),
                                    number(last, "loss"));

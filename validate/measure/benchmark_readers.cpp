@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "validate/measure/nccl_tests.hpp"
 
 namespace stepcast {
 namespace {
@@ -19,7 +20,7 @@ constexpr double kSlowest = 1, kFastest = 1e17;  // accepted bytes a second: a p
 enum class Kind { unknown, message, bandwidth, all_reduce };
 
 /// Pairs of bytes and microseconds (bandwidth tests: MB/s) as a file states them.
-struct Figures {
+struct BenchmarkFigures {
   Kind kind = Kind::unknown;
   std::string what;
   int ranks = 0;
@@ -42,7 +43,7 @@ Kind kind_of(std::string_view name) {
 }
 
 /// Reads `# Rank  3 Group ...` of nccl-tests, `# OSU MPI ... Test`, or `# Collective test starting: NAME`.
-void read_comment(const std::string& line, Figures& figures) {
+void read_comment(const std::string& line, BenchmarkFigures& figures) {
   if (contains(line, " Rank ") && contains(line, " on ")) ++figures.ranks;
   if (contains(line, "Collective test starting") || (contains(line, "OSU ") && contains(line, "Test"))) {
     figures.kind = kind_of(line);
@@ -70,9 +71,10 @@ double number_in(const std::string& word, const std::string& file, int line) {
   return value;
 }
 
-Figures read_text(std::string_view text, const std::string& file) {
-  Figures figures;
+BenchmarkFigures read_text(std::string_view text, const std::string& file) {
+  BenchmarkFigures figures;
   std::istringstream lines{std::string(text)};
+  std::size_t time_column = 5;  // of nccl-tests, unless its header says another one
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
@@ -80,9 +82,12 @@ Figures read_text(std::string_view text, const std::string& file) {
     if (words.empty()) continue;
     if (words.front().front() == '#') {
       read_comment(line, figures);
+      const auto columns = nccl_tests_time_columns(line);
+      if (!columns.empty()) time_column = columns.front();
     } else if (std::isdigit(static_cast<unsigned char>(words.front().front())) != 0) {
       // nccl-tests: size count type redop root time ...; OSU: size time ...
-      const std::size_t column = words.size() >= 9 && words[2].find_first_of("0123456789") != 0 ? 5 : 1;
+      const std::size_t column =
+          words.size() >= 9 && words[2].find_first_of("0123456789") != 0 ? time_column : 1;
       if (words.size() <= column) refuse(file, number, "expected a size and a time");
       figures.rows.emplace_back(number_in(words.front(), file, number),
                                 number_in(words[column], file, number));
@@ -91,8 +96,8 @@ Figures read_text(std::string_view text, const std::string& file) {
   return figures;
 }
 
-Figures read_json(std::string_view text, const std::string& file) {
-  Figures figures;
+BenchmarkFigures read_json(std::string_view text, const std::string& file) {
+  BenchmarkFigures figures;
   const auto root = nlohmann::json::parse(text, nullptr, false);
   if (root.is_discarded() || !root.is_object()) refuse(file, 1, "expected the JSON of nccl-tests");
   try {
@@ -115,7 +120,7 @@ Figures read_json(std::string_view text, const std::string& file) {
   return figures;
 }
 
-MessageTime message_of(const Figures& figures, double bytes, double value) {
+MessageTime message_of(const BenchmarkFigures& figures, double bytes, double value) {
   if (figures.kind == Kind::bandwidth) return {{bytes}, {bytes / (1e6 * value)}};
   if (figures.kind == Kind::message) return {{bytes}, {1e-6 * value}};
   return {{bytes / figures.ranks}, {1e-6 * value / (2 * (figures.ranks - 1))}};
@@ -141,7 +146,7 @@ void check_message(const MessageTime& message, const std::string& file) {
 BenchmarkTimes read_benchmark(std::string_view text, const std::string& file_name, int ranks) {
   const auto begin = text.find_first_not_of(" \t\r\n");
   const bool json = begin != std::string_view::npos && text[begin] == '{';
-  Figures figures = json ? read_json(text, file_name) : read_text(text, file_name);
+  BenchmarkFigures figures = json ? read_json(text, file_name) : read_text(text, file_name);
   if (figures.kind == Kind::unknown)
     figures.kind = kind_of(file_name);  // older nccl-tests do not name the test
   if (figures.kind == Kind::unknown) {

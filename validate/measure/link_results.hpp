@@ -24,24 +24,30 @@ struct LinkTable {
   std::vector<MessageCost> costs;  ///< by rising size; the last row has no upper limit
 };
 
-/// Fits a table to measured times. At every measured size it gives the measured time; in between it
-/// interpolates linearly. The latency is the time of the smallest size, and the bandwidth is the highest that
-/// any size reaches beyond the latency. A time below that of a smaller size is raised to it. A line that
-/// would begin below the latency, or rise less than the bandwidth allows, passes through its upper size only.
-/// Sizes beyond the largest measured one take time in proportion to it.
+/// Fits a table to measured times.
+///
+/// - The latency is the time of the smallest size. The bandwidth is the highest that any size reaches beyond
+///   the latency.
+/// - At a measured size, the table gives the measured time. A message that is measured as faster than a
+///   smaller one gets the time of the smaller one.
+/// - Between two measured sizes, the table interpolates linearly. Where this line would begin below the
+///   latency or would be steeper than the bandwidth allows, the line keeps only its upper end.
+/// - Beyond the largest measured size, the time grows in proportion to the size.
+///
 /// @throws std::invalid_argument for fewer than two different sizes, or a time that is not positive
 LinkTable fitted_link_table(std::vector<MessageTime> times);
 
 /// Time of one message.
 Seconds message_time(const LinkTable& table, Bytes size);
 
-/// Time of a schedule alone on the network, if each rank has a link of its own in each direction and all
-/// ranks execute the rounds in lock step.
+/// Time of a schedule that has the network to itself. Each rank has its own link in each direction, and all
+/// ranks begin each round together.
 Seconds schedule_time(const Schedule& schedule, const LinkTable& links, Bytes buffer);
 
-/// Message times from rows of measure_links. On one switch they come from ring all-reduces: S bytes over P
-/// ranks are 2 (P - 1) messages of S / P bytes one after the other. With two racks they come from rounds of a
-/// ring inside the racks, the mean of a round that adds and one that replaces.
+/// Message times from the rows that measure_links wrote. With one switch, the rows are ring all-reduces: an
+/// all-reduce of S bytes over P ranks sends 2 (P - 1) messages of S / P bytes one after the other. With two
+/// racks, the rows are rounds of a ring inside the racks; a message takes the mean of a round that adds and a
+/// round that replaces.
 std::vector<MessageTime> message_times(const Results& results, const Cluster& cluster);
 
 /// Measured and predicted all-reduce times of one buffer size.

@@ -7,8 +7,8 @@
 namespace stepcast::onednn {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-constexpr float kMomentum = 0.9f;  // weight of the running statistics in each step's update
+constexpr double kSyncEpsilon = 1e-5;
+constexpr float kSyncMomentum = 0.9f;  // weight of the running statistics in each step's update
 
 /// A map's memory as [samples][blocks of channels][positions][channels of a block].
 struct ChannelBlocks {
@@ -135,7 +135,7 @@ class SynchronizedBatchNorm final : public OnednnLayer {
     for (std::size_t c = 0; c < channels_; ++c) {
       mean_[c] = statistics_[c] / count;
       const double variance = std::max(0.0, statistics_[channels_ + c] / count - mean_[c] * mean_[c]);
-      inverse_[c] = 1 / std::sqrt(variance + kEpsilon);
+      inverse_[c] = 1 / std::sqrt(variance + kSyncEpsilon);
       const double of_x = inverse_[c] * (scale != nullptr ? scale[c] : 1);
       factor[c] = static_cast<float>(of_x);
       constant[c] = static_cast<float>((shift != nullptr ? shift[c] : 0) - of_x * mean_[c]);
@@ -147,7 +147,7 @@ class SynchronizedBatchNorm final : public OnednnLayer {
 
   static void update_running(float* running, std::size_t channel, double value) {
     if (running == nullptr) return;
-    running[channel] = kMomentum * running[channel] + (1 - kMomentum) * static_cast<float>(value);
+    running[channel] = kSyncMomentum * running[channel] + (1 - kSyncMomentum) * static_cast<float>(value);
   }
 
   void connect() override {

@@ -12,7 +12,7 @@ using namespace stepcast;
 
 namespace {
 
-const std::string kModels = std::string(STEPCAST_SOURCE_DIR) + "/models";
+const std::string kModelFolder = std::string(STEPCAST_SOURCE_DIR) + "/models";
 
 /// A device whose shares are 1 and which moves 1 GB and computes 1 Gflop in a second.
 Device unit_device() {
@@ -118,12 +118,12 @@ TEST_CASE("the rule is within 15 % of the layers of two profiles, and within 6 %
       GENERATE(values<Case>({{"kineto-2021", "v100-sxm2-16gb"}, {"hta-2024", "a100-40gb-tf32"}}));
   CAPTURE(given.source);
   const Model model = shipped_model("resnet50");
-  const Device device = load_device(kModels, given.device);
+  const Device device = load_device(kModelFolder, given.device);
   const std::vector<LayerCost> costs = layer_costs(model);
   std::map<std::string, std::pair<double, double>> kinds;  // measured and rule
   std::vector<double> errors;
   double measured = 0, rule = 0, apart = 0;
-  std::ifstream file(kModels + "/measured/layers.csv");
+  std::ifstream file(kModelFolder + "/measured/layers.csv");
   for (std::string line; std::getline(file, line);) {
     const std::vector<std::string> row = cells(line);
     if (row.at(0) != given.source) continue;

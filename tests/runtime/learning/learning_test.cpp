@@ -153,6 +153,11 @@ TEST_CASE("the learning rate grows to that of the larger mini-batch", "[validate
   CHECK(linear.at(500, 8) == Approx(0.8));
   CHECK(linear.at(500, 1) == 0.1);
   CHECK(LearningRate{.base = 0.1, .linear = true}.at(1, 4) == Approx(0.4));
+
+  const LearningRate steps{.base = 0.1, .schedule = {{10, 0.1}, {20, 0.5}}};
+  CHECK(steps.at(10, 1) == Approx(0.1));
+  CHECK(steps.at(11, 1) == Approx(0.01));
+  CHECK(steps.at(21, 1) == Approx(0.005));
 }
 
 }  // namespace stepcast

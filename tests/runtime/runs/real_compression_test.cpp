@@ -39,7 +39,7 @@ void sum_over_ranks(Transport& transport, Compression kind, CompressedGradient& 
 
 /// Adds up the gradients and residuals of a rank, and on rank 0 the restored sum.
 struct Balance {
-  std::vector<double> given, owed, restored;
+  std::vector<double> given, residual, restored;
   std::vector<Floats> last;  ///< restored, by rank
 };
 
@@ -63,10 +63,10 @@ Balance balance_of(const std::string& transport_kind, const Codec& codec, std::s
       }
     }
     const std::lock_guard lock(adding);
-    for (std::size_t i = 0; i < elements; ++i) balance.owed[i] += gradient.owed()[i];
+    for (std::size_t i = 0; i < elements; ++i) balance.residual[i] += gradient.residual()[i];
     const auto first = static_cast<std::size_t>(gradient.layout().elements(rank).begin);
-    for (std::size_t i = 0; i < gradient.owed_of_sum().size(); ++i)
-      balance.owed[first + i] += gradient.owed_of_sum()[i];
+    for (std::size_t i = 0; i < gradient.residual_of_sum().size(); ++i)
+      balance.residual[first + i] += gradient.residual_of_sum()[i];
     balance.last[static_cast<std::size_t>(rank)] = restored;
   });
   return balance;
@@ -96,7 +96,7 @@ TEST_CASE("the decompressed sum plus the residuals of all ranks equals the sum o
   const Balance balance =
       balance_of(transport, {.kind = kind, .rows = 16, .density = 0.1, .owners = ranks}, elements, 6);
   for (std::size_t i = 0; i < elements; ++i)
-    CHECK(balance.restored[i] + balance.owed[i] == Approx(balance.given[i]).margin(1e-4));
+    CHECK(balance.restored[i] + balance.residual[i] == Approx(balance.given[i]).margin(1e-4));
   for (const Floats& own : balance.last) CHECK(own == balance.last[0]);
 }
 
@@ -160,13 +160,13 @@ TEST_CASE("a server that receives fp16 gradients steps with the rounded gradient
           "[validate][compression]") {
   const int shards = GENERATE(1, 2);
   HandWorker hand(0, 1, kPlain);
-  Floats server = hand.parameters(), owed(server.size());
+  Floats server = hand.parameters(), residual(server.size());
   for (int step = 0; step < 4; ++step) {
     hand.step();
     const Floats gradient = hand.gradients();
     for (std::size_t i = 0; i < server.size(); ++i) {
-      const float value = gradient[i] + owed[i];
-      owed[i] = value - rounded(value);
+      const float value = gradient[i] + residual[i];
+      residual[i] = value - rounded(value);
       server[i] -= 0.1F * rounded(value);
     }
     hand.set(server);

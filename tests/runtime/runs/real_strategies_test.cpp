@@ -2,7 +2,7 @@
 
 #include "hand_worker.hpp"
 #include "kernels/onednn/backend.hpp"
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/block_filter.hpp"
 
 namespace stepcast {
 namespace {

@@ -25,6 +25,28 @@ TEST_CASE("learning is read with its defaults", "[scenarios]") {
   CHECK(options.data.kind == DataOptions::Kind::images);
   CHECK(options.data.samples == 4096);
   CHECK(!options.start);
+  CHECK(options.seed == 1);
+  CHECK(options.seeds == 1);
+  CHECK(options.warm_start == 0);
+  CHECK(!options.target_loss);
+  CHECK(options.trends.empty());
+}
+
+TEST_CASE("learning has seeds, a warm start, a schedule of rates and trends", "[scenarios]") {
+  const LearningOptions options = read(
+      std::string(kStart) +
+      ", seeds: 5, warm_start: 20, target_loss: 0.5, schedule: [{after: 6, factor: 0.1}], trends: [{point: "
+      "{workers: 8}, over: {workers: 1}, quantity: seconds_to_target, relation: less_than, source: a}]}");
+  CHECK(options.seeds == 5);
+  CHECK(options.warm_start == 20);
+  CHECK(options.target_loss == 0.5);
+  REQUIRE(options.rate.schedule.size() == 1);
+  CHECK(options.rate.schedule[0].after == 6);
+  CHECK(options.rate.schedule[0].factor == 0.1);
+  REQUIRE(options.trends.size() == 1);
+  CHECK(options.trends[0].point.front().path == "workers");
+  CHECK(options.trends[0].quantity == "seconds_to_target");
+  CHECK(options.trends[0].less);
 }
 
 TEST_CASE("learning has five optimizers", "[scenarios]") {
@@ -70,6 +92,13 @@ TEST_CASE("contradictory learning options are refused with the key", "[scenarios
        "s.yaml:1:88: learning.momentum: only valid with optimizer: momentum and adam"},
       {"{mini_batches: 10, learning_rate: 0.1, data: {kind: images}, warm_up: 5}",
        "s.yaml:1:71: learning.warm_up: only valid with linear_scaling: true"},
+      {"{mini_batches: 10, learning_rate: 0.1, data: {kind: images}, start: a, warm_start: 5}",
+       "s.yaml:1:84: learning.warm_start: not valid with start"},
+      {"{mini_batches: 10, learning_rate: 0.1, data: {kind: images}, trends: [{point: {workers: 1}, over: "
+       "{workers: 2}, quantity: los, relation: less_than, source: a}]}",
+       "s.yaml:1:122: learning.trends[0].quantity: expected one of loss, accuracy, seconds, "
+       "seconds_to_target, "
+       "samples_to_target, got \"los\"; did you mean \"loss\"?"},
       {"{mini_batches: 10, learning_rate: 0.1, data: {kind: raw, train: [], test: a}}",
        "s.yaml:1:65: learning.data.train: expected a list of files that is not empty, got a list"},
       {"{mini_batches: 10, learning_rate: 0.1, data: {kind: images, train: a}}",

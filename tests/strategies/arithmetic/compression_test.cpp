@@ -60,18 +60,18 @@ TEST_CASE("halves end at 65504: from 65520 on it is infinity", "[strategies][ari
   CHECK(to_half(-0.0F) == 0x8000);
 }
 
-TEST_CASE("error feedback in halves keeps the sum of sent and owed", "[strategies][arithmetic]") {
-  std::vector<float> owed(67);
+TEST_CASE("error feedback in halves keeps the sum of sent and residual", "[strategies][arithmetic]") {
+  std::vector<float> residual(67);
   std::vector<double> total(67), arrived(67);
   std::vector<std::uint16_t> sent(67);
   for (std::uint32_t step = 0; step < 20; ++step) {
     const std::vector<float> gradient = random_floats(67, step);
-    to_halves_with_feedback(gradient, owed, sent);
-    for (std::size_t i = 0; i < owed.size(); ++i) {
+    to_halves_with_feedback(gradient, residual, sent);
+    for (std::size_t i = 0; i < residual.size(); ++i) {
       total[i] += gradient[i];
       arrived[i] += from_half(sent[i]);
-      CHECK(arrived[i] + owed[i] == Approx(total[i]).margin(2e-6));
-      CHECK(std::abs(owed[i]) <= 0x1p-11 * 1.001);  // half a unit of a half in [1, 2)
+      CHECK(arrived[i] + residual[i] == Approx(total[i]).margin(2e-6));
+      CHECK(std::abs(residual[i]) <= 0x1p-11 * 1.001);  // half a unit of a half in [1, 2)
     }
   }
 }
@@ -79,9 +79,9 @@ TEST_CASE("error feedback in halves keeps the sum of sent and owed", "[strategie
 TEST_CASE("one bit stands for the mean of a column's elements of that sign", "[strategies][arithmetic]") {
   const std::size_t rows = GENERATE(1, 7, 32, 50, 200);
   const std::vector<float> gradient = random_floats(101, 3);
-  std::vector<float> owed(101), restored(101);
+  std::vector<float> residual(101), restored(101);
   OneBitGradient sent;
-  quantize_one_bit(gradient, rows, owed, sent);
+  quantize_one_bit(gradient, rows, residual, sent);
   restore_one_bit(sent, restored);
   for (std::size_t first = 0; first < gradient.size(); first += rows) {
     const std::size_t last = std::min(first + rows, gradient.size());
@@ -99,17 +99,17 @@ TEST_CASE("one bit stands for the mean of a column's elements of that sign", "[s
 
 TEST_CASE("what one bit a gradient sends and owes is what it was given", "[strategies][arithmetic]") {
   const std::size_t rows = GENERATE(16, 33);
-  std::vector<float> owed(130), restored(130);
+  std::vector<float> residual(130), restored(130);
   std::vector<double> total(130), arrived(130);
   OneBitGradient sent;
   for (std::uint32_t step = 0; step < 30; ++step) {
     const std::vector<float> gradient = random_floats(130, step);
-    quantize_one_bit(gradient, rows, owed, sent);
+    quantize_one_bit(gradient, rows, residual, sent);
     restore_one_bit(sent, restored);
-    for (std::size_t i = 0; i < owed.size(); ++i) {
+    for (std::size_t i = 0; i < residual.size(); ++i) {
       total[i] += gradient[i];
       arrived[i] += restored[i];
-      CHECK(arrived[i] + owed[i] == Approx(total[i]).margin(1e-5));
+      CHECK(arrived[i] + residual[i] == Approx(total[i]).margin(1e-5));
     }
   }
   CHECK(one_bit_bytes(130, rows).value ==
@@ -123,21 +123,21 @@ TEST_CASE("one bit of a 2048 x 2048 layer is 1/32 of its floats, and two floats 
 
 TEST_CASE("top-k sends the largest magnitudes and owes the rest", "[strategies][arithmetic]") {
   const std::size_t count = GENERATE(1, 5, 40, 41);
-  std::vector<float> owed(41), restored(41), scratch;
+  std::vector<float> residual(41), restored(41), scratch;
   std::vector<double> total(41), arrived(41);
   SparseGradient sent;
   for (std::uint32_t step = 0; step < 10; ++step) {
     const std::vector<float> gradient = random_floats(41, step);
-    select_top_k(gradient, count, owed, scratch, sent);
+    select_top_k(gradient, count, residual, scratch, sent);
     restore_top_k(sent, restored);
     REQUIRE(sent.indices.size() == count);
     float least_sent = 2, most_owed = 0;
     for (const float value : sent.values) least_sent = std::min(least_sent, std::abs(value));
-    for (std::size_t i = 0; i < owed.size(); ++i) {
-      most_owed = std::max(most_owed, std::abs(owed[i]));
+    for (std::size_t i = 0; i < residual.size(); ++i) {
+      most_owed = std::max(most_owed, std::abs(residual[i]));
       total[i] += gradient[i];
       arrived[i] += restored[i];
-      CHECK(arrived[i] + owed[i] == Approx(total[i]).margin(1e-5));
+      CHECK(arrived[i] + residual[i] == Approx(total[i]).margin(1e-5));
     }
     if (step == 0) CHECK(most_owed <= least_sent);
   }
@@ -146,10 +146,10 @@ TEST_CASE("top-k sends the largest magnitudes and owes the rest", "[strategies][
 TEST_CASE("of equal magnitudes top-k takes those of least index, and never more than k",
           "[strategies][arithmetic]") {
   const std::vector<float> gradient{1, -2, 2, -2, 0.5};
-  std::vector<float> owed(5), scratch;
+  std::vector<float> residual(5), scratch;
   SparseGradient sent;
-  select_top_k(gradient, 2, owed, scratch, sent);
+  select_top_k(gradient, 2, residual, scratch, sent);
   CHECK(sent.indices == std::vector<std::uint32_t>{1, 2});
-  CHECK(owed == std::vector<float>{1, 0, 0, -2, 0.5});
-  CHECK_THROWS_WITH(select_top_k(gradient, 6, owed, scratch, sent), "select_top_k: count out of range");
+  CHECK(residual == std::vector<float>{1, 0, 0, -2, 0.5});
+  CHECK_THROWS_WITH(select_top_k(gradient, 6, residual, scratch, sent), "select_top_k: count out of range");
 }

@@ -53,21 +53,57 @@ TEST_CASE("a measured loss gets the forecast time of its step", "[validate][lear
 
 TEST_CASE("points are compared by when they reach the lowest loss that all of them reach",
           "[validate][learning]") {
-  const auto all = learned_points(
-      {"s",
-       {learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 0, 1, 0, 2.5, 0.1),
-        learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 10, 1, 4, 0.5, 0.8),
-        learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 20, 1, 8, 0.75, 0.7),
-        learned("strategy.kind=b, platform.net=slow, workers=8", 0, 1, 0, 2.5, 0.1),
-        learned("strategy.kind=b, platform.net=slow, workers=8", 10, 1, 1, 0.6, 0.8),
-        learned("strategy.kind=b, platform.net=slow, workers=8", 20, 1, 2, 0.2, 0.9)}});
+  const Results learning{
+      "s",
+      {learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 0, 1, 0, 2.5, 0.1),
+       learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 10, 1, 4, 0.5, 0.8),
+       learned("strategy.kind=a, platform.net=slow, strategy.period=4, workers=1", 20, 1, 8, 0.75, 0.7),
+       learned("strategy.kind=b, platform.net=slow, workers=8", 0, 1, 0, 2.5, 0.1),
+       learned("strategy.kind=b, platform.net=slow, workers=8", 10, 1, 1, 0.6, 0.8),
+       learned("strategy.kind=b, platform.net=slow, workers=8", 20, 1, 2, 0.2, 0.9)}};
+  const double common = common_loss(learning);
+  CHECK(common == 0.5);
+  const auto all = learned_points(learned_runs(learning, common));
   REQUIRE(all.size() == 2);
   CHECK(all[0].point == "a, period=4, workers=1");
-  CHECK(all[0].common_loss == 0.5);
-  CHECK(all[0].seconds_to_common_loss == 4);
-  CHECK(all[1].seconds_to_common_loss == 2);
+  CHECK(all[0].seconds_to_target == 4);
+  CHECK(all[1].seconds_to_target == 2);
   CHECK(all[0].loss == 0.75);  // the last loss, not the lowest
   CHECK(*all[1].accuracy == 0.9);
+}
+
+TEST_CASE("a point with several seeds has medians, a range and a band", "[validate][learning]") {
+  Results learning{"s", {}};
+  const double final_loss[] = {0.4, 0.9, 0.5};
+  for (int seed = 1; seed <= 3; ++seed) {
+    for (const int step : {0, 10}) {
+      Row row = learned("a", step, 1, step * 0.1 * seed, step == 0 ? 2.5 : final_loss[seed - 1], 0.5);
+      row.set("seed", std::int64_t{seed});
+      row.set("samples", 64.0 * step);
+      learning.rows.push_back(row);
+    }
+  }
+  CHECK(common_loss(learning) == 0.9);
+  const auto runs = learned_runs(learning, 0.6);
+  REQUIRE(runs.size() == 3);
+  CHECK(runs[2].seed == 3);
+  CHECK(!runs[1].seconds_to_target);  // its loss stays above 0.6
+  const auto points = learned_points(runs);
+  REQUIRE(points.size() == 1);
+  CHECK(points[0].seeds == 3);
+  CHECK(points[0].loss == 0.5);
+  CHECK(points[0].lowest_loss == 0.4);
+  CHECK(points[0].highest_loss == 0.9);
+  CHECK(*points[0].seconds_to_target == 3);  // the median of 1, 3 and never
+  CHECK(*points[0].samples_to_target == 640);
+  CHECK(!learned_points(learned_runs(learning, 0.45))[0].seconds_to_target);  // only one seed of three
+  const CurvePlot plot = loss_curves(learning);
+  REQUIRE(plot.curves.size() == 1);
+  CHECK(plot.curves[0].measured.back() == std::pair(2.0, 0.5));
+  REQUIRE(plot.curves[0].band.size() == 2);
+  CHECK(plot.curves[0].band[1].low == 0.4);
+  CHECK(plot.curves[0].band[1].high == 0.9);
+  CHECK(curve_script(plot)->data.find("$b0 << EOD\n0 2.5 2.5\n2 0.4 0.9\nEOD\n") != std::string::npos);
 }
 
 TEST_CASE("a curve of one point is not drawn", "[validate][learning]") {

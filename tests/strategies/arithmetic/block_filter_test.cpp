@@ -1,3 +1,4 @@
+#include "strategies/arithmetic/block_filter.hpp"
 #include "strategies/arithmetic/center_updates.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "commands/validate/compare_traces.hpp"
+#include "commands/compare/compare_traces.hpp"
 
 #include <fmt/format.h>
 

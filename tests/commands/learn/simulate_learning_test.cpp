@@ -1,4 +1,4 @@
-#include "commands/learn/learn.hpp"
+#include "commands/learn/simulate_learning.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

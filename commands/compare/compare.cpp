@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "commands/commands.hpp"
-#include "commands/validate/compare_traces.hpp"
+#include "commands/compare/compare_traces.hpp"
 #include "commands/validate/validation_report.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 
@@ -16,7 +18,9 @@ Bytes learning_memory(const Experiment& experiment);
 /// operations, so each gradient is computed with the same parameters as on the simulated cluster. Returns
 /// rows of loss and accuracy like Learner::rows; `seconds` is the time of the simulated cluster. A process
 /// can make one call (see Engine).
-/// @param batch  samples per forward and backward pass
-std::vector<Row> simulate_learning(const Experiment& experiment, std::int64_t batch);
+/// @param batch       samples per forward and backward pass
+/// @param checkpoint  file for the parameters at the end; empty: none
+std::vector<Row> simulate_learning(const Experiment& experiment, std::int64_t batch,
+                                   const std::filesystem::path& checkpoint = {});
 
 }  // namespace stepcast

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platforms/platform.hpp"
+#include "scenarios/reader/library.hpp"
+#include "strategies/nccl/collective_time.hpp"
+#include "validate/measure/nccl_tests.hpp"
+
+namespace stepcast {
+
+/// A platform of a file with some values replaced (`platform.nodes` is the path "nodes").
+Platform platform_with(Library& library, const std::string& name, const std::vector<Assignment>& values);
+
+/// The communicator of the first `ranks` devices, `per_node` on each node.
+/// @param per_node  0: all devices of a node, or all ranks if they fit a node
+/// @throws InputError that names the option
+NcclRanks first_devices(const Platform& platform, int ranks, int per_node);
+
+/// One size of a collective.
+struct CollectiveRow {
+  Bytes size;
+  NcclTime estimate;
+  std::optional<Seconds> measured;
+
+  double log_error() const;  ///< ln(estimate / measured), or 0 without a measurement
+};
+
+std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclRanks& group,
+                                           NcclOperation operation, const std::vector<Bytes>& sizes);
+std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclRanks& group,
+                                           NcclOperation operation, const NcclTests& measured);
+
+/// Sizes from 1 MiB on, or below.
+enum class SizeRange { below, from };
+constexpr Bytes kLargeSize{1 << 20};
+
+/// The geometric mean of how far estimates are off, as a share: exp(mean |ln(estimate / measured)|) - 1. 0.1
+/// is 10 %. Nothing without measured rows of that range.
+std::optional<double> mean_error(const std::vector<CollectiveRow>& rows, SizeRange range);
+/// exp(mean ln(estimate / measured)) - 1: negative if estimates are too short.
+std::optional<double> bias(const std::vector<CollectiveRow>& rows, SizeRange range);
+
+}  // namespace stepcast

@@ -1,0 +1,169 @@
+#include "commands/learn/learning_points.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "commands/learn/simulate_learning.hpp"
+#include "core/error.hpp"
+#include "forecast/process_pool.hpp"
+#include "report/results/results_text.hpp"
+#include "runtime/learning/learning_runs.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
+
+namespace stepcast {
+namespace {
+
+/// Assignments that move all seeds of a scenario. @param by  0 for the first seed
+std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by) {
+  if (by == 0) return {};
+  const LearningOptions& learning = *experiment.learning;
+  const auto moved = [by](const char* key, std::uint64_t seed) {
+    return parse_assignment(fmt::format("{}={}", key, seed + static_cast<std::uint64_t>(by)));
+  };
+  std::vector<Assignment> values{moved("simulation.seed", experiment.seed),
+                                 moved("learning.seed", learning.seed)};
+  if (is_generated(learning.data.kind)) values.push_back(moved("learning.data.seed", learning.data.seed));
+  return values;
+}
+
+/// Builds the experiment of a training. Its number of steps is known only after it has been built once.
+Experiment learning_experiment(const Scenario& scenario, const std::vector<Assignment>& values,
+                               std::int64_t by, Library& library) {
+  Experiment experiment = build_experiment(scenario.document, values, library);
+  if (!experiment.learning)
+    throw InputError(
+        fmt::format("{}: learning: the command learn needs this key (docs/how-to/learn-loss-against-time.md)",
+                    scenario.file.string()));
+  std::vector<Assignment> all = values;
+  for (Assignment& value : moved_seeds(experiment, by)) all.push_back(std::move(value));
+  const std::int64_t steps = learning_steps(experiment);
+  if (all.size() == values.size() && experiment.steps == steps) return experiment;
+  all.push_back(parse_assignment(fmt::format("simulation.steps={}", steps)));
+  return build_experiment(scenario.document, std::move(all), library);
+}
+
+void check_learns(const Scenario& scenario, const Point& point, const Experiment& experiment) {
+  const std::string why = compresses_gradients(scenario, point)
+                              ? "compressed gradients are supported in real runs only (stepcast validate)"
+                              : unsupported_simulated_learning(experiment);
+  if (!why.empty())
+    throw InputError(fmt::format("{}: point {} cannot learn in a simulation: {}", scenario.file.string(),
+                                 point.name, why));
+}
+
+/// What trainings that start from the same parameters share: mini-batches and seed.
+using WarmStartKey = std::pair<int, std::int64_t>;
+
+/// The training of one worker before the others start, and its last row.
+struct WarmStart {
+  LearningRun run;
+  std::filesystem::path checkpoint;
+  Row end = {};
+};
+
+WarmStart warm_start_of(const LearningJob& job, const WarmStartKey& key, Library& library) {
+  const auto [mini_batches, seed] = key;
+  const Point alone{fmt::format("warm start of {} mini-batches", mini_batches),
+                    {parse_assignment("workers=1"), parse_assignment("strategy={kind: synchronous}"),
+                     parse_assignment(fmt::format("learning.mini_batches={}", mini_batches)),
+                     parse_assignment(fmt::format("learning.evaluate_every={}", mini_batches))}};
+  const std::vector<Assignment> values = middle_values(job.scenario, alone);
+  WarmStart start{{alone.name, seed, learning_experiment(job.scenario, values, seed - 1, library),
+                   samples_of_pass(job.scenario, alone)},
+                  job.folder / fmt::format("warm-start-{}-seed-{}.parameters", mini_batches, seed)};
+  start.run.experiment.learning->warm_start = 0;
+  return start;
+}
+
+std::string text_of(const Scenario& scenario, const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows) text += to_json_line({scenario.name, {}}, row) + "\n";
+  return text;
+}
+
+/// Trains every warm start that the runs need, and makes the runs start from it.
+std::map<WarmStartKey, WarmStart> warm_starts(const LearningJob& job, std::vector<LearningRun>& runs) {
+  std::map<WarmStartKey, WarmStart> starts;
+  Library library;
+  for (const LearningRun& run : runs) {
+    const WarmStartKey key{run.experiment.learning->warm_start, run.seed};
+    if (key.first > 0 && !starts.contains(key)) starts.emplace(key, warm_start_of(job, key, library));
+  }
+  std::vector<Task> tasks;
+  std::vector<WarmStart*> of_task;
+  for (auto& [key, start] : starts) {
+    of_task.push_back(&start);
+    tasks.push_back([&job, &start] {
+      return text_of(job.scenario,
+                     {simulate_learning(start.run.experiment, start.run.batch, start.checkpoint).back()});
+    });
+  }
+  run_tasks(tasks, job.processes, [&](std::size_t task, const std::string& text) {
+    of_task[task]->end = read_json_lines(text, "a warm start").rows.front();
+  });
+  for (LearningRun& run : runs) {
+    const auto found = starts.find({run.experiment.learning->warm_start, run.seed});
+    if (found != starts.end()) run.experiment.learning->start = found->second.checkpoint.string();
+  }
+  return starts;
+}
+
+/// Adds the seconds and the samples of the warm start to a row.
+void add_start(const Row& start, Row& row) {
+  for (const char* column : {"seconds", "samples"})
+    row.set(column, row.number(column).value_or(0) + start.number(column).value_or(0));
+}
+
+}  // namespace
+
+std::vector<LearningRun> learning_runs(const Scenario& scenario) {
+  if (!scenario.calibrations.empty())
+    throw InputError(fmt::format("{}: calibrate: not supported by learn; set the calibrated keys with --set",
+                                 scenario.file.string()));
+  Library library;
+  std::vector<LearningRun> runs;
+  for (const Point& point : scenario.points) {
+    const std::vector<Assignment> values = middle_values(scenario, point);
+    Experiment first = learning_experiment(scenario, values, 0, library);
+    check_learns(scenario, point, first);
+    const int seeds = first.learning->seeds;
+    const std::int64_t batch = samples_of_pass(scenario, point);
+    runs.push_back({point.name, 1, std::move(first), batch});
+    for (int seed = 2; seed <= seeds; ++seed)
+      runs.push_back({point.name, seed, learning_experiment(scenario, values, seed - 1, library), batch});
+  }
+  return runs;
+}
+
+Results trained(const LearningJob& job, std::vector<LearningRun> runs) {
+  const auto starts = warm_starts(job, runs);
+  std::vector<Task> tasks;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const LearningRun& run = runs[i];
+    const std::filesystem::path checkpoint =
+        job.checkpoints ? job.folder / fmt::format("training-{}.parameters", i + 1) : std::filesystem::path();
+    tasks.push_back([&job, &run, checkpoint] {
+      return text_of(job.scenario, simulate_learning(run.experiment, run.batch, checkpoint));
+    });
+  }
+  TaskProgress progress(tasks.size(), "trainings");
+  std::vector<Results> of_runs(tasks.size());
+  run_tasks(tasks, job.processes, [&](std::size_t task, const std::string& text) {
+    of_runs[task] = read_json_lines(text, "a simulation");
+    progress.one_done();
+  });
+  progress.clear();
+  Results all{job.scenario.name, {}};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto start = starts.find({runs[i].experiment.learning->warm_start, runs[i].seed});
+    for (Row& row : of_runs[i].rows) {
+      if (start != starts.end()) add_start(start->second.end, row);
+      row.set("seed", runs[i].seed);
+      all.rows.push_back(with_first("point", runs[i].point, row));
+    }
+  }
+  return all;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/results/results.hpp"
+#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/reader/scenario.hpp"
+
+namespace stepcast {
+
+/// One training: a point of a scenario with one seed.
+struct LearningRun {
+  std::string point;       ///< name of the point
+  std::int64_t seed = 0;   ///< from 1; it is added to the seeds of the scenario
+  Experiment experiment;   ///< with the number of steps that the training takes
+  std::int64_t batch = 1;  ///< samples of a forward and backward pass
+};
+
+/// The trainings of a scenario: every point with every seed. Seed k moves `learning.seed`,
+/// `learning.data.seed` of generated data and `simulation.seed` by k - 1, so that trainings of equal seed
+/// learn the same task from the same initial parameters.
+/// @throws InputError for a scenario without `learning`, and for a point that cannot learn in a simulation
+std::vector<LearningRun> learning_runs(const Scenario& scenario);
+
+/// Where and how trainings run.
+struct LearningJob {
+  const Scenario& scenario;
+  std::filesystem::path folder;  ///< for checkpoints
+  bool checkpoints = false;      ///< whether the parameters at the end of each training are kept
+  int processes = 1;
+};
+
+/// Trains the runs in child processes and returns the rows of learning.csv. Before a run with
+/// `learning.warm_start`, one worker trains alone; the run starts with its parameters, its seconds and its
+/// samples.
+Results trained(const LearningJob& job, std::vector<LearningRun> runs);
+
+}  // namespace stepcast

@@ -1,0 +1,93 @@
+#include "platforms/software.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "core/parse_number.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The oldest and the newest version whose rules are known (strategies/nccl/tuning.cpp).
+constexpr int kOldest = 203, kNewest = 299;
+
+int read_version(const YamlValue& value) {
+  const std::string text = value.text();
+  const auto dot = text.find('.');
+  const std::string_view all = text;
+  const auto major = parse_integer(all.substr(0, dot));
+  std::string_view minor = dot == std::string::npos ? std::string_view() : all.substr(dot + 1);
+  minor = minor.substr(0, minor.find('.'));  // the patch level changes nothing here
+  const auto number = parse_integer(minor);
+  if (!major || !number || *major != 2 || *number < kOldest % 100 || *number > kNewest % 100)
+    value.expected("a version of NCCL from 2.3 on, in quotes, such as \"2.18\"");
+  return static_cast<int>(100 * *major + *number);
+}
+
+struct Generation {
+  std::string_view begin;  ///< of the device's name
+  int compute_capability;
+};
+
+/// CUDA's compute capabilities (developer.nvidia.com/cuda-gpus).
+constexpr std::array kGenerations{Generation{"k20", 35},  Generation{"k40", 35},   Generation{"k80", 37},
+                                  Generation{"p100", 60}, Generation{"v100", 70},  Generation{"t4", 75},
+                                  Generation{"a100", 80}, Generation{"a10", 86},   Generation{"h100", 90},
+                                  Generation{"h200", 90}, Generation{"gh200", 90}, Generation{"b200", 100}};
+
+std::optional<int> compute_capability_of(std::string_view device) {
+  if (const auto slash = device.rfind('/'); slash != std::string_view::npos) device.remove_prefix(slash + 1);
+  for (const Generation& one : kGenerations) {
+    if (device.starts_with(one.begin)) return one.compute_capability;
+  }
+  return std::nullopt;
+}
+
+int read_compute_capability(const YamlMap& map, const std::string& device) {
+  if (const auto given = map.maybe("compute_capability"))
+    return static_cast<int>(10 * given->number(3, 20) + 0.5);
+  const auto known = compute_capability_of(device);
+  if (!known)
+    map.value().refuse(
+        fmt::format("compute_capability: missing (the CUDA compute capability of \"{}\" is not known; give a "
+                    "number such as 7.0)",
+                    device));
+  return *known;
+}
+
+bool flag(const YamlMap& map, std::string_view key, bool otherwise) {
+  const auto given = map.maybe(key);
+  return given ? given->boolean() : otherwise;
+}
+
+}  // namespace
+
+Software read_software(const YamlValue& value, const std::string& device, bool nic_nearby) {
+  const YamlMap map = value.map({"nccl", "compute_capability", "transport", "cpu", "gpudirect", "staging",
+                                 "nvls", "trees", "processes", "source"});
+  Software software;
+  software.nccl = read_version(map.at("nccl", "a version in quotes, such as \"2.18\""));
+  software.compute_capability = read_compute_capability(map, device);
+  if (const auto transport = map.maybe("transport"))
+    software.transport = static_cast<Software::Transport>(transport->one_of({"verbs", "sockets", "plugin"}));
+  if (const auto cpu = map.maybe("cpu"))
+    software.cpu = static_cast<Software::Cpu>(cpu->one_of({"intel", "amd", "other"}));
+  software.gpudirect = flag(map, "gpudirect", nic_nearby && software.transport == Software::Transport::verbs);
+  if (const auto staging = map.maybe("staging")) {
+    if (software.gpudirect) staging->refuse("with GPUDirect nothing is staged (gpudirect: false)");
+    software.staging = (staging->is(YamlNode::Kind::mapping)
+                            ? staging->map({"value", "source"}).at("value", "a rate such as \"5 GB/s\"")
+                            : *staging)
+                           .bytes_per_second();
+  }
+  software.nvls = flag(map, "nvls", software.compute_capability >= 90 && software.nccl >= 217);
+  software.trees = flag(map, "trees", true);
+  if (const auto processes = map.maybe("processes"))
+    software.one_process = processes->one_of({"one_a_device", "one_a_node"}) == 1;
+  return software;
+}
+
+}  // namespace stepcast

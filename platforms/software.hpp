@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "core/units.hpp"
+#include "core/yaml.hpp"
+
+namespace stepcast {
+
+/// The communication library that a platform names with `software:`, and what it finds on the machine. Plain
+/// data. Without `nccl`, collectives are simulated message by message as if no library were known.
+struct Software {
+  enum class Transport { verbs, sockets, plugin };  ///< between nodes
+  enum class Cpu { intel, amd, other };
+
+  int nccl = 0;                ///< 100 x the major version + the minor one: 208 for 2.8; 0: none is named
+  int compute_capability = 0;  ///< 10 x CUDA's compute capability of the devices: 70 for a V100
+  Transport transport = Transport::verbs;
+  Cpu cpu = Cpu::intel;
+  /// The NIC reads and writes the devices' memory (GPUDirect RDMA); otherwise data is staged in host memory.
+  bool gpudirect = false;
+  BytesPerSecond staging{0};  ///< rate of a node's staging through host memory, each way; 0: the links' rate
+  bool nvls = false;          ///< the NVSwitch adds (NVLink SHARP)
+  bool trees = true;          ///< false: NCCL_ALGO=Ring, or NCCL_TREE_THRESHOLD=0 in NCCL 2.4
+  bool one_process = false;   ///< one process launches the kernels of all devices of a node, one by one
+};
+
+/// Reads `software:` (docs/reference/platforms.md names the keys).
+/// @param device       name of the platform's device, from which the compute capability follows
+/// @param nic_nearby   NICs are connected to the devices' PCIe switches, so that GPUDirect is on by default
+/// @throws InputError
+Software read_software(const YamlValue& value, const std::string& device, bool nic_nearby);
+
+}  // namespace stepcast

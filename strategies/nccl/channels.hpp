@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "platforms/platform.hpp"
+
+namespace stepcast {
+
+/// The devices of a communicator, which are the same in each of its nodes.
+struct NcclRanks {
+  int nodes = 1;
+  std::vector<int> devices;  ///< numbers in the node, at least one
+  /// Communicators of this form that work in the same node at the same time: they share NICs and sockets.
+  int side_by_side = 1;
+
+  int ranks() const { return nodes * static_cast<int>(devices.size()); }
+};
+
+/// What NCCL's graph search finds for a communicator: its channels and their bandwidth, all together.
+struct NcclChannels {
+  int nodes = 1, ranks = 1;
+  int channels = 1;         ///< before NCCL doubles them
+  bool nvlink = false;      ///< inside a node; false: PCIe, or a single device
+  BytesPerSecond rings;     ///< inside a node, over all channels; infinite for a single device
+  BytesPerSecond port;      ///< of a device at the NVSwitch, or all its NVLinks; 0 without NVLink
+  BytesPerSecond network;   ///< into a node and out of it, over all NICs; infinite for one node
+  BytesPerSecond nic;       ///< one NIC
+  bool nic_nearby = false;  ///< NICs and devices share PCIe switches and GPUDirect is on: LL128 may be used
+  Seconds network_latency;  ///< of a message between nodes beyond that of InfiniBand, which the tables hold
+
+  int devices_per_node() const { return ranks / nodes; }
+};
+
+/// Lays the channels. The fabric between nodes counts as not blocking: a taper above the NICs is left out.
+/// Sources of the rules: NCCL, src/graph/search.cc and topo.h; where an observed rate replaces one, the code
+/// says so.
+/// @throws std::invalid_argument for an empty group
+NcclChannels nccl_channels(const Platform& platform, const NcclRanks& group);
+
+}  // namespace stepcast

@@ -1,0 +1,235 @@
+#include "strategies/nccl/collective_time.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "strategies/nccl/tuning.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr double kMicro = 1e-6, kGiga = 1e9;
+
+/// Start of a kernel and end of the operation, as nccl-tests counts them for each of its iterations; the
+/// tuning model leaves them out, because they are the same for all algorithms. Fitted on the tables of the
+/// fit set.
+constexpr double kLaunch = 6 * kMicro;
+/// Each further kernel that one process launches. Fitted on the tables of the fit set.
+constexpr double kFurtherLaunch = 1.5 * kMicro;
+
+constexpr std::size_t kSimple = 2;
+
+/// NVLink SHARP inside a node: share of a port that the algorithm bandwidth of an all-reduce reaches. Hopper:
+/// 480 GB/s of bus bandwidth on 8 devices (NVIDIA, GTC 2024, S62129, as quoted in NVIDIA/nccl issue 1374);
+/// Blackwell: 835 GB/s (Oracle's guide of BM.GPU.B200.8: nccl-tests, NCCL 2.28.9, 8 GiB).
+double nvls_share(int compute_capability) {
+  return compute_capability >= 100 ? 0.66 : 0.74;
+}
+
+struct Estimates {
+  const Software& software;
+  const NcclChannels& channels;
+  NcclOperation operation;
+  double size;
+  NcclTime best{{INFINITY}, NcclAlgorithm::ring, NcclProtocol::simple};
+
+  int ranks() const { return channels.ranks; }
+  int nodes() const { return channels.nodes; }
+  std::size_t by_nodes() const { return static_cast<std::size_t>(std::min(nodes(), 3) - 1); }
+  bool all_reduce() const { return operation == NcclOperation::all_reduce; }
+  double log_nodes() const { return std::floor(std::log2(nodes())); }
+
+  void consider(double seconds, NcclAlgorithm algorithm, NcclProtocol protocol) {
+    if (seconds < best.time.value) best = {{seconds}, algorithm, protocol};
+  }
+};
+
+/// Bandwidth of all channels for LL. Between nodes it depends on the processor, which copies the flags.
+double ll_limit(const Estimates& e) {
+  const int key =
+      e.nodes() == 1 ? e.software.compute_capability : (e.software.cpu == Software::Cpu::amd ? 80 : 70);
+  return nccl_limits(key).ll[e.by_nodes()] * kGiga;
+}
+
+/// LL128 needs NVLink and devices from Volta on; between nodes NICs beside the devices.
+bool has_ll128(const Estimates& e) {
+  return e.software.nccl >= 205 && e.software.compute_capability >= 70 && e.channels.nvlink &&
+         (e.nodes() == 1 || e.channels.nic_nearby);
+}
+
+/// Rounds of a ring, and how many of them cross the network.
+struct Rounds {
+  double all, network;
+};
+
+Rounds ring_rounds(const Estimates& e) {
+  const double last = e.ranks() - 1, crossings = e.nodes() - 1;
+  return e.all_reduce() ? Rounds{2 * last, 2 * crossings} : Rounds{last, crossings};
+}
+
+double ring_bandwidth(const Estimates& e, std::size_t protocol) {
+  const double all = std::min(e.channels.rings.value, e.channels.network.value);
+  if (protocol == 0) {
+    const bool reduces = e.all_reduce() || e.operation == NcclOperation::reduce;
+    const double share = e.software.nccl >= 222 ? 0.5 : e.nodes() > 1 || reduces ? 0.25 : 1 / 3.0;
+    return std::min(ll_limit(e), share * all);
+  }
+  if (protocol == kSimple) return all;
+  const double limit = nccl_limits(e.software.compute_capability).ring_ll128[e.by_nodes()];
+  return std::min(0.92 * all, e.channels.channels * limit * kGiga);
+}
+
+/// Latency of a hop inside a node. Between nodes, each step of a ring costs the proxy some time
+/// (`getNetOverhead`, in 2.20; taken from 2.18 on), and LL's flags take longer (before 2.22).
+double local_hop(const Estimates& e, const NcclLatency& table, std::size_t protocol, bool ring) {
+  double hop = table[protocol] * kMicro;
+  if (e.nodes() == 1) return hop;
+  if (protocol == 0 && e.software.nccl < 222) hop *= 1.8;
+  if (!ring || e.software.nccl < 218) return hop;
+  const double overhead = (e.software.cpu == Software::Cpu::amd ? 2 : 1) * (protocol == kSimple ? 3 : 1);
+  return std::max(hop, overhead * kMicro);
+}
+
+/// A chunk of Simple that crosses the network is first written to the sender's buffer and at the end read
+/// from the receiver's, each at a channel's rate inside the node; NCCL's model leaves that out. A chunk is a
+/// rank's part of a channel, at most 1 MiB (two of the eight steps of NCCL_BUFFSIZE, 4 MiB).
+double network_forward(const Estimates& e, double part) {
+  constexpr double kChunk = 1 << 20;
+  return 2 * std::min(part, kChunk) * e.channels.channels / e.channels.rings.value;
+}
+
+void consider_ring(Estimates& e, std::size_t protocol) {
+  const NcclLatencies& table = nccl_latencies(e.software.nccl);
+  const Rounds rounds = ring_rounds(e);
+  const NcclLatency& local = e.channels.nvlink ? table.ring_nvlink : table.ring_pcie;
+  const double network = table.ring_network[protocol] * kMicro + e.channels.network_latency.value;
+  double latency = table.ring_base[protocol] * kMicro +
+                   (rounds.all - rounds.network) * local_hop(e, local, protocol, true) +
+                   rounds.network * network;
+  const double part = e.size / e.channels.channels / e.ranks();
+  if (protocol == kSimple && e.nodes() > 1 && e.all_reduce() && e.software.nccl >= 206 && part >= 64)
+    latency *= e.software.compute_capability < 80 ? 1.9 : 1.4;  // NCCL: "Plateau effect of ring"
+  const bool one_way = e.operation == NcclOperation::broadcast || e.operation == NcclOperation::reduce;
+  const double rate = ring_bandwidth(e, protocol) * (one_way ? 1 : e.ranks() / rounds.all);
+  const double forward = protocol == kSimple ? rounds.network * network_forward(e, part) : 0;
+  e.consider(latency + forward + e.size / rate, NcclAlgorithm::ring, static_cast<NcclProtocol>(protocol));
+}
+
+/// Two nodes exchange only half of a tree's data each way, so that from 2.8 on the search gives a tree
+/// between two nodes twice the network's rate ("increase bwIntra for trees", src/graph/search.cc).
+double tree_bandwidth(const Estimates& e, std::size_t protocol) {
+  const NcclLimits& limits = nccl_limits(e.software.compute_capability);
+  const double twice = e.nodes() == 2 && e.software.nccl >= 208 ? 2 : 1;
+  double all = std::min(e.channels.rings.value, twice * e.channels.network.value);
+  all = std::min(0.92 * all, e.channels.channels * limits.tree[e.by_nodes()] * kGiga);
+  if (protocol == 0) return std::min(all / 3.8, ll_limit(e));
+  if (protocol == kSimple) return all;
+  return std::min(all * (e.nodes() == 1 ? 7 / 9.0 : 0.9375),
+                  e.channels.channels * limits.tree_ll128[e.by_nodes()] * kGiga);
+}
+
+void consider_tree(Estimates& e, std::size_t protocol) {
+  const NcclLatencies& table = nccl_latencies(e.software.nccl);
+  const NcclLatency& local = e.channels.nvlink ? table.tree_nvlink : table.tree_pcie;
+  const double network = table.tree_network[protocol] * kMicro + e.channels.network_latency.value;
+  const double depth = (e.channels.devices_per_node() - 1) * local_hop(e, local, protocol, false);
+  const double latency = table.tree_base[protocol] * kMicro + 2 * (depth + e.log_nodes() * network);
+  const double rate =
+      0.5 * tree_bandwidth(e, protocol) * nccl_tree_correction(static_cast<int>(protocol), e.size);
+  e.consider(latency + e.size / rate, NcclAlgorithm::tree, static_cast<NcclProtocol>(protocol));
+}
+
+/// The switch adds. Inside a node, and between nodes as a tree of nodes. The pipeline fills with chunks of up
+/// to 2 MiB a channel (half of NCCL_BUFFSIZE), which NCCL's model leaves out: on two ways over the port
+/// inside a node, on four over NICs between nodes.
+void consider_nvls(Estimates& e) {
+  if (!e.software.nvls || !e.all_reduce() || e.channels.port.value == 0) return;
+  constexpr double kHop = 25 * kMicro, kNetwork = 14 * kMicro, kChunk = 2 << 20;
+  const double chunk = std::min(e.size / e.channels.channels, kChunk);
+  if (e.nodes() == 1) {
+    if (e.ranks() <= 2) return;  // the switch adds nothing for two devices
+    const double rate = nvls_share(e.software.compute_capability) * e.channels.port.value;
+    const double fill = 2 * chunk * e.channels.channels / e.channels.port.value;
+    return e.consider(kHop + e.size / rate + fill, NcclAlgorithm::nvls, NcclProtocol::simple);
+  }
+  const double most = nccl_limits(e.software.compute_capability).nvls_tree[e.by_nodes()] * kGiga;
+  const double nic = e.channels.network.value / e.channels.channels;
+  const double channel = std::min(most, (e.nodes() == 2 ? 2 : 1) * nic);
+  if (channel <= 0) return;
+  const double rate = e.channels.channels * channel * e.ranks() / ring_rounds(e).all;
+  const double latency = kHop + 2 * e.log_nodes() * (kNetwork + e.channels.network_latency.value);
+  e.consider(latency + e.size / rate + 4 * chunk / nic, NcclAlgorithm::nvls_tree, NcclProtocol::simple);
+}
+
+/// Sends and receives between pairs, without a tuning model in NCCL. Fitted on the fit set's tables of
+/// all-to-all and send-receive: 5 us beside the launch, 26 us more over the network; 81 % of NVLink's rate up
+/// to Ampere and 92 % later; 47 % of a NIC, which one peer's single channel does not fill.
+void consider_direct(Estimates& e) {
+  const bool to_all = e.operation == NcclOperation::all_to_all;
+  const double ranks = e.ranks(), local_ranks = e.channels.devices_per_node();
+  const double share = e.software.compute_capability >= 90 ? 0.92 : 0.81;
+  const double inside = e.channels.port.value > 0 ? share * e.channels.port.value : e.channels.rings.value;
+  const double outside = 0.47 * e.channels.network.value / local_ranks;
+  const double far = to_all ? e.size * (ranks - local_ranks) / ranks : e.nodes() > 1 ? e.size : 0;
+  const double near = to_all ? e.size * (local_ranks - 1) / ranks : local_ranks > 1 ? e.size : 0;
+  double seconds = (e.nodes() > 1 ? 31 * kMicro : 5 * kMicro) + e.channels.network_latency.value;
+  if (e.nodes() == 1 && e.size / ranks >= 65536)
+    seconds += nccl_latencies(e.software.nccl).ring_nvlink[kSimple] * kMicro * (to_all ? ranks - 1 : 1);
+  seconds += std::max(far > 0 ? far / outside : 0, near > 0 ? near / inside : 0);
+  e.consider(seconds, NcclAlgorithm::direct, NcclProtocol::simple);
+}
+
+}  // namespace
+
+const std::vector<std::string>& nccl_operation_names() {
+  static const std::vector<std::string> names{"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                              "reduce",     "alltoall",   "sendrecv"};
+  return names;
+}
+
+std::string to_string(NcclAlgorithm algorithm) {
+  static const std::array<const char*, 5> names{"RING", "TREE", "NVLS", "NVLSTREE", "P2P"};
+  return names.at(static_cast<std::size_t>(algorithm));
+}
+
+std::string to_string(NcclProtocol protocol) {
+  static const std::array<const char*, 3> names{"LL", "LL128", "SIMPLE"};
+  return names.at(static_cast<std::size_t>(protocol));
+}
+
+NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclOperation operation,
+                   Bytes size) {
+  if (channels.ranks < 2) return {};
+  Estimates e{software, channels, operation, size.value};
+  if (operation == NcclOperation::all_to_all || operation == NcclOperation::send_receive) {
+    consider_direct(e);
+  } else {
+    const bool trees = operation == NcclOperation::all_reduce && software.trees && software.nccl >= 204;
+    for (const std::size_t protocol : {0U, 1U, 2U}) {
+      if (protocol == 1 && !has_ll128(e)) continue;
+      consider_ring(e, protocol);
+      if (trees) consider_tree(e, protocol);
+    }
+    consider_nvls(e);
+  }
+  const int launched = software.one_process ? channels.devices_per_node() : 1;
+  e.best.time.value += kLaunch + (launched - 1) * kFurtherLaunch;
+  return e.best;
+}
+
+double bus_factor(NcclOperation operation, int ranks) {
+  const double share = (ranks - 1.0) / ranks;
+  switch (operation) {
+    case NcclOperation::all_reduce:
+      return 2 * share;
+    case NcclOperation::all_gather:
+    case NcclOperation::reduce_scatter:
+    case NcclOperation::all_to_all:
+      return share;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace stepcast

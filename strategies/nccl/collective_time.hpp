@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/units.hpp"
+#include "platforms/platform.hpp"
+#include "strategies/nccl/channels.hpp"
+
+namespace stepcast {
+
+/// The operations of nccl-tests.
+enum class NcclOperation {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  send_receive
+};
+
+enum class NcclAlgorithm { ring, tree, nvls, nvls_tree, direct };
+enum class NcclProtocol { ll, ll128, simple };
+
+const std::vector<std::string>&
+nccl_operation_names();                          ///< in the order of NcclOperation, as nccl-tests names them
+std::string to_string(NcclAlgorithm algorithm);  ///< as NCCL names it, such as "RING"; "P2P" for sends
+std::string to_string(NcclProtocol protocol);    ///< "LL", "LL128", "SIMPLE"
+
+/// Time of a collective with one algorithm and protocol.
+struct NcclTime {
+  Seconds time;
+  NcclAlgorithm algorithm = NcclAlgorithm::ring;
+  NcclProtocol protocol = NcclProtocol::simple;
+};
+
+/// What NCCL takes for a buffer of `size` bytes, and its time: the least estimate of all algorithms and
+/// protocols that the version has on these channels, with the start of the kernel. All ranks enter at the
+/// same time.
+///
+/// The estimate is NCCL's own tuning model, latency + size / bandwidth (src/graph/tuning.cc:
+/// ncclTopoTuneModel and ncclTopoGetAlgoTime), with the channels of nccl_channels. What is added to it says
+/// so in the code.
+/// @param size  as nccl-tests counts it: of all-gather and reduce-scatter the whole buffer, of an all-to-all
+/// what a
+///              rank sends to all
+NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclOperation operation,
+                   Bytes size);
+
+/// Bus bandwidth / algorithm bandwidth of an operation (nccl-tests, doc/PERFORMANCE.md).
+double bus_factor(NcclOperation operation, int ranks);
+
+}  // namespace stepcast

@@ -1,0 +1,73 @@
+#include "commands/collectives/measured_tables.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "core/error.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// Mean over tables of ln(1 + error), as a share.
+double mean_of(const std::vector<MeasuredTable>& tables, MeasuredTable::Use use, SizeRange range) {
+  double sum = 0;
+  int count = 0;
+  for (const MeasuredTable& one : tables) {
+    const auto error = mean_error(one.rows, range);
+    if (one.use != use || !error) continue;
+    sum += std::log(1 + *error);
+    ++count;
+  }
+  return std::exp(sum / count) - 1;
+}
+
+Platform dgx1v(const std::string& nodes) {
+  Library library;
+  return platform_with(library, "dgx1v",
+                       {parse_assignment("software={nccl: \"2.8\"}"), parse_assignment("nodes=" + nodes)});
+}
+
+std::string error_of(int ranks, int per_node) {
+  try {
+    first_devices(dgx1v("2"), ranks, per_node);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("the model is as close to the published tables as the note says", "[commands][nccl]") {
+  const std::vector<MeasuredTable> tables = measured_tables();
+  CHECK(tables.size() >= 30);
+  for (const MeasuredTable& one : tables) {
+    CAPTURE(one.name);
+    CHECK_FALSE(one.source.empty());
+    CHECK_FALSE(one.rows.empty());
+  }
+  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::from) < 0.12);
+  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::below) < 0.18);
+  CHECK(to_text(tables).find("set aside") != std::string::npos);
+}
+
+TEST_CASE("errors count estimates that are too long and too short alike", "[commands][nccl]") {
+  const auto row = [](double size, double estimate, double measured) {
+    return CollectiveRow{{size}, {{estimate}, {}, {}}, Seconds{measured}};
+  };
+  const std::vector<CollectiveRow> rows{row(1 << 20, 2, 1), row(1 << 21, 1, 2), row(8, 3, 1)};
+  CHECK(*mean_error(rows, SizeRange::from) == Approx(1));
+  CHECK(*bias(rows, SizeRange::from) == Approx(0).margin(1e-12));
+  CHECK(*mean_error(rows, SizeRange::below) == Approx(2));
+  CHECK_FALSE(mean_error({}, SizeRange::from).has_value());
+}
+
+TEST_CASE("a communicator has the first devices of each node", "[commands][nccl]") {
+  CHECK(first_devices(dgx1v("2"), 4, 0).devices == std::vector<int>{0, 1, 2, 3});
+  CHECK(first_devices(dgx1v("2"), 16, 0).nodes == 2);
+  CHECK(first_devices(dgx1v("2"), 4, 1).nodes == 4);
+  CHECK(error_of(12, 0) == "--gpus: expected a multiple of the 8 devices of each node, got 12");
+  CHECK(error_of(16, 9) == "--gpus-per-node: expected at most 8, the devices of a node of dgx1v, got 9");
+  CHECK(error_of(8192, 0) == "--gpus: 8192 devices, 8 a node, are 1024 nodes; dgx1v has at most 128");
+}

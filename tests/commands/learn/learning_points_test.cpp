@@ -1,0 +1,115 @@
+#include "commands/learn/learning_points.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "commands/learn/learning_trends.hpp"
+#include "report/results/results_text.hpp"
+
+using namespace stepcast;
+
+// Trainings of a scenario: seeds, warm starts and trends.
+
+namespace {
+
+constexpr const char* kScenario = R"(
+name: learns
+model: tiny-dnn
+trace: derived
+platform: ethernet-cpu
+batch_per_worker: 8
+strategy: {kind: synchronous}
+simulation: {seed: 1}
+learning:
+  mini_batches: 5
+  evaluate_every: 2
+  seeds: 2
+  learning_rate: 0.02
+  data: {kind: sequences, samples: 512, test_samples: 64}
+  trends:
+    - {point: {workers: 2}, over: {workers: 1}, quantity: seconds, relation: more_than, source: "sums take time"}
+    - {point: {workers: 2}, over: {workers: 1}, quantity: seconds, relation: less_than, source: "never"}
+sweep: {workers: [1, 2]}
+)";
+
+/// A scenario in a folder of its own, which is removed at the end.
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("learning-points-" + std::to_string(::getpid()));
+  Folder() {
+    std::filesystem::create_directories(path);
+    std::ofstream(path / "learns.yaml") << kScenario;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+
+  Scenario scenario(const std::vector<std::string>& settings = {}) const {
+    std::vector<Assignment> values;
+    for (const std::string& text : settings) values.push_back(parse_assignment(text));
+    return read_scenario(path / "learns.yaml", values);
+  }
+};
+
+Results trained_in(const Folder& folder, const Scenario& scenario, bool checkpoints = false) {
+  return trained({scenario, folder.path, checkpoints, 2}, learning_runs(scenario));
+}
+
+}  // namespace
+
+TEST_CASE("a point is trained once with each seed, and its last state is evaluated", "[commands]") {
+  const Folder folder;
+  const Results rows = trained_in(folder, folder.scenario());
+  REQUIRE(rows.rows.size() == 2 * 2 * 4);  // after 0, 2, 4 and 5 mini-batches
+  CHECK(rows.rows[3].number("step") == 5);
+  CHECK(rows.rows[3].number("samples") == 40);
+  CHECK(rows.rows[0].number("seed") == 1);
+  CHECK(rows.rows[4].number("seed") == 2);
+  CHECK(rows.rows[0].number("loss") != rows.rows[4].number("loss"));         // another task
+  CHECK(*rows.rows[0].number("loss") == Approx(std::log(10)).margin(0.05));  // that of a guess
+  CHECK(to_csv(rows) == to_csv(trained_in(folder, folder.scenario())));
+}
+
+TEST_CASE("workers of a warm start begin with one worker's parameters, seconds and samples", "[commands]") {
+  const Folder folder;
+  const std::vector<std::string> once{"learning.seeds=1"};
+  const Results alone = trained_in(folder, folder.scenario(once));
+  const Results warm = trained_in(
+      folder, folder.scenario({"learning.seeds=1", "learning.warm_start=5", "learning.mini_batches=1"}));
+  const Row& end = alone.rows[3];  // one worker after 5 mini-batches
+  CHECK(warm.rows[0].number("loss") == end.number("loss"));
+  CHECK(warm.rows[0].number("seconds") == end.number("seconds"));
+  CHECK(warm.rows[0].number("samples") == end.number("samples"));
+  CHECK(warm.rows[1].number("samples") == *end.number("samples") + 8);
+}
+
+TEST_CASE("a training continues from a checkpoint", "[commands]") {
+  const Folder folder;
+  const Results first = trained_in(folder, folder.scenario({"learning.seeds=1"}), true);
+  const std::string file = (folder.path / "training-1.parameters").string();
+  REQUIRE(std::filesystem::exists(file));
+  const Results next = trained_in(folder, folder.scenario({"learning.seeds=1", "learning.start=" + file}));
+  CHECK(next.rows[0].number("loss") == first.rows[3].number("loss"));
+}
+
+TEST_CASE("a trend is judged by the share of seeds in which it holds", "[commands]") {
+  const Folder folder;
+  const Scenario scenario = folder.scenario();
+  const auto runs = learned_runs(trained_in(folder, scenario), 0.1);
+  const auto& trends = learning_runs(scenario).front().experiment.learning->trends;
+  const auto results = trend_results(scenario, trends, runs);
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].seeds == 2);
+  CHECK(results[0].holds == 2);
+  CHECK(results[0].verdict() == "yes");
+  CHECK(results[1].verdict() == "no");
+  auto unreached = trends;
+  unreached[0].quantity = "seconds_to_target";  // a loss of 0.1 is not reached by any training
+  CHECK(trend_results(scenario, unreached, runs)[0].holds == 0);
+  auto missing = trends;
+  missing[0].point = {parse_assignment("workers=3")};
+  CHECK_THROWS_WITH(trend_results(scenario, missing, runs),
+                    Catch::EndsWith("learning.trends: the sweep has no point with workers=3"));
+}

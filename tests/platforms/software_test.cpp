@@ -1,0 +1,64 @@
+#include "platforms/software.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Software read(const std::string& text, const std::string& device = "v100-sxm2-16gb", bool nic_nearby = true) {
+  const YamlNode root = parse_yaml(text, "f.yaml");
+  return read_software(YamlValue(root, "software"), device, nic_nearby);
+}
+
+std::string error_of(const std::string& text, const std::string& device = "v100-sxm2-16gb") {
+  try {
+    read(text, device);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a version of NCCL is all that software needs", "[platforms]") {
+  const Software software = read("{nccl: \"2.18.3\"}");
+  CHECK(software.nccl == 218);
+  CHECK(software.compute_capability == 70);
+  CHECK(software.gpudirect);
+  CHECK(software.trees);
+  CHECK_FALSE(software.nvls);
+  CHECK_FALSE(software.one_process);
+  CHECK_FALSE(read("{nccl: \"2.8\"}", "v100-sxm2-16gb", false).gpudirect);
+  CHECK_FALSE(read("{nccl: \"2.8\", transport: sockets}").gpudirect);
+  CHECK(read("{nccl: \"2.18\"}", "h100-sxm").nvls);
+  CHECK_FALSE(read("{nccl: \"2.16\"}", "h100-sxm").nvls);
+}
+
+TEST_CASE("software states what NCCL finds on the machine", "[platforms]") {
+  const Software software = read(
+      "{nccl: \"2.8\", compute_capability: 8.6, cpu: amd, gpudirect: false, staging: {value: 5 GB/s, source: "
+      "s}, "
+      "trees: false, processes: one_a_node, source: s}");
+  CHECK(software.compute_capability == 86);
+  CHECK(software.cpu == Software::Cpu::amd);
+  CHECK(software.staging.value == 5e9);
+  CHECK_FALSE(software.trees);
+  CHECK(software.one_process);
+}
+
+TEST_CASE("wrong software is refused with its place", "[platforms][errors]") {
+  CHECK(error_of("{nccl: \"1.3\"}") ==
+        "f.yaml:1:8: software.nccl: expected a version of NCCL from 2.3 on, in quotes, such as \"2.18\", got "
+        "\"1.3\"");
+  CHECK(error_of("{nccl: \"2.x\"}").find("expected a version of NCCL") != std::string::npos);
+  CHECK(error_of("{cpu: amd}") ==
+        "f.yaml:1:1: software.nccl: missing (expected a version in quotes, such as \"2.18\")");
+  CHECK(error_of("{nccl: \"2.8\"}", "cpu-core").find("give a number such as 7.0") != std::string::npos);
+  CHECK(error_of("{nccl: \"2.8\", staging: 5 GB/s}").find("with GPUDirect nothing is staged") !=
+        std::string::npos);
+  CHECK(error_of("{nccl: \"2.8\", transport: tcp}").find("expected one of") != std::string::npos);
+}

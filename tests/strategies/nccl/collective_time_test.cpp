@@ -1,0 +1,152 @@
+#include "strategies/nccl/collective_time.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+using namespace stepcast;
+
+namespace {
+
+/// Nodes of eight A100 on an NVSwitch, with as many NICs as `nics` says.
+Platform a100(const std::string& version, int nics = 8) {
+  const std::string text =
+      "name: a\nsource: a test\ndevice: a100-40gb\nnodes: 4\nmax_nodes: 64\n"
+      "node:\n  kind: switch\n  devices: 8\n  sockets: 2\n  devices_per_pcie_switch: 2\n"
+      "  device_link: {bandwidth: 24 GB/s, latency: 0 us}\n"
+      "  pcie_switch_link: {bandwidth: 24 GB/s, latency: 0.5 us}\n"
+      "  inter_socket_link: {bandwidth: 16 GB/s, latency: 0 us}\n"
+      "  memory: {bandwidth: 150 GB/s, latency: 0 us}\n"
+      "  peer_link: {bandwidth: 240 GB/s, latency: 0.2 us}\n"
+      "network:\n  kind: switch\n  nics: " +
+      std::to_string(nics) +
+      "\n  nics_on: pcie_switch\n  bandwidth: 24 GB/s\n  latency: 1 us\n"
+      "messages:\n  between_nodes: [{overhead: 0 us, bandwidth_factor: 1}]\n"
+      "  inside_node: [{overhead: 0 us, bandwidth_factor: 1}]\n"
+      "software: {nccl: \"" +
+      version + "\"}\n";
+  const YamlNode root = parse_yaml(text, "a.yaml");
+  return read_platform(YamlValue(root, ""));
+}
+
+NcclRanks whole_nodes(const Platform& platform, int nodes) {
+  NcclRanks group;
+  group.nodes = nodes;
+  group.devices.resize(static_cast<std::size_t>(platform.devices_per_node));
+  std::iota(group.devices.begin(), group.devices.end(), 0);
+  return group;
+}
+
+NcclTime all_reduce(const Platform& platform, const NcclRanks& group, double bytes) {
+  return nccl_time(platform.software, nccl_channels(platform, group), NcclOperation::all_reduce, {bytes});
+}
+
+double bus_bandwidth(const Platform& platform, const NcclRanks& group, double bytes) {
+  return bus_factor(NcclOperation::all_reduce, group.ranks()) * bytes /
+         all_reduce(platform, group, bytes).time.value;
+}
+
+constexpr double kLarge = 8.0 * (1 << 30);
+constexpr double kLaunch = 6e-6;
+
+}  // namespace
+
+TEST_CASE("a small all-reduce takes LL's latencies: base + 14 hops of a ring of eight", "[nccl]") {
+  const Platform platform = a100("2.9");
+  const NcclTime time = all_reduce(platform, whole_nodes(platform, 1), 8);
+  CHECK(time.algorithm == NcclAlgorithm::ring);
+  CHECK(time.protocol == NcclProtocol::ll);
+  CHECK(time.time.value == Approx(kLaunch + (3.6 + 14 * 0.47) * 1e-6).epsilon(1e-3));
+}
+
+TEST_CASE("between nodes a small all-reduce takes a tree: 2 (7 hops + log2 n crossings)", "[nccl]") {
+  const Platform platform = a100("2.9");
+  const NcclTime time = all_reduce(platform, whole_nodes(platform, 4), 8);
+  CHECK(time.algorithm == NcclAlgorithm::tree);
+  CHECK(time.time.value == Approx(kLaunch + (4.4 + 2 * (7 * 0.52 * 1.8 + 2 * 5)) * 1e-6).epsilon(1e-3));
+}
+
+TEST_CASE("a large all-reduce reaches the NVSwitch's port inside a node and the NICs between nodes",
+          "[nccl]") {
+  for (const char* version : {"2.7", "2.12", "2.22"}) {
+    const Platform platform = a100(version);
+    CHECK(bus_bandwidth(platform, whole_nodes(platform, 1), kLarge) == Approx(240e9).epsilon(0.01));
+    CHECK(bus_bandwidth(platform, whole_nodes(platform, 4), kLarge) == Approx(192e9).epsilon(0.02));
+  }
+}
+
+TEST_CASE("a larger buffer and more nodes take longer", "[nccl]") {
+  for (const char* version : {"2.3", "2.4", "2.8", "2.18", "2.28"}) {
+    const Platform platform = a100(version);
+    for (const int nodes : {1, 2, 4, 16}) {
+      double before = 0;
+      for (double bytes = 64; bytes <= kLarge; bytes *= 2) {
+        const double seconds = all_reduce(platform, whole_nodes(platform, nodes), bytes).time.value;
+        CHECK(seconds >= before);
+        before = seconds;
+        if (nodes > 2)  // between two nodes a tree needs half of the traffic
+          CHECK(seconds > all_reduce(platform, whole_nodes(platform, 1), bytes).time.value);
+      }
+    }
+  }
+}
+
+TEST_CASE("versions have what their release notes say: trees from 2.4, LL128 from 2.5 on", "[nccl]") {
+  const auto used = [](const std::string& version, auto uses) {
+    const Platform platform = a100(version);
+    for (double bytes = 8; bytes <= kLarge; bytes *= 2) {
+      for (const int nodes : {1, 4}) {
+        if (uses(all_reduce(platform, whole_nodes(platform, nodes), bytes))) return true;
+      }
+    }
+    return false;
+  };
+  const auto tree = [](const NcclTime& time) { return time.algorithm == NcclAlgorithm::tree; };
+  const auto ll128 = [](const NcclTime& time) { return time.protocol == NcclProtocol::ll128; };
+  CHECK_FALSE(used("2.3", tree));
+  CHECK(used("2.4", tree));
+  CHECK_FALSE(used("2.4", ll128));
+  CHECK(used("2.5", ll128));
+}
+
+TEST_CASE("communicators side by side share the NICs", "[nccl]") {
+  const Platform platform = a100("2.12");
+  NcclRanks group = whole_nodes(platform, 4);
+  const double alone = bus_bandwidth(platform, group, kLarge);
+  group.side_by_side = 2;
+  CHECK(bus_bandwidth(platform, group, kLarge) == Approx(alone / 2).epsilon(0.02));
+  NcclRanks one_device{4, {3}, 8};  // data parallelism of eight shards: each device has its own NIC
+  CHECK(nccl_channels(platform, one_device).network.value == Approx(24e9));
+}
+
+TEST_CASE("staging in host memory lowers the rate of NICs to what is given", "[nccl]") {
+  Platform platform = a100("2.12", 1);
+  platform.software.gpudirect = false;
+  platform.software.staging = {5e9};
+  CHECK(nccl_channels(platform, whole_nodes(platform, 4)).network.value == Approx(5e9));
+  CHECK(bus_bandwidth(platform, whole_nodes(platform, 4), kLarge) == Approx(5e9).epsilon(0.02));
+  platform.software.staging = {0};
+  CHECK(nccl_channels(platform, whole_nodes(platform, 4)).network.value == Approx(0.75 * 24e9));
+}
+
+TEST_CASE("all-gather and reduce-scatter take half of an all-reduce, and one rank nothing", "[nccl]") {
+  const Platform platform = a100("2.12");
+  const NcclChannels channels = nccl_channels(platform, whole_nodes(platform, 1));
+  const auto seconds = [&](NcclOperation operation) {
+    return nccl_time(platform.software, channels, operation, {kLarge}).time.value;
+  };
+  CHECK(seconds(NcclOperation::all_gather) == Approx(seconds(NcclOperation::all_reduce) / 2).epsilon(0.01));
+  CHECK(seconds(NcclOperation::reduce_scatter) == Approx(seconds(NcclOperation::all_gather)));
+  const NcclRanks one{1, {0}, 1};
+  CHECK(nccl_time(platform.software, nccl_channels(platform, one), NcclOperation::all_reduce, {1e9})
+            .time.value == 0);
+  CHECK_THROWS_AS(nccl_channels(platform, {1, {}, 1}), std::invalid_argument);
+}
+
+TEST_CASE("bus bandwidth counts as in nccl-tests", "[nccl]") {
+  CHECK(bus_factor(NcclOperation::all_reduce, 8) == 1.75);
+  CHECK(bus_factor(NcclOperation::all_gather, 8) == 0.875);
+  CHECK(bus_factor(NcclOperation::send_receive, 8) == 1);
+  CHECK(nccl_operation_names().size() == 7);
+}
