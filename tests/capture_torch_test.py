@@ -3,6 +3,7 @@ import argparse
 import importlib.util
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -274,6 +275,11 @@ class CaptureTorch(unittest.TestCase):
         for name in ("relu_2_input", "lstm_input", "lstm", "fc_input"):
             self.assertEqual(layers[name]["kind"], "measured")
         self.assertEqual(layers["relu_2_input"]["output"], [8, 16, 16])
+        self.assertEqual(self.parameters(net), sum(p.numel() for p in capture_torch.import_module(
+            self.path("my_net.py") + ":Glue").parameters()))
+        seconds = sum(statistics.median(map(float, one[part]["seconds"])) for one in times
+                      for part in ("forward", "backward_data", "backward_weights", "update") if part in one)
+        self.assertAlmostEqual(self.forecast(net, trace, 4), seconds, delta=0.01 * seconds)
 
     def test_errors_are_one_line(self):
         output = ("--batch", "2", "-o", self.path("out.yaml"))

@@ -157,8 +157,45 @@ refuses 2 'expected the same network' compare resnet50-b8-cpu vgg16-b2-cpu
 printf '{"traceEvents":[{"ph":"X"' >cut.json
 refuses 2 'cut.json: is not complete JSON' import cut.json --model resnet50 -o trace.yaml
 refuses 2 'nowhere.json: cannot read' import nowhere.json --model resnet50 -o trace.yaml
-[ ! -e trace.yaml ] || fail "a refused import wrote a trace"
+refuses 2 '--model: a profile needs either' import cut.json -o trace.yaml
+refuses 2 '--model: a profile needs either' import cut.json --model resnet50 --write-model net.yaml -o trace.yaml
+refuses 2 '--parameters: only valid with --write-model' import cut.json --model resnet50 --parameters sizes -o trace.yaml
+refuses 2 '--write-model: expected a path ending in .yaml, got "net"' import cut.json --write-model net -o trace.yaml
+refuses 2 '--write-model: expected another file than --output' import cut.json --write-model ./net.yaml -o net.yaml
+refuses 2 'cut.json: is not complete JSON' import cut.json --write-model net.yaml -o trace.yaml
+[ ! -e trace.yaml ] && [ ! -e net.yaml ] || fail "a refused import wrote a file"
 rm cut.json
+
+# The network of a profile without shapes, as PyTorch without Kineto writes it.
+events=
+event() { events+="${events:+,}{\"name\":\"$1\",\"ph\":\"X\",\"ts\":$2,\"dur\":$3,\"tid\":1,\"pid\":\"CPU functions\",\"args\":{}}"; }
+for step in 0 1000; do
+  event "ProfilerStep#$step" $((step)) 900
+  event aten::conv2d $((step + 10)) 90
+  event aten::convolution $((step + 20)) 70
+  event aten::addmm $((step + 200)) 50
+  event aten::nll_loss $((step + 300)) 10
+  event NllLossBackward0 $((step + 400)) 20
+  event AddmmBackward0 $((step + 450)) 80
+  event torch::autograd::AccumulateGrad $((step + 540)) 5
+  event ConvolutionBackward0 $((step + 600)) 150
+  event torch::autograd::AccumulateGrad $((step + 760)) 5
+done
+echo "[$events]" >whole.json
+echo '27, 80' >sizes
+echo 27 x >words
+refuses 2 'whole.json holds no shapes (record_shapes=True); give the samples of a step' import whole.json --write-model net.yaml -o trace.yaml
+refuses 2 'give a file with the sizes of its 2 parameters' import whole.json --write-model net.yaml --batch 4 -o trace.yaml
+refuses 2 'expected integers, one for each parameter, got "x"' import whole.json --write-model net.yaml --parameters words --batch 4 -o trace.yaml
+prints 'net: 3 layers (3 of kind measured), 107 parameters' import whole.json --write-model net.yaml --parameters sizes --batch 4 -o trace.yaml
+prints '107 trainable' show model net.yaml
+measured=(run "$source_folder/scenarios/resnet50-ethernet-cpu.yaml" --set model=net.yaml --set trace=trace.yaml --set batch_per_worker=4
+  --set noise.jitter=none --set "sweep.workers=[1, 2]")
+run_with 0 "${measured[@]}" -o measured
+grep -q ',0.0004' measured/results.csv || fail "the forecast is not the profile's 400 us a step"
+refuses 2 'layer conv2d is of kind measured' "${measured[@]}" --set 'strategy={kind: filter_parallel, ways: 2}' --set "sweep.workers=[2]" -o cut
+refuses 2 'layer conv2d is of kind measured: no rule gives its time' derive --model net.yaml --batch 4 --device k80 -o derived.yaml
+rm -r whole.json sizes words net.yaml trace.yaml measured
 refuses 2 'is a device, not a file' compare /dev/zero /dev/zero
 refuses 2 '--set workers=: expected a value after =, got nothing' run tiny.yaml --set workers=
 STEPCAST_DATA=$work/nowhere refuses 2 'nowhere/models' show model

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs what the documents tell people to run, and checks their form. Usage: tests/documents.sh [STEPCAST [DOCUMENT...]]
 # Without DOCUMENT: all of them, *.md and docs/**/*.md.
-# - Every ```sh block is run, in order, each document in a folder of its own; ```yaml FILE=NAME blocks are written there first.
+# - Every ```sh block is run, in order, each document in a folder of its own; ```yaml and ```python FILE=NAME blocks are written there first.
+#   ```sh torch is run where a Python has PyTorch.
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
 # - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
 # - docs/reference/commands.md has all options (tests/commands-documented.sh); the site builds where mkdocs is installed.
@@ -16,17 +17,20 @@ trap 'rm -rf "$work"' EXIT
 most_lines=250  # of a page of docs/, without the tables that scripts fill
 mkdir "$work/bin"
 ln -s "$stepcast" "$work/bin/stepcast"
+for python in python3 /usr/bin/python3; do
+  if "$python" -c 'import torch' 2>/dev/null; then ln -s "$(command -v "$python")" "$work/bin/python3" && break; fi
+done
 export PATH="$work/bin:$PATH" STEPCAST_DATA="$root"
 
-# Cuts a document into blocks: FOLDER/NUMBER.sh or .yaml, with its mark ("skip", "FILE=...") in NUMBER.mark.
+# Cuts a document into blocks: FOLDER/NUMBER.sh or .file, with its mark ("skip", "FILE=...") in NUMBER.mark.
 cut_blocks() {
   awk -v folder="$2" '
-    /^```/ && !inside && ($1 == "```sh" || $1 == "```yaml") {
+    /^```/ && !inside && ($1 == "```sh" || $1 == "```yaml" || $1 == "```python") {
       inside = 1
       name = sprintf("%s/%03d", folder, ++count)
       print $2 > (name ".mark")
       close(name ".mark")
-      body = name ($1 == "```sh" ? ".sh" : ".yaml")
+      body = name ($1 == "```sh" ? ".sh" : ".file")
       printf "" > body
       next
     }
@@ -53,11 +57,13 @@ run_document() {
   folder=$(mktemp -d "$work/folder.XXXX")
   ln -s "$root/scenarios" "$root/tools" "$folder"
   cut_blocks "$root/$document" "$blocks"
-  find "$blocks" -name '*.sh' -o -name '*.yaml' | sort >"$work/order"
+  find "$blocks" -name '*.sh' -o -name '*.file' | sort >"$work/order"
   while read -r block; do
     mark=$(cat "${block%.*}.mark")
-    if [[ $block == *.yaml ]]; then
+    if [[ $block == *.file ]]; then
       if [[ $mark == FILE=* ]]; then cp "$block" "$folder/${mark#FILE=}"; fi
+    elif [[ $mark == torch && ! -e $work/bin/python3 ]]; then
+      echo "$document: skipped a block: no Python with PyTorch (Debian: python3-torch)"
     elif [[ $mark != skip ]]; then
       run_block "$document" "$block" "$mark" "$folder" </dev/null
       ran=$((ran + 1))

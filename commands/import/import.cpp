@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "commands/commands.hpp"
 #include "commands/import/network.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/text.hpp"
 #include "models/layer_times/trace_text.hpp"
+#include "models/pytorch_profile/profile_network.hpp"
 #include "models/pytorch_profile/profile_reader.hpp"
 #include "models/pytorch_profile/profile_trace.hpp"
 #include "scenarios/reader/library.hpp"
@@ -16,14 +20,16 @@ namespace stepcast {
 namespace {
 
 struct ImportOptions {
-  std::string profile, model, output, device, source;
+  std::string profile, model, write_model, parameters, output, device, source;
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
 };
 
-/// The batch of the shapes, or the one that the user gives.
+/// The batch of the shapes, or the one that the user gives. Of a network that is not known, the first size of
+/// the first operator may be something else than the batch; then the user's word counts.
 std::int64_t batch_of(const ImportOptions& options, const Attribution& all) {
   const std::int64_t recorded = recorded_batch(all.steps.front().operators);
+  if (options.batch > 0 && !options.write_model.empty()) return options.batch;
   if (options.batch > 0 && recorded > 0 && recorded != options.batch) {
     throw InputError(fmt::format("--batch: expected {}, the batch in the shapes of {}, got {}", recorded,
                                  options.profile, options.batch));
@@ -61,34 +67,101 @@ void print_report(const Profile& profile, const Attribution& all, const Trace& t
   for (const std::string& flag : trace.flags) fmt::print("flag: {}\n", flag);
 }
 
-Trace import_trace(const ImportOptions& options, const Profile& profile, const Attribution& all,
-                   const Model& model) {
-  const std::int64_t batch = batch_of(options, all);
-  const auto& operators = all.steps.front().operators;
-  const std::int64_t compared = recorded_batch(operators);
-  Trace trace =
-      profile_trace(profile, all, model, match_layers(profile.file, operators, model, compared), batch);
+/// The numbers of a text file, separated by spaces, commas or ends of lines.
+std::vector<std::int64_t> read_numbers(const std::string& file) {
+  std::vector<std::int64_t> numbers;
+  std::ifstream stream(file);
+  if (!stream) throw InputError(fmt::format("--parameters: {}: cannot read this file", file));
+  for (std::string word; stream >> word;) {
+    std::istringstream parts(word);
+    for (std::string part; std::getline(parts, part, ',');) {
+      const bool digits = std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+      if (part.empty()) continue;
+      if (!digits || part.size() > 15 || numbers.size() >= 1'000'000)
+        throw InputError(
+            fmt::format("--parameters: {}: expected integers, one for each parameter, got \"{}\"", file,
+                        printable(part)));
+      numbers.push_back(std::stoll(part));
+    }
+  }
+  if (numbers.empty()) throw InputError(fmt::format("--parameters: {}: holds no numbers", file));
+  return numbers;
+}
+
+void complete_trace(const ImportOptions& options, const std::string& network, Trace& trace) {
   trace.name = std::filesystem::path(options.output).stem().string();
   if (!options.device.empty()) trace.device = options.device;
   if (!options.source.empty()) trace.source += "; " + options.source;
-  trace.command = fmt::format("stepcast import {} --model {}{}",
-                              std::filesystem::path(options.profile).filename().string(), model.name,
-                              options.batch > 0 ? fmt::format(" --batch {}", options.batch) : "");
-  return trace;
+  trace.command =
+      fmt::format("stepcast import {} {}{}", std::filesystem::path(options.profile).filename().string(),
+                  network, options.batch > 0 ? fmt::format(" --batch {}", options.batch) : "");
+}
+
+void check_folder(const std::filesystem::path& file) {
+  check_writable(file.has_parent_path() ? file.parent_path() : ".");
+}
+
+void write_trace(const ImportOptions& options, const Profile& profile, const Attribution& all,
+                 const Trace& trace) {
+  print_report(profile, all, trace);
+  write_atomically(options.output, to_yaml(trace));
+  fmt::print("written: {}\n", options.output);
 }
 
 void import_profile(const ImportOptions& options) {
   Library library;
   const YamlNode name = command_line_name(options.model);
   const Model& model = library.model(YamlValue(name, "--model"));
-  const std::filesystem::path file = options.output;
-  check_writable(file.has_parent_path() ? file.parent_path() : ".");
+  check_folder(options.output);
   const Profile profile = read_profile(options.profile);
   const Attribution all = attribute(profile);
-  const Trace trace = import_trace(options, profile, all, model);
-  print_report(profile, all, trace);
-  write_atomically(file, to_yaml(trace));
-  fmt::print("written: {}\n", file.string());
+  const std::int64_t batch = batch_of(options, all);
+  const auto& operators = all.steps.front().operators;
+  const LayerMatch match = match_layers(profile.file, operators, model, recorded_batch(operators));
+  Trace trace = profile_trace(profile, all, model, match, batch);
+  complete_trace(options, "--model " + model.name, trace);
+  write_trace(options, profile, all, trace);
+}
+
+/// What a network that is known only from its profile leaves open.
+void add_doubts(const ProfileNetwork& network, const std::vector<NetworkOperator>& operators, Trace& trace) {
+  const auto has_shapes = [](const NetworkOperator& one) { return !one.shapes.empty(); };
+  if (std::none_of(operators.begin(), operators.end(), has_shapes)) {
+    trace.flags.push_back(
+        "the profile holds no shapes: sizes of activations are not known, so memory and "
+        "messages between pipeline stages count none");
+  }
+  trace.notes.push_back(
+      fmt::format("{} of {} layers are of kind measured; which layer reads which follows from sizes",
+                  network.measured, network.model.layers.size()));
+}
+
+void import_network_of_profile(const ImportOptions& options) {
+  const std::filesystem::path file = options.write_model;
+  if (file.extension() != ".yaml" || file.stem().empty())
+    throw InputError(
+        fmt::format("--write-model: expected a path ending in .yaml, got \"{}\"", file.string()));
+  if (std::filesystem::absolute(file).lexically_normal() ==
+      std::filesystem::absolute(options.output).lexically_normal())
+    throw InputError("--write-model: expected another file than --output");
+  check_folder(file);
+  check_folder(options.output);
+  std::vector<std::int64_t> parameters;
+  if (!options.parameters.empty()) parameters = read_numbers(options.parameters);
+  const Profile profile = read_profile(options.profile);
+  const Attribution all = attribute(profile);
+  const std::int64_t batch = batch_of(options, all);
+  const auto& operators = all.steps.front().operators;
+  const ProfileNetwork network =
+      profile_network(profile.file, operators, batch, file.stem().string(), parameters);
+  Trace trace = profile_trace(profile, all, network.model, network.match, batch);
+  complete_trace(options, "--write-model " + file.filename().string(), trace);
+  add_doubts(network, operators, trace);
+  write_atomically(file, network.text);
+  fmt::print("{}: {} layers ({} of kind measured), {} parameters\nwritten: {}\n", network.model.name,
+             network.model.layers.size(), network.measured, trainable_parameters(network.model),
+             file.string());
+  write_trace(options, profile, all, trace);
 }
 
 /// Whether the file is the configuration of a network and no profile.
@@ -105,9 +178,14 @@ bool is_network_config(const std::filesystem::path& file) {
 void import_file(const ImportOptions& options) {
   if (is_network_config(options.profile))
     return import_network(options.profile, options.sequence, options.output);
-  if (options.model.empty()) throw InputError("--model: missing; a profile needs the name of its network");
   if (options.sequence > 0) throw InputError("--sequence: only valid with the configuration of a network");
-  import_profile(options);
+  if (options.model.empty() == options.write_model.empty())
+    throw InputError(
+        "--model: a profile needs either the name of its network, or --write-model FILE, which "
+        "writes the network of the profile");
+  if (!options.parameters.empty() && options.write_model.empty())
+    throw InputError("--parameters: only valid with --write-model");
+  options.write_model.empty() ? import_profile(options) : import_network_of_profile(options);
 }
 
 }  // namespace
@@ -124,6 +202,16 @@ void add_import(Command app) {
       .type_name("FILE");
   command.add_option("--model", options->model,
                      "Network of the profile: a name in models/, or a path that ends in .yaml.");
+  command
+      .add_option("--write-model", options->write_model,
+                  "In place of --model: write the network of the profile to this file, too.")
+      .type_name("FILE");
+  command
+      .add_option(
+          "--parameters", options->parameters,
+          "With --write-model, for a profile without shapes: text file with the number of elements of "
+          "each parameter, in forward order.")
+      .type_name("FILE");
   command
       .add_option("--batch", options->batch,
                   "Samples of a step. Needed if the profile has no shapes (record_shapes=True).")

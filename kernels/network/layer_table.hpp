@@ -64,6 +64,7 @@ struct LayerTable {
       case LayerKind::position_embedding:
       case LayerKind::class_token:
       case LayerKind::first_token:
+      case LayerKind::measured:
         break;
     }
     return Entry{};

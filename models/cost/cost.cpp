@@ -42,6 +42,7 @@ LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
   cost.forward = pass(flops, traffic, weights);
   if (site.data) cost.backward_data = pass(flops, traffic, weights);
   cost.backward_weights = pass(flops, traffic, weights);
+  cost.backward_weights.weights = true;
   return cost;
 }
 
@@ -203,6 +204,7 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
                             {site.inputs, false});  // the gradient is passed on unchanged
     case LayerKind::max_pool:
       return max_pool_cost(out, site);
+    case LayerKind::measured:  // only the ratio for other batches is used
     case LayerKind::average_pool:
     case LayerKind::up_sample:
       return streaming_cost(site.inputs + out, site.inputs + out, site);
@@ -212,6 +214,24 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
       return streaming_cost(2 * site.inputs, 2 * site.inputs, site);
     default:
       return streaming_cost(2 * out, 3 * out, site);
+  }
+}
+
+/// Whether the forward pass of the layer is bound by the memory, and reads what the layer below has written.
+bool streams(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::batch_norm:
+    case LayerKind::relu:
+    case LayerKind::leaky_relu:
+    case LayerKind::elu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh:
+    case LayerKind::gelu:
+    case LayerKind::silu:
+    case LayerKind::add:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -239,6 +259,7 @@ std::vector<LayerCost> layer_costs(const Model& model) {
     const Site site{layer.kind == LayerKind::concatenate ? element_count(layer.output) : inputs, data[i]};
     LayerCost cost = cost_of(layer, site);
     add_gradient_sum(layer, readers[i], cost);
+    if (streams(layer.kind)) cost.forward.just_written = element_count(layer.input);
     // Momentum: weight, gradient and velocity in, weight and velocity out.
     if (trainable(layer) > 0) cost.update = pass(0, 0, 5 * trainable(layer), trainable_tensors(layer));
     costs.push_back(cost);

@@ -30,7 +30,11 @@ struct PassCost {
   /// Elements of recurrent weights that every time step reads again. Only the rule of KernelShares counts
   /// them.
   double reread = 0;
-  int kernels = 0;  ///< kernels launched one after another; 0: the layer has no such pass
+  /// Elements that the layer below has just written and this pass reads once, per sample. They may still be
+  /// in the device's cache. Only the rule of KernelShares counts them.
+  double just_written = 0;
+  bool weights = false;  ///< the product is the gradient of weights
+  int kernels = 0;       ///< kernels launched one after another; 0: the layer has no such pass
 
   /// Memory traffic of the pass. @param element  size of one element
   Bytes bytes(std::int64_t batch, Bytes element) const;

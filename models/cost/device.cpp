@@ -22,18 +22,26 @@ DeviceRate read_rate(const YamlValue& value) {
 }
 
 KernelShares read_kernels(const YamlValue& value) {
-  const YamlMap yaml = value.map({"gap", "streaming", "batch_norm", "layer_norm", "dense", "pointwise",
-                                  "window", "winograd", "recurrent_step"});
+  const YamlMap yaml =
+      value.map({"gap", "streaming", "batch_norm", "layer_norm", "dense", "pointwise", "window", "winograd",
+                 "recurrent_step", "weights", "batch_norm_channels", "cache", "channel_multiple"});
   const auto share = [&](std::string_view key) { return sourced(yaml, key).number(0.01, 1); };
-  return {.gap = sourced(yaml, "gap").seconds(),
-          .streaming = share("streaming"),
-          .batch_norm = share("batch_norm"),
-          .layer_norm = share("layer_norm"),
-          .dense = share("dense"),
-          .pointwise = share("pointwise"),
-          .window = share("window"),
-          .winograd = sourced(yaml, "winograd").number(1, 10),
-          .recurrent_step = sourced(yaml, "recurrent_step").seconds()};
+  KernelShares kernels{.gap = sourced(yaml, "gap").seconds(),
+                       .streaming = share("streaming"),
+                       .batch_norm = share("batch_norm"),
+                       .layer_norm = share("layer_norm"),
+                       .dense = share("dense"),
+                       .pointwise = share("pointwise"),
+                       .window = share("window"),
+                       .winograd = sourced(yaml, "winograd").number(1, 10),
+                       .recurrent_step = sourced(yaml, "recurrent_step").seconds()};
+  if (yaml.has("weights")) kernels.weights = share("weights");
+  if (yaml.has("batch_norm_channels"))
+    kernels.batch_norm_channels = sourced(yaml, "batch_norm_channels").number(0, 10'000);
+  if (yaml.has("cache")) kernels.cache = sourced(yaml, "cache").bytes(0);
+  if (yaml.has("channel_multiple"))
+    kernels.channel_multiple = static_cast<double>(sourced(yaml, "channel_multiple").integer(1, 1024));
+  return kernels;
 }
 
 }  // namespace

@@ -31,6 +31,13 @@ struct KernelShares {
   double window = 1;       ///< share of the peak: other convolutions, beside `winograd`
   double winograd = 1;     ///< work saved for 2-D windows of 3 and more at stride 1
   Seconds recurrent_step;  ///< small kernels of one time step of an LSTM or GRU
+  double weights = 1;      ///< gradients of filters: factor on `pointwise` and `window`
+  /// Channels with which batch norm reaches half of its share, as a block of threads works on one channel.
+  double batch_norm_channels = 0;
+  Bytes cache;  ///< size up to which the next layer reads an output from the second-level cache; 0: none
+  /// Above 0: convolutions with a window of 2 and more copy inputs and outputs to another layout, and pad
+  /// their input channels to a multiple of this.
+  double channel_multiple = 0;
 };
 
 /// One GPU or one CPU socket, with the data that the roofline rule and the memory check need

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/cost/activation_memory.hpp"
+#include "models/cost/cost.hpp"
 #include "models/cost/framework_memory.hpp"
 
 namespace stepcast {

@@ -1,6 +1,7 @@
 #include "models/cost/roofline.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace stepcast {
 namespace {
@@ -28,9 +29,42 @@ double product_share(const Layer& layer, const KernelShares& kernels) {
   return pointwise ? kernels.pointwise : kernels.window;
 }
 
-double bandwidth_share(LayerKind kind, const KernelShares& kernels) {
-  if (kind == LayerKind::batch_norm) return kernels.batch_norm;
-  return kind == LayerKind::layer_norm ? kernels.layer_norm : kernels.streaming;
+double bandwidth_share(const Layer& layer, const KernelShares& kernels) {
+  if (layer.kind == LayerKind::batch_norm) {
+    const double channels = static_cast<double>(layer.input.front());
+    return kernels.batch_norm * (channels / (channels + kernels.batch_norm_channels));
+  }
+  return layer.kind == LayerKind::layer_norm ? kernels.layer_norm : kernels.streaming;
+}
+
+/// Bytes of an array that the cache still holds when the next kernel reads it: all of it up to the size of
+/// the cache, nothing from twice that size on.
+Bytes cached(Bytes array, const KernelShares& kernels) {
+  if (!(kernels.cache.value > 0)) return {0};
+  return std::clamp(2 - array / kernels.cache, 0.0, 1.0) * array;
+}
+
+bool changes_layout(const Layer& layer, const KernelShares& kernels) {
+  return kernels.channel_multiple > 0 && layer.kind == LayerKind::convolution &&
+         std::ranges::max(layer.window.kernel) > 1;
+}
+
+/// Bytes moved by the copies of a convolution's input and output to another layout and back.
+Bytes layout_copies(const Layer& layer, std::int64_t batch, const KernelShares& kernels) {
+  if (!changes_layout(layer, kernels)) return {0};
+  Bytes sum;
+  for (const Shape& shape : {layer.input, layer.output}) {
+    const Bytes array = static_cast<double>(batch) * static_cast<double>(elements(shape)) * kFp32;
+    sum += 2 * array - cached(array, kernels);
+  }
+  return sum;
+}
+
+/// Work over that of the layer, as kernels of tensor cores pad the input channels.
+double padded(const Layer& layer, const KernelShares& kernels) {
+  if (!changes_layout(layer, kernels)) return 1;
+  const double channels = static_cast<double>(layer.input.front());
+  return std::ceil(channels / kernels.channel_multiple) * kernels.channel_multiple / channels;
 }
 
 /// The parts of the rule of KernelShares.
@@ -38,13 +72,18 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
                           const Device& device) {
   const KernelShares& kernels = *device.kernels;
   const double gain = arithmetic_gain(layer) > 1 ? kernels.winograd : 1;
-  const Flops work = static_cast<double>(batch) * cost.flops;
+  const Flops work = static_cast<double>(batch) * padded(layer, kernels) * cost.flops;
   const Bytes further = (static_cast<double>(batch) * cost.eager + cost.reread) * kFp32;
-  const Bytes moved = cost.bytes(batch, kFp32) + further;
+  const Bytes from_cache = cached(static_cast<double>(batch) * cost.just_written * kFp32, kernels);
+  const Bytes moved = cost.bytes(batch, kFp32) + further - from_cache;
   const bool recurrent = layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru;
-  return {cost.kernels * (recurrent ? kernels.recurrent_step : kernels.gap),
-          work / (gain * product_share(layer, kernels) * device.peak),
-          moved / (bandwidth_share(layer.kind, kernels) * device.memory_bandwidth)};
+  const bool filters = cost.weights && layer.kind == LayerKind::convolution;
+  const double share = product_share(layer, kernels) * (filters ? kernels.weights : 1);
+  const Seconds copying =
+      layout_copies(layer, batch, kernels) / (kernels.streaming * device.memory_bandwidth);
+  return {cost.kernels * (recurrent ? kernels.recurrent_step : kernels.gap) + copying,
+          work / (gain * share * device.peak),
+          moved / (bandwidth_share(layer, kernels) * device.memory_bandwidth)};
 }
 
 }  // namespace

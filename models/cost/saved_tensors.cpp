@@ -73,6 +73,8 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     case LayerKind::lstm:
     case LayerKind::gru:  // cuDNN's reserve: gates and cells
       return {.input = true, .output = true, .elements = internal_elements(layer)};
+    case LayerKind::measured:  // what it keeps is not known: both, as most kernels do
+      return {.input = true, .output = true};
     case LayerKind::experts:
       return {.input = true, .elements = internal_elements(layer)};
     case LayerKind::attention:

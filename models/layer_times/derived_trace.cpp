@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
 
@@ -89,6 +90,13 @@ std::vector<std::string> warnings(const Model& model, const Device& device, cons
 
 Trace derive(const Model& model, std::int64_t batch, const Device& device, const Calibration& calibration,
              const TraceNoise& noise) {
+  for (const Layer& layer : model.layers) {
+    if (layer.kind == LayerKind::measured)
+      throw InputError(
+          fmt::format("model {}: layer {} is of kind measured: no rule gives its time, only a "
+                      "trace that was captured",
+                      model.name, layer.name));
+  }
   const auto most = static_cast<std::size_t>(std::max(1, noise.samples));
   if (noise.captured != nullptr) check_fits(*noise.captured, model);
   const Ratios step = noise.captured != nullptr ? step_ratios(*noise.captured, most) : Ratios{};

@@ -38,9 +38,10 @@ constexpr std::array kKindWords{"convolution",
                                 "first_token",
                                 "softmax_cross_entropy",
                                 "sigmoid_cross_entropy",
-                                "mean_squared_error"};
+                                "mean_squared_error",
+                                "measured"};
 
-static_assert(kKindWords.size() == static_cast<std::size_t>(LayerKind::mean_squared_error) + 1);
+static_assert(kKindWords.size() == static_cast<std::size_t>(LayerKind::measured) + 1);
 
 }  // namespace
 

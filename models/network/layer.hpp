@@ -44,6 +44,7 @@ enum class LayerKind {
   softmax_cross_entropy,  ///< the loss; over the last dimension
   sigmoid_cross_entropy,
   mean_squared_error,
+  measured,  ///< only its trace says what it does; it may read several layers, and cannot be cut up
 };
 
 /// Sliding window of convolutions and pools, with one entry for each spatial dimension.

@@ -58,6 +58,10 @@ bool concatenates(const Shape& a, const Shape& b) {
 
 void check_inputs(const YamlValue& value, const Layer& layer, const Scope& scope) {
   const std::size_t count = layer.inputs.size();
+  if (layer.kind == LayerKind::measured) {
+    if (count == 0) value.refuse("a layer of kind measured takes one or more inputs, got 0");
+    return;
+  }
   const bool joins = layer.kind == LayerKind::concatenate;
   const bool several = layer.kind == LayerKind::add || joins;
   if (several ? count < 2 : count != 1) {
@@ -147,7 +151,8 @@ void check_all_used(const Scope& scope) {
     }
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
-    if (used[i] || is_loss(scope.layers[i].kind)) continue;
+    const bool ends = i + 1 == used.size() && scope.layers[i].kind == LayerKind::measured;  // a loss, perhaps
+    if (used[i] || ends || is_loss(scope.layers[i].kind)) continue;
     scope.values[i].refuse(
         fmt::format("no layer reads the output of {}; end the network with a loss such as "
                     "softmax_cross_entropy",

@@ -249,6 +249,19 @@ void read_norm(const YamlValue& value, Layer& layer) {
   if (layer.kind == LayerKind::rms_norm) complete_rms_norm(layer);
 }
 
+/// The trained arrays are only counted: each is one dimension.
+void read_measured(const YamlValue& value, Layer& layer) {
+  const YamlMap yaml = keys(value, {"output", "parameters"});
+  const YamlValue output = yaml.at("output", "the shape of one sample's output, such as [64, 56, 56]");
+  for (const YamlValue& size : output.list()) layer.output.push_back(size.integer(1, kMost));
+  if (layer.output.empty()) output.expected("a shape of at least one integer");
+  const auto counts = yaml.maybe("parameters");
+  if (!counts) return;
+  for (const YamlValue& count : counts->list())
+    layer.parameters.push_back(
+        {fmt::format("array{}", layer.parameters.size() + 1), {count.integer(1, 1'000'000'000'000'000)}});
+}
+
 void read_loss(const YamlValue& value, Layer& layer) {
   keys(value, {});
   layer.output = {1};
@@ -299,6 +312,8 @@ void read_layer(const YamlValue& value, Layer& layer) {
     case LayerKind::sigmoid_cross_entropy:
     case LayerKind::mean_squared_error:
       return read_loss(value, layer);
+    case LayerKind::measured:
+      return read_measured(value, layer);
     default:
       return read_activation(value, layer);
   }

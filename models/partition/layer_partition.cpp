@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -70,6 +71,17 @@ bool gathers(const Layer& layer) {
 
 }  // namespace
 
+std::string measured_problem(const Model& model) {
+  const auto found = std::find_if(model.layers.begin(), model.layers.end(),
+                                  [](const Layer& layer) { return layer.kind == LayerKind::measured; });
+  return found == model.layers.end()
+             ? ""
+             : fmt::format(
+                   "layer {} is of kind measured: its times are those of the whole layer, so it cannot "
+                   "be cut up",
+                   found->name);
+}
+
 ShardedModel shard_filters(const Model& model, int ways) {
   ShardedModel sharded{model, {}, {}};
   sharded.exchanges.resize(model.layers.size());
@@ -93,6 +105,7 @@ ShardedModel shard_filters(const Model& model, int ways) {
 
 std::string filter_problem(const Model& model, int ways) {
   if (ways == 1) return "";
+  if (std::string problem = measured_problem(model); !problem.empty()) return problem;
   for (const Layer& layer : model.layers) {
     if (mixes_features(layer.kind))
       return fmt::format("layer {} ({}) mixes features and cannot be partitioned by filters", layer.name,
@@ -241,7 +254,9 @@ std::string tensor_problem(const Model& model, int ways) {
     return fmt::format("layer {} has {} {}, which {} devices cannot share evenly", layer.name, shared, unit,
                        ways);
   }
-  return any ? "" : "the network has no transformer blocks";
+  if (any) return "";
+  const std::string measured = measured_problem(model);
+  return "the network has no transformer blocks" + (measured.empty() ? "" : "; " + measured);
 }
 
 namespace {

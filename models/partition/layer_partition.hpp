@@ -31,6 +31,10 @@ struct ShardedModel {
   std::vector<bool> summed_in_group;
 };
 
+/// The reason why no part of the network's first layer of kind `measured` can be computed alone; empty if it
+/// has no such layer.
+std::string measured_problem(const Model& model);
+
 /// Filter parallelism: the filters (channels, units) of every convolution and dense layer are partitioned
 /// among `ways` devices. Each device needs the whole input: an all-gather before the layer, and a
 /// reduce-scatter of its error signal after backward-data, once for all readers of an output. The layers in

@@ -32,6 +32,7 @@ bool mixes_positions(const Layer& layer) {
     case LayerKind::gru:
     case LayerKind::attention:
     case LayerKind::softmax_cross_entropy:
+    case LayerKind::measured:
       return true;
     case LayerKind::max_pool:
     case LayerKind::average_pool:

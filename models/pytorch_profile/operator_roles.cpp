@@ -69,6 +69,8 @@ class RoleFinder {
   OperatorRole role_in_node(int index, const OperatorRoles& roles);
   OperatorRole role_of_loose(int index, const OperatorRoles& roles) const;
   int network_operator(int step, int root) const;
+  void note_output(int node);
+  void note_parameter(int index);
 
   const Profile& profile_;
   const std::vector<StepRange>& ranges_;
@@ -151,7 +153,8 @@ void RoleFinder::list_operators(std::vector<ProfileStep>& steps) {
     for (const auto& [start, root] : roots) {
       const std::string kind = operator_kind(name(root));
       if (kind != "view")
-        steps[s].operators.push_back({name(root), kind, profile_.operators[at(root)].shapes, {}});
+        steps[s].operators.push_back(
+            {.name = name(root), .kind = kind, .shapes = profile_.operators[at(root)].shapes, .times = {}});
       states_[s].operator_of_root.push_back(std::max(0, static_cast<int>(steps[s].operators.size()) - 1));
     }
     if (steps[s].operators.empty()) states_[s].operator_of_root.assign(roots.size(), -1);
@@ -234,6 +237,43 @@ OperatorRole RoleFinder::role_of_loose(int index, const OperatorRoles&) const {
   return {network_operator(step, root), Pass::forward, Share::other};
 }
 
+/// The backward pass runs an operator's last node first, and that node reads the gradient of the output.
+void RoleFinder::note_output(int node) {
+  const auto joined = forward_root_.find(node);
+  const int step = step_of(node);
+  if (joined == forward_root_.end() || step < 0 || operator_kind(name(joined->second)) == "view") return;
+  const int index = network_operator(step, joined->second);
+  if (index < 0) return;
+  Shape& output = (*steps_)[at(step)].operators[at(index)].output;
+  if (!output.empty()) return;
+  const std::vector<Shape>& shapes = profile_.operators[at(node)].shapes;
+  if (shapes.empty()) return;
+  const auto first =
+      std::find_if(shapes.begin(), shapes.end(), [](const Shape& one) { return !one.empty(); });
+  output = first == shapes.end() ? Shape{1} : *first;  // the gradient of a loss is one number
+}
+
+bool accumulates(const std::string& name) {
+  return name.find("AccumulateGrad") != std::string::npos;
+}
+
+/// Autograd adds a gradient to `.grad` right after the node that computed it.
+void RoleFinder::note_parameter(int index) {
+  const ProfileOperator& one = profile_.operators[at(index)];
+  const int step = step_of(index);
+  const auto node = last_node_.find(one.thread);
+  if (!accumulates(name(index)) || step < 0 || node == last_node_.end() || step_of(node->second) != step)
+    return;
+  const auto joined = forward_root_.find(node->second);
+  const int owner = joined == forward_root_.end() ? -1 : network_operator(step, joined->second);
+  if (owner < 0) return;
+  std::vector<std::int64_t>& parameters = (*steps_)[at(step)].operators[at(owner)].parameters;
+  const bool inside = one.parent >= 0 && accumulates(name(one.parent));
+  if (!inside) parameters.push_back(-1);
+  if (!one.shapes.empty() && !parameters.empty() && parameters.back() < 0)
+    parameters.back() = recorded_elements(one.shapes.front());
+}
+
 void RoleFinder::assign(int index, OperatorRoles& roles) {
   const Context& context = contexts_[at(index)];
   OperatorRole& role = roles.of[at(index)];
@@ -242,9 +282,11 @@ void RoleFinder::assign(int index, OperatorRoles& roles) {
     if (*context.share == Share::optimizer && (name(index).find("_foreach_") != std::string::npos ||
                                                name(index).find("_fused_") != std::string::npos))
       roles.foreach_optimizer = true;
+    if (*context.share == Share::accumulation) note_parameter(index);
   } else if (context.node >= 0 || context.wrapper >= 0) {
     if (context.node == index || context.wrapper == index)
       last_node_[profile_.operators[at(index)].thread] = index;
+    if (context.node == index) note_output(index);
     role = role_in_node(index, roles);
   } else if (context.root >= 0) {
     role = role_of_loose(index, roles);

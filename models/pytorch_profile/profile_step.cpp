@@ -2,6 +2,12 @@
 
 namespace stepcast {
 
+std::int64_t recorded_elements(const Shape& shape) {
+  double product = 1;
+  for (const std::int64_t size : shape) product *= size < 0 ? 1e30 : static_cast<double>(size);
+  return product > 1e15 ? -1 : static_cast<std::int64_t>(product);
+}
+
 const char* to_string(Share share) {
   switch (share) {
     case Share::optimizer:

@@ -21,7 +21,14 @@ struct NetworkOperator {
   std::string kind;           ///< as operator_kind says
   std::vector<Shape> shapes;  ///< of its inputs and parameters, with the batch; empty if not recorded
   OperatorTimes times;
+  Shape output = {};  ///< of its first output, with the batch: that of the gradient; empty: not recorded
+  /// Elements of each array whose gradient its backward pass adds to `.grad`, the last one first; -1: not
+  /// recorded
+  std::vector<std::int64_t> parameters = {};
 };
+
+/// Number of elements of a shape as a file gives it; -1 if a size is negative or the product is above 1e15.
+std::int64_t recorded_elements(const Shape& shape);
 
 /// GPU work that belongs to no layer.
 enum class Share { optimizer, zero_grad, accumulation, input, communication, buckets, other, unknown };

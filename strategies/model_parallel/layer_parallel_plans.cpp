@@ -213,9 +213,16 @@ Parts read_split(const YamlValue& value, const Model& model) {
   return parts;
 }
 
+std::string with_advice(std::string problem) {
+  if (!problem.empty()) problem += "; set strategy.whole_from: LAYER to end the partition before this layer";
+  return problem;
+}
+
 std::size_t read_whole_from(const YamlMap& map, const Model& model) {
   const std::size_t mixing = first_mixing_layer(model);
   const auto named = map.maybe("whole_from");
+  if (!named && mixing < model.layers.size() && model.layers[mixing].kind == LayerKind::measured)
+    map.value().refuse(with_advice(measured_problem(model)));
   if (!named) return mixing;
   const std::string name = named->text();
   for (std::size_t i = 0; i <= mixing && i < model.layers.size(); ++i) {
@@ -225,11 +232,6 @@ std::size_t read_whole_from(const YamlMap& map, const Model& model) {
       mixing < model.layers.size()
           ? fmt::format("a layer up to {}, the first that mixes all positions", model.layers[mixing].name)
           : "the name of a layer");
-}
-
-std::string with_advice(std::string problem) {
-  if (!problem.empty()) problem += "; set strategy.whole_from: LAYER to end the partition before this layer";
-  return problem;
 }
 
 const StrategyKeys& spatial_keys() {

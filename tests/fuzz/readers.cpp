@@ -4,6 +4,7 @@
 #include "data/train_and_test.hpp"
 #include "models/hugging_face/network_text.hpp"
 #include "models/network/model.hpp"
+#include "models/pytorch_profile/profile_network.hpp"
 #include "models/pytorch_profile/profile_reader.hpp"
 #include "models/pytorch_profile/profile_trace.hpp"
 #include "report/results/results_text.hpp"
@@ -109,6 +110,11 @@ void profile(const std::string& text) {
   const Profile read = read_profile(file.name());
   const Attribution all = attribute(read);
   const auto& operators = all.steps.front().operators;
+  refuses_or_reads([&] {
+    const std::int64_t batch = std::max<std::int64_t>(1, recorded_batch(operators));
+    const ProfileNetwork written = profile_network("p", operators, batch, "written", {});
+    step_time(profile_trace(read, all, written.model, written.match, batch));
+  });
   const LayerMatch match = match_layers("p", operators, model, recorded_batch(operators));
   step_time(profile_trace(read, all, model, match, 1));
 }

@@ -77,9 +77,9 @@ Case with_dropout_key(Case c) {
 
 TEST_CASE("every kind of layer is tested, and those that oneDNN lacks are refused", "[kernels][onednn]") {
   std::set<LayerKind> tried{
-      LayerKind::locally_connected, LayerKind::rms_norm,          LayerKind::silu,    LayerKind::swiglu,
-      LayerKind::concatenate,       LayerKind::rotary_embedding,  LayerKind::experts, LayerKind::class_token,
-      LayerKind::first_token,       LayerKind::position_embedding};
+      LayerKind::locally_connected, LayerKind::rms_norm,           LayerKind::silu,    LayerKind::swiglu,
+      LayerKind::concatenate,       LayerKind::rotary_embedding,   LayerKind::experts, LayerKind::class_token,
+      LayerKind::first_token,       LayerKind::position_embedding, LayerKind::measured};
   const auto backend = make_onednn_backend();
   for (const LayerKind kind : tried) {
     Layer layer;
@@ -90,7 +90,7 @@ TEST_CASE("every kind of layer is tested, and those that oneDNN lacks are refuse
         std::string("layer a: kind ") + to_string(kind) + " is not supported by the oneDNN backend");
   }
   for (const NamedCase& named : all_cases()) tried.insert(named.value.layer.kind);
-  for (int kind = 0; kind <= static_cast<int>(LayerKind::mean_squared_error); ++kind) {
+  for (int kind = 0; kind <= static_cast<int>(LayerKind::measured); ++kind) {
     INFO(to_string(static_cast<LayerKind>(kind)));
     CHECK(tried.contains(static_cast<LayerKind>(kind)));
   }

@@ -45,6 +45,8 @@ std::string documented_row(const YamlMap& row) {
   if (mixed) options.precision = MemoryOptions::Precision::mixed;
   if (row.at("framework", "").one_of({"pytorch", "tensorflow"}) == 1)
     options.framework = MemoryOptions::Framework::tensorflow;
+  if (row.has("optimizer") && row.at("optimizer", "").one_of({"momentum", "adam"}) == 1)
+    options.optimizer = MemoryOptions::Optimizer::adam;
   const Model model = shipped_model(name);
   constexpr double kContext = 0.4 * 0x1p30;  // as in models/devices
   const double rule = device ? training_memory(model, options).total().value + kContext
@@ -146,8 +148,8 @@ TEST_CASE("docs/explanation/memory.md gives every measured peak and the rule's e
   page << std::ifstream(folder + "/docs/explanation/memory.md").rdbuf();
   const YamlNode node = read_yaml(folder + "/models/measured/memory.yaml");
   for (const YamlValue& value : YamlValue(node, "").map({"rows"}).at("rows", "").list()) {
-    const std::string row = documented_row(
-        value.map({"model", "batch", "precision", "framework", "kind", "bytes", "device", "source"}));
+    const std::string row = documented_row(value.map(
+        {"model", "batch", "precision", "framework", "optimizer", "kind", "bytes", "device", "source"}));
     CAPTURE(row);
     CHECK(page.str().find(row) != std::string::npos);
   }

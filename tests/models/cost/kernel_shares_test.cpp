@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "models/cost/roofline.hpp"
+#include "read_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+const std::string kModelFolder = std::string(STEPCAST_SOURCE_DIR) + "/models";
+
+/// A device whose shares are 1 and which moves 1 GB and computes 1 Gflop in a second.
+Device unit_device() {
+  Device device;
+  device.name = "unit";
+  device.peak = {1e9};
+  device.memory_bandwidth = {1e9};
+  device.kernels = KernelShares{};
+  return device;
+}
+
+/// Layer `a` behind another layer with parameters, so that it has all passes.
+Model behind_layer(const std::string& input, const std::string& layer) {
+  return model_of("{name: m, source: s, input: " + input +
+                  ", layers: [{name: b, kind: convolution, filters: " + input.substr(1, input.find(',') - 1) +
+                  ", kernel: 1}, {name: a, " + layer + "}, {name: l, kind: mean_squared_error}]}");
+}
+
+double seconds(const Model& model, PassCost LayerCost::*pass, const Device& device, std::int64_t batch = 1) {
+  return roofline_time(model.layers[1], layer_costs(model)[1].*pass, batch, device, 1).value;
+}
+
+/// One row of layers.csv without quotes.
+std::vector<std::string> cells(const std::string& line) {
+  std::vector<std::string> result;
+  std::istringstream stream(line);
+  for (std::string cell; std::getline(stream, cell, ',');) result.push_back(cell);
+  return result;
+}
+
+double pass_time(const Layer& layer, const LayerCost& cost, const std::string& pass, const Device& device) {
+  const auto time = [&](const PassCost& one) {
+    return one.kernels == 0 ? 0 : roofline_time(layer, one, 32, device, 1).value;
+  };
+  if (pass == "forward") return time(cost.forward);
+  if (pass == "backward_data") return time(cost.backward_data);
+  if (pass == "backward_weights") return time(cost.backward_weights);
+  return time(cost.backward_data) + time(cost.backward_weights);
+}
+
+}  // namespace
+
+TEST_CASE("an output up to the size of the cache is read from it by the next layer's forward pass",
+          "[models]") {
+  Device device = unit_device();
+  const Model relu = behind_layer("[1000, 1, 1]", "kind: relu");
+  device.kernels->cache = {4000};
+  CHECK(seconds(relu, &LayerCost::forward, device) == Approx(4000e-9));      // written, not read
+  CHECK(seconds(relu, &LayerCost::forward, device, 2) == Approx(16000e-9));  // twice the cache: nothing left
+  device.kernels->cache = {6000};
+  CHECK(seconds(relu, &LayerCost::forward, device, 2) == Approx((16000 - 8000 * (2 - 8. / 6)) * 1e-9));
+  CHECK(seconds(relu, &LayerCost::backward_data, device) ==
+        Approx(12000e-9));  // the gradient, not the output
+  device.kernels->cache = {0};
+  CHECK(seconds(relu, &LayerCost::forward, device) == Approx(8000e-9));
+}
+
+TEST_CASE("batch norm of few channels has a smaller share of the bandwidth", "[models]") {
+  Device device = unit_device();
+  const Model norm = behind_layer("[50, 100, 1]", "kind: batch_norm");
+  const double full = seconds(norm, &LayerCost::forward, device);
+  device.kernels->batch_norm_channels = 50;
+  CHECK(seconds(norm, &LayerCost::forward, device) == Approx(2 * full));
+}
+
+TEST_CASE("where kernels need another layout, inputs and outputs are copied and channels padded",
+          "[models]") {
+  Device device = unit_device();
+  device.memory_bandwidth = {1e6};
+  device.peak = {1e3};
+  const Model window = behind_layer("[3, 8, 8]", "kind: convolution, filters: 4, kernel: 3, pad: 1");
+  const Model point = behind_layer("[3, 8, 8]", "kind: convolution, filters: 4, kernel: 1");
+  const double before = seconds(window, &LayerCost::forward, device);
+  const double point_before = seconds(point, &LayerCost::forward, device);
+  device.kernels->channel_multiple = 8;
+  const double copies = 2 * 4 * (3 + 4) * 64 / 1e6;
+  CHECK(seconds(window, &LayerCost::forward, device) == Approx(before * 8 / 3 + copies));
+  CHECK(seconds(point, &LayerCost::forward, device) == Approx(point_before));
+}
+
+TEST_CASE("gradients of filters have a factor of their own", "[models]") {
+  Device device = unit_device();
+  device.memory_bandwidth = {1e15};
+  const Model window = behind_layer("[3, 8, 8]", "kind: convolution, filters: 4, kernel: 3, pad: 1");
+  const Model dense = model_of(
+      "{name: m, source: s, input: [8], layers: [{name: b, kind: dense, units: 8}, "
+      "{name: a, kind: dense, units: 8}, {name: l, kind: mean_squared_error}]}");
+  const double before = seconds(window, &LayerCost::backward_weights, device);
+  const double data = seconds(window, &LayerCost::backward_data, device);
+  const double units = seconds(dense, &LayerCost::backward_weights, device);
+  device.kernels->weights = 0.5;
+  CHECK(seconds(window, &LayerCost::backward_weights, device) == Approx(2 * before));
+  CHECK(seconds(window, &LayerCost::backward_data, device) == data);
+  CHECK(seconds(dense, &LayerCost::backward_weights, device) == units);
+}
+
+TEST_CASE("the rule is within 15 % of the layers of two profiles, and within 6 % of their steps",
+          "[models]") {
+  struct Case {
+    std::string source, device;
+  };
+  const auto given =
+      GENERATE(values<Case>({{"kineto-2021", "v100-sxm2-16gb"}, {"hta-2024", "a100-40gb-tf32"}}));
+  CAPTURE(given.source);
+  const Model model = shipped_model("resnet50");
+  const Device device = load_device(kModelFolder, given.device);
+  const std::vector<LayerCost> costs = layer_costs(model);
+  std::map<std::string, std::pair<double, double>> kinds;  // measured and rule
+  std::vector<double> errors;
+  double measured = 0, rule = 0, apart = 0;
+  std::ifstream file(kModelFolder + "/measured/layers.csv");
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> row = cells(line);
+    if (row.at(0) != given.source) continue;
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      if (model.layers[i].name != row.at(4)) continue;
+      const double real = 1e-6 * std::stod(row.at(7)),
+                   time = pass_time(model.layers[i], costs[i], row.at(6), device);
+      measured += real;
+      rule += time;
+      apart += std::abs(time - real);
+      errors.push_back(std::abs(time / real - 1));
+      kinds[row.at(5)].first += real;
+      kinds[row.at(5)].second += time;
+    }
+  }
+  REQUIRE(errors.size() > 300);
+  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2),
+                   errors.end());
+  CHECK(errors[errors.size() / 2] < 0.15);
+  CHECK(apart / measured < 0.15);
+  CHECK(std::abs(rule / measured - 1) < 0.06);
+  for (const char* kind : {"convolution", "batch_norm", "relu", "add"}) {
+    CAPTURE(kind);
+    CHECK(std::abs(kinds.at(kind).second / kinds.at(kind).first - 1) < 0.15);
+  }
+}
