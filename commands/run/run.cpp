@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 #include <thread>
 
 #include "commands/commands.hpp"
-#include "commands/run/preflight.hpp"
-#include "commands/run/run_outputs.hpp"
+#include "commands/run/finish.hpp"
+#include "commands/run/shards.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/text.hpp"
@@ -61,17 +60,6 @@ std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOption
   return points;
 }
 
-Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all) {
-  Outputs outputs;
-  outputs.results = summarized_results(scenario, points, all);
-  outputs.published = compared_with_published(scenario, points, all);
-  const ReportedFigure reported = reported_figure(scenario, points);
-  outputs.sensitive_point = scenario.points[reported.point].name;
-  outputs.sensitive_column = reported.column;
-  outputs.sensitivity = variance_shares(scenario, all, reported.point, reported.column);
-  return outputs;
-}
-
 /// Calls `work`. If it is interrupted, the message says how to resume.
 template <class Work>
 auto resumable(const std::filesystem::path& journal, const Work& work) {
@@ -102,75 +90,94 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
   return scenarios;
 }
 
-/// Simulates a scenario, writes its files and prints its tables. @return its rows of published figures
-std::vector<PublishedRow> run_scenario(const Scenario& scenario, const RunOptions& options) {
+/// What --dry-run prints.
+void print_size(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
+                const CheckedPoints& checked, const RunSize& size, const RunOptions& options) {
+  const int draws = scenario.assumptions.empty() ? 1 : options.draws;
+  const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
+  fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
+  for (const std::string& misfit : checked.misfits) fmt::print("{}\n", misfit);
+  for (const auto& [point, reason] : checked.failed)
+    fmt::print("failed: {}: {}\n", scenario.points[point].name, reason);
+  for (const std::string& note : checked.largest.plan.flags) fmt::print("{}\n", note);
+}
+
+/// What a command has done with all scenarios.
+struct Done {
+  std::vector<PublishedRow> published = {};
+  std::size_t failed = 0;  ///< number of points
+};
+
+/// Ends the run of a shard: what needs all points is left to `merge`.
+void end_shard(const Scenario& scenario, const Simulations& all, std::size_t points,
+               const std::filesystem::path& folder, const RunOptions& options) {
+  for (const auto& [point, reason] : all.failed)
+    fmt::print("failed: {}: {}\n", scenario.points[point].name, reason);
+  fmt::print("{}: shard {}, {} of {} points; stepcast merge puts the shards together\nwritten: {}\n",
+             scenario.name, options.shard_text, points, scenario.points.size(), folder.string());
+}
+
+/// Simulates a scenario, writes its files and prints its tables, and adds to `done`.
+void run_scenario(const Scenario& scenario, const RunOptions& options, Done& done) {
   const auto points = chosen_points(scenario, options);
+  const bool part = !options.shard_text.empty();
   if (!options.timeline.empty()) timeline_point(scenario, options.timeline);  // reports an unknown name early
   Library library;
-  const auto [largest, misfits] = checked_points(scenario, points, library);
+  const CheckedPoints checked = checked_points(scenario, points, library, part);
   const int draws = scenario.assumptions.empty() ? 1 : options.draws;
   const int extra = options.results_only ? 0 : extra_simulations(scenario);
-  const RunSize size = run_size(largest, points.size(), draws + extra);
+  const RunSize size = run_size(checked.largest, points.size(), draws + extra);
   check_limits(size, options);
-  check_time(largest, size, options);
+  if (checked.failed.size() < points.size()) check_time(checked.largest, size, options);
   const auto inspect = published_check(scenario);
-  if (options.dry_run) {
-    const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
-    fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
-    for (const std::string& misfit : misfits) fmt::print("{}\n", misfit);
-    for (const std::string& note : largest.plan.flags) fmt::print("{}\n", note);
-    return {};
-  }
+  if (options.dry_run) return print_size(scenario, points, library, checked, size, options);
   const auto folder = folder_of(scenario, options);
   check_writable(folder);
   Manifest manifest = manifest_of(scenario, library);
-  manifest.seed = largest.seed;
+  manifest.seed = checked.largest.seed;
 
   const ForecastOptions wanted{
       .processes = options.processes,
       .draws = options.draws,
       .points = points,
+      .failed = checked.failed,
       .journal = journal_of(folder, manifest, options),
+      .part = part,
       .what_if = !options.results_only,
       .progress = true,
       .inspect = inspect,
   };
-  Simulations all = resumable(wanted.journal, [&] { return forecast(scenario, library, wanted); });
-  add_scaling(scenario, points, all);
-  const Outputs outputs = outputs_of(scenario, points, all);
-  std::set<std::string> forms;
-  for (const Row& row : outputs.results.rows) forms.insert(row.text("communication_form"));
-  manifest.forms.assign(forms.begin(), forms.end());
-  const auto complaints = resumable(wanted.journal, [&] {
-    auto lines = write_outputs(folder, outputs, manifest, !options.results_only);
-    SignalGuard::stop_if_interrupted();
-    if (!options.timeline.empty()) {
-      const auto& point = scenario.points[timeline_point(scenario, options.timeline)];
-      write_timeline(scenario, library,
-                     values_of(scenario, point.values, all.inputs.front(), all.calibrated.front()),
-                     folder / "timeline.json");
+  if (part) write_shard(folder, shard_of(scenario, options, manifest));
+  resumable(wanted.journal, [&] {
+    Simulations all = forecast(scenario, library, wanted);
+    done.failed += all.failed.size();
+    const auto timeline_values = [&](const Point& point) {
+      return values_of(scenario, point.values, all.inputs.front(), all.calibrated.front());
+    };
+    const std::size_t shown = options.timeline.empty() ? 0 : timeline_point(scenario, options.timeline);
+    const auto values = timeline_values(scenario.points[shown]);
+    if (part) {
+      end_shard(scenario, all, points.size(), folder, options);
+    } else {
+      const auto rows =
+          finish_run({scenario, checked, std::move(all), manifest, folder, !options.results_only});
+      done.published.insert(done.published.end(), rows.begin(), rows.end());
     }
-    return lines;
+    if (!options.timeline.empty()) write_timeline(scenario, library, values, folder / "timeline.json");
   });
-
-  print_outputs(outputs, all, scenario, largest);
-  for (const std::string& complaint : complaints) fmt::print("{}\n", complaint);
-  fmt::print("written: {}\n", folder.string());
-  return outputs.published;
 }
 
 }  // namespace
 
 void run(const RunOptions& options) {
   const SignalGuard guard;  // also outside of simulations, a signal must end with a message and its exit code
-  std::vector<PublishedRow> published;
-  for (const Scenario& scenario : read_scenarios(options)) {
-    const auto rows = run_scenario(scenario, options);
-    published.insert(published.end(), rows.begin(), rows.end());
+  Done done;
+  for (Scenario& scenario : read_scenarios(options)) {
+    for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
+    run_scenario(scenario, options, done);
   }
-  if (published.empty()) return;
-  fmt::print("\nforecasts compared with published figures\n{}{}\n", to_string(published_table(published)),
-             to_string(summarized(published)));
+  print_published(done.published);
+  report_failed_points(done.failed);
 }
 
 void add_run(Command app) {
@@ -203,9 +210,9 @@ void add_run(Command app) {
       .range(1, 100000)
       .show_default();
   command
-      .add_option(
-          "--shard", options->shard_text,
-          "Simulate only part i of N of the points, counted from 0, such as 0/4. Default: all points.")
+      .add_option("--shard", options->shard_text,
+                  "Simulate only part i of N of the points, counted from 0, such as 0/4; the command merge "
+                  "puts the parts together. Default: all points.")
       .type_name("i/N");
   command
       .add_option("--memory-limit", options->memory_limit,

@@ -74,7 +74,7 @@ namespace {
 
 /// Optional files of an earlier run. They are removed, because they do not belong to the new results.
 std::vector<std::string> outdated_files() {
-  std::vector<std::string> files{"published.csv", "sensitivity.csv", "timeline.json"};
+  std::vector<std::string> files{"published.csv", "sensitivity.csv", "shard.json", "timeline.json"};
   for (const std::string plot : {"scaling", "breakdown", "training", "campaign", "sensitivity"}) {
     for (const char* type : {".gp", ".svg", ".png"}) files.push_back(plot + type);
   }
@@ -129,11 +129,13 @@ void print_assumptions(const Outputs& outputs, const Simulations& all, const Sce
     fmt::print("  {:5.1f} %  {}\n", 100 * one.share, one.name);
 }
 
-/// Prints the points that do not fit into memory, with the reason.
+/// Prints the points that do not fit into memory and those that failed, with the reason.
 void print_misfits(const Results& results) {
   for (const Row& row : results.rows) {
     const std::string why = row.text("why_not");
     if (!why.empty()) fmt::print("does not fit: {}: {}\n", row.text("point"), why);
+    const std::string reason = row.text("failed");
+    if (!reason.empty()) fmt::print("failed: {}: {}\n", row.text("point"), reason);
   }
 }
 
@@ -153,9 +155,11 @@ std::vector<std::string> leading_columns(const Scenario& scenario) {
 
 void print_outputs(const Outputs& outputs, const Simulations& all, const Scenario& scenario,
                    const Experiment& largest) {
+  Results shown = outputs.results;
+  std::erase_if(shown.rows, [](const Row& row) { return !row.text("failed").empty(); });
   fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
-             to_string(results_table(outputs.results, leading_columns(scenario))));
-  const Table own = own_columns_table(outputs.results, leading_columns(scenario));
+             to_string(results_table(shown, leading_columns(scenario))));
+  const Table own = own_columns_table(shown, leading_columns(scenario));
   if (!own.columns.empty()) fmt::print("\n{}", to_string(own));
   print_misfits(outputs.results);
   print_assumptions(outputs, all, scenario);

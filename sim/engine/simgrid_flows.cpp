@@ -41,6 +41,8 @@ std::vector<char*> arguments() {
   return pointers;
 }
 
+bool used = false;  // as global as SimGrid's own clock and configuration
+
 struct Flow {
   Callback done;
   sg4::CommPtr comm;
@@ -83,10 +85,15 @@ SimGridFlows::SimGridFlows(const std::vector<double>& bandwidths, std::function<
     --active_flows_;
     ended(done);
   });
+  used = true;
   sg4::Engine::on_time_advance_cb([this](double) { parts_->finished.clear(); });
 }
 
 SimGridFlows::~SimGridFlows() = default;
+
+bool simgrid_is_used_up() {
+  return used;
+}
 
 double SimGridFlows::clock() const {
   return sg4::Engine::get_clock();

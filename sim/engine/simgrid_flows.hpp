@@ -37,4 +37,7 @@ class SimGridFlows {
   std::int64_t active_flows_ = 0;
 };
 
+/// True if this process has had a SimGridFlows, so that it cannot have another.
+bool simgrid_is_used_up();
+
 }  // namespace stepcast
