@@ -81,17 +81,16 @@ std::string calibration_name(std::size_t draw) {
   return fmt::format("calibration | draw {}", draw);
 }
 
-/// The row in the text that a child process sent.
-Row row_of(const std::string& text) {
-  Row row = read_json_lines(text + "\n", "simulation").rows.at(0);
-  std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
-  return row;
+/// The rows in the text that a child process sent.
+std::vector<Row> rows_of(const std::string& text) {
+  std::vector<Row> rows = read_json_lines(text, "simulation").rows;
+  for (Row& row : rows) std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
+  return rows;
 }
 
 /// Why a point fails: the reason of the first of its simulations that failed, in the order of jobs_of.
 std::string reason_of(const Job& job, const std::string& text) {
-  if (job.draw > 0) return fmt::format("draw {} of the assumptions: {}", job.draw, text);
-  return is_forecast(job) ? text : variant(job) + ": " + text;
+  return job.draw > 0 ? fmt::format("draw {} of the assumptions: {}", job.draw, text) : text;
 }
 
 /// A list of points for a message: at most five names.
@@ -152,7 +151,7 @@ class Forecaster {
     }
     const auto progress = progress_of(tasks.size(), "calibrations");
     run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
-      const Row row = row_of(text);
+      const Row row = rows_of(text + "\n").at(0);
       add_to_journal(options_.journal, scenario_.name, calibration_name(missing[task]), row);
       store_calibration(missing[task], row);
       if (progress) progress->one_done();
@@ -200,19 +199,49 @@ class Forecaster {
     known_.clear();
     if (library_ == nullptr) return refuse_missing(missing);
     const auto progress = progress_of(missing.size(), "simulations");
-    const auto work = [&](std::size_t task) { return simulated(jobs_[missing[task]]); };
+    const auto groups = groups_of(missing);
+    const auto work = [&](std::size_t group) {
+      std::string lines;
+      for (const std::size_t job : groups[group]) lines += simulated(jobs_[job]) + "\n";
+      return lines;
+    };
     const SharedProcesses processes{options_.processes, simgrid_is_used_up};
-    run_shared(missing.size(), work, processes, [&](std::size_t task, const TaskResult& result) {
-      const bool done = result.end == TaskResult::End::done;
-      if (!done && (!first_failure_ || missing[task] < first_failed_job_)) {
-        first_failure_ = result;
-        first_failed_job_ = missing[task];
+    run_shared(groups.size(), work, processes, [&](std::size_t group, const TaskResult& result) {
+      if (result.end == TaskResult::End::done) {
+        const auto rows = rows_of(result.text);
+        for (std::size_t i = 0; i < groups[group].size(); ++i) keep_result(groups[group][i], rows.at(i));
+      } else {
+        note_first_failure(groups[group].front(), result);
+        for (const std::size_t job : groups[group]) keep_result(job, failed_row(result.text));
       }
-      Row row = done ? row_of(result.text) : failed_row(result.text);
-      add_to_journal(options_.journal, scenario_.name, name_of(scenario_, jobs_[missing[task]]), row);
-      note_result(missing[task], std::move(row));
-      if (progress) progress->one_done();
+      for (std::size_t i = 0; progress && i < groups[group].size(); ++i) progress->one_done();
     });
+  }
+
+  /// Jobs that one process does in a row. In a sweep of many points they are those that differ in resources
+  /// and noise only, so that their experiment is built once; otherwise each job is alone.
+  std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::size_t>& missing) const {
+    constexpr std::size_t kManyJobs = 100;  // for each process
+    const bool many = missing.size() >= kManyJobs * static_cast<std::size_t>(options_.processes);
+    std::vector<std::vector<std::size_t>> groups;
+    for (const std::size_t job : missing) {
+      const bool alike = !groups.empty() && jobs_[groups.back().front()].point == jobs_[job].point &&
+                         jobs_[groups.back().front()].draw == jobs_[job].draw;
+      if (!many || !alike) groups.emplace_back();
+      groups.back().push_back(job);
+    }
+    return groups;
+  }
+
+  void note_first_failure(std::size_t job, const TaskResult& result) {
+    if (first_failure_ && job > first_failed_job_) return;
+    first_failure_ = result;
+    first_failed_job_ = job;
+  }
+
+  void keep_result(std::size_t job, Row row) {
+    add_to_journal(options_.journal, scenario_.name, name_of(scenario_, jobs_[job]), row);
+    note_result(job, std::move(row));
   }
 
   void refuse_missing(const std::vector<std::size_t>& missing) const {

@@ -73,8 +73,8 @@ struct Job {
 /// The name of a simulation in the journal.
 std::string name_of(const Scenario& scenario, const Job& job);
 
-/// Each point in the first draw, with `what_if` also with each resource doubled and without its noise; then
-/// all points in all other draws. The first draw comes first so that mistakes in a scenario surface early.
+/// All points in the first draw, so that mistakes in a scenario surface early; with `what_if` then each point
+/// with each resource doubled and without its noise; then all points in all other draws.
 std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options, std::size_t draws);
 
 /// True if the simulation changes neither resources nor noise.

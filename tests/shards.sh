@@ -50,7 +50,7 @@ global_batch: 64
 END
 { cat tiny.yaml; echo 'sweep: {workers: [1, 2, 3, 4, 8, 16], strategy.all_reduce: [ring, halving_doubling]}'; } >some-fail.yaml
 same 4 5 some-fail.yaml
-grep -q '^tiny,"workers=3, strategy.all_reduce=ring",ring,3,.*64 samples cannot be shared evenly by 3 workers' merged/results.csv ||
+grep -q '^tiny,"workers=3, strategy.all_reduce=ring",ring,,3,.*64 samples cannot be shared evenly by 3 workers' merged/results.csv ||
   fail "no row with the reason of a failed point"
 { cat tiny.yaml; echo 'sweep: {workers: [1, 2, 4]}'
   echo 'assumed: [{key: platform.network.latency, range: [1 us, 100 us], law: log-uniform, why: unknown}]'; } >drawn.yaml

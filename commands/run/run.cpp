@@ -8,6 +8,7 @@
 #include "commands/commands.hpp"
 #include "commands/run/finish.hpp"
 #include "commands/run/shards.hpp"
+#include "commands/run/slurm.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/text.hpp"
@@ -130,8 +131,14 @@ void run_scenario(const Scenario& scenario, const RunOptions& options, Done& don
   check_limits(size, options);
   if (checked.failed.size() < points.size()) check_time(checked.largest, size, options);
   const auto inspect = published_check(scenario);
-  if (options.dry_run) return print_size(scenario, points, library, checked, size, options);
+  if (options.dry_run) print_size(scenario, points, library, checked, size, options);
   const auto folder = folder_of(scenario, options);
+  if (options.slurm > 0) {
+    const Seconds work = estimated_time(scenario, points, library, draws, size.simulations);
+    const int tasks = slurm_tasks(options.slurm, points.size(), work, options.processes);
+    start_slurm(slurm_run(scenario, options, folder, tasks), options.dry_run);
+  }
+  if (options.dry_run || options.slurm > 0) return;
   check_writable(folder);
   Manifest manifest = manifest_of(scenario, library);
   manifest.seed = checked.largest.seed;
@@ -209,11 +216,21 @@ void add_run(Command app) {
           "Number of draws of the assumptions for each point. A scenario without assumptions needs one.")
       .range(1, 100000)
       .show_default();
+  const Option shard =
+      command
+          .add_option(
+              "--shard", options->shard_text,
+              "Simulate only part i of N of the points, counted from 0, such as 0/4; the command merge "
+              "puts the parts together. Default: all points.")
+          .type_name("i/N");
   command
-      .add_option("--shard", options->shard_text,
-                  "Simulate only part i of N of the points, counted from 0, such as 0/4; the command merge "
-                  "puts the parts together. Default: all points.")
-      .type_name("i/N");
+      .add_option(
+          "--slurm", options->slurm,
+          "Submit the run to Slurm as a job array of at most this many tasks, each with at least a minute "
+          "of work, and a job that merges them. With --dry-run the scripts are only written.")
+      .type_name("N")
+      .range(1, 100000)
+      .excludes(shard);
   command
       .add_option("--memory-limit", options->memory_limit,
                   "Refuse to start if all processes together would need more memory than this, such as "
@@ -242,9 +259,8 @@ void add_run(Command app) {
       "Print the number of simulations, the memory and time that they need, and the points that do not fit. "
       "Write no results.");
   command.callback([options] {
-    options->processes = options->processes > 0
-                             ? options->processes
-                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int cores = options->slurm > 0 ? 1 : static_cast<int>(std::thread::hardware_concurrency());
+    if (options->processes == 0) options->processes = std::max(1, cores);
     read_shard(*options);
     run(*options);
   });

@@ -10,6 +10,7 @@
 #include "commands/commands.hpp"
 #include "core/os/atomic_file.hpp"
 #include "forecast/fit_calibration.hpp"
+#include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results_table.hpp"
@@ -102,6 +103,18 @@ std::vector<std::string> write_outputs(const std::filesystem::path& folder, cons
   return plots ? draw_results(folder) : std::vector<std::string>{};
 }
 
+void write_page(const std::filesystem::path& folder, const Outputs& outputs, const Manifest& manifest,
+                const Scenario& scenario) {
+  Page page{.results = outputs.results, .manifest = manifest, .description = scenario.description};
+  if (!outputs.published.empty()) page.published = to_results(scenario.name, outputs.published);
+  page.sensitivity = sensitivity_results(scenario.name, outputs.sensitive_point, outputs.sensitive_column,
+                                         outputs.sensitivity);
+  page.scenario_text = read_file(scenario.file);
+  for (const Assumption& one : scenario.assumptions)
+    page.assumptions.push_back({one.key, fmt::format("{} to {}{}", one.low, one.high, one.unit), one.why});
+  write_atomically(folder / "report.html", to_html(page));
+}
+
 namespace {
 
 void print_assumptions(const Outputs& outputs, const Simulations& all, const Scenario& scenario) {
@@ -164,6 +177,8 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
   print_misfits(outputs.results);
   print_assumptions(outputs, all, scenario);
   print_flags(largest);
+  const Answer answer = answer_of(shown, scenario.sweep_keys);
+  fmt::print("\n{}\n{}\n", answer.scaling, answer.change);
 }
 
 }  // namespace stepcast

@@ -37,6 +37,10 @@ struct Outputs {
 std::vector<std::string> write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
                                        const Manifest& manifest, bool plots);
 
+/// Writes report.html. @throws InputError `FILE: cannot write: REASON`
+void write_page(const std::filesystem::path& folder, const Outputs& outputs, const Manifest& manifest,
+                const Scenario& scenario);
+
 /// Prints the table of a scenario, the points that do not fit, calibrated values, the sensitivity to the
 /// assumptions, and the flags of traces.
 /// @param largest  the experiment with the most workers, see CheckedPoints

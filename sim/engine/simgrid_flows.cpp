@@ -41,7 +41,12 @@ std::vector<char*> arguments() {
   return pointers;
 }
 
-bool used = false;  // as global as SimGrid's own clock and configuration
+/// SimGrid's clock, which a new engine does not set back. It is a private static member of SimGrid 3.32's
+/// EngineImpl, so it is named by its symbol.
+extern double simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
+
+SimGridFlows* current = nullptr;  // as global as SimGrid's engine
+bool used_up = false;
 
 struct Flow {
   Callback done;
@@ -76,23 +81,37 @@ struct SimGridFlows::Parts {
 };
 
 SimGridFlows::SimGridFlows(const std::vector<double>& bandwidths, std::function<void(Callback&)> ended)
-    : parts_(std::make_unique<Parts>(bandwidths)) {
-  sg4::Activity::on_completion_cb([this, ended = std::move(ended)](const sg4::Activity& activity) {
-    auto* flow = static_cast<Flow*>(static_cast<const sg4::Comm&>(activity).get_data<void>());
-    parts_->finished.push_back(std::move(flow->comm));
-    Callback done = std::move(flow->done);
-    delete flow;
-    --active_flows_;
-    ended(done);
-  });
-  used = true;
-  sg4::Engine::on_time_advance_cb([this](double) { parts_->finished.clear(); });
+    : parts_(std::make_unique<Parts>(bandwidths)), ended_(std::move(ended)) {
+  current = this;
+  static const bool connected = [] {  // SimGrid keeps callbacks from one engine to the next
+    sg4::Activity::on_completion_cb([](const sg4::Activity& activity) { current->complete(activity); });
+    sg4::Engine::on_time_advance_cb([](double) { current->parts_->finished.clear(); });
+    return true;
+  }();
+  static_cast<void>(connected);
 }
 
-SimGridFlows::~SimGridFlows() = default;
+SimGridFlows::~SimGridFlows() {
+  if (active_flows_ > 0 || simgrid::kernel::timer::Timer::next() >= 0) {
+    used_up = true;  // an exception ended the run: what SimGrid still holds must not reach another simulation
+    static_cast<void>(parts_.release());
+  }
+  parts_.reset();
+  current = nullptr;
+  simgrid_clock = 0;
+}
+
+void SimGridFlows::complete(const sg4::Activity& activity) {
+  auto* flow = static_cast<Flow*>(static_cast<const sg4::Comm&>(activity).get_data<void>());
+  parts_->finished.push_back(std::move(flow->comm));
+  Callback done = std::move(flow->done);
+  delete flow;
+  --active_flows_;
+  ended_(done);
+}
 
 bool simgrid_is_used_up() {
-  return used;
+  return used_up;
 }
 
 double SimGridFlows::clock() const {

@@ -7,11 +7,16 @@
 
 #include "core/callback.hpp"
 
+namespace simgrid::s4u {
+class Activity;
+}
+
 namespace stepcast {
 
 /// The part of SimGrid that is used: links, flows that share them max-min fairly, a clock and timers. A
-/// process can have one object of this class: SimGrid 3.32 keeps its clock and configuration from one engine
-/// to the next.
+/// process can have one object of this class at a time. SimGrid 3.32 keeps its clock, configuration and
+/// callbacks from one engine to the next: the destructor sets the clock back, and the others are always
+/// equal.
 class SimGridFlows {
  public:
   /// @param bandwidths  capacity of each link [size unit/s]
@@ -32,12 +37,14 @@ class SimGridFlows {
 
  private:
   struct Parts;
+  void complete(const simgrid::s4u::Activity& activity);
 
   std::unique_ptr<Parts> parts_;
+  std::function<void(Callback&)> ended_;
   std::int64_t active_flows_ = 0;
 };
 
-/// True if this process has had a SimGridFlows, so that it cannot have another.
+/// True if a SimGridFlows of this process ended in the middle of its run, so that there cannot be another.
 bool simgrid_is_used_up();
 
 }  // namespace stepcast
