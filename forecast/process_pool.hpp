@@ -49,8 +49,8 @@ class TaskProgress {
 using Task = std::function<std::string()>;
 
 /// Runs every task in its own child process, at most `processes` at the same time, and calls `done(task,
-/// text)` in this process when a task ends. SimGrid allows one simulation per process. A child inherits the
-/// parent's memory, so files are not read again.
+/// text)` in this process when a task ends. A child inherits the parent's memory, so files are not read
+/// again.
 ///
 /// @param meanwhile  called several times a second; may be empty, and may throw
 /// @throws InputError, LimitError, std::runtime_error  the exception of a task (other types become

@@ -44,7 +44,7 @@ std::vector<PublishedRow> finish_run(FinishedRun run) {
   const Outputs outputs = outputs_of(run.scenario, points, run.all);
   run.manifest.forms = forms_of(outputs.results);
   const auto complaints = write_outputs(run.folder, outputs, run.manifest, run.plots);
-  write_page(run.folder, outputs, run.manifest, run.scenario);
+  write_page(run.folder, outputs, run.manifest, run.scenario, run.settings);
   SignalGuard::stop_if_interrupted();
   print_outputs(outputs, run.all, run.scenario, run.checked.largest);
   if (outputs.published.size() < run.scenario.published.size())

@@ -16,6 +16,7 @@ struct FinishedRun {
   Simulations all;
   Manifest manifest;
   std::filesystem::path folder;
+  std::vector<std::string> settings;  ///< `--set`
   bool plots = true;
 };
 

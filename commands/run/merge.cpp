@@ -15,8 +15,8 @@ struct MergeOptions {
   std::string output, scenario;
 };
 
-std::vector<Shard> read_shards(const std::vector<std::string>& folders) {
-  std::vector<Shard> shards;
+std::vector<ShardRun> read_shards(const std::vector<std::string>& folders) {
+  std::vector<ShardRun> shards;
   for (const std::string& folder : folders) shards.push_back(read_shard_folder(folder));
   check_same_run(shards);
   return shards;
@@ -24,8 +24,8 @@ std::vector<Shard> read_shards(const std::vector<std::string>& folders) {
 
 void merge(const MergeOptions& options) {
   const SignalGuard guard;
-  const std::vector<Shard> shards = read_shards(options.folders);
-  const Shard& first = shards.front();
+  const std::vector<ShardRun> shards = read_shards(options.folders);
+  const ShardRun& first = shards.front();
   std::vector<Assignment> settings;
   for (const std::string& text : first.settings) settings.push_back(parse_assignment(text));
   Scenario scenario = read_scenario(options.scenario.empty() ? first.scenario : options.scenario, settings);
@@ -35,9 +35,9 @@ void merge(const MergeOptions& options) {
   const CheckedPoints checked = checked_points(scenario, all_points(scenario), library);
   Manifest manifest = manifest_of(scenario, library);
   manifest.seed = checked.largest.seed;
-  for (const Shard& shard : shards) check_same_inputs(shard, manifest);
+  for (const ShardRun& shard : shards) check_same_inputs(shard, manifest);
   std::vector<std::filesystem::path> journals;
-  for (const Shard& shard : shards) journals.push_back(shard.folder / "simulations.jsonl");
+  for (const ShardRun& shard : shards) journals.push_back(shard.folder / "simulations.jsonl");
   const ForecastOptions wanted{
       .draws = first.draws,
       .points = all_points(scenario),
@@ -50,8 +50,8 @@ void merge(const MergeOptions& options) {
   const std::filesystem::path folder = options.output.empty() ? "results/" + scenario.name : options.output;
   check_writable(folder);
   const std::size_t failed = all.failed.size();
-  print_published(
-      finish_run({scenario, checked, std::move(all), std::move(manifest), folder, !first.results_only}));
+  print_published(finish_run(
+      {scenario, checked, std::move(all), std::move(manifest), folder, first.settings, !first.results_only}));
   report_failed_points(failed);
 }
 

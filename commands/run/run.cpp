@@ -131,10 +131,12 @@ void run_scenario(const Scenario& scenario, const RunOptions& options, Done& don
   check_limits(size, options);
   if (checked.failed.size() < points.size()) check_time(checked.largest, size, options);
   const auto inspect = published_check(scenario);
-  if (options.dry_run) print_size(scenario, points, library, checked, size, options);
+  std::vector<std::size_t> sound = points;
+  std::erase_if(sound, [&](std::size_t point) { return checked.failed.contains(point); });
+  if (options.dry_run) print_size(scenario, sound, library, checked, size, options);
   const auto folder = folder_of(scenario, options);
   if (options.slurm > 0) {
-    const Seconds work = estimated_time(scenario, points, library, draws, size.simulations);
+    const Seconds work = estimated_time(scenario, sound, library, draws, size.simulations);
     const int tasks = slurm_tasks(options.slurm, points.size(), work, options.processes);
     start_slurm(slurm_run(scenario, options, folder, tasks), options.dry_run);
   }
@@ -166,8 +168,8 @@ void run_scenario(const Scenario& scenario, const RunOptions& options, Done& don
     if (part) {
       end_shard(scenario, all, points.size(), folder, options);
     } else {
-      const auto rows =
-          finish_run({scenario, checked, std::move(all), manifest, folder, !options.results_only});
+      const auto rows = finish_run(
+          {scenario, checked, std::move(all), manifest, folder, options.settings, !options.results_only});
       done.published.insert(done.published.end(), rows.begin(), rows.end());
     }
     if (!options.timeline.empty()) write_timeline(scenario, library, values, folder / "timeline.json");

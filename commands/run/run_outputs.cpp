@@ -104,8 +104,12 @@ std::vector<std::string> write_outputs(const std::filesystem::path& folder, cons
 }
 
 void write_page(const std::filesystem::path& folder, const Outputs& outputs, const Manifest& manifest,
-                const Scenario& scenario) {
-  Page page{.results = outputs.results, .manifest = manifest, .description = scenario.description};
+                const Scenario& scenario, const std::vector<std::string>& settings) {
+  Page page;
+  page.results = outputs.results;
+  page.manifest = manifest;
+  page.description = scenario.description;
+  page.settings = settings;
   if (!outputs.published.empty()) page.published = to_results(scenario.name, outputs.published);
   page.sensitivity = sensitivity_results(scenario.name, outputs.sensitive_point, outputs.sensitive_column,
                                          outputs.sensitivity);

@@ -56,7 +56,7 @@ SlurmRun slurm_run(const Scenario& scenario, const RunOptions& options, const fs
                .program = fs::read_symlink("/proc/self/exe"),
                .current = fs::current_path(),
                .data = fs::absolute(data_folder()),
-               .scenario = fs::absolute(scenario.file),
+               .scenario = scenario.file,
                .folder = fs::absolute(folder),
                .options = {},
                .tasks = tasks,

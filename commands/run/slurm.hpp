@@ -14,8 +14,9 @@ namespace stepcast {
 struct SlurmRun {
   std::string name = {};                                        ///< of the scenario
   std::filesystem::path program = {}, current = {}, data = {};  ///< absolute paths: stepcast, folders
-  std::filesystem::path scenario = {}, folder = {};             ///< absolute paths: scenario, results
-  std::vector<std::string> options = {};                        ///< of `run`, for every part
+  std::filesystem::path scenario = {};    ///< as the user wrote it, so that messages are those of a run
+  std::filesystem::path folder = {};      ///< absolute path of the results
+  std::vector<std::string> options = {};  ///< of `run`, for every part
   int tasks = 1;
   int processes = 1;  ///< cores of each task
 };

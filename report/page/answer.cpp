@@ -98,10 +98,14 @@ Answer answer_of(const Results& results, const std::vector<std::string>& sweep) 
                         main_part(last)),
             change_of(last)};
   const Row& next = **(end + 1);
-  const std::string why = end == peak ? "throughput is highest there" : efficiency_at(**end);
-  return {fmt::format("Scaling{} ends at {} workers: {}; {}, where {}.", of, (*end)->text("workers"), why,
-                      efficiency_at(next), main_part(next)),
-          change_of(next)};
+  const std::string there =
+      end == peak ? "throughput is highest there"
+                  : fmt::format("the efficiency is {} there", percent(value(**end, "efficiency")));
+  return {
+      fmt::format("Scaling{} ends at {} workers: {}, and {} at {}, where {}.", of, (*end)->text("workers"),
+                  there, (end == peak ? "the efficiency is " : "") + percent(value(next, "efficiency")),
+                  next.text("workers"), main_part(next)),
+      change_of(next)};
 }
 
 }  // namespace stepcast

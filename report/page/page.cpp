@@ -82,6 +82,13 @@ std::string inputs_of(const Manifest& manifest) {
          html_table(text_table({"role", "file", "SHA-256"}, std::move(rows)));
 }
 
+std::string scenario_of(const Page& page) {
+  std::string html;
+  for (const std::string& setting : page.settings)
+    html += "<p><code>--set " + escaped(setting) + "</code></p>\n";
+  return html + "<pre>" + escaped(page.scenario_text) + "</pre>\n";
+}
+
 }  // namespace
 
 std::string to_html(const Page& page) {
@@ -112,8 +119,7 @@ std::string to_html(const Page& page) {
          section("Charts", charts.empty() ? "" : "<div class=\"charts\">" + charts + "</div>\n") +
          section("Points", points) + section("Points without results or memory", failures_of(page.results)) +
          section("Published figures", table_of(page.published)) +
-         section("Assumptions", assumptions_of(page)) +
-         section("Scenario", "<pre>" + escaped(page.scenario_text) + "</pre>\n") +
+         section("Assumptions", assumptions_of(page)) + section("Scenario", scenario_of(page)) +
          section("Inputs and version", inputs_of(page.manifest)) +
          fmt::format("</main><script>{}</script></body></html>\n", kPageScript);
 }

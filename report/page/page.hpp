@@ -20,6 +20,7 @@ struct Page {
   Results published = {}, sensitivity = {};
   Manifest manifest = {};  ///< its date and command are not shown, so that equal results are equal pages
   std::string description = {}, scenario_text = {};
+  std::vector<std::string> settings = {};  ///< `--set`
   std::vector<PageAssumption> assumptions = {};
 };
 

@@ -44,7 +44,8 @@ class SimGridFlows {
   std::int64_t active_flows_ = 0;
 };
 
-/// True if a SimGridFlows of this process ended in the middle of its run, so that there cannot be another.
+/// True if the next simulation should have another process: a SimGridFlows of this one ended in the middle of
+/// its run, or there have been many.
 bool simgrid_is_used_up();
 
 }  // namespace stepcast
