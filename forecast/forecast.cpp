@@ -224,11 +224,11 @@ class Forecaster {
     constexpr std::size_t kManyJobs = 100;  // for each process
     const bool many = missing.size() >= kManyJobs * static_cast<std::size_t>(options_.processes);
     std::vector<std::vector<std::size_t>> groups;
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> known;  // by point and draw
     for (const std::size_t job : missing) {
-      const bool alike = !groups.empty() && jobs_[groups.back().front()].point == jobs_[job].point &&
-                         jobs_[groups.back().front()].draw == jobs_[job].draw;
-      if (!many || !alike) groups.emplace_back();
-      groups.back().push_back(job);
+      const auto [group, is_new] = known.emplace(std::pair(jobs_[job].point, jobs_[job].draw), groups.size());
+      if (is_new || !many) groups.emplace_back();
+      groups[many ? group->second : groups.size() - 1].push_back(job);
     }
     return groups;
   }
