@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "forecast/discrepancy.hpp"
 #include "scenarios/reader/sweep.hpp"
 
@@ -117,8 +118,11 @@ std::vector<DefaultRange> default_ranges(const Scenario& scenario, const Experim
 Experiment largest_experiment(const Scenario& scenario, Library& library) {
   Experiment largest;
   for (const Point& point : scenario.points) {
-    Experiment one = build_experiment(scenario.document, middle_values(scenario, point), library);
-    if (one.plan.workers >= largest.plan.workers) largest = std::move(one);
+    try {
+      Experiment one = build_experiment(scenario.document, middle_values(scenario, point), library);
+      if (one.plan.workers >= largest.plan.workers) largest = std::move(one);
+    } catch (const InputError&) {  // the point fails alone
+    }
   }
   return largest;
 }

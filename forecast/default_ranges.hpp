@@ -25,7 +25,8 @@ struct DefaultRange {
 std::vector<DefaultRange> default_ranges(const Scenario& scenario, const Experiment& largest,
                                          Library& library);
 
-/// The experiment with the most workers, with the assumptions in the middle of their ranges.
+/// The experiment with the most workers, with the assumptions in the middle of their ranges. Points that
+/// cannot be built are left out.
 Experiment largest_experiment(const Scenario& scenario, Library& library);
 
 /// The scenario with its default ranges appended to its assumptions.

@@ -164,13 +164,21 @@ Follows follows(const std::string& column) {
   return column == "speedup" || column == "efficiency" ? Follows::as_ratio_of_rates : Follows::no;
 }
 
-/// The samples of the term at a point in one draw. A step is never shorter than its own computation.
+/// The samples of the term at a point in one draw. They make no step shorter than its own computation, and
+/// let no point scale better than ideally from the point at which its speed-up starts.
 std::vector<double> bounded_errors(const Simulations& all, const std::vector<Row>& rows, std::size_t point) {
   std::vector<double> errors = all.log_errors[point];
   const auto step = rows[point].number("step_seconds"), compute = rows[point].number("compute_seconds");
   if (!step || !compute || *step <= 0 || *compute <= 0) return errors;
   const double least = std::min(0.0, std::log(*compute / *step));
   for (double& one : errors) one = std::max(one, least);
+  const auto base = all.scaling_base.find(point);
+  const auto efficiency = rows[point].number("efficiency");
+  if (base == all.scaling_base.end() || base->second == point || !efficiency || *efficiency <= 0)
+    return errors;
+  const auto of_base = bounded_errors(all, rows, base->second);
+  const double ideal = std::min(0.0, std::log(*efficiency));
+  for (std::size_t k = 0; k < errors.size(); ++k) errors[k] = std::max(errors[k], of_base[k] + ideal);
   return errors;
 }
 

@@ -55,7 +55,7 @@ void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& p
                      Simulations& all);
 
 /// The values of a column at one point: those of over_draws, each combined with every sample of the term.
-/// No step becomes shorter than its compute_seconds.
+/// No step becomes shorter than its compute_seconds, and no point scales better than ideally.
 /// Times of whole steps and rates have the term (docs/reference/results.md); other columns are over_draws.
 std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column);
 

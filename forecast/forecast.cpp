@@ -6,14 +6,15 @@
 #include <array>
 #include <boost/random/sobol.hpp>
 #include <cmath>
-#include <functional>
+#include <memory>
 #include <optional>
+#include <set>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/process_pool.hpp"
 #include "report/results/results_text.hpp"
+#include "sim/engine/simgrid_flows.hpp"
 
 namespace stepcast {
 namespace {
@@ -37,14 +38,19 @@ std::string name_of(const Scenario& scenario, const Job& job) {
 
 std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options, std::size_t draws) {
   std::vector<Job> jobs;
-  for (std::size_t draw = 0; draw < draws; ++draw) {
-    for (const std::size_t point : options.points) jobs.push_back({point, draw});
+  for (const std::size_t point : options.points) {
+    if (!options.failed.contains(point)) jobs.push_back({point, 0});
   }
   for (const std::size_t point : options.points) {
-    if (!options.what_if) break;
+    if (!options.what_if || options.failed.contains(point)) continue;
     for (const Doubled resource : kDoubled) jobs.push_back({point, 0, resource});
     for (const Without what : kLeftOut) {
       if (may_change(scenario, what)) jobs.push_back({point, 0, Doubled::none, what});
+    }
+  }
+  for (std::size_t draw = 1; draw < draws; ++draw) {
+    for (const std::size_t point : options.points) {
+      if (!options.failed.contains(point)) jobs.push_back({point, draw});
     }
   }
   return jobs;
@@ -75,34 +81,33 @@ std::string calibration_name(std::size_t draw) {
   return fmt::format("calibration | draw {}", draw);
 }
 
-/// The row in the text that a child process sent.
-Row row_of(const std::string& text) {
-  Row row = read_json_lines(text + "\n", "simulation").rows.at(0);
-  std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
-  return row;
+/// The rows in the text that a child process sent.
+std::vector<Row> rows_of(const std::string& text) {
+  std::vector<Row> rows = read_json_lines(text, "simulation").rows;
+  for (Row& row : rows) std::erase_if(row.cells, [](const auto& cell) { return cell.first == "scenario"; });
+  return rows;
 }
 
-/// The finished simulations of an interrupted run, by name.
-std::map<std::string, Row> read_journal(const std::filesystem::path& file) {
-  std::map<std::string, Row> rows;
-  if (file.empty() || !std::filesystem::exists(file)) return rows;
-  const std::string text = read_file(file);
-  const std::size_t whole = text.rfind('\n') + 1;  // npos + 1 is 0
-  // The last line may be incomplete; the next line would be appended to it.
-  if (whole < text.size()) std::filesystem::resize_file(file, whole);
-  for (Row& row : read_json_lines(text.substr(0, whole), file.string()).rows) {
-    const std::string name = row.text("simulation");
-    std::erase_if(row.cells,
-                  [](const auto& cell) { return cell.first == "simulation" || cell.first == "scenario"; });
-    rows[name] = std::move(row);
+/// Why a point fails: the reason of the first of its simulations that failed, in the order of jobs_of.
+std::string reason_of(const Job& job, const std::string& text) {
+  return job.draw > 0 ? fmt::format("draw {} of the assumptions: {}", job.draw, text) : text;
+}
+
+/// A list of points for a message: at most five names.
+std::string names_of(const Scenario& scenario, const std::set<std::size_t>& points) {
+  std::string names;
+  std::size_t count = 0;
+  for (const std::size_t point : points) {
+    if (++count > 5) return names + fmt::format("; and {} more", points.size() - 5);
+    names += (count == 1 ? "" : "; ") + scenario.points[point].name;
   }
-  return rows;
+  return names;
 }
 
 class Forecaster {
  public:
-  Forecaster(const Scenario& scenario, Library& library, const ForecastOptions& options)
-      : scenario_(scenario), library_(library), options_(options) {}
+  Forecaster(const Scenario& scenario, Library* library, const ForecastOptions& options, Journal known)
+      : scenario_(scenario), library_(library), options_(options), known_(std::move(known)) {}
 
   Simulations run() {
     const std::size_t draws = scenario_.assumptions.empty() ? 1 : static_cast<std::size_t>(options_.draws);
@@ -112,9 +117,10 @@ class Forecaster {
     all_.rows.assign(draws, std::vector<Row>(scenario_.points.size()));
     all_.doubled.resize(scenario_.points.size());
     all_.without.resize(scenario_.points.size());
-    known_ = read_journal(options_.journal);
     calibrate(draws);
-    simulate_all(jobs_of(scenario_, options_, draws));
+    jobs_ = jobs_of(scenario_, options_, draws);
+    simulate_all();
+    drop_failed_points();
     return std::move(all_);
   }
 
@@ -131,9 +137,10 @@ class Forecaster {
         store_calibration(draw, found->second);
         continue;
       }
+      if (library_ == nullptr) throw InputError(fmt::format("no shard has the calibration of draw {}", draw));
       missing.push_back(draw);
       tasks.push_back([this, draw] {
-        const Calibrated found_now = calibrated_draw(scenario_, all_.inputs[draw], library_);
+        const Calibrated found_now = calibrated_draw(scenario_, all_.inputs[draw], *library_);
         Row row;
         for (std::size_t i = 0; i < found_now.values.size(); ++i) {
           row.set(fmt::format("value_{}", i), found_now.values[i]);
@@ -142,10 +149,12 @@ class Forecaster {
         return to_json_line({}, row);
       });
     }
-    run_with_progress(tasks, "calibrations", [&](std::size_t task, const std::string& text) {
-      const Row row = row_of(text);
-      add_to_journal(calibration_name(missing[task]), row);
+    const auto progress = progress_of(tasks.size(), "calibrations");
+    run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
+      const Row row = rows_of(text + "\n").at(0);
+      add_to_journal(options_.journal, scenario_.name, calibration_name(missing[task]), row);
       store_calibration(missing[task], row);
+      if (progress) progress->one_done();
     });
   }
 
@@ -156,53 +165,131 @@ class Forecaster {
     }
   }
 
-  void run_with_progress(const std::vector<Task>& tasks, const char* what,
-                         const std::function<void(std::size_t, const std::string&)>& done) {
-    std::optional<TaskProgress> progress;
-    if (options_.progress) progress.emplace(tasks.size(), what);
-    run_tasks(tasks, options_.processes, [&](std::size_t task, const std::string& text) {
-      done(task, text);
-      if (progress) progress->one_done();
-    });
+  std::unique_ptr<TaskProgress> progress_of(std::size_t tasks, const char* what) const {
+    return options_.progress ? std::make_unique<TaskProgress>(tasks, what) : nullptr;
+  }
+
+  /// Builds the experiment of a job, or takes that of the last job of this process if only resources and
+  /// noise differ.
+  const Experiment& experiment_of(const Job& job) {
+    if (!built_ || built_point_ != std::pair(job.point, job.draw)) {
+      const auto values = values_of(scenario_, scenario_.points[job.point].values, all_.inputs[job.draw],
+                                    all_.calibrated[job.draw]);
+      built_.reset();
+      built_ = build_experiment(scenario_.document, values, *library_);
+      built_point_ = {job.point, job.draw};
+    }
+    return *built_;
   }
 
   std::string simulated(const Job& job) {
-    const auto values = values_of(scenario_, scenario_.points[job.point].values, all_.inputs[job.draw],
-                                  all_.calibrated[job.draw]);
-    Experiment experiment = build_experiment(scenario_.document, values, library_);
-    const bool same = job.without != Without::nothing && !leave_out(job.without, experiment.noise);
+    const Experiment& as_it_is = experiment_of(job);
+    if (job.without == Without::nothing) return to_json_line({}, simulate_point(as_it_is, job.doubled));
+    Experiment experiment = as_it_is;
+    const bool same = !leave_out(job.without, experiment.noise);
     return to_json_line({}, same ? Row{} : simulate_point(experiment, job.doubled));
   }
 
-  void simulate_all(const std::vector<Job>& jobs) {
-    std::vector<Job> missing;
-    for (const Job& job : jobs) {
-      const auto found = known_.find(name_of(scenario_, job));
-      found == known_.end() ? missing.push_back(job) : inspect_and_store(job, std::move(found->second));
+  void simulate_all() {
+    std::vector<std::size_t> missing;
+    for (std::size_t job = 0; job < jobs_.size(); ++job) {
+      const auto found = known_.find(name_of(scenario_, jobs_[job]));
+      found == known_.end() ? missing.push_back(job) : note_result(job, std::move(found->second));
     }
-    std::vector<Task> tasks;
-    for (const Job& job : missing) tasks.push_back([this, job] { return simulated(job); });
-    run_with_progress(tasks, "simulations", [&](std::size_t task, const std::string& text) {
-      Row row = row_of(text);
-      add_to_journal(name_of(scenario_, missing[task]), row);
-      inspect_and_store(missing[task], std::move(row));
+    known_.clear();
+    if (library_ == nullptr) return refuse_missing(missing);
+    const auto progress = progress_of(missing.size(), "simulations");
+    const auto groups = groups_of(missing);
+    const auto work = [&](std::size_t group) {
+      std::string lines;
+      for (const std::size_t job : groups[group]) lines += simulated(jobs_[job]) + "\n";
+      return lines;
+    };
+    const SharedProcesses processes{options_.processes, simgrid_is_used_up};
+    run_shared(groups.size(), work, processes, [&](std::size_t group, const TaskResult& result) {
+      if (result.end == TaskResult::End::done) {
+        const auto rows = rows_of(result.text);
+        for (std::size_t i = 0; i < groups[group].size(); ++i) keep_result(groups[group][i], rows.at(i));
+      } else {
+        note_first_failure(groups[group].front(), result);
+        for (const std::size_t job : groups[group]) keep_result(job, failed_row(result.text));
+      }
+      for (std::size_t i = 0; progress && i < groups[group].size(); ++i) progress->one_done();
     });
   }
 
-  void add_to_journal(const std::string& name, const Row& row) const {
-    if (options_.journal.empty()) return;
-    append_line(options_.journal, to_json_line({scenario_.name, {}}, with_first("simulation", name, row)));
+  /// Jobs that one process does in a row. In a sweep of many points they are those that differ in resources
+  /// and noise only, so that their experiment is built once; otherwise each job is alone.
+  std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::size_t>& missing) const {
+    constexpr std::size_t kManyJobs = 100;  // for each process
+    const bool many = missing.size() >= kManyJobs * static_cast<std::size_t>(options_.processes);
+    std::vector<std::vector<std::size_t>> groups;
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> known;  // by point and draw
+    for (const std::size_t job : missing) {
+      const auto [group, is_new] = known.emplace(std::pair(jobs_[job].point, jobs_[job].draw), groups.size());
+      if (is_new || !many) groups.emplace_back();
+      groups[many ? group->second : groups.size() - 1].push_back(job);
+    }
+    return groups;
   }
 
-  void inspect_and_store(const Job& job, Row row) {
+  void note_first_failure(std::size_t job, const TaskResult& result) {
+    if (first_failure_ && job > first_failed_job_) return;
+    first_failure_ = result;
+    first_failed_job_ = job;
+  }
+
+  void keep_result(std::size_t job, Row row) {
+    add_to_journal(options_.journal, scenario_.name, name_of(scenario_, jobs_[job]), row);
+    note_result(job, std::move(row));
+  }
+
+  void refuse_missing(const std::vector<std::size_t>& missing) const {
+    if (missing.empty()) return;
+    std::set<std::size_t> points;
+    for (const std::size_t job : missing) points.insert(jobs_[job].point);
+    throw InputError(fmt::format("{} of {} points have no results in these shards: {}", points.size(),
+                                 scenario_.points.size(), names_of(scenario_, points)));
+  }
+
+  void note_result(std::size_t number, Row row) {
+    const Job& job = jobs_[number];
+    const std::string failure = failure_of(row);
+    if (!failure.empty()) {
+      const auto [known, is_new] = failed_jobs_.emplace(job.point, number);
+      if (!is_new && known->second < number) return;
+      known->second = number;
+      all_.failed[job.point] = reason_of(job, failure);
+      return;
+    }
     if (options_.inspect && job.draw == 0 && is_forecast(job)) options_.inspect(job.point, row);
     store(all_, job, std::move(row));
   }
 
+  /// Removes what is known of failed points, which then differ in nothing but the reason.
+  void drop_failed_points() {
+    for (const auto& [point, reason] : options_.failed) all_.failed[point] = reason;
+    if (!options_.part && all_.failed.size() == options_.points.size()) {
+      if (first_failure_) throw_failure(*first_failure_);
+      throw InputError(all_.failed.begin()->second);
+    }
+    for (const auto& [point, reason] : all_.failed) {
+      for (auto& rows : all_.rows) rows[point] = {};
+      all_.doubled[point].clear();
+      all_.without[point].clear();
+    }
+  }
+
   const Scenario& scenario_;
-  Library& library_;
+  Library* library_;  ///< null: nothing may be simulated
   const ForecastOptions& options_;
-  std::map<std::string, Row> known_;  ///< rows of an earlier run, by name
+  Journal known_;  ///< rows of an earlier run or of shards
+  std::vector<Job> jobs_;
+  std::map<std::size_t, std::size_t> failed_jobs_;  ///< by point: its first failed job
+  std::optional<TaskResult> first_failure_;
+  std::size_t first_failed_job_ = 0;
+  std::optional<Experiment> built_;  ///< in a child process: the experiment of its last job
+  std::pair<std::size_t, std::size_t> built_point_;
   Simulations all_;
 };
 
@@ -226,7 +313,11 @@ std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions) {
 }
 
 Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options) {
-  return Forecaster(scenario, library, options).run();
+  return Forecaster(scenario, &library, options, read_journal(options.journal)).run();
+}
+
+Simulations collected(const Scenario& scenario, Journal journal, const ForecastOptions& options) {
+  return Forecaster(scenario, nullptr, options, std::move(journal)).run();
 }
 
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "forecast/journal.hpp"
 #include "forecast/noise_cost.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/results/results.hpp"
@@ -18,8 +19,10 @@ struct ForecastOptions {
   int processes = 1;                ///< number of simulations at the same time
   int draws = 64;                   ///< number of draws of the assumptions, if the scenario has assumptions
   std::vector<std::size_t> points;  ///< points of the scenario that are simulated
+  std::map<std::size_t, std::string> failed = {};  ///< points that cannot be built, with the reason
   /// File of finished simulations, one per line; existing ones are not repeated.
   std::filesystem::path journal;
+  bool part = false;      ///< the points are a shard's: all of them may fail
   bool what_if = true;    ///< also simulate with doubled resources and without noise (extra_simulations)
   bool progress = false;  ///< show progress on standard error
   /// Called with each point's row of the first draw as soon as the row is known. An exception ends the
@@ -41,6 +44,8 @@ struct Simulations {
   /// the term (forecast/discrepancy.hpp).
   std::vector<std::vector<double>> log_errors;
   std::map<std::size_t, std::size_t> scaling_base;  ///< by point: the point that its speed-up starts from
+  /// By point: why a simulation of it has no result. Such a point has no row in any draw.
+  std::map<std::size_t, std::string> failed;
 };
 
 /// The values of all assumptions in [0, 1) for a draw: a point of Sobol's sequence, which fills the unit cube
@@ -52,11 +57,16 @@ std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions);
 int extra_simulations(const Scenario& scenario);
 
 /// Simulates every point for every draw. With `what_if` it also simulates every point with each resource
-/// doubled, and without its noise.
+/// doubled, and without its noise. A point whose simulation fails is noted in `failed`, and the others go on.
+/// @throws InputError, LimitError, std::runtime_error  the failure of the first point if every point fails
 Simulations forecast(const Scenario& scenario, Library& library, const ForecastOptions& options);
 
 /// The values of a column at one point, by draw.
 std::vector<double> over_draws(const Simulations& all, std::size_t point, const std::string& column);
+
+/// The same simulations from the journals of all shards; nothing is simulated.
+/// @throws InputError if simulations are missing, with the names of their points
+Simulations collected(const Scenario& scenario, Journal journal, const ForecastOptions& options);
 
 /// One simulation: a point in one draw, or a point in the first draw with a doubled resource or without
 /// noise.
@@ -70,15 +80,14 @@ struct Job {
 /// The name of a simulation in the journal.
 std::string name_of(const Scenario& scenario, const Job& job);
 
-/// All points of all draws; then, with `what_if`, each point in the first draw with each resource doubled and
-/// without its noise.
+/// All points in the first draw, so that mistakes in a scenario surface early; with `what_if` then each point
+/// with each resource doubled and without its noise; then all points in all other draws.
 std::vector<Job> jobs_of(const Scenario& scenario, const ForecastOptions& options, std::size_t draws);
 
 /// True if the simulation changes neither resources nor noise.
 bool is_forecast(const Job& job);
 
 /// Puts the row of a simulation into the list where it belongs.
-
 void store(Simulations& all, const Job& job, Row row);
 
 }  // namespace stepcast

@@ -4,14 +4,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -63,42 +67,95 @@ void TaskProgress::one_done() {
 
 namespace {
 
+using End = TaskResult::End;
+
 struct Child {
   pid_t pid = 0;
-  int output = -1;
+  int socket = -1;
   std::size_t task = 0;
-  std::string text;
+  bool busy = true;    ///< the task has no result so far
+  bool fresh = true;   ///< the task is the first of this process
+  std::string text{};  ///< bytes of a result that is not complete
 };
 
 /// Timeout of poll [ms]. A signal that arrives just before poll starts does not interrupt it; the signal is
 /// then handled after this time.
 constexpr int kPollTimeout = 200;
 
-/// The first character that a child sends: its outcome.
-constexpr char kDone = '0', kFault = '1', kInput = '2', kLimit = '3';
+/// A process is used up after its first task.
+bool one_task_each() {
+  return true;
+}
+constexpr auto kOneTaskEach = one_task_each;
 
-std::string outcome_of(const Task& task) {
+/// What a child sends for a task: the way it ended as one digit, the length of the text, the text.
+constexpr std::size_t kHeader = 1 + sizeof(std::uint64_t);
+
+std::string framed(End end, const std::string& text) {
+  std::string frame(kHeader, static_cast<char>('0' + static_cast<int>(end)));
+  const std::uint64_t length = text.size();
+  std::memcpy(frame.data() + 1, &length, sizeof length);
+  return frame + text;
+}
+
+/// Takes the first whole result off the text. @return nothing if the text has no whole result
+std::optional<TaskResult> taken_result(std::string& text) {
+  std::uint64_t length = 0;
+  if (text.size() < kHeader) return std::nullopt;
+  std::memcpy(&length, text.data() + 1, sizeof length);
+  if (text.size() < kHeader + length) return std::nullopt;
+  TaskResult result{static_cast<End>(text.front() - '0'), text.substr(kHeader, length)};
+  text.erase(0, kHeader + length);
+  return result;
+}
+
+using Work = std::function<std::string(std::size_t task)>;
+
+std::string outcome_of(const Work& work, std::size_t task) {
   try {
-    return kDone + task();
+    return framed(End::done, work(task));
   } catch (const InputError& error) {
-    return kInput + std::string(error.what());
+    return framed(End::input_error, error.what());
   } catch (const LimitError& error) {
-    return kLimit + std::string(error.what());
+    return framed(End::over_limit, error.what());
   } catch (const std::exception& error) {
-    return kFault + std::string(error.what());
+    return framed(End::fault, error.what());
   }
 }
 
-[[noreturn]] void run_child(const Task& task, int output, pid_t parent) {
+/// Sends everything. @return false if the other process has ended
+bool send_all(int socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno != EINTR) return false;
+    if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+bool send_task(int socket, std::size_t task) {
+  return send_all(socket, {reinterpret_cast<const char*>(&task), sizeof task});
+}
+
+/// The number of the next task. @return nothing at the end of all tasks
+std::optional<std::size_t> received_task(int socket) {
+  std::size_t task = 0;
+  ssize_t got = 0;
+  do {
+    got = recv(socket, &task, sizeof task, MSG_WAITALL);
+  } while (got < 0 && errno == EINTR);
+  return got == sizeof task ? std::optional(task) : std::nullopt;
+}
+
+[[noreturn]] void run_child(const Work& work, std::size_t first, bool (*used_up)(), int socket,
+                            pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a grandchild is killed too when its parent is killed
   if (getppid() != parent) _exit(1);
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
-  const std::string text = outcome_of(task);
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t written = write(output, text.data() + at, text.size() - at);
-    if (written < 0 && errno != EINTR) _exit(1);
-    if (written > 0) at += static_cast<std::size_t>(written);
+  for (std::optional<std::size_t> task = first; task; task = received_task(socket)) {
+    if (!send_all(socket, outcome_of(work, *task))) _exit(1);
+    if (used_up != nullptr && used_up()) break;
   }
   _exit(0);  // without destructors and exit handlers: SimGrid registers handlers that only the parent may run
 }
@@ -112,48 +169,71 @@ std::string died_text(int status) {
               : "");
 }
 
+using Done = std::function<void(std::size_t task, const TaskResult& result)>;
+
+using Done = std::function<void(std::size_t task, const TaskResult& result)>;
+
 class Pool {
  public:
-  Pool(const std::vector<Task>& tasks, std::size_t processes, const std::function<void()>& meanwhile)
-      : tasks_(tasks), processes_(processes), meanwhile_(meanwhile) {}
+  Pool(std::size_t count, const Work& work, const SharedProcesses& processes,
+       const std::function<void()>& meanwhile)
+      : count_(count), work_(work), processes_(processes), meanwhile_(meanwhile) {}
   Pool(const Pool&) = delete;
   ~Pool() {
     for (const Child& child : children_) {
       kill(child.pid, SIGKILL);
-      close(child.output);
+      close(child.socket);
       waitpid(child.pid, nullptr, 0);
     }
   }
 
-  void run(const std::function<void(std::size_t, const std::string&)>& done) {
-    while (next_ < tasks_.size() || !children_.empty()) {
-      while (next_ < tasks_.size() && children_.size() < processes_) start();
+  void run(const Done& done) {
+    const auto most = static_cast<std::size_t>(processes_.count);
+    for (;;) {
+      while (children_.size() < most) {
+        const auto task = next_task();
+        if (!task) break;
+        start(*task);
+      }
+      if (children_.empty()) return;
       wait();
       for (std::size_t i = children_.size(); i-- > 0;) {
-        if (children_[i].output < 0) finish(i, done);
+        if (auto result = taken_result(children_[i].text)) go_on(children_[i], *result, done);
+        if (children_[i].socket < 0) finish(i, done);
       }
     }
   }
 
  private:
-  void start() {
+  std::optional<std::size_t> next_task() {
+    if (!again_.empty()) {
+      const std::size_t task = again_.back();
+      again_.pop_back();
+      return task;
+    }
+    return next_ < count_ ? std::optional(next_++) : std::nullopt;
+  }
+
+  void start(std::size_t task) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      throw std::system_error(errno, std::generic_category(), "socketpair");
     std::fflush(nullptr);  // otherwise the child would write a copy of the parent's buffered output
     const pid_t self = getpid();
     const pid_t pid = fork();
     if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (pid == 0) {
+      for (const Child& sibling : children_) close(sibling.socket);  // its end must be seen by the parent's
       close(ends[0]);
-      run_child(tasks_[next_], ends[1], self);
+      run_child(work_, task, processes_.used_up, ends[1], self);
     }
     close(ends[1]);
-    children_.push_back({pid, ends[0], next_++, {}});
+    children_.push_back({pid, ends[0], task});
   }
 
   void wait() {
     std::vector<pollfd> waits;
-    for (const Child& child : children_) waits.push_back({child.output, POLLIN, 0});
+    for (const Child& child : children_) waits.push_back({child.socket, POLLIN, 0});
     const int ready = poll(waits.data(), waits.size(), kPollTimeout);
     if (meanwhile_) meanwhile_();
     SignalGuard::stop_if_interrupted();
@@ -165,41 +245,77 @@ class Pool {
 
   static void receive(Child& child) {
     char buffer[65536];
-    const ssize_t got = read(child.output, buffer, sizeof buffer);
+    const ssize_t got = read(child.socket, buffer, sizeof buffer);
     if (got > 0) {
       child.text.append(buffer, static_cast<std::size_t>(got));
-    } else if (got == 0) {
-      close(child.output);
-      child.output = -1;
+    } else if (got == 0 || errno == ECONNRESET) {
+      close(child.socket);
+      child.socket = -1;
     }
   }
 
-  void finish(std::size_t index, const std::function<void(std::size_t, const std::string&)>& done) {
+  /// Handles the result of a task and gives its process the next one, if it may have one.
+  void go_on(Child& child, const TaskResult& result, const Done& done) {
+    const std::size_t ended = child.task;
+    child.busy = child.fresh = false;
+    if (shares_processes() && child.socket >= 0) {
+      if (const auto task = next_task()) {
+        child.task = *task;
+        child.busy = true;
+        send_task(child.socket, *task);  // a process that has ended leaves the task to `finish`
+      } else {
+        shutdown(child.socket, SHUT_WR);
+      }
+    }
+    done(ended, result);
+  }
+
+  /// Handles the end of a process. A task without a result fails if it was the first of its process, and
+  /// otherwise is done again.
+  void finish(std::size_t index, const Done& done) {
     const Child child = std::move(children_[index]);
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(index));
     int status = 0;
     waitpid(child.pid, &status, 0);
-    const char outcome = child.text.empty() ? '?' : child.text.front();
-    const std::string text = child.text.empty() ? "" : child.text.substr(1);
-    if (outcome == kDone && WIFEXITED(status)) return done(child.task, text);
-    if (outcome == kInput) throw InputError(text);
-    if (outcome == kLimit) throw LimitError(text);
-    throw std::runtime_error(outcome == kFault ? text : died_text(status));
+    if (!child.busy) return;
+    if (!child.fresh) return again_.push_back(child.task);
+    done(child.task, {End::died, died_text(status)});
   }
 
-  const std::vector<Task>& tasks_;
-  std::size_t processes_, next_ = 0;
+  bool shares_processes() const { return processes_.used_up != kOneTaskEach; }
+
+  std::size_t count_, next_ = 0;
+  const Work& work_;
+  SharedProcesses processes_;
   const std::function<void()>& meanwhile_;
+  std::vector<std::size_t> again_;  ///< tasks that are done again
   std::vector<Child> children_;
 };
 
 }  // namespace
 
+void throw_failure(const TaskResult& result) {
+  if (result.end == End::input_error) throw InputError(result.text);
+  if (result.end == End::over_limit) throw LimitError(result.text);
+  throw std::runtime_error(result.text);
+}
+
 void run_tasks(const std::vector<Task>& tasks, int processes,
                const std::function<void(std::size_t task, const std::string& text)>& done,
                const std::function<void()>& meanwhile) {
   const SignalGuard guard;
-  Pool(tasks, static_cast<std::size_t>(processes), meanwhile).run(done);
+  const Work work = [&](std::size_t task) { return tasks[task](); };
+  Pool(tasks.size(), work, {processes, kOneTaskEach}, meanwhile)
+      .run([&](std::size_t task, const TaskResult& result) {
+        if (result.end != End::done) throw_failure(result);
+        done(task, result.text);
+      });
+}
+
+void run_shared(std::size_t count, const Work& work, const SharedProcesses& processes, const Done& done) {
+  const SignalGuard guard;
+  const std::function<void()> nothing;
+  Pool(count, work, processes, nothing).run(done);
 }
 
 }  // namespace stepcast

@@ -13,8 +13,8 @@
 namespace stepcast {
 namespace {
 
-/// The point that sets all of these values. Throws InputError if there is none.
-std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& values) {
+/// The point that sets all of these values, if there is one.
+std::optional<std::size_t> point_with(const Scenario& scenario, const std::vector<Assignment>& values) {
   const auto sets = [](const Point& point, const Assignment& one) {
     return std::any_of(point.values.begin(), point.values.end(),
                        [&](const Assignment& other) { return point_name({other}) == point_name({one}); });
@@ -25,6 +25,12 @@ std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& 
       return i;
     }
   }
+  return std::nullopt;
+}
+
+/// The same point. Throws InputError if there is none.
+std::size_t find_point(const Scenario& scenario, const std::vector<Assignment>& values) {
+  if (const auto point = point_with(scenario, values)) return *point;
   const std::string place = values.empty() ? scenario.file.string() : to_string(values.front().value.place);
   throw InputError(fmt::format("{}: published: the sweep has no point with {}", place, point_name(values)));
 }
@@ -137,10 +143,24 @@ void check_column(const Scenario& scenario, const Published& published, const Ro
 
 }  // namespace
 
+std::vector<std::string> leave_out_lost_figures(Scenario& scenario) {
+  std::vector<std::string> lines;
+  if (!scenario.sweep_replaced) return lines;
+  std::erase_if(scenario.published, [&](const Published& one) {
+    const bool point = point_with(scenario, one.point).has_value();
+    if (point && (one.over.empty() || point_with(scenario, one.over))) return false;
+    lines.push_back(fmt::format("not compared: {} at {}: --set has removed this point from the sweep",
+                                one.column, point_name(point ? one.over : one.point)));
+    return true;
+  });
+  return lines;
+}
+
 ReportedFigure reported_figure(const Scenario& scenario, const std::vector<std::size_t>& points) {
   for (const Published& published : scenario.published) {
-    if (published.kind == "predicted" && points.size() == scenario.points.size())
-      return {find_point(scenario, published.point), published.column};
+    if (published.kind != "predicted") continue;
+    const std::size_t point = find_point(scenario, published.point);
+    if (std::ranges::binary_search(points, point)) return {point, published.column};
   }
   return {points.back()};
 }
@@ -149,8 +169,13 @@ std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
                                                   const std::vector<std::size_t>& points,
                                                   const Simulations& all) {
   std::vector<PublishedRow> rows;
-  if (points.size() < scenario.points.size()) return rows;  // a shard: the comparison needs all points
-  for (const Published& published : scenario.published) rows.push_back(row_of(scenario, published, all));
+  const auto has_results = [&](const std::vector<Assignment>& values) {
+    return std::ranges::binary_search(points, find_point(scenario, values));
+  };
+  for (const Published& published : scenario.published) {
+    if (has_results(published.point) && (published.over.empty() || has_results(published.over)))
+      rows.push_back(row_of(scenario, published, all));
+  }
   return rows;
 }
 

@@ -139,6 +139,7 @@ std::vector<std::size_t> tried_points(const std::vector<std::size_t>& points) {
 
 Seconds estimated_time(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                        int draws, double simulations) {
+  if (points.empty()) return {};
   const std::vector<double> middle(scenario.assumptions.size(), 0.5);
   const double begun = children_seconds();
   const std::vector<double> calibrated = calibrated_draw(scenario, middle, library).values;

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/parse_number.hpp"
 #include "forecast/discrepancy.hpp"
 #include "report/statistics/statistics.hpp"
 #include "scenarios/reader/sweep.hpp"
@@ -111,7 +112,14 @@ void add_intervals(Row& row, const Simulations& all, std::size_t point) {
 
 }  // namespace
 
-void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& points, Simulations& all) {
+std::vector<std::size_t> simulated_points(const std::vector<std::size_t>& points, const Simulations& all) {
+  std::vector<std::size_t> simulated = points;
+  std::erase_if(simulated, [&](std::size_t point) { return all.failed.contains(point); });
+  return simulated;
+}
+
+void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& of_all, Simulations& all) {
+  const std::vector<std::size_t> points = simulated_points(of_all, all);
   const auto series = series_of(scenario, points, all.rows.front());
   for (auto& rows : all.rows) {
     for (const std::size_t point : points) {
@@ -153,15 +161,38 @@ std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled) {
   return text + fmt::format("; {} {}: {:+.0f} %", how, to_string(which), 100 * gain);
 }
 
+namespace {
+
+/// The row of a point with the columns that are known before it is simulated.
+Row begun_row(const Point& point) {
+  Row row;
+  row.set("point", point.name);
+  for (const Assignment& one : point.values) {
+    if (one.path != "workers") row.set(one.path, point_name({one}).substr(one.path.size() + 1));
+  }
+  return row;
+}
+
+/// The row of a point without results.
+Row row_without_results(const Point& point, const std::string& reason) {
+  Row row = begun_row(point);
+  const std::string workers = value_at(point, "workers");  // "workers=8"
+  if (const auto count = parse_integer(workers.substr(workers.find('=') + 1))) row.set("workers", *count);
+  row.set("failed", reason);
+  return row;
+}
+
+}  // namespace
+
 Results summarized_results(const Scenario& scenario, const std::vector<std::size_t>& points,
                            const Simulations& all) {
   Results results{scenario.name, {}};
   for (const std::size_t point : points) {
-    Row row;
-    row.set("point", scenario.points[point].name);
-    for (const Assignment& one : scenario.points[point].values) {
-      if (one.path != "workers") row.set(one.path, point_name({one}).substr(one.path.size() + 1));
+    if (const auto failed = all.failed.find(point); failed != all.failed.end()) {
+      results.rows.push_back(row_without_results(scenario.points[point], failed->second));
+      continue;
     }
+    Row row = begun_row(scenario.points[point]);
     for (const auto& [column, cell] : all.rows.front()[point].cells)
       row.set(column, middle(all, point, column, cell));
     add_intervals(row, all, point);

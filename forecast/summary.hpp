@@ -10,19 +10,29 @@
 
 namespace stepcast {
 
-/// Adds the columns speedup and efficiency to every row of every draw. The base is the point with the fewest
+/// The points that have results.
+std::vector<std::size_t> simulated_points(const std::vector<std::size_t>& points, const Simulations& all);
+
+/// Adds the columns speedup and efficiency to every row of every draw. Points that failed are left out. The
+/// base is the point with the fewest
 /// workers among those that agree in all swept keys except the workers.
 void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& points, Simulations& all);
 
 /// The content of results.csv, a row per point. With assumptions each figure is the median over the draws,
-/// and the main figures have columns `..._low` and `..._high` (5 % and 95 % quantiles).
+/// and the main figures have columns `..._low` and `..._high` (5 % and 95 % quantiles). The row of a point
+/// that failed has its swept keys and the column `failed`.
 Results summarized_results(const Scenario& scenario, const std::vector<std::size_t>& points,
                            const Simulations& all);
 
 /// Text about a point's largest part of the step time and the doubled resource that shortens the step most.
 std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled);
 
-/// Compares every published figure with its forecast. Throws InputError for an unknown point or column.
+/// Removes published figures whose point is not in the sweep, if `--set` has changed the sweep. @return a
+/// line about each of them
+std::vector<std::string> leave_out_lost_figures(Scenario& scenario);
+
+/// Compares every published figure whose point has results with its forecast. Throws InputError for an
+/// unknown point or column.
 std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
                                                   const std::vector<std::size_t>& points,
                                                   const Simulations& all);
@@ -34,6 +44,7 @@ std::function<void(std::size_t point, const Row& row)> published_check(const Sce
 
 /// The figure whose sensitivity to the assumptions is reported: the first published figure of kind
 /// `predicted`, or the last point's step time.
+/// @param points  those that have results
 struct ReportedFigure {
   std::size_t point = 0;
   std::string column = "step_seconds";

@@ -111,7 +111,7 @@ inner_folder() {  # ROOM PATH: the folder of a path inside the room, "." for the
 inner_order models network cost layer_times pytorch_profile '. partition tables hugging_face'
 inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
 inner_order scenarios reader experiment
-inner_order report 'statistics text' results plots
+inner_order report 'statistics text' results plots page
 inner_order sim '. engine' network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
 inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning

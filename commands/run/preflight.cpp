@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/error.hpp"
 #include "forecast/process_pool.hpp"
 
 namespace stepcast {
@@ -50,15 +51,22 @@ std::vector<std::string> idle_notes(const Scenario& scenario, const std::vector<
 }
 
 CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::size_t>& points,
-                             Library& library) {
+                             Library& library, bool part) {
   CheckedPoints checked;
   Experiment& largest = checked.largest;
   std::vector<std::string> flags;  // without duplicates
   std::vector<IneffectiveAtPoint> idle;
   for (const std::size_t point : points) {
     SignalGuard::stop_if_interrupted();
-    Experiment experiment =
-        build_experiment(scenario.document, middle_values(scenario, scenario.points[point]), library);
+    Experiment experiment;
+    try {
+      experiment =
+          build_experiment(scenario.document, middle_values(scenario, scenario.points[point]), library);
+    } catch (const InputError& error) {
+      checked.failed[point] = error.what();
+      if (!part && checked.failed.size() == points.size()) throw InputError(checked.failed.begin()->second);
+      continue;
+    }
     for (const std::string& flag : experiment.plan.flags) {
       const std::string line = "note on the trace: " + flag;
       if (std::find(flags.begin(), flags.end(), line) == flags.end()) flags.push_back(line);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,17 @@ struct CheckedPoints {
   /// The point with the most workers. The `flags` of its plan are lines to print: the flags of the traces of
   /// all points, and the keys that have no effect at any point.
   Experiment largest;
+  /// By point: why its experiment cannot be built.
+  std::map<std::size_t, std::string> failed = {};
   /// A line per point that does not fit with the assumptions in the middle.
   std::vector<std::string> misfits;
 };
 
 /// Builds the experiment of every point before any point is simulated, so that invalid values are found
-/// early.
+/// early. A point that cannot be built fails alone, unless it is alone: if no point can be built, the error
+/// of the first point is thrown.
+/// @param part  the points are a shard's, so all of them may fail
 CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::size_t>& points,
-                             Library& library);
+                             Library& library, bool part = false);
 
 }  // namespace stepcast

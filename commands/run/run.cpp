@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 #include <thread>
 
 #include "commands/commands.hpp"
-#include "commands/run/preflight.hpp"
-#include "commands/run/run_outputs.hpp"
+#include "commands/run/finish.hpp"
+#include "commands/run/shards.hpp"
+#include "commands/run/slurm.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/folder_lock.hpp"
+#include "core/os/missing_files.hpp"
 #include "core/text.hpp"
 #include "forecast/default_ranges.hpp"
-#include "forecast/discrepancy.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/plots/chrome_trace.hpp"
@@ -70,17 +70,6 @@ std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOption
   return points;
 }
 
-Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all) {
-  Outputs outputs;
-  outputs.results = summarized_results(scenario, points, all);
-  outputs.published = compared_with_published(scenario, points, all);
-  const ReportedFigure reported = reported_figure(scenario, points);
-  outputs.sensitive_point = scenario.points[reported.point].name;
-  outputs.sensitive_column = reported.column;
-  outputs.sensitivity = variance_shares(scenario, all, reported.point, reported.column);
-  return outputs;
-}
-
 constexpr const char* kAfterFullDisk =
     "free some space and continue with --resume: finished simulations are kept";
 
@@ -116,92 +105,110 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
   return scenarios;
 }
 
-/// The number of draws. Without `--draws` it is what the intervals and the shares of the variance need
-/// (docs/notes/2026-11-discrepancy.md).
-int draws_of(const Scenario& scenario, const RunOptions& options) {
-  if (scenario.assumptions.empty()) return 1;
-  constexpr int kFewest = 16, kMost = 32, kEachAssumption = 4;
-  if (options.draws > 0) return options.draws;
-  return std::clamp(kEachAssumption * static_cast<int>(scenario.assumptions.size()), kFewest, kMost);
+/// What --dry-run prints.
+void print_size(const PreparedRun& run, const std::vector<std::size_t>& points, Library& library,
+                const CheckedPoints& checked, const RunSize& size, const RunOptions& options) {
+  const Seconds time = estimated_time(run.scenario, points, library, run.draws, size.simulations);
+  fmt::print("{}, {}\n", to_string(size, run.scenario.name), time_text(time, options.processes));
+  for (const std::string& misfit : checked.misfits) fmt::print("{}\n", misfit);
+  for (const auto& [point, reason] : checked.failed)
+    fmt::print("failed: {}: {}\n", run.scenario.points[point].name, reason);
+  for (const std::string& note : checked.largest.plan.flags) fmt::print("{}\n", note);
 }
 
-/// Simulates a scenario, writes its files and prints its tables. @return its rows of published figures
-std::vector<PublishedRow> run_scenario(const Scenario& given, const RunOptions& options) {
+/// What a command has done with all scenarios.
+struct Done {
+  std::vector<PublishedRow> published = {};
+  std::size_t failed = 0;  ///< number of points
+};
+
+/// Ends the run of a shard: what needs all points is left to `merge`.
+void end_shard(const Scenario& scenario, const Simulations& all, std::size_t points,
+               const RunOptions& options) {
+  for (const auto& [point, reason] : all.failed)
+    fmt::print("failed: {}: {}\n", scenario.points[point].name, reason);
+  fmt::print("{}: shard {}, {} of {} points; stepcast merge puts the shards together\n", scenario.name,
+             options.shard_text, points, scenario.points.size());
+}
+
+/// Simulates a scenario, writes its files and prints its tables, and adds to `done`.
+void run_scenario(const Scenario& given, const RunOptions& options, Done& done) {
   const auto points = chosen_points(given, options);
+  const bool part = !options.shard_text.empty();
   if (!options.timeline.empty()) timeline_point(given, options.timeline);  // reports an unknown name early
   Library library;
-  const auto [largest, misfits] = checked_points(given, points, library);
-  const bool has_intervals = options.draws != 1;
-  const Scenario scenario = has_intervals ? with_default_ranges(given, largest, library) : given;
-  const bool has_term = has_intervals && scenario.uncertainty.discrepancy;
-  if (has_term) shipped_discrepancy(library);  // names the file in the manifest
-  const int draws = draws_of(scenario, options);
+  const CheckedPoints checked = checked_points(given, points, library, part);
+  const PreparedRun prepared = prepared_run(
+      given, part ? largest_experiment(given, library) : checked.largest, options.draws, library);
+  const Scenario& scenario = prepared.scenario;
+  const int draws = prepared.draws;
   const int extra = options.results_only ? 0 : extra_simulations(scenario);
-  const RunSize size = run_size(largest, points.size(), draws + extra);
+  const RunSize size = run_size(checked.largest, points.size(), draws + extra);
   check_limits(size, options);
-  check_time(largest, size, options);
+  if (checked.failed.size() < points.size()) check_time(checked.largest, size, options);
   const auto inspect = published_check(scenario);
-  if (options.dry_run) {
-    const Seconds time = estimated_time(scenario, points, library, draws, size.simulations);
-    fmt::print("{}, {}\n", to_string(size, scenario.name), time_text(time, options.processes));
-    for (const std::string& misfit : misfits) fmt::print("{}\n", misfit);
-    for (const std::string& note : largest.plan.flags) fmt::print("{}\n", note);
-    return {};
-  }
+  std::vector<std::size_t> sound = points;
+  std::erase_if(sound, [&](std::size_t point) { return checked.failed.contains(point); });
+  if (options.dry_run) print_size(prepared, sound, library, checked, size, options);
   const auto folder = folder_of(scenario, options);
+  if (options.slurm > 0) {
+    const Seconds work = estimated_time(scenario, sound, library, draws, size.simulations);
+    const int tasks = slurm_tasks(options.slurm, points.size(), work, options.processes);
+    start_slurm(slurm_run(scenario, options, folder, tasks), options.dry_run);
+  }
+  if (options.dry_run || options.slurm > 0) return;
   check_writable(folder);
   const FolderLock lock(folder);
   Manifest manifest = manifest_of(scenario, library);
-  manifest.seed = largest.seed;
+  manifest.seed = checked.largest.seed;
 
   const ForecastOptions wanted{
       .processes = options.processes,
       .draws = draws,
       .points = points,
+      .failed = checked.failed,
       .journal = journal_of(folder, manifest, options),
+      .part = part,
       .what_if = !options.results_only,
       .progress = true,
       .inspect = inspect,
   };
+  if (part) write_shard(folder, shard_of(scenario, options, manifest));
   Simulations all = resumable(wanted.journal, [&] { return forecast(scenario, library, wanted); });
-  add_scaling(scenario, points, all);
-  if (has_term) add_discrepancy(scenario, points, library, all);
-  const Outputs outputs = outputs_of(scenario, points, all);
-  std::set<std::string> forms;
-  for (const Row& row : outputs.results.rows) forms.insert(row.text("communication_form"));
-  manifest.forms.assign(forms.begin(), forms.end());
-  const DrawnPlots drawn = resumable(wanted.journal, [&] {
-    auto written = write_outputs(folder, outputs, manifest, !options.results_only);
-    SignalGuard::stop_if_interrupted();
-    if (!options.timeline.empty()) {
-      const auto& point = scenario.points[timeline_point(scenario, options.timeline)];
-      const auto values = values_of(scenario, point.values, all.inputs.front(), all.calibrated.front());
-      written.missing.attempt(folder, "timeline.json", [&](const std::filesystem::path& file) {
-        write_timeline(scenario, library, values, file);
-      });
-    }
-    return written;
-  });
-
-  print_outputs(outputs, all, scenario, largest);
-  for (const std::string& complaint : drawn.complaints) fmt::print("{}\n", complaint);
-  drawn.missing.report(folder, kAfterFullDisk);
+  done.failed += all.failed.size();
+  const auto& shown =
+      scenario.points[options.timeline.empty() ? 0 : timeline_point(scenario, options.timeline)];
+  const auto values = values_of(scenario, shown.values, all.inputs.front(), all.calibrated.front());
+  MissingFiles missing;
+  if (part) {
+    end_shard(scenario, all, points.size(), options);
+  } else {
+    const FinishedRun run{prepared, checked, manifest, folder, options.settings, !options.results_only};
+    const Finished finished =
+        resumable(wanted.journal, [&] { return finish_run(run, library, std::move(all)); });
+    done.published.insert(done.published.end(), finished.published.begin(), finished.published.end());
+    missing = finished.missing;
+  }
+  if (!options.timeline.empty()) {
+    missing.attempt(folder, "timeline.json", [&](const std::filesystem::path& file) {
+      write_timeline(scenario, library, values, file);
+    });
+  }
+  missing.report(folder, kAfterFullDisk);
   fmt::print("written: {}\n", folder.string());
-  return outputs.published;
 }
 
 }  // namespace
 
 void run(const RunOptions& options) {
   const SignalGuard guard;  // also outside of simulations, a signal must end with a message and its exit code
-  std::vector<PublishedRow> published;
-  for (const Scenario& scenario : read_scenarios(options)) {
-    const auto rows = run_scenario(scenario, options);
-    published.insert(published.end(), rows.begin(), rows.end());
+  Done done;
+  for (Scenario& scenario : read_scenarios(options)) {
+    for (const std::string& line : leave_out_lost_figures(scenario)) fmt::print("{}\n", line);
+    run_scenario(scenario, options, done);
   }
-  if (published.empty()) return;
-  fmt::print("\nforecasts compared with published figures\n{}{}\n", to_string(published_table(published)),
-             to_string(summarized(published)));
+  print_published(done.published);
+  report_failed_points(done.failed);
 }
 
 void add_run(Command app) {
@@ -233,11 +240,21 @@ void add_run(Command app) {
                   "simulation, without intervals. Default: 4 for each assumption, but at least 16 and at "
                   "most 32; one simulation suffices without assumptions.")
       .range(1, 100000);
+  const Option shard =
+      command
+          .add_option(
+              "--shard", options->shard_text,
+              "Simulate only part i of N of the points, counted from 0, such as 0/4; the command merge "
+              "puts the parts together. Default: all points.")
+          .type_name("i/N");
   command
       .add_option(
-          "--shard", options->shard_text,
-          "Simulate only part i of N of the points, counted from 0, such as 0/4. Default: all points.")
-      .type_name("i/N");
+          "--slurm", options->slurm,
+          "Submit the run to Slurm as a job array of at most this many tasks, each with at least a minute "
+          "of work, and a job that merges them. With --dry-run the scripts are only written.")
+      .type_name("N")
+      .range(1, 100000)
+      .excludes(shard);
   command
       .add_option("--memory-limit", options->memory_limit,
                   "Refuse to start if all processes together would need more memory than this, such as "
@@ -266,9 +283,8 @@ void add_run(Command app) {
       "Print the number of simulations, the memory and time that they need, and the points that do not fit. "
       "Write no results.");
   command.callback([options] {
-    options->processes = options->processes > 0
-                             ? options->processes
-                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int cores = options->slurm > 0 ? 1 : static_cast<int>(std::thread::hardware_concurrency());
+    if (options->processes == 0) options->processes = std::max(1, cores);
     read_shard(*options);
     run(*options);
   });

@@ -10,6 +10,7 @@
 #include "commands/commands.hpp"
 #include "core/os/atomic_file.hpp"
 #include "forecast/fit_calibration.hpp"
+#include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results_table.hpp"
@@ -74,7 +75,7 @@ namespace {
 
 /// Optional files of an earlier run. They are removed, because they do not belong to the new results.
 std::vector<std::string> outdated_files() {
-  std::vector<std::string> files{"published.csv", "sensitivity.csv", "timeline.json"};
+  std::vector<std::string> files{"published.csv", "sensitivity.csv", "shard.json", "timeline.json"};
   for (const std::string plot : {"scaling", "breakdown", "training", "campaign", "sensitivity"}) {
     for (const char* type : {".gp", ".svg", ".png"}) files.push_back(plot + type);
   }
@@ -113,6 +114,22 @@ DrawnPlots write_outputs(const std::filesystem::path& folder, const Outputs& out
   return drawn;
 }
 
+void write_page(const std::filesystem::path& folder, const Outputs& outputs, const Manifest& manifest,
+                const Scenario& scenario, const std::vector<std::string>& settings) {
+  Page page;
+  page.results = outputs.results;
+  page.manifest = manifest;
+  page.description = scenario.description;
+  page.settings = settings;
+  if (!outputs.published.empty()) page.published = to_results(scenario.name, outputs.published);
+  page.sensitivity = sensitivity_results(scenario.name, outputs.sensitive_point, outputs.sensitive_column,
+                                         outputs.sensitivity);
+  page.scenario_text = read_file(scenario.file);
+  for (const Assumption& one : scenario.assumptions)
+    page.assumptions.push_back({one.key, fmt::format("{} to {}{}", one.low, one.high, one.unit), one.why});
+  write_atomically(folder / "report.html", to_html(page));
+}
+
 namespace {
 
 void print_assumptions(const Outputs& outputs, const Simulations& all, const Scenario& scenario) {
@@ -140,11 +157,13 @@ void print_assumptions(const Outputs& outputs, const Simulations& all, const Sce
     fmt::print("  {:5.1f} %  {}\n", 100 * one.share, one.name);
 }
 
-/// Prints the points that do not fit into memory, with the reason.
+/// Prints the points that do not fit into memory and those that failed, with the reason.
 void print_misfits(const Results& results) {
   for (const Row& row : results.rows) {
     const std::string why = row.text("why_not");
     if (!why.empty()) fmt::print("does not fit: {}: {}\n", row.text("point"), why);
+    const std::string reason = row.text("failed");
+    if (!reason.empty()) fmt::print("failed: {}: {}\n", row.text("point"), reason);
   }
 }
 
@@ -164,13 +183,17 @@ std::vector<std::string> leading_columns(const Scenario& scenario) {
 
 void print_outputs(const Outputs& outputs, const Simulations& all, const Scenario& scenario,
                    const Experiment& largest) {
+  Results shown = outputs.results;
+  std::erase_if(shown.rows, [](const Row& row) { return !row.text("failed").empty(); });
   fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
-             to_string(results_table(outputs.results, leading_columns(scenario))));
-  const Table own = own_columns_table(outputs.results, leading_columns(scenario));
+             to_string(results_table(shown, leading_columns(scenario))));
+  const Table own = own_columns_table(shown, leading_columns(scenario));
   if (!own.columns.empty()) fmt::print("\n{}", to_string(own));
   print_misfits(outputs.results);
   print_assumptions(outputs, all, scenario);
   print_flags(largest);
+  const Answer answer = answer_of(shown, scenario.sweep_keys);
+  fmt::print("\n{}\n{}\n", answer.scaling, answer.change);
 }
 
 }  // namespace stepcast

@@ -38,6 +38,10 @@ struct Outputs {
 DrawnPlots write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
                          const Manifest& manifest, bool plots);
 
+/// Writes report.html. @param settings  `--set`. @throws InputError `FILE: cannot write: REASON`
+void write_page(const std::filesystem::path& folder, const Outputs& outputs, const Manifest& manifest,
+                const Scenario& scenario, const std::vector<std::string>& settings);
+
 /// Prints the table of a scenario, the points that do not fit, calibrated values, the sensitivity to the
 /// assumptions, and the flags of traces.
 /// @param largest  the experiment with the most workers, see CheckedPoints

@@ -127,7 +127,8 @@ std::vector<std::string> missing_of(const fs::path& folder, const std::string& n
 
 DrawnPlots draw_results(const fs::path& folder) {
   const auto file = folder / "results.csv";
-  const auto results = read_csv(read_file(file), file.string());
+  auto results = read_csv(read_file(file), file.string());
+  std::erase_if(results.rows, [](const Row& row) { return !row.text("failed").empty(); });
   const auto published = read_if_there(folder / "published.csv");
   const auto manifest = folder / "manifest.json";
   const auto sweep = fs::exists(manifest) ? read_manifest(read_file(manifest), manifest.string()).sweep

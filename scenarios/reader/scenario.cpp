@@ -146,6 +146,9 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assi
   }
   Scenario scenario;
   scenario.file = file;
+  scenario.sweep_replaced = std::ranges::any_of(settings, [](const Assignment& one) {
+    return one.path.substr(0, one.path.find_first_of(".[")) == "sweep";
+  });
   const YamlMap map = YamlValue(root, "").any_map();
   scenario.name = map.at("name", "a name for the results").text();
   const bool plain = std::all_of(scenario.name.begin(), scenario.name.end(), [](char c) {

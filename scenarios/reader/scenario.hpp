@@ -27,6 +27,7 @@ struct Scenario {
   std::vector<Assignment> settings;  ///< `set:` and `--set`, for every point
   std::vector<std::string> sweep_keys;
   std::vector<Point> points;
+  bool sweep_replaced = false;  ///< `--set` has changed the sweep
   std::vector<Assumption> assumptions;
   std::vector<CalibrationTarget> calibrations;
   std::vector<Published> published;

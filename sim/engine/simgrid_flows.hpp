@@ -7,11 +7,16 @@
 
 #include "core/callback.hpp"
 
+namespace simgrid::s4u {
+class Activity;
+}
+
 namespace stepcast {
 
 /// The part of SimGrid that is used: links, flows that share them max-min fairly, a clock and timers. A
-/// process can have one object of this class: SimGrid 3.32 keeps its clock and configuration from one engine
-/// to the next.
+/// process can have one object of this class at a time. SimGrid 3.32 keeps its clock, configuration and
+/// callbacks from one engine to the next: the destructor sets the clock back, and the others are always
+/// equal.
 class SimGridFlows {
  public:
   /// @param bandwidths  capacity of each link [size unit/s]
@@ -32,9 +37,15 @@ class SimGridFlows {
 
  private:
   struct Parts;
+  void complete(const simgrid::s4u::Activity& activity);
 
   std::unique_ptr<Parts> parts_;
+  std::function<void(Callback&)> ended_;
   std::int64_t active_flows_ = 0;
 };
+
+/// True if the next simulation should have another process: a SimGridFlows of this one ended in the middle of
+/// its run, or there have been many.
+bool simgrid_is_used_up();
 
 }  // namespace stepcast

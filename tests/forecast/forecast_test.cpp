@@ -1,5 +1,7 @@
 #include "forecast/forecast.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -253,10 +255,53 @@ TEST_CASE("a calibration on a column that is not there is refused", "[commands][
                         "s.yaml:9:19: calibrate: expected a column of the results, got \"step_second\""));
 }
 
-TEST_CASE("a wrong value of a point is the same error from a child process", "[commands][errors]") {
-  CHECK_THROWS_AS(forecast_of(kTiny + "sweep: {workers: [1, many]}\n", 2), InputError);
+TEST_CASE("a wrong value of the only point is the same error from a child process", "[commands][errors]") {
+  CHECK_THROWS_AS(forecast_of(kTiny + "sweep: {workers: [many]}\n", 2), InputError);
   CHECK_THROWS_WITH(
-      forecast_of(kTiny + "sweep: {workers: [1, many]}\n", 2),
-      Catch::Matchers::EndsWith("s.yaml:8:22: workers: expected an integer from 1 to 10000000, got "
+      forecast_of(kTiny + "sweep: {workers: [many]}\n", 2),
+      Catch::Matchers::EndsWith("s.yaml:8:19: workers: expected an integer from 1 to 10000000, got "
                                 "\"many\""));
+}
+
+TEST_CASE("one point that fails has a reason, and the others have their results", "[commands][errors]") {
+  const std::string swept = kTiny + "sweep: {workers: [1, many, 3]}\n";
+  const TemporaryFolder folder;
+  for (const int processes : {1, 2}) {
+    const auto journal = folder.path() / fmt::format("{}.jsonl", processes);
+    const Simulations all = forecast_of(swept, processes, journal);
+    REQUIRE(all.failed.size() == 1);
+    CHECK_THAT(all.failed.at(1), Catch::Matchers::EndsWith("s.yaml:8:22: workers: expected an integer from 1 "
+                                                           "to 10000000, got \"many\""));
+    CHECK(all.rows[0][1].cells.empty());
+    CHECK(all.doubled[1].empty());
+    const Simulations whole = forecast_of(kTiny + "sweep: {workers: [1, 3]}\n", 1);
+    CHECK(to_json_line({}, all.rows[0][0]) == to_json_line({}, whole.rows[0][0]));
+    CHECK(to_json_line({}, all.rows[0][2]) == to_json_line({}, whole.rows[0][1]));
+    CHECK(text_of(forecast_of(swept, processes, journal)) == text_of(all));  // tried again on --resume
+  }
+}
+
+TEST_CASE("the journals of shards together are the simulations of a whole run", "[commands]") {
+  const TemporaryFolder folder;
+  const Scenario scenario = scenario_of(kTiny + kAssumed);
+  ForecastOptions options;
+  options.draws = 3;
+  options.part = true;
+  std::vector<std::filesystem::path> journals;
+  Library library;
+  for (std::size_t point = 0; point < 2; ++point) {
+    options.points = {point};
+    journals.push_back(options.journal = folder.path() / fmt::format("{}.jsonl", point));
+    forecast(scenario, library, options);
+  }
+  options.points = {0, 1};
+  options.part = false;
+  const Simulations whole = forecast_of(kTiny + kAssumed, 1);
+  CHECK(text_of(collected(scenario, merged_journals(journals), options)) == text_of(whole));
+  CHECK_THROWS_WITH(collected(scenario, merged_journals({journals[0]}), options),
+                    "1 of 2 points have no results in these shards: workers=3");
+  append_line(journals[0], R"({"simulation":"workers=3 | draw 0 | as it is","step_seconds":7.0})");
+  CHECK_THROWS_WITH(merged_journals(journals),
+                    Catch::Matchers::EndsWith("1.jsonl: \"workers=3 | draw 0 | as it "
+                                              "is\" differs from its result in another shard"));
 }

@@ -11,7 +11,9 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <set>
 
 #include "core/error.hpp"
 
@@ -179,4 +181,66 @@ TEST_CASE("a signal is remembered until the outermost guard ends", "[commands]")
   }
   const SignalGuard next;
   CHECK_FALSE(SignalGuard::interrupted());
+}
+
+namespace {
+
+/// The results of tasks in shared processes, by task.
+std::map<std::size_t, TaskResult> shared_results(std::size_t count,
+                                                 const std::function<std::string(std::size_t)>& work,
+                                                 const SharedProcesses& processes) {
+  std::map<std::size_t, TaskResult> results;
+  run_shared(count, work, processes, [&](std::size_t task, const TaskResult& result) {
+    CHECK(results.emplace(task, result).second);
+  });
+  CHECK(no_children_left());
+  return results;
+}
+
+bool always() {
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("shared processes run every task once, in few processes or in one for each", "[commands]") {
+  const auto pid = [](std::size_t task) { return std::to_string(task) + " " + std::to_string(getpid()); };
+  for (const int count : {1, 2, 7}) {
+    std::set<std::string> pids;
+    const auto results = shared_results(40, pid, {count});
+    REQUIRE(results.size() == 40);
+    for (const auto& [task, result] : results) {
+      CHECK(result.text.starts_with(std::to_string(task) + " "));
+      pids.insert(result.text.substr(result.text.find(' ')));
+    }
+    CHECK(pids.size() <= static_cast<std::size_t>(count));
+    pids.clear();
+    for (const auto& [task, result] : shared_results(40, pid, {count, always}))
+      pids.insert(result.text.substr(result.text.find(' ')));
+    CHECK(pids.size() == 40);
+  }
+  CHECK(shared_results(0, pid, {3}).empty());
+}
+
+TEST_CASE("a task that fails or dies in a shared process ends no other task", "[commands][errors]") {
+  const auto work = [](std::size_t task) -> std::string {
+    if (task == 3) throw InputError("no");
+    if (task == 5) _exit(0);
+    if (task == 7) kill(getpid(), SIGSEGV);
+    return std::string(100'000 * (task + 1), 'x');
+  };
+  for (const int count : {1, 2, 4}) {
+    const auto results = shared_results(10, work, {count});
+    REQUIRE(results.size() == 10);
+    for (const auto& [task, result] : results) {
+      if (result.end == TaskResult::End::done) CHECK(result.text.size() == 100'000 * (task + 1));
+    }
+    CHECK(results.at(3).end == TaskResult::End::input_error);
+    CHECK(results.at(3).text == "no");
+    CHECK(results.at(5).end == TaskResult::End::died);
+    CHECK(results.at(5).text == "a simulation process ended without a result");
+    CHECK(results.at(7).text == "a simulation process was killed by signal 11");
+    CHECK_THROWS_AS(throw_failure(results.at(3)), InputError);
+    CHECK_THROWS_AS(throw_failure(results.at(7)), std::runtime_error);
+  }
 }

@@ -1,0 +1,94 @@
+#include "commands/run/finish.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "forecast/default_ranges.hpp"
+#include "forecast/discrepancy.hpp"
+#include "forecast/process_pool.hpp"
+
+namespace stepcast {
+namespace {
+
+Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& points, const Simulations& all) {
+  const auto simulated = simulated_points(points, all);
+  Outputs outputs;
+  outputs.results = summarized_results(scenario, points, all);
+  outputs.published = compared_with_published(scenario, simulated, all);
+  const ReportedFigure reported = reported_figure(scenario, simulated);
+  outputs.sensitive_point = scenario.points[reported.point].name;
+  outputs.sensitive_column = reported.column;
+  outputs.sensitivity = variance_shares(scenario, all, reported.point, reported.column);
+  return outputs;
+}
+
+/// The number of draws. Without `--draws` it is what the intervals and the shares of the variance need
+/// (docs/notes/2026-11-discrepancy.md).
+int draws_of(const Scenario& scenario, int asked) {
+  if (scenario.assumptions.empty()) return 1;
+  constexpr int kFewest = 16, kMost = 32, kEachAssumption = 4;
+  if (asked > 0) return asked;
+  return std::clamp(kEachAssumption * static_cast<int>(scenario.assumptions.size()), kFewest, kMost);
+}
+
+std::vector<std::string> forms_of(const Results& results) {
+  std::set<std::string> forms;
+  for (const Row& row : results.rows) {
+    if (row.text("failed").empty()) forms.insert(row.text("communication_form"));
+  }
+  return {forms.begin(), forms.end()};
+}
+
+}  // namespace
+
+std::vector<std::size_t> all_points(const Scenario& scenario) {
+  std::vector<std::size_t> points(scenario.points.size());
+  std::iota(points.begin(), points.end(), std::size_t{0});
+  return points;
+}
+
+PreparedRun prepared_run(const Scenario& given, const Experiment& largest, int draws, Library& library) {
+  const bool has_intervals = draws != 1;
+  PreparedRun run{has_intervals ? with_default_ranges(given, largest, library) : given};
+  run.has_discrepancy = has_intervals && run.scenario.uncertainty.discrepancy;
+  if (run.has_discrepancy) shipped_discrepancy(library);  // names the file in the manifest
+  run.draws = draws_of(run.scenario, draws);
+  return run;
+}
+
+Finished finish_run(FinishedRun run, Library& library, Simulations all) {
+  const Scenario& scenario = run.prepared.scenario;
+  const auto points = all_points(scenario);
+  add_scaling(scenario, points, all);
+  if (run.prepared.has_discrepancy) add_discrepancy(scenario, simulated_points(points, all), library, all);
+  const Outputs outputs = outputs_of(scenario, points, all);
+  run.manifest.forms = forms_of(outputs.results);
+  DrawnPlots drawn = write_outputs(run.folder, outputs, run.manifest, run.plots);
+  drawn.missing.attempt(run.folder, "report.html", [&](const std::filesystem::path&) {
+    write_page(run.folder, outputs, run.manifest, scenario, run.settings);
+  });
+  SignalGuard::stop_if_interrupted();
+  print_outputs(outputs, all, scenario, run.checked.largest);
+  if (outputs.published.size() < scenario.published.size())
+    fmt::print("not compared: {} published figures, because their points failed\n",
+               scenario.published.size() - outputs.published.size());
+  for (const std::string& complaint : drawn.complaints) fmt::print("{}\n", complaint);
+  return {outputs.published, drawn.missing};
+}
+
+void print_published(const std::vector<PublishedRow>& published) {
+  if (published.empty()) return;
+  fmt::print("\nforecasts compared with published figures\n{}{}\n", to_string(published_table(published)),
+             to_string(summarized(published)));
+}
+
+void report_failed_points(std::size_t failed) {
+  if (failed == 0) return;
+  throw PointsFailed(fmt::format("{} point{} failed; the results of all others were written", failed,
+                                 failed == 1 ? "" : "s"));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,315 @@
+#include "report/page/charts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/plots/style.hpp"
+#include "report/text/display_text.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kMostSeries = 30, kMostBars = 60;
+constexpr double kLeft = 80, kRight = 620, kTop = 16, kBottom = 300;  // panel of a line chart [px]
+
+/// Coordinates with one decimal, so that equal results are equal bytes.
+std::string px(double at) {
+  return fixed(at, 1);
+}
+
+struct Mark {
+  double workers = 0;
+  PlottedValue y;
+};
+
+struct Line {
+  std::string name;
+  std::vector<Mark> marks, published;
+};
+
+/// A line chart's axes.
+struct Axes {
+  double x0 = 1, x1 = 2, y0 = 0, y1 = 1;
+  bool log_y = false;
+
+  double x(double workers) const {
+    return kLeft + (kRight - kLeft) * (std::log2(workers) - std::log2(x0)) / (std::log2(x1) - std::log2(x0));
+  }
+  double y(double value) const {
+    const double share =
+        log_y ? std::log10(std::max(value, y0) / y0) / std::log10(y1 / y0) : (value - y0) / (y1 - y0);
+    return kBottom - (kBottom - kTop) * share;
+  }
+};
+
+template <class Function>
+void each_value(const std::vector<Line>& lines, const Function& function) {
+  for (const Line& line : lines) {
+    for (const auto* marks : {&line.marks, &line.published}) {
+      for (const Mark& mark : *marks) {
+        function(mark.workers, mark.y.value);
+        if (mark.y.low) function(mark.workers, *mark.y.low);
+        if (mark.y.high) function(mark.workers, *mark.y.high);
+      }
+    }
+  }
+}
+
+Axes axes_of(const std::vector<Line>& lines, bool log_y) {
+  Axes axes{INFINITY, 0, INFINITY, 0, log_y};
+  each_value(lines, [&](double workers, double value) {
+    axes.x0 = std::min(axes.x0, workers);
+    axes.x1 = std::max(axes.x1, workers);
+    axes.y0 = std::min(axes.y0, value);
+    axes.y1 = std::max(axes.y1, value);
+  });
+  if (log_y) {
+    axes.y0 = std::pow(10, std::floor(std::log10(axes.y0)));
+    axes.y1 = std::pow(10, std::ceil(std::log10(axes.y1 * 1.01)));
+  } else {
+    axes.y0 = 0;
+    axes.y1 = 20 * std::ceil(std::max(axes.y1, 100.0) / 20);
+  }
+  return axes;
+}
+
+std::string tick(double x, double y, const char* anchor, const std::string& text) {
+  return fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>", px(x), px(y), anchor, text);
+}
+
+std::string grid(const Axes& axes, const std::vector<Line>& lines) {
+  std::string svg;
+  for (double y = axes.log_y ? axes.y0 : 0; y <= axes.y1 * 1.0001; y = axes.log_y ? 10 * y : y + 20) {
+    svg += fmt::format("<path class=\"grid\" d=\"M{} {}H{}\"/>", px(kLeft), px(axes.y(y)), px(kRight));
+    svg += tick(kLeft - 8, axes.y(y) + 4, "end", axes.log_y ? human(y, "") : fixed(y, 0));
+  }
+  std::vector<double> workers;
+  each_value(lines, [&](double at, double) { workers.push_back(at); });
+  std::ranges::sort(workers);
+  double last = -INFINITY;
+  for (const double at : workers) {
+    if (axes.x(at) < last + 40) continue;
+    last = axes.x(at);
+    svg += tick(last, kBottom + 18, "middle", fixed(at, 0));
+  }
+  return svg + tick((kLeft + kRight) / 2, kBottom + 38, "middle", "workers");
+}
+
+/// The band between the ends of the intervals; empty without intervals.
+std::string band(const Line& line, const Axes& axes, const char* colour) {
+  std::string path, back;
+  for (const Mark& mark : line.marks) {
+    if (!mark.y.low || !mark.y.high) return "";
+    path +=
+        fmt::format("{}{} {}", path.empty() ? "M" : "L", px(axes.x(mark.workers)), px(axes.y(*mark.y.high)));
+    back = fmt::format("L{} {}", px(axes.x(mark.workers)), px(axes.y(*mark.y.low))) + back;
+  }
+  return fmt::format("<path d=\"{}{}Z\" fill=\"{}\" opacity=\"0.15\"/>", path, back, colour);
+}
+
+std::string mark_title(const Line& line, const Mark& mark, const std::string& unit, const char* kind) {
+  std::string text =
+      fmt::format("{}{}{} workers: {}{} {}", line.name, line.name.empty() ? "" : ", ", fixed(mark.workers, 0),
+                  kind, fixed(mark.y.value, mark.y.value < 100 ? 1 : 0), unit);
+  if (mark.y.low && mark.y.high)
+    text += fmt::format(" [{} .. {}]", fixed(*mark.y.low, *mark.y.low < 100 ? 1 : 0),
+                        fixed(*mark.y.high, *mark.y.high < 100 ? 1 : 0));
+  return "<title>" + escaped(text) + "</title>";
+}
+
+std::string series_svg(const Line& line, const Axes& axes, const std::string& unit, std::size_t i) {
+  const char* colour = series_colour(i);
+  std::string path;
+  for (const Mark& mark : line.marks)
+    path +=
+        fmt::format("{}{} {}", path.empty() ? "M" : "L", px(axes.x(mark.workers)), px(axes.y(mark.y.value)));
+  std::string svg = fmt::format("<g data-series=\"{}\">", i) + band(line, axes, colour) +
+                    fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>", path,
+                                colour, i >= 7 ? " stroke-dasharray=\"6 3\"" : "");
+  for (const Mark& mark : line.marks)
+    svg +=
+        fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\">{}</circle>", px(axes.x(mark.workers)),
+                    px(axes.y(mark.y.value)), colour, mark_title(line, mark, unit, ""));
+  for (const Mark& mark : line.published)
+    svg += fmt::format(
+        "<path d=\"M{} {}l6 6l-6 6l-6 -6Z\" fill=\"white\" stroke=\"{}\" stroke-width=\"2\">{}</path>",
+        px(axes.x(mark.workers)), px(axes.y(mark.y.value) - 6), colour,
+        mark_title(line, mark, unit, "published "));
+  return svg + "</g>";
+}
+
+/// Buttons that show and hide a series; without JavaScript they are the legend.
+std::string legend(const std::vector<std::string>& names, bool buttons) {
+  std::string html = "<p class=\"legend\">";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto entry = fmt::format("<span class=\"key\" style=\"background:{}\"></span>{}", series_colour(i),
+                                   escaped(names[i]));
+    html += buttons
+                ? fmt::format("<button type=\"button\" aria-pressed=\"true\" data-toggle=\"{}\">{}</button>",
+                              i, entry)
+                : "<span>" + entry + "</span>";
+  }
+  return html + "</p>";
+}
+
+std::string line_chart(std::vector<Line> lines, const std::string& title, const std::string& unit,
+                       bool log_y) {
+  const auto useful = [&](const Mark& mark) { return mark.workers > 0 && (!log_y || mark.y.value > 0); };
+  for (Line& line : lines) {
+    std::erase_if(line.marks, [&](const Mark& mark) { return !useful(mark); });
+    std::erase_if(line.published, [&](const Mark& mark) { return !useful(mark); });
+    std::ranges::stable_sort(line.marks, {}, &Mark::workers);
+  }
+  std::erase_if(lines, [](const Line& line) { return line.marks.empty(); });
+  const Axes axes = axes_of(lines, log_y);
+  if (lines.empty() || axes.x0 == axes.x1) return "";
+  const std::size_t all = lines.size();
+  lines.resize(std::min(all, kMostSeries));
+  std::string html =
+      fmt::format("<figure class=\"chart\"><figcaption>{} [{}]</figcaption>", escaped(title), unit) +
+      fmt::format("<svg viewBox=\"0 0 640 350\" role=\"img\" aria-label=\"{} against workers\">",
+                  escaped(title)) +
+      grid(axes, lines);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    html += series_svg(lines[i], axes, unit, i);
+    names.push_back(lines[i].name);
+  }
+  html += "</svg>";
+  if (lines.size() > 1) html += legend(names, true);
+  if (all > kMostSeries) html += fmt::format("<p>{} of {} series are drawn.</p>", kMostSeries, all);
+  return html + "</figure>";
+}
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string html;
+  for (const char c : valid_utf8(text)) {
+    switch (c) {
+      case '&':
+        html += "&amp;";
+        break;
+      case '<':
+        html += "&lt;";
+        break;
+      case '>':
+        html += "&gt;";
+        break;
+      case '"':
+        html += "&quot;";
+        break;
+      case '\'':
+        html += "&#39;";
+        break;
+      default:
+        html += static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t' ? '?' : c;
+    }
+  }
+  return html;
+}
+
+std::string throughput_chart(const ScalingPlot& plot) {
+  std::vector<Line> lines;
+  for (const ScalingSeries& series : plot.series) {
+    lines.push_back({series.name, {}, {}});
+    for (const ScalingPoint& point : series.points)
+      lines.back().marks.push_back({point.workers, point.throughput});
+    for (const PublishedPoint& point : series.published)
+      lines.back().published.push_back({point.workers, {point.throughput, {}, {}}});
+  }
+  return line_chart(std::move(lines), "Throughput", plot.throughput_unit, true);
+}
+
+std::string efficiency_chart(const ScalingPlot& plot) {
+  const auto percent = [](std::optional<double> share) {
+    return share ? std::optional(100 * *share) : std::nullopt;
+  };
+  std::vector<Line> lines;
+  for (const ScalingSeries& series : plot.series) {
+    lines.push_back({series.name, {}, {}});
+    for (const ScalingPoint& point : series.points) {
+      if (const auto& y = point.efficiency)
+        lines.back().marks.push_back({point.workers, {100 * y->value, percent(y->low), percent(y->high)}});
+    }
+    for (const PublishedPoint& point : series.published) {
+      if (point.efficiency)
+        lines.back().published.push_back({point.workers, {100 * *point.efficiency, {}, {}}});
+    }
+  }
+  return line_chart(std::move(lines), "Efficiency", "%", false);
+}
+
+namespace {
+
+/// One horizontal bar with its label to the left and its sum to the right.
+std::string bar_svg(const std::string& label, const std::vector<double>& parts,
+                    const std::vector<std::string>& names, double scale, double y, const std::string& sum) {
+  std::string svg = fmt::format("<text x=\"230\" y=\"{}\" text-anchor=\"end\">{}<title>{}</title></text>",
+                                px(y + 14), escaped(shortened_middle(label, 34)), escaped(label));
+  double x = 240;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!(parts[i] > 0)) continue;
+    svg +=
+        fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"18\" fill=\"{}\"><title>{}</title></rect>",
+                    px(x), px(y), px(scale * parts[i]), series_colour(i), escaped(names[i]));
+    x += scale * parts[i];
+  }
+  return svg + tick(x + 6, y + 14, "start", sum);
+}
+
+std::string bar_chart(const std::string& title, const std::string& bars, std::size_t count) {
+  return fmt::format(
+      "<figure class=\"chart\"><figcaption>{0}</figcaption><svg viewBox=\"0 0 640 {1}\" role=\"img\" "
+      "aria-label=\"{0}\">{2}</svg>",
+      escaped(title), 24 * count + 8, bars);
+}
+
+}  // namespace
+
+std::string breakdown_chart(const BreakdownPlot& plot) {
+  if (plot.bars.empty()) return "";
+  const std::size_t shown = std::min(plot.bars.size(), kMostBars);
+  const auto sum = [](const BreakdownBar& bar) {
+    double all = 0;
+    for (const double part : bar.seconds) all += part;
+    return all;
+  };
+  double longest = 0;
+  for (std::size_t i = 0; i < shown; ++i) longest = std::max(longest, sum(plot.bars[i]));
+  std::string bars;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const BreakdownBar& bar = plot.bars[i];
+    std::vector<std::string> names;
+    for (std::size_t part = 0; part < bar.seconds.size(); ++part)
+      names.push_back(
+          fmt::format("{}: {}: {}", bar.label, plot.parts[part], human(Seconds{bar.seconds[part]})));
+    bars += bar_svg(bar.label, bar.seconds, names, longest > 0 ? 310 / longest : 0,
+                    24.0 * static_cast<double>(i) + 4, human(Seconds{sum(bar)}));
+  }
+  std::string html =
+      bar_chart("Parts of a step, by " + plot.label_name, bars, shown) + legend(plot.parts, false);
+  if (shown < plot.bars.size())
+    html += fmt::format("<p>{} of {} points are drawn.</p>", shown, plot.bars.size());
+  return html + "</figure>";
+}
+
+std::string sensitivity_chart(const SensitivityPlot& plot) {
+  if (plot.shares.empty()) return "";
+  std::string bars;
+  const std::size_t shown = std::min(plot.shares.size(), kMostBars);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const auto& [name, share] = plot.shares[i];
+    const std::string text = fixed(100 * share, 1) + " %";
+    bars += bar_svg(name, {std::max(share, 0.0)}, {name + ": " + text}, 310,
+                    24.0 * static_cast<double>(i) + 4, text);
+  }
+  return bar_chart("Share of the variance of " + plot.result + " at " + plot.title +
+                       " that each assumption explains",
+                   bars, shown) +
+         "</figure>";
+}
+
+}  // namespace stepcast

@@ -1,0 +1,141 @@
+#include "report/page/page.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "report/page/charts.hpp"
+
+using namespace stepcast;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Row row(int workers, double throughput, double efficiency, const std::string& bottleneck,
+        const std::string& algorithm = "ring") {
+  Row one;
+  one.set("point", fmt::format("workers={}, strategy.all_reduce={}", workers, algorithm));
+  one.set("strategy.all_reduce", algorithm);
+  one.set("workers", std::int64_t{workers});
+  one.set("step_seconds", 32.0 * workers / throughput);
+  one.set("compute_seconds", 0.1);
+  one.set("exposed_communication_seconds", 0.05);
+  one.set("samples_per_second", throughput);
+  one.set("efficiency", efficiency);
+  one.set("bottleneck", bottleneck);
+  return one;
+}
+
+const std::string kCompute = "compute (90 %); twice the compute speed: +80 %";
+const std::string kTraffic = "communication (57 %); twice the bandwidth: +40 %";
+const std::vector<std::string> kSweep{"workers", "strategy.all_reduce"};
+
+Page example() {
+  Page page;
+  page.results = {"two",
+                  {row(8, 800, 1, kCompute), row(16, 1500, 0.94, kCompute), row(32, 1400, 0.44, kTraffic)}};
+  page.manifest.version = "1.2.3";
+  page.manifest.sweep = kSweep;
+  page.description = "an example";
+  page.scenario_text = "name: two\n";
+  return page;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("scaling ends where half of the efficiency or the throughput is lost", "[report]") {
+  const Answer falls = answer_of(example().results, kSweep);
+  CHECK(falls.scaling ==
+        "Scaling ends at 16 workers: throughput is highest there, and the efficiency is 44.0 % at 32, where "
+        "communication is 57 % of a step.");
+  CHECK(falls.change == "Change first: twice the bandwidth would make steps at 32 workers 40 % faster.");
+  const Results slow{
+      "s", {row(8, 800, 1, kCompute), row(16, 1000, 0.62, kTraffic), row(64, 1600, 0.25, kTraffic)}};
+  CHECK(answer_of(slow, kSweep).scaling ==
+        "Scaling ends at 16 workers: the efficiency is 62.0 % there, and 25.0 % at 64, where communication "
+        "is 57 % "
+        "of a step.");
+}
+
+TEST_CASE("scaling that does not end, a single point and no point are said to be so", "[report]") {
+  const Results good{"s", {row(8, 800, 1, kCompute), row(16, 1500, 0.94, kCompute)}};
+  CHECK(answer_of(good, kSweep).scaling ==
+        "Scaling does not end within this sweep: the efficiency is 94.0 % at 16 workers, and compute is 90 % "
+        "of a "
+        "step.");
+  const Results one{"s", {row(8, 800, 1, "compute (90 %)")}};
+  CHECK(answer_of(one, kSweep).scaling == "At 8 workers a step takes 320 ms; compute is 90 % of a step.");
+  CHECK_THAT(answer_of(one, kSweep).change, Contains("without --results-only"));
+  CHECK(answer_of({"s", {}}, kSweep).scaling == "No point has results.");
+  const Results none{"s", {row(8, 800, 1, "compute (99 %); half the latency: +0 %")}};
+  CHECK(answer_of(none, kSweep).change == "At 8 workers no single resource would shorten the step.");
+}
+
+TEST_CASE("with several series the answer is about the fastest", "[report]") {
+  Results both = example().results;
+  both.rows.push_back(row(8, 800, 1, kCompute, "double_tree"));
+  both.rows.push_back(row(32, 3000, 0.94, kCompute, "double_tree"));
+  CHECK_THAT(answer_of(both, kSweep).scaling, Contains("Scaling (double_tree) does not end"));
+}
+
+TEST_CASE("the page is one file with every section, and equal results are equal pages", "[report]") {
+  Page page = example();
+  page.assumptions = {{"platform.network.latency", "1 to 30 us", "not published"}};
+  page.settings = {"strategy.bucket=25 MiB"};
+  Row failed;
+  failed.set("point", "workers=3");
+  failed.set("failed", "64 samples cannot be shared evenly by 3 workers");
+  page.results.rows.push_back(failed);
+  const std::string html = to_html(page);
+  for (const char* part :
+       {"<h2>Charts</h2>", "<h2>Points</h2>", "cannot be shared evenly", "<h2>Assumptions</h2>",
+        "not published", "name: two", "stepcast 1.2.3", "aria-label=\"Throughput against workers\"",
+        "Scaling ends at 16 workers", "--set strategy.bucket=25 MiB"})
+    CHECK_THAT(html, Contains(part));
+  CHECK(count(html, "<circle") == 6);  // three points in two charts
+  CHECK(count(html, "http") == 0);     // nothing is loaded
+  CHECK(count(html, "src=") == 0);
+  page.manifest.date = "2026-01-01T00:00:00Z";
+  page.manifest.command = {"another"};
+  CHECK(to_html(page) == html);
+}
+
+TEST_CASE("text of a user cannot become markup", "[report][errors]") {
+  const std::string evil = "</pre><script>alert('x')</script>&\"\x01\xff";
+  CHECK(escaped(evil) ==
+        "&lt;/pre&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;&quot;?\xef\xbf\xbd");
+  Page page = example();
+  for (Row& one : page.results.rows) {
+    one.set("strategy.all_reduce", evil + one.text("workers"));
+    one.set("point", evil);
+    one.set("bottleneck", evil);
+  }
+  page.results.scenario = page.description = page.scenario_text = page.manifest.version = evil;
+  page.assumptions = {{evil, evil, evil}};
+  page.settings = {evil};
+  page.manifest.inputs = {{evil, evil, evil}};
+  const std::string html = to_html(page);
+  CHECK(count(html, "<script>") == 1);  // the page's own
+  CHECK(count(html, "alert('x')") == 0);
+}
+
+TEST_CASE("charts without data are left out", "[report]") {
+  CHECK(throughput_chart({}).empty());
+  CHECK(throughput_chart({"t", "samples/s", {{"one", {{8, {100, {}, {}}, {}}}, {}}}}).empty());  // one point
+  CHECK(breakdown_chart({}).empty());
+  CHECK(sensitivity_chart({}).empty());
+  CHECK_THAT(sensitivity_chart({"s, p", "step time", {{"a.b", 0.25}}}), Contains("25.0 %"));
+}
+
+TEST_CASE("a table of many points is cut, and says so", "[report]") {
+  Page page = example();
+  page.results.rows.clear();
+  for (int i = 1; i <= 2100; ++i) page.results.rows.push_back(row(i, 100.0 * i, 1, kCompute));
+  CHECK_THAT(to_html(page), Contains("2000 of 2100 points; results.csv has all."));
+}

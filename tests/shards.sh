@@ -1,0 +1,89 @@
+#!/bin/bash
+# Shards that are merged are the whole run, byte for byte: with draws of assumptions and without, with calibrations, trends,
+# published figures, points that fail, and any number of processes. A missing shard is an error that names its points.
+# Usage: tests/shards.sh STEPCAST
+set -u
+stepcast=$(realpath "$1")
+source_folder=$(realpath "$(dirname "$0")/..")
+export STEPCAST_DATA=$source_folder
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+
+failures=0
+fail() {
+  echo "FAILED: $1"
+  [ -s err ] && head -c 1000 err
+  failures=$((failures + 1))
+}
+
+# same CODE SHARDS SCENARIO OPTIONS...: the run and its merged shards exit with CODE and write the same files.
+same() {
+  local code=$1 shards=$2 scenario=$3 i folders=() got
+  shift 3
+  rm -rf whole part* merged
+  "$stepcast" run "$scenario" "$@" -j 2 -o whole >out 2>err
+  got=$?
+  [ $got -eq "$code" ] || fail "exit code $got, not $code: run $scenario $*"
+  for ((i = shards - 1; i >= 0; --i)); do
+    "$stepcast" run "$scenario" "$@" -j $((1 + i % 3)) --shard "$i/$shards" -o "part$i" >out 2>err
+    folders+=("part$i")
+    [ ! -e "part$i/results.csv" ] || fail "shard $i of $scenario has results of its own"
+  done
+  "$stepcast" merge "${folders[@]}" -o merged >out 2>err
+  got=$?
+  [ $got -eq "$code" ] || fail "exit code $got, not $code: merge $scenario $*"
+  rm -f whole/simulations.* whole/manifest.json merged/manifest.json  # the date, the command line, and the order of endings
+  diff -r whole merged >err || fail "merged shards differ from the whole run: $scenario $*"
+}
+
+cat >tiny.yaml <<'END'
+name: tiny
+description: a small network
+model: small-cnn
+trace: small-cnn-b64-cpu
+platform: ethernet-cpu
+strategy: {kind: synchronous}
+noise: {jitter: trace}
+simulation: {steps: 3}
+global_batch: 64
+END
+{ cat tiny.yaml; echo 'sweep: {workers: [1, 2, 3, 4, 8, 16], strategy.all_reduce: [ring, halving_doubling]}'; } >some-fail.yaml
+same 4 5 some-fail.yaml
+grep -q '^tiny,"workers=3, strategy.all_reduce=ring",ring,,3,.*64 samples cannot be shared evenly by 3 workers' merged/results.csv ||
+  fail "no row with the reason of a failed point"
+{ cat tiny.yaml; echo 'sweep: {workers: [1, 2, 4]}'
+  echo 'assumed: [{key: platform.network.latency, range: [1 us, 100 us], law: log-uniform, why: unknown}]'; } >drawn.yaml
+same 0 2 drawn.yaml --draws 9 --results-only
+same 0 3 "$source_folder/scenarios/quickstart.yaml"
+same 0 2 "$source_folder/scenarios/goyal-imagenet-1h.yaml" --draws 8 --results-only
+same 0 2 "$source_folder/scenarios/megatron-tensor.yaml" --draws 2
+
+# Errors of merge.
+rm -rf part1
+refuses() {
+  local text=$1
+  shift
+  "$stepcast" merge "$@" -o refused >out 2>err
+  [ $? -eq 2 ] || fail "exit code is not 2: merge $*"
+  grep -qF -- "$text" err || fail "no \"$text\": merge $*"
+  [ ! -e refused/results.csv ] || fail "results in spite of an error: merge $*"
+}
+for i in 0 2 3; do "$stepcast" run some-fail.yaml --shard $i/4 -o part$i >out 2>err; done
+refuses '2 of 12 points have no results in these shards: workers=1, strategy.all_reduce=halving_doubling; workers=8' part0 part2 part3
+"$stepcast" run drawn.yaml --draws 9 --shard 1/4 -o part1 >out 2>err
+refuses 'part1: expected a shard of the same run as part0, but the scenario differs' part0 part1 part2 part3
+"$stepcast" run some-fail.yaml --set simulation.steps=4 --shard 1/4 -o part1 >out 2>err
+refuses 'but --set differs' part0 part1 part2 part3
+"$stepcast" run some-fail.yaml --shard 1/4 -o part1 >out 2>err
+sed -i 's/steps: 3/steps: 4/' some-fail.yaml
+refuses 'part0: the scenario some-fail.yaml has changed since this shard was run' part0 part1 part2 part3
+refuses 'shard.json' whole
+
+# Without its sweep's points, a published figure is left out with a note.
+"$stepcast" run "$source_folder/scenarios/goyal-imagenet-1h.yaml" --draws 2 --results-only --set sweep.workers=[8,16] -o few >out 2>err ||
+  fail "a smaller sweep is refused"
+grep -q '^not compared: .*--set has removed this point' out || fail "no note on the figures that are not compared"
+
+[ $failures -eq 0 ] && echo "merged shards are the whole run"
+exit $((failures > 0))
