@@ -109,9 +109,9 @@ std::optional<TaskResult> taken_result(std::string& text) {
   return result;
 }
 
-using Work = std::function<std::string(std::size_t task)>;
+using PoolTask = std::function<std::string(std::size_t task)>;
 
-std::string outcome_of(const Work& work, std::size_t task) {
+std::string outcome_of(const PoolTask& work, std::size_t task) {
   try {
     return framed(End::done, work(task));
   } catch (const InputError& error) {
@@ -147,7 +147,7 @@ std::optional<std::size_t> received_task(int socket) {
   return got == sizeof task ? std::optional(task) : std::nullopt;
 }
 
-[[noreturn]] void run_child(const Work& work, std::size_t first, bool (*used_up)(), int socket,
+[[noreturn]] void run_child(const PoolTask& work, std::size_t first, bool (*used_up)(), int socket,
                             pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a grandchild is killed too when its parent is killed
   if (getppid() != parent) _exit(1);
@@ -175,7 +175,7 @@ using Done = std::function<void(std::size_t task, const TaskResult& result)>;
 
 class Pool {
  public:
-  Pool(std::size_t count, const Work& work, const SharedProcesses& processes,
+  Pool(std::size_t count, const PoolTask& work, const SharedProcesses& processes,
        const std::function<void()>& meanwhile)
       : count_(count), work_(work), processes_(processes), meanwhile_(meanwhile) {}
   Pool(const Pool&) = delete;
@@ -285,7 +285,7 @@ class Pool {
   bool shares_processes() const { return processes_.used_up != kOneTaskEach; }
 
   std::size_t count_, next_ = 0;
-  const Work& work_;
+  const PoolTask& work_;
   SharedProcesses processes_;
   const std::function<void()>& meanwhile_;
   std::vector<std::size_t> again_;  ///< tasks that are done again
@@ -304,7 +304,7 @@ void run_tasks(const std::vector<Task>& tasks, int processes,
                const std::function<void(std::size_t task, const std::string& text)>& done,
                const std::function<void()>& meanwhile) {
   const SignalGuard guard;
-  const Work work = [&](std::size_t task) { return tasks[task](); };
+  const PoolTask work = [&](std::size_t task) { return tasks[task](); };
   Pool(tasks.size(), work, {processes, kOneTaskEach}, meanwhile)
       .run([&](std::size_t task, const TaskResult& result) {
         if (result.end != End::done) throw_failure(result);
@@ -312,7 +312,7 @@ void run_tasks(const std::vector<Task>& tasks, int processes,
       });
 }
 
-void run_shared(std::size_t count, const Work& work, const SharedProcesses& processes, const Done& done) {
+void run_shared(std::size_t count, const PoolTask& work, const SharedProcesses& processes, const Done& done) {
   const SignalGuard guard;
   const std::function<void()> nothing;
   Pool(count, work, processes, nothing).run(done);

@@ -59,7 +59,7 @@ PreparedRun prepared_run(const Scenario& given, const Experiment& largest, int d
   return run;
 }
 
-Finished finish_run(FinishedRun run, Library& library, Simulations all) {
+FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   const Scenario& scenario = run.prepared.scenario;
   const auto points = all_points(scenario);
   add_scaling(scenario, points, all);

@@ -32,7 +32,7 @@ struct FinishedRun {
 };
 
 /// What is left to report when a run has been finished.
-struct Finished {
+struct FinishedOutputs {
   std::vector<PublishedRow> published;
   MissingFiles missing;
 };
@@ -41,7 +41,7 @@ struct Finished {
 /// writes the files, draws the plots and prints the tables. `run` and `merge` both end with this, so their
 /// results are the same.
 /// @throws InputError if a file cannot be written for a reason other than a full disk
-Finished finish_run(FinishedRun run, Library& library, Simulations all);
+FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all);
 
 /// Prints the table of published figures of all scenarios, if there are any.
 void print_published(const std::vector<PublishedRow>& published);

@@ -54,7 +54,7 @@ void merge(const MergeOptions& options) {
   const FolderLock lock(folder);
   const std::size_t failed = all.failed.size();
   const FinishedRun run{prepared, checked, std::move(manifest), folder, first.settings, !first.results_only};
-  const Finished finished = finish_run(run, library, std::move(all));
+  const FinishedOutputs finished = finish_run(run, library, std::move(all));
   print_published(finished.published);
   finished.missing.report(folder, "free some space and merge again");
   fmt::print("written: {}\n", folder.string());

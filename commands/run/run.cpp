@@ -184,7 +184,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
     end_shard(scenario, all, points.size(), options);
   } else {
     const FinishedRun run{prepared, checked, manifest, folder, options.settings, !options.results_only};
-    const Finished finished =
+    const FinishedOutputs finished =
         resumable(wanted.journal, [&] { return finish_run(run, library, std::move(all)); });
     done.published.insert(done.published.end(), finished.published.begin(), finished.published.end());
     missing = finished.missing;

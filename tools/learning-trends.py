@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Prints the trends that `stepcast learn` judged as a Markdown table, and a line that counts the verdicts.
+
+Usage: learning-trends.py RESULTS-FOLDER...  (folders with trends.csv)
+"""
+
+import csv
+import pathlib
+import sys
+
+
+def number(text):
+    return f"{float(text):.3g}" if text else "never"
+
+
+def short(point):
+    parts = point.replace("strategy={kind: ", "").replace("learning.", "").replace("}", "")
+    return parts.replace("|", "/")
+
+
+def rows_of(folder):
+    with open(pathlib.Path(folder) / "trends.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def main(folders):
+    if not folders:
+        sys.exit(__doc__.strip())
+    rows = [row for folder in folders for row in rows_of(folder)]
+    print("| scenario | claim | quantity | point, over | medians | holds in | verdict |")
+    print("|---|---|---|---|---|---|---|")
+    for row in rows:
+        relation = "<" if row["relation"] == "less than" else ">"
+        points = f"{short(row['point'])} {relation} {short(row['over'])}"
+        medians = f"{number(row['median_point'])}, {number(row['median_over'])}"
+        print(f"| `{row['scenario']}` | {row['source']} | {row['quantity']} | {points} | {medians} "
+              f"| {row['holds_in']} of {row['seeds']} | {row['verdict']} |")
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("yes", "open", "no")}
+    print(f"\n{len(rows)} claims: {counts['yes']} hold in at least 90 % of the seeds, {counts['no']} in at most "
+          f"10 %, {counts['open']} are open.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
