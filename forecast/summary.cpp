@@ -92,10 +92,23 @@ bool is_uncertain(const Simulations& all, std::size_t point, const std::string& 
   return all.rows.size() > 1 || has_discrepancy(all, point, column);
 }
 
-/// The median of a column with fractional numbers, otherwise the cell of the first draw.
+double median_rate(const Simulations& all, std::size_t point) {
+  return quantile(predictive_values(all, point, "samples_per_second"), 0.5);
+}
+
+/// The median of a column with fractional numbers, otherwise the cell of the first draw. Speed-up and
+/// efficiency are those of the median rates, so that they agree with the other columns: the median of their
+/// own samples is 1 where most of them are bounded by ideal scaling.
 Cell middle(const Simulations& all, std::size_t point, const std::string& column, const Cell& first) {
   if (!std::holds_alternative<double>(first) || !is_uncertain(all, point, column)) return first;
-  return quantile(predictive_values(all, point, column), 0.5);
+  const auto base = all.scaling_base.find(point);
+  const bool scaling = column == "speedup" || column == "efficiency";
+  if (!scaling || all.log_errors.empty() || base == all.scaling_base.end())
+    return quantile(predictive_values(all, point, column), 0.5);
+  const auto& rows = all.rows.front();
+  const double speedup =
+      median_rate(all, point) / median_rate(all, base->second) * *rows[base->second].number("workers");
+  return column == "speedup" ? speedup : speedup / *rows[point].number("workers");
 }
 
 void add_intervals(Row& row, const Simulations& all, std::size_t point) {
