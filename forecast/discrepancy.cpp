@@ -169,9 +169,10 @@ Follows follows(const std::string& column) {
 std::vector<double> bounded_errors(const Simulations& all, const std::vector<Row>& rows, std::size_t point) {
   std::vector<double> errors = all.log_errors[point];
   const auto step = rows[point].number("step_seconds"), compute = rows[point].number("compute_seconds");
-  if (!step || !compute || *step <= 0 || *compute <= 0) return errors;
-  const double least = std::min(0.0, std::log(*compute / *step));
-  for (double& one : errors) one = std::max(one, least);
+  if (step && compute && *step > 0 && *compute > 0) {
+    const double least = std::min(0.0, std::log(*compute / *step));
+    for (double& one : errors) one = std::max(one, least);
+  }
   const auto base = all.scaling_base.find(point);
   const auto efficiency = rows[point].number("efficiency");
   if (base == all.scaling_base.end() || base->second == point || !efficiency || *efficiency <= 0)

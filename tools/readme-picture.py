@@ -86,7 +86,7 @@ plot {series('averaging', ORANGE, 'model averaging', '0.97')}, {series('bmuf', B
 set title "Tensor parallelism, GPT-2 (1.2 to 8.7 billion)\\n{{/*0.8 Megatron-LM 1.0}}"
 set xlabel 'V100 GPUs'
 set ylabel 'step time [s]' offset 0.5
-set yrange [1:1.8]
+set yrange [1:2]
 set xrange [0.9:9]
 plot {series('tensor', BLUE, '')}
 unset multiplot

@@ -98,7 +98,7 @@ TEST_CASE("a trend is judged by the share of seeds in which it holds", "[command
   const Folder folder;
   const Scenario scenario = folder.scenario();
   const auto runs = learned_runs(trained_in(folder, scenario), 0.1);
-  const auto& trends = learning_runs(scenario).front().experiment.learning->trends;
+  const auto trends = learning_runs(scenario).front().experiment.learning->trends;
   const auto results = trend_results(scenario, trends, runs);
   REQUIRE(results.size() == 2);
   CHECK(results[0].seeds == 2);

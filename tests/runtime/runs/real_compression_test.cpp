@@ -12,7 +12,7 @@
 namespace stepcast {
 namespace {
 
-constexpr int kLearningSteps = 300;
+constexpr int kLearningSteps = 500;
 const double kLearned = 0.9 * std::log(4.0);  // loss over four classes; without learning it is log(4)
 
 Floats random_gradient(std::size_t elements, int rank, int step) {
