@@ -30,6 +30,7 @@ small=(--set 'sweep.workers=[1, 2, 4, 8]')
 whole() {
   case $1 in
     *.png) tail -c 8 "$1" | head -c 4 | grep -q IEND ;;
+    *.html) tail -n 3 "$1" | grep -q '</html>' ;;
     *.svg) tail -n 3 "$1" | grep -q '</svg>' ;;
     *simulations.jsonl) [ "$(tail -c 1 "$1")" = "" ] ;;  # it may be empty
     *.csv | *.jsonl | *.json | *.sha256 | *.gp) [ "$(tail -c 1 "$1")" = "" ] && [ -s "$1" ] ;;

@@ -74,7 +74,7 @@ LearningOptions options_of(const LearningCase& c) {
   options.mini_batches = kLearningSteps;
   options.evaluate_every = 2;
   options.optimizer = {.momentum = 0.9};
-  options.rate = {.base = 0.02, .linear = true, .warm_up = 3};
+  options.rate = {.base = 0.05, .linear = true, .warm_up = 3};
   options.data.kind = c.data;
   options.data.samples = 40;  // the data set restarts within a step
   options.data.test_samples = 30;

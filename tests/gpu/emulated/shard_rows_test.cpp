@@ -86,6 +86,7 @@ TEST_CASE("a box of rows goes through a message, position after position, and ba
   const PartialMap from = maps.filled(own), to = maps.empty(read);
   std::vector<float> message(static_cast<std::size_t>(kSamples * kChannels * 3 * 2), -1);
   move_elements(rows_to_message(from, box), from.tensor.data(), message.data(), maps.device->stream.get());
+  cudaStreamSynchronize(maps.device->stream.get());
   std::size_t at = 0;
   for (std::int64_t n = 0; n < kSamples; ++n) {
     for (std::int64_t h = 2; h < 5; ++h) {
