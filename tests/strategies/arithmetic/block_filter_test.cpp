@@ -1,10 +1,10 @@
 #include "strategies/arithmetic/block_filter.hpp"
-#include "strategies/arithmetic/center_updates.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "arithmetic/arrays.hpp"
+#include "strategies/arithmetic/center_updates.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 
 using namespace stepcast;
