@@ -5,7 +5,7 @@
 #   ```sh torch is run where a Python has PyTorch.
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
 # - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
-# - docs/reference/commands.md has all options (tests/commands-documented.sh); the site builds where mkdocs is installed.
+# - docs/reference/commands.md and measuring-commands.md have all options (tests/commands-documented.sh); the site builds where mkdocs is installed.
 set -euo pipefail
 shopt -s globstar
 root=$(cd "$(dirname "$0")/.." && pwd)
