@@ -92,7 +92,8 @@ std::map<WarmStartKey, WarmStart> warm_starts(const LearningJob& job, std::vecto
   }
   std::vector<Task> tasks;
   std::vector<WarmStart*> of_task;
-  for (auto& [key, start] : starts) {
+  for (auto& entry : starts) {
+    WarmStart& start = entry.second;
     of_task.push_back(&start);
     tasks.push_back([&job, &start] {
       return text_of(job.scenario,

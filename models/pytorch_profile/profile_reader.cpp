@@ -294,6 +294,13 @@ void EventCollector::finish_event() {
   event_ = {};
 }
 
+/// Whether an operator that starts within another one is a part of it. Profiles in whole microseconds show a
+/// part that ends just after the whole, and an operator that starts just before the one before it ends.
+bool is_part(const ProfileOperator& one, const ProfileOperator& whole) {
+  if (one.thread != whole.thread || one.start >= whole.end) return false;
+  return one.end <= whole.end || 2 * (whole.end - one.start) > one.end - one.start;
+}
+
 /// The operator around each operator: those of a thread nest by time.
 void find_parents(std::vector<ProfileOperator>& operators) {
   std::stable_sort(operators.begin(), operators.end(),
@@ -307,12 +314,7 @@ void find_parents(std::vector<ProfileOperator>& operators) {
   std::vector<int> open;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     ProfileOperator& one = operators[i];
-    const auto ended = [&](int index) {
-      const ProfileOperator& other = operators[static_cast<std::size_t>(index)];
-      // A range of no length that starts with another one lies in it.
-      return other.thread != one.thread || one.start >= other.end;
-    };
-    while (!open.empty() && ended(open.back())) open.pop_back();
+    while (!open.empty() && !is_part(one, operators[static_cast<std::size_t>(open.back())])) open.pop_back();
     if (!open.empty()) one.parent = open.back();
     open.push_back(static_cast<int>(i));
   }

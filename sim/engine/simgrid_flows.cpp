@@ -6,6 +6,10 @@
 #include <string>
 
 namespace stepcast {
+/// SimGrid's clock, which a new engine does not set back. It is a private static member of SimGrid 3.32's
+/// EngineImpl, so it is named by its symbol.
+extern double simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
+
 namespace {
 
 namespace sg4 = simgrid::s4u;
@@ -40,10 +44,6 @@ std::vector<char*> arguments() {
   for (std::string& word : words) pointers.push_back(word.data());
   return pointers;
 }
-
-/// SimGrid's clock, which a new engine does not set back. It is a private static member of SimGrid 3.32's
-/// EngineImpl, so it is named by its symbol.
-extern double simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
 
 SimGridFlows* current = nullptr;  // as global as SimGrid's engine
 bool used_up = false;
