@@ -294,15 +294,25 @@ void EventCollector::finish_event() {
   event_ = {};
 }
 
-/// Whether an operator that starts within another one is a part of it. Profiles in whole microseconds show a
-/// part that ends just after the whole, and an operator that starts just before the one before it ends.
-bool is_part(const ProfileOperator& one, const ProfileOperator& whole) {
-  if (one.thread != whole.thread || one.start >= whole.end) return false;
+/// Whether `whole` is the range in which autograd runs the node `one`: "autograd::engine::evaluate_function:
+/// NODE".
+bool runs_node(const Profile& profile, const ProfileOperator& whole, const ProfileOperator& one) {
+  const std::string_view name = profile.name(whole);
+  return name.starts_with("autograd::engine::evaluate_function") && name.ends_with(": " + profile.name(one));
+}
+
+/// Whether an operator that starts after another one is a part of it. In a profile of whole microseconds a
+/// part may end just after the whole, an operator may start just before the one before it ends, and a node
+/// that takes no microsecond may start when or just after its range ends.
+bool is_part(const Profile& profile, const ProfileOperator& one, const ProfileOperator& whole) {
+  if (one.thread != whole.thread) return false;
+  if (one.start >= whole.end) return one.start <= whole.end + 1 && runs_node(profile, whole, one);
   return one.end <= whole.end || 2 * (whole.end - one.start) > one.end - one.start;
 }
 
 /// The operator around each operator: those of a thread nest by time.
-void find_parents(std::vector<ProfileOperator>& operators) {
+void find_parents(Profile& profile) {
+  std::vector<ProfileOperator>& operators = profile.operators;
   std::stable_sort(operators.begin(), operators.end(),
                    [](const ProfileOperator& a, const ProfileOperator& b) {
                      if (a.thread != b.thread) return a.thread < b.thread;
@@ -314,7 +324,8 @@ void find_parents(std::vector<ProfileOperator>& operators) {
   std::vector<int> open;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     ProfileOperator& one = operators[i];
-    while (!open.empty() && !is_part(one, operators[static_cast<std::size_t>(open.back())])) open.pop_back();
+    while (!open.empty() && !is_part(profile, one, operators[static_cast<std::size_t>(open.back())]))
+      open.pop_back();
     if (!open.empty()) one.parent = open.back();
     open.push_back(static_cast<int>(i));
   }
@@ -386,7 +397,7 @@ Profile read_profile(const std::string& file) {
   nlohmann::json::sax_parse(stream, &collector);
   if (!collector.saw_events())
     throw InputError(fmt::format("{}: expected a profile of torch.profiler with \"traceEvents\"", file));
-  find_parents(profile.operators);
+  find_parents(profile);
   number_operators(profile);
   if (profile.kernels.empty()) {
     add_cpu_work(profile);

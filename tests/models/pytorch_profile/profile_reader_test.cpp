@@ -158,6 +158,40 @@ TEST_CASE("a profile without sequence numbers, of PyTorch without Kineto, is rea
   CHECK(step_time(trace).value == Approx((40 + 6 + 30 + 20 + 10 + 40 + 10 + 50 + 20) * 1e-6));
 }
 
+TEST_CASE("nodes of no microsecond, and operators that overlap by one, keep their places", "[models]") {
+  std::string events;
+  const auto add = [&](const char* name, int start, int length) {
+    events += R"(,{"name":")" + std::string(name) + R"(","ph":"X","ts":)" + std::to_string(start) +
+              R"(,"dur":)" + std::to_string(length) + R"(,"tid":1,"pid":"CPU functions","args":{}})";
+  };
+  const auto add_step = [&](const char* name, int start, bool rounded) {
+    add(name, start, 900);
+    add("aten::conv2d", start + 10, 40), add("aten::convolution", start + 11, rounded ? 40 : 38);
+    add("aten::add_", start + 55, 6), add("aten::batch_norm", start + (rounded ? 60 : 61), 20);
+    add("aten::native_batch_norm", start + 63, 15);
+    add("aten::add", start + 90, 10), add("aten::cross_entropy_loss", start + 120, 20);
+    add("aten::nll_loss", start + 125, 10);
+    const auto add_node = [&](const std::string& node, int at, int length) {
+      add(("autograd::engine::evaluate_function: " + node).c_str(), start + at, length);
+      const int own = std::max(0, length - 2);
+      add(node.c_str(), start + at + length - own, own);
+    };
+    add_node("NllLossBackward0", 200, 10), add_node("AddBackward0", 220, rounded ? 1 : 3);
+    add_node("NativeBatchNormBackward0", 240, 20), add_node("ConvolutionBackward0", 300, 50);
+  };
+  const auto operators = [&] {
+    const ProfileFile file("[" + events.substr(1) + "]");
+    std::vector<std::string> names;
+    const Attribution all = attribute(read_profile(file.name()));
+    for (const NetworkOperator& one : all.steps.back().operators) names.push_back(one.name);
+    return names;
+  };
+  add_step("ProfilerStep#1", 0, false);
+  add_step("ProfilerStep#2", 1000, true);
+  CHECK(operators() == std::vector<std::string>{"aten::conv2d", "aten::batch_norm", "aten::add",
+                                                "aten::cross_entropy_loss"});
+}
+
 TEST_CASE("a profile that does not match the network names the first operator that differs", "[models]") {
   std::string model = kModel;
   model.replace(model.find("kind: relu"), 10, "kind: tanh");
