@@ -306,7 +306,8 @@ bool runs_node(const Profile& profile, const ProfileOperator& whole, const Profi
 /// that takes no microsecond may start when or just after its range ends.
 bool is_part(const Profile& profile, const ProfileOperator& one, const ProfileOperator& whole) {
   if (one.thread != whole.thread) return false;
-  if (one.start >= whole.end) return one.start <= whole.end + 1 && runs_node(profile, whole, one);
+  if (one.start <= whole.end + 1 && runs_node(profile, whole, one)) return true;
+  if (one.start >= whole.end) return false;
   return one.end <= whole.end || 2 * (whole.end - one.start) > one.end - one.start;
 }
 
