@@ -114,7 +114,7 @@ TEST_CASE("a process that dies is a failure, whatever it had written", "[command
                                        "a simulation process ended without a result");
   check_fails_with<std::runtime_error>(
       []() -> std::string {
-        kill(getpid(), SIGKILL);
+        kill(getpid(), SIGTERM);
         return "x";
       },
       "a simulation process was killed by signal 9; the machine may be out of memory: use fewer processes "
@@ -226,7 +226,7 @@ TEST_CASE("a task that fails or dies in a shared process ends no other task", "[
   const auto work = [](std::size_t task) -> std::string {
     if (task == 3) throw InputError("no");
     if (task == 5) _exit(0);
-    if (task == 7) kill(getpid(), SIGKILL);
+    if (task == 7) kill(getpid(), SIGTERM);
     return std::string(100'000 * (task + 1), 'x');
   };
   for (const int count : {1, 2, 4}) {
@@ -239,7 +239,7 @@ TEST_CASE("a task that fails or dies in a shared process ends no other task", "[
     CHECK(results.at(3).text == "no");
     CHECK(results.at(5).end == TaskResult::End::died);
     CHECK(results.at(5).text == "a simulation process ended without a result");
-    CHECK(results.at(7).text == "a simulation process was killed by signal 9");
+    CHECK(results.at(7).text == "a simulation process was killed by signal 15");
     CHECK_THROWS_AS(throw_failure(results.at(3)), InputError);
     CHECK_THROWS_AS(throw_failure(results.at(7)), std::runtime_error);
   }

@@ -1,6 +1,7 @@
-#include "models/pytorch_profile/sequence_numbers.hpp"
+#include "models/pytorch_profile/operator_order.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "models/pytorch_profile/operator_kinds.hpp"
 #include "models/pytorch_profile/operator_roles.hpp"
@@ -18,6 +19,23 @@ bool is_node(const std::string& name) {
   return name.find("AccumulateGrad") == std::string::npos &&
          (is_wrapper(name) ||
           (name.find("::") == std::string::npos && name.find("Backward") != std::string::npos));
+}
+
+/// Whether `whole` is the range in which autograd runs the node `one`: "autograd::engine::evaluate_function:
+/// NODE".
+bool runs_node(const Profile& profile, const ProfileOperator& whole, const ProfileOperator& one) {
+  const std::string_view name = profile.name(whole);
+  return is_wrapper(profile.name(whole)) && name.ends_with(": " + profile.name(one));
+}
+
+/// Whether an operator that starts after another one is a part of it. In a profile of whole microseconds a
+/// part may end just after the whole, an operator may start just before the one before it ends, and a node
+/// that takes no microsecond may start when or just after its range ends.
+bool is_part(const Profile& profile, const ProfileOperator& one, const ProfileOperator& whole) {
+  if (one.thread != whole.thread) return false;
+  if (one.start <= whole.end + 1 && runs_node(profile, whole, one)) return true;
+  if (one.start >= whole.end) return false;
+  return one.end <= whole.end || 2 * (whole.end - one.start) > one.end - one.start;
 }
 
 /// The operators of one step, in order of time.
@@ -78,6 +96,26 @@ class Numbering {
 };
 
 }  // namespace
+
+void find_parents(Profile& profile) {
+  std::vector<ProfileOperator>& operators = profile.operators;
+  std::stable_sort(operators.begin(), operators.end(),
+                   [](const ProfileOperator& a, const ProfileOperator& b) {
+                     if (a.thread != b.thread) return a.thread < b.thread;
+                     if (a.start != b.start) return a.start < b.start;
+                     if (a.end != b.end) return a.end > b.end;
+                     if (a.annotation != b.annotation) return a.annotation;
+                     return a.external_id < b.external_id;
+                   });
+  std::vector<int> open;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    ProfileOperator& one = operators[i];
+    while (!open.empty() && !is_part(profile, one, operators[static_cast<std::size_t>(open.back())]))
+      open.pop_back();
+    if (!open.empty()) one.parent = open.back();
+    open.push_back(static_cast<int>(i));
+  }
+}
 
 void number_operators(Profile& profile) {
   const auto numbered = [](const ProfileOperator& one) { return one.sequence >= 0; };
