@@ -350,7 +350,7 @@ prints '2 x cpu-core' show platform osu.yaml
 run_with 0 run tiny.yaml -j 2 --set platform=osu.yaml -o osu
 
 # An interrupted run says 4, leaves no results, and goes on to the same bits.
-{ scenario "longer run"; echo 'sweep: {workers: {from: 1, to: 24, step: 1}}'; } >long.yaml
+{ scenario "longer run"; echo 'sweep: {workers: {from: 1, to: 96, step: 1}}'; } >long.yaml
 run_with 0 run long.yaml -j 2 -o whole
 "$stepcast" run long.yaml -j 1 -o cut >out 2>err </dev/null &
 pid=$!
@@ -367,11 +367,11 @@ grep -q 'interrupted; continue with --resume (finished simulations are kept in c
 [ -e cut/results.csv ] && fail "interrupted: results.csv is there"
 before=$(wc -l <cut/simulations.jsonl)
 first=$(head -n 1 cut/simulations.jsonl)
-[ "$before" -lt 120 ] || fail "interrupted too late to see anything"
+[ "$before" -lt "$(wc -l <whole/simulations.jsonl)" ] || fail "interrupted too late to see anything"
 run_with 0 run long.yaml -j 2 -o cut --resume
 cmp -s cut/results.csv whole/results.csv || fail "resumed: results.csv differs"
 [ "$(head -n 1 cut/simulations.jsonl)" = "$first" ] || fail "resumed: the journal was started from scratch"
-[ "$(wc -l <cut/simulations.jsonl)" -eq 120 ] || fail "resumed: the journal has not every simulation once"
+[ "$(wc -l <cut/simulations.jsonl)" -eq "$(wc -l <whole/simulations.jsonl)" ] || fail "resumed: the journal has not every simulation once"
 run_with 0 run long.yaml -j 2 -o cut --resume --set simulation.steps=2
 cmp -s cut/results.csv whole/results.csv && fail "--resume took over simulations of other inputs"
 grep -q 'the inputs or settings differ from those of cut/simulations.jsonl; starting from scratch' err ||

@@ -114,7 +114,7 @@ TEST_CASE("a process that dies is a failure, whatever it had written", "[command
                                        "a simulation process ended without a result");
   check_fails_with<std::runtime_error>(
       []() -> std::string {
-        kill(getpid(), SIGTERM);
+        kill(getpid(), SIGKILL);
         return "x";
       },
       "a simulation process was killed by signal 9; the machine may be out of memory: use fewer processes "
