@@ -34,7 +34,7 @@ struct KernelShares {
   double weights = 1;      ///< gradients of filters: factor on `pointwise` and `window`
   /// Channels with which batch norm reaches half of its share, as a block of threads works on one channel.
   double batch_norm_channels = 0;
-  Bytes cache;  ///< size up to which the next layer reads an output from the second-level cache; 0: none
+  Bytes cache{};  ///< size up to which the next layer reads an output from the second-level cache; 0: none
   /// Above 0: convolutions with a window of 2 and more copy inputs and outputs to another layout, and pad
   /// their input channels to a multiple of this.
   double channel_multiple = 0;
