@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -20,10 +21,18 @@ class WorkerMemory {
  public:
   virtual ~WorkerMemory() = default;
 
+  /// Called once, before the programs start. @param choices  algorithms that `all_reduce: automatic` chose
+  virtual void begin(const AllReduceChoices& choices) = 0;
   virtual void compute(Work pass, LayerRange layers) = 0;
   virtual void calculate(const Arithmetic& run) = 0;
-  /// The values that a collective or a message sends and receives.
-  virtual std::span<float> memory(const Buffer& buffer) = 0;
+  /// The rank's program calls a collective. Its values move when the last rank of the group has called it.
+  /// @param call  number of earlier calls that the rank made on the collective's communicator
+  /// @returns what is done when the program has waited for the collective; may be empty
+  virtual std::function<void()> start_collective(CollectiveId collective, std::size_t call) = 0;
+  /// The values that a message sends.
+  virtual std::span<float> send_buffer(const Message& message) = 0;
+  /// The program has received a message with these values.
+  virtual void receive(const Message& message, std::span<const float> values) = 0;
   /// Called when the rank's program has ended a step. @param seconds  simulated time [s]
   virtual void step_ended(double seconds) = 0;
 };

@@ -44,9 +44,7 @@ Experiment learning_experiment(const Scenario& scenario, const std::vector<Assig
 }
 
 void check_learns(const Scenario& scenario, const Point& point, const Experiment& experiment) {
-  const std::string why = compresses_gradients(scenario, point)
-                              ? "compressed gradients are supported in real runs only (stepcast validate)"
-                              : unsupported_simulated_learning(experiment);
+  const std::string why = unsupported_simulated_learning(experiment);
   if (!why.empty())
     throw InputError(fmt::format("{}: point {} cannot learn in a simulation: {}", scenario.file.string(),
                                  point.name, why));
@@ -96,8 +94,9 @@ std::map<WarmStartKey, WarmStart> warm_starts(const LearningJob& job, std::vecto
     WarmStart& start = entry.second;
     of_task.push_back(&start);
     tasks.push_back([&job, &start] {
-      return text_of(job.scenario,
-                     {simulate_learning(start.run.experiment, start.run.batch, start.checkpoint).back()});
+      return text_of(
+          job.scenario,
+          {simulate_learning(start.run.experiment, start.run.batch, start.checkpoint).rows.back()});
     });
   }
   run_tasks(tasks, job.processes, [&](std::size_t task, const std::string& text) {
@@ -145,7 +144,7 @@ Results trained(const LearningJob& job, std::vector<LearningRun> runs) {
     const std::filesystem::path checkpoint =
         job.checkpoints ? job.folder / fmt::format("training-{}.parameters", i + 1) : std::filesystem::path();
     tasks.push_back([&job, &run, checkpoint] {
-      return text_of(job.scenario, simulate_learning(run.experiment, run.batch, checkpoint));
+      return text_of(job.scenario, simulate_learning(run.experiment, run.batch, checkpoint).rows);
     });
   }
   TaskProgress progress(tasks.size(), "trainings");

@@ -1,8 +1,12 @@
 #include "commands/learn/simulate_learning.hpp"
 
+#include <algorithm>
+#include <optional>
+
 #include "forecast/simulate_point.hpp"
 #include "kernels/onednn/backend.hpp"
 #include "kernels/timing/host_info.hpp"
+#include "runtime/learning/in_process_collectives.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "sim/workers/simulate.hpp"
@@ -10,24 +14,67 @@
 namespace stepcast {
 namespace {
 
+constexpr bool kMayCompress = true;  // costs one look at the parameters
+
+/// What the ranks of a simulation that learns share.
+struct LearningRanks {
+  const Plan& plan;
+  InProcessQueues queues;  ///< of parameters that are gathered for evaluation
+  std::optional<InProcessCollectives> collectives;
+};
+
 /// The network and arrays of one rank; the simulated clock decides when they compute.
 class LearningMemory : public WorkerMemory {
  public:
-  LearningMemory(const Experiment& experiment, Backend& backend, Learner::Options options)
-      : learner_(experiment, backend, std::move(options)), device_(learner_.device()) {
+  LearningMemory(const Experiment& experiment, Backend& backend, LearningRanks& ranks,
+                 Learner::Options options)
+      : rank_(options.rank),
+        ranks_(ranks),
+        transport_(ranks.queues, rank_, static_cast<int>(ranks.plan.endpoints.size())),
+        learner_(experiment, backend, with_transport(std::move(options), transport_)),
+        device_(learner_.device()) {
     device_->begin();
   }
 
+  void begin(const AllReduceChoices& choices) override {
+    if (!ranks_.collectives) ranks_.collectives.emplace(ranks_.plan, choices);
+  }
   void compute(Work pass, LayerRange layers) override { device_->compute(pass, layers); }
   void calculate(const Arithmetic& run) override { device_->calculate(run); }
-  std::span<float> memory(const Buffer& buffer) override { return device_->memory(buffer); }
-  void step_ended(double seconds) override { learner_.step_ended(seconds); }
 
-  std::vector<Row> rows() { return learner_.evaluate(); }
+  std::function<void()> start_collective(CollectiveId id, std::size_t call) override {
+    CollectiveBinding binding = device_->bind_collective(ranks_.plan.collectives[id.index()]);
+    std::function<void()> on_waited = std::move(binding.on_waited);
+    ranks_.collectives->join(id, call, rank_, std::move(binding));
+    return on_waited;
+  }
+  std::span<float> send_buffer(const Message& message) override { return device_->send_buffer(message); }
+  void receive(const Message& message, std::span<const float> values) override {
+    std::ranges::copy(values, device_->receive_buffer(message).begin());
+    device_->on_received(message);
+  }
+  void step_ended(double seconds) override {
+    device_->begin_step(++steps_);
+    learner_.step_ended(seconds);
+  }
+
+  /// Rows of loss and accuracy on rank 0. Every other rank that holds evaluated parameters must have been
+  /// asked before, because it then sends them to rank 0.
+  std::vector<Row> rows() {
+    return learner_.holds_evaluated_parameters() ? learner_.evaluate() : std::vector<Row>();
+  }
   /// After `rows`: the parameters at the end.
   const Parameters& final_parameters() const { return learner_.final_parameters(); }
 
  private:
+  static Learner::Options with_transport(Learner::Options options, Transport& transport) {
+    options.transport = &transport;
+    return options;
+  }
+
+  int rank_, steps_ = 0;
+  LearningRanks& ranks_;
+  InProcessTransport transport_;
   Learner learner_;
   std::unique_ptr<RankDevice> device_;
 };
@@ -35,8 +82,6 @@ class LearningMemory : public WorkerMemory {
 }  // namespace
 
 std::string unsupported_simulated_learning(const Experiment& experiment) {
-  if (experiment.plan.sharing.form != NetworkSharing::Form::none)
-    return "ranks with different parts of the network are supported in real runs only (stepcast validate)";
   const int ranks = static_cast<int>(experiment.plan.endpoints.size());
   const std::string why = unsupported_in_real_run(experiment.plan, ranks, false);
   return why.empty() ? unsupported_learning(experiment) : why;
@@ -46,23 +91,27 @@ Bytes learning_memory(const Experiment& experiment) {
   return static_cast<double>(experiment.plan.endpoints.size()) * experiment.plan.memory.total();
 }
 
-std::vector<Row> simulate_learning(const Experiment& experiment, std::int64_t batch,
-                                   const std::filesystem::path& checkpoint) {
+SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t batch,
+                                    const std::filesystem::path& checkpoint) {
   set_kernel_threads(1);  // only one rank computes at a time, and other points use the other cores
   const auto data = learning_data(experiment);
   const auto backend = make_onednn_backend();
+  LearningRanks shared{experiment.plan, {}, {}};
   std::vector<std::unique_ptr<LearningMemory>> ranks;
   Simulation simulation = simulation_of(experiment, Doubled::none);
   simulation.fold = Folding::never;
   for (std::size_t rank = 0; rank < experiment.plan.endpoints.size(); ++rank) {
     ranks.push_back(std::make_unique<LearningMemory>(
-        experiment, *backend, Learner::Options{static_cast<int>(rank), batch, data, [] {}}));
+        experiment, *backend, shared,
+        Learner::Options{static_cast<int>(rank), batch, data, [] {}, kMayCompress}));
     simulation.memories.push_back(ranks.back().get());
   }
-  simulate(simulation);
-  std::vector<Row> rows = ranks.front()->rows();
+  SimulatedLearning learned;
+  learned.seconds = simulate(simulation).seconds;
+  for (std::size_t rank = ranks.size(); rank-- > 1;) ranks[rank]->rows();
+  learned.rows = ranks.front()->rows();
   if (!checkpoint.empty()) save_checkpoint(checkpoint, experiment.model, ranks.front()->final_parameters());
-  return rows;
+  return learned;
 }
 
 }  // namespace stepcast

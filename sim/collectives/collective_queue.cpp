@@ -2,9 +2,6 @@
 
 #include <stdexcept>
 
-#include "strategies/collectives/execute_on_values.hpp"
-#include "strategies/plan/communicator.hpp"
-
 namespace stepcast {
 
 CollectiveQueue::CollectiveQueue(SimNetwork& network, Options options)
@@ -83,46 +80,6 @@ void CollectiveQueue::finish(std::size_t index, double started) {
     waiting_worker.operation->end = waiting_worker.clock->work_now();
     waiting_worker.operation->complete();
   }
-}
-
-const Schedule& CollectiveValues::schedule(CollectiveId id) {
-  std::shared_ptr<const Schedule>& schedule = schedules_[id];
-  if (schedule) return *schedule;
-  const Collective& collective = plan_.collectives.at(id.index());
-  const Communicator& communicator = communicator_of(plan_, collective);
-  const Group group{communicator.size, communicator.ranks_per_node};
-  const auto chosen = choices_.find(id);
-  AllReduceChoice choice = chosen == choices_.end() ? communicator.all_reduce : chosen->second;
-  // No algorithm was chosen for a buffer of 0 bytes, and any algorithm leaves it as it is.
-  if (choice.algorithm == Algorithm::automatic) choice = candidates(choice, group).front();
-  return *(schedule = schedule_of(collective, choice, group));
-}
-
-void CollectiveValues::execute(CollectiveId id, int group, std::vector<std::span<float>> buffers) {
-  const Collective& collective = plan_.collectives[id.index()];
-  const Communicator& communicator = communicator_of(plan_, collective);
-  if (collective.by_group) {
-    const int groups = communicator.groups(), slice_index = (group + 1) % groups;
-    for (std::span<float>& buffer : buffers) {
-      const auto elements = static_cast<std::int64_t>(buffer.size());
-      const Slice slice{part_begin(elements, groups, slice_index),
-                        part_begin(elements, groups, slice_index + 1)};
-      buffer = buffer.subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
-    }
-  }
-  if (communicator.size > 1) execute_on_values(schedule(id), buffers);
-}
-
-void CollectiveValues::join(CollectiveId collective, std::size_t call, int position,
-                            std::span<float> buffer) {
-  const CommunicatorId communicator = plan_.collectives.at(collective.index()).communicator;
-  const int size = plan_.communicators[communicator.index()].size, group = position / size;
-  const auto pending = pending_.try_emplace({communicator, group, call}).first;
-  pending->second.buffers.resize(static_cast<std::size_t>(size));
-  pending->second.buffers[static_cast<std::size_t>(position % size)] = buffer;
-  if (++pending->second.joined < size) return;
-  execute(collective, group, std::move(pending->second.buffers));
-  pending_.erase(pending);
 }
 
 }  // namespace stepcast

@@ -3,11 +3,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <map>
-#include <optional>
-#include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "core/timeline.hpp"
@@ -18,6 +14,13 @@
 
 namespace stepcast {
 
+/// What an operation does to values in a simulation that learns.
+struct MovedValues {
+  std::vector<float> content;  ///< of a message
+  std::function<void()>
+      on_waited;  ///< of a collective: called when its program has waited for it; may be empty
+};
+
 /// An operation of a simulated worker; `end` is in the coordinate of the worker's WorkClock.
 struct SimOperation : Operation {
   enum class Kind : char { compute, communication, load };
@@ -27,7 +30,7 @@ struct SimOperation : Operation {
   /// By member: how long before `end` the operation completed for it [s]. Null if all members complete
   /// together.
   std::shared_ptr<const std::vector<double>> lags;
-  std::shared_ptr<const std::vector<float>> values;  ///< content of a message, in a simulation that learns
+  std::shared_ptr<const MovedValues> values;  ///< in a simulation that learns; else null
 };
 
 /// The collectives (or input loads) of one group of workers. The n-th call of every worker is the same
@@ -84,34 +87,6 @@ class CollectiveQueue {
   std::vector<bool> stream_busy_;
   int running_ = 0;
   double busy_seconds_ = 0;
-};
-
-/// The values of collectives in a simulation that learns. The n-th call of every rank of a group is the same
-/// collective; when the last rank has called it, its schedule is executed on the buffers of all ranks.
-class CollectiveValues {
- public:
-  /// @param choices  the algorithms of all-reduces with `all_reduce: automatic`
-  CollectiveValues(const Plan& plan, AllReduceChoices choices) : plan_(plan), choices_(std::move(choices)) {}
-
-  /// Enters a rank's call.
-  /// @param call      number of earlier calls that the rank made on the collective's communicator
-  /// @param position  index of the rank in Communicator::ranks
-  void join(CollectiveId collective, std::size_t call, int position, std::span<float> buffer);
-
- private:
-  struct PendingCollective {
-    std::vector<std::span<float>> buffers;  ///< by rank of the group
-    int joined = 0;
-  };
-
-  void execute(CollectiveId collective, int group, std::vector<std::span<float>> buffers);
-  const Schedule& schedule(CollectiveId collective);
-
-  const Plan& plan_;
-  AllReduceChoices choices_;
-  /// By communicator, group and call.
-  std::map<std::tuple<CommunicatorId, int, std::size_t>, PendingCollective> pending_;
-  std::map<CollectiveId, std::shared_ptr<const Schedule>> schedules_;
 };
 
 }  // namespace stepcast

@@ -122,7 +122,10 @@ Pending SimWorker::start_collective(CollectiveId id) {
   auto operation = new_operation(SimOperation::Kind::communication);
   if (joint) operation->lags = members_.group_lags(communicator, position);
   const std::size_t call = calls_[number]++;
-  if (memory_ != nullptr) world_.collective_values.join(id, call, place, memory_->memory(collective.buffer));
+  if (memory_ != nullptr) {
+    if (auto on_waited = memory_->start_collective(id, call))
+      operation->values = std::make_shared<const MovedValues>(MovedValues{{}, std::move(on_waited)});
+  }
   world_.queues.at({number, joint ? 0 : place / communicator.size})
       ->join(call, count_, id, collective.buffer.size, operation, clock_);
   return operation;
@@ -134,8 +137,8 @@ Pending SimWorker::start_send(RoleId role, const Message& message) {
   const bool alone = world_.simulation.plan->roles[role.index()].members == 1;
   const int member = alone || world_.collectives.folding().folds ? 0 : first_;
   if (memory_ != nullptr && message.buffer.array != Array::none) {
-    const std::span<float> sent = memory_->memory(message.buffer);
-    operation->values = std::make_shared<const std::vector<float>>(sent.begin(), sent.end());
+    const std::span<float> sent = memory_->send_buffer(message);
+    operation->values = std::make_shared<const MovedValues>(MovedValues{{sent.begin(), sent.end()}, {}});
   }
   operation->message = message;
   operation->message.from = role_id_;
@@ -157,15 +160,17 @@ Pending SimWorker::start_load(Bytes input) {
   return operation;
 }
 
-void SimWorker::take_values(const SimOperation& received) {
-  Buffer buffer = received.message.buffer;
-  if (received.into != Array::none) buffer.array = received.into;
-  std::ranges::copy(*received.values, memory_->memory(buffer).begin());
+void SimWorker::take_values(const SimOperation& done) {
+  if (done.values->on_waited) done.values->on_waited();
+  if (!done.receives) return;
+  Message message = done.message;
+  if (done.into != Array::none) message.buffer.array = done.into;
+  memory_->receive(message, done.values->content);
 }
 
 void SimWorker::waited_for(const Operation& operation) {
   const auto& done = static_cast<const SimOperation&>(operation);
-  if (done.receives && done.values) take_values(done);
+  if (done.values) take_values(done);
   if (done.kind == SimOperation::Kind::compute) return;  // the clocks are already at its end
   if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - members_.latest());
   members_.wait_until(operation.end, done.lags);

@@ -24,7 +24,6 @@ struct SimWorld {
   std::vector<std::vector<int>> position;
   /// By role: its first program; one per member, or a single one if folded.
   std::vector<std::size_t> programs;
-  CollectiveValues collective_values;
   RunRecords records;
   std::int64_t clock_moves = 0;
   Timeline* timeline = nullptr;
@@ -62,7 +61,7 @@ class SimWorker : public Worker {
 
  private:
   void waited_for(const Operation& operation) override;
-  void take_values(const SimOperation& received);
+  void take_values(const SimOperation& done);
   void draw_step();
   Pending busy_for(double seconds, bool factor, const char* what);
   Pending busy_until(double work, const char* what);

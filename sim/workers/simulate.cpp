@@ -128,9 +128,7 @@ SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& 
 
   const std::vector<ProgramMembers> programs = program_members(simulation, collectives.folding().folds);
   SimulatedMessages messages(collectives, simulation, programs.size());
-  SimWorld world{simulation, collectives, messages, {},
-                 {},         {},          {},       CollectiveValues(plan, collectives.automatic_choices()),
-                 {},         0,           nullptr};
+  SimWorld world{simulation, collectives, messages, {}, {}, {}, {}, {}, 0, nullptr};
   for (const Workload& workload : plan.workloads) world.times.emplace_back(workload);
   for (std::size_t i = 0; i < programs.size(); ++i) {
     if (programs[i].first == 0) world.programs.push_back(i);
@@ -153,6 +151,7 @@ SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& 
     for (auto& [key, queue] : world.queues) queue->timeline = &result.timeline;
     for (auto& worker : workers) worker->show_loads_on(&result.timeline);
   }
+  for (WorkerMemory* memory : simulation.memories) memory->begin(collectives.automatic_choices());
   std::vector<double> starts;
   for (const ProgramMembers& program : programs) {
     const int rank = plan.roles[program.role.index()].first_rank + program.first;

@@ -1,12 +1,16 @@
 #include "commands/learn/simulate_learning.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "forecast/process_pool.hpp"
+#include "forecast/simulate_point.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "scenarios/reader/scenario.hpp"
+#include "sim/workers/simulate.hpp"
 
 using namespace stepcast;
 
@@ -46,7 +50,7 @@ std::vector<std::pair<double, double>> curve(const std::vector<std::string>& set
                                              std::int64_t batch = 16) {
   const Task task = [&] {
     std::string text;
-    for (const Row& row : simulate_learning(experiment_of(settings), batch))
+    for (const Row& row : simulate_learning(experiment_of(settings), batch).rows)
       text += to_json_line({}, row) + "\n";
     return text;
   };
@@ -108,7 +112,75 @@ TEST_CASE("experiments that cannot learn in a simulation are refused with the re
   CHECK(unsupported_simulated_learning(
             experiment_of({"workers=4", "strategy={kind: elastic_averaging, sub_masters: 2}"}))
             .empty());
-  CHECK(unsupported_simulated_learning(
-            experiment_of({"workers=2", "strategy={kind: pipeline, stages: 2, micro_batches: 2}"})) ==
-        "ranks with different parts of the network are supported in real runs only (stepcast validate)");
+  CHECK(unsupported_simulated_learning(experiment_of({"workers=2", "strategy={kind: spatial, split: 2}"})) ==
+        "simulated only: separate kernels of border and interior (set halo_overlap: false)");
+}
+
+TEST_CASE("simulated ranks that share a network learn what one rank with the whole network learns",
+          "[commands]") {
+  const auto one = curve({"workers=1"});
+  for (const char* strategy : {"{kind: spatial, split: 2, halo_overlap: false}",
+                               "{kind: spatial, split: 2, halo_overlap: false, whole_from: conv2}"}) {
+    CAPTURE(strategy);
+    check_same_losses(one, curve({"workers=2", std::string("strategy=") + strategy}));
+  }
+  for (const char* strategy : {"{kind: pipeline, stages: 2, micro_batches: 4, schedule: gpipe}",
+                               "{kind: pipeline, stages: 2, micro_batches: 4, schedule: 1f1b}",
+                               "{kind: pipeline, stages: 2, micro_batches: 4, recompute: true}"}) {
+    CAPTURE(strategy);
+    check_same_losses(one, curve({"workers=2", std::string("strategy=") + strategy}, 4));
+  }
+  // Two replicas of two stages, and of two spatial shards; each replica has half of the samples.
+  check_same_losses(one, curve({"workers=4", "batch_per_worker=8",
+                                "strategy={kind: pipeline, stages: 2, micro_batches: 2, zero: 1, "
+                                "all_reduce: ring}"},
+                               4));
+  check_same_losses(one, curve({"workers=4", "batch_per_worker=8",
+                                "strategy={kind: spatial, split: 2, halo_overlap: false}"},
+                               8));
+}
+
+TEST_CASE(
+    "compressed gradients of simulated workers: fp16 learns as fp32 does, one bit learns something else",
+    "[commands]") {
+  const std::vector<std::string> settings{"workers=4", "strategy.all_reduce=ring"};
+  const auto with = [&](const char* compression) {
+    auto all = settings;
+    all.push_back(std::string("strategy.compression=") + compression);
+    return curve(all);
+  };
+  const auto whole = curve(settings), half = with("fp16"), bit = with("one_bit");
+  REQUIRE(half.size() == whole.size());
+  CHECK(half.back().second == Approx(whole.back().second).epsilon(1e-3));
+  CHECK(half.back().second != whole.back().second);
+  CHECK(std::abs(bit.back().second - whole.back().second) > 1e-3);
+  CHECK(std::isfinite(bit.back().second));
+}
+
+TEST_CASE("a simulation that learns takes the time of a simulation without values, to the bit",
+          "[commands]") {
+  for (const std::vector<std::string>& settings :
+       {std::vector<std::string>{"workers=4"},
+        {"workers=2", "strategy={kind: pipeline, stages: 2, micro_batches: 4}"},
+        {"workers=4", "strategy={kind: bmuf, mini_batches: 2, block_momentum: 0.5}"},
+        {"workers=3", "strategy={kind: parameter_server, n_fetch: 2, n_push: 3}"},
+        {"workers=3", "strategy={kind: elastic_averaging, period: 2, elastic_force: 0.1}"},
+        {"workers=3", "strategy={kind: gradient_energy_matching}"}}) {
+    CAPTURE(settings);
+    std::vector<double> seconds;
+    const std::int64_t batch = settings[0] == "workers=2" ? 4 : 16;
+    const Task learns = [&] {
+      return fmt::format("{:a}", simulate_learning(experiment_of(settings), batch).seconds);
+    };
+    const Task counts = [&] {
+      const Experiment experiment = experiment_of(settings);
+      Simulation simulation = simulation_of(experiment, Doubled::none);
+      simulation.fold = Folding::never;
+      return fmt::format("{:a}", simulate(simulation).seconds);
+    };
+    std::vector<std::string> texts(2);
+    run_tasks({learns, counts}, 2, [&](std::size_t task, const std::string& text) { texts[task] = text; });
+    CHECK(texts[0] == texts[1]);
+    CHECK(std::stod(texts[0]) > 0);
+  }
 }

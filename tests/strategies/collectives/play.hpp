@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "strategies/collectives/execute_on_values.hpp"
+#include "tests/strategies/collectives/execute_on_values.hpp"
 
 namespace stepcast {
 

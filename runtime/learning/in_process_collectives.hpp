@@ -1,0 +1,61 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "runtime/collectives/rank_collectives.hpp"
+#include "runtime/devices/rank_device.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace stepcast {
+
+/// Floats that ranks of one process have sent each other and that have not been received: a queue for each
+/// ordered pair of ranks.
+using InProcessQueues = std::map<std::pair<int, int>, std::deque<float>>;
+
+/// Transport between ranks of one process and one thread. It takes every float at once. Whoever receives must
+/// run after whoever sends: `wait` throws std::logic_error, because nothing could arrive meanwhile.
+class InProcessTransport : public Transport {
+ public:
+  InProcessTransport(InProcessQueues& queues, int rank, int ranks)
+      : Transport(rank, ranks), queues_(queues) {}
+
+  void wake() override {}
+  std::int64_t send_some(int peer, const float* data, std::int64_t count) override;
+  std::int64_t receive_some(int peer, float* target, std::int64_t count, Arrival arrival) override;
+  void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override;
+
+ private:
+  InProcessQueues& queues_;
+};
+
+/// The collectives of a plan whose ranks are all in one process. The n-th call of every rank of a group is
+/// the same collective; when the last rank has called it, its rounds are executed on the memory of all ranks,
+/// with the hooks of their bindings. The rounds are those of RankCollectives, so a real run has the same
+/// values.
+class InProcessCollectives {
+ public:
+  /// @param choices  the algorithms of all-reduces with `all_reduce: automatic`
+  InProcessCollectives(const Plan& plan, AllReduceChoices choices);
+
+  /// Enters a rank's call. @param call  number of earlier calls that the rank made on this communicator
+  void join(CollectiveId id, std::size_t call, int rank, CollectiveBinding binding);
+
+ private:
+  struct Member {
+    int rank = 0;
+    CollectiveBinding binding;
+    const std::vector<std::vector<Round>>* phases = nullptr;
+  };
+
+  Member member(CollectiveId id, int rank, CollectiveBinding binding);
+
+  const Plan& plan_;
+  std::vector<RankCollectives> ranks_;
+  /// By communicator, group and call: the ranks that have joined.
+  std::map<std::tuple<CommunicatorId, int, std::size_t>, std::vector<Member>> pending_;
+};
+
+}  // namespace stepcast
