@@ -164,21 +164,74 @@ double total(const ProfileStep& step) {
   return sum;
 }
 
-/// All steps must have run the same operators.
-void check_equal_steps(const Profile& profile, const std::vector<ProfileStep>& steps) {
-  const ProfileStep& first = steps.front();
-  for (const ProfileStep& step : steps) {
-    const std::size_t both = std::min(step.operators.size(), first.operators.size());
-    for (std::size_t i = 0; i < both; ++i) {
-      if (step.operators[i].kind == first.operators[i].kind) continue;
-      refuse(profile,
-             fmt::format("{} and {} differ: operator {} of the forward pass is {} in one and {} in the other",
-                         first.name, step.name, i + 1, first.operators[i].name, step.operators[i].name));
-    }
-    if (step.operators.size() != first.operators.size())
-      refuse(profile, fmt::format("{} and {} differ: {} and {} operators of the forward pass", first.name,
-                                  step.name, first.operators.size(), step.operators.size()));
+bool same_operators(const ProfileStep& one, const ProfileStep& other) {
+  const auto same = [](const NetworkOperator& a, const NetworkOperator& b) { return a.kind == b.kind; };
+  return std::equal(one.operators.begin(), one.operators.end(), other.operators.begin(),
+                    other.operators.end(), same);
+}
+
+/// The forward and backward passes of one step as a step each, if they ran the same operators. The optimizer
+/// ran once, and each has its time.
+std::vector<ProfileStep> micro_batches(const ProfileStep& step) {
+  const int rounds = step.operators.back().round + 1;
+  std::vector<ProfileStep> parts(static_cast<std::size_t>(rounds), step);
+  for (ProfileStep& part : parts) {
+    part.operators.clear();
+    part.wall /= rounds;
+    for (auto& [share, seconds] : part.shares) seconds /= share == Share::optimizer ? 1 : rounds;
   }
+  for (const NetworkOperator& one : step.operators)
+    parts[static_cast<std::size_t>(one.round)].operators.push_back(one);
+  const auto differs = [&](const ProfileStep& part) { return !same_operators(parts.front(), part); };
+  if (std::any_of(parts.begin(), parts.end(), differs)) return {step};
+  return parts;
+}
+
+void split_micro_batches(Attribution& all) {
+  std::vector<ProfileStep> parts;
+  for (const ProfileStep& step : all.steps) {
+    const std::vector<ProfileStep> own = micro_batches(step);
+    all.micro_batches = std::max(all.micro_batches, static_cast<int>(own.size()));
+    parts.insert(parts.end(), own.begin(), own.end());
+  }
+  all.steps = std::move(parts);
+}
+
+[[noreturn]] void refuse_difference(const Profile& profile, const ProfileStep& first,
+                                    const ProfileStep& step) {
+  const std::size_t both = std::min(step.operators.size(), first.operators.size());
+  for (std::size_t i = 0; i < both; ++i) {
+    if (step.operators[i].kind == first.operators[i].kind) continue;
+    refuse(profile,
+           fmt::format("{} and {} differ: operator {} of the forward pass is {} in one and {} in the other",
+                       first.name, step.name, i + 1, first.operators[i].name, step.operators[i].name));
+  }
+  refuse(profile, fmt::format("{} and {} differ: {} and {} operators of the forward pass", first.name,
+                              step.name, first.operators.size(), step.operators.size()));
+}
+
+/// Keeps the steps that ran the same operators as most others, if they are more than half.
+void keep_equal_steps(const Profile& profile, Attribution& all) {
+  const std::vector<ProfileStep>& steps = all.steps;
+  const auto alike = [&](const ProfileStep& one) {
+    return std::count_if(steps.begin(), steps.end(),
+                         [&](const ProfileStep& other) { return same_operators(one, other); });
+  };
+  const auto most = std::find_if(steps.begin(), steps.end(), [&](const ProfileStep& one) {
+    return 2 * alike(one) > static_cast<std::ptrdiff_t>(steps.size());
+  });
+  if (most == steps.end()) {
+    const auto other = std::find_if(steps.begin(), steps.end(), [&](const ProfileStep& one) {
+      return !same_operators(steps.front(), one);
+    });
+    refuse_difference(profile, steps.front(), *other);
+  }
+  const std::size_t before = steps.size();
+  const ProfileStep kept = *most;
+  std::erase_if(all.steps, [&](const ProfileStep& one) { return !same_operators(kept, one); });
+  if (all.steps.size() < before)
+    all.dropped += fmt::format("{}{} of {} steps ran other operators and were left out",
+                               all.dropped.empty() ? "" : "; ", before - all.steps.size(), before);
 }
 
 }  // namespace
@@ -198,7 +251,8 @@ Attribution attribute(const Profile& profile) {
   }
   sums.finish();
   drop_incomplete(profile, result);
-  check_equal_steps(profile, result.steps);
+  split_micro_batches(result);
+  keep_equal_steps(profile, result);
   for (const ProfileStep& step : result.steps) {
     result.gpu_seconds += total(step);
     const auto unknown = step.shares.find(Share::unknown);

@@ -15,6 +15,7 @@ struct Attribution {
   double unknown_seconds = 0;  ///< that no rule could place
   double halved_seconds = 0;
   bool foreach_optimizer = false;
+  int micro_batches = 1;  ///< whose gradients a step sums; each of them is a step here
   std::string precision;  ///< of most of the products' time
   std::string dropped;    ///< steps that were left out, and why; empty: none
 

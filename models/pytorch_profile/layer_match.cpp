@@ -67,7 +67,8 @@ double size_of(const Shape& shape) {
 
 /// A layer's first input and, of convolutions and dense layers, the weights.
 bool Matcher::shapes_fit(const Layer& layer, const NetworkOperator& one) const {
-  if (batch_ == 0 || one.shapes.empty() || layer.kind == LayerKind::embedding || is_loss(layer.kind))
+  if (batch_ == 0 || one.shapes.empty() || layer.kind == LayerKind::embedding ||
+      layer.kind == LayerKind::measured || is_loss(layer.kind))
     return true;
   const bool several = one.kind == "product" || one.name.find("addmm") != std::string::npos;
   if (several || one.shapes.front().empty()) return true;

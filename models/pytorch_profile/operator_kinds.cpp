@@ -66,10 +66,11 @@ const std::unordered_map<std::string_view, std::string_view>& kinds() {
   return words;
 }
 
-constexpr std::array<std::string_view, 26> kViews = {
-    "view",   "flatten",  "reshape",   "permute", "transpose", "t",      "contiguous", "unsqueeze", "squeeze",
-    "expand", "slice",    "select",    "split",   "chunk",     "unbind", "narrow",     "to",        "alias",
-    "detach", "expandas", "asstrided", "typeas",  "clone",     "viewas", "unsafeview", "movedim"};
+constexpr std::array<std::string_view, 27> kViews = {
+    "view",      "flatten", "reshape", "permute",    "transpose", "t",           "contiguous",
+    "unsqueeze", "squeeze", "expand",  "slice",      "select",    "split",       "chunk",
+    "unbind",    "narrow",  "to",      "alias",      "detach",    "expandas",    "asstrided",
+    "typeas",    "clone",   "viewas",  "unsafeview", "movedim",   "reshapealias"};
 
 }  // namespace
 
@@ -114,6 +115,8 @@ bool begins_layer(LayerKind layer, std::string_view operator_kind) {
     case LayerKind::sigmoid_cross_entropy:
     case LayerKind::mean_squared_error:
       return operator_kind == "other" || operator_kind == "average_pool" || is_loss(layer);
+    case LayerKind::measured:  // one operator of any kind
+      return true;
     default:
       // A kind that has no operator of its own name is written out in several.
       return false;

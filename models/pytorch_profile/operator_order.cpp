@@ -34,15 +34,65 @@ bool runs_node(const Profile& profile, const ProfileOperator& whole, const Profi
 bool is_part(const Profile& profile, const ProfileOperator& one, const ProfileOperator& whole) {
   if (one.thread != whole.thread) return false;
   if (one.start <= whole.end + 1 && runs_node(profile, whole, one)) return true;
+  const std::string& name = profile.name(one);
+  const bool of_dropout = name == "aten::mul" || name == "aten::div_" || name == "aten::bernoulli_";
+  if (one.start <= whole.end + 1 && of_dropout && profile.name(whole) == "aten::dropout") return true;
   if (one.start >= whole.end) return false;
   return one.end <= whole.end || 2 * (whole.end - one.start) > one.end - one.start;
 }
 
-/// The operators of one step, in order of time.
+/// Operators of one step that an optimizer's range or a node of the backward pass does not hold, and the
+/// outermost nodes, in order of time.
+std::vector<std::vector<int>> operators_of_steps(const Profile& profile,
+                                                 const std::vector<StepRange>& ranges) {
+  std::vector<std::vector<int>> steps(ranges.size());
+  std::vector<bool> hidden(profile.operators.size());  // what the operator holds
+  for (std::size_t i = 0; i < hidden.size(); ++i) {
+    const ProfileOperator& one = profile.operators[i];
+    const bool inside = one.parent >= 0 && hidden[static_cast<std::size_t>(one.parent)];
+    const std::string& name = profile.name(one);
+    const bool other = name.starts_with("Optimizer.") || name.find("AccumulateGrad") != std::string::npos;
+    hidden[i] = inside || other || is_node(name);
+    const int step = step_at(ranges, one.start);
+    if (step >= 0 && !inside && !one.annotation && !other)
+      steps[static_cast<std::size_t>(step)].push_back(static_cast<int>(i));
+  }
+  for (std::vector<int>& step : steps) {
+    std::stable_sort(step.begin(), step.end(), [&](int a, int b) {
+      return profile.operators[static_cast<std::size_t>(a)].start <
+             profile.operators[static_cast<std::size_t>(b)].start;
+    });
+  }
+  return steps;
+}
+
+/// A forward pass and its backward pass, in order of time.
 struct StepOperators {
   std::vector<int> forward;
   std::vector<int> nodes;  ///< wrappers, or nodes without one
 };
+
+/// The passes of a step, one pair for each micro-batch. A few operators between nodes, such as a sum of
+/// gradients, are no forward pass: all micro-batches have the same network.
+std::vector<StepOperators> rounds_of(const Profile& profile, const std::vector<int>& step) {
+  std::vector<StepOperators> rounds(1);
+  std::vector<int> between;
+  for (const int index : step) {
+    if (!is_node(profile.name(profile.operators[static_cast<std::size_t>(index)]))) {
+      between.push_back(index);
+      continue;
+    }
+    if (!rounds.back().nodes.empty() && 2 * between.size() > rounds.front().forward.size())
+      rounds.emplace_back();
+    if (rounds.back().nodes.empty()) {
+      rounds.back().forward = between;
+      std::sort(rounds.back().forward.begin(), rounds.back().forward.end());
+    }
+    rounds.back().nodes.push_back(index);
+    between.clear();
+  }
+  return rounds;
+}
 
 class Numbering {
  public:
@@ -121,22 +171,10 @@ void number_operators(Profile& profile) {
   const auto numbered = [](const ProfileOperator& one) { return one.sequence >= 0; };
   if (std::any_of(profile.operators.begin(), profile.operators.end(), numbered)) return;
   const std::vector<StepRange> ranges = step_ranges(profile);
-  std::vector<StepOperators> steps(ranges.size());
-  for (std::size_t i = 0; i < profile.operators.size(); ++i) {
-    const ProfileOperator& one = profile.operators[i];
-    const int step = step_at(ranges, one.start);
-    if (step < 0 || one.annotation) continue;
-    StepOperators& to = steps[static_cast<std::size_t>(step)];
-    const bool inside =
-        one.parent >= 0 && is_wrapper(profile.name(profile.operators[static_cast<std::size_t>(one.parent)]));
-    if (is_node(profile.name(one))) {
-      if (!inside) to.nodes.push_back(static_cast<int>(i));
-    } else if (to.nodes.empty()) {
-      to.forward.push_back(static_cast<int>(i));
-    }
-  }
   Numbering numbering(profile);
-  for (const StepOperators& step : steps) numbering.number(step);
+  for (const std::vector<int>& step : operators_of_steps(profile, ranges)) {
+    for (const StepOperators& round : rounds_of(profile, step)) numbering.number(round);
+  }
 }
 
 }  // namespace stepcast

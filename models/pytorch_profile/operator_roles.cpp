@@ -10,6 +10,7 @@ namespace stepcast {
 namespace {
 
 using Pass = OperatorRole::Pass;
+constexpr std::string_view kRange = "autograd::engine::evaluate_function";
 
 /// What is around an operator, itself included.
 struct Context {
@@ -25,6 +26,10 @@ std::size_t at(int index) {
 
 bool starts(const std::string& text, std::string_view with) {
   return text.starts_with(with);
+}
+
+bool accumulates(const std::string& name) {
+  return name.find("AccumulateGrad") != std::string::npos;
 }
 
 std::optional<Share> share_of_annotation(const std::string& name) {
@@ -55,6 +60,7 @@ class RoleFinder {
   struct StepState {
     std::vector<std::pair<double, int>> roots;  ///< start and operator of the forward pass, later in order
     std::vector<int> operator_of_root;          ///< index into the step's operators, for each of `roots`
+    std::vector<double> nodes;                  ///< starts of the nodes of the backward pass
     double backward_end = -1;
   };
 
@@ -82,6 +88,7 @@ class RoleFinder {
   std::unordered_map<int, int> products_;   ///< products seen in each node
   std::unordered_map<int, int> last_node_;  ///< by thread
   bool optimizer_marked_ = false;
+  bool wrapped_ = false;  ///< the profile has a range around each "AccumulateGrad"
 };
 
 void RoleFinder::find_contexts() {
@@ -96,7 +103,8 @@ void RoleFinder::find_contexts() {
     if (share == Share::optimizer && one.annotation) optimizer_marked_ = true;
     if (!one.annotation) {
       if (context.root < 0) context.root = index;
-      const bool wrapper = starts(text, "autograd::engine::evaluate_function");
+      const bool wrapper = starts(text, kRange);
+      wrapped_ = wrapped_ || (wrapper && accumulates(text));
       if (wrapper && context.wrapper < 0) context.wrapper = index;
       if (!wrapper && is_node(one) && context.node < 0) context.node = index;
     }
@@ -139,22 +147,33 @@ void RoleFinder::join_nodes() {
     if (step_of(root) != step) continue;
     forward_root_[index] = root;
     states_[at(step)].roots.emplace_back(profile_.operators[at(root)].start, root);
+    states_[at(step)].nodes.push_back(profile_.operators[i].start);
     states_[at(step)].backward_end = std::max(states_[at(step)].backward_end, profile_.operators[i].end);
   }
 }
 
 /// The operators of each step in forward order. Views have no layer of their own: their work belongs to the
-/// operator before them.
+/// operator before them. A forward pass after a backward pass is that of another micro-batch.
 void RoleFinder::list_operators(std::vector<ProfileStep>& steps) {
   for (std::size_t s = 0; s < states_.size(); ++s) {
     auto& roots = states_[s].roots;
     std::sort(roots.begin(), roots.end());
     roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+    std::vector<double>& nodes = states_[s].nodes;
+    std::sort(nodes.begin(), nodes.end());
+    std::ptrdiff_t before = 0;
+    int round = 0;
     for (const auto& [start, root] : roots) {
+      const auto now = std::lower_bound(nodes.begin(), nodes.end(), start) - nodes.begin();
+      if (now > before) ++round;
+      before = now;
       const std::string kind = operator_kind(name(root));
       if (kind != "view")
-        steps[s].operators.push_back(
-            {.name = name(root), .kind = kind, .shapes = profile_.operators[at(root)].shapes, .times = {}});
+        steps[s].operators.push_back({.name = name(root),
+                                      .kind = kind,
+                                      .shapes = profile_.operators[at(root)].shapes,
+                                      .times = {},
+                                      .round = round});
       states_[s].operator_of_root.push_back(std::max(0, static_cast<int>(steps[s].operators.size()) - 1));
     }
     if (steps[s].operators.empty()) states_[s].operator_of_root.assign(roots.size(), -1);
@@ -223,7 +242,11 @@ OperatorRole RoleFinder::role_of_loose(int index, const OperatorRoles&) const {
   if (std::binary_search(state.roots.begin(), state.roots.end(), here))
     return {network_operator(step, root), Pass::forward, Share::other};
   const auto node = last_node_.find(one.thread);
-  if (node != last_node_.end() && step_of(node->second) == step && one.start <= state.backward_end) {
+  const auto next = std::lower_bound(state.roots.begin(), state.roots.end(), here);
+  const bool again = node != last_node_.end() && next != state.roots.begin() &&
+                     std::prev(next)->first > profile_.operators[at(node->second)].start;
+  if (node != last_node_.end() && step_of(node->second) == step && one.start <= state.backward_end &&
+      !again) {
     const auto joined = forward_root_.find(node->second);
     const int to = joined == forward_root_.end() ? -1 : network_operator(step, joined->second);
     const Pass pass = word == "add"   ? Pass::gradient_sum
@@ -253,10 +276,6 @@ void RoleFinder::note_output(int node) {
   output = first == shapes.end() ? Shape{1} : *first;  // the gradient of a loss is one number
 }
 
-bool accumulates(const std::string& name) {
-  return name.find("AccumulateGrad") != std::string::npos;
-}
-
 /// Autograd adds a gradient to `.grad` right after the node that computed it.
 void RoleFinder::note_parameter(int index) {
   const ProfileOperator& one = profile_.operators[at(index)];
@@ -268,8 +287,9 @@ void RoleFinder::note_parameter(int index) {
   const int owner = joined == forward_root_.end() ? -1 : network_operator(step, joined->second);
   if (owner < 0) return;
   std::vector<std::int64_t>& parameters = (*steps_)[at(step)].operators[at(owner)].parameters;
+  // Where times are rounded, "AccumulateGrad" may end after the "evaluate_function: ..." that holds it.
   const bool inside = one.parent >= 0 && accumulates(name(one.parent));
-  if (!inside) parameters.push_back(-1);
+  if (wrapped_ ? starts(name(index), kRange) : !inside) parameters.push_back(-1);
   if (!one.shapes.empty() && !parameters.empty() && parameters.back() < 0)
     parameters.back() = recorded_elements(one.shapes.front());
 }

@@ -22,6 +22,7 @@ struct NetworkOperator {
   std::vector<Shape> shapes;  ///< of its inputs and parameters, with the batch; empty if not recorded
   OperatorTimes times;
   Shape output = {};  ///< of its first output, with the batch: that of the gradient; empty: not recorded
+  int round = 0;      ///< of the forward and backward passes of one step: its micro-batch
   /// Elements of each array whose gradient its backward pass adds to `.grad`, the last one first; -1: not
   /// recorded
   std::vector<std::int64_t> parameters = {};

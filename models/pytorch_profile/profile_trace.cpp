@@ -127,6 +127,11 @@ std::vector<std::string> notes_of(const Profile& profile, const Attribution& all
           fmt::format("in no layer: {}, {:.4g} ms a step", to_string(share), 1e3 * seconds / steps));
   }
   if (!all.dropped.empty()) notes.push_back(all.dropped);
+  if (all.micro_batches > 1)
+    notes.push_back(
+        fmt::format("a step of the profile sums the gradients of {} micro-batches; a step of the trace "
+                    "is one of them and the whole update",
+                    all.micro_batches));
   return notes;
 }
 

@@ -17,14 +17,11 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// A convolution, a ReLU and a dense layer with a loss, in a step of 1000 us.
-void add_step(Events& events, int number, bool shapes, bool kernels = true) {
-  const double t = 1000.0 * number;
-  const int s = 100 * number;
+/// A convolution, a ReLU and a dense layer with a loss: the passes of one micro-batch, in 400 us.
+void add_passes(Events& events, double t, int s, bool shapes, bool kernels) {
   const auto kernel = [&](const char* name, int id, double at, double length) {
     if (kernels) events.kernel(name, id, at, length);
   };
-  events.range("ProfilerStep#" + std::to_string(number), t, 999);
   kernel("sgemm_conv_fprop",
          events.host("aten::conv2d", t + 10, 20, s, false, shapes ? "[[2,3,8,8],[4,3,3,3],[4]]" : ""), t + 11,
          50);
@@ -43,8 +40,17 @@ void add_step(Events& events, int number, bool shapes, bool kernels = true) {
   kernel("threshold", events.host("ReluBackward0", t + 270, 10, s + 1, true), t + 271, 7);
   events.host("ConvolutionBackward0", t + 300, 40, s, true);
   kernel("cudnn_engine", events.host("aten::convolution_backward", t + 305, 30), t + 306, 60);
-  events.range("Optimizer.step#SGD.step", t + 400, 100);
-  kernel("multi_tensor_apply", events.host("aten::_foreach_add_", t + 410, 50), t + 411, 10);
+}
+
+/// A step of 1000 us with one or two micro-batches and an optimizer.
+void add_step(Events& events, int number, bool shapes, bool kernels = true, int micro_batches = 1) {
+  const double t = 1000.0 * number;
+  events.range("ProfilerStep#" + std::to_string(number), t, 999);
+  for (int i = 0; i < micro_batches; ++i)
+    add_passes(events, t + 400 * i, 100 * number + 50 * i, shapes, kernels);
+  events.range("Optimizer.step#SGD.step", t + 850, 100);
+  const int update = events.host("aten::_foreach_add_", t + 860, 50);
+  if (kernels) events.kernel("multi_tensor_apply", update, t + 861, 10);
 }
 
 std::string two_steps(bool shapes, bool kernels = true) {
@@ -192,6 +198,45 @@ TEST_CASE("nodes of no microsecond, and operators that overlap by one, keep thei
                                                 "aten::cross_entropy_loss"});
 }
 
+TEST_CASE("a step that sums the gradients of two micro-batches is two steps, each with the whole update",
+          "[models]") {
+  Events events;
+  for (const int step : {1, 2}) add_step(events, step, false, true, 2);
+  const ProfileFile file(events.text());
+  CHECK(attribute(read_profile(file.name())).micro_batches == 2);
+  const Trace trace = trace_of_profile(events.text());
+  CHECK(trace.layers[0].forward.seconds.size() == 4);
+  for (const std::size_t step : {0U, 3U}) {
+    CHECK(us(trace.layers[0].forward, step) == Approx(50));
+    CHECK(us(trace.layers[3].backward_weights, step) == Approx(22));
+  }
+  CHECK(step_time(trace).value == Approx(200e-6));
+  CHECK_THAT(trace.notes.back(), Contains("2 micro-batches"));
+}
+
+TEST_CASE("steps that ran other operators than most are left out, and two halves are refused", "[models]") {
+  const auto profile = [](int same) {
+    Events events;
+    for (int step = 1; step <= same; ++step) add_step(events, step, false);
+    add_step(events, same + 1, false);
+    events.host("aten::tanh", 1000.0 * (same + 1) + 105, 2, 100 * (same + 1) + 6);
+    events.host("TanhBackward0", 1000.0 * (same + 1) + 195, 2, 100 * (same + 1) + 6, true);
+    return events.text();
+  };
+  const Trace trace = trace_of_profile(profile(2));
+  CHECK(trace.layers[0].forward.seconds.size() == 2);
+  CHECK_THAT(trace.notes.back(), Contains("1 of 3 steps ran other operators"));
+  CHECK_THAT(refusal(profile(1)), Contains("ProfilerStep#1 and ProfilerStep#2 differ"));
+}
+
+TEST_CASE("a measured layer of a network is one operator of any kind", "[models]") {
+  std::string model = kModel;
+  model.replace(model.find("kind: relu"), 10, "kind: measured, output: [4, 8, 8]");
+  const Trace trace = trace_of_profile(two_steps(true), model);
+  CHECK(us(trace.layers[1].forward) == Approx(5));
+  CHECK(us(trace.layers[1].backward_data) == Approx(7));
+}
+
 TEST_CASE("a profile that does not match the network names the first operator that differs", "[models]") {
   std::string model = kModel;
   model.replace(model.find("kind: relu"), 10, "kind: tanh");
@@ -231,7 +276,7 @@ TEST_CASE("a profile without what a trace needs is refused in one line", "[model
   CHECK_THAT(refusal(region.text()), Contains("torch.compile"));
   Events lost;
   add_step(lost, 1, false);
-  lost.kernel("nobody", 999999, 1900, 50);
+  lost.kernel("nobody", 999999, 1970, 50);
   CHECK_THAT(refusal(lost.text()), Contains("% of the time"));
   CHECK_THAT(refusal("[1, 2"), Contains("not complete JSON"));
   CHECK_THAT(refusal("{\"traceEvents\": 3}"), Contains("expected a profile"));
