@@ -127,7 +127,40 @@ std::string unsupported_reason(const Experiment& experiment, const ValidationOpt
   return unsupported_learning(experiment);
 }
 
+void refuse_unsupported(const Experiment& experiment, const ValidationOptions& options, int ranks,
+                        const std::string& point) {
+  const std::string why = unsupported_reason(experiment, options, ranks);
+  if (!why.empty())
+    throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options.scenario, point, why));
+}
+
+/// Keys of an experiment whose plan is that of the real run, before anything is measured. The times in the
+/// plan mean nothing.
+std::vector<Assignment> unmeasured_keys(const Validation& validation, std::size_t index,
+                                        const std::filesystem::path& platform) {
+  std::vector<Assignment> keys{parse_assignment("trace=derived"),
+                               parse_assignment("platform=" + platform.string())};
+  if (validation.compresses[index]) keys.push_back(parse_assignment("compression_times=cpu"));
+  return keys;
+}
+
 }  // namespace
+
+void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
+                  const std::filesystem::path& folder) {
+  const std::filesystem::path platform = folder / "unmeasured-platform.yaml";
+  // Any device for which layer times can be derived serves.
+  write_atomically(platform,
+                   platform_text({"unmeasured", "placeholder while points are checked", cluster,
+                                  fitted_link_table({{{1}, {1e-6}}, {{1e6}, {1e-3}}}), "v100-sxm2-16gb"}));
+  Library library;
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    const auto keys = unmeasured_keys(validation, i, platform);
+    refuse_unsupported(measured_experiment(validation, i, folder, keys, library), options, cluster.ranks,
+                       name_of(validation, i));
+  }
+  std::filesystem::remove(platform);
+}
 
 Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
                      const std::filesystem::path& folder, const std::function<void()>& meanwhile) {
@@ -157,10 +190,7 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
       add_many_steps(keys);
     }
     if (keys.size() > common_keys.size()) one = forecast();
-    const std::string why = unsupported_reason(one, options, cluster.ranks);
-    const std::string& name = name_of(validation, i);
-    if (!why.empty())
-      throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options.scenario, name, why));
+    refuse_unsupported(one, options, cluster.ranks, name_of(validation, i));
     add_start_variants({i, std::move(one)}, simulations);
   }
   std::vector<Task> tasks;

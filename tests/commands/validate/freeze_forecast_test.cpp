@@ -122,3 +122,21 @@ TEST_CASE("workers without a common pace are forecast as the mean over when they
   CHECK(mean == Approx(sum / 13));
   CHECK(most > 1.001 * least);  // when they start matters here
 }
+
+TEST_CASE("a point that cannot be run for real is refused before anything is measured", "[commands]") {
+  const auto refuse = [](const std::string& strategy, const std::string& why) {
+    TemporaryFolder folder;
+    ValidationOptions options;
+    options.scenario = (folder.path() / "scenario.yaml").string();
+    write_atomically(options.scenario,
+                     "name: refused\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
+                     "batch_per_worker: 64\nstrategy: " +
+                         strategy + "\nsimulation: {steps: 3}\n");
+    const Validation validation = read_validation(options, 2);
+    CHECK_THROWS_WITH(check_points(validation, options, {.ranks = 2}, folder.path()), Catch::Contains(why));
+  };
+  refuse("{kind: parameter_server, server: colocated}", "it needs 3 ranks, servers included; give --ranks 3");
+  refuse("{kind: synchronous, compression: fp16, all_reduce: halving_doubling}",
+         "compressed gradients need all_reduce: ring");
+  refuse("{kind: filter_parallel, ways: 2}", "simulated only");
+}
