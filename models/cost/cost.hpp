@@ -8,6 +8,7 @@
 namespace stepcast {
 
 inline constexpr double kFp32Bytes = 4;  ///< of an element
+inline constexpr double kHalfBytes = 2;  ///< of an element in fp16 or bf16
 
 /// Elements of a tensor of this shape.
 inline double element_count(const Shape& shape) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/cost/activation_memory.hpp"
+#include "models/cost/cost.hpp"
 #include "models/cost/saved_tensors.hpp"
 
 namespace stepcast {
@@ -65,19 +66,19 @@ struct Step {
   const Model& model;
   const MemoryOptions& options;
   double samples = 1;
-  double element = 4;
+  std::vector<double> width = {};  ///< bytes of an element of each layer's output
   std::vector<int> owner = {}, segment = {};
   std::vector<SavedTensors> saved = {};
   std::vector<Buffer> buffers = {};
   Held now = {}, peak = {};
 
   double size(std::size_t layer) const {
-    return samples * element * static_cast<double>(elements(model.layers[layer].output));
+    return samples * width[layer] * static_cast<double>(elements(model.layers[layer].output));
   }
 
   double private_bytes(std::size_t layer) const {
     const SavedTensors& own = saved[layer];
-    return samples * (own.elements * element + own.bytes) + own.fixed;
+    return samples * (own.elements * width[layer] + own.bytes) + own.fixed;
   }
 
   bool recomputes() const { return options.recomputation != MemoryOptions::Recomputation::none; }
@@ -101,7 +102,9 @@ void share_memory(Step& step) {
     const bool free = input >= 0 && readers[from] == 1 && !output_saved[from];
     const bool in = in_place && free && overwrites(layer.kind);
     const bool shared = in || layer.kind == LayerKind::reshape;
-    step.saved.push_back(saved_tensors(layer, step.options, in));
+    SavedTensors saved = saved_tensors(layer, step.options, in);
+    if (autocast(step.options)) save_casts(layer, input < 0 ? kFp32Bytes : step.width[from], saved);
+    step.saved.push_back(saved);
     step.owner.push_back(!shared ? static_cast<int>(i) : input < 0 ? input : step.owner[from]);
     output_saved.push_back(step.saved.back().output || (shared && input >= 0 && output_saved[from]));
   }
@@ -139,6 +142,22 @@ void set_segments(Step& step) {
   }
 }
 
+/// Bytes of an element of a convolution's filters as its kernels read them.
+double convolution_width(const Step& step) {
+  return step.options.precision == MemoryOptions::Precision::mixed ? kHalfBytes : kFp32Bytes;
+}
+
+/// Bytes beside a loss's inputs and their derivative: the derivative of the logarithms of softmax, in fp32,
+/// and under autocast the fp32 derivative that becomes fp16.
+double loss_bytes(const Step& step, std::size_t layer) {
+  const Layer& loss = step.model.layers[layer];
+  const bool logarithms = loss.kind == LayerKind::softmax_cross_entropy &&
+                          step.options.framework == MemoryOptions::Framework::pytorch;
+  if (!logarithms) return 0;
+  const double cast = autocast(step.options) ? kFp32Bytes - kHalfBytes : 0;
+  return step.samples * (kFp32Bytes + cast) * element_count(loss.input);
+}
+
 double workspace_of(const Step& step, const Layer& layer) {
   if (step.options.workspace) return step.options.workspace->value;
   double products = layer.kind == LayerKind::dense || layer.kind == LayerKind::attention ? kProducts : 0;
@@ -146,16 +165,20 @@ double workspace_of(const Step& step, const Layer& layer) {
   const auto& kernel = layer.window.kernel;
   if (std::ranges::min(kernel) < 3) return 0;
   for (const ParameterTensor& tensor : layer.parameters)
-    products = std::max(products, kWorkspaceFilters * step.element * static_cast<double>(tensor.elements()));
+    products = std::max(products,
+                        kWorkspaceFilters * convolution_width(step) * static_cast<double>(tensor.elements()));
   return products;
 }
 
-void observe(const Layer& layer, Step& step) {
-  const double workspace = workspace_of(step, layer);
+void observe(std::size_t layer, Step& step) {
+  const double workspace = workspace_of(step, step.model.layers[layer]);
+  const double loss = loss_bytes(step, layer);
   step.now.add(&Held::workspace, workspace);
+  step.now.add(&Held::error_signals, loss);
   const auto size = [](const Held& held) { return std::pair(held.reserved(), held.allocated()); };
   if (size(step.now) > size(step.peak)) step.peak = step.now;
   step.now.add(&Held::workspace, workspace, -1);
+  step.now.add(&Held::error_signals, loss, -1);
 }
 
 /// Adds (or with sign -1 frees) what the layers of a segment have saved and recomputation does not keep.
@@ -180,7 +203,7 @@ void walk_forward(Step& step) {
     const auto at = static_cast<std::size_t>(i);
     step.now.add(&Held::activations, step.buffers[at].bytes);
     step.now.add(&Held::activations, step.private_bytes(at));
-    observe(step.model.layers[at], step);
+    observe(at, step);
     for (const std::size_t freed : read_last[at])
       step.now.add(&Held::activations, step.buffers[freed].bytes, -1);
     if (i < last && step.segment[at] != step.segment[at + 1]) hold_segment(step.segment[at], -1, step);
@@ -205,7 +228,7 @@ class ErrorSignals {
         there = made;
       } else {  // the sum of two readers' derivatives is a tensor of its own
         const int sum = make(static_cast<std::size_t>(input));
-        observe(own, step_);
+        observe(layer, step_);
         release(made);
         release(there);
         there = sum;
@@ -251,7 +274,7 @@ void walk_backward(Step& step) {
     const bool last_of_segment = i + 1 < step.buffers.size() && step.segment[i] != step.segment[i + 1];
     if (last_of_segment) hold_segment(step.segment[i], 1, step);
     errors.make_inputs(i, data[i]);
-    observe(step.model.layers[i], step);
+    observe(i, step);
     errors.release_output(i);
     for (const std::size_t freed : freed_by[i])
       step.now.add(&Held::activations, step.buffers[freed].bytes, -1);
@@ -270,11 +293,12 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
   Step step{.model = model,
             .options = options,
             .samples = static_cast<double>(options.batch) / options.split,
-            .element = mixed ? 2.0 : 4.0};
+            .width = output_widths(model, options)};
   share_memory(step);
   set_segments(step);
   set_buffers(step);
-  step.now.add(&Held::input, step.samples * step.element * input_elements(model));
+  const double element = mixed && !autocast(options) ? kHalfBytes : kFp32Bytes;
+  step.now.add(&Held::input, step.samples * element * input_elements(model));
   walk_forward(step);
   const double others = options.in_flight - 1;  // micro-batches whose backward pass has not begun
   const Held kept = step.now;

@@ -8,11 +8,10 @@
 #include "models/cost/activation_memory.hpp"
 #include "models/cost/cost.hpp"
 #include "models/cost/framework_memory.hpp"
+#include "models/cost/saved_tensors.hpp"
 
 namespace stepcast {
 namespace {
-
-constexpr double kHalf = 2;  // bytes of an fp16 element
 
 double optimizer_copies(MemoryOptions::Optimizer optimizer) {
   switch (optimizer) {
@@ -43,12 +42,14 @@ double largest_layer(const Model& model) {
 void set_parameters(const Model& model, const MemoryOptions& options, Memory& memory) {
   using Zero = MemoryOptions::Zero;
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
-  const double element = mixed ? kHalf : kFp32Bytes;
+  const double element = mixed ? kHalfBytes : kFp32Bytes;
   const auto trainable = static_cast<double>(trainable_parameters(model));
   const auto all = static_cast<double>(all_parameters(model));
   const double state = share(options, Zero::optimizer_state);
   memory.weights = {all * (share(options, Zero::parameters) * element + (mixed ? state * kFp32Bytes : 0))};
-  memory.gradients = {share(options, Zero::gradients) * trainable * element};
+  // Autocast's casts of parameters are operators of the graph: the gradients of fp32 parameters are fp32.
+  const double gradient = autocast(options) && options.zero == Zero::none ? kFp32Bytes : element;
+  memory.gradients = {share(options, Zero::gradients) * trainable * gradient};
   memory.optimizer_state = {state * trainable * kFp32Bytes * optimizer_copies(options.optimizer)};
   if (options.zero == Zero::parameters && options.zero_ways > 1) {
     memory.gathered = {largest_layer(model) * element};
@@ -59,7 +60,7 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
 void set_outputs(const Model& model, const MemoryOptions& options, Memory& memory) {
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
   const double samples = static_cast<double>(options.batch) / options.split;
-  const double sample_bytes = samples * (mixed ? kHalf : kFp32Bytes);
+  const double sample_bytes = samples * (mixed ? kHalfBytes : kFp32Bytes);
   memory.activations = {options.in_flight * sample_bytes * kept_activations(model, options)};
   memory.error_signals = {sample_bytes * kept_error_signals(model, options)};
   memory.input = {options.in_flight * sample_bytes * input_elements(model)};

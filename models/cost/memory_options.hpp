@@ -21,7 +21,8 @@ struct MemoryOptions {
   };
   enum class Precision {
     f32,    ///< everything 4 B
-    mixed,  ///< activations, error signals and gradients 2 B; weights 2 B and a 4 B master copy
+    mixed,  ///< activations, error signals and gradients 2 B; weights 2 B and a 4 B master copy. pytorch:
+            ///< autocast, see output_widths
   };
   enum class Optimizer {
     sgd,       ///< no state

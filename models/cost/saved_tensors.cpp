@@ -1,5 +1,6 @@
 #include "models/cost/saved_tensors.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "models/cost/cost.hpp"
@@ -15,15 +16,78 @@ double rows(const Layer& layer) {
   return element_count(layer.input) / static_cast<double>(layer.input.back());
 }
 
+/// Autocast computes the softmax in fp32, and the product with the values saves an fp16 copy of its output.
+/// Source: aten/src/ATen/autocast_mode.{h,cpp} of pytorch/pytorch, lists of fp32 and of fp16 operators.
+SavedTensors autocast_attention(double scores) {
+  return {.input = true, .bytes = (kFp32Bytes + kHalfBytes) * scores};
+}
+
 /// cuDNN or a fused kernel of attention keeps the logarithm of each row's sum instead of the scores.
 SavedTensors attention_tensors(const Layer& layer, const MemoryOptions& options) {
   const double scores = internal_elements(layer);
-  if (options.attention == MemoryOptions::Attention::eager) return {.input = true, .elements = scores};
+  const bool eager = options.attention == MemoryOptions::Attention::eager;
+  if (eager && autocast(options)) return autocast_attention(scores);
+  if (eager) return {.input = true, .elements = scores};
   const double sums = static_cast<double>(layer.heads * layer.input.front());
   return {.input = true, .output = true, .bytes = kFp32Bytes * sums};
 }
 
+/// Whether a layer computes in fp16 under autocast, and casts an input of fp32 to it.
+bool computes_in_half(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::convolution:
+    case LayerKind::locally_connected:
+    case LayerKind::dense:
+    case LayerKind::lstm:
+    case LayerKind::gru:
+    case LayerKind::attention:
+    case LayerKind::experts:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether a layer computes in fp32 under autocast, and casts an input of fp16 to it.
+bool computes_in_single(LayerKind kind) {
+  return kind == LayerKind::layer_norm || kind == LayerKind::rms_norm || is_loss(kind);
+}
+
+/// Whether the output is fp32 although nothing was cast: it is made of parameters.
+bool made_of_parameters(LayerKind kind) {
+  return kind == LayerKind::embedding || kind == LayerKind::position_embedding ||
+         kind == LayerKind::class_token;
+}
+
 }  // namespace
+
+bool autocast(const MemoryOptions& options) {
+  return options.framework == MemoryOptions::Framework::pytorch &&
+         options.precision == MemoryOptions::Precision::mixed;
+}
+
+std::vector<double> output_widths(const Model& model, const MemoryOptions& options) {
+  const bool mixed = options.precision == MemoryOptions::Precision::mixed;
+  std::vector<double> widths;
+  for (const Layer& layer : model.layers) {
+    double widest = 0;  // of the inputs; autocast leaves the input of the network in fp32
+    for (const int input : layer.inputs)
+      widest = std::max(widest, input < 0 ? kFp32Bytes : widths[static_cast<std::size_t>(input)]);
+    const bool half = computes_in_half(layer.kind) || layer.kind == LayerKind::measured;
+    const bool single = computes_in_single(layer.kind) || made_of_parameters(layer.kind);
+    const double own = half ? kHalfBytes : single ? kFp32Bytes : widest;
+    widths.push_back(!mixed ? kFp32Bytes : autocast(options) ? own : kHalfBytes);
+  }
+  return widths;
+}
+
+void save_casts(const Layer& layer, double input_width, SavedTensors& saved) {
+  const bool down = computes_in_half(layer.kind) && input_width == kFp32Bytes;
+  const bool up = computes_in_single(layer.kind) && input_width == kHalfBytes && !is_loss(layer.kind);
+  if (!down && !up) return;
+  saved.input = false;
+  saved.bytes += (down ? kHalfBytes : kFp32Bytes) * element_count(layer.input);
+}
 
 SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, bool in_place) {
   if (options.framework == MemoryOptions::Framework::lbann)

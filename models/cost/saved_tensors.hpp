@@ -1,7 +1,9 @@
 #pragma once
 
+#include <vector>
+
 #include "models/cost/memory_options.hpp"
-#include "models/network/layer.hpp"
+#include "models/network/model.hpp"
 
 namespace stepcast {
 
@@ -20,5 +22,17 @@ struct SavedTensors {
 /// names). Source for TensorFlow: tensorflow/python/ops/nn_grad.py (what each gradient function reads).
 /// @throws std::invalid_argument for Framework::lbann, which saves every output
 SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, bool in_place);
+
+/// Whether PyTorch's autocast chooses the precision of each operator.
+bool autocast(const MemoryOptions& options);
+
+/// Bytes of an element of each layer's output. Under autocast, products (convolution, dense, attention)
+/// return fp16; layer norm and losses fp32; the others the widest of their inputs. Embeddings have fp32 rows.
+/// Source: aten/src/ATen/autocast_mode.cpp of pytorch/pytorch.
+std::vector<double> output_widths(const Model& model, const MemoryOptions& options);
+
+/// A layer whose input autocast casts saves the cast copy, not its input. Every reader makes its own copy:
+/// autocast caches casts of parameters only. @param input_width  bytes of an element of the layer's input
+void save_casts(const Layer& layer, double input_width, SavedTensors& saved);
 
 }  // namespace stepcast

@@ -142,6 +142,30 @@ TEST_CASE("TensorFlow saves outputs of pools where PyTorch saves positions", "[m
   CHECK_THROWS_AS(saved_tensors(pool, options, false), std::invalid_argument);
 }
 
+TEST_CASE("autocast: a product saves an fp16 copy of an fp32 input, layer norm an fp32 copy of an fp16 one",
+          "[models]") {
+  const Model model = model_of(
+      "{name: m, source: s, input: [4, 8], layers: [{name: a, kind: dense, units: 8, bias: false},"
+      "{name: n, kind: layer_norm}, {name: c, kind: dense, units: 8, bias: false}, {name: g, kind: gelu},"
+      "{name: l, kind: mean_squared_error}]}");
+  MemoryOptions options = pytorch(16);
+  CHECK(output_widths(model, options) == std::vector<double>(5, 4));
+  options.precision = MemoryOptions::Precision::mixed;
+  CHECK(output_widths(model, options) == std::vector<double>{2, 4, 2, 2, 4});
+  const double width = 4 * 8;  // elements of one sample
+  for (const auto& [layer, input_width, bytes] :
+       {std::tuple{0U, 4.0, 2 * width}, {1U, 2.0, 4 * width + 2 * 4 * 4}, {2U, 4.0, 2 * width}}) {
+    SavedTensors saved = saved_tensors(model.layers[layer], options, false);
+    save_casts(model.layers[layer], input_width, saved);
+    CHECK_FALSE(saved.input);
+    CHECK(saved.bytes == bytes);
+  }
+  CHECK(training_memory(model, options).gradients.value == 4 * (8 * 8 + 2 * 8 + 8 * 8));
+  options.framework = MemoryOptions::Framework::tensorflow;
+  CHECK(output_widths(model, options) == std::vector<double>(5, 2));
+  CHECK(training_memory(model, options).gradients.value == 2 * (8 * 8 + 2 * 8 + 8 * 8));
+}
+
 TEST_CASE("docs/explanation/memory.md gives every measured peak and the rule's error", "[models]") {
   const std::string folder = STEPCAST_SOURCE_DIR;
   std::stringstream page;
