@@ -2,6 +2,8 @@
 
 #include <compare>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 namespace stepcast {
 
@@ -21,6 +23,22 @@ struct TypedId {
   constexpr bool exists() const { return value >= 0; }
   /// The number as an index of a vector; the number must exist.
   constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
+};
+
+/// A vector whose index is a number of one kind. As a vector it is iterated, sized and filled.
+template <class Id, class T>
+struct IdTable : std::vector<T> {
+  using std::vector<T>::vector;
+  IdTable(std::vector<T> values) : std::vector<T>(std::move(values)) {}
+
+  decltype(auto) operator[](Id id) { return std::vector<T>::operator[](id.index()); }
+  decltype(auto) operator[](Id id) const { return std::vector<T>::operator[](id.index()); }
+
+  /// Appends a value. @return its number
+  Id add(T value) {
+    this->push_back(std::move(value));
+    return Id(this->size() - 1);
+  }
 };
 
 }  // namespace stepcast

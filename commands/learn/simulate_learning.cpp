@@ -10,6 +10,7 @@
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "sim/workers/simulate.hpp"
+#include "strategies/plan/communicator.hpp"
 
 namespace stepcast {
 namespace {
@@ -30,7 +31,7 @@ class LearningMemory : public WorkerMemory {
                  Learner::Options options)
       : rank_(options.rank),
         ranks_(ranks),
-        transport_(ranks.queues, rank_, static_cast<int>(ranks.plan.endpoints.size())),
+        transport_(ranks.queues, rank_.value, static_cast<int>(ranks.plan.endpoints.size())),
         learner_(experiment, backend, with_transport(std::move(options), transport_)),
         device_(learner_.device()) {
     device_->begin();
@@ -72,7 +73,8 @@ class LearningMemory : public WorkerMemory {
     return options;
   }
 
-  int rank_, steps_ = 0;
+  RankId rank_;
+  int steps_ = 0;
   LearningRanks& ranks_;
   InProcessTransport transport_;
   Learner learner_;
@@ -100,10 +102,9 @@ SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t b
   std::vector<std::unique_ptr<LearningMemory>> ranks;
   Simulation simulation = simulation_of(experiment, Doubled::none);
   simulation.fold = Folding::never;
-  for (std::size_t rank = 0; rank < experiment.plan.endpoints.size(); ++rank) {
+  for (const RankId rank : first_ranks(static_cast<int>(experiment.plan.endpoints.size()))) {
     ranks.push_back(std::make_unique<LearningMemory>(
-        experiment, *backend, shared,
-        Learner::Options{static_cast<int>(rank), batch, data, [] {}, kMayCompress}));
+        experiment, *backend, shared, Learner::Options{rank, batch, data, [] {}, kMayCompress}));
     simulation.memories.push_back(ranks.back().get());
   }
   SimulatedLearning learned;

@@ -56,12 +56,13 @@ namespace {
 constexpr int kLinkBlocks = 8;
 
 /// Ranks of the group that a rank belongs to, by their rank in NCCL's communicator; empty if it is in none.
-std::vector<int> group_ranks(const Communicator& communicator, int rank) {
+std::vector<int> group_ranks(const Communicator& communicator, RankId rank) {
   const GroupPlace own = place_in_group(communicator, rank);
   std::vector<int> ranks(own.number < 0 ? 0 : static_cast<std::size_t>(communicator.size));
-  for (const int other : communicator.ranks) {
+  for (const RankId other : communicator.ranks) {
     const GroupPlace place = place_in_group(communicator, other);
-    if (own.number >= 0 && place.group == own.group) ranks[static_cast<std::size_t>(place.number)] = other;
+    if (own.number >= 0 && place.group == own.group)
+      ranks[static_cast<std::size_t>(place.number)] = other.value;
   }
   return ranks;
 }
@@ -80,23 +81,23 @@ NcclGroup& NcclBackend::group_of(const std::vector<int>& ranks) {
   return *group;
 }
 
-std::unique_ptr<DeviceChannel> NcclBackend::link(int from, int to) {
-  const std::string key = fmt::format("nccl-link-{}-{}", from, to);
+std::unique_ptr<DeviceChannel> NcclBackend::link(RankId from, RankId to) {
+  const std::string key = fmt::format("nccl-link-{}-{}", from.value, to.value);
   NcclRank self = self_;
   self.group_size = 2;
-  self.group_rank = self_.rank == from ? 0 : 1;
+  self.group_rank = RankId(self_.rank) == from ? 0 : 1;
   self.max_blocks = kLinkBlocks;
   if (self.group_rank == 0) store_.put(key, nccl_unique_id());
-  return join_nccl_link(self, store_.get(from, key));
+  return join_nccl_link(self, store_.get(from.value, key));
 }
 
 CollectiveBackend NcclBackend::collectives_of(const Plan& plan) {
   std::vector<NcclGroup*> of_communicator;
   for (const Communicator& one : plan.communicators) {
-    const std::vector<int> ranks = group_ranks(one, self_.rank);
+    const std::vector<int> ranks = group_ranks(one, RankId(self_.rank));
     of_communicator.push_back(ranks.size() > 1 ? &group_of(ranks) : nullptr);
   }
-  return [rank = self_.rank, of_communicator, &plan](const CollectiveCall& work) {
+  return [rank = RankId(self_.rank), of_communicator, &plan](const CollectiveCall& work) {
     const Collective& collective = plan.collectives.at(work.id.index());
     NcclGroup* group = of_communicator.at(collective.communicator.index());
     group->run(library_collective(plan, work.id, rank, work.elements, *work.phases), work.memory,

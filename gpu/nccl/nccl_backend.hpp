@@ -28,7 +28,7 @@ class NcclBackend {
   /// the same order.
   CollectiveBackend collectives_of(const Plan& plan);
   /// This rank's end of a link for messages; returns when the other end is there. Thread-safe.
-  std::unique_ptr<DeviceChannel> link(int from, int to);
+  std::unique_ptr<DeviceChannel> link(RankId from, RankId to);
   /// The communicator of these ranks of the run, this one included, ordered by their rank in it.
   NcclGroup& group_of(const std::vector<int>& ranks);
 

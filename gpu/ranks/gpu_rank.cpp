@@ -84,7 +84,7 @@ class TraceCaptures {
     if (!sharing.simulated_only.empty() || !written_.insert(file).second) return;
     set_status(run_.state,
                fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch).c_str());
-    const RankShard own = rank_shard(model, sharing, options_.rank);
+    const RankShard own = rank_shard(model, sharing, RankId(options_.rank));
     CaptureOptions capturing = options_of(file, own.options.batch);
     capturing.part = own.options.part;
     Trace trace = capture(own.model(), capturing);
@@ -161,7 +161,7 @@ class GpuRank {
                             beat.fetch_add(1, std::memory_order_relaxed);
                           }}),
         uses_nccl_(nccl),
-        parts_(*backend_, options.rank) {}
+        parts_(*backend_, RankId(options.rank)) {}
 
   void all() {
     const Validation validation = read_validation(options_.validation, options_.ranks);
@@ -222,8 +222,8 @@ class GpuRank {
 
   /// Runs all points with collectives and messages by NCCL.
   void run_with_nccl(const Validation& validation, Library& library) {
-    DevicePayloads payloads(*backend_->device_memory(), options_.rank, options_.ranks,
-                            [this](int from, int to) { return nccl_.link(from, to); });
+    DevicePayloads payloads(*backend_->device_memory(), RankId(options_.rank), options_.ranks,
+                            [this](RankId from, RankId to) { return nccl_.link(from, to); });
     const auto collectives = [this](const Plan& plan) { return nccl_.collectives_of(plan); };
     std::optional<SetUpBeats> beats(run_.state);
     PointRuns runs(run_, validation, options_.validation, library,

@@ -56,14 +56,14 @@ bool are_even(const std::vector<LibraryCollective::Part>& parts, int size, std::
 
 }  // namespace
 
-GroupPlace place_in_group(const Communicator& communicator, int rank) {
+GroupPlace place_in_group(const Communicator& communicator, RankId rank) {
   const auto found = std::ranges::find(communicator.ranks, rank);
   if (found == communicator.ranks.end()) return {0, -1};
   const int place = static_cast<int>(found - communicator.ranks.begin());
   return {place / communicator.size, number_of(place % communicator.size, communicator.size)};
 }
 
-LibraryCollective library_collective(const Plan& plan, CollectiveId id, int rank, std::int64_t elements,
+LibraryCollective library_collective(const Plan& plan, CollectiveId id, RankId rank, std::int64_t elements,
                                      const std::vector<std::vector<Round>>& rounds) {
   const Collective& collective = plan.collectives.at(id.index());
   const Communicator& communicator = communicator_of(plan, collective);
@@ -79,7 +79,8 @@ LibraryCollective library_collective(const Plan& plan, CollectiveId id, int rank
     for (const Round& round : phase) {
       call.rounds.push_back(round);
       for (Transfer& transfer : call.rounds.back()) {
-        const auto place = std::ranges::find(communicator.ranks, transfer.peer) - communicator.ranks.begin();
+        const auto place =
+            std::ranges::find(communicator.ranks, RankId(transfer.peer)) - communicator.ranks.begin();
         transfer.peer = number_of(static_cast<int>(place) - group * communicator.size, communicator.size);
       }
     }

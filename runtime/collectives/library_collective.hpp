@@ -31,17 +31,17 @@ struct LibraryCollective {
   std::vector<Round> rounds = {};
 };
 
-/// Place of a rank in a communicator of a plan.
+/// Place of a rank in a communicator of a plan. Library ranks are positions in a group, not ranks of the run.
 struct GroupPlace {
   int group = 0;   ///< index of the group within the communicator
   int number = 0;  ///< library rank within the group; -1: the rank is not in the communicator
 };
 
-GroupPlace place_in_group(const Communicator& communicator, int rank);
+GroupPlace place_in_group(const Communicator& communicator, RankId rank);
 
 /// Collective `index` of the plan, on a buffer of `elements` elements.
 /// @param rounds  RankCollectives::phases of the collective, with ranks of the run as peers
-LibraryCollective library_collective(const Plan& plan, CollectiveId id, int rank, std::int64_t elements,
+LibraryCollective library_collective(const Plan& plan, CollectiveId id, RankId rank, std::int64_t elements,
                                      const std::vector<std::vector<Round>>& rounds);
 
 }  // namespace stepcast

@@ -13,25 +13,25 @@ void add_transfer(Round& round, Transfer::Way way, int peer, const Slice& words)
   round.push_back({.way = way, .peer = peer, .slice = words, .arrival = Arrival::replace, .after = {}});
 }
 
-std::vector<Round> to_owners(const WireLayout& layout, int ranks, int rank) {
+std::vector<Round> to_owners(const WireLayout& layout, int ranks, int position) {
   std::vector<Round> rounds;
   for (int distance = 1; distance < ranks; ++distance) {
-    const int to = (rank + distance) % ranks, from = (rank - distance + ranks) % ranks;
+    const int to = (position + distance) % ranks, from = (position - distance + ranks) % ranks;
     Round round;
     add_transfer(round, Transfer::Way::send, to, layout.share(to));
-    add_transfer(round, Transfer::Way::receive, from, layout.arrived(from, rank));
+    add_transfer(round, Transfer::Way::receive, from, layout.arrived(from, position));
     rounds.push_back(std::move(round));
   }
   return rounds;
 }
 
-std::vector<Round> gathered_shares(const WireLayout& layout, int ranks, int rank) {
+std::vector<Round> gathered_shares(const WireLayout& layout, int ranks, int position) {
   std::vector<Round> rounds;
   for (int step = 0; step + 1 < ranks; ++step) {
-    const int mine = (rank - step + ranks) % ranks, next = (mine - 1 + ranks) % ranks;
+    const int mine = (position - step + ranks) % ranks, next = (mine - 1 + ranks) % ranks;
     Round round;
-    add_transfer(round, Transfer::Way::send, (rank + 1) % ranks, layout.share(mine));
-    add_transfer(round, Transfer::Way::receive, (rank - 1 + ranks) % ranks, layout.share(next));
+    add_transfer(round, Transfer::Way::send, (position + 1) % ranks, layout.share(mine));
+    add_transfer(round, Transfer::Way::receive, (position - 1 + ranks) % ranks, layout.share(next));
     rounds.push_back(std::move(round));
   }
   return rounds;
@@ -40,15 +40,15 @@ std::vector<Round> gathered_shares(const WireLayout& layout, int ranks, int rank
 }  // namespace
 
 std::vector<std::vector<Round>> compressed_all_reduce_rounds(const WireLayout& layout, Compression kind,
-                                                             int ranks, int rank) {
-  if (kind == Compression::top_k) return {gathered_shares(layout, ranks, rank)};
-  return {to_owners(layout, ranks, rank), gathered_shares(layout, ranks, rank)};
+                                                             int ranks, int position) {
+  if (kind == Compression::top_k) return {gathered_shares(layout, ranks, position)};
+  return {to_owners(layout, ranks, position), gathered_shares(layout, ranks, position)};
 }
 
 namespace {
 
 /// Index of a rank among the ranks of a communicator; -1: it is not one of them.
-int place_of(const Communicator& communicator, int rank) {
+int place_of(const Communicator& communicator, RankId rank) {
   const auto found = std::find(communicator.ranks.begin(), communicator.ranks.end(), rank);
   return found == communicator.ranks.end() ? -1 : static_cast<int>(found - communicator.ranks.begin());
 }
@@ -68,7 +68,8 @@ std::shared_ptr<const Schedule> RankCollectives::schedule(CollectiveId id,
 int RankCollectives::place_in(const Communicator& communicator) const {
   const int place = place_of(communicator, rank_);
   if (place < 0)
-    throw std::logic_error("rank " + std::to_string(rank_) + " is not in the collective's communicator");
+    throw std::logic_error("rank " + std::to_string(rank_.value) +
+                           " is not in the collective's communicator");
   return place;
 }
 
@@ -107,7 +108,7 @@ const std::vector<std::vector<Round>>& RankCollectives::phases(CollectiveId id, 
   for (std::vector<Round>& phase : known->second) {
     for (Round& round : phase) {
       for (Transfer& transfer : round)
-        transfer.peer = communicator.ranks[static_cast<std::size_t>(first + transfer.peer)];
+        transfer.peer = communicator.ranks[static_cast<std::size_t>(first + transfer.peer)].value;
     }
   }
   return known->second;
@@ -122,7 +123,7 @@ std::vector<Slice> slices_after_reduce_scatter(const Schedule& schedule, int pla
   return parts;
 }
 
-std::vector<Slice> reduce_scattered_slices(const Plan& plan, int rank, const ParameterLayout& map,
+std::vector<Slice> reduce_scattered_slices(const Plan& plan, RankId rank, const ParameterLayout& map,
                                            LayerRange layers) {
   std::vector<Slice> parts;
   for (const Collective& collective : plan.collectives) {

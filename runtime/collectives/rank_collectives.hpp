@@ -14,18 +14,18 @@
 
 namespace stepcast {
 
-/// The phases of an all-reduce of compressed gradients over `ranks` ranks, as rank `rank` executes them.
-/// One-bit and fp16: first every rank sends each share of its gradient straight to the share's owner, one
-/// message each way in a round; then a ring all-gather distributes the owners' sums. Each rank sends and
+/// The phases of an all-reduce of compressed gradients over `ranks` ranks, as the rank at `position` executes
+/// them. One-bit and fp16: first every rank sends each share of its gradient straight to the share's owner,
+/// one message each way in a round; then a ring all-gather distributes the owners' sums. Each rank sends and
 /// receives as much as in a ring all-reduce. Top-k: one phase, a ring all-gather of what each rank sends.
 std::vector<std::vector<Round>> compressed_all_reduce_rounds(const WireLayout& layout, Compression kind,
-                                                             int ranks, int rank);
+                                                             int ranks, int position);
 
 /// The collectives of a plan as one rank executes them.
 class RankCollectives {
  public:
   /// @param choices  the algorithms of all-reduces with `all_reduce: automatic`, as the forecast chose them
-  RankCollectives(const Plan& plan, AllReduceChoices choices, int rank)
+  RankCollectives(const Plan& plan, AllReduceChoices choices, RankId rank)
       : plan_(plan), choices_(std::move(choices)), rank_(rank) {}
 
   /// The elements of the buffer of a collective that this rank's group works on: all, or the group's
@@ -47,7 +47,7 @@ class RankCollectives {
 
   const Plan& plan_;
   AllReduceChoices choices_;
-  int rank_;
+  RankId rank_;
   std::map<std::pair<CollectiveId, std::int64_t>, std::vector<std::vector<Round>>> known_;
 };
 
@@ -59,7 +59,7 @@ std::vector<Slice> slices_after_reduce_scatter(const Schedule& schedule, int pla
 /// reduce-scatters.
 /// @param layers  layers whose collectives count: a pipeline stage numbers the elements of each of its chunks
 /// anew
-std::vector<Slice> reduce_scattered_slices(const Plan& plan, int rank, const ParameterLayout& map,
+std::vector<Slice> reduce_scattered_slices(const Plan& plan, RankId rank, const ParameterLayout& map,
                                            LayerRange layers = {0, std::numeric_limits<int>::max()});
 
 }  // namespace stepcast

@@ -107,17 +107,17 @@ class RoundExecution {
 
 }  // namespace
 
-std::vector<Round> rounds_of(const Schedule& schedule, int rank, std::int64_t elements) {
+std::vector<Round> rounds_of(const Schedule& schedule, int position, std::int64_t elements) {
   std::vector<Round> rounds;
   for (const Phase& phase : schedule.phases) {
     for (int number = 0; number < phase.rounds; ++number) {
       Round round;
       for (const Edge& edge : *phase.edges) {
         const int k = number - edge.delay;
-        if (k < 0 || k >= phase.active || (edge.source != rank && edge.target != rank)) continue;
+        if (k < 0 || k >= phase.active || (edge.source != position && edge.target != position)) continue;
         const Slice slice = slice_of(schedule, phase, edge, k, elements);
         if (slice.size() == 0) continue;
-        const bool sends = edge.source == rank;
+        const bool sends = edge.source == position;
         round.push_back({.way = sends ? Transfer::Way::send : Transfer::Way::receive,
                          .peer = sends ? edge.target : edge.source,
                          .slice = slice,

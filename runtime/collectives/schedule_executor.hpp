@@ -13,7 +13,7 @@ struct Transfer {
   enum class Way { send, receive };
 
   Way way{};
-  int peer = 0;
+  int peer = 0;  ///< its number among the ranks of the transport or library communicator that is used
   Slice slice;
   Arrival arrival = Arrival::add;  ///< receive: add to the buffer or replace it
   /// receive: indices of transfers of the round that this one may not overtake. They are sends of the same
@@ -27,8 +27,9 @@ struct Transfer {
 /// Transfers that a rank executes at the same time.
 using Round = std::vector<Transfer>;
 
-/// The rounds of a schedule in which `rank` sends or receives, for a buffer of `elements` elements.
-std::vector<Round> rounds_of(const Schedule& schedule, int rank, std::int64_t elements);
+/// The rounds of a schedule in which the rank at `position` sends or receives, for a buffer of `elements`
+/// elements. Peers are positions too.
+std::vector<Round> rounds_of(const Schedule& schedule, int position, std::int64_t elements);
 
 /// Executes rounds on a buffer, one after the other. All ranks call it at about the same time. The results
 /// depend on the schedule alone, not on the order in which messages arrive.

@@ -169,7 +169,7 @@ PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& mod
   return networks;
 }
 
-std::vector<std::vector<Slice>> owned_slices(const Plan& plan, int rank,
+std::vector<std::vector<Slice>> owned_slices(const Plan& plan, RankId rank,
                                              const PipelineStageNetworks& networks, int stage) {
   std::vector<std::vector<Slice>> owned;
   for (std::size_t i = 0; i < networks.chunks.size(); ++i) {

@@ -39,7 +39,7 @@ PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& mod
                                               NetworkOptions options);
 
 /// For each chunk, the stored parameters whose gradients `rank` owns after the plan's reduce-scatters.
-std::vector<std::vector<Slice>> owned_slices(const Plan& plan, int rank,
+std::vector<std::vector<Slice>> owned_slices(const Plan& plan, RankId rank,
                                              const PipelineStageNetworks& networks, int stage);
 
 /// Layers of chunk number `chunk` of the `chunks` chunks of a stage.

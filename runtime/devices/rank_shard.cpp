@@ -6,20 +6,20 @@
 
 namespace stepcast {
 
-RankShard rank_shard(const Model& model, const NetworkSharing& sharing, int rank) {
+RankShard rank_shard(const Model& model, const NetworkSharing& sharing, RankId rank) {
   RankShard shard;
   if (sharing.form == NetworkSharing::Form::blocks) {
-    shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, sharing, rank % sharing.ways));
+    shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, sharing, rank.value % sharing.ways));
     shard.options = tensor_parallel_options(*shard.tensor, sharing, {});
   } else {
-    const int place = rank % device_count(sharing.partition.parts);
+    const int place = rank.value % device_count(sharing.partition.parts);
     shard.spatial = std::make_unique<SpatialShard>(spatial_shard(model, sharing.partition, place));
     shard.options = spatial_options(*shard.spatial, model, sharing, {});
   }
   return shard;
 }
 
-ShardDevices::ShardDevices(Backend& backend, int rank, CapturedShards captured)
+ShardDevices::ShardDevices(Backend& backend, RankId rank, CapturedShards captured)
     : backend_(backend), rank_(rank) {
   for (auto& [trace, one] : captured) {
     if (one.shard.spatial)
@@ -40,10 +40,10 @@ std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
 std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& experiment,
                                                               const std::filesystem::path& trace) {
   const NetworkSharing& sharing = experiment.plan.sharing;
-  const int place = rank_ % device_count(sharing.partition.parts);
+  const int place = rank_.value % device_count(sharing.partition.parts);
   SpatialNetwork& shard = spatial_[trace];
   if (shard.network == nullptr) {
-    NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_)};
+    NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_.value)};
     options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
     shard = spatial_network(backend_, experiment.model, sharing, place, options);
   }
@@ -55,8 +55,8 @@ std::unique_ptr<RankDevice> ShardDevices::make_tensor_parallel_device(const Expe
   const NetworkSharing& sharing = experiment.plan.sharing;
   TensorParallelNetwork& shard = tensor_[trace];
   if (shard.network == nullptr) {
-    const NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_ / sharing.ways)};
-    shard = tensor_parallel_network(backend_, experiment.model, sharing, rank_ % sharing.ways, options);
+    const NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_.value / sharing.ways)};
+    shard = tensor_parallel_network(backend_, experiment.model, sharing, rank_.value % sharing.ways, options);
   }
   DeviceLearning learning;
   learning.summed = experiment.plan.summed_gradients;

@@ -35,14 +35,14 @@ struct CapturedShard {
 using CapturedShards = std::map<std::filesystem::path, CapturedShard>;  ///< by the files of their traces
 
 /// @param sharing  spatial or tensor partition
-RankShard rank_shard(const Model& model, const NetworkSharing& sharing, int rank);
+RankShard rank_shard(const Model& model, const NetworkSharing& sharing, RankId rank);
 
 /// Makes the devices of a rank's spatial and tensor-parallel shards, for runs that are timed on synthetic
 /// data, and owns their networks.
 class ShardDevices {
  public:
   /// @param captured  networks that go on to be used, in the same memory
-  ShardDevices(Backend& backend, int rank, CapturedShards captured = {});
+  ShardDevices(Backend& backend, RankId rank, CapturedShards captured = {});
 
   /// The device of the rank's shard; null if the rank has no spatial or tensor-parallel shard in this
   /// experiment.
@@ -56,7 +56,7 @@ class ShardDevices {
                                                           const std::filesystem::path& trace);
 
   Backend& backend_;
-  int rank_;
+  RankId rank_;
   std::map<std::filesystem::path, SpatialNetwork> spatial_;
   std::map<std::filesystem::path, TensorParallelNetwork> tensor_;
 };

@@ -20,7 +20,7 @@ void for_each_array(const Model& model,
 }
 
 /// First rank of the stage that has a layer.
-int first_rank_with(const Plan& plan, int layer) {
+RankId first_rank_with(const Plan& plan, int layer) {
   const auto& runs = plan.sharing.stages;
   const auto run = std::ranges::find_if(runs, [layer](const LayerRange& one) { return layer < one.last; });
   const auto stage = static_cast<std::size_t>(run - runs.begin()) % plan.roles.size();
@@ -56,7 +56,7 @@ Parameters gather_pipeline_parameters(Transport& transport, const Model& model, 
   for (int place = 0; place < ways; ++place) parts.push_back(tensor_shard(model, plan.sharing, place));
   Parameters whole(own.size());
   for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
-    const int first = first_rank_with(plan, static_cast<int>(layer));
+    const int first = first_rank_with(plan, static_cast<int>(layer)).value;
     if (me == 0) whole[number].resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
     for (int place = 0; place < ways; ++place) {
       const SharedPart& part = parts[static_cast<std::size_t>(place)];

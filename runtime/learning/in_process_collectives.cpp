@@ -111,13 +111,13 @@ InProcessCollectives::InProcessCollectives(const Plan& plan, AllReduceChoices ch
       choices[CollectiveId(i)] =
           candidates(communicator.all_reduce, {communicator.size, communicator.ranks_per_node}).front();
   }
-  for (std::size_t rank = 0; rank < plan.endpoints.size(); ++rank)
-    ranks_.emplace_back(plan, choices, static_cast<int>(rank));
+  for (const RankId rank : first_ranks(static_cast<int>(plan.endpoints.size())))
+    ranks_.emplace_back(plan, choices, rank);
 }
 
-InProcessCollectives::Member InProcessCollectives::member(CollectiveId id, int rank,
+InProcessCollectives::Member InProcessCollectives::member(CollectiveId id, RankId rank,
                                                           CollectiveBinding binding) {
-  RankCollectives& own = ranks_[static_cast<std::size_t>(rank)];
+  RankCollectives& own = ranks_[rank];
   const Slice slice = own.owned_slice(id, static_cast<std::int64_t>(binding.memory.size()));
   binding.memory =
       binding.memory.subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
@@ -126,7 +126,7 @@ InProcessCollectives::Member InProcessCollectives::member(CollectiveId id, int r
   return {rank, std::move(binding), &own.phases(id, elements)};
 }
 
-void InProcessCollectives::join(CollectiveId id, std::size_t call, int rank, CollectiveBinding binding) {
+void InProcessCollectives::join(CollectiveId id, std::size_t call, RankId rank, CollectiveBinding binding) {
   const Collective& collective = plan_.collectives.at(id.index());
   const Communicator& communicator = communicator_of(plan_, collective);
   const auto place = std::ranges::find(communicator.ranks, rank) - communicator.ranks.begin();
@@ -141,7 +141,7 @@ void InProcessCollectives::join(CollectiveId id, std::size_t call, int rank, Col
     std::vector<RankRounds> rounds;
     for (const Member& one : members) {
       if (one.binding.before_phase) one.binding.before_phase(phase);
-      rounds.emplace_back((*one.phases)[phase], one.rank, one.binding.memory.data(), queues);
+      rounds.emplace_back((*one.phases)[phase], one.rank.value, one.binding.memory.data(), queues);
     }
     execute_phase(rounds);
     for (const Member& one : members) {

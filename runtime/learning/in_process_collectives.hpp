@@ -41,19 +41,19 @@ class InProcessCollectives {
   InProcessCollectives(const Plan& plan, AllReduceChoices choices);
 
   /// Enters a rank's call. @param call  number of earlier calls that the rank made on this communicator
-  void join(CollectiveId id, std::size_t call, int rank, CollectiveBinding binding);
+  void join(CollectiveId id, std::size_t call, RankId rank, CollectiveBinding binding);
 
  private:
   struct Member {
-    int rank = 0;
+    RankId rank;
     CollectiveBinding binding;
     const std::vector<std::vector<Round>>* phases = nullptr;
   };
 
-  Member member(CollectiveId id, int rank, CollectiveBinding binding);
+  Member member(CollectiveId id, RankId rank, CollectiveBinding binding);
 
   const Plan& plan_;
-  std::vector<RankCollectives> ranks_;
+  IdTable<RankId, RankCollectives> ranks_;
   /// By communicator, group and call: the ranks that have joined.
   std::map<std::tuple<CommunicatorId, int, std::size_t>, std::vector<Member>> pending_;
 };

@@ -38,7 +38,7 @@ Learner::Learner(const Experiment& experiment, Backend& backend, Options options
       shard_(learning_shard({backend_, experiment, task_, options_.rank, options_.batch})),
       batches_(*options_.data->train, task_.form, shard_->split()) {
   if (experiment.learning->start) initial_ = load_checkpoint(*experiment.learning->start, experiment.model);
-  if (options_.rank < experiment.plan.workers && shard_->reads_data())
+  if (options_.rank.value < experiment.plan.workers && shard_->reads_data())
     batches_.prepare(experiment.learning->mini_batches * experiment.plan.batch_per_worker / options_.batch,
                      options_.on_progress);
 }
@@ -50,7 +50,7 @@ std::unique_ptr<RankDevice> Learner::device() {
 DeviceLearning Learner::learning() {
   DeviceLearning learning;
   learning.compresses = options_.compresses;
-  learning.place = options_.rank;
+  learning.place = options_.rank.value;
   learning.rate = experiment_.learning->rate;
   learning.summed = experiment_.plan.summed_gradients;
   learning.start = [this](Network&) {
@@ -84,7 +84,7 @@ bool Learner::holds_evaluated_parameters() const {
 std::vector<Row> Learner::evaluate() {
   const Dataset& test = *options_.data->test;
   std::unique_ptr<Evaluator> evaluator;
-  if (options_.rank == 0)
+  if (options_.rank == RankId(0))
     evaluator =
         std::make_unique<Evaluator>(backend_, experiment_.model, task_, test,
                                     std::min(experiment_.learning->data.test_samples, test.samples()));
@@ -131,7 +131,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   const RankContext& run = world.run;
   const Point& point = validation.scenario.points[validation.points[index]];
   set_status(run.state, fmt::format("{} (learning)", point.name).c_str());
-  const int rank = run.transport.rank();
+  const RankId rank(run.transport.rank());
   Learner learner(experiment, world.backend,
                   {.rank = rank,
                    .batch = validation.variants[index].batch,
@@ -158,7 +158,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   run_program(real, ++world.last_run);
   std::vector<Row> rows;
   if (learner.holds_evaluated_parameters()) rows = learner.evaluate();
-  if (rank == 0) {
+  if (rank == RankId(0)) {
     for (const Row& row : rows) {
       append_line(run.folder / "learning.jsonl",
                   to_json_line({validation.scenario.name, {}}, with_first("point", point.name, row)));

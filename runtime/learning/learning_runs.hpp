@@ -27,7 +27,7 @@ std::int64_t learning_steps(const Experiment& experiment);
 class Learner {
  public:
   struct Options {
-    int rank = 0;
+    RankId rank{0};
     std::int64_t batch = 1;  ///< samples of a pass
     std::shared_ptr<const TrainAndTest> data;
     std::function<void()> on_progress;  ///< called while it reads data and evaluates

@@ -25,8 +25,8 @@ NetworkOptions network_options(const LearningPlace& place, int group) {
 
 /// Index of the group of `group_size` ranks that a rank is in; ranks that are not workers count to the last
 /// group.
-int group_of(const Experiment& experiment, int rank, int group_size) {
-  return std::min(rank, experiment.plan.workers - 1) / group_size;
+int group_of(const Experiment& experiment, RankId rank, int group_size) {
+  return std::min(rank.value, experiment.plan.workers - 1) / group_size;
 }
 
 /// Writes inputs, and targets if the network has the loss layer.
@@ -39,7 +39,7 @@ class ReplicaShard : public LearningShard {
  public:
   explicit ReplicaShard(const LearningPlace& place)
       : place_(place),
-        network_(place.backend, place.experiment.model, network_options(place, place.rank)),
+        network_(place.backend, place.experiment.model, network_options(place, place.rank.value)),
         writer_(place.backend) {}
 
   Batches::Split split() const override {
@@ -56,7 +56,7 @@ class ReplicaShard : public LearningShard {
 
   std::vector<Network*> networks() override { return {&network_}; }
   void load_parameters(const Parameters& whole) override { write_parameters(network_, whole); }
-  bool holds_evaluated_parameters() const override { return place_.rank == 0; }
+  bool holds_evaluated_parameters() const override { return place_.rank == RankId(0); }
   Parameters gather_parameters(Transport*) override { return read_parameters(network_); }
 
  private:
@@ -71,8 +71,8 @@ class TensorParallelShard : public LearningShard {
       : place_(place),
         sharing_(place.experiment.plan.sharing),
         own_(tensor_parallel_network(place.backend, place.experiment.model, sharing_,
-                                     place.rank % sharing_.ways,
-                                     network_options(place, place.rank / sharing_.ways))),
+                                     place.rank.value % sharing_.ways,
+                                     network_options(place, place.rank.value / sharing_.ways))),
         writer_(place.backend) {}
 
   Batches::Split split() const override {
@@ -90,9 +90,9 @@ class TensorParallelShard : public LearningShard {
   std::vector<Network*> networks() override { return {own_.network.get()}; }
   void load_parameters(const Parameters& whole) override {
     write_parameters(*own_.network, shard_of_parameters(whole, place_.experiment.model, sharing_,
-                                                        place_.rank % sharing_.ways));
+                                                        place_.rank.value % sharing_.ways));
   }
-  bool holds_evaluated_parameters() const override { return place_.rank < sharing_.ways; }
+  bool holds_evaluated_parameters() const override { return place_.rank.value < sharing_.ways; }
   Parameters gather_parameters(Transport* transport) override {
     return gather_tensor_parallel_parameters(*transport, place_.experiment.model, sharing_,
                                              read_parameters(*own_.network));
@@ -145,8 +145,8 @@ class SpatialLearningShard : public LearningShard {
       : place_(place),
         sharing_(place.experiment.plan.sharing),
         ways_(device_count(sharing_.partition.parts)),
-        own_(spatial_network(place.backend, place.experiment.model, sharing_, place.rank % ways_,
-                             {.data_seed = static_cast<std::uint64_t>(1 + place.rank),
+        own_(spatial_network(place.backend, place.experiment.model, sharing_, place.rank.value % ways_,
+                             {.data_seed = static_cast<std::uint64_t>(1 + place.rank.value),
                               .optimizer = place.experiment.learning->optimizer})),
         inputs_(share(0, place.experiment.model.input)),
         targets_(share(place.task.loss_layer, map_of_targets())),
@@ -163,17 +163,19 @@ class SpatialLearningShard : public LearningShard {
       write_batch({inputs_.of(all.inputs), targets_.of(all.targets)}, place_.task.loss_layer, *own_.network,
                   writer_);
     };
-    return spatial_device(own_, place_.experiment.model, sharing_, place_.rank % ways_, std::move(learning));
+    return spatial_device(own_, place_.experiment.model, sharing_, place_.rank.value % ways_,
+                          std::move(learning));
   }
 
   std::vector<Network*> networks() override { return {own_.network.get()}; }
   void load_parameters(const Parameters& whole) override { write_parameters(*own_.network, whole); }
-  bool holds_evaluated_parameters() const override { return place_.rank == 0; }
+  bool holds_evaluated_parameters() const override { return place_.rank == RankId(0); }
   Parameters gather_parameters(Transport*) override { return read_parameters(*own_.network); }
 
  private:
   SampleShare share(std::size_t layer, const Shape& map) const {
-    return {sharing_.partition, sharing_.partition.splits(layer), map, place_.batch, place_.rank % ways_};
+    return {sharing_.partition, sharing_.partition.splits(layer), map, place_.batch,
+            place_.rank.value % ways_};
   }
 
   /// A partitioned loss has one target for each element of its input.
@@ -198,7 +200,7 @@ class PipelineStageShard : public LearningShard {
       : place_(place),
         plan_(place.experiment.plan),
         stage_(role_of(plan_, place.rank).value),
-        replica_((place.rank - role().first_rank) / plan_.sharing.ways),
+        replica_(role().member(place.rank) / plan_.sharing.ways),
         writer_(place.backend) {
     NetworkOptions options{.batch = place.batch, .optimizer = place.experiment.learning->optimizer};
     options.seed = place.experiment.learning->seed;
@@ -257,7 +259,7 @@ class PipelineStageShard : public LearningShard {
 
  private:
   const Role& role() const { return plan_.roles[static_cast<std::size_t>(stage_)]; }
-  int own_place() const { return (place_.rank - role().first_rank) % plan_.sharing.ways; }
+  int own_place() const { return role().member(place_.rank) % plan_.sharing.ways; }
 
   LearningPlace place_;
   const Plan& plan_;

@@ -18,7 +18,7 @@ struct LearningPlace {
   Backend& backend;
   const Experiment& experiment;  ///< outlives the rank's shard
   LearningTask task;
-  int rank = 0;
+  RankId rank{0};
   std::int64_t batch = 1;  ///< samples of a pass
 };
 

@@ -6,19 +6,19 @@
 namespace stepcast {
 DevicePayloads::~DevicePayloads() = default;
 
-DevicePayloads::ChannelEnd& DevicePayloads::channel_end(int from, int to) {
+DevicePayloads::ChannelEnd& DevicePayloads::channel_end(RankId from, RankId to) {
   const std::lock_guard lock(mutex_);
   auto& end = ends_[{from, to}];
   if (end == nullptr) end = std::make_unique<ChannelEnd>();
   return *end;
 }
 
-DeviceChannel& DevicePayloads::channel_of(ChannelEnd& end, int from, int to) {
+DeviceChannel& DevicePayloads::channel_of(ChannelEnd& end, RankId from, RankId to) {
   if (end.channel == nullptr) end.channel = open_(from, to);
   return *end.channel;
 }
 
-void DevicePayloads::open_channels(const std::vector<std::pair<int, int>>& pairs) {
+void DevicePayloads::open_channels(const std::vector<std::pair<RankId, RankId>>& pairs) {
   for (const auto& [from, to] : pairs) {
     if (from != rank_ && to != rank_) continue;
     ChannelEnd& end = channel_end(from, to);
@@ -77,12 +77,12 @@ void DevicePayloads::add_free(PayloadBuffer buffer) {
   free_buffers_.push_back(std::move(buffer));
 }
 
-PayloadId DevicePayloads::send(int rank, const PayloadBuffer& buffer, std::int64_t floats,
+PayloadId DevicePayloads::send(RankId rank, const PayloadBuffer& buffer, std::int64_t floats,
                                Pending operation) {
   ChannelEnd& end = channel_end(rank_, rank);
   const DeviceMemory::Mark packed = memory_.mark();
   const std::lock_guard lock(mutex_);
-  const PayloadId payload{++sent_ * ranks_ + rank_, floats};
+  const PayloadId payload{++sent_ * ranks_ + rank_.value, floats};
   end.thread.submit([this, &end, rank, buffer, floats, packed, operation = std::move(operation), run = run_] {
     try {
       channel_of(end, rank_, rank).send(buffer.memory.get(), floats, packed);
@@ -97,7 +97,7 @@ PayloadId DevicePayloads::send(int rank, const PayloadBuffer& buffer, std::int64
 }
 
 void DevicePayloads::post_receive(const PayloadId& payload) {
-  const int from = static_cast<int>(payload.number % ranks_);
+  const RankId from(static_cast<int>(payload.number % ranks_));
   ChannelEnd& end = channel_end(from, rank_);
   const PayloadBuffer buffer = acquire(payload.floats);
   const std::lock_guard lock(mutex_);

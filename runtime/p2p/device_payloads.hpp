@@ -28,7 +28,7 @@ class DeviceChannel {
 
 /// Opens this rank's end of the channel from rank `from` to rank `to`; returns when the other end is open
 /// too.
-using OpenChannel = std::function<std::unique_ptr<DeviceChannel>(int from, int to)>;
+using OpenChannel = std::function<std::unique_ptr<DeviceChannel>(RankId from, RankId to)>;
 
 /// Message payloads that travel from device to device.
 ///
@@ -48,14 +48,14 @@ class DevicePayloads {
   };
 
   /// All arguments outlive this object.
-  DevicePayloads(DeviceMemory& memory, int rank, int ranks, OpenChannel open)
+  DevicePayloads(DeviceMemory& memory, RankId rank, int ranks, OpenChannel open)
       : memory_(memory), rank_(rank), ranks_(ranks), open_(std::move(open)) {}
   DevicePayloads(const DevicePayloads&) = delete;
   ~DevicePayloads();  ///< finishes all transfers first
 
   /// Opens the channels of these (sender, receiver) pairs that this rank is an end of, so that no message
   /// waits for that. All ranks call it with the same pairs in the same order.
-  void open_channels(const std::vector<std::pair<int, int>>& pairs);
+  void open_channels(const std::vector<std::pair<RankId, RankId>>& pairs);
 
   /// Drops payloads that have arrived and were not taken, like PointToPoint::begin_run.
   void begin_run(CompletionQueue& completions);
@@ -67,7 +67,7 @@ class DevicePayloads {
   PayloadBuffer acquire(std::int64_t floats);
   /// Sends the first `floats` floats of a buffer that the device's work up to now has filled, and takes the
   /// buffer back afterwards. Posts `operation` when they have left.
-  PayloadId send(int rank, const PayloadBuffer& buffer, std::int64_t floats, Pending operation);
+  PayloadId send(RankId rank, const PayloadBuffer& buffer, std::int64_t floats, Pending operation);
   /// Starts to receive a payload whose message has arrived.
   void post_receive(const PayloadId& payload);
   /// Returns true if the payload of the operation's message has not arrived yet; the operation is then posted
@@ -94,14 +94,15 @@ class DevicePayloads {
     int run = 0;
   };
 
-  ChannelEnd& channel_end(int from, int to);
+  ChannelEnd& channel_end(RankId from, RankId to);
   /// Called on the thread of the channel end.
-  DeviceChannel& channel_of(ChannelEnd& end, int from, int to);
+  DeviceChannel& channel_of(ChannelEnd& end, RankId from, RankId to);
   void on_arrival(std::int64_t number, std::exception_ptr error);
   void add_free(PayloadBuffer buffer);
 
   DeviceMemory& memory_;
-  int rank_, ranks_;
+  RankId rank_;
+  int ranks_;
   OpenChannel open_;
   std::mutex mutex_;  ///< guards the members below
   std::int64_t sent_ = 0;
@@ -110,7 +111,7 @@ class DevicePayloads {
   std::vector<PayloadBuffer> free_buffers_;   ///< never freed, because freeing would synchronize the device
   std::map<std::int64_t, Arrival> arrivals_;  ///< by PayloadId::number
   // Declared last: the threads of the ends use the other members.
-  std::map<std::pair<int, int>, std::unique_ptr<ChannelEnd>> ends_;
+  std::map<std::pair<RankId, RankId>, std::unique_ptr<ChannelEnd>> ends_;
 };
 
 }  // namespace stepcast

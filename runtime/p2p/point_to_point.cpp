@@ -83,7 +83,8 @@ bool PointToPoint::matches(int tag, RoleId role, const InFlightMessage& incoming
          (role == kAnyone || incoming.envelope.from == role);
 }
 
-void PointToPoint::send(int rank, const Message& message, std::span<const float> payload, Pending operation) {
+void PointToPoint::send(RankId rank, const Message& message, std::span<const float> payload,
+                        Pending operation) {
   std::unique_lock lock(mutex_);
   if (error_) return fail(operation);
   InFlightMessage outgoing = outgoing_message(message, run_, static_cast<std::int64_t>(payload.size()));
@@ -91,7 +92,7 @@ void PointToPoint::send(int rank, const Message& message, std::span<const float>
   outgoing.operation = std::move(operation);
   float* const to = outgoing.payload.data();
   const auto sendable = outgoing.sendable;  // the outgoing is gone when all of it has left
-  outgoing_[static_cast<std::size_t>(rank)].push_back(std::move(outgoing));
+  outgoing_[rank.index()].push_back(std::move(outgoing));
   lock.unlock();
   transport_.wake();
   const auto all = static_cast<std::int64_t>(payload.size());

@@ -49,7 +49,7 @@ class PointToPoint {
 
   /// Sends a message to `rank`. Returns when the payload has been copied.
   /// @param operation  posted when the receiver has acknowledged the whole message; may be null
-  void send(int rank, const Message& message, std::span<const float> payload, Pending operation);
+  void send(RankId rank, const Message& message, std::span<const float> payload, Pending operation);
 
   /// Posts a receive for a message with this tag from `role` (kAnyone: from any role). `operation` is posted,
   /// with the message, when the message is complete.

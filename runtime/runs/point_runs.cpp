@@ -128,7 +128,7 @@ void PointRuns::add(std::size_t index) {
       experiment.plan,
       read_all_reduces(all_reduce_file(run_.folder),
                        validation_.scenario.points[validation_.points[index]].name, experiment.plan),
-      run_.transport.rank());
+      RankId(run_.transport.rank()));
   if (resources_.device) point->device = resources_.device(index, experiment);
   if (!point->device) point->device = device_of(index, *point);
   if (resources_.make_collective_backend)
@@ -143,21 +143,21 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   const NetworkVariant& variant = validation_.variants[index];
   const Experiment& experiment = point.experiment;
   const NetworkSharing& sharing = experiment.plan.sharing;
-  const int rank = run_.transport.rank();
-  NetworkOptions options{.batch = variant.batch, .data_seed = static_cast<std::uint64_t>(1 + rank)};
+  const RankId rank(run_.transport.rank());
+  NetworkOptions options{.batch = variant.batch, .data_seed = static_cast<std::uint64_t>(1 + rank.value)};
   options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
   const RoleId role = role_of(experiment.plan, rank);
   if (sharing.form == NetworkSharing::Form::stages && role.exists()) {
     const int stages = static_cast<int>(experiment.plan.roles.size());
     point.stage = pipeline_stage_networks(resources_.backend, experiment.model, sharing,
-                                          {role.value, stages, rank % sharing.ways}, options);
+                                          {role.value, stages, rank.value % sharing.ways}, options);
     return pipeline_stage_device(point.stage, sharing, role.value,
                                  owned_slices(experiment.plan, rank, point.stage, role.value));
   }
   Network& network = network_of(variant, experiment);
   DeviceLearning learning;
   learning.summed = experiment.plan.summed_gradients;
-  learning.place = rank;
+  learning.place = rank.value;
   learning.compresses = validation_.compresses[index];
   learning.owned = reduce_scattered_slices(experiment.plan, rank, ParameterLayout(network));
   return replica_device(network, std::move(learning));
@@ -189,7 +189,7 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
                   .completions = completions_,
                   .state = run_.state,
                   .polling = &run_.polling,
-                  .delay = start_seconds(plan, point.experiment.noise, run_.transport.rank()),
+                  .delay = start_seconds(plan, point.experiment.noise, RankId(run_.transport.rank())),
                   .library_all_reduce = run_.library_all_reduce,
                   .collective_backend = point.collective_backend,
                   .device_payloads = resources_.device_payloads,

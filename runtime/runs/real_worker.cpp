@@ -130,7 +130,7 @@ Pending RealWorker::start_collective(CollectiveId id) {
 
 Pending RealWorker::start_send(RoleId role, const Message& message) {
   const Role& to = world_.plan.roles.at(role.index());
-  const int member = to.members == 1 ? 0 : world_.transport.rank() - plan_role_.first_rank;
+  const RankId receiver = to.rank(to.members == 1 ? 0 : plan_role_.member(RankId(world_.transport.rank())));
   Message envelope = message;
   envelope.from = role_;
   auto operation = std::make_shared<RealOperation>();
@@ -138,13 +138,13 @@ Pending RealWorker::start_send(RoleId role, const Message& message) {
           world_.device_payloads == nullptr ? 0 : world_.device.device_floats(message)) {
     const DevicePayloads::PayloadBuffer buffer = world_.device_payloads->acquire(floats);
     world_.device.copy_to_payload(message, buffer.memory.get());
-    envelope.payload = world_.device_payloads->send(to.first_rank + member, buffer, floats, operation);
-    world_.messages.send(to.first_rank + member, envelope, {}, nullptr);
+    envelope.payload = world_.device_payloads->send(receiver, buffer, floats, operation);
+    world_.messages.send(receiver, envelope, {}, nullptr);
     return operation;
   }
   const std::span<float> payload =
       message.buffer.array == Array::none ? std::span<float>() : world_.device.send_buffer(message);
-  world_.messages.send(to.first_rank + member, envelope, payload, operation);
+  world_.messages.send(receiver, envelope, payload, operation);
   return operation;
 }
 
@@ -229,7 +229,7 @@ void notify_servers(RealWorld& world, RoleId role) {
   ended.from = role;
   for (const Role& server : world.plan.roles) {
     for (int member = 0; !server.training && member < server.members; ++member) {
-      world.messages.send(server.first_rank + member, ended, {}, nullptr);
+      world.messages.send(server.rank(member), ended, {}, nullptr);
     }
   }
 }
@@ -268,7 +268,7 @@ class DrainAfterFailure {
 }  // namespace
 
 RealRun run_program(RealWorld& world, int run) {
-  const RoleId id = role_of(world.plan, world.transport.rank());
+  const RoleId id = role_of(world.plan, RankId(world.transport.rank()));
   world.device.begin();
   world.messages.begin_run(run, world.completions);
   if (world.device_payloads != nullptr) world.device_payloads->begin_run(world.completions);

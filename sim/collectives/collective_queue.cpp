@@ -41,8 +41,8 @@ void CollectiveQueue::start(std::size_t index) {
   collective.started = true;
   stream_busy_[index % stream_busy_.size()] = true;
   ++running_;
-  const int pattern = options_.pattern(collective.id);
-  if (pattern < 0) return engine.at(started, [this, index, started] { finish(index, started); });
+  const PatternId pattern = options_.pattern(collective.id);
+  if (!pattern.exists()) return engine.at(started, [this, index, started] { finish(index, started); });
   slow_down(collective, +1);
   network_.start_pattern(pattern, collective.buffer, options_.segments, [this, index, started] {
     slow_down(collectives_[index - first_], -1);

@@ -43,8 +43,8 @@ class CollectiveQueue {
     int members = 1;    ///< number of workers of the group
     int streams = 1;    ///< the n-th collective runs in stream n mod streams, in order
     int in_flight = 1;  ///< largest number of collectives that run at the same time
-    /// Returns the network's pattern for a collective of the plan; negative if the collective takes no time.
-    std::function<int(CollectiveId)> pattern;
+    /// Returns the network's pattern for a collective of the plan; none if the collective takes no time.
+    std::function<PatternId(CollectiveId)> pattern;
     int segments = 1;                  ///< number of segments of a phase
     std::string name;                  ///< in the timeline
     int process = 0, first_track = 0;  ///< in the timeline

@@ -32,8 +32,8 @@ std::vector<int> endpoints_of(const Platform& platform, const Plan& plan, const 
                               int index) {
   std::vector<int> endpoints;
   for (int i = 0; i < communicator.size; ++i) {
-    const int rank = communicator.ranks[static_cast<std::size_t>(index * communicator.size + i)];
-    const int endpoint = plan.endpoints[static_cast<std::size_t>(rank)];
+    const RankId rank = communicator.ranks[static_cast<std::size_t>(index * communicator.size + i)];
+    const int endpoint = plan.endpoints[rank];
     if (endpoint >= platform.devices()) return {};
     endpoints.push_back(endpoint);
   }
@@ -45,9 +45,8 @@ int groups_in(const Platform& platform, const Plan& plan, const Communicator& co
   int count = 0;
   for (int group = 0; group < communicator.groups(); ++group) {
     const auto begin = communicator.ranks.begin() + static_cast<std::ptrdiff_t>(group) * communicator.size;
-    count += std::any_of(begin, begin + communicator.size, [&](int rank) {
-      return platform.node_of(plan.endpoints[static_cast<std::size_t>(rank)]) == node;
-    });
+    count += std::any_of(begin, begin + communicator.size,
+                         [&](RankId rank) { return platform.node_of(plan.endpoints[rank]) == node; });
   }
   return count;
 }

@@ -36,8 +36,7 @@ PlannedCollectives::PlannedCollectives(const Simulation& simulation, const Topol
   folding_ = chosen_folding(traffic(), budget, [&] { return single_messages(plan, placement_); });
   const auto folded = folded_ranks(plan);
   for (const Communicator& communicator : plan.communicators) {
-    const bool any = std::ranges::any_of(communicator.ranks,
-                                         [&](int rank) { return folded[static_cast<std::size_t>(rank)]; });
+    const bool any = std::ranges::any_of(communicator.ranks, [&](RankId rank) { return folded[rank]; });
     joint_.push_back(any && folding_.folds);
   }
   fidelity_ = choose_fidelity(traffic(), budget);
@@ -66,7 +65,7 @@ PlannedCollectives::Chosen PlannedCollectives::candidate(const Collective& colle
   const AllReduceChoice actual_choice = resolved_choice(choice, group.ranks, collective.buffer.size);
   auto& schedule = schedules_[schedule_key(collective, actual_choice, group)];
   if (schedule == nullptr) schedule = schedule_of(collective, actual_choice, group);
-  const auto [in_planner, is_new] = planned_[schedule.get()].try_emplace(collective.communicator, 0);
+  const auto [in_planner, is_new] = planned_[schedule.get()].try_emplace(collective.communicator);
   if (is_new) {
     in_planner->second = planner_->add(replicated(schedule, communicator.groups()),
                                        ranks_of(communicator, 0, communicator.groups()));
@@ -120,8 +119,7 @@ CollectiveLoad PlannedCollectives::traffic() const {
 
 void PlannedCollectives::add_patterns() {
   const Plan& plan = *simulation_.plan;
-  std::map<std::pair<const Schedule*, CommunicatorId>, std::vector<int>>
-      added;  // by schedule and communicator
+  std::map<std::pair<const Schedule*, CommunicatorId>, std::vector<PatternId>> added;
   std::size_t next_known = 0;
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     Chosen& chosen = chosen_[i];
@@ -137,7 +135,7 @@ void PlannedCollectives::add_patterns() {
       patterns.push_back(network_->add(chosen.schedule, ranks_of(communicator, group, 1)));
     }
     chosen.patterns = patterns;
-    for (const int pattern : patterns) {
+    for (const PatternId pattern : patterns) {
       if (chosen.known)
         network_->set_modelled_seconds(pattern, plan.collectives[i].buffer.size, chosen.seconds);
     }
@@ -167,19 +165,19 @@ void PlannedCollectives::add_channels() {
   }
 }
 
-int PlannedCollectives::pattern(CollectiveId collective, int group) const {
+PatternId PlannedCollectives::pattern(CollectiveId collective, int group) const {
   const auto& patterns = chosen_[collective.index()].patterns;
-  return patterns.empty() ? -1 : patterns[static_cast<std::size_t>(group)];
+  return patterns.empty() ? PatternId() : patterns[static_cast<std::size_t>(group)];
 }
 
-int PlannedCollectives::load_pattern(RoleId role, int member) const {
+PatternId PlannedCollectives::load_pattern(RoleId role, int member) const {
   const auto found = loads_.find({role, member});
-  return found == loads_.end() ? -1 : found->second;
+  return found == loads_.end() ? PatternId() : found->second;
 }
 
-int PlannedCollectives::channel_pattern(RoleId from, RoleId to) const {
+PatternId PlannedCollectives::channel_pattern(RoleId from, RoleId to) const {
   const auto found = channels_.find({from, to});
-  return found == channels_.end() ? -1 : found->second;
+  return found == channels_.end() ? PatternId() : found->second;
 }
 
 std::string PlannedCollectives::algorithm_names() const {

@@ -23,11 +23,12 @@ class PlannedCollectives {
   std::int64_t routes() const { return planner_->routes() + network_->routes(); }
   /// True if all groups of a communicator are simulated as one pattern.
   bool joint(CommunicatorId communicator) const { return joint_[communicator.index()]; }
-  int pattern(CollectiveId collective,
-              int group) const;  ///< -1 if nothing is sent; joint communicators have group 0 only
-  int load_pattern(RoleId role,
-                   int member) const;  ///< -1 if nothing is loaded; folded roles have member 0 only
-  int channel_pattern(RoleId from, RoleId to) const;  ///< -1 if each message is sent over its own route
+  /// None if nothing is sent. Joint communicators have group 0 only.
+  PatternId pattern(CollectiveId collective, int group) const;
+  /// None if nothing is loaded. Folded roles have member 0 only.
+  PatternId load_pattern(RoleId role, int member) const;
+  /// None if each message is sent over its own route.
+  PatternId channel_pattern(RoleId from, RoleId to) const;
   const ChosenFidelity& fidelity() const { return fidelity_; }
   const UsedFolding& folding() const { return folding_; }
   /// True if the rules chose automatically and do not know whether their choice is close.
@@ -41,10 +42,10 @@ class PlannedCollectives {
   struct Chosen {
     AllReduceChoice choice;
     std::shared_ptr<const Schedule> schedule;  ///< of one group
-    int planned = 0;                           ///< number of its pattern in planner_
+    PatternId planned;                         ///< its pattern in planner_
     double seconds = 0;                        ///< duration on an otherwise idle network [s]
     bool known = false;                        ///< `seconds` are NCCL's, so that no message is simulated
-    std::vector<int> patterns;                 ///< by group: number of its pattern in network_; one if joint
+    std::vector<PatternId> patterns;           ///< by group: its pattern in network_; one if joint
   };
 
   void choose(std::size_t collective);
@@ -62,9 +63,9 @@ class PlannedCollectives {
   std::unique_ptr<SimNetwork> network_;
   std::map<std::string, std::shared_ptr<const Schedule>> schedules_;  ///< by schedule_key
   /// Pattern in planner_, by schedule and communicator.
-  std::map<const Schedule*, std::map<CommunicatorId, int>> planned_;
-  std::map<std::pair<RoleId, int>, int> loads_;        ///< pattern by role and member
-  std::map<std::pair<RoleId, RoleId>, int> channels_;  ///< pattern by sending and receiving role
+  std::map<const Schedule*, std::map<CommunicatorId, PatternId>> planned_;
+  std::map<std::pair<RoleId, int>, PatternId> loads_;        ///< pattern by role and member
+  std::map<std::pair<RoleId, RoleId>, PatternId> channels_;  ///< pattern by sending and receiving role
   UsedFolding folding_;
   ChosenFidelity fidelity_;
 };

@@ -34,15 +34,15 @@ class ColourRefinement {
     points_.assign(plan_.endpoints.size() + 1, 0);
     for (const Role& role : plan_.roles) {
       for (int i = 0; i < role.members; ++i)
-        points_[static_cast<std::size_t>(role.first_rank + i)] = static_cast<Colour>(role.first_rank + 1);
+        points_[role.rank(i).index()] = static_cast<Colour>(role.first_rank.value + 1);
     }
     for (const CollectiveLoad::One& one : traffic.collectives) add(one);
   }
 
   void add(const SingleMessages& single_messages) {
     std::vector<std::size_t> points;
-    for (const int rank : single_messages.ranks)
-      points.push_back(rank < 0 ? plan_.endpoints.size() : static_cast<std::size_t>(rank));
+    for (const RankId rank : single_messages.ranks)
+      points.push_back(rank.exists() ? rank.index() : plan_.endpoints.size());
     add_transfers(*single_messages.schedule, single_messages.placement, points);
   }
 
@@ -80,7 +80,7 @@ class ColourRefinement {
       points.push_back(points_.size());
       memberships_.push_back({points_.size(), group});
       points_.push_back(1);
-      if (is_new) memberships_.push_back({static_cast<std::size_t>(communicator.ranks[i]), group});
+      if (is_new) memberships_.push_back({communicator.ranks[i].index(), group});
     }
     add_transfers(*one.pattern->schedule, one.pattern->placement, points);
   }
@@ -147,7 +147,7 @@ class ColourRefinement {
 
   bool roles_are_uniform() const {
     return std::ranges::all_of(plan_.roles, [&](const Role& role) {
-      const auto first = points_.begin() + role.first_rank;
+      const auto first = points_.begin() + role.first_rank.value;
       return std::all_of(first, first + role.members, [&](Colour colour) { return colour == *first; });
     });
   }
@@ -197,8 +197,7 @@ bool has_groups(const CollectiveLoad& traffic) {
   const auto folded = folded_ranks(plan);
   return std::ranges::any_of(traffic.collectives, [&](const CollectiveLoad::One& one) {
     const Communicator& all = plan.communicators[one.communicator.index()];
-    return all.groups() > 1 &&
-           std::ranges::any_of(all.ranks, [&](int rank) { return folded[static_cast<std::size_t>(rank)]; });
+    return all.groups() > 1 && std::ranges::any_of(all.ranks, [&](RankId rank) { return folded[rank]; });
   });
 }
 

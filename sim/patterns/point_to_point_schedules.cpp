@@ -48,20 +48,20 @@ std::shared_ptr<const Schedule> channel_schedule(int sources, int targets) {
 
 }  // namespace
 
-std::vector<bool> folded_ranks(const Plan& plan) {
-  std::vector<bool> folded(plan.endpoints.size(), false);
+IdTable<RankId, bool> folded_ranks(const Plan& plan) {
+  IdTable<RankId, bool> folded(plan.endpoints.size(), false);
   for (const Role& role : plan.roles) {
     if (role.members == 1) continue;
-    std::fill_n(folded.begin() + role.first_rank, role.members, true);
+    std::fill_n(folded.begin() + role.first_rank.value, role.members, true);
   }
   return folded;
 }
 
-Placement placement_of(const Placement& all, const std::vector<int>& ranks) {
+Placement placement_of(const Placement& all, const std::vector<RankId>& ranks) {
   Placement placement{all.platform, all.topology, {}, all.latency_factor};
-  for (const int rank : ranks) {
-    placement.endpoints.push_back(rank < 0 ? all.platform->storage_endpoint()
-                                           : all.endpoints[static_cast<std::size_t>(rank)]);
+  for (const RankId rank : ranks) {
+    placement.endpoints.push_back(rank.exists() ? all.endpoints[rank.index()]
+                                                : all.platform->storage_endpoint());
   }
   return placement;
 }
@@ -72,7 +72,7 @@ SingleMessages channel_messages(const Plan& plan, const Placement& all,
   const Role& target = plan.roles[channel.second.index()];
   SingleMessages messages{channel_schedule(source.members, target.members), {}, {}};
   for (const Role* role : {&source, &target}) {
-    for (int i = 0; i < role->members; ++i) messages.ranks.push_back(role->first_rank + i);
+    for (int i = 0; i < role->members; ++i) messages.ranks.push_back(role->rank(i));
   }
   messages.placement = placement_of(all, messages.ranks);
   return messages;
@@ -80,8 +80,8 @@ SingleMessages channel_messages(const Plan& plan, const Placement& all,
 
 SingleMessages loads_of(const Role& role, int first, int count, const Placement& all) {
   SingleMessages loads{load_schedule(count), {}, {}};
-  for (int i = 0; i < count; ++i) loads.ranks.push_back(role.first_rank + first + i);
-  loads.ranks.push_back(-1);
+  for (int i = 0; i < count; ++i) loads.ranks.push_back(role.rank(first + i));
+  loads.ranks.emplace_back();
   loads.placement = placement_of(all, loads.ranks);
   return loads;
 }

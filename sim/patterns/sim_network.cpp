@@ -11,7 +11,7 @@ namespace stepcast {
 namespace {
 
 struct PatternStart {
-  int pattern = 0;
+  PatternId pattern;
   Bytes buffer;
   int segments = 1;
 };
@@ -81,7 +81,7 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
 
 }  // namespace
 
-int SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
+PatternId SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placement) {
   Pattern pattern{std::move(schedule), std::move(placement), {}};
   pattern.phases = phase_loads(*pattern.schedule, pattern.placement, bandwidths_);
   set_most_loaded(pattern.phases, bandwidths_);
@@ -93,22 +93,21 @@ int SimNetwork::add(std::shared_ptr<const Schedule> schedule, Placement placemen
   return add(std::move(pattern));
 }
 
-int SimNetwork::add(Pattern pattern) {
-  patterns_.push_back(std::move(pattern));
-  return static_cast<int>(patterns_.size()) - 1;
+PatternId SimNetwork::add(Pattern pattern) {
+  return patterns_.add(std::move(pattern));
 }
 
-double SimNetwork::uncontended(int index, Bytes buffer) const {
-  return uncontended_seconds(pattern(index).phases, pattern(index).placement, buffer);
+double SimNetwork::uncontended(PatternId id, Bytes buffer) const {
+  return uncontended_seconds(pattern(id).phases, pattern(id).placement, buffer);
 }
 
-double SimNetwork::latency(int index, Bytes buffer) const {
+double SimNetwork::latency(PatternId id, Bytes buffer) const {
   double seconds = 0;
-  for (const PhaseLoad& phase : pattern(index).phases) {
+  for (const PhaseLoad& phase : pattern(id).phases) {
     double longest = 0;
     for (const EdgeKind kind : kEdgeKinds) {
       if (phase.of(kind).any)
-        longest = std::max(longest, phase_cost(phase, kind, pattern(index).placement, buffer).latency);
+        longest = std::max(longest, phase_cost(phase, kind, pattern(id).placement, buffer).latency);
     }
     seconds += longest;
   }
@@ -152,9 +151,8 @@ std::vector<int> SimNetwork::edge_links(const Pattern& pattern, const Edge& edge
   return links;
 }
 
-const std::vector<int>& SimNetwork::phase_links(int pattern, std::size_t phase, EdgeKind kind) const {
-  return class_links_[first_phase_[static_cast<std::size_t>(pattern)] + 2 * phase +
-                      static_cast<std::size_t>(kind)];
+const std::vector<int>& SimNetwork::phase_links(PatternId pattern, std::size_t phase, EdgeKind kind) const {
+  return class_links_[first_phase_[pattern] + 2 * phase + static_cast<std::size_t>(kind)];
 }
 
 void SimNetwork::start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
@@ -162,21 +160,21 @@ void SimNetwork::start_flow(std::span<const int> links, Bytes size, Engine::Call
   engine_->start_flow({links.begin(), links.end()}, size, std::move(done));
 }
 
-std::optional<double> SimNetwork::known_seconds(int number, Bytes buffer) {
+std::optional<double> SimNetwork::known_seconds(PatternId id, Bytes buffer) {
   if (use_lower_bounds_) {
-    const auto [bound, is_new] = lower_bounds_.try_emplace({number, buffer.value}, 0);
-    if (is_new) bound->second = lower_bound_seconds(pattern(number), buffer, bandwidths_);
+    const auto [bound, is_new] = lower_bounds_.try_emplace({id, buffer.value}, 0);
+    if (is_new) bound->second = lower_bound_seconds(pattern(id), buffer, bandwidths_);
     return bound->second;
   }
-  const auto found = known_.find({number, buffer.value});
+  const auto found = known_.find({id, buffer.value});
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void SimNetwork::start_pattern(int pattern, Bytes buffer, int segments, Engine::Callback done) {
+void SimNetwork::start_pattern(PatternId pattern, Bytes buffer, int segments, Engine::Callback done) {
   if (const auto known = known_seconds(pattern, buffer))
     return engine_->at(engine_->now() + *known, std::move(done));
   if (fidelity_ == Fidelity::message) {
-    const Pattern& placed = patterns_[static_cast<std::size_t>(pattern)];
+    const Pattern& placed = patterns_[pattern];
     simulate_messages({*engine_, *route_cache_, links_ ? &*links_ : nullptr},
                       {*placed.schedule, placed.placement, buffer}, std::move(done));
   } else {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/typed_id.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/network/link_classes.hpp"
 #include "sim/network/max_min_sharing.hpp"
@@ -16,6 +17,9 @@
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {
+
+/// A pattern of a network: the number that `SimNetwork::add` returned.
+using PatternId = TypedId<struct PatternTag>;
 
 /// The links of a platform and the patterns that a simulation may start on them. All patterns must be added
 /// before `start`, because SimGrid accepts no links after its own start, and because the fidelity `coupled`
@@ -28,20 +32,20 @@ class SimNetwork {
   SimNetwork(LinkBandwidths bandwidths, Fidelity fidelity, Sharing sharing = Sharing::simgrid)
       : bandwidths_(std::move(bandwidths)), fidelity_(fidelity), sharing_(sharing) {}
 
-  int add(std::shared_ptr<const Schedule> schedule, Placement placement);  ///< Returns the pattern's number.
-  int add(Pattern pattern);                             ///< Adds a pattern whose links are already computed.
-  double uncontended(int pattern, Bytes buffer) const;  ///< Duration on an otherwise idle network [s].
+  PatternId add(std::shared_ptr<const Schedule> schedule, Placement placement);
+  PatternId add(Pattern pattern);  ///< Adds a pattern whose links are already computed.
+  double uncontended(PatternId pattern, Bytes buffer) const;  ///< Duration on an otherwise idle network [s].
   /// The part of `uncontended` that does not depend on bandwidth: latencies and message overheads [s].
-  double latency(int pattern, Bytes buffer) const;
+  double latency(PatternId pattern, Bytes buffer) const;
 
   /// Gives the duration [s] of a pattern with this buffer, so that `start_pattern` waits for that time
   /// instead of simulating the pattern. For collectives that share their links with nothing else.
-  void set_known_seconds(int pattern, Bytes buffer, double seconds) {
+  void set_known_seconds(PatternId pattern, Bytes buffer, double seconds) {
     known_[{pattern, buffer.value}] = seconds;
   }
 
   /// As set_known_seconds, for a duration that is its own lower bound: that of a model of the library.
-  void set_modelled_seconds(int pattern, Bytes buffer, double seconds) {
+  void set_modelled_seconds(PatternId pattern, Bytes buffer, double seconds) {
     set_known_seconds(pattern, buffer, seconds);
     lower_bounds_[{pattern, buffer.value}] = seconds;
   }
@@ -62,28 +66,28 @@ class SimNetwork {
 
   /// Starts a pattern now and calls `done` when every rank has finished. For the fidelities fluid and coupled
   /// `segments` divides a phase, so that its latencies alternate with its transfers.
-  void start_pattern(int pattern, Bytes buffer, int segments, Engine::Callback done);
+  void start_pattern(PatternId pattern, Bytes buffer, int segments, Engine::Callback done);
 
   /// Starts a message that belongs to no pattern, with the same sharing of links (fidelity message).
   void start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
 
-  const Pattern& pattern(int index) const { return patterns_[static_cast<std::size_t>(index)]; }
+  const Pattern& pattern(PatternId id) const { return patterns_[id]; }
   /// The links of one edge of a pattern, for Engine::start_flow (fidelity fluid).
   std::vector<int> edge_links(const Pattern& pattern, const Edge& edge) const;
   /// The merged links of all edges of a kind in a phase, for Engine::start_flow (fidelity coupled).
-  const std::vector<int>& phase_links(int pattern, std::size_t phase, EdgeKind kind) const;
+  const std::vector<int>& phase_links(PatternId pattern, std::size_t phase, EdgeKind kind) const;
 
  private:
-  std::optional<double> known_seconds(int pattern, Bytes buffer);
+  std::optional<double> known_seconds(PatternId pattern, Bytes buffer);
   void merge();
 
   LinkBandwidths bandwidths_;
   Fidelity fidelity_;
   Sharing sharing_;
-  std::vector<Pattern> patterns_;
-  std::map<std::pair<int, double>, double> known_, lower_bounds_;  ///< seconds by pattern and bytes
-  std::vector<std::vector<int>> class_links_;  ///< by pattern, phase and kind of edge, see phase_links
-  std::vector<std::size_t> first_phase_;       ///< by pattern: its first entry in class_links_
+  IdTable<PatternId, Pattern> patterns_;
+  std::map<std::pair<PatternId, double>, double> known_, lower_bounds_;  ///< seconds by pattern and bytes
+  std::vector<std::vector<int>> class_links_;    ///< by pattern, phase and kind of edge, see phase_links
+  IdTable<PatternId, std::size_t> first_phase_;  ///< by pattern: its first entry in class_links_
   std::unique_ptr<Engine> engine_;
   std::optional<MaxMinSharing> links_;     ///< if the sharing is built_in
   std::optional<RouteCache> route_cache_;  ///< of single messages

@@ -59,15 +59,15 @@ bool is_noise_free(const Noise& noise) {
 }  // namespace
 
 MemberClocks::MemberClocks(const Simulation& simulation, const Role& role, int first, int members)
-    : simulation_(simulation), first_rank_(role.first_rank + first) {
+    : simulation_(simulation), first_rank_(role.rank(first)) {
   const bool one_clock = is_noise_free(simulation.noise) || !role.training;
   members_.resize(one_clock ? 1 : static_cast<std::size_t>(members));
 }
 
 void MemberClocks::draw_step(int step, const MeasuredSteps& samples) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    const int endpoint = simulation_.plan->endpoints[static_cast<std::size_t>(rank(i))];
-    const int key = simulation_.noise.per_node ? simulation_.platform->node_of(endpoint) : rank(i);
+    const int endpoint = simulation_.plan->endpoints[rank(i)];
+    const int key = simulation_.noise.per_node ? simulation_.platform->node_of(endpoint) : rank(i).value;
     members_[i].draw = draw(simulation_.noise, simulation_.seed, static_cast<std::uint32_t>(key),
                             static_cast<std::uint32_t>(step), samples);
   }
@@ -110,13 +110,11 @@ Lags MemberClocks::lags() const {
   return std::make_shared<const std::vector<double>>(std::move(lags));
 }
 
-Lags MemberClocks::group_lags(const Communicator& all, const std::vector<int>& position) const {
+Lags MemberClocks::group_lags(const Communicator& all, const IdTable<RankId, int>& position) const {
   const Lags alone = all.groups() == 1 ? nullptr : lags();
   if (alone == nullptr) return nullptr;
   std::vector<double> own = *alone;
-  const auto group = [&](std::size_t i) {
-    return static_cast<std::size_t>(position[static_cast<std::size_t>(rank(i))] / all.size);
-  };
+  const auto group = [&](std::size_t i) { return static_cast<std::size_t>(position[rank(i)] / all.size); };
   std::vector<double> least(static_cast<std::size_t>(all.groups()), 1e300);
   for (std::size_t i = 0; i < own.size(); ++i) least[group(i)] = std::min(least[group(i)], own[i]);
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = least[group(i)];

@@ -39,7 +39,7 @@ class MemberClocks {
   MemberClocks(const Simulation& simulation, const Role& role, int first, int members);
 
   std::size_t size() const { return members_.size(); }
-  int rank(std::size_t member) const { return first_rank_ + static_cast<int>(member); }
+  RankId rank(std::size_t member) const { return RankId(first_rank_.index() + member); }
 
   void draw_step(int step, const MeasuredSteps& samples);
   void compute(Work pass, LayerRange layers, const ComputeTimes& times);
@@ -55,8 +55,8 @@ class MemberClocks {
   Lags lags() const;      ///< How far each clock is behind the latest.
   /// How far each member's group of a communicator is behind the latest; a group is as late as its latest
   /// member.
-  /// @param position  by rank: its index in Communicator::ranks
-  Lags group_lags(const Communicator& all, const std::vector<int>& position) const;
+  /// @param position  index of each rank in Communicator::ranks
+  Lags group_lags(const Communicator& all, const IdTable<RankId, int>& position) const;
   /// Adds the compute of this step to `step` and starts the sums of the next step.
   void end_step(ProgramStep& step);
 
@@ -69,7 +69,7 @@ class MemberClocks {
   };
 
   const Simulation& simulation_;
-  int first_rank_;
+  RankId first_rank_;
   std::vector<Member> members_;
 };
 

@@ -41,9 +41,8 @@ SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, i
       first_(first),
       count_(members),
       members_(world.simulation, role_, first, members),
-      memory_(world.simulation.memories.empty()
-                  ? nullptr
-                  : world.simulation.memories[static_cast<std::size_t>(members_.rank(0))]),
+      memory_(world.simulation.memories.empty() ? nullptr
+                                                : world.simulation.memories[members_.rank(0).index()]),
       number_(world.program(role, first)),
       clock_(world.collectives.network().engine(), world.simulation.plan->compute_slowdown),
       loads_(world.collectives.network(), load_options(world, role, first, members)) {
@@ -115,8 +114,8 @@ Pending SimWorker::start_collective(CollectiveId id) {
   const Collective& collective = world_.simulation.plan->collectives.at(id.index());
   const CommunicatorId number = collective.communicator;
   const Communicator& communicator = world_.simulation.plan->communicators[number.index()];
-  const std::vector<int>& position = world_.position[number.index()];
-  const int place = position[static_cast<std::size_t>(members_.rank(0))];
+  const IdTable<RankId, int>& position = world_.position[number];
+  const int place = position[members_.rank(0)];
   if (place < 0) throw std::logic_error(name() + " is not in the communicator of its collective");
   const bool joint = world_.collectives.joint(number);
   auto operation = new_operation(SimOperation::Kind::communication);

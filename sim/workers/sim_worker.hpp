@@ -21,7 +21,8 @@ struct SimWorld {
   std::map<std::pair<CommunicatorId, int>, std::unique_ptr<CollectiveQueue>>
       queues;  ///< by communicator and group
   /// [communicator][rank]: index in Communicator::ranks; -1 if not in it.
-  std::vector<std::vector<int>> position;
+  /// Index of each rank in Communicator::ranks; -1 if it is not there.
+  IdTable<CommunicatorId, IdTable<RankId, int>> position;
   /// By role: its first program; one per member, or a single one if folded.
   std::vector<std::size_t> programs;
   RunRecords records;

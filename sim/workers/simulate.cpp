@@ -29,10 +29,11 @@ std::vector<ProgramMembers> program_members(const Simulation& simulation, bool f
   return programs;
 }
 
-std::vector<int> positions(const Communicator& communicator, std::size_t ranks) {
-  std::vector<int> position(ranks, -1);
+/// Index of each rank in Communicator::ranks; -1 for ranks that are not in the communicator.
+IdTable<RankId, int> positions(const Communicator& communicator, std::size_t ranks) {
+  IdTable<RankId, int> position(ranks, -1);
   for (std::size_t i = 0; i < communicator.ranks.size(); ++i)
-    position[static_cast<std::size_t>(communicator.ranks[i])] = static_cast<int>(i);
+    position[communicator.ranks[i]] = static_cast<int>(i);
   return position;
 }
 
@@ -154,7 +155,7 @@ SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& 
   for (WorkerMemory* memory : simulation.memories) memory->begin(collectives.automatic_choices());
   std::vector<double> starts;
   for (const ProgramMembers& program : programs) {
-    const int rank = plan.roles[program.role.index()].first_rank + program.first;
+    const RankId rank = plan.roles[program.role.index()].rank(program.first);
     starts.push_back(start_seconds(plan, simulation.noise, rank));
   }
   run_to_end(workers, starts, collectives.network().engine());

@@ -48,8 +48,8 @@ void SimulatedMessages::send(Address from, Address to, std::size_t to_program,
 void SimulatedMessages::transmit(Address from, Address to, const Message& message,
                                  Engine::Callback&& arrived) {
   SimNetwork& network = collectives_.network();
-  const int pattern = collectives_.channel_pattern(from.role, to.role);
-  if (pattern >= 0) return network.start_pattern(pattern, message.buffer.size, 1, std::move(arrived));
+  const PatternId pattern = collectives_.channel_pattern(from.role, to.role);
+  if (pattern.exists()) return network.start_pattern(pattern, message.buffer.size, 1, std::move(arrived));
   const Platform& platform = *simulation_.platform;
   const RouteCache::Route route = routes_.between(endpoint(from), endpoint(to));
   const MessageCost& cost = message_cost(route.local ? platform.local_message_costs : platform.message_costs,
@@ -81,8 +81,8 @@ void SimulatedMessages::transmit_first(std::deque<QueuedMessage>& messages) {
 
 /// The endpoint of a program that stands for one member.
 int SimulatedMessages::endpoint(Address address) const {
-  const int first = simulation_.plan->roles[address.role.index()].first_rank;
-  return simulation_.plan->endpoints[static_cast<std::size_t>(first + address.member)];
+  const Plan& plan = *simulation_.plan;
+  return plan.endpoints[plan.roles[address.role.index()].rank(address.member)];
 }
 
 void SimulatedMessages::arrive(const SentMessage& sent, WorkClock& clock, double started,

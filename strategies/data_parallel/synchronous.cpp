@@ -207,7 +207,7 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
     run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : CollectiveId{});
   }
   plan.workloads.push_back(std::move(workload));
-  plan.roles.push_back({"worker", 0, workers, 0, true,
+  plan.roles.push_back({"worker", RankId(0), workers, 0, true,
                         [run = std::make_shared<const SynchronousRun>(std::move(run))](Worker& worker) {
                           return synchronous(worker, *run);
                         }});

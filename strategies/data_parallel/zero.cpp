@@ -184,7 +184,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
                training_memory(setting.model, memory), training.mixed ? "precision: mixed" : ""},
               plan);
   note_idle_options(map, run.options, plan);
-  plan.roles.push_back({"worker", 0, setting.workers(), 0, true,
+  plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,
                         [run = std::make_shared<const ZeroRun>(std::move(run))](Worker& worker) {
                           return zero(worker, *run);
                         }});

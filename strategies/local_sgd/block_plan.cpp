@@ -54,10 +54,10 @@ CollectiveId add(Plan& plan, Collective::Kind kind, CommunicatorId communicator,
 constexpr CommunicatorId kInsideReplica{0}, kBetweenReplicas{1};
 
 /// Groups of the ranks that hold the same share of the model: rank i of every replica, for each i.
-std::vector<int> peers(int workers, int replica) {
-  std::vector<int> ranks;
+std::vector<RankId> peers(int workers, int replica) {
+  std::vector<RankId> ranks;
   for (int first = 0; first < replica; ++first) {
-    for (int rank = first; rank < workers; rank += replica) ranks.push_back(rank);
+    for (int rank = first; rank < workers; rank += replica) ranks.emplace_back(rank);
   }
   return ranks;
 }
@@ -118,7 +118,7 @@ void add_roles(Plan& plan, BlockRun&& made) {
   plan.assigns_work_by_message = run->options.balanced;
   for (int i = 0; i < roles; ++i) {
     const auto program = [run, i](Worker& worker) { return block_training(worker, *run, RoleId(i)); };
-    plan.roles.push_back({"worker", i, workers / roles, 0, true, program});
+    plan.roles.push_back({"worker", RankId(i), workers / roles, 0, true, program});
     if (i == 0) continue;
     plan.channels.emplace_back(i, 0);
     plan.channels.emplace_back(0, i);

@@ -16,10 +16,10 @@ namespace stepcast {
 namespace {
 
 /// Groups of the ranks in the same place of every replica, place after place.
-std::vector<int> by_place(int workers, int ways) {
-  std::vector<int> ranks;
+std::vector<RankId> by_place(int workers, int ways) {
+  std::vector<RankId> ranks;
   for (int place = 0; place < ways; ++place) {
-    for (int rank = place; rank < workers; rank += ways) ranks.push_back(rank);
+    for (int rank = place; rank < workers; rank += ways) ranks.emplace_back(rank);
   }
   return ranks;
 }
@@ -297,7 +297,7 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   plan.sharing.micro_batch = groups.micro_batch;
   plan.sharing.micro_batches = options.micro_batches;
   plan.workloads.push_back(std::move(workload));
-  plan.roles.push_back({"worker", 0, setting.workers(), 0, true,
+  plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,
                         [run = std::make_shared<const Sharded>(std::move(run))](Worker& worker) {
                           return sharded(worker, *run);
                         }});

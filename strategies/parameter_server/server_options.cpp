@@ -180,16 +180,16 @@ Seconds server_work(const ServerOptions& options, Seconds array, double arrays) 
   return arrays / options.shards * array;
 }
 
-int rank_for(const Tree& tree, const ServerOptions& options, int worker, int shard) {
-  return worker * tree.ranks + shard / (tree.shards / options.machines_per_replica);
+RankId rank_for(const Tree& tree, const ServerOptions& options, int worker, int shard) {
+  return RankId(worker * tree.ranks + shard / (tree.shards / options.machines_per_replica));
 }
 
-Servers servers_of(const Tree& tree, const ServerOptions& options, const Exchanged& exchanged, int rank) {
+Servers servers_of(const Tree& tree, const ServerOptions& options, const Exchanged& exchanged, RankId rank) {
   Servers servers;
   servers.serial = options.serial;
-  const int worker = rank / tree.ranks;
+  const int worker = rank.value / tree.ranks;
   if (tree.sub_masters > 0) {
-    if (rank % tree.ranks == 0)
+    if (rank.value % tree.ranks == 0)
       servers.shards.push_back(
           share_of(exchanged, options, 0, RoleId(tree.first_sub_master() + worker % tree.sub_masters)));
     return servers;

@@ -112,9 +112,9 @@ Seconds array_seconds(const Setting& setting, const ServerOptions& options, cons
 Seconds server_work(const ServerOptions& options, Seconds array, double arrays);
 
 /// Rank of a worker that exchanges with a shard (with a sub-master: shard 0).
-int rank_for(const Tree& tree, const ServerOptions& options, int worker, int shard);
+RankId rank_for(const Tree& tree, const ServerOptions& options, int worker, int shard);
 
 /// Shards, or the sub-master, with which a rank exchanges; none for a rank that follows another rank.
-Servers servers_of(const Tree& tree, const ServerOptions& options, const Exchanged& exchanged, int rank);
+Servers servers_of(const Tree& tree, const ServerOptions& options, const Exchanged& exchanged, RankId rank);
 
 }  // namespace stepcast

@@ -93,7 +93,7 @@ Arithmetic restore_update(const Codec& codec, const Slice& elements) {
 }
 
 void add_role(Plan& plan, const char* name, Server server) {
-  Role role{name, static_cast<int>(plan.roles.size()), 1, -1, false, {}};
+  Role role{name, RankId(plan.roles.size()), 1, -1, false, {}};
   role.program = [options = std::make_shared<const Server>(std::move(server))](Worker& worker) {
     return serve(worker, *options);
   };
@@ -127,7 +127,8 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     server.validate_every = shard == 0 ? options.validate_every : 0;
     server.validation = options.validation;
     for (int child = 0; child < (server.leaf ? tree.workers : tree.sub_masters); ++child) {
-      server.rules.clients.emplace_back(server.leaf ? rank_for(tree, options, child, shard)
+      // Every rank has a role of its own, so a rank and its role have the same number.
+      server.rules.clients.emplace_back(server.leaf ? rank_for(tree, options, child, shard).value
                                                     : tree.first_sub_master() + child);
     }
     server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;

@@ -237,7 +237,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   plan.workloads.push_back(std::move(workload));
 
   add_group(setting, options, exchanged, plan, client.batch);
-  for (int rank = 0; rank < setting.workers(); ++rank) {
+  for (const RankId rank : first_ranks(setting.workers())) {
     client.servers = servers_of(tree, options, exchanged, rank);
     plan.roles.push_back({"worker", rank, 1, 0, true, strategy.program(client)});
   }

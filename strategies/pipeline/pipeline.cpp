@@ -49,10 +49,10 @@ NetworkSharing pipeline_sharing(const Model& model, const PipelineOptions& optio
 /// each replica. The ranks of a stage are ordered by replica. Sets groups.group and groups.replicas.
 void add_communicators(const Setting& setting, int stage, int ranks, int tensor, GroupPlan& groups) {
   Plan& plan = groups.plan;
-  std::vector<int> in_order, by_place;
-  for (int i = 0; i < ranks; ++i) in_order.push_back(stage * ranks + i);
+  std::vector<RankId> in_order, by_place;
+  for (int i = 0; i < ranks; ++i) in_order.emplace_back(stage * ranks + i);
   for (int place = 0; place < tensor; ++place) {
-    for (int i = place; i < ranks; i += tensor) by_place.push_back(stage * ranks + i);
+    for (int i = place; i < ranks; i += tensor) by_place.emplace_back(stage * ranks + i);
   }
   groups.group = add(plan, communicator(setting.platform, plan.endpoints, in_order, tensor));
   groups.replicas = add(plan, communicator(setting.platform, plan.endpoints, by_place, ranks / tensor));
@@ -111,7 +111,7 @@ void add_channels(int from, int to, Plan& plan) {
 }
 
 void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
-  plan.roles.push_back({fmt::format("stage {}", number), number * ranks, ranks, 0, true,
+  plan.roles.push_back({fmt::format("stage {}", number), RankId(number * ranks), ranks, 0, true,
                         [stage = std::make_shared<const PipelineStage>(std::move(stage))](Worker& worker) {
                           return pipeline_stage(worker, *stage);
                         }});

@@ -1,7 +1,6 @@
 #include "strategies/plan/communicator.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
 namespace stepcast {
@@ -53,15 +52,15 @@ int even_ranks_per_node(const Platform& platform, const std::vector<int>& endpoi
                                                                                              : 1;
 }
 
-Communicator communicator(const Platform& platform, const std::vector<int>& endpoints, std::vector<int> ranks,
-                          int size) {
+Communicator communicator(const Platform& platform, const IdTable<RankId, int>& endpoints,
+                          std::vector<RankId> ranks, int size) {
   Communicator made;
   made.ranks = std::move(ranks);
   made.size = size;
   std::vector<int> one_group;
   int least = size;
   for (std::size_t i = 0; i < made.ranks.size(); ++i) {
-    one_group.push_back(endpoints[static_cast<std::size_t>(made.ranks[i])]);
+    one_group.push_back(endpoints[made.ranks[i]]);
     if (static_cast<int>(one_group.size()) < size) continue;
     const int here = even_ranks_per_node(platform, one_group);
     if (i + 1 > static_cast<std::size_t>(size) && here != least) least = 1;  // groups of different placement
@@ -72,9 +71,9 @@ Communicator communicator(const Platform& platform, const std::vector<int>& endp
   return made;
 }
 
-std::vector<int> first_ranks(int count) {
-  std::vector<int> ranks(static_cast<std::size_t>(count));
-  std::iota(ranks.begin(), ranks.end(), 0);
+std::vector<RankId> first_ranks(int count) {
+  std::vector<RankId> ranks;
+  for (int rank = 0; rank < count; ++rank) ranks.emplace_back(rank);
   return ranks;
 }
 

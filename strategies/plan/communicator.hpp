@@ -22,10 +22,10 @@ int even_ranks_per_node(const Platform& platform, const std::vector<int>& endpoi
 
 /// Groups of `size` ranks, with their ranks for each node.
 /// @param ranks  indices into `endpoints`, group after group
-Communicator communicator(const Platform& platform, const std::vector<int>& endpoints, std::vector<int> ranks,
-                          int size);
+Communicator communicator(const Platform& platform, const IdTable<RankId, int>& endpoints,
+                          std::vector<RankId> ranks, int size);
 
 /// 0, 1, ..., count - 1
-std::vector<int> first_ranks(int count);
+std::vector<RankId> first_ranks(int count);
 
 }  // namespace stepcast

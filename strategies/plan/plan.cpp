@@ -72,10 +72,10 @@ const Communicator& communicator_of(const Plan& plan, const Collective& collecti
   return plan.communicators.at(collective.communicator.index());
 }
 
-RoleId role_of(const Plan& plan, int rank) {
+RoleId role_of(const Plan& plan, RankId rank) {
   for (std::size_t role = 0; role < plan.roles.size(); ++role) {
-    const int place = rank - plan.roles[role].first_rank;
-    if (place >= 0 && place < plan.roles[role].members) return RoleId(role);
+    const int member = plan.roles[role].member(rank);
+    if (member >= 0 && member < plan.roles[role].members) return RoleId(role);
   }
   return {};
 }
@@ -86,12 +86,12 @@ int training_ranks(const Plan& plan) {
   return ranks;
 }
 
-std::vector<std::pair<int, int>> message_pairs(const Plan& plan) {
-  std::set<std::pair<int, int>> pairs;
+std::vector<std::pair<RankId, RankId>> message_pairs(const Plan& plan) {
+  std::set<std::pair<RankId, RankId>> pairs;
   const auto add = [&](const Role& from, const Role& to) {
     for (int member = 0; member < from.members; ++member) {
       const int other = to.members == 1 ? 0 : member;
-      if (other < to.members) pairs.emplace(from.first_rank + member, to.first_rank + other);
+      if (other < to.members) pairs.emplace(from.rank(member), to.rank(other));
     }
   };
   for (const auto& [from, to] : plan.channels) add(plan.roles.at(from.index()), plan.roles.at(to.index()));

@@ -66,10 +66,10 @@ using CommunicatorId = TypedId<struct CommunicatorTag>;
 /// Equal groups of ranks that run collectives among themselves: one group of all workers, one for each node,
 /// or one for each sample.
 struct Communicator {
-  std::vector<int> ranks;  ///< ranks of all groups, group after group
-  int size = 1;            ///< ranks of one group; divides ranks.size()
-  int ranks_per_node = 1;  ///< consecutive ranks of a group that share a node; 1 where nodes hold unequal
-                           ///< numbers of them
+  std::vector<RankId> ranks;  ///< ranks of all groups, group after group
+  int size = 1;               ///< ranks of one group; divides ranks.size()
+  int ranks_per_node = 1;     ///< consecutive ranks of a group that share a node; 1 where nodes hold unequal
+                              ///< numbers of them
   AllReduceChoice all_reduce;
   int streams = 1;              ///< collectives of one stream run one after the other
   int in_flight = 1;            ///< collectives at once, over all streams
@@ -100,11 +100,15 @@ using AllReduceChoices = std::map<CollectiveId, AllReduceChoice>;
 /// Equal workers, or one server, that run one program.
 struct Role {
   std::string name;  ///< "worker", "server", "stage 2"
-  int first_rank = 0;
+  RankId first_rank{0};
   int members = 1;
   int workload = 0;      ///< index in the plan; -1: none
   bool training = true;  ///< its steps count and noise acts on it; false: a server, which may wait forever
   std::function<Program(Worker&)> program;
+
+  RankId rank(int member) const { return RankId(first_rank.value + member); }
+  /// Index of a rank among the members; outside 0 .. members - 1 if the rank has another role.
+  int member(RankId rank) const { return rank.value - first_rank.value; }
 };
 
 /// How the ranks of a replica share its network, for a runtime that computes with kernels.
@@ -140,7 +144,7 @@ using Figures = std::vector<std::pair<std::string, double>>;
 /// A strategy applied to a scenario, before anything runs: which ranks take part, what they will send, what
 /// each device holds. Plain data.
 struct Plan {
-  std::vector<int> endpoints;  ///< endpoint of the platform for each rank: devices, and hosts of servers
+  IdTable<RankId, int> endpoints;  ///< endpoint of the platform for each rank: devices, and hosts of servers
   std::vector<Workload> workloads;
   std::vector<Role> roles;
   std::vector<Communicator> communicators;
@@ -180,7 +184,7 @@ CommunicatorId add(Plan& plan, Communicator communicator);
 const Communicator& communicator_of(const Plan& plan, const Collective& collective);
 
 /// The role of a rank, if it has one.
-RoleId role_of(const Plan& plan, int rank);
+RoleId role_of(const Plan& plan, RankId rank);
 
 /// Number of ranks of all roles that train.
 int training_ranks(const Plan& plan);
@@ -188,6 +192,6 @@ int training_ranks(const Plan& plan);
 /// Pairs of ranks of which the first sends messages to the second, in ascending order. They come from the
 /// plan's channels, member by member. An asynchronous plan without channels has a pair from every training
 /// rank to every server and back.
-std::vector<std::pair<int, int>> message_pairs(const Plan& plan);
+std::vector<std::pair<RankId, RankId>> message_pairs(const Plan& plan);
 
 }  // namespace stepcast

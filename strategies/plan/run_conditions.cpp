@@ -71,15 +71,16 @@ double mean_step(const std::vector<double>& ends, double until) {
 
 }  // namespace
 
-double start_seconds(const Plan& plan, const Noise& noise, int rank) {
+double start_seconds(const Plan& plan, const Noise& noise, RankId rank) {
   if (!plan.asynchronous || noise.start_spread == 0) return 0;
   int before = 0, training = 0;
   bool trains = false;
   for (const Role& role : plan.roles) {
     if (!role.training) continue;
     training += role.members;
-    before += std::clamp(rank - role.first_rank, 0, role.members);
-    trains = trains || (rank >= role.first_rank && rank < role.first_rank + role.members);
+    const int member = role.member(rank);
+    before += std::clamp(member, 0, role.members);
+    trains = trains || (member >= 0 && member < role.members);
   }
   return trains ? noise.start_spread * before / training : 0;
 }

@@ -56,7 +56,7 @@ Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uin
 
 /// Start time of a rank's program [s]. Asynchronous workers start one after the other over
 /// Noise::start_spread; all other ranks start at 0.
-double start_seconds(const Plan& plan, const Noise& noise, int rank);
+double start_seconds(const Plan& plan, const Noise& noise, RankId rank);
 
 /// Step time of asynchronous workers: number of workers / sum of their rates. A rate counts from the end of
 /// the worker's first step until one worker has ended all its steps.

@@ -18,6 +18,10 @@ namespace stepcast {
 /// A role of a plan: its index in Plan::roles.
 using RoleId = TypedId<struct RoleTag>;
 
+/// A rank of a run: its index in Plan::endpoints. Ranks within one communicator are plain numbers, called
+/// positions.
+using RankId = TypedId<struct RankTag>;
+
 /// A collective of a plan: its index in Plan::collectives.
 using CollectiveId = TypedId<struct CollectiveTag>;
 

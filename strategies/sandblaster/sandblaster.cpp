@@ -172,11 +172,11 @@ Sandblaster sandblaster_options(const YamlMap& map, const Setting& setting) {
 
 void add_roles(Plan& plan, const std::shared_ptr<const SandblasterRun>& run, int servers) {
   for (int replica = 0; replica < run->options.queue.replicas; ++replica) {
-    plan.roles.push_back({"replica", replica, 1, 0, true,
+    plan.roles.push_back({"replica", RankId(replica), 1, 0, true,
                           [run](Worker& worker) { return sandblaster_replica(worker, *run); }});
   }
   const auto add = [&](const char* name, auto program) {
-    const int rank = static_cast<int>(plan.roles.size());
+    const RankId rank(plan.roles.size());
     plan.roles.push_back(
         {name, rank, 1, -1, false, [run, program](Worker& worker) { return program(worker, *run); }});
   };

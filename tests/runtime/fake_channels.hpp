@@ -16,8 +16,8 @@ namespace stepcast::test {
 /// agree.
 class FakeChannels {
  public:
-  OpenChannel of(int rank, DeviceMemory& memory) {
-    return [this, rank, &memory](int from, int to) -> std::unique_ptr<DeviceChannel> {
+  OpenChannel of(RankId rank, DeviceMemory& memory) {
+    return [this, rank, &memory](RankId from, RankId to) -> std::unique_ptr<DeviceChannel> {
       if (rank != from && rank != to) throw std::logic_error("this rank is no end of the channel");
       return std::make_unique<ChannelEnd>(*this, std::pair{from, to}, memory);
     };
@@ -42,7 +42,7 @@ class FakeChannels {
 
   class ChannelEnd final : public DeviceChannel {
    public:
-    ChannelEnd(FakeChannels& channels, std::pair<int, int> pair, DeviceMemory& memory)
+    ChannelEnd(FakeChannels& channels, std::pair<RankId, RankId> pair, DeviceMemory& memory)
         : channels_(channels), pair_(pair), memory_(memory) {}
 
     void send(const float* from, std::int64_t floats, const DeviceMemory::Mark& after) override {
@@ -72,13 +72,13 @@ class FakeChannels {
 
    private:
     FakeChannels& channels_;
-    std::pair<int, int> pair_;
+    std::pair<RankId, RankId> pair_;
     DeviceMemory& memory_;
   };
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::pair<int, int>, Direction> directions_;
+  std::map<std::pair<RankId, RankId>, Direction> directions_;
   int transferred_ = 0;
   bool failed_ = false;
 };

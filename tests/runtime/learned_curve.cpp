@@ -97,7 +97,7 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
   Curve curve;
   run_ranks("memory", ranks, [&](Transport& transport, Transport& message_transport) {
     set_kernel_threads(1);
-    const int rank = transport.rank();
+    const RankId rank(transport.rank());
     const auto backend = make();
     std::unique_lock lock(building);
     Learner learner(experiment, *backend,
@@ -119,12 +119,12 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
                     .device = *device,
                     .collectives = collectives,
                     .completions = completions,
-                    .state = states[static_cast<std::size_t>(rank)]};
+                    .state = states[rank.index()]};
     world.on_step_end = [&learner](double seconds) { learner.step_ended(seconds); };
     run_program(world, 1);
     if (learner.holds_evaluated_parameters()) {
       const std::vector<Row> rows = learner.evaluate();
-      if (rank == 0) curve = {rows, learner.final_parameters()};
+      if (rank == RankId{0}) curve = {rows, learner.final_parameters()};
     }
     barrier(transport);
   });

@@ -12,6 +12,7 @@
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "strategies/plan/communicator.hpp"
 #include "strategies/registry.hpp"
+#include "tests/first_endpoints.hpp"
 #include "validate/measure/platform_file.hpp"
 
 namespace stepcast {
@@ -36,7 +37,7 @@ struct PlannedParts {
     device.peak = {1e12};
     device.memory_bandwidth = {1e12};
     device.memory = device.usable_memory = {1e12};
-    Setting setting{model, device, platform, first_ranks(workers)};
+    Setting setting{model, device, platform, test::first_endpoints(workers)};
     setting.steps = steps;
     setting.batch_per_worker = YamlValue(batch_text, "batch_per_worker");
     setting.part_trace = [](const PartModel& part) { return even_trace(*part.model); };
@@ -98,7 +99,8 @@ inline void run_parts(const PlannedParts& planned,
     std::unique_ptr<DevicePayloads> device_payloads;
     PointToPoint messages(message_transport);
     CompletionQueue completions;
-    RankCollectives collectives(planned.plan, choices_without_forecast(planned.plan), transport.rank());
+    RankCollectives collectives(planned.plan, choices_without_forecast(planned.plan),
+                                RankId(transport.rank()));
     body(transport.rank(), building, [&](RankDevice& device) {
       RealWorld world{.plan = planned.plan,
                       .transport = transport,
@@ -110,8 +112,8 @@ inline void run_parts(const PlannedParts& planned,
                       .state = states[static_cast<std::size_t>(transport.rank())]};
       if (channels != nullptr) {
         DeviceMemory& memory = *device.device_memory();
-        device_payloads = std::make_unique<DevicePayloads>(memory, transport.rank(), ranks,
-                                                           channels->of(transport.rank(), memory));
+        device_payloads = std::make_unique<DevicePayloads>(memory, RankId(transport.rank()), ranks,
+                                                           channels->of(RankId(transport.rank()), memory));
         messages.on_payload_announced(
             [&](const Message& one) { device_payloads->post_receive(one.payload); });
       }

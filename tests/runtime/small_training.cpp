@@ -123,7 +123,7 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     learning.summed = plan.summed_gradients;
     learning.place = transport.rank();
     learning.compresses = true;
-    learning.owned = reduce_scattered_slices(plan, transport.rank(), ParameterLayout(network));
+    learning.owned = reduce_scattered_slices(plan, RankId(transport.rank()), ParameterLayout(network));
     learning.next_batch = [&, next = std::int64_t{0}]() mutable {
       const std::int64_t number = options.again > 0 ? next++ % options.again : next++;
       fill_data(network, (number * plan.workers + transport.rank()) * kBatch);
@@ -133,14 +133,14 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     std::unique_ptr<DevicePayloads> device_payloads;
     if (options.channels != nullptr) {
       DeviceMemory& memory = *device->device_memory();
-      device_payloads = std::make_unique<DevicePayloads>(memory, transport.rank(), ranks,
-                                                         options.channels->of(transport.rank(), memory));
+      device_payloads = std::make_unique<DevicePayloads>(
+          memory, RankId(transport.rank()), ranks, options.channels->of(RankId(transport.rank()), memory));
     }
     PointToPoint messages(message_transport);
     messages.on_payload_announced([&](const Message& one) { device_payloads->post_receive(one.payload); });
     CompletionQueue completions;
     RankCollectives collectives(plan, options.choices.value_or(choices_without_forecast(plan)),
-                                transport.rank());
+                                RankId(transport.rank()));
     RealWorld world{.plan = plan,
                     .transport = transport,
                     .collective_thread = thread,

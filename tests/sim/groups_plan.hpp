@@ -52,7 +52,7 @@ class GroupsPlan {
   }
 
  private:
-  CommunicatorId add_communicator(std::vector<int> ranks, int size, Algorithm algorithm) {
+  CommunicatorId add_communicator(std::vector<RankId> ranks, int size, Algorithm algorithm) {
     Communicator made = communicator(platform_, plan_.endpoints, std::move(ranks), size);
     made.all_reduce.algorithm = algorithm;
     made.all_reduce.local = random_.cluster.local;
@@ -82,7 +82,7 @@ class GroupsPlan {
 
   void add_role(int first, int members, std::vector<Action> actions) {
     std::erase_if(actions, [](const Action& action) { return action.number < 0; });
-    plan_.roles.push_back({fmt::format("role {}", plan_.roles.size()), first, members, 0, true,
+    plan_.roles.push_back({fmt::format("role {}", plan_.roles.size()), RankId(first), members, 0, true,
                            [actions = std::make_shared<const std::vector<Action>>(std::move(actions))](
                                Worker& worker) { return follow(worker, *actions); }});
   }
@@ -95,13 +95,13 @@ class GroupsPlan {
     for (int group = 0; group < groups; ++group) {
       for (int i = 0; i < members; ++i) {
         const int from = random_.dealt ? i * groups + group : group * members + i;
-        endpoints.push_back(plan_.endpoints[static_cast<std::size_t>(from)]);
+        endpoints.push_back(plan_.endpoints[RankId(from)]);
       }
     }
     plan_.endpoints = endpoints;
     for (int group = 0; group < groups; ++group) {
-      std::vector<int> ranks = first_ranks(members);
-      for (int& rank : ranks) rank += group * members;
+      std::vector<RankId> ranks;
+      for (int i = 0; i < members; ++i) ranks.emplace_back(group * members + i);
       const CommunicatorId communicator = add_communicator(std::move(ranks), members, algorithm(group));
       std::vector<Action> actions;
       for (int i = 0; i < group; ++i) actions.push_back({Action::forward, i % layers_});
@@ -119,10 +119,13 @@ class GroupsPlan {
     std::vector<Action> actions;
     std::vector<CommunicatorId> communicators;
     for (int i = 0; i < random_.communicators; ++i) {
-      std::vector<int> ranks = first_ranks(random_.workers);
-      if (i > 0)
-        ranks = permutation({12, Purpose::data, random_.cluster.number, 31, static_cast<std::uint32_t>(i)},
-                            random_.workers);
+      std::vector<RankId> ranks = first_ranks(random_.workers);
+      if (i > 0) {
+        const std::vector<int> order = permutation(
+            {12, Purpose::data, random_.cluster.number, 31, static_cast<std::uint32_t>(i)}, random_.workers);
+        ranks.clear();
+        for (const int rank : order) ranks.emplace_back(rank);
+      }
       communicators.push_back(add_communicator(std::move(ranks), random_.workers, algorithm(i)));
     }
     for (int layer = layers_; layer-- > 0;) {
@@ -140,10 +143,10 @@ class GroupsPlan {
   /// of them.
   void add_stage(int stage) {
     const int members = random_.workers / random_.stages, first = stage * members, ways = random_.ways;
-    std::vector<int> in_order = first_ranks(members), by_place;
-    for (int& rank : in_order) rank += first;
+    std::vector<RankId> in_order, by_place;
+    for (int i = 0; i < members; ++i) in_order.emplace_back(first + i);
     for (int place = 0; place < ways; ++place) {
-      for (int i = place; i < members; i += ways) by_place.push_back(first + i);
+      for (int i = place; i < members; i += ways) by_place.emplace_back(first + i);
     }
     const CommunicatorId group = add_communicator(std::move(in_order), ways, random_.other);
     const bool spatial = random_.kind == RandomGroups::spatial;

@@ -31,7 +31,7 @@ struct PlannedRun {
     device.peak = {1e12};
     device.memory_bandwidth = {1e12};
     device.memory = device.usable_memory = {1e12};
-    Setting setting{model, device, platform, first_ranks(workers)};
+    Setting setting{model, device, platform, test::first_endpoints(workers)};
     setting.steps = steps;
     setting.batch_per_worker = YamlValue(batch_text, "batch_per_worker");
     setting.part_trace = [](const PartModel& part) { return even_trace(*part.model); };

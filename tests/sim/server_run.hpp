@@ -42,7 +42,7 @@ struct ServerRun {
   Device device = {};  ///< a processor
 
   Plan plan(const Platform& platform, const Model& model) const {
-    Setting setting{model, device, platform, first_ranks(workers)};
+    Setting setting{model, device, platform, test::first_endpoints(workers)};
     setting.steps = steps;
     setting.times = [](std::int64_t) {
       return LayerTimes{{{0.010, 0.020, kOwnUpdate}, {}}, {}, "captured", {}};

@@ -6,7 +6,7 @@ namespace stepcast {
 
 /// Duration of a collective with every message simulated, on an otherwise idle network [s]. One call per
 /// process.
-inline double simulated_alone(SimNetwork& network, int pattern, Bytes buffer) {
+inline double simulated_alone(SimNetwork& network, PatternId pattern, Bytes buffer) {
   network.start();
   double end = 0;
   network.start_pattern(pattern, buffer, 1, [&] { end = network.engine().now(); });

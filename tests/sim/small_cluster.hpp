@@ -7,6 +7,7 @@
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/communicator.hpp"
+#include "tests/first_endpoints.hpp"
 
 namespace stepcast {
 
@@ -61,7 +62,7 @@ struct Run {
   Simulation simulation;
 
   Run(Platform cluster, int workers, Workload work)
-      : platform(std::move(cluster)), workload(std::move(work)), endpoints(first_ranks(workers)) {
+      : platform(std::move(cluster)), workload(std::move(work)), endpoints(test::first_endpoints(workers)) {
     simulation.platform = &platform;
     simulation.bandwidths = LinkBandwidths(platform);
   }

@@ -58,7 +58,7 @@ class SleepOrShardDevices {
       : run_(run),
         validation_(validation),
         options_(options),
-        parts_(backend, run.transport.rank(), std::move(captured)) {}
+        parts_(backend, RankId(run.transport.rank()), std::move(captured)) {}
 
   /// The device of a point; null if the rank neither sleeps nor has a shard.
   std::unique_ptr<RankDevice> device(std::size_t index, const Experiment& experiment) {
@@ -72,13 +72,13 @@ class SleepOrShardDevices {
  private:
   SleepNoise sleep_noise(const Experiment& experiment) const {
     const Plan& plan = experiment.plan;
-    const int rank = run_.transport.rank();
+    const RankId rank(run_.transport.rank());
     const RoleId role = role_of(plan, rank);
     if (!role.exists()) return {};
-    const int node = experiment.platform.node_of(plan.endpoints[static_cast<std::size_t>(rank)]);
+    const int node = experiment.platform.node_of(plan.endpoints[rank]);
     return {.noise = experiment.noise,
             .seed = experiment.seed,
-            .worker = static_cast<std::uint32_t>(experiment.noise.per_node ? node : rank),
+            .worker = static_cast<std::uint32_t>(experiment.noise.per_node ? node : rank.value),
             .training = plan.roles[role.index()].training};
   }
 

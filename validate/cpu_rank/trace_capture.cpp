@@ -116,7 +116,7 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     const NetworkSharing sharing = sharing_of_point(validation, i, model, run.cluster.ranks);
     if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
     CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
-                   file, rank_shard(model, sharing, run.transport.rank()), nullptr};
+                   file, rank_shard(model, sharing, RankId(run.transport.rank())), nullptr};
     CaptureOptions capturing = capture_options(shared, variant);
     const bool replicas = sharing.form != NetworkSharing::Form::blocks || sharing.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters

@@ -17,7 +17,7 @@ Plan plan_with(Collective::Kind kind, int groups, int size, std::int64_t element
   Plan plan;
   Communicator communicator;
   communicator.size = size;
-  for (int rank = 0; rank < groups * size; ++rank) communicator.ranks.push_back(rank);
+  for (int rank = 0; rank < groups * size; ++rank) communicator.ranks.emplace_back(rank);
   communicator.all_reduce.algorithm = Algorithm::ring;
   plan.communicators.push_back(communicator);
   Collective collective;
@@ -42,7 +42,7 @@ Buffers values(int ranks, std::int64_t elements) {
 Buffers played(const Plan& plan, Buffers buffers) {
   run_ranks("memory", static_cast<int>(buffers.size()), [&](Transport& transport) {
     auto& own = buffers[static_cast<std::size_t>(transport.rank())];
-    RankCollectives collectives(plan, {}, transport.rank());
+    RankCollectives collectives(plan, {}, RankId(transport.rank()));
     for (const auto& phase : collectives.phases(CollectiveId{0}, static_cast<std::int64_t>(own.size())))
       execute_rounds(transport, phase, own.data());
   });
@@ -135,11 +135,11 @@ Buffers asked_of_library(const Plan& plan, Buffers buffers) {
   for (int group = 0; group < communicator.groups(); ++group) {
     std::map<int, Member> members;
     for (std::size_t rank = 0; rank < buffers.size(); ++rank) {
-      const GroupPlace place = place_in_group(communicator, static_cast<int>(rank));
+      const GroupPlace place = place_in_group(communicator, RankId(rank));
       if (place.group != group) continue;
-      RankCollectives collectives(plan, {}, static_cast<int>(rank));
+      RankCollectives collectives(plan, {}, RankId(rank));
       const auto elements = static_cast<std::int64_t>(buffers[rank].size());
-      members[place.number] = {library_collective(plan, CollectiveId{0}, static_cast<int>(rank), elements,
+      members[place.number] = {library_collective(plan, CollectiveId{0}, RankId(rank), elements,
                                                   collectives.phases(CollectiveId{0}, elements)),
                                &buffers[rank]};
     }
@@ -181,7 +181,7 @@ TEST_CASE("a library's own reduce-scatter and all-gather are used if the parts a
           "[validate][collectives]") {
   const auto call = [](std::int64_t elements, int size) {
     const Plan plan = plan_with(Collective::Kind::reduce_scatter, 1, size, elements);
-    return library_collective(plan, CollectiveId{0}, 0, elements, {});
+    return library_collective(plan, CollectiveId{0}, RankId{0}, elements, {});
   };
   CHECK(call(48, 4).even);
   CHECK_FALSE(call(49, 4).even);

@@ -17,14 +17,15 @@ struct Side {
   CompletionQueue completions;
   DevicePayloads payloads;
 
-  Side(test::FakeChannels& channels, int rank) : payloads(memory, rank, 2, channels.of(rank, memory)) {
+  Side(test::FakeChannels& channels, int rank)
+      : payloads(memory, RankId(rank), 2, channels.of(RankId(rank), memory)) {
     payloads.begin_run(completions);
   }
 
   PayloadId send(int to, const std::vector<float>& values, const Pending& operation) {
     const DevicePayloads::PayloadBuffer buffer = payloads.acquire(static_cast<std::int64_t>(values.size()));
     memory.to_device(values.data(), buffer.memory.get(), values.size());
-    return payloads.send(to, buffer, static_cast<std::int64_t>(values.size()), operation);
+    return payloads.send(RankId(to), buffer, static_cast<std::int64_t>(values.size()), operation);
   }
   /// Takes a payload as a program does after it has received the message.
   std::vector<float> received(const PayloadId& payload) {
@@ -45,6 +46,12 @@ struct Side {
   }
   const float* last_memory = nullptr;
 };
+
+std::vector<std::pair<int, int>> pairs_of(const Plan& plan) {
+  std::vector<std::pair<int, int>> pairs;
+  for (const auto& [from, to] : message_pairs(plan)) pairs.emplace_back(from.value, to.value);
+  return pairs;
+}
 
 }  // namespace
 
@@ -155,14 +162,15 @@ TEST_CASE("training with payloads from device to device gives the same bits", "[
 
 TEST_CASE("message pairs are those of the plan's channels, or workers and servers", "[validate][payloads]") {
   Plan plan;
-  plan.roles = {{"worker", 0, 2, 0, true, {}}, {"stage", 2, 2, 0, true, {}}, {"server", 4, 1, -1, false, {}}};
-  CHECK(message_pairs(plan).empty());
+  plan.roles = {{"worker", RankId{0}, 2, 0, true, {}},
+                {"stage", RankId{2}, 2, 0, true, {}},
+                {"server", RankId{4}, 1, -1, false, {}}};
+  CHECK(pairs_of(plan).empty());
   plan.channels = {{RoleId{1}, RoleId{0}}, {RoleId{0}, RoleId{2}}};
-  CHECK(message_pairs(plan) == std::vector<std::pair<int, int>>{{0, 4}, {1, 4}, {2, 0}, {3, 1}});
+  CHECK(pairs_of(plan) == std::vector<std::pair<int, int>>{{0, 4}, {1, 4}, {2, 0}, {3, 1}});
   plan.channels.clear();
   plan.asynchronous = true;
-  CHECK(message_pairs(plan) ==
-        std::vector<std::pair<int, int>>{{0, 4}, {1, 4}, {2, 4}, {3, 4}, {4, 0}, {4, 2}});
+  CHECK(pairs_of(plan) == std::vector<std::pair<int, int>>{{0, 4}, {1, 4}, {2, 4}, {3, 4}, {4, 0}, {4, 2}});
 }
 
 }  // namespace stepcast

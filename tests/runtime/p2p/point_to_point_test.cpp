@@ -46,8 +46,9 @@ TEST_CASE("messages arrive complete, matched by tag and role, in the order of th
       if (transport.rank() > 0) {
         std::vector<float> payload(kLong);
         std::iota(payload.begin(), payload.end(), static_cast<float>(transport.rank()));
-        for (int i = 0; i < 3; ++i) messages.send(0, envelope(transport.rank(), 7, i), payload, nullptr);
-        messages.send(0, envelope(transport.rank(), 8, 100), {}, nullptr);
+        for (int i = 0; i < 3; ++i)
+          messages.send(RankId{0}, envelope(transport.rank(), 7, i), payload, nullptr);
+        messages.send(RankId{0}, envelope(transport.rank(), 8, 100), {}, nullptr);
         received(messages, completions, 9, RoleId{0});
       } else {
         CHECK(received(messages, completions, 8, RoleId{2}).value == 100);  // overtakes unexpected messages
@@ -62,8 +63,8 @@ TEST_CASE("messages arrive complete, matched by tag and role, in the order of th
         }
         for (int i = 0; i < 3; ++i) CHECK(received(messages, completions, 7, kAnyone).value == i);
         const auto sent = std::make_shared<Operation>();
-        messages.send(1, envelope(0, 9, 0), {}, sent);
-        messages.send(2, envelope(0, 9, 0), {}, sent);
+        messages.send(RankId{1}, envelope(0, 9, 0), {}, sent);
+        messages.send(RankId{2}, envelope(0, 9, 0), {}, sent);
         int posted = 0;
         while (posted < 2) posted += completions.next() == sent ? 1 : 0;
       }
@@ -91,7 +92,7 @@ TEST_CASE("a receive from any role gets the message that is complete first, not 
       messages.begin_run(1, completions);
       if (transport.rank() == 2) {
         barrier(other);
-        messages.send(0, envelope(2, 7, 2), payload, nullptr);
+        messages.send(RankId{0}, envelope(2, 7, 2), payload, nullptr);
         received(messages, completions, 9, RoleId{0});
         barrier(other);
       } else {
@@ -103,7 +104,7 @@ TEST_CASE("a receive from any role gets the message that is complete first, not 
         }
         CHECK(first->message.from == RoleId{2});
         CHECK(payload == std::vector<float>(kLong, 2));
-        messages.send(2, envelope(0, 9, 0), {}, nullptr);
+        messages.send(RankId{2}, envelope(0, 9, 0), {}, nullptr);
         barrier(other);
         CHECK(received(messages, completions, 7, kAnyone, &payload).from == RoleId{1});
         CHECK(payload == std::vector<float>(kLong, 1));
@@ -121,15 +122,15 @@ TEST_CASE("messages of an earlier run are not delivered in a later run", "[valid
     PointToPoint messages(transport);
     messages.begin_run(1, completions);
     if (transport.rank() == 1) {
-      messages.send(0, envelope(1, 5, 1), {}, nullptr);
+      messages.send(RankId{0}, envelope(1, 5, 1), {}, nullptr);
       messages.begin_run(2, completions);
-      messages.send(0, envelope(1, 5, 2), {}, nullptr);
+      messages.send(RankId{0}, envelope(1, 5, 2), {}, nullptr);
       received(messages, completions, 6, RoleId{0});
     } else {
       messages.begin_run(2, completions);
       CHECK(received(messages, completions, 5, RoleId{1}).value == 2);
       const auto sent = std::make_shared<Operation>();
-      messages.send(1, envelope(0, 6, 0), {}, sent);
+      messages.send(RankId{1}, envelope(0, 6, 0), {}, sent);
       while (completions.next() != sent) {
       }
     }

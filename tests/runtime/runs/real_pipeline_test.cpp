@@ -135,8 +135,8 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
       for (int i = 0; i < sharing.micro_batches; ++i)
         fill(*chunk.of_micro_batch[static_cast<std::size_t>(i)], kBatch * replica + i * sharing.micro_batch);
     }
-    const auto device =
-        pipeline_stage_device(networks, sharing, stage, owned_slices(planned.plan, rank, networks, stage));
+    const auto device = pipeline_stage_device(networks, sharing, stage,
+                                              owned_slices(planned.plan, RankId(rank), networks, stage));
     const RealRun ran = run(*device);
     CHECK(ran.step_ends.size() == kSteps);
     auto& all = results[static_cast<std::size_t>(rank)];

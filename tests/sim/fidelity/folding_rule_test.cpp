@@ -36,13 +36,13 @@ struct Pairs {
   Run run{switch_platform(8), 8, three_layers({1})};
 
   Pairs() {
-    run.plan.endpoints = first_ranks(8);
+    run.plan.endpoints = test::first_endpoints(8);
     run.plan.workloads.push_back(run.workload);
     run.plan.communicators.push_back(communicator(run.platform, run.plan.endpoints, first_ranks(8), 2));
     run.plan.communicators.back().all_reduce.algorithm = Algorithm::ring;
     run.plan.collectives.push_back(
         {Collective::Kind::all_reduce, CommunicatorId{0}, {Array::gradients, {}, {8e6}}, nullptr});
-    run.plan.roles.push_back({"worker", 0, 8, 0, true, passes});
+    run.plan.roles.push_back({"worker", RankId{0}, 8, 0, true, passes});
     run.simulation.plan = &run.plan;
   }
 
@@ -57,14 +57,14 @@ struct Rings {
   Run run{switch_platform(64), 64, three_layers({1})};
 
   Rings(int calls, Bytes buffer, double forward) {
-    run.plan.endpoints = first_ranks(64);
+    run.plan.endpoints = test::first_endpoints(64);
     for (LayerSeconds& layer : run.workload.median) layer = {forward / 3, 0, 0};
     run.plan.workloads.push_back(run.workload);
     run.plan.communicators.push_back(communicator(run.platform, run.plan.endpoints, first_ranks(64), 32));
     run.plan.communicators.back().all_reduce.algorithm = Algorithm::ring;
     run.plan.collectives.push_back(
         {Collective::Kind::all_reduce, CommunicatorId{0}, {Array::gradients, {}, buffer}, nullptr});
-    run.plan.roles.push_back({"worker", 0, 64, 0, true,
+    run.plan.roles.push_back({"worker", RankId{0}, 64, 0, true,
                               [calls](Worker& worker) -> Program { return many_passes(worker, calls); }});
     run.simulation.plan = &run.plan;
   }

@@ -82,7 +82,7 @@ std::vector<double> durations(const Case& one, Fidelity form, int segments) {
     LinkBandwidths bandwidths(platform);
     bandwidths.multiply(nic_between(topology, 31 * 4, 0), one.last_nic);
     SimNetwork network(bandwidths, form);
-    std::vector<int> patterns;
+    std::vector<PatternId> patterns;
     for (const Ring& ring : rings) {
       auto schedule =
           std::make_shared<const Schedule>(ring_all_reduce({static_cast<int>(ring.devices.size()), 1}));

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/first_endpoints.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/random_case.hpp"
 #include "tests/sim/simulated_alone.hpp"
@@ -73,7 +74,7 @@ TEST_CASE("nothing is sampled if three samples exceed the allowed work", "[sim]"
   const Topology topology(platform);
   SimNetwork network(LinkBandwidths(platform), Fidelity::coupled);
   const auto ring = std::make_shared<const Schedule>(ring_all_reduce({128, 1}));
-  const int added = network.add(ring, {&platform, &topology, first_ranks(128)});
+  const PatternId added = network.add(ring, {&platform, &topology, test::first_endpoints(128)});
   CHECK_FALSE(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1000));
   CHECK(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1e6));
 }

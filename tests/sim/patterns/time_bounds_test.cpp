@@ -26,13 +26,13 @@ struct Cluster {
     SimNetwork network(bandwidths, Fidelity::coupled);
     const int ranks = schedule.ranks;
     auto shared = std::make_shared<const Schedule>(std::move(schedule));
-    return network.pattern(network.add(shared, {&platform, &topology, first_ranks(ranks)}));
+    return network.pattern(network.add(shared, {&platform, &topology, test::first_endpoints(ranks)}));
   }
   double played(const Schedule& schedule, Bytes buffer) const {
     return number_from_child([&] {
       SimNetwork network(bandwidths, Fidelity::message);
-      const int added = network.add(std::make_shared<const Schedule>(schedule),
-                                    {&platform, &topology, first_ranks(schedule.ranks)});
+      const PatternId added = network.add(std::make_shared<const Schedule>(schedule),
+                                          {&platform, &topology, test::first_endpoints(schedule.ranks)});
       return simulated_alone(network, added, buffer);
     });
   }

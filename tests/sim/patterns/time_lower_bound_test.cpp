@@ -28,7 +28,7 @@ Compared compared(const RandomCase& c, const Schedule& of_group, Bytes buffer) {
     SimNetwork network(bandwidths, Fidelity::message, SimNetwork::Sharing::built_in);
     const auto shared = std::make_shared<const Schedule>(of_group);
     const int groups = c.workers() / of_group.ranks;
-    const int added = network.add(replicated(shared, groups), {&platform, &topology, endpoints_of(c)});
+    const PatternId added = network.add(replicated(shared, groups), {&platform, &topology, endpoints_of(c)});
     return std::vector<double>{lower_bound_seconds(network.pattern(added), buffer, bandwidths),
                                simulated_alone(network, added, buffer)};
   });

@@ -47,14 +47,14 @@ Program ask(Worker& worker, RoleId server, int times) {
 /// Workers that ask a server `times` each.
 SimulationResult ask_server(int workers, int times) {
   Run run(switch_platform(workers + 1), workers + 1, three_layers({1}));
-  run.plan.endpoints = first_ranks(workers + 1);
+  run.plan.endpoints = test::first_endpoints(workers + 1);
   run.plan.workloads.push_back(run.workload);
   run.plan.asynchronous = true;
   for (int i = 0; i < workers; ++i) {
-    run.plan.roles.push_back(
-        {"worker", i, 1, 0, true, [=](Worker& worker) { return ask(worker, RoleId(workers), times); }});
+    run.plan.roles.push_back({"worker", RankId(i), 1, 0, true,
+                              [=](Worker& worker) { return ask(worker, RoleId(workers), times); }});
   }
-  run.plan.roles.push_back({"server", workers, 1, -1, false, answer});
+  run.plan.roles.push_back({"server", RankId(workers), 1, -1, false, answer});
   run.simulation.plan = &run.plan;
   return simulate(run.simulation);
 }
@@ -69,13 +69,13 @@ Program halves(Worker& worker) {
 /// Eight workers, an all-reduce of 8 MB in each group of `size`.
 SimulationResult groups(int size, bool fold, double sigma) {
   Run run(switch_platform(8), 8, three_layers({1}));
-  run.plan.endpoints = first_ranks(8);
+  run.plan.endpoints = test::first_endpoints(8);
   run.plan.workloads.push_back(run.workload);
   run.plan.communicators.push_back(communicator(run.platform, run.plan.endpoints, first_ranks(8), size));
   run.plan.communicators.back().all_reduce.algorithm = Algorithm::ring;
   run.plan.collectives.push_back(
       {Collective::Kind::all_reduce, CommunicatorId{0}, {Array::gradients, {}, {8e6}}, nullptr});
-  run.plan.roles.push_back({"worker", 0, 8, 0, true, halves});
+  run.plan.roles.push_back({"worker", RankId{0}, 8, 0, true, halves});
   run.simulation.plan = &run.plan;
   run.simulation.fold = fold ? Folding::always : Folding::never;
   run.simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
@@ -87,12 +87,12 @@ SimulationResult groups(int size, bool fold, double sigma) {
 
 TEST_CASE("a message takes its latency a part and its bytes once", "[sim]") {
   Run run(switch_platform(2), 2, three_layers({1}));
-  run.plan.endpoints = first_ranks(2);
+  run.plan.endpoints = test::first_endpoints(2);
   run.plan.workloads.push_back(run.workload);
   run.plan.asynchronous = true;
-  run.plan.roles.push_back({"worker", 0, 1, 0, true,
+  run.plan.roles.push_back({"worker", RankId{0}, 1, 0, true,
                             [](Worker& worker) { return send_one(worker, RoleId{1}, message(1, 5e6, 7)); }});
-  run.plan.roles.push_back({"server", 1, 1, -1, false, answer});
+  run.plan.roles.push_back({"server", RankId{1}, 1, -1, false, answer});
   run.simulation.plan = &run.plan;
   CHECK(simulate(run.simulation).steps.at(0).seconds == exactly(7 * kLatency + 5e6 / kBandwidth));
 }

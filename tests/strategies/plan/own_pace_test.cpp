@@ -12,7 +12,7 @@ Plan two_kinds_of_workers(bool asynchronous) {
   plan.asynchronous = asynchronous;
   const auto add = [&plan](int first, int members, bool training) {
     Role role;
-    role.first_rank = first;
+    role.first_rank = RankId(first);
     role.members = members;
     role.training = training;
     plan.roles.push_back(role);
@@ -30,14 +30,14 @@ TEST_CASE("workers without a common pace start one after the other, servers at o
   Noise noise;
   noise.start_spread = 10;
   std::vector<double> starts;
-  for (int rank = 0; rank < 6; ++rank) starts.push_back(start_seconds(plan, noise, rank));
+  for (int rank = 0; rank < 6; ++rank) starts.push_back(start_seconds(plan, noise, RankId(rank)));
   CHECK(starts == std::vector<double>{0, 2, 4, 0, 6, 8});
 }
 
 TEST_CASE("workers that step together start together", "[strategies]") {
   Noise noise;
   noise.start_spread = 10;
-  CHECK(start_seconds(two_kinds_of_workers(false), noise, 2) == 0);
+  CHECK(start_seconds(two_kinds_of_workers(false), noise, RankId{2}) == 0);
 }
 
 TEST_CASE("a step at one's own pace is workers over the sum of their rates", "[strategies]") {
