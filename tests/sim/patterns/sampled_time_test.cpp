@@ -23,7 +23,7 @@ Compared compared(const RandomCase& c, const Schedule& schedule, Bytes buffer) {
     LinkBandwidths bandwidths(platform);
     slow_nics(c, bandwidths);
     SimNetwork network(bandwidths, Fidelity::message);
-    const int added =
+    const PatternId added =
         network.add(std::make_shared<const Schedule>(schedule), {&platform, &topology, endpoints_of(c)});
     const auto sampled = sampled_time(network.pattern(added), buffer, bandwidths, 1e9);
     return std::vector<double>{sampled->seconds, sampled->messages, sampled->error,
