@@ -10,7 +10,11 @@
 namespace stepcast {
 std::filesystem::path data_folder() {
   const char* set = std::getenv("STEPCAST_DATA");
-  return set != nullptr && *set != '\0' ? set : STEPCAST_DATA_DIR;
+  if (set != nullptr && *set != '\0') return set;
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto installed = program.parent_path().parent_path() / "share" / "stepcast";
+  return std::filesystem::is_directory(installed / "models", error) ? installed : STEPCAST_DATA_DIR;
 }
 
 std::filesystem::path data_file(const YamlValue& name, const std::string& folder) {

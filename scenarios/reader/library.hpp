@@ -17,8 +17,8 @@
 
 namespace stepcast {
 
-/// Folder that holds models/, platforms/ and scenarios/: the environment variable STEPCAST_DATA, or where
-/// stepcast was built.
+/// Folder that holds models/, platforms/ and scenarios/: the environment variable STEPCAST_DATA, else
+/// ../share/stepcast beside an installed program, else where stepcast was built.
 std::filesystem::path data_folder();
 
 /// The file that a scenario refers to by `name`. A path that ends in .yaml is relative to the folder of the
