@@ -31,6 +31,7 @@ find_owner() {
     Random123/*) who=random123 ;;
     nlohmann/*) who=nlohmann ;;
     openssl/*) who=openssl ;;
+    onnx/* | google/protobuf/*) who=onnx ;;
     fmt/*) who=fmt ;;
     boost/*) who=boost ;;
     Eigen/*) who=eigen ;;
@@ -60,7 +61,7 @@ allow() {
 
 allow core yaml-cpp random123 cli
 allow data core
-allow models core nlohmann
+allow models core nlohmann onnx
 allow platforms core
 allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core
@@ -108,7 +109,7 @@ inner_folder() {  # ROOM PATH: the folder of a path inside the room, "." for the
   case $path in */*) echo "${path%/*}" ;; *) echo . ;; esac
 }
 
-inner_order models network cost layer_times pytorch_profile '. partition tables hugging_face'
+inner_order models network cost layer_times pytorch_profile '. partition tables hugging_face onnx'
 inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
 inner_order scenarios reader experiment
 inner_order report 'statistics text' results plots page

@@ -176,6 +176,11 @@ bool is_network_config(const std::filesystem::path& file) {
 }
 
 void import_file(const ImportOptions& options) {
+  if (std::filesystem::path(options.profile).extension() == ".onnx") {
+    if (options.sequence > 0 || !options.model.empty() || !options.write_model.empty())
+      throw InputError("--output: the only option that is valid with an ONNX graph");
+    return import_onnx(options.profile, options.output);
+  }
   if (is_network_config(options.profile))
     return import_network(options.profile, options.sequence, options.output);
   if (options.sequence > 0) throw InputError("--sequence: only valid with the configuration of a network");
@@ -195,9 +200,11 @@ void add_import(Command app) {
       app.add_subcommand("import",
                          "Turn a profile of PyTorch (torch.profiler, Kineto JSON) into a trace "
                          "of layer times, or the config.json "
-                         "of a Hugging Face network into a network file.");
+                         "of a Hugging Face network or an ONNX graph into a network file.");
   auto options = std::make_shared<ImportOptions>();
-  command.add_option("profile", options->profile, "Profile, .json or .json.gz; or a config.json.")
+  command
+      .add_option("profile", options->profile,
+                  "Profile, .json or .json.gz; a config.json; or a graph, .onnx.")
       .required()
       .type_name("FILE");
   command.add_option("--model", options->model,

@@ -7,18 +7,22 @@
 #include "models/cost/cost.hpp"
 #include "models/hugging_face/network_text.hpp"
 #include "models/network/model.hpp"
+#ifdef STEPCAST_HAS_ONNX
+#include <fstream>
+
+#include "models/onnx/network_text.hpp"
+#endif
 
 namespace stepcast {
 
-void import_network(const std::filesystem::path& config, std::int64_t sequence,
-                    const std::filesystem::path& output) {
+namespace {
+
+void check_extension(const std::filesystem::path& output) {
   if (output.extension() != ".yaml")
     throw InputError(fmt::format("--output: expected a path ending in .yaml, got \"{}\"", output.string()));
-  const YamlNode node = read_yaml(config);
-  const HuggingFaceConfig network = read_hugging_face_config(YamlValue(node, ""));
-  if (sequence > 0 && !network.reads_tokens())
-    throw InputError("--sequence: not valid for a network of images, whose size is in its configuration");
-  const std::string text = network_text(network, output.stem().string(), sequence);
+}
+
+void write_network(const std::string& text, const std::filesystem::path& output) {
   const YamlNode written = parse_yaml(text, output.string());
   const Model model = read_model(YamlValue(written, ""));
   check_writable(output.has_parent_path() ? output.parent_path() : ".");
@@ -26,5 +30,32 @@ void import_network(const std::filesystem::path& config, std::int64_t sequence,
   fmt::print("{}: one sample is one {}, {} parameters, {:.6g} GFLOP forward\nwritten: {}\n", model.name,
              model.sample, trainable_parameters(model), forward_flops(model).value / 1e9, output.string());
 }
+
+}  // namespace
+
+void import_network(const std::filesystem::path& config, std::int64_t sequence,
+                    const std::filesystem::path& output) {
+  check_extension(output);
+  const YamlNode node = read_yaml(config);
+  const HuggingFaceConfig network = read_hugging_face_config(YamlValue(node, ""));
+  if (sequence > 0 && !network.reads_tokens())
+    throw InputError("--sequence: not valid for a network of images, whose size is in its configuration");
+  write_network(network_text(network, output.stem().string(), sequence), output);
+}
+
+#ifdef STEPCAST_HAS_ONNX
+void import_onnx(const std::filesystem::path& graph, const std::filesystem::path& output) {
+  check_extension(output);
+  std::ifstream stream(graph, std::ios::binary);
+  if (!stream) throw InputError(fmt::format("{}: cannot read this file", graph.string()));
+  write_network(onnx_network_text(stream, graph.string(), output.stem().string()), output);
+}
+#else
+void import_onnx(const std::filesystem::path& graph, const std::filesystem::path&) {
+  throw InputError(fmt::format(
+      "{}: stepcast was built without ONNX; install libonnx-dev and libprotobuf-dev, and build again",
+      graph.string()));
+}
+#endif
 
 }  // namespace stepcast

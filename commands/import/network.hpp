@@ -12,4 +12,8 @@ namespace stepcast {
 void import_network(const std::filesystem::path& config, std::int64_t sequence,
                     const std::filesystem::path& output);
 
+/// Writes the network file of an ONNX graph, and prints the network's totals.
+/// @throws InputError if the graph cannot be read, or if stepcast was built without ONNX
+void import_onnx(const std::filesystem::path& graph, const std::filesystem::path& output);
+
 }  // namespace stepcast

@@ -1,0 +1,41 @@
+#pragma once
+
+// Debian's ONNX is compiled with these two.
+#ifndef ONNX_ML
+#define ONNX_ML 1
+#endif
+#ifndef ONNX_NAMESPACE
+#define ONNX_NAMESPACE onnx
+#endif
+#include <onnx/onnx_pb.h>
+
+#include <istream>
+#include <map>
+#include <string>
+
+#include "models/network/layer.hpp"
+
+namespace stepcast {
+
+/// A graph of ONNX with the shapes that ONNX's own inference finds. The batch is the first size of every
+/// activation.
+struct OnnxGraph {
+  std::string file;
+  onnx::ModelProto model;
+  std::map<std::string, const onnx::TensorProto*> constants;  ///< initializers and Constant nodes, by name
+  std::map<std::string, Shape> shapes;                        ///< of activations, the batch left out
+  std::map<std::string, int> uses;  ///< how many nodes and graph outputs read a value
+  std::string input;                ///< the one input that is no initializer
+};
+
+/// Refuses a node: "FILE: node NAME (OPERATOR): REASON".
+[[noreturn]] void refuse_node(const OnnxGraph& graph, const onnx::NodeProto& node, const std::string& reason);
+
+/// Reads a graph, checks its limits and infers its shapes. Nothing outside the stream is read.
+/// @param is_known  whether an operator has a layer; a node of any other is refused before shapes are
+/// inferred
+/// @throws InputError for damaged bytes, external data, several inputs and what passes a limit
+OnnxGraph read_onnx_graph(std::istream& bytes, const std::string& file,
+                          bool (*is_known)(const std::string& operator_type));
+
+}  // namespace stepcast
