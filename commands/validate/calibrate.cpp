@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include <chrono>
-#include <map>
+#include <set>
 
 #include "commands/commands.hpp"
 #include "core/error.hpp"
@@ -46,7 +46,7 @@ class WorkFolder {
 
 struct CalibrateOptions {
   int ranks = 2;
-  std::string cluster = "memory", output, from;
+  std::string cluster = "memory", transport = "own", output, from;
 };
 
 Results measured(const Cluster& cluster) {
@@ -78,24 +78,36 @@ std::string name_of(const std::filesystem::path& file) {
   return file.stem().string();
 }
 
-/// All-reduces of each size: the fastest own algorithm, its time by the link table, and the MPI library's
-/// time.
+/// All-reduces of each size: the fastest own algorithm, its time by the link table, and the libraries'
+/// times.
 Table all_reduce_table(const Results& results, const LinkTable& links, const Cluster& cluster) {
   Table table;
   table.columns = {{"all-reduce", "B"},
                    {"fastest algorithm", "", Align::left},
                    {"measured"},
                    {"predicted"},
-                   {"error", "%"},
-                   {"MPI library"},
-                   {"measured / library", "%"}};
-  for (const AllReduceTime& one : all_reduce_times(results, links, cluster.ranks)) {
-    const bool flat = cluster.racks == 1, library = one.library > 0;  // the link table has no uplinks
-    table.rows.push_back({fmt::format("{:.0f}", one.bytes), one.algorithm, human(Seconds{one.measured}),
-                          flat ? human(Seconds{one.predicted}) : "-",
-                          flat ? fmt::format("{:+.1f}", 100 * (one.predicted / one.measured - 1)) : "-",
-                          library ? human(Seconds{one.library}) : "-",
-                          library ? fmt::format("{:.0f}", 100 * one.measured / one.library) : "-"});
+                   {"error", "%"}};
+  const auto times = all_reduce_times(results, links, cluster.ranks);
+  std::set<std::string> libraries;
+  for (const AllReduceTime& one : times) {
+    for (const auto& [library, seconds] : one.by_library) libraries.insert(library);
+  }
+  for (const std::string& library : libraries) {
+    table.columns.push_back({library});
+    table.columns.push_back({"measured / " + library, "%"});
+  }
+  for (const AllReduceTime& one : times) {
+    const bool flat = cluster.racks == 1;  // the link table has no uplinks
+    auto& row = table.rows.emplace_back();
+    row = {fmt::format("{:.0f}", one.bytes), one.algorithm, human(Seconds{one.measured}),
+           flat ? human(Seconds{one.predicted}) : "-",
+           flat ? fmt::format("{:+.1f}", 100 * (one.predicted / one.measured - 1)) : "-"};
+    for (const std::string& library : libraries) {
+      const auto found = one.by_library.find(library);
+      const bool known = found != one.by_library.end();
+      row.push_back(known ? human(Seconds{found->second}) : "-");
+      row.push_back(known ? fmt::format("{:.0f}", 100 * one.measured / found->second) : "-");
+    }
   }
   return table;
 }
@@ -115,12 +127,12 @@ void write_platform(const CalibrateOptions& options, const MeasuredPlatform& pla
 }
 
 void calibrate_here(const CalibrateOptions& options) {
-  const Cluster cluster = read_cluster(options.cluster, options.ranks);
+  const Cluster cluster = read_cluster(options.cluster, options.ranks, options.transport);
   const Results results = measured(cluster);
   MeasuredPlatform platform{name_of(options.output), "", cluster,
                             fitted_link_table(message_times(results, cluster))};
-  platform.source = fmt::format("stepcast calibrate --ranks {} --cluster {} on {}, {}", options.ranks,
-                                options.cluster, processor_name(), today());
+  platform.source = fmt::format("stepcast calibrate --ranks {} --cluster {} --transport {} on {}, {}",
+                                options.ranks, options.cluster, options.transport, processor_name(), today());
   auto raw = std::filesystem::path(options.output).replace_extension(".csv");
   write_atomically(raw, to_csv(results));
   fmt::print("{}", to_string(all_reduce_table(results, platform.links, cluster)));
@@ -162,11 +174,15 @@ void add_calibrate(Command app) {
                       "Links between the ranks: memory, loopback, or "
                       "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
           .show_default();
+  const Option transport = command.add_option("--transport", options->transport, kTransportHelp)
+                               .one_of(transport_names())
+                               .show_default();
   command
       .add_option("--from", options->from,
                   "Output of nccl-tests or of the OSU micro-benchmarks to read instead of measuring.")
       .type_name("FILE")
-      .excludes(cluster);
+      .excludes(cluster)
+      .excludes(transport);
   command
       .add_option(
           "-o,--output", options->output,

@@ -13,6 +13,7 @@
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "scenarios/reader/library.hpp"
+#include "strategies/plan/communicator.hpp"
 #include "validate/capture/message_times.hpp"
 #include "validate/measure/link_results.hpp"
 #include "validate/measure/platform_file.hpp"
@@ -119,17 +120,28 @@ std::vector<Row> means_over_starts(const std::vector<PointSimulation>& simulatio
   return points;
 }
 
-std::string unsupported_reason(const Experiment& experiment, const ValidationOptions& options, int ranks) {
-  std::string why = unsupported_in_real_run(experiment.plan, ranks, options.sleep);
+/// MPI's own all-reduce takes the times of MPI's messages, which only ranks that use them measure.
+std::string unsupported_transport(const Plan& plan, const Cluster& cluster) {
+  const bool by_mpi = std::ranges::any_of(plan.collectives, [&plan](const Collective& one) {
+    return one.kind == Collective::Kind::all_reduce &&
+           communicator_of(plan, one).all_reduce.algorithm == Algorithm::mpi;
+  });
+  return by_mpi && cluster.transport != TransportKind::mpi ? "all_reduce: mpi needs --transport mpi" : "";
+}
+
+std::string unsupported_reason(const Experiment& experiment, const ValidationOptions& options,
+                               const Cluster& cluster) {
+  std::string why = unsupported_in_real_run(experiment.plan, cluster.ranks, options.sleep);
+  if (why.empty()) why = unsupported_transport(experiment.plan, cluster);
   if (why.empty()) why = unsupported_noise(experiment.noise, options.sleep);
   if (!why.empty() || !experiment.learning) return why;
   if (options.sleep) return "learning: not possible with --sleep, because sleeping ranks do not compute";
   return unsupported_learning(experiment);
 }
 
-void refuse_unsupported(const Experiment& experiment, const ValidationOptions& options, int ranks,
-                        const std::string& point) {
-  const std::string why = unsupported_reason(experiment, options, ranks);
+void refuse_unsupported(const Experiment& experiment, const ValidationOptions& options,
+                        const Cluster& cluster, const std::string& point) {
+  const std::string why = unsupported_reason(experiment, options, cluster);
   if (!why.empty())
     throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options.scenario, point, why));
 }
@@ -156,7 +168,7 @@ void check_points(const Validation& validation, const ValidationOptions& options
   Library library;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const auto keys = unmeasured_keys(validation, i, platform);
-    refuse_unsupported(measured_experiment(validation, i, folder, keys, library), options, cluster.ranks,
+    refuse_unsupported(measured_experiment(validation, i, folder, keys, library), options, cluster,
                        name_of(validation, i));
   }
   std::filesystem::remove(platform);
@@ -190,7 +202,7 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
       add_many_steps(keys);
     }
     if (keys.size() > common_keys.size()) one = forecast();
-    refuse_unsupported(one, options, cluster.ranks, name_of(validation, i));
+    refuse_unsupported(one, options, cluster, name_of(validation, i));
     add_start_variants({i, std::move(one)}, simulations);
   }
   std::vector<Task> tasks;

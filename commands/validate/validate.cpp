@@ -24,7 +24,7 @@ namespace stepcast {
 namespace {
 
 struct ValidateOptions : RealRunOptions {
-  std::string cluster = "memory";
+  std::string cluster = "memory", transport = "own";
 };
 
 /// Seconds since `since`, rounded; sets `since` to the present time.
@@ -43,15 +43,17 @@ void check_cores(const ValidateOptions& options) {
 }
 
 void check_gpu_options(const ValidateOptions& options) {
-  if (options.cluster != "memory" || options.validation.sleep || options.validation.accept_disturbed) {
+  if (options.cluster != "memory" || options.transport != "own" || options.validation.sleep ||
+      options.validation.accept_disturbed) {
     throw InputError(
-        fmt::format("--device {}: --cluster, --sleep and --accept-disturbed are only valid with --device cpu",
+        fmt::format("--device {}: --cluster, --transport, --sleep and --accept-disturbed are only valid with "
+                    "--device cpu",
                     options.gpus.options.device));
   }
 }
 
 void validate(ValidateOptions& options) {
-  const Cluster cluster = read_cluster(options.cluster, options.ranks);
+  const Cluster cluster = read_cluster(options.cluster, options.ranks, options.transport);
   const bool on_gpus = options.gpus.options.device != "cpu";
   const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
   on_gpus ? check_gpu_options(options) : check_cores(options);
@@ -109,7 +111,7 @@ void validate(ValidateOptions& options) {
              forecasting, lap(since));
   if (options.validation.accept_disturbed)
     fmt::print("disturbed runs count as measurements (--accept-disturbed)\n");
-  report_validation(predicted, options.cluster, options.ranks, folder);
+  report_validation(predicted, cluster.label(), options.ranks, folder);
 }
 
 }  // namespace
@@ -124,6 +126,9 @@ void add_validate(Command app) {
       .add_option("--cluster", options->cluster,
                   "Links between the ranks: memory, loopback, or "
                   "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
+      .show_default();
+  command.add_option("--transport", options->transport, kTransportHelp)
+      .one_of(transport_names())
       .show_default();
   command.add_flag(
       "--sleep", options->validation.sleep,

@@ -39,6 +39,10 @@ struct GroupPlace {
 
 GroupPlace place_in_group(const Communicator& communicator, RankId rank);
 
+/// The ranks of the run that form `rank`'s group of a communicator, in the group's order; empty if the rank
+/// is not in the communicator.
+std::vector<int> ranks_of_group(const Communicator& communicator, RankId rank);
+
 /// Collective `index` of the plan, on a buffer of `elements` elements.
 /// @param rounds  RankCollectives::phases of the collective, with ranks of the run as peers
 LibraryCollective library_collective(const Plan& plan, CollectiveId id, RankId rank, std::int64_t elements,

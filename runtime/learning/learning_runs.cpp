@@ -151,7 +151,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
                  .completions = world.completions,
                  .state = run.state,
                  .polling = &run.polling,
-                 .library_all_reduce = run.library_all_reduce,
+                 .library = run.library,
                  .device_payloads = world.device_payloads,
                  .on_step_end = [&learner](double seconds) { learner.step_ended(seconds); }};
   if (world.make_collective_backend) real.collective_backend = world.make_collective_backend(experiment.plan);

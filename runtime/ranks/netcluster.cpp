@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -98,10 +99,25 @@ void check(const Cluster& cluster) {
 
 }  // namespace
 
-Cluster read_cluster(const std::string& text, int ranks) {
+const std::vector<std::string>& transport_names() {
+  static const std::vector<std::string> names{"own", "mpi"};
+  return names;
+}
+
+std::string Cluster::label() const {
+  return transport == TransportKind::own
+             ? name
+             : fmt::format("{} over {}", name, transport_names()[static_cast<std::size_t>(transport)]);
+}
+
+Cluster read_cluster(const std::string& text, int ranks, const std::string& transport) {
+  const auto known = std::ranges::find(transport_names(), transport);
+  if (known == transport_names().end())
+    throw InputError(fmt::format("--transport: expected own or mpi, got \"{}\"", transport));
   Cluster cluster;
   cluster.name = text;
   cluster.ranks = ranks;
+  cluster.transport = static_cast<TransportKind>(known - transport_names().begin());
   if (text == "memory") return cluster;
   if (text == "loopback") {
     cluster.kind = Cluster::Kind::loopback;

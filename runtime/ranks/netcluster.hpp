@@ -6,6 +6,12 @@
 
 namespace stepcast {
 
+/// What carries messages and collectives between CPU ranks.
+enum class TransportKind {
+  own,  ///< shared memory or TCP sockets of this project
+  mpi   ///< point-to-point messages of MPI; sums with `all_reduce: mpi` by MPI_Allreduce
+};
+
 /// Placement of the ranks of a real run, and the network that connects them.
 struct Cluster {
   enum class Kind {
@@ -21,17 +27,24 @@ struct Cluster {
   int packet = 65536;  ///< netcluster: longest packet; a burst after a pause is little longer [bytes]
   int racks = 1;       ///< netcluster
   double uplink = 0;   ///< netcluster, two racks: rate of the link between them [bit/s]
+  TransportKind transport = TransportKind::own;
 
   bool sockets() const { return kind != Kind::memory; }
+  /// For tables and files: the name, and the transport where it is not this project's.
+  std::string label() const;
   /// Send-buffer size of a connection [bytes]; 0: the system's default. In a netcluster it is so small that
   /// no switch port overflows: TCP would lose packets, and up to 0.2 s until it notices.
   int window() const { return kind == Kind::netcluster ? 131072 : 0; }
 };
 
+/// Names of TransportKind, in its order.
+const std::vector<std::string>& transport_names();
+
 /// Reads "memory", "loopback", "netcluster:1gbit", "netcluster:100mbit,packet=8192" or
 /// "netcluster:1gbit,racks=2,uplink=200mbit".
+/// @param transport  one of transport_names()
 /// @throws InputError that names the option
-Cluster read_cluster(const std::string& text, int ranks);
+Cluster read_cluster(const std::string& text, int ranks, const std::string& transport = "own");
 
 /// The host of a rank: this machine's name, or the address of the rank's namespace in a netcluster.
 std::string host_of(const Cluster& cluster, int rank);

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
+#include <vector>
 
 #include "runtime/ranks/netcluster.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
+#include "runtime/transport/library_all_reduce.hpp"
 #include "runtime/transport/thread_scheduling.hpp"
 #include "runtime/transport/transport.hpp"
 
@@ -17,10 +18,11 @@ struct RankContext {
   SharedControlBlock& control;
   RankState& state;  ///< this rank's entry of `control`
   PollingPolicy& polling;
-  Transport& transport;          ///< for collectives
-  Transport* message_transport;  ///< for point-to-point messages; null in `stepcast calibrate`
-  /// All-reduce (sum, in place) over all ranks by the MPI library; empty where there is no MPI.
-  std::function<void(float*, std::int64_t)> library_all_reduce;
+  Transport& transport;           ///< for collectives
+  Transport* message_transport;   ///< for point-to-point messages; null in `stepcast calibrate`
+  LibraryAllReduce library = {};  ///< of the transport; its sums belong to real runs
+  /// Libraries whose all-reduces `stepcast calibrate` measures beside this project's.
+  std::vector<LibraryAllReduce> compared = {};
 };
 
 }  // namespace stepcast

@@ -190,7 +190,7 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
                   .state = run_.state,
                   .polling = &run_.polling,
                   .delay = start_seconds(plan, point.experiment.noise, RankId(run_.transport.rank())),
-                  .library_all_reduce = run_.library_all_reduce,
+                  .library = run_.library,
                   .collective_backend = point.collective_backend,
                   .device_payloads = resources_.device_payloads,
                   .on_failure = resources_.on_failure};

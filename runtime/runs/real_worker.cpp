@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "kernels/timing/step_timer.hpp"
+#include "runtime/collectives/library_collective.hpp"
 #include "runtime/transport/thread_scheduling.hpp"
 #include "strategies/options/training_options.hpp"
 #include "strategies/plan/plan.hpp"
@@ -200,16 +201,23 @@ void RealWorker::waited_for(const Operation& operation) {
   if (waited) waited();
 }
 
-bool RealWorker::by_library(const Collective& collective) const {
+/// Not where the device packs data around each phase, because a library's phases are its own.
+bool RealWorker::by_library(const Collective& collective, const CollectiveBinding& work) const {
   const auto& one = communicator_of(world_.plan, collective);
-  return collective.kind == Collective::Kind::all_reduce && one.all_reduce.algorithm == Algorithm::mpi;
+  return world_.library.sum && collective.kind == Collective::Kind::all_reduce &&
+         one.all_reduce.algorithm == world_.library.algorithm &&
+         collective.buffer.codec.kind == Compression::none && !work.before_phase && !work.after_phase;
 }
 
 /// Called on the progress thread of collectives.
 void RealWorker::execute_collective(CollectiveId id, const CollectiveBinding& work,
                                     const std::vector<std::vector<Round>>& phases) {
-  if (by_library(world_.plan.collectives[id.index()])) {
-    world_.library_all_reduce(work.memory.data(), static_cast<std::int64_t>(work.memory.size()));
+  const Collective& collective = world_.plan.collectives[id.index()];
+  if (by_library(collective, work)) {
+    if (work.fetch) work.fetch(work.memory);
+    world_.library.sum(work.memory, ranks_of_group(communicator_of(world_.plan, collective),
+                                                   RankId(world_.transport.rank())));
+    if (work.store) work.store(work.memory);
   } else if (world_.collective_backend && work.on_device != nullptr) {
     run_on_backend(world_.collective_backend, id, work, phases);
   } else {

@@ -12,6 +12,7 @@
 #include "runtime/p2p/device_payloads.hpp"
 #include "runtime/p2p/point_to_point.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
+#include "runtime/transport/library_all_reduce.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/thread_scheduling.hpp"
 #include "strategies/plan/plan.hpp"
@@ -43,8 +44,7 @@ struct RealWorld {
   RankState& state;
   PollingPolicy* polling = nullptr;  ///< of the rank's core; null: no thread polls by it
   double delay = 0;                  ///< the program starts this long after the run [s]
-  /// All-reduce over all ranks by the MPI library, for `all_reduce: mpi`; may be empty.
-  std::function<void(float*, std::int64_t)> library_all_reduce = {};
+  LibraryAllReduce library = {};     ///< makes the sums of one value of `all_reduce`; may be empty
   /// Executes collectives on device memory; empty: they are staged through the host, over the transport.
   CollectiveBackend collective_backend = {};
   /// Transfers message payloads from device to device; null: payloads travel with their messages.
@@ -99,7 +99,7 @@ class RealWorker : public Worker {
 
  private:
   void waited_for(const Operation& operation) override;
-  bool by_library(const Collective& collective) const;
+  bool by_library(const Collective& collective, const CollectiveBinding& work) const;
   void execute_collective(CollectiveId id, const CollectiveBinding& work,
                           const std::vector<std::vector<Round>>& phases);
 

@@ -211,17 +211,6 @@ std::string unsupported_compressed_sum(const Plan& plan, const Collective& sum) 
   return "compressed gradients need all_reduce: ring in a real run";
 }
 
-/// The MPI library's all-reduce runs over all ranks only, because the ranks use no MPI communicator but
-/// MPI_COMM_WORLD.
-std::string unsupported_library_sum(const Plan& plan, const Collective& sum, int ranks) {
-  const Communicator& one = communicator_of(plan, sum);
-  if (sum.kind != Collective::Kind::all_reduce || one.all_reduce.algorithm != Algorithm::mpi) return {};
-  if (one.size == ranks && sum.buffer.array == Array::gradients) return {};
-  return fmt::format(
-      "all_reduce: mpi needs sums of gradients over all {} ranks of the run; this sum is over {}", ranks,
-      one.size);
-}
-
 }  // namespace
 
 std::string unsupported_in_real_run(const Plan& plan, int ranks, bool sleep) {
@@ -238,7 +227,6 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool sleep) {
     if (one.streams > 1) return "communicators with several streams are simulated only";
   }
   for (const Collective& one : plan.collectives) {
-    if (const std::string why = unsupported_library_sum(plan, one, ranks); !why.empty()) return why;
     if (one.buffer.codec.kind != Compression::none) {
       const std::string why = unsupported_compressed_sum(plan, one);
       if (!why.empty()) return why;

@@ -150,7 +150,10 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
                     .completions = completions,
                     .state = states[rank]};
     if (options.library)
-      world.library_all_reduce = [&](float* sum, std::int64_t n) { options.library(transport, sum, n); };
+      world.library = {"mpi", Algorithm::mpi, [&](std::span<float> sum, const std::vector<int>& group) {
+                         if (static_cast<int>(group.size()) != ranks) throw std::logic_error("a group");
+                         options.library(transport, sum.data(), static_cast<std::int64_t>(sum.size()));
+                       }};
     world.device_payloads = device_payloads.get();
     run_program(world, 1);
     if (device_payloads) device_payloads->finish();

@@ -17,6 +17,7 @@
 #include "runtime/ranks/shared_control_block.hpp"
 #include "runtime/transport/shared_memory_transport.hpp"
 #include "runtime/transport/tcp_transport.hpp"
+#include "validate/cpu_rank/mpi_transport.hpp"
 #include "validate/cpu_rank/rank_validate.hpp"
 
 namespace {
@@ -24,7 +25,7 @@ namespace {
 using namespace stepcast;
 
 struct Options {
-  std::string folder, control, cluster, mode;
+  std::string folder, control, cluster, transport = "own", mode;
   ValidationOptions validation;
 };
 
@@ -42,8 +43,7 @@ bool bind_to_core(int rank, int ranks) {
   return sched_setaffinity(0, sizeof one, &one) == 0;
 }
 
-/// Connects the ranks by sockets, whose ports and keys they exchange by MPI. Afterwards MPI carries nothing
-/// that is measured but the library's own all-reduces.
+/// Connects the ranks by sockets, whose ports and keys they exchange by MPI.
 std::unique_ptr<Transport> connected(const Cluster& cluster, int rank) {
   const auto address = [&](int peer) {
     return cluster.kind == Cluster::Kind::netcluster ? host_of(cluster, peer) : "127.0.0.1";
@@ -80,26 +80,30 @@ std::unique_ptr<SharedControlBlock> register_rank(const Options& options, int ra
 }
 
 void run(const Options& options, SharedControlBlock& control, int rank, int ranks) {
-  const Cluster cluster = read_cluster(options.cluster, ranks);
+  const Cluster cluster = read_cluster(options.cluster, ranks, options.transport);
   RankState& state = control.rank(rank);
   const bool own_core = bind_to_core(rank, ranks);
   set_kernel_threads(1);
   PollingPolicy polling;
   const auto make = [&](int which, double spin, bool (PollingPolicy::*may_poll)() const) {
-    return cluster.sockets()
-               ? connected(cluster, rank)
-               : shared_memory_transport(control.ring_memory(which), rank, ranks, own_core ? spin : 0,
-                                         [&polling, may_poll] { return (polling.*may_poll)(); });
+    const auto polls = [&polling, may_poll] { return (polling.*may_poll)(); };
+    if (!own_core) spin = 0;
+    if (cluster.transport == TransportKind::mpi) return mpi_transport(spin, polls);
+    return cluster.sockets() ? connected(cluster, rank)
+                             : shared_memory_transport(control.ring_memory(which), rank, ranks, spin, polls);
   };
   // The message thread spins only for a short time: when it has delivered a message, the program needs the
   // core.
   const auto transport = make(0, 20e-6, &PollingPolicy::may_poll_for_collectives),
              messages = make(1, 1e-6, &PollingPolicy::may_poll_for_messages);
   transport->count_waits(&state.heartbeat);
-  RankContext run{cluster, options.folder, control, state, polling, *transport, messages.get(), {}};
-  run.library_all_reduce = [](float* buffer, std::int64_t elements) {
-    MPI_Allreduce(MPI_IN_PLACE, buffer, static_cast<int>(elements), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  };
+  RankContext run{cluster, options.folder, control, state, polling, *transport, messages.get()};
+  MpiAllReduce all_reduce;
+  const LibraryAllReduce mpi{
+      "mpi", Algorithm::mpi,
+      [&all_reduce](std::span<float> values, const std::vector<int>& group) { all_reduce(values, group); }};
+  if (cluster.transport == TransportKind::mpi) run.library = mpi;
+  run.compared.push_back(mpi);
   if (options.mode == "calibrate") rank_calibrate(run, false);
   if (options.mode == "validate") rank_validate(run, options.validation);
   set_status(state, "shutdown");
@@ -136,7 +140,7 @@ void start(const Options& options) {
       ranks = number_from_environment("OMPI_COMM_WORLD_SIZE"), provided = 0;
   std::unique_ptr<SharedControlBlock> control;
   if (rank >= 0 && ranks > rank) control = register_rank(options, rank, ranks);
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (!control) control = register_rank(options, rank, ranks);
@@ -154,6 +158,7 @@ int main(int argc, char** argv) {
   command.add_option("--folder", options.folder).required();
   command.add_option("--control", options.control).required();
   command.add_option("--cluster", options.cluster).required();
+  command.add_option("--transport", options.transport);
   command.add_option("mode", options.mode).required().one_of({"calibrate", "validate"});
   command.add_option("--scenario", options.validation.scenario);
   command.add_option("--set", options.validation.settings).one_value();

@@ -30,7 +30,7 @@ void rank_calibrate(const RankContext& run, bool quick) {
   if (!quick) options.max_bytes = 140e6;
   options.group = run.cluster.ranks / run.cluster.racks;
   // MPI's all-reduces over slow links take far longer than ours and add no information.
-  if (!quick && !netcluster) options.library_all_reduce = run.library_all_reduce;
+  if (!quick && !netcluster) options.compared = run.compared;
   options.on_progress = [&run](const std::string& what) {
     set_status(run.state, ("measuring " + what).c_str());
   };

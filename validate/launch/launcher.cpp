@@ -41,16 +41,19 @@ void add_hosts(const Cluster& cluster, std::vector<std::string>& command) {
        {std::string("--host"), hosts, std::string("--mca"), std::string("plm_rsh_agent"),
         agent.string() + " agent", std::string("--mca"), std::string("btl"), std::string("tcp,self"),
         std::string("--mca"), std::string("oob_tcp_if_include"), std::string("10.87.0.0/24"),
-        std::string("--mca"), std::string("btl_tcp_if_include"), std::string("10.87.0.0/24")}) {
+        std::string("--mca"), std::string("btl_tcp_if_include"), std::string("10.87.0.0/24"),
+        std::string("--mca"), std::string("btl_tcp_sndbuf"), std::to_string(cluster.window())}) {
     command.push_back(word);
   }
 }
 
-/// Ranks of one machine use shared memory and the loopback: MPI opens no socket for messages. mpirun's own
-/// sockets are bound to all interfaces whatever they are told, so its processes also have a network namespace
-/// of their own where the system allows it (RankProcesses).
-void add_loopback(std::vector<std::string>& command) {
-  for (const char* word : {"--mca", "btl", "vader,self", "--mca", "oob_tcp_if_include", "lo"})
+/// Ranks of one machine use shared memory, or the loopback where MPI is to carry messages over sockets.
+/// mpirun's own sockets are bound to all interfaces whatever they are told, so its processes also have a
+/// network namespace of their own where the system allows it (RankProcesses).
+void add_loopback(const Cluster& cluster, std::vector<std::string>& command) {
+  const bool sockets = cluster.sockets() && cluster.transport == TransportKind::mpi;
+  for (const char* word : {"--mca", "btl", sockets ? "tcp,self" : "vader,self", "--mca", "oob_tcp_if_include",
+                           "lo", "--mca", "btl_tcp_if_include", "lo"})
     command.emplace_back(word);
 }
 
@@ -85,11 +88,13 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
     throw InputError("mpirun not found, which starts the ranks; install it (apt install openmpi-bin)");
   const std::string ranks = std::to_string(job.cluster.ranks);
   std::vector<std::string> command{mpirun.string(), "-n", ranks, "--oversubscribe", "--bind-to", "none"};
-  job.cluster.kind == Cluster::Kind::netcluster ? add_hosts(job.cluster, command) : add_loopback(command);
+  job.cluster.kind == Cluster::Kind::netcluster ? add_hosts(job.cluster, command)
+                                                : add_loopback(job.cluster, command);
   for (const auto& word :
        {std::string("--mca"), std::string("btl_vader_backing_directory"), control.parent_path().string(),
         rank_program().string(), std::string("--folder"), job.folder.string(), std::string("--control"),
-        control.string(), std::string("--cluster"), job.cluster.name}) {
+        control.string(), std::string("--cluster"), job.cluster.name, std::string("--transport"),
+        transport_names()[static_cast<std::size_t>(job.cluster.transport)]}) {
     command.push_back(word);
   }
   command.insert(command.end(), job.arguments.begin(), job.arguments.end());

@@ -33,6 +33,12 @@ struct RankJob {
 /// that names the failed rank; Interrupted; std::runtime_error with the error that a rank reported
 void run_ranks(const RankJob& job);
 
+/// Help text of --transport.
+constexpr char kTransportHelp[] =
+    "Carrier of messages and collectives between CPU ranks: own (shared memory or sockets of stepcast) or "
+    "mpi "
+    "(point-to-point messages of the MPI library; `all_reduce: mpi` by its MPI_Allreduce).";
+
 /// Arguments of stepcast-rank for a validation, without its mode.
 std::vector<std::string> rank_arguments(const ValidationOptions& options);
 

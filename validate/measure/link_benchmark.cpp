@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "report/statistics/statistics.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
@@ -59,9 +60,12 @@ class LinkBenchmark {
       const std::string name = algorithm_names()[static_cast<std::size_t>(algorithm)];
       sweep_sizes("all_reduce", name, 16, [this, algorithm](std::int64_t n) { all_reduce(algorithm, n); });
     }
-    if (options_.library_all_reduce) {
-      sweep_sizes("all_reduce", "library", 16,
-                  [this](std::int64_t n) { options_.library_all_reduce(buffer(n), n); });
+    std::vector<int> ranks(static_cast<std::size_t>(transport_.ranks()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    for (const LibraryAllReduce& library : options_.compared) {
+      sweep_sizes("all_reduce", library.name, 16, [&](std::int64_t n) {
+        library.sum({buffer(n), static_cast<std::size_t>(n)}, ranks);
+      });
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "report/results/results.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
+#include "runtime/transport/library_all_reduce.hpp"
 
 namespace stepcast {
 
@@ -18,8 +19,7 @@ struct LinkBenchmarkOptions {
   double pause = 0;          ///< before each all-reduce [s]
   int rounds = 1;            ///< rounds over all benchmarks, because the speed of a shared machine changes
   bool table_only = false;   ///< only what a LinkTable is fitted to
-  /// All-reduce over all ranks by a library, for comparison; may be empty.
-  std::function<void(float*, std::int64_t)> library_all_reduce;
+  std::vector<LibraryAllReduce> compared = {};  ///< libraries whose all-reduces are measured too
   /// Called before each benchmark with its name; may be empty.
   std::function<void(const std::string&)> on_progress;
 };
@@ -32,7 +32,7 @@ struct LinkBenchmarkOptions {
 /// shift_replace      every rank sends to the next rank of its group and receives from the previous one, at
 ///                    once: a round of a ring
 /// shift_add          the same with the received values added: a round of a ring reduce-scatter
-/// all_reduce         all-reduces by each algorithm and by the library
+/// all_reduce         all-reduces by each algorithm and by each library of `compared`
 std::vector<Row> measure_links(Transport& transport, const LinkBenchmarkOptions& options);
 
 /// A row of such a table.

@@ -109,6 +109,11 @@ AllReduceChoice choice_of(const std::string& algorithm) {
   return {.algorithm = static_cast<Algorithm>(found - names.begin())};
 }
 
+/// False for the name of a library: `mpi` is a choice of the MPI library among these algorithms.
+bool is_own_algorithm(const std::string& name) {
+  return name != "mpi" && std::ranges::find(algorithm_names(), name) != algorithm_names().end();
+}
+
 std::vector<MessageTime> times_of_ring(const Results& results, int ranks) {
   std::vector<MessageTime> times;
   for (const Row& row : results.rows) {
@@ -146,8 +151,8 @@ std::vector<AllReduceTime> all_reduce_times(const Results& results, const LinkTa
     AllReduceTime& one = best[*row.number("bytes")];
     one.bytes = *row.number("bytes");
     const double seconds = *row.number("seconds");
-    if (row.text("algorithm") == "library") {
-      one.library = seconds;
+    if (!is_own_algorithm(row.text("algorithm"))) {
+      one.by_library[row.text("algorithm")] = seconds;
     } else if (one.measured == 0 || seconds < one.measured) {
       one.measured = seconds;
       one.algorithm = row.text("algorithm");

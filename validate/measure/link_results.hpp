@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,11 +54,12 @@ std::vector<MessageTime> message_times(const Results& results, const Cluster& cl
 /// Measured and predicted all-reduce times of one buffer size.
 struct AllReduceTime {
   double bytes = 0;
-  std::string algorithm;                            ///< the fastest of stepcast's algorithms
-  double measured = 0, predicted = 0, library = 0;  ///< [s]; library 0: not measured
+  std::string algorithm;                     ///< the fastest of stepcast's algorithms
+  double measured = 0, predicted = 0;        ///< [s]
+  std::map<std::string, double> by_library;  ///< measured time of each library [s]
 };
 
-/// For each size, the fastest of stepcast's algorithms, its time by the link table, and the library's time.
+/// For each size, the fastest of stepcast's algorithms, its time by the link table, and the libraries' times.
 std::vector<AllReduceTime> all_reduce_times(const Results& results, const LinkTable& links, int ranks);
 
 /// How much ranks of one machine slow each other down, from rows of measure_contention.

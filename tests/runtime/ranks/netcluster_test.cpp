@@ -46,6 +46,9 @@ TEST_CASE("clusters are read from the command line", "[validate]") {
   CHECK_THROWS_WITH(read_cluster("netcluster:1gbit,racks=2,uplink=1mbit", 3),
                     "--ranks: two racks need an even number");
   CHECK_THROWS_WITH(read_cluster("netcluster:1gbit", 17), "--ranks: a netcluster has at most 16 nodes");
+  CHECK(read_cluster("memory", 2).label() == "memory");
+  CHECK(read_cluster("memory", 2, "mpi").label() == "memory over mpi");
+  CHECK_THROWS_WITH(read_cluster("memory", 2, "pigeon"), "--transport: expected own or mpi, got \"pigeon\"");
 }
 
 TEST_CASE("a measured platform is read back with its latency, bandwidth and message costs", "[validate]") {

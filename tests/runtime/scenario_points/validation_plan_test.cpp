@@ -12,8 +12,7 @@ TEST_CASE("points that cannot be run for real are refused with the reason", "[va
     return unsupported_in_real_run(plan_of(strategy, workers, 0, 2), ranks, false);
   };
   CHECK(why("{kind: synchronous, all_reduce: mpi}", 2, 2).empty());
-  CHECK(why("{kind: synchronous, all_reduce: mpi}", 2, 4) ==
-        "all_reduce: mpi needs sums of gradients over all 4 ranks of the run; this sum is over 2");
+  CHECK(why("{kind: synchronous, all_reduce: mpi}", 2, 4).empty());  // over a group of the ranks
   CHECK(why("{kind: synchronous, all_reduce: ring, compression: one_bit}", 2, 2).empty());
   CHECK(why("{kind: synchronous, compression: top_k}", 2, 2).empty());
   CHECK(why("{kind: synchronous, compression: one_bit}", 2, 2) ==

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/transport/transport.hpp"
+
+namespace stepcast {
+
+/// Transport over MPI point-to-point messages: MPI_Isend and MPI_Irecv of segments of up to 60 KiB, in a
+/// communicator of its own. Some receives from every peer are always posted, so that no message is unexpected
+/// to MPI. One thread at a time uses a transport, and several transports may be used at once, so MPI must
+/// have been started with MPI_THREAD_MULTIPLE. All ranks of MPI_COMM_WORLD call it, in the same order.
+///
+/// MPI has no call that waits for a message or for another thread, so `wait` tests the requests: at first
+/// without a pause, then with pauses that grow with the time already waited (1/32 of it, 20 us to 1 ms).
+/// @param spin_seconds, may_poll  as of shared_memory_transport: how long it tests without a pause
+std::unique_ptr<Transport> mpi_transport(double spin_seconds, std::function<bool()> may_poll = {});
+
+/// MPI_Allreduce (sum of floats, in place) over groups of ranks. A communicator is created for each group
+/// when it is first used; all ranks of the group call it in the same order.
+class MpiAllReduce {
+ public:
+  /// @param ranks  ranks of MPI_COMM_WORLD, in the same order on all of them
+  void operator()(std::span<float> values, const std::vector<int>& ranks);
+
+ private:
+  MPI_Comm communicator_of(const std::vector<int>& ranks);
+
+  std::map<std::vector<int>, MPI_Comm> communicators_;
+};
+
+/// @throws std::runtime_error with MPI's error text unless `status` is MPI_SUCCESS
+void check_mpi(int status, const char* call);
+
+}  // namespace stepcast
