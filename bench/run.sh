@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 
-# NAME WORKERS LIMIT_SECONDS LIMIT_MEGABYTES (- : none) [SETTING]
+# NAME WORKERS LIMIT_SECONDS LIMIT_MEGABYTES (- : none) [SETTINGS]
 cases() {
   cat <<'TABLE'
 s 64 - -
@@ -20,11 +20,15 @@ s 1024 0.10 60
 s 4096 - -
 s 16384 1.0 -
 s 131072 8 1500
+s 1048576 60 8000 platform.nodes=1048576 platform.max_nodes=1048576
+s 1024 - - simulation.form=message simulation.fold=off
 r 64 - -
 r 1024 0.12 -
 r 2048 0.2 -
 r 16384 1.5 -
 r 131072 12 2000
+r 1048576 60 8000 platform.nodes=262144 platform.max_nodes=262144
+r 1024 - - simulation.form=message simulation.fold=off
 d 16384 3 -
 t 16384 3 -
 c 1024 0.5 -
@@ -38,18 +42,19 @@ p 1024 - - strategy.shards=64
 p 4096 - -
 b 16384 - -
 g 16384 5 -
+g 131072 60 8000 platform.nodes=16384 platform.max_nodes=16384
 w 1000 20 -
 TABLE
 }
 
-# One run: "seconds megabytes".
+# One run of one simulation a point: "seconds megabytes".
 measure() {
-  local name=$1 workers=$2 setting=${3:-}
+  local name=$1 workers=$2 setting
   local -a more=(-j1 --set "sweep={workers: [$workers]}")
-  [ -z "$setting" ] || more+=(--set "$setting")
+  for setting in ${3:-}; do more+=(--set "$setting"); done
   [ "$name" = w ] && more=(-j2)
   /usr/bin/time -o "$work/time" -f "%U %S %M" "$build/stepcast" run "$root/bench/cases/$name.yaml" \
-    --results-only "${more[@]}" -o "$work/out" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    --results-only --draws 1 "${more[@]}" -o "$work/out" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
   awk '{printf "%.3f %.0f\n", $1 + $2, $3 * 1024 / 1e6}' "$work/time"
 }
 

@@ -57,11 +57,11 @@ Bytes memory_limit(const std::string& text) {
 Bytes simulated_memory(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
   const auto& communicators = plan.communicators;
-  const bool simgrid = plan.asynchronous
-                           ? !shares_links(plan, experiment.form)
-                           : experiment.form == Fidelity::message || experiment.form == Fidelity::fluid ||
-                                 communicators.size() > 1 ||
-                                 (!communicators.empty() && communicators.front().streams > 1);
+  const bool flows = plan.asynchronous ? !shares_links(plan, experiment.form)
+                                       : experiment.form == Fidelity::message ||
+                                             experiment.form == Fidelity::fluid || communicators.size() > 1 ||
+                                             (!communicators.empty() && communicators.front().streams > 1);
+  const bool simgrid = flows && experiment.sharing == Sharing::simgrid;
   const double links = experiment.bandwidths.size();
   return {kBytesPerSimulation + kBytesPerWorker * plan.workers +
           links * (kBytesPerLink + (simgrid ? kBytesPerSimGridLink : 0)) +

@@ -148,6 +148,7 @@ Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
   simulation.noise = experiment.noise;
   simulation.seed = experiment.seed;
   simulation.form = experiment.form;
+  simulation.sharing = experiment.sharing;
   simulation.fold = experiment.fold;
   if (doubled == Doubled::compute) simulation.compute_factor = 0.5;
   if (doubled == Doubled::latency) simulation.latency_factor = 0.5;

@@ -50,6 +50,7 @@ struct Simulation {
   Noise noise;
   std::uint64_t seed = 1;
   Fidelity form = Fidelity::automatic;
+  Sharing sharing = Sharing::max_min;
   /// Folding::never gives each worker its own program: the exact reference.
   Folding fold = Folding::automatic;
   bool timeline = false;

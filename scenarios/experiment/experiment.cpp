@@ -148,10 +148,12 @@ Folding read_folding(const YamlValue& value) {
 }
 
 void read_simulation(const YamlValue& value, Experiment& experiment) {
-  const YamlMap map = value.map({"steps", "seed", "form", "fold"});
+  const YamlMap map = value.map({"steps", "seed", "form", "fold", "sharing"});
   if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
   if (const auto form = map.maybe("form"))
     experiment.form = static_cast<Fidelity>(form->one_of(form_names()));
+  if (const auto sharing = map.maybe("sharing"))
+    experiment.sharing = static_cast<Sharing>(sharing->one_of(sharing_names()));
   if (const auto fold = map.maybe("fold")) experiment.fold = read_folding(*fold);
   if (const auto steps = map.maybe("steps")) experiment.steps = static_cast<int>(steps->integer(1, 100'000));
 }

@@ -26,6 +26,7 @@ struct Experiment {
   Plan plan;
   Noise noise;
   Fidelity form = Fidelity::automatic;
+  Sharing sharing = Sharing::max_min;
   Folding fold = Folding::automatic;
   std::uint64_t seed = 1;
   int steps = 1;

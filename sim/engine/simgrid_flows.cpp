@@ -10,8 +10,6 @@ namespace stepcast {
 /// EngineImpl, so it is named by its symbol.
 extern double simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
 
-namespace {
-
 namespace sg4 = simgrid::s4u;
 
 /// The only network zone that SimGrid sees: it answers SimGrid's route request with the links of the next
@@ -30,6 +28,8 @@ class RouteZone : public simgrid::kernel::routing::NetZoneImpl {
                  std::map<std::string, xbt_edge_t, std::less<>>*) override {}
 };
 
+namespace {
+
 std::vector<char*> arguments() {
   // Max-min sharing without TCP's corrections, which do not hold for InfiniBand and NVLink. Links have no
   // latency here: callers wait for it before they start a flow.
@@ -38,6 +38,7 @@ std::vector<char*> arguments() {
                                         "--cfg=network/crosstraffic:0",
                                         "--cfg=network/TCP-gamma:1e15",
                                         "--cfg=surf/precision:1e-12",
+                                        "--cfg=maxmin/precision:1e-12",
                                         "--cfg=contexts/factory:thread",
                                         "--log=root.thresh:critical"};
   std::vector<char*> pointers;

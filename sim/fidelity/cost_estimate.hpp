@@ -42,7 +42,7 @@ struct CollectiveLoad {
 /// How a run's collectives and messages are to be simulated.
 struct ChosenFidelity {
   Fidelity form = Fidelity::message;  ///< of the network that simulates patterns
-  SimNetwork::Sharing sharing = SimNetwork::Sharing::simgrid;
+  Sharing sharing = Sharing::max_min;
   bool shares_links = false;  ///< single messages use BottleneckSharing
   int segments = 1;           ///< number of segments that a phase is divided into
   Accuracy accuracy = Accuracy::exact;

@@ -126,10 +126,9 @@ std::optional<std::vector<double>> sampled(const CollectiveLoad& traffic, double
   return seconds;
 }
 
-/// Simulation of every message, over MaxMinSharing.
+/// Simulation of every message.
 ChosenFidelity every_message(ChosenFidelity chosen) {
   chosen.form = Fidelity::message;
-  chosen.sharing = SimNetwork::Sharing::built_in;
   return chosen;
 }
 
@@ -160,6 +159,7 @@ ChosenFidelity choose_fidelity(const CollectiveLoad& traffic, ComputeBudget budg
   const Plan& plan = *simulation.plan;
   const bool concurrent = runs_concurrently(traffic);
   ChosenFidelity chosen;
+  chosen.sharing = simulation.sharing;
   chosen.segments = concurrent ? segments_of_phases(traffic) : 1;
   if (plan.asynchronous) {
     chosen.shares_links = shares_links(plan, simulation.form);

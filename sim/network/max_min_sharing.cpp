@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <utility>
 
 namespace stepcast {
 namespace {
 
 constexpr double kRateRounding = 1e-12;  // relative error of dates and rates
 constexpr double kRoundedSum = 1e-9;
+constexpr double kNever = 1e300;
+constexpr int kFlowBits = 24;  // low bits of an end's order: the flow
+constexpr std::uint64_t kFlowMask = (std::uint64_t{1} << kFlowBits) - 1;
 
 }  // namespace
 
@@ -28,9 +33,21 @@ MaxMinSharing::Index MaxMinSharing::link_of(int link) {
   return number - 1;
 }
 
-MaxMinSharing::Index MaxMinSharing::free_flow() {
+/// Makes room for routes of this length. Most runs have routes of a few links, and a coupled flow has many.
+void MaxMinSharing::widen(std::size_t hops) {
+  std::vector<Hop> wider(pool_.size() * hops);
+  for (Index flow = 0; flow < pool_.size(); ++flow)
+    std::ranges::copy(hops_of(flow), wider.begin() + static_cast<std::ptrdiff_t>(flow * hops));
+  hops_ = std::move(wider);
+  hops_per_flow_ = hops;
+}
+
+MaxMinSharing::Index MaxMinSharing::free_flow(std::size_t hops) {
+  if (hops > hops_per_flow_) widen(std::max(hops, 2 * hops_per_flow_));
   if (free_.empty()) {
+    if (pool_.size() > kFlowMask) throw std::length_error("more flows at once than MaxMinSharing holds");
     pool_.emplace_back();
+    hops_.resize(pool_.size() * hops_per_flow_);
     return static_cast<Index>(pool_.size() - 1);
   }
   const Index flow = free_.back();
@@ -41,25 +58,27 @@ MaxMinSharing::Index MaxMinSharing::free_flow() {
 void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
   ++flows_;
   if (links.empty() || size.value <= 0) return engine_.at(engine_.now(), std::move(done));
-  const Index number = free_flow();
+  const Index number = free_flow(links.size());
   Flow& flow = pool_[number];
   flow.remaining = size.value;
   flow.since = engine_.now();
   flow.rate = 0;
-  flow.max_rate = 1e300;
+  flow.max_rate = kNever;
+  flow.queued = kNever;
   flow.done = std::move(done);
-  flow.hops.clear();
+  flow.hops = static_cast<Index>(links.size());
+  Hop* hop = hops_.data() + number * hops_per_flow_;
   for (const int id : links) {
-    flow.hops.push_back({link_of(id), 0});
-    flow.max_rate = std::min(flow.max_rate, links_[flow.hops.back().link].bandwidth);
+    const Index link = link_of(id);
+    *hop++ = {link, static_cast<Index>(links_[link].flows.size())};
+    links_[link].flows.push_back(number);
+    flow.max_rate = std::min(flow.max_rate, links_[link].bandwidth);
   }
-  for (Hop& hop : flow.hops) {
-    Link& link = links_[hop.link];
-    hop.slot = static_cast<Index>(link.flows.size());
-    link.flows.push_back(number);
+  for (const Hop& crossed : hops_of(number)) {
+    Link& link = links_[crossed.link];
     const bool was_full = link.may_be_full();
     link.max_demand += flow.max_rate;
-    note_change(hop.link, was_full);
+    note_change(crossed.link, was_full);
   }
   started_flows_.push_back(number);
   request_sharing();
@@ -71,15 +90,16 @@ void MaxMinSharing::note_change(Index link, bool was_full) {
 
 void MaxMinSharing::remove(Index number) {
   Flow& flow = pool_[number];
-  ++flow.generation;
-  for (std::size_t i = 0; i < flow.hops.size(); ++i) {
-    const Hop hop = flow.hops[i];
+  flow.order = 0;
+  for (const Hop hop : hops_of(number)) {
     Link& link = links_[hop.link];
     const Index last = link.flows.back();
-    for (Hop& other : pool_[last].hops) {
-      if (other.link == hop.link && other.slot + 1 == link.flows.size()) other.slot = hop.slot;
+    if (hop.slot + 1 != link.flows.size()) {
+      for (Hop& other : hops_of(last)) {
+        if (other.link == hop.link && other.slot + 1 == link.flows.size()) other.slot = hop.slot;
+      }
+      link.flows[hop.slot] = last;
     }
-    link.flows[hop.slot] = last;
     link.flows.pop_back();
     const bool was_full = link.may_be_full();
     link.max_demand = link.flows.empty() ? 0 : link.max_demand - flow.max_rate;
@@ -96,10 +116,30 @@ void MaxMinSharing::request_sharing() {
   engine_.at(engine_.now(), [this] { share_out(); });
 }
 
+void MaxMinSharing::queue_end(Index number) {
+  Flow& flow = pool_[number];
+  flow.queued = flow.end;
+  flow.order = ++sequence_ << kFlowBits | number;
+  ends_.push({flow.end, flow.order});
+}
+
+/// Brings a valid end to the top of the queue, if there is any. The entry of a flow that has become slower
+/// since is queued again.
+void MaxMinSharing::skip_stale_ends() {
+  while (!ends_.empty()) {
+    const Event top = ends_.top();
+    const auto number = static_cast<Index>(top.order & kFlowMask);
+    const Flow& flow = pool_[number];
+    const bool valid = flow.order == top.order;
+    if (valid && flow.end <= flow.queued) return;
+    ends_.pop();
+    if (valid) queue_end(number);
+  }
+}
+
 /// Sets a timer for the date when the first flow ends, unless an earlier timer is set.
 void MaxMinSharing::arm() {
-  const auto stale = [this](const End& end) { return pool_[end.flow].generation != end.generation; };
-  while (!ends_.empty() && stale(ends_.top())) ends_.pop();
+  skip_stale_ends();
   if (ends_.empty() || ends_.top().date >= armed_) return;
   armed_ = ends_.top().date;
   engine_.at(armed_, [this] { finish_due_flows(); });
@@ -107,18 +147,23 @@ void MaxMinSharing::arm() {
 
 void MaxMinSharing::finish_due_flows() {
   const double now = engine_.now();
-  if (now >= armed_) armed_ = 1e300;
-  std::vector<Engine::Callback> done;
-  while (!ends_.empty() && ends_.top().date <= now * (1 + kRateRounding)) {
-    const End end = ends_.top();
+  if (now >= armed_) armed_ = kNever;
+  done_.clear();
+  for (skip_stale_ends(); !ends_.empty() && ends_.top().date <= now * (1 + kRateRounding);
+       skip_stale_ends()) {
+    const auto flow = static_cast<Index>(ends_.top().order & kFlowMask);
     ends_.pop();
-    if (pool_[end.flow].generation != end.generation) continue;
-    done.push_back(std::move(pool_[end.flow].done));
-    remove(end.flow);
+    done_.push_back(std::move(pool_[flow].done));
+    remove(flow);
   }
-  if (!done.empty()) request_sharing();
-  for (Engine::Callback& callback : done) callback();
+  if (!done_.empty()) request_sharing();
+  for (Engine::Callback& callback : done_) callback();
   arm();
+}
+
+bool MaxMinSharing::crosses_full_link(Index flow) {
+  return std::ranges::any_of(hops_of(flow),
+                             [this](const Hop& hop) { return links_[hop.link].may_be_full(); });
 }
 
 void MaxMinSharing::reach(Index number) {
@@ -126,7 +171,7 @@ void MaxMinSharing::reach(Index number) {
   if (flow.reached) return;
   flow.reached = true;
   reached_flows_.push_back(number);
-  for (const Hop& hop : flow.hops) {
+  for (const Hop& hop : hops_of(number)) {
     if (links_[hop.link].may_be_full()) reach_link(hop.link);
   }
 }
@@ -136,20 +181,28 @@ void MaxMinSharing::reach_link(Index number) {
   if (link.reached) return;
   link.reached = true;
   link.unassigned = link.bandwidth;
-  link.unfixed = link.flows.size();
+  link.unfixed = static_cast<Index>(link.flows.size());
   reached_links_.push_back(number);
 }
 
 void MaxMinSharing::share_out() {
   sharing_requested_ = false;
-  for (const Index flow : started_flows_) reach(flow);
+  work_ += 4;
+  for (const Index flow : started_flows_) {
+    if (crosses_full_link(flow)) {
+      reach(flow);
+    } else {
+      ++work_;
+      fix(flow, pool_[flow].max_rate);
+    }
+  }
   for (const Index link : changed_links_) reach_link(link);
   for (std::size_t i = 0; i < reached_links_.size(); ++i) {
     for (const Index flow : links_[reached_links_[i]].flows) reach(flow);
   }
   started_flows_.clear();
   changed_links_.clear();
-  work_ += static_cast<std::int64_t>(reached_flows_.size()) + 4;
+  work_ += static_cast<std::int64_t>(reached_flows_.size());
   if (work_ > max_work_) throw TooMuchWork{};
   fill();
   for (const Index flow : reached_flows_) pool_[flow].reached = pool_[flow].fixed = false;
@@ -162,7 +215,9 @@ void MaxMinSharing::share_out() {
 /// Progressive filling: the flows of the link with the smallest fair share take that share, then those of the
 /// link with the next smallest. A flow that no shared link limits takes the bandwidth of its narrowest link.
 void MaxMinSharing::fill() {
-  std::ranges::sort(reached_flows_, {}, [this](Index flow) { return std::pair(pool_[flow].max_rate, flow); });
+  const auto narrowest = [this](Index flow) { return pool_[flow].max_rate; };
+  if (!std::ranges::is_sorted(reached_flows_, {}, narrowest))
+    std::ranges::stable_sort(reached_flows_, {}, narrowest);
   for (const Index number : reached_links_) {
     const Link& link = links_[number];
     if (link.unfixed > 0) shares_.push({link.unassigned / static_cast<double>(link.unfixed), number});
@@ -171,12 +226,12 @@ void MaxMinSharing::fill() {
     while (!pool_[flow].fixed) {
       const Share* least = most_contended_link();
       if (least == nullptr || pool_[flow].max_rate <= least->rate) {
-        fix(flow, pool_[flow].max_rate);
+        fix_in_links(flow, pool_[flow].max_rate);
         break;
       }
       const Share share = *least;
       for (const Index other : links_[share.link].flows) {
-        if (!pool_[other].fixed) fix(other, share.rate);
+        if (!pool_[other].fixed) fix_in_links(other, share.rate);
       }
     }
   }
@@ -197,21 +252,26 @@ const MaxMinSharing::Share* MaxMinSharing::most_contended_link() {
   return nullptr;
 }
 
-void MaxMinSharing::fix(Index number, double rate) {
-  Flow& flow = pool_[number];
-  flow.fixed = true;
-  for (const Hop& hop : flow.hops) {
+void MaxMinSharing::fix_in_links(Index number, double rate) {
+  pool_[number].fixed = true;
+  for (const Hop& hop : hops_of(number)) {
     Link& link = links_[hop.link];
     if (!link.reached) continue;
     link.unassigned = std::max(0.0, link.unassigned - rate);
     --link.unfixed;
   }
+  fix(number, rate);
+}
+
+void MaxMinSharing::fix(Index number, double rate) {
+  Flow& flow = pool_[number];
   if (std::abs(rate - flow.rate) <= kRateRounding * rate) return;
   const double now = engine_.now();
   flow.remaining = std::max(0.0, flow.remaining - (now - flow.since) * flow.rate);
   flow.since = now;
   flow.rate = rate;
-  ends_.push({now + flow.remaining / rate, number, ++flow.generation});
+  flow.end = now + flow.remaining / rate;
+  if (flow.end < flow.queued) queue_end(number);
 }
 
 }  // namespace stepcast

@@ -39,13 +39,16 @@ class MaxMinSharing {
     Index link;  ///< index in links_
     Index slot;  ///< index of the flow in Link::flows
   };
+  /// Two cache lines: what sharing reads and writes, and what the end calls.
   struct Flow {
-    std::vector<Hop> hops;
-    double remaining = 0;  ///< bytes left to send at the date `since` [B]
-    double since = 0;      ///< date of the last change of rate [s]
-    double rate = 0;       ///< [B/s]
-    double max_rate = 0;   ///< bandwidth of the flow's narrowest link [B/s]
-    std::uint32_t generation = 0;
+    double remaining = 0;     ///< bytes left to send at the date `since` [B]
+    double since = 0;         ///< date of the last change of rate [s]
+    double rate = 0;          ///< [B/s]
+    double max_rate = 0;      ///< bandwidth of the flow's narrowest link [B/s]
+    double end = 0;           ///< date when the flow ends at its present rate [s]
+    double queued = 0;        ///< date of its valid entry in ends_; `end` may be later [s]
+    std::uint64_t order = 0;  ///< order of its valid entry in ends_; 0: it has none
+    Index hops = 0;           ///< number of its hops
     bool reached = false, fixed = false;
     Engine::Callback done;
   };
@@ -54,28 +57,25 @@ class MaxMinSharing {
     double bandwidth = 0;
     double max_demand = 0;  ///< sum of Flow::max_rate over its flows [B/s]
     std::vector<Index> flows;
-    double unassigned = 0;    ///< while rates are computed: bandwidth left for flows without a rate [B/s]
-    std::size_t unfixed = 0;  ///< while rates are computed: number of flows without a rate
+    double unassigned = 0;  ///< while rates are computed: bandwidth left for flows without a rate [B/s]
+    Index unfixed = 0;      ///< while rates are computed: number of flows without a rate
     bool reached = false;
 
     bool may_be_full() const;
   };
-  struct End {
-    double date;
-    Index flow;
-    std::uint32_t generation;
-    bool before(const End& other) const { return date != other.date ? date < other.date : flow < other.flow; }
-  };
+  /// The fair share of a link; links of equal share leave the queue in an order that depends on the order of
+  /// insertion alone.
   struct Share {
     double rate;
     Index link;
-    bool before(const Share& other) const {
-      return rate != other.rate ? rate < other.rate : link < other.link;
-    }
+    bool before(const Share& other) const { return rate < other.rate; }
   };
 
   Index link_of(int link);
-  Index free_flow();
+  Index free_flow(std::size_t hops);
+  void widen(std::size_t hops);
+  std::span<Hop> hops_of(Index flow) { return {hops_.data() + flow * hops_per_flow_, pool_[flow].hops}; }
+  bool crosses_full_link(Index flow);
   void note_change(Index link, bool was_full);
   void remove(Index flow);
   void request_sharing();
@@ -85,6 +85,9 @@ class MaxMinSharing {
   void fill();
   const Share* most_contended_link();
   void fix(Index flow, double rate);
+  void fix_in_links(Index flow, double rate);
+  void queue_end(Index flow);
+  void skip_stale_ends();
   void arm();
   void finish_due_flows();
 
@@ -93,10 +96,14 @@ class MaxMinSharing {
   ZeroedArray<Index> link_indices_;  ///< by link of the platform: its index in links_ plus one; 0 if unused
   std::vector<Link> links_;
   std::vector<Flow> pool_;
+  std::vector<Hop> hops_;  ///< of flow i: from i x hops_per_flow_ on
+  std::size_t hops_per_flow_ = 4;
   std::vector<Index> free_;
-  MonotoneQueue<End> ends_;         ///< of flows; an entry is stale if the flow's generation has changed
-  double armed_ = 1e300;            ///< date of the next call of finish_due_flows [s]
-  bool sharing_requested_ = false;  ///< share_out is scheduled for the present date
+  EventQueue ends_;  ///< dates of flows' ends; `order` holds a sequence number and the flow
+  std::uint64_t sequence_ = 0;
+  std::vector<Engine::Callback> done_;                ///< of the flows that end at the present date
+  double armed_ = 1e300;                              ///< date of the next call of finish_due_flows [s]
+  bool sharing_requested_ = false;                    ///< share_out is scheduled for the present date
   std::vector<Index> started_flows_, changed_links_;  ///< changes since the last call of share_out
   std::vector<Index> reached_flows_, reached_links_;  ///< affected by these changes
   MonotoneQueue<Share> shares_;

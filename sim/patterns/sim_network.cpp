@@ -4,7 +4,6 @@
 #include <memory>
 #include <set>
 
-#include "sim/patterns/sampled_time.hpp"
 #include "sim/patterns/time_bounds.hpp"
 
 namespace stepcast {
@@ -53,8 +52,7 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
       if (--self->active_transfers_ == 0) self->step();
     };
     if (network_.fidelity() == Fidelity::coupled) {
-      return network_.engine().start_flow(network_.phase_links(start_.pattern, phase, kind), {bytes},
-                                          arrived);
+      return network_.start_flow(network_.phase_links(start_.pattern, phase, kind), {bytes}, arrived);
     }
     std::vector<Edge> edges;
     int largest = 1;
@@ -65,8 +63,7 @@ class PhaseSimulation : public std::enable_shared_from_this<PhaseSimulation> {
     }
     active_transfers_ += static_cast<int>(edges.size()) - 1;
     for (const Edge& edge : edges) {
-      network_.engine().start_flow(network_.edge_links(pattern_, edge), {bytes * edge.chunks / largest},
-                                   arrived);
+      network_.start_flow(network_.edge_links(pattern_, edge), {bytes * edge.chunks / largest}, arrived);
     }
   }
 
@@ -115,20 +112,37 @@ double SimNetwork::latency(PatternId id, Bytes buffer) const {
 }
 
 void SimNetwork::start() {
-  if (fidelity_ == Fidelity::coupled) return merge();
-  const bool built_in = sharing_ == Sharing::built_in;
-  engine_ = std::make_unique<Engine>(built_in ? std::vector<BytesPerSecond>{} : bandwidths_.all());
-  const auto bandwidth = [this](int link) { return bandwidths_[link]; };
-  if (built_in) {
-    links_.emplace(*engine_, bandwidths_.size(), bandwidth);
+  std::vector<BytesPerSecond> merged;
+  if (fidelity_ == Fidelity::coupled) merged = merge();
+  const bool coupled = fidelity_ == Fidelity::coupled, simgrid = sharing_ == Sharing::simgrid;
+  messages_.reset();
+  links_.reset();
+  engine_ = std::make_unique<Engine>(!simgrid  ? std::vector<BytesPerSecond>{}
+                                     : coupled ? merged
+                                               : bandwidths_.all());
+  if (!simgrid) {
+    const int links = coupled ? static_cast<int>(merged.size()) : bandwidths_.size();
+    links_.emplace(*engine_, links, [this, coupled, merged = std::move(merged)](int link) {
+      return coupled ? merged[static_cast<std::size_t>(link)] : bandwidths_[link];
+    });
     links_->limit_work(max_work_);
   }
-  if (patterns_.empty()) return;
-  const Placement& any = patterns_.front().placement;
-  route_cache_.emplace(*any.platform, *any.topology);
+  if (fidelity_ != Fidelity::message) return;
+  place_messages();
+  messages_.emplace(*engine_, links_ ? &*links_ : nullptr);
 }
 
-void SimNetwork::merge() {
+void SimNetwork::place_messages() {
+  if (use_lower_bounds_ || placed_.size() == patterns_.size()) return;
+  placed_.clear();
+  std::vector<MessagePattern*> all;
+  for (const Pattern& pattern : patterns_)
+    all.push_back(&placed_.emplace_back(*pattern.schedule, pattern.placement));
+  if (patterns_only_ && links_) keep_narrowest_links(all, bandwidths_);
+}
+
+/// Merges the links of all phases and returns the bandwidths of the merged links.
+std::vector<BytesPerSecond> SimNetwork::merge() {
   std::vector<const std::vector<LinkWeight>*> uses;
   first_phase_.clear();
   for (const Pattern& pattern : patterns_) {
@@ -140,7 +154,7 @@ void SimNetwork::merge() {
   LinkClasses merged;
   if (!use_lower_bounds_) merged = merge_links(uses, [this](int link) { return bandwidths_[link]; });
   class_links_ = std::move(merged.patterns);
-  engine_ = std::make_unique<Engine>(merged.bandwidths);
+  return std::move(merged.bandwidths);
 }
 
 std::vector<int> SimNetwork::edge_links(const Pattern& pattern, const Edge& edge) const {
@@ -174,9 +188,7 @@ void SimNetwork::start_pattern(PatternId pattern, Bytes buffer, int segments, En
   if (const auto known = known_seconds(pattern, buffer))
     return engine_->at(engine_->now() + *known, std::move(done));
   if (fidelity_ == Fidelity::message) {
-    const Pattern& placed = patterns_[pattern];
-    simulate_messages({*engine_, *route_cache_, links_ ? &*links_ : nullptr},
-                      {*placed.schedule, placed.placement, buffer}, std::move(done));
+    messages_->simulate(placed_[pattern.index()], buffer, std::move(done));
   } else {
     std::make_shared<PhaseSimulation>(*this, PatternStart{pattern, buffer, segments}, std::move(done))
         ->step();

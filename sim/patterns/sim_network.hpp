@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -12,7 +13,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/network/link_classes.hpp"
 #include "sim/network/max_min_sharing.hpp"
-#include "sim/network/route_cache.hpp"
+#include "sim/patterns/message_simulation.hpp"
 #include "sim/patterns/sampled_time.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
@@ -26,10 +27,7 @@ using PatternId = TypedId<struct PatternTag>;
 /// merges the links that all patterns load equally.
 class SimNetwork {
  public:
-  /// The solver of max-min sharing for messages: SimGrid's or MaxMinSharing. Flows end at the same dates.
-  enum class Sharing { simgrid, built_in };
-
-  SimNetwork(LinkBandwidths bandwidths, Fidelity fidelity, Sharing sharing = Sharing::simgrid)
+  SimNetwork(LinkBandwidths bandwidths, Fidelity fidelity, Sharing sharing = Sharing::max_min)
       : bandwidths_(std::move(bandwidths)), fidelity_(fidelity), sharing_(sharing) {}
 
   PatternId add(std::shared_ptr<const Schedule> schedule, Placement placement);
@@ -54,9 +52,13 @@ class SimNetwork {
   /// `start`.
   void use_lower_bounds(bool lower_bounds) { use_lower_bounds_ = lower_bounds; }
 
-  /// Limits the work of the built-in sharing, in the unit of MaxMinSharing::work; more work throws
+  /// Limits the work of MaxMinSharing, in the unit of MaxMinSharing::work; more work throws
   /// TooMuchWork. Call it before `start`.
   void limit_work(std::int64_t max_work) { max_work_ = max_work; }
+
+  /// Tells that `start_flow` will never be called, which allows to leave out links that cannot limit
+  /// patterns.
+  void use_patterns_only() { patterns_only_ = true; }
 
   void start();  ///< Builds the engine. A later call builds a new engine for another run.
   Engine& engine() { return *engine_; }
@@ -79,7 +81,8 @@ class SimNetwork {
 
  private:
   std::optional<double> known_seconds(PatternId pattern, Bytes buffer);
-  void merge();
+  std::vector<BytesPerSecond> merge();
+  void place_messages();
 
   LinkBandwidths bandwidths_;
   Fidelity fidelity_;
@@ -89,9 +92,10 @@ class SimNetwork {
   std::vector<std::vector<int>> class_links_;    ///< by pattern, phase and kind of edge, see phase_links
   IdTable<PatternId, std::size_t> first_phase_;  ///< by pattern: its first entry in class_links_
   std::unique_ptr<Engine> engine_;
-  std::optional<MaxMinSharing> links_;     ///< if the sharing is built_in
-  std::optional<RouteCache> route_cache_;  ///< of single messages
-  bool use_lower_bounds_ = false;
+  std::optional<MaxMinSharing> links_;      ///< unless SimGrid shares them
+  std::deque<MessagePattern> placed_;       ///< by pattern (fidelity message)
+  std::optional<MessageNetwork> messages_;  ///< fidelity message
+  bool use_lower_bounds_ = false, patterns_only_ = false;
   std::int64_t max_work_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t computed_routes_ = 0;
 };

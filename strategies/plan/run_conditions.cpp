@@ -58,6 +58,11 @@ const std::vector<std::string>& form_names() {
   return names;
 }
 
+const std::vector<std::string>& sharing_names() {
+  static const std::vector<std::string> names{"max_min", "simgrid"};
+  return names;
+}
+
 namespace {
 
 /// Mean step of one worker [s], from the end of its first step to the end of its last step before `until` (at

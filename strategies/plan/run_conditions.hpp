@@ -30,6 +30,10 @@ const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jit
 enum class Fidelity { automatic, message, fluid, coupled };
 const std::vector<std::string>& form_names();  ///< in the order of Fidelity
 
+/// The solver of max-min sharing of links: the simulator's own, or SimGrid's, which is the reference of it.
+enum class Sharing { max_min, simgrid };
+const std::vector<std::string>& sharing_names();  ///< in the order of Sharing
+
 /// Use of one program for all equal workers of a role. automatic: where that is exact, or where separate
 /// programs would take too long (docs/explanation/simulation.md).
 enum class Folding { automatic, always, never };

@@ -155,6 +155,7 @@ TEST_CASE("a run has its points in every simulation that is asked for", "[comman
   CHECK(run_size(larger, 10, 64).process_memory > size.process_memory);
   const Bytes coupled = run_size(larger, 10, 64).process_memory;
   larger.form = Fidelity::message;
+  larger.sharing = Sharing::simgrid;
   CHECK(run_size(larger, 10, 64).process_memory > coupled);
 }
 
@@ -172,7 +173,7 @@ TEST_CASE("what a run with servers keeps of its messages counts before it starts
 
 TEST_CASE("links that SimGrid need not know take little memory", "[commands]") {
   const Experiment shared = benchmark("p", 1024, {}),
-                   exact = benchmark("p", 1024, {"simulation.form=message"});
+                   exact = benchmark("p", 1024, {"simulation.form=message", "simulation.sharing=simgrid"});
   const double links = shared.bandwidths.size();
   CHECK(simulated_memory(exact).value - simulated_memory(shared).value > 1000 * links);
 }

@@ -23,6 +23,7 @@ inline ChildResult groups_run(const RandomGroups& g, Fidelity form, Folding fold
     simulation.bandwidths = LinkBandwidths(platform);
     slow_nics(g.cluster, simulation.bandwidths);
     simulation.form = form;
+    if (form == Fidelity::message) simulation.sharing = Sharing::simgrid;  // the oracle
     simulation.fold = fold;
     simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
     simulation.noise.sigma = sigma;

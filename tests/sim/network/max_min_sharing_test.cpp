@@ -1,9 +1,14 @@
 #include "sim/network/max_min_sharing.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "core/random.hpp"
+#include "sim/patterns/sim_network.hpp"
+#include "strategies/collectives/algorithms.hpp"
 #include "tests/sim/child.hpp"
+#include "tests/sim/random_case.hpp"
 
 using namespace stepcast;
 
@@ -33,6 +38,43 @@ std::vector<double> ends(const std::vector<BytesPerSecond>& links, const std::ve
   });
 }
 
+/// Both solvers work with doubles. SimGrid is asked for 1e-12 of a link's bandwidth and 1e-12 s.
+void check_equal(const std::vector<BytesPerSecond>& links, const std::vector<Sent>& flows,
+                 std::uint32_t number) {
+  const auto own = ends(links, flows, true), simgrid = ends(links, flows, false);
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    CAPTURE(number, i);
+    CHECK(own[i] == Approx(simgrid[i]).epsilon(1e-9).margin(0));
+  }
+}
+
+/// Ends of collectives of several kinds that start together on a drawn cluster. All messages are whole
+/// numbers of 1/1024 byte, to which SimGrid rounds them.
+std::vector<double> collective_ends(const RandomCase& c, Sharing sharing) {
+  return numbers_from_child(3, [&] {
+    const Platform platform = platform_of(c);
+    const Topology topology(platform);
+    LinkBandwidths bandwidths(platform);
+    slow_nics(c, bandwidths);
+    const Placement placement{&platform, &topology, endpoints_of(c)};
+    const int ranks = static_cast<int>(placement.endpoints.size());
+    SimNetwork network(bandwidths, Fidelity::message, sharing);
+    network.use_patterns_only();
+    std::vector<int> patterns;
+    for (Schedule schedule : {ring_all_reduce({ranks, 1}), halving_doubling_all_reduce({ranks, 1}),
+                              recursive_doubling_all_reduce({ranks, 1})}) {
+      patterns.push_back(network.add(std::make_shared<const Schedule>(std::move(schedule)), placement));
+    }
+    network.start();
+    std::vector<double> ends(patterns.size());
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      network.start_pattern(patterns[i], {3 << 20}, 1, [&, i] { ends[i] = network.engine().now(); });
+    }
+    network.engine().run();
+    return ends;
+  });
+}
+
 }  // namespace
 
 TEST_CASE("a flow takes what one held up elsewhere leaves", "[sim]") {
@@ -58,12 +100,70 @@ TEST_CASE("random flows over shared links end when SimGrid's do", "[sim]") {
     for (std::uint32_t i = 0; i < 100; ++i) {
       const int a = static_cast<int>(12 * draw(1, i)), b = static_cast<int>(12 * draw(2, i));
       const double start = i % 2 == 0 ? 0.5 * (i / 20) : 5 * draw(4, i);  // some together, some apart
-      flows.push_back({a == b ? std::vector{a} : std::vector{a, b}, 1e6 * (1 + i % 4 * draw(3, i)), start});
+      flows.push_back(
+          {a == b ? std::vector{a} : std::vector{a, b}, std::round(1e6 * (1 + i % 4 * draw(3, i))), start});
     }
-    const auto own = ends(links, flows, true), simgrid = ends(links, flows, false);
-    for (std::size_t i = 0; i < flows.size(); ++i) {
-      CAPTURE(number, i);
-      CHECK(own[i] == Approx(simgrid[i]).epsilon(1e-6));
+    check_equal(links, flows, number);
+  }
+}
+
+TEST_CASE("random messages on random clusters end when SimGrid's do", "[sim]") {
+  for (std::uint32_t number = 0; number < 30; ++number) {
+    const auto draw = [number](std::uint32_t what, std::uint32_t item) {
+      return uniform({14, Purpose::data, number, what, item});
+    };
+    const RandomCase c = random_case(number);
+    const Platform platform = platform_of(c);
+    const Topology topology(platform);
+    LinkBandwidths bandwidths(platform);
+    slow_nics(c, bandwidths);
+    const auto endpoints = endpoints_of(c);
+    const auto endpoint = [&](double share) {
+      return endpoints[static_cast<std::size_t>(share * static_cast<double>(endpoints.size()))];
+    };
+    std::vector<Sent> flows;
+    for (std::uint32_t i = 0; i < 150; ++i) {
+      Sent sent{{},
+                std::round(1e6 * (i % 3 == 0 ? 2 : 10 * draw(2, i))),
+                i % 2 == 0 ? 1e-4 * (i / 10) : 1e-3 * draw(3, i)};
+      topology.route(endpoint(draw(0, i)), endpoint(draw(1, i)), sent.links);
+      if (!sent.links.empty()) flows.push_back(std::move(sent));
+    }
+    check_equal(bandwidths.all(), flows, number);
+  }
+}
+
+TEST_CASE("a link that only follows a narrower one can be left out", "[sim]") {
+  // Every route of the ring leaves a node and enters the next, over links that no other route uses: each
+  // keeps one. Two rings in opposite directions share no pair of endpoints but do share these links.
+  const RandomCase c = [] {
+    RandomCase one = random_case(0);
+    one.fabric = RandomCase::one_switch;
+    one.devices = one.nics = 1;
+    return one;
+  }();
+  const Platform platform = platform_of(c);
+  const Topology topology(platform);
+  const LinkBandwidths bandwidths(platform);
+  const Schedule ring = ring_all_reduce({8, 1});
+  const Placement forwards{&platform, &topology, first_ranks(8)};
+  Placement skipping = forwards;
+  skipping.endpoints = {0, 3, 6, 1, 4, 7, 2, 5};
+  MessagePattern one(ring, forwards), other(ring, skipping), alone(ring, forwards);
+  keep_narrowest_links(std::array{&alone}, bandwidths);
+  for (const MessagePattern::Route& route : alone.edges[0].routes) CHECK(route.count == 1);
+  keep_narrowest_links(std::array{&one, &other}, bandwidths);
+  for (const MessagePattern::Route& route : one.edges[0].routes) CHECK(route.count == 2);
+}
+
+TEST_CASE("collectives that start together on random clusters end when SimGrid's do", "[sim]") {
+  for (std::uint32_t number = 0; number < 30; ++number) {
+    RandomCase c = random_case(number);
+    c.nodes = std::min(c.nodes, 8);
+    const auto own = collective_ends(c, Sharing::max_min), simgrid = collective_ends(c, Sharing::simgrid);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      CAPTURE(number, i, static_cast<int>(c.fabric), c.devices, c.nics, c.nodes, c.slow_nics);
+      CHECK(own[i] == Approx(simgrid[i]).epsilon(1e-9).margin(0));
     }
   }
 }

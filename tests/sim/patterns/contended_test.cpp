@@ -81,7 +81,8 @@ std::vector<double> durations(const Case& one, Fidelity form, int segments) {
     const Topology topology(platform);
     LinkBandwidths bandwidths(platform);
     bandwidths.multiply(nic_between(topology, 31 * 4, 0), one.last_nic);
-    SimNetwork network(bandwidths, form);
+    // Every message is the reference, with the links shared by SimGrid.
+    SimNetwork network(bandwidths, form, form == Fidelity::message ? Sharing::simgrid : Sharing::max_min);
     std::vector<PatternId> patterns;
     for (const Ring& ring : rings) {
       auto schedule =

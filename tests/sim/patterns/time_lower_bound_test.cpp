@@ -25,7 +25,7 @@ Compared compared(const RandomCase& c, const Schedule& of_group, Bytes buffer) {
     const Topology topology(platform);
     LinkBandwidths bandwidths(platform);
     slow_nics(c, bandwidths);
-    SimNetwork network(bandwidths, Fidelity::message, SimNetwork::Sharing::built_in);
+    SimNetwork network(bandwidths, Fidelity::message);
     const auto shared = std::make_shared<const Schedule>(of_group);
     const int groups = c.workers() / of_group.ranks;
     const PatternId added = network.add(replicated(shared, groups), {&platform, &topology, endpoints_of(c)});

@@ -1,0 +1,276 @@
+#include "sim/patterns/message_simulation.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/random.hpp"
+#include "core/zeroed_array.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The edges of each rank, in compressed rows.
+void set_edges_of_ranks(MessagePattern::Edges& edges, const std::vector<Edge>& list, int ranks) {
+  auto& first = edges.first_of_rank;
+  first.assign(static_cast<std::size_t>(ranks) + 1, 0);
+  for (const Edge& edge : list) {
+    ++first[static_cast<std::size_t>(edge.source) + 1];
+    ++first[static_cast<std::size_t>(edge.target) + 1];
+  }
+  for (std::size_t rank = 1; rank < first.size(); ++rank) first[rank] += first[rank - 1];
+  edges.of_rank.resize(2 * list.size());
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  for (std::uint32_t e = 0; e < list.size(); ++e) {
+    edges.of_rank[next[static_cast<std::size_t>(list[e].source)]++] = e;
+    edges.of_rank[next[static_cast<std::size_t>(list[e].target)]++] = e;
+  }
+}
+
+bool is_active(const Phase& phase, const Edge& edge, int round) {
+  return round >= edge.delay && round < edge.delay + phase.active;
+}
+
+}  // namespace
+
+MessagePattern::MessagePattern(const Schedule& of, const Placement& placed)
+    : schedule(of), placement(placed) {
+  std::map<const void*, std::uint32_t> known;
+  std::vector<int> route;
+  std::uint32_t count = 0;
+  for (const Phase& phase : schedule.phases) {
+    first_edge.push_back(count);
+    count += static_cast<std::uint32_t>(phase.edges->size());
+    const auto [found, is_new] =
+        known.try_emplace(phase.edges.get(), static_cast<std::uint32_t>(edges.size()));
+    edges_of_phase.push_back(found->second);
+    if (!is_new) continue;
+    Edges& added = edges.emplace_back();
+    set_edges_of_ranks(added, *phase.edges, schedule.ranks);
+    for (const Edge& edge : *phase.edges) {
+      const int from = placement.endpoints[static_cast<std::size_t>(edge.source)];
+      const int to = placement.endpoints[static_cast<std::size_t>(edge.target)];
+      route.clear();
+      placement.topology->route(from, to, route);
+      added.routes.push_back({placement.latency_factor * placement.topology->latency_of(route).value,
+                              static_cast<std::uint32_t>(links.size()),
+                              static_cast<std::uint16_t>(route.size()),
+                              kind_of(edge, placement) == EdgeKind::inside});
+      links.insert(links.end(), route.begin(), route.end());
+    }
+  }
+  first_edge.push_back(count);
+}
+
+namespace {
+
+/// Calls `visit(pair, links, route)` for each edge of all patterns. `pair` is a hash of the edge's endpoints;
+/// `links` holds the links of its route.
+template <class Visit>
+void for_each_route(std::span<MessagePattern* const> patterns, const Visit& visit) {
+  for (MessagePattern* pattern : patterns) {
+    for (std::size_t phase = 0; phase < pattern->schedule.phases.size(); ++phase) {
+      const auto& list = *pattern->schedule.phases[phase].edges;
+      MessagePattern::Edges& edges = pattern->edges[pattern->edges_of_phase[phase]];
+      for (std::size_t e = 0; e < list.size(); ++e) {
+        const auto endpoint = [&](int rank) {
+          return static_cast<std::uint64_t>(pattern->placement.endpoints[static_cast<std::size_t>(rank)]);
+        };
+        visit(mixed_hash(endpoint(list[e].source) + 1, endpoint(list[e].target)), pattern->links,
+              edges.routes[e]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void keep_narrowest_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths) {
+  // The sum of the hashes of all pairs whose messages use a link. Links of equal sums are used alike.
+  ZeroedArray<std::uint64_t> users(static_cast<std::size_t>(bandwidths.size()));
+  for_each_route(patterns, [&](std::uint64_t pair, const std::vector<int>& links, const auto& route) {
+    for (std::size_t i = route.first; i < route.first + route.count; ++i)
+      users[static_cast<std::size_t>(links[i])] += pair;
+  });
+  const auto users_of = [&](int link) { return users[static_cast<std::size_t>(link)]; };
+  for_each_route(patterns, [&](std::uint64_t, std::vector<int>& links, auto& route) {
+    std::uint16_t kept = 0;
+    for (std::uint16_t i = 0; i < route.count; ++i) {
+      const int link = links[route.first + i];
+      std::uint16_t same = 0;
+      while (same < kept && users_of(links[route.first + same]) != users_of(link)) ++same;
+      int& other = links[route.first + same];
+      if (same == kept) {
+        other = link;
+        ++kept;
+      } else if (bandwidths[link].value < bandwidths[other].value ||
+                 (bandwidths[link].value == bandwidths[other].value && link < other)) {
+        other = link;
+      }
+    }
+    route.count = kept;
+  });
+}
+
+/// One collective that is being simulated message by message.
+class MessageNetwork::Collective {
+ public:
+  explicit Collective(MessageNetwork& network) : network_(network) {}
+
+  void start(const MessagePattern& pattern, Bytes buffer, Engine::Callback&& done) {
+    pattern_ = &pattern;
+    buffer_ = buffer;
+    done_ = std::move(done);
+    ranks_.assign(static_cast<std::size_t>(pattern.schedule.ranks), {});
+    ready_.assign(pattern.first_edge.back(), 0);
+    costs_.assign(2 * pattern.schedule.phases.size(), {});
+    unfinished_ranks_ = ranks_.size();
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) advance(rank);
+  }
+
+  /// The latency of a message is over.
+  void transfer(std::uint32_t phase_index, std::uint32_t e) {
+    const Edge* edge = &(*phase(phase_index).edges)[e];
+    const MessagePattern::Route& route = edges(phase_index).routes[e];
+    const Bytes size{cost(phase_index, *edge, route.local).bytes};
+    const auto arrived = [this, edge] { arrive(*edge); };
+    const std::span<const int> links = pattern_->links_of(route);
+    if (network_.links_ != nullptr) return network_.links_->start_flow(links, size, arrived);
+    network_.engine_.start_flow({links.begin(), links.end()}, size, arrived);
+  }
+
+ private:
+  struct Rank {
+    std::uint32_t phase = 0;
+    int round = -1;
+    int outstanding = 0;  ///< sends and receives of the present round that are not done
+  };
+  /// Cost of a message of a phase.
+  struct Cost {
+    int chunks = -1;      ///< of the edge that it was computed for
+    double bytes = 0;     ///< divided by MessageCost::bandwidth_factor [B]
+    double overhead = 0;  ///< times Placement::latency_factor [s]
+  };
+
+  const Phase& phase(std::size_t index) const { return pattern_->schedule.phases[index]; }
+  const MessagePattern::Edges& edges(std::size_t phase_index) const {
+    return pattern_->edges[pattern_->edges_of_phase[phase_index]];
+  }
+
+  const Cost& cost(std::size_t phase_index, const Edge& edge, bool local) {
+    Cost& known = costs_[2 * phase_index + (local ? 1 : 0)];
+    if (known.chunks == edge.chunks) return known;
+    const Platform& platform = *pattern_->placement.platform;
+    const double bytes = buffer_.value * phase(phase_index).unit * edge.chunks / pattern_->schedule.parts;
+    const MessageCost& row =
+        message_cost(local ? platform.local_message_costs : platform.message_costs, {bytes});
+    known = {edge.chunks, bytes / row.bandwidth_factor,
+             pattern_->placement.latency_factor * row.overhead.value};
+    return known;
+  }
+
+  /// Moves the rank to its next round in which it sends or receives.
+  void advance(std::size_t index) {
+    Rank& rank = ranks_[index];
+    while (rank.outstanding == 0) {
+      if (++rank.round >= (rank.phase < pattern_->schedule.phases.size() ? phase(rank.phase).rounds : 0)) {
+        rank.round = -1;
+        if (++rank.phase >= pattern_->schedule.phases.size()) return finish_rank();
+        continue;
+      }
+      enter_round(index);
+    }
+  }
+
+  void enter_round(std::size_t index) {
+    Rank& rank = ranks_[index];
+    const Phase& present = phase(rank.phase);
+    const MessagePattern::Edges& all = edges(rank.phase);
+    std::uint8_t* ready = ready_.data() + pattern_->first_edge[rank.phase];
+    for (std::uint32_t i = all.first_of_rank[index]; i < all.first_of_rank[index + 1]; ++i) {
+      const std::uint32_t e = all.of_rank[i];
+      if (!is_active(present, (*present.edges)[e], rank.round)) continue;
+      ++rank.outstanding;
+      if (++ready[e] < 2) continue;
+      ready[e] = 0;
+      send(rank.phase, e);
+    }
+  }
+
+  void send(std::uint32_t phase_index, std::uint32_t e) {
+    const MessagePattern::Route& route = edges(phase_index).routes[e];
+    const Cost& message = cost(phase_index, (*phase(phase_index).edges)[e], route.local);
+    network_.start_at(network_.engine_.now() + (route.latency + message.overhead), {this, phase_index, e});
+  }
+
+  void arrive(const Edge& edge) {
+    for (const int end : {edge.source, edge.target}) {
+      const auto rank = static_cast<std::size_t>(end);
+      if (--ranks_[rank].outstanding == 0) advance(rank);
+    }
+  }
+
+  void finish_rank() {
+    if (--unfinished_ranks_ > 0) return;
+    network_.engine_.at(network_.engine_.now(), [this] {
+      Engine::Callback done = std::move(done_);
+      network_.idle_.push_back(this);
+      done();
+    });
+  }
+
+  MessageNetwork& network_;
+  const MessagePattern* pattern_ = nullptr;
+  Bytes buffer_;
+  Engine::Callback done_;
+  std::vector<Rank> ranks_;
+  std::vector<std::uint8_t> ready_;  ///< by edge of each phase: how many of its two ranks are in its round
+  std::vector<Cost> costs_;          ///< by phase, between nodes and inside
+  std::size_t unfinished_ranks_ = 0;
+};
+
+MessageNetwork::MessageNetwork(Engine& engine, MaxMinSharing* links) : engine_(engine), links_(links) {
+  open_.fill(kNoBatch);
+}
+
+MessageNetwork::~MessageNetwork() = default;
+
+void MessageNetwork::simulate(const MessagePattern& pattern, Bytes buffer, Engine::Callback&& done) {
+  if (idle_.empty()) {
+    collectives_.push_back(std::make_unique<Collective>(*this));
+    idle_.push_back(collectives_.back().get());
+  }
+  Collective* collective = idle_.back();
+  idle_.pop_back();
+  collective->start(pattern, buffer, std::move(done));
+}
+
+std::uint32_t MessageNetwork::open_batch(double date) {
+  for (const std::uint32_t open : open_) {
+    if (open != kNoBatch && batches_[open].date == date) return open;
+  }
+  if (free_batches_.empty()) {
+    free_batches_.push_back(static_cast<std::uint32_t>(batches_.size()));
+    batches_.emplace_back();
+  }
+  const std::uint32_t number = free_batches_.back();
+  free_batches_.pop_back();
+  batches_[number].date = date;
+  open_[next_open_++ % kOpenBatches] = number;
+  engine_.at(date, [this, number] { start_batch(number); });
+  return number;
+}
+
+void MessageNetwork::start_at(double date, const Sent& message) {
+  batches_[open_batch(date)].messages.push_back(message);
+}
+
+void MessageNetwork::start_batch(std::uint32_t number) {
+  std::ranges::replace(open_, number, kNoBatch);
+  for (const Sent& message : batches_[number].messages)
+    message.collective->transfer(message.phase, message.edge);
+  batches_[number].messages.clear();
+  free_batches_.push_back(number);
+}
+
+}  // namespace stepcast
