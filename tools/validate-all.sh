@@ -49,6 +49,7 @@ run() {
 run memory-2 small --ranks 2
 run memory-2-cut cut --ranks 2
 run memory-2-tensor tensor --ranks 2
+run memory-2-strategies strategies --ranks 2
 if ((EUID == 0)); then
   run netcluster-2-1gbit cluster --ranks 2 --cluster netcluster:1gbit --sleep
   run netcluster-4-1gbit cluster --ranks 4 --cluster netcluster:1gbit --sleep

@@ -61,6 +61,7 @@ netcluster-8-250mbit|8 ranks, 250 Mbit/s
 memory-2|2 ranks in shared memory, real kernels: synchronous
 memory-2-cut|the same: spatial partitioning and pipelines
 memory-2-tensor|the same: tensor parallelism
+memory-2-strategies|the same: compression, ZeRO, local SGD, servers, recomputation
 END
 }
 
