@@ -170,13 +170,9 @@ const char* to_string(Doubled resource) {
   return "";
 }
 
-Row simulate_point(const Experiment& experiment, Doubled doubled, Timeline* timeline,
-                   AllReduceChoices* automatic) {
+Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic) {
   const Plan& plan = experiment.plan;
-  Simulation simulation = simulation_of(experiment, doubled);
-  simulation.timeline = timeline != nullptr;
-  SimulationResult result = simulate(simulation);
-  if (timeline != nullptr) *timeline = std::move(result.timeline);
+  SimulationResult result = simulate(simulation_of(experiment, doubled));
   if (automatic != nullptr) *automatic = result.automatic;
 
   Row row;

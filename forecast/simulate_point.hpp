@@ -1,6 +1,5 @@
 #pragma once
 
-#include "core/timeline.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "sim/simulation.hpp"
@@ -21,9 +20,7 @@ Simulation simulation_of(const Experiment& experiment, Doubled doubled);
 
 /// Simulates an experiment in this process and returns its result columns. A process can make one call (see
 /// Engine).
-/// @param timeline   receives the timeline of the run if it is not null
 /// @param automatic  receives the algorithms that `all_reduce: automatic` came to if it is not null
-Row simulate_point(const Experiment& experiment, Doubled doubled, Timeline* timeline = nullptr,
-                   AllReduceChoices* automatic = nullptr);
+Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic = nullptr);
 
 }  // namespace stepcast

@@ -53,8 +53,8 @@ struct Simulation {
   Sharing sharing = Sharing::max_min;
   /// Folding::never gives each worker its own program: the exact reference.
   Folding fold = Folding::automatic;
-  bool timeline = false;
-  WorkerMemories memories;  ///< if not empty, the run learns and is not folded
+  std::vector<int> timeline_ranks;  ///< ranks whose activities are recorded, ascending
+  WorkerMemories memories;          ///< if not empty, the run learns and is not folded
 };
 
 /// The parts of the time of one step [s]. seconds = compute + straggler + loading + exposed.

@@ -67,7 +67,7 @@ allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core
 allow campaigns core eigen
 allow scenarios arithmetic core data models platforms strategies campaigns
-allow report core nlohmann openssl eigen
+allow report core nlohmann openssl eigen zlib
 allow sim arithmetic core models platforms strategies simgrid
 allow forecast arithmetic boost core data models platforms strategies campaigns scenarios report sim
 allow kernels/network arithmetic core models
@@ -112,7 +112,7 @@ inner_folder() {  # ROOM PATH: the folder of a path inside the room, "." for the
 inner_order models network cost layer_times pytorch_profile '. partition tables hugging_face onnx'
 inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
 inner_order scenarios reader experiment
-inner_order report 'statistics text' results plots page
+inner_order report 'statistics text' results 'plots timeline' page
 inner_order sim '. engine' network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
 inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning

@@ -256,7 +256,7 @@ prints ethernet-cpu show platform
 
 # A run, its files, its timeline.
 prints 'written: full' run tiny.yaml -j 2 -o full --timeline workers=2
-for file in results.csv results.jsonl manifest.json timeline.json; do
+for file in results.csv results.jsonl manifest.json timeline.json.gz; do
   [ -s "full/$file" ] || fail "no full/$file"
 done
 run_with 0 run tiny.yaml --set uncertainty=default --results-only -o uncertain
@@ -265,21 +265,22 @@ head -n 1 full/results.csv | grep -q 'step_seconds_low\|unmodelled_seconds' && f
 [ "$(wc -l <full/results.csv)" -eq 3 ] || fail "results.csv has not a header and two points"
 tr -d '\n ' <full/manifest.json | grep -qF '"run","tiny.yaml","-j","2","-o","full","--timeline","workers=2"' ||
   fail "manifest.json does not say the command"
-grep -q '"traceEvents"' full/timeline.json || fail "timeline.json has no traceEvents"
+gzip -dc full/timeline.json.gz >timeline.json
+grep -q '"traceEvents"' timeline.json || fail "timeline.json has no traceEvents"
 for pair in '{}' '[]'; do  # no text in it holds a bracket, so a file cut short is out of balance
-  opened=$(tr -cd "${pair:0:1}" <full/timeline.json | wc -c)
-  closed=$(tr -cd "${pair:1:1}" <full/timeline.json | wc -c)
+  opened=$(tr -cd "${pair:0:1}" <timeline.json | wc -c)
+  closed=$(tr -cd "${pair:1:1}" <timeline.json | wc -c)
   [ "$opened" -gt 0 ] && [ "$opened" -eq "$closed" ] || fail "timeline.json: $opened of $pair open, $closed close"
 done
 for work_of in forward backward update; do
-  [ "$(grep -o "\"name\":\"$work_of\"" full/timeline.json | wc -l)" -eq 6 ] ||
-    fail "timeline.json: $work_of is not there in 3 steps of 2 workers"
+  [ "$(grep -o "\"name\":\"conv1 $work_of\"" timeline.json | wc -l)" -eq 6 ] ||
+    fail "timeline.json: conv1 $work_of is not there in 3 steps of 2 workers"
 done
 prints 'maximum 0.00 %' compare full/results.csv full/results.csv
 prints 'drawn: full' plot full
 cp -r full stale
 run_with 0 run tiny.yaml --set simulation.steps=2 --results-only -o stale
-for file in timeline.json scaling.gp scaling.svg breakdown.png; do
+for file in timeline.json.gz scaling.gp scaling.svg breakdown.png; do
   [ ! -e stale/$file ] || fail "stale/$file belongs to other results"
 done
 

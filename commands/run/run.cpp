@@ -9,6 +9,7 @@
 #include "commands/run/finish.hpp"
 #include "commands/run/shards.hpp"
 #include "commands/run/slurm.hpp"
+#include "commands/run/timeline.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/folder_lock.hpp"
@@ -17,46 +18,10 @@
 #include "forecast/default_ranges.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
-#include "report/plots/chrome_trace.hpp"
 #include "report/results/published.hpp"
 
 namespace stepcast {
 namespace {
-
-/// The index of the point that `--timeline` names. Throws InputError with the nearest existing name.
-std::size_t timeline_point(const Scenario& scenario, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Point& point : scenario.points) {
-    if (point.name == name) return names.size();
-    names.push_back(point.name);
-  }
-  const std::string nearest = nearest_word(name, names);
-  throw InputError(fmt::format("--timeline: there is no point \"{}\"; did you mean \"{}\"?", name,
-                               nearest.empty() ? names.front() : nearest));
-}
-
-/// Simulates the point again, in a child process, and writes its timeline in Chrome's trace-event format.
-/// With at most 64 workers each has its own process in the timeline. With more, one process stands for all
-/// workers of a role and shows the slowest.
-void write_timeline(const Scenario& scenario, Library& library, const std::vector<Assignment>& values,
-                    const std::filesystem::path& file) {
-  const Task task = [&] {
-    constexpr int kMostTracks = 64;
-    Experiment experiment = build_experiment(scenario.document, values, library);
-    experiment.fold = experiment.plan.workers <= kMostTracks ? Folding::never : Folding::always;
-    Timeline timeline;
-    simulate_point(experiment, Doubled::none, &timeline);
-    try {
-      write_chrome_trace(file, timeline);
-    } catch (const DiskFull& full) {  // the parent goes on without this file
-      return std::string(full.what());
-    }
-    return std::string();
-  };
-  run_tasks({task}, 1, [](std::size_t, const std::string& full) {
-    if (!full.empty()) throw DiskFull(full);
-  });
-}
 
 /// The points of this shard.
 std::vector<std::size_t> chosen_points(const Scenario& scenario, const RunOptions& options) {
@@ -135,8 +100,8 @@ void end_shard(const Scenario& scenario, const Simulations& all, std::size_t poi
 void run_scenario(const Scenario& given, const RunOptions& options, Done& done) {
   const auto points = chosen_points(given, options);
   const bool part = !options.shard_text.empty();
-  if (!options.timeline.empty()) timeline_point(given, options.timeline);  // reports an unknown name early
   Library library;
+  check_timeline(given, options, library);
   const CheckedPoints checked = checked_points(given, points, library, part);
   const PreparedRun prepared = prepared_run(
       given, part ? largest_experiment(given, library) : checked.largest, options.draws, library);
@@ -190,8 +155,9 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
     missing = finished.missing;
   }
   if (!options.timeline.empty()) {
-    missing.attempt(folder, "timeline.json", [&](const std::filesystem::path& file) {
-      write_timeline(scenario, library, values, file);
+    const char* name = options.timeline_per_rank ? "timeline" : "timeline.json.gz";
+    missing.attempt(folder, name, [&](const std::filesystem::path& file) {
+      write_timeline(scenario, library, values, options, file);
     });
   }
   missing.report(folder, kAfterFullDisk);
@@ -267,9 +233,19 @@ void add_run(Command app) {
       .type_name("TIME");
   command
       .add_option("--timeline", options->timeline,
-                  "Also simulate this point with a timeline and write it to timeline.json, for "
+                  "Also simulate this point with a timeline and write it to timeline.json.gz, for "
                   "ui.perfetto.dev. Default: no timeline.")
       .type_name("POINT");
+  command
+      .add_option(
+          "--timeline-ranks", options->timeline_ranks,
+          "Ranks that the timeline shows, such as 0,8-15, or all. Default: all of at most 8; of more, "
+          "the first of every role and the lowest others, 8 in all.")
+      .type_name("RANKS");
+  command.add_flag(
+      "--timeline-per-rank", options->timeline_per_rank,
+      "Write a timeline file per rank, timeline/rank-N.json.gz, as Holistic Trace Analysis reads "
+      "them.");
   command.add_flag(
       "--resume", options->resume,
       "Continue an interrupted run. Its finished simulations are used if the inputs and settings "

@@ -15,6 +15,7 @@
 #include "report/results/manifest.hpp"
 #include "report/results/results_table.hpp"
 #include "report/results/results_text.hpp"
+#include "report/timeline/chrome_trace.hpp"
 #include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {
@@ -75,7 +76,8 @@ namespace {
 
 /// Optional files of an earlier run. They are removed, because they do not belong to the new results.
 std::vector<std::string> outdated_files() {
-  std::vector<std::string> files{"published.csv", "sensitivity.csv", "shard.json", "timeline.json"};
+  std::vector<std::string> files{"published.csv", "sensitivity.csv", "shard.json", "timeline.json",
+                                 "timeline.json.gz"};
   for (const std::string plot : {"scaling", "breakdown", "training", "campaign", "sensitivity"}) {
     for (const char* type : {".gp", ".svg", ".png"}) files.push_back(plot + type);
   }
@@ -89,6 +91,7 @@ DrawnPlots write_outputs(const std::filesystem::path& folder, const Outputs& out
   const std::string& scenario = outputs.results.scenario;
   std::error_code error;
   for (const std::string& file : outdated_files()) std::filesystem::remove(folder / file, error);
+  remove_chrome_traces(folder / "timeline");
   DrawnPlots drawn;
   const auto write = [&](const char* name, const std::string& text) {
     drawn.missing.attempt(folder, name,

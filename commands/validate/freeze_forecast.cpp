@@ -100,7 +100,7 @@ Row row_of(const Row& simulated, const std::string& point, StepStatistic statist
 /// The result of a simulation, followed by the algorithms that it chose for all-reduces.
 std::string simulated(const PointSimulation& one, const std::string& point) {
   AllReduceChoices automatic;
-  Results results{"prediction", {simulate_point(one.experiment, Doubled::none, nullptr, &automatic)}};
+  Results results{"prediction", {simulate_point(one.experiment, Doubled::none, &automatic)}};
   for (Row& row : all_reduce_rows(point, one.experiment.plan, automatic))
     results.rows.push_back(std::move(row));
   return to_json_lines(results);

@@ -50,23 +50,31 @@ void CollectiveQueue::start(std::size_t index) {
   });
 }
 
-void CollectiveQueue::show_on(int process, int first_track) {
-  options_.process = process;
-  options_.first_track = first_track;
-}
-
-void CollectiveQueue::add_span(std::size_t index, int stream, double started) {
-  const double now = network_.engine().now();
-  if (timeline == nullptr || now <= started) return;
-  timeline->spans.push_back({options_.name + " " + std::to_string(index),
-                             options_.load ? "loading" : "communication", options_.process,
-                             options_.first_track + stream, started, now});
+/// Adds a span for every recorded member.
+void CollectiveQueue::add_spans(const Collective& collective, int stream, double started) {
+  if (timeline == nullptr) return;
+  Span span;
+  span.kind = options_.load ? Span::Kind::load : Span::Kind::collective;
+  span.name = options_.load ? timeline->name("load") : 0;
+  span.start = started;
+  span.end = network_.engine().now();
+  span.stream = options_.first_stream + stream;
+  span.collective = options_.load ? -1 : static_cast<int>(collective.id.index());
+  span.bytes = collective.buffer.value;
+  for (const Waiting& member : collective.waiting) {
+    if (!member.operation->record) continue;
+    span.issued = member.operation->record->issued;
+    for (const int rank : member.operation->record->ranks) {
+      span.rank = rank;
+      timeline->add(span);
+    }
+  }
 }
 
 void CollectiveQueue::finish(std::size_t index, double started) {
   const int stream = static_cast<int>(index % stream_busy_.size());
   busy_seconds_ += network_.engine().now() - started;
-  add_span(index, stream, started);
+  add_spans(collectives_[index - first_], stream, started);
   stream_busy_[static_cast<std::size_t>(stream)] = false;
   --running_;
   const auto waiting = std::move(collectives_[index - first_].waiting);

@@ -21,6 +21,16 @@ struct MovedValues {
       on_waited;  ///< of a collective: called when its program has waited for it; may be empty
 };
 
+/// What a timeline needs of an operation.
+struct OperationRecord {
+  std::vector<int> ranks;           ///< the recorded ranks among those that its program stands for
+  double issued = 0;                ///< when the program started it [s]
+  double started = 0, arrived = 0;  ///< of a message [s]
+  std::int64_t number = 0;          ///< of a message: unique in the run
+  int from = -1, to = -1;           ///< of a message: first rank of its sender and of its receiver
+  const char* awaited = "";         ///< what a program that waits for it waits for
+};
+
 /// An operation of a simulated worker; `end` is in the coordinate of the worker's WorkClock.
 struct SimOperation : Operation {
   enum class Kind : char { compute, communication, load };
@@ -30,6 +40,7 @@ struct SimOperation : Operation {
   /// By member: how long before `end` the operation completed for it [s]. Null if all members complete
   /// together.
   std::shared_ptr<const std::vector<double>> lags;
+  std::shared_ptr<OperationRecord> record;    ///< null: no timeline shows the operation
   std::shared_ptr<const MovedValues> values;  ///< in a simulation that learns; else null
 };
 
@@ -45,9 +56,8 @@ class CollectiveQueue {
     int in_flight = 1;  ///< largest number of collectives that run at the same time
     /// Returns the network's pattern for a collective of the plan; none if the collective takes no time.
     std::function<PatternId(CollectiveId)> pattern;
-    int segments = 1;                  ///< number of segments of a phase
-    std::string name;                  ///< in the timeline
-    int process = 0, first_track = 0;  ///< in the timeline
+    int segments = 1;      ///< number of segments of a phase
+    int first_stream = 0;  ///< in the timeline
   };
 
   CollectiveQueue(SimNetwork& network, Options options);
@@ -59,7 +69,6 @@ class CollectiveQueue {
 
   double busy_seconds() const { return busy_seconds_; }  ///< Sum of the durations from start to end [s].
   Timeline* timeline = nullptr;                          ///< null: nothing is recorded
-  void show_on(int process, int first_track);
 
  private:
   struct Waiting {
@@ -78,7 +87,7 @@ class CollectiveQueue {
   void start(std::size_t index);
   void slow_down(const Collective& collective, int change);
   void finish(std::size_t index, double started);
-  void add_span(std::size_t index, int stream, double started);
+  void add_spans(const Collective& collective, int stream, double started);
 
   SimNetwork& network_;
   Options options_;

@@ -193,6 +193,14 @@ std::string PlannedCollectives::algorithm_names() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string PlannedCollectives::algorithm(CollectiveId collective) const {
+  const Chosen& one = chosen_[collective.index()];
+  const bool all_reduce =
+      simulation_.plan->collectives[collective.index()].kind == Collective::Kind::all_reduce;
+  if (one.schedule == nullptr || !all_reduce) return "";
+  return stepcast::algorithm_names()[static_cast<std::size_t>(one.choice.algorithm)];
+}
+
 AllReduceChoices PlannedCollectives::automatic_choices() const {
   const Plan& plan = *simulation_.plan;
   AllReduceChoices choices;

@@ -35,6 +35,7 @@ class PlannedCollectives {
   bool may_be_inaccurate() const;
   CollectiveLoad traffic() const;
   std::string algorithm_names() const;
+  std::string algorithm(CollectiveId collective) const;  ///< empty: it is no all-reduce, or moves nothing
   AllReduceChoices automatic_choices() const;
   const Placement& placement() const { return placement_; }
 

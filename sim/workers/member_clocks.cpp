@@ -101,6 +101,19 @@ double MemberClocks::latest() const {
   return latest;
 }
 
+std::vector<std::pair<int, double>> MemberClocks::layer_ends(Work pass, LayerRange layers,
+                                                             const ComputeTimes& times, double begin) const {
+  std::vector<std::pair<int, double>> ends;
+  double sum = 0;
+  for (int i = 0; i < layers.last - layers.first; ++i) {
+    const int layer = pass == Work::backward ? layers.last - 1 - i : layers.first + i;
+    sum += times.seconds(pass, {layer, layer + 1}, members_.front().draw);
+    ends.emplace_back(layer, sum);
+  }
+  for (auto& [layer, end] : ends) end = begin + (sum > 0 ? end / sum : 1) * (latest() - begin);
+  return ends;
+}
+
 Lags MemberClocks::lags() const {
   if (members_.size() == 1) return nullptr;
   std::vector<double> lags;

@@ -52,7 +52,11 @@ class MemberClocks {
   void wait_until(double end, const Lags& lags);
 
   double latest() const;  ///< The largest clock.
-  Lags lags() const;      ///< How far each clock is behind the latest.
+  /// The date at which each layer ends if a pass takes from `begin` to latest(), by the times of the first
+  /// member, in the order of the pass.
+  std::vector<std::pair<int, double>> layer_ends(Work pass, LayerRange layers, const ComputeTimes& times,
+                                                 double begin) const;
+  Lags lags() const;  ///< How far each clock is behind the latest.
   /// How far each member's group of a communicator is behind the latest; a group is as late as its latest
   /// member.
   /// @param position  index of each rank in Communicator::ranks

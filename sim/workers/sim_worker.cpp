@@ -22,12 +22,16 @@ std::shared_ptr<SimOperation> new_operation(SimOperation::Kind kind) {
   return operation;
 }
 
+std::vector<int> recorded_ranks(const std::vector<int>& all, int first, int members) {
+  const auto begin = std::ranges::lower_bound(all, first);
+  return {begin, std::lower_bound(begin, all.end(), first + members)};
+}
+
 CollectiveQueue::Options load_options(const SimWorld& world, RoleId role, int first, int members) {
   CollectiveQueue::Options options;
   options.load = true;
   options.members = members;
   options.pattern = [pattern = world.collectives.load_pattern(role, first)](CollectiveId) { return pattern; };
-  options.name = "load";
   return options;
 }
 
@@ -46,6 +50,10 @@ SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, i
       number_(world.program(role, first)),
       clock_(world.collectives.network().engine(), world.simulation.plan->compute_slowdown),
       loads_(world.collectives.network(), load_options(world, role, first, members)) {
+  if (world.timeline != nullptr) {
+    recorded_ = recorded_ranks(world.simulation.timeline_ranks, members_.rank(0).value, members);
+    loads_.timeline = world.timeline;
+  }
   draw_step();
 }
 
@@ -58,42 +66,79 @@ std::string SimWorker::name() const {
   return role_.members > 1 ? fmt::format("{} {}", role_.name, first_) : role_.name;
 }
 
-void SimWorker::show_loads_on(Timeline* timeline) {
-  loads_.timeline = timeline;
-  loads_.show_on(static_cast<int>(number_), static_cast<int>(timeline->tracks.size()) - 1);
-}
-
 void SimWorker::draw_step() {
   if (role_.training)
     members_.draw_step(step_, world_.times[static_cast<std::size_t>(role_.workload)].samples());
 }
 
-Pending SimWorker::busy_until(double work, const char* what) {
+/// Adds a span from `start` to now for every recorded rank.
+void SimWorker::add_spans(Span::Kind kind, double start, const std::string& name, std::int64_t item) {
+  Span span;
+  span.kind = kind;
+  span.name = world_.timeline->name(name);
+  span.issued = span.start = start;
+  span.end = world_.collectives.network().engine().now();
+  span.item = item;
+  for (const int rank : recorded_) {
+    span.rank = rank;
+    world_.timeline->add(span);
+  }
+}
+
+/// Adds a span from `begin` to `end`, two dates of the worker's clock, when they have come.
+void SimWorker::add_spans_at(double begin, double end, Span::Kind kind, const std::string& name) {
+  const auto started = std::make_shared<double>(0);
+  const Engine& engine = world_.collectives.network().engine();
+  clock_.at_work(begin, [started, &engine] { *started = engine.now(); });
+  clock_.at_work(end, [this, started, kind, name] { add_spans(kind, *started, name); });
+}
+
+void SimWorker::add_layer_spans(Work pass, LayerRange layers, double begin) {
+  if (recorded_.empty()) return;
+  const ComputeTimes& times = world_.times[static_cast<std::size_t>(role_.workload)];
+  const std::vector<std::string>& names = workload().layer_names;
+  for (const auto& [layer, end] : members_.layer_ends(pass, layers, times, begin)) {
+    const auto index = static_cast<std::size_t>(layer);
+    const std::string name = index < names.size() ? names[index] : fmt::format("layer {}", layer);
+    if (end > begin) add_spans_at(begin, end, Span::Kind::compute, name + " " + name_of(pass));
+    begin = end;
+  }
+}
+
+Pending SimWorker::busy_until(double work) {
   auto operation = new_operation(SimOperation::Kind::compute);
-  const double started = world_.collectives.network().engine().now();
-  clock_.at_work(work, [this, operation, started, what] {
-    if (world_.timeline != nullptr) {
-      world_.timeline->spans.push_back({what, "compute", static_cast<int>(number_), 0, started,
-                                        world_.collectives.network().engine().now()});
-    }
-    operation->complete();
-  });
+  clock_.at_work(work, [operation] { operation->complete(); });
   return operation;
 }
 
-Pending SimWorker::busy_for(double seconds, bool factor, const char* what) {
-  members_.add_busy_time(seconds, factor ? world_.simulation.compute_factor : 1,
-                         role_.training ? 0 : clock_.work_now());
-  return busy_until(members_.latest(), what);
+Pending SimWorker::busy_for(double seconds, bool factor, Span::Kind kind, const char* what) {
+  const double from = role_.training ? 0 : clock_.work_now();
+  const double begin = std::max(members_.latest(), from);
+  members_.add_busy_time(seconds, factor ? world_.simulation.compute_factor : 1, from);
+  if (!recorded_.empty()) add_spans_at(begin, members_.latest(), kind, what);
+  return busy_until(members_.latest());
+}
+
+/// A new operation, which the timeline shows if there is one.
+std::shared_ptr<SimOperation> SimWorker::communication(const char* awaited) {
+  auto operation = new_operation(SimOperation::Kind::communication);
+  if (world_.timeline == nullptr) return operation;
+  operation->record = std::make_shared<OperationRecord>();
+  operation->record->ranks = recorded_;
+  operation->record->issued = world_.collectives.network().engine().now();
+  operation->record->awaited = awaited;
+  return operation;
 }
 
 Pending SimWorker::start_compute(Work pass, LayerRange layers) {
   const bool by_layer = world_.simulation.noise.jitter == Noise::Jitter::layers;
   world_.clock_moves +=
       static_cast<std::int64_t>(members_.size()) * (by_layer ? layers.last - layers.first : 1);
+  const double begin = members_.latest();
   members_.compute(pass, layers, world_.times[static_cast<std::size_t>(role_.workload)]);
   if (memory_ != nullptr) memory_->compute(pass, layers);
-  return busy_until(members_.latest(), name_of(pass));
+  add_layer_spans(pass, layers, begin);
+  return busy_until(members_.latest());
 }
 
 void SimWorker::calculate(const Arithmetic& run) {
@@ -102,12 +147,12 @@ void SimWorker::calculate(const Arithmetic& run) {
 
 Pending SimWorker::start_local(const LocalWork& work) {
   calculate(work.run);
-  return busy_for(work.duration.value, true, work.name);
+  return busy_for(work.duration.value, true, Span::Kind::compute, work.name);
 }
 
 Pending SimWorker::start_pause(Seconds duration) {
-  return busy_for(duration.value, false,
-                  "pause");  // busy_for applies the worker's noise, as to all host work
+  // busy_for applies the worker's noise, as to all host work
+  return busy_for(duration.value, false, Span::Kind::pause, "pause");
 }
 
 Pending SimWorker::start_collective(CollectiveId id) {
@@ -118,7 +163,7 @@ Pending SimWorker::start_collective(CollectiveId id) {
   const int place = position[members_.rank(0)];
   if (place < 0) throw std::logic_error(name() + " is not in the communicator of its collective");
   const bool joint = world_.collectives.joint(number);
-  auto operation = new_operation(SimOperation::Kind::communication);
+  auto operation = communication("wait for collective");
   if (joint) operation->lags = members_.group_lags(communicator, position);
   const std::size_t call = calls_[number]++;
   if (memory_ != nullptr) {
@@ -131,7 +176,7 @@ Pending SimWorker::start_collective(CollectiveId id) {
 }
 
 Pending SimWorker::start_send(RoleId role, const Message& message) {
-  auto operation = new_operation(SimOperation::Kind::communication);
+  auto operation = communication("wait for sent message");
   operation->lags = members_.lags();
   const bool alone = world_.simulation.plan->roles[role.index()].members == 1;
   const int member = alone || world_.collectives.folding().folds ? 0 : first_;
@@ -146,7 +191,7 @@ Pending SimWorker::start_send(RoleId role, const Message& message) {
 }
 
 Pending SimWorker::start_receive(int tag, RoleId role, Array into) {
-  auto operation = new_operation(SimOperation::Kind::communication);
+  auto operation = communication("wait for message");
   operation->receives = true;
   operation->into = into;
   world_.messages.receive(number_, tag, role, operation, clock_);
@@ -154,7 +199,8 @@ Pending SimWorker::start_receive(int tag, RoleId role, Array into) {
 }
 
 Pending SimWorker::start_load(Bytes input) {
-  auto operation = new_operation(SimOperation::Kind::load);
+  auto operation = communication("wait for input");
+  operation->kind = SimOperation::Kind::load;
   loads_.join(load_calls_++, count_, CollectiveId{}, input, operation, clock_);
   return operation;
 }
@@ -169,6 +215,8 @@ void SimWorker::take_values(const SimOperation& done) {
 
 void SimWorker::waited_for(const Operation& operation) {
   const auto& done = static_cast<const SimOperation&>(operation);
+  if (done.record) add_spans(Span::Kind::wait, resumed_, done.record->awaited);
+  resumed_ = world_.collectives.network().engine().now();
   if (done.values) take_values(done);
   if (done.kind == SimOperation::Kind::compute) return;  // the clocks are already at its end
   if (done.kind == SimOperation::Kind::load) loading_ += std::max(0.0, operation.end - members_.latest());
@@ -186,6 +234,9 @@ void SimWorker::end_step() {
     world_.records.step_ended(number_, world_.collectives.network().engine().now());
   }
   if (memory_ != nullptr) memory_->step_ended(world_.collectives.network().engine().now());
+  if (!recorded_.empty())
+    add_spans(Span::Kind::step, step_began_, fmt::format("ProfilerStep#{}", step_), step_);
+  step_began_ = world_.collectives.network().engine().now();
   ++step_;
   draw_step();
 }

@@ -54,8 +54,6 @@ class SimWorker : public Worker {
   double mark(const char* phase) override;
   void record(const char* what, double value) override;
 
-  void show_loads_on(Timeline* timeline);  ///< Records input loads on the timeline's last track.
-
   Program program() { return role_.program(*this); }
   const Role& role() const { return role_; }
   std::string name() const;
@@ -64,8 +62,12 @@ class SimWorker : public Worker {
   void waited_for(const Operation& operation) override;
   void take_values(const SimOperation& done);
   void draw_step();
-  Pending busy_for(double seconds, bool factor, const char* what);
-  Pending busy_until(double work, const char* what);
+  Pending busy_for(double seconds, bool factor, Span::Kind kind, const char* what);
+  Pending busy_until(double work);
+  std::shared_ptr<SimOperation> communication(const char* awaited);
+  void add_spans(Span::Kind kind, double start, const std::string& name, std::int64_t item = 0);
+  void add_spans_at(double begin, double end, Span::Kind kind, const std::string& name);
+  void add_layer_spans(Work pass, LayerRange layers, double begin);
 
   SimWorld& world_;
   StepStatistics& statistics_;
@@ -79,6 +81,8 @@ class SimWorker : public Worker {
   CollectiveQueue loads_;
   int step_ = 0;
   double loading_ = 0, marked_ = 0;
+  std::vector<int> recorded_;                    ///< ranks on the timeline, among those it stands for
+  double resumed_ = 0, step_began_ = 0;          ///< for the timeline [s]
   std::map<CommunicatorId, std::size_t> calls_;  ///< number of calls so far, by communicator
   std::size_t load_calls_ = 0;
 };

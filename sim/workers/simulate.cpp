@@ -39,7 +39,7 @@ IdTable<RankId, int> positions(const Communicator& communicator, std::size_t ran
 
 /// Adds the queues of every communicator; those of one communicator share tracks in the timeline.
 void add_queues(SimWorld& world) {
-  int track = 1;
+  int stream = 0;
   const Plan& plan = *world.simulation.plan;
   for (std::size_t i = 0; i < plan.communicators.size(); ++i) {
     const Communicator& communicator = plan.communicators[i];
@@ -52,12 +52,11 @@ void add_queues(SimWorld& world) {
       options.in_flight = communicator.in_flight;
       options.pattern = [&world, group](CollectiveId id) { return world.collectives.pattern(id, group); };
       options.segments = world.collectives.fidelity().segments;
-      options.name = "collective";
-      options.first_track = track;
+      options.first_stream = stream;
       world.queues[{number, group}] =
           std::make_unique<CollectiveQueue>(world.collectives.network(), std::move(options));
     }
-    track += communicator.streams;
+    stream += communicator.streams;
     world.position.push_back(positions(communicator, plan.endpoints.size()));
   }
 }
@@ -102,15 +101,36 @@ void run_to_end(std::vector<std::unique_ptr<SimWorker>>& workers, const std::vec
   }
 }
 
-Timeline named_timeline(const std::vector<std::unique_ptr<SimWorker>>& workers, const Plan& plan) {
+std::string rank_name(const Plan& plan, RankId rank) {
+  const Role& role = plan.roles[role_of(plan, rank).index()];
+  return role.members > 1 ? fmt::format("{} {}", role.name, role.member(rank)) : role.name;
+}
+
+TimelineCollective shown_collective(const Simulation& simulation, const PlannedCollectives& collectives,
+                                    CollectiveId id) {
+  const Collective& collective = simulation.plan->collectives[id.index()];
+  TimelineCollective shown;
+  shown.kind = collective_kind_names()[static_cast<std::size_t>(collective.kind)];
+  shown.algorithm = collectives.algorithm(id);
+  shown.bytes = collective.buffer.size.value;
+  shown.communicator = static_cast<int>(collective.communicator.index());
+  return shown;
+}
+
+/// A timeline without spans, with all that spans refer to.
+Timeline named_timeline(const Simulation& simulation, const PlannedCollectives& collectives) {
+  const Plan& plan = *simulation.plan;
   Timeline timeline;
-  for (const auto& worker : workers) timeline.processes.push_back(worker->name());
-  timeline.tracks = {"compute"};
-  for (const Communicator& communicator : plan.communicators) {
-    for (int stream = 0; stream < communicator.streams; ++stream)
-      timeline.tracks.push_back(fmt::format("communication {}", timeline.tracks.size() - 1));
+  timeline.run_ranks = static_cast<int>(plan.endpoints.size());
+  for (const int rank : simulation.timeline_ranks) {
+    if (role_of(plan, RankId(rank)).exists()) timeline.ranks.push_back({rank, rank_name(plan, RankId(rank))});
   }
-  timeline.tracks.push_back("data loading");
+  for (const Communicator& one : plan.communicators) {
+    timeline.communicators.push_back({{}, one.size});
+    for (const RankId rank : one.ranks) timeline.communicators.back().ranks.push_back(rank.value);
+  }
+  for (std::size_t i = 0; i < plan.collectives.size(); ++i)
+    timeline.collectives.push_back(shown_collective(simulation, collectives, CollectiveId(i)));
   return timeline;
 }
 
@@ -140,18 +160,16 @@ SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& 
   StepStatistics statistics(
       training, programs.size(), [&engine] { return engine.now(); },
       [&world, training] { return busy_seconds(world, training); });
+  SimulationResult result;
+  if (!simulation.timeline_ranks.empty()) {
+    result.timeline = named_timeline(simulation, collectives);
+    world.timeline = messages.timeline = &result.timeline;
+    for (auto& [key, queue] : world.queues) queue->timeline = &result.timeline;
+  }
   std::vector<std::unique_ptr<SimWorker>> workers;
   for (const ProgramMembers& program : programs)
     workers.push_back(
         std::make_unique<SimWorker>(world, statistics, program.role, program.first, program.members));
-
-  SimulationResult result;
-  if (simulation.timeline) {
-    result.timeline = named_timeline(workers, plan);
-    world.timeline = &result.timeline;
-    for (auto& [key, queue] : world.queues) queue->timeline = &result.timeline;
-    for (auto& worker : workers) worker->show_loads_on(&result.timeline);
-  }
   for (WorkerMemory* memory : simulation.memories) memory->begin(collectives.automatic_choices());
   std::vector<double> starts;
   for (const ProgramMembers& program : programs) {
@@ -183,7 +201,7 @@ constexpr double kSecondsPerWork = 0.2e-6;  // processor time of a unit of MaxMi
 double contention_share(const Simulation& simulation, PlannedCollectives& collectives,
                         const SimulationResult& result) {
   Simulation lower_bound = simulation;
-  lower_bound.timeline = false;
+  lower_bound.timeline_ranks.clear();
   collectives.network().use_lower_bounds(true);
   const double least = run_programs(lower_bound, collectives).seconds;
   collectives.network().use_lower_bounds(false);

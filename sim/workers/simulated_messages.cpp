@@ -31,6 +31,12 @@ void SimulatedMessages::send(Address from, Address to, std::size_t to_program,
   const Message& message = operation->message;
   const double started = collectives_.network().engine().now();
   MatchQueues* receiver = &receivers_[to_program];
+  if (operation->record) {
+    operation->record->started = started;
+    operation->record->number = ++recorded_;
+    operation->record->from = rank_of(from).value;
+    operation->record->to = rank_of(to).value;
+  }
   Engine::Callback arrived = [this, operation = std::move(operation), clock = &clock, started, receiver] {
     arrive(operation, *clock, started, *receiver);
   };
@@ -79,16 +85,38 @@ void SimulatedMessages::transmit_first(std::deque<QueuedMessage>& messages) {
   });
 }
 
+RankId SimulatedMessages::rank_of(Address address) const {
+  return simulation_.plan->roles[address.role.index()].rank(address.member);
+}
+
 /// The endpoint of a program that stands for one member.
 int SimulatedMessages::endpoint(Address address) const {
-  const Plan& plan = *simulation_.plan;
-  return plan.endpoints[plan.roles[address.role.index()].rank(address.member)];
+  return simulation_.plan->endpoints[rank_of(address)];
+}
+
+/// Adds a message that arrives now to the timeline. @param shown  the operation of the end to show
+void SimulatedMessages::add_spans(const SimOperation& sent, const SimOperation& shown) {
+  if (timeline == nullptr || !sent.record || !shown.record) return;
+  Span span;
+  span.kind = &sent == &shown ? Span::Kind::send : Span::Kind::receive;
+  span.start = sent.record->started;
+  span.end = sent.record->arrived;
+  span.issued = std::min(shown.record->issued, span.start);
+  span.item = sent.record->number;
+  span.peer = &sent == &shown ? sent.record->to : sent.record->from;
+  span.bytes = sent.message.buffer.size.value;
+  for (const int rank : shown.record->ranks) {
+    span.rank = rank;
+    timeline->add(span);
+  }
 }
 
 void SimulatedMessages::arrive(const SentMessage& sent, WorkClock& clock, double started,
                                MatchQueues& receiver) {
   busy_seconds_ += collectives_.network().engine().now() - started;
   sent->end = clock.work_now();
+  if (sent->record) sent->record->arrived = collectives_.network().engine().now();
+  add_spans(*sent, *sent);
   match(receiver, sent);
   sent->complete();
 }
@@ -99,6 +127,7 @@ void SimulatedMessages::complete_receive(SimOperation& receive, const WorkClock&
   receive.lags = sent.lags;
   receive.values = sent.values;
   receive.end = clock.work_now();
+  add_spans(sent, receive);
   receive.complete();
 }
 

@@ -35,6 +35,8 @@ class SimulatedMessages {
   void receive(std::size_t program, int tag, RoleId role, std::shared_ptr<SimOperation> operation,
                WorkClock& clock);
 
+  Timeline* timeline = nullptr;  ///< null: nothing is recorded
+
   double busy_seconds() const { return busy_seconds_; }  ///< Sum of the durations of all messages [s].
   /// Number of messages that used BottleneckSharing.
   std::int64_t shared_flows() const { return bottleneck_network_ ? bottleneck_network_->links.flows() : 0; }
@@ -61,11 +63,13 @@ class SimulatedMessages {
   using Connection = std::tuple<RoleId, int, RoleId, int>;  ///< sending role and member, then receiving
 
   void transmit_first(std::deque<QueuedMessage>& messages);
+  RankId rank_of(Address address) const;
   int endpoint(Address address) const;
   void transmit(Address from, Address to, const Message& message, Engine::Callback&& arrived);
   void arrive(const SentMessage& sent, WorkClock& clock, double started, MatchQueues& receiver);
-  static void match(MatchQueues& receiver, const SentMessage& sent);
-  static void complete_receive(SimOperation& receive, const WorkClock& clock, const SimOperation& sent);
+  void match(MatchQueues& receiver, const SentMessage& sent);
+  void complete_receive(SimOperation& receive, const WorkClock& clock, const SimOperation& sent);
+  void add_spans(const SimOperation& sent, const SimOperation& shown);
 
   PlannedCollectives& collectives_;
   const Simulation& simulation_;
@@ -80,6 +84,7 @@ class SimulatedMessages {
   /// Messages between pipeline stages that wait for their connection; the first of each queue is being sent.
   std::map<Connection, std::deque<QueuedMessage>> connections_;
   double busy_seconds_ = 0;
+  std::int64_t recorded_ = 0;  ///< number of messages of the timeline
 };
 
 }  // namespace stepcast

@@ -72,6 +72,12 @@ const Communicator& communicator_of(const Plan& plan, const Collective& collecti
   return plan.communicators.at(collective.communicator.index());
 }
 
+const std::vector<std::string>& collective_kind_names() {
+  static const std::vector<std::string> names{"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                              "reduce",     "all_to_all",     "exchange"};
+  return names;
+}
+
 RoleId role_of(const Plan& plan, RankId rank) {
   for (std::size_t role = 0; role < plan.roles.size(); ++role) {
     const int member = plan.roles[role].member(rank);

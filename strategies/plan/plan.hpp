@@ -94,6 +94,9 @@ struct Collective {
   int layer = -1;
 };
 
+/// Names of the kinds, in the order of Collective::Kind.
+const std::vector<std::string>& collective_kind_names();
+
 /// The algorithms of all-reduces with `all_reduce: automatic`.
 using AllReduceChoices = std::map<CollectiveId, AllReduceChoice>;
 

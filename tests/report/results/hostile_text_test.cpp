@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "core/os/atomic_file.hpp"
-#include "report/plots/chrome_trace.hpp"
 #include "report/plots/gnuplot.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"
+#include "report/timeline/chrome_trace.hpp"
 #include "tests/report/have_gnuplot.hpp"
 #include "tests/report/temporary_folder.hpp"
 
@@ -131,8 +131,14 @@ TEST_CASE("hostile texts are data in JSON and in timelines", "[report][hostile]"
   for (std::size_t i = 0; i < kHostile.size(); ++i)
     CHECK(read.rows[i].text("point") == valid_utf8(kHostile[i]));
   Timeline timeline;
-  timeline.processes = timeline.tracks = kHostile;
-  timeline.spans.push_back({kHostile[0], kHostile[35], 0, 0, 0, 1});
+  for (std::size_t i = 0; i < kHostile.size(); ++i) {
+    timeline.ranks.push_back({static_cast<int>(i), kHostile[i]});
+    Span span;
+    span.rank = static_cast<int>(i);
+    span.name = timeline.name(kHostile[i]);
+    span.end = 1;
+    timeline.add(span);
+  }
   std::ostringstream out;
   write_chrome_trace(out, timeline);
   const auto parsed = nlohmann::json::parse(out.str(), nullptr, false);
