@@ -1,7 +1,8 @@
 # Installation: the programs, and the data that they find in ../share/stepcast. `cpack -G DEB` makes a package for Debian 12.
 include(GNUInstallDirs)
 file(GLOB_RECURSE data CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-  models/*.yaml models/*.csv platforms/*.yaml scenarios/*.yaml scenarios/*.csv)
+  models/*.yaml models/*.csv platforms/*.yaml scenarios/*.yaml scenarios/*.csv
+  strategies/stacks/*.yaml)
 foreach(file ${data})
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/stepcast/${folder} COMPONENT program)

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <set>
+
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
@@ -11,6 +13,7 @@
 #include "report/text/display_text.hpp"
 #include "report/text/text_table.hpp"
 #include "scenarios/experiment/experiment.hpp"
+#include "scenarios/experiment/software_stack.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "scenarios/reader/sweep.hpp"
@@ -79,11 +82,33 @@ void show_default_ranges(const Scenario& scenario) {
   const auto ranges = default_ranges(scenario, largest_experiment(scenario, library), library);
   if (!ranges.empty()) fmt::print("\ndefault ranges\n");
   for (const auto& [kind, source_class, range] : ranges) {
-    fmt::print("  {}: {} to {}{}: {} ({}): {}\n", range.key, range.low, range.high,
-               range.logarithmic ? ", log-uniform" : "", kind, source_class, range.why);
+    fmt::print("  {}: {}: {} ({}): {}\n", range.key, range_text(range), kind, source_class, range.why);
   }
   if (scenario.uncertainty.discrepancy)
     fmt::print("\ndiscrepancy of the model: models/measured/discrepancy.yaml\n");
+}
+
+/// Prints the values that the software stack of a point sets, with their sources, or what the scenario gives
+/// instead.
+void show_stack(const SoftwareStack& stack, const YamlNode& document) {
+  fmt::print("\nlike {}: {}\n", stack.name, stack.what);
+  for (const StackValue& one : stack.values) {
+    const YamlNode* given = find_path(document, "strategy." + one.key);
+    const std::string instead = given == nullptr ? "" : fmt::format(" (the scenario gives {})", given->text);
+    const std::string where = one.without_nccl ? ", where the platform names no NCCL" : "";
+    fmt::print("  strategy.{}: {}{}{}: {}\n", one.key, one.value.text, where, instead, one.source);
+  }
+}
+
+/// Prints every software stack of the points once.
+void show_stacks(const Scenario& scenario) {
+  Library library;
+  std::set<std::string> shown;
+  for (const Point& point : scenario.points) {
+    const YamlNode document = document_with(scenario.document, middle_values(scenario, point), library);
+    const auto stack = software_stack_of(document, library);
+    if (stack && shown.insert(stack->name).second) show_stack(*stack, document);
+  }
 }
 
 void show_scenario(const std::string& file) {
@@ -93,9 +118,9 @@ void show_scenario(const std::string& file) {
   for (const Point& point : scenario.points) fmt::print("  {}\n", point.name);
   if (!scenario.assumptions.empty()) fmt::print("\nassumptions\n");
   for (const Assumption& one : scenario.assumptions) {
-    fmt::print("  {}: {}{} to {}{}{}: {}\n", one.key, one.low, one.unit, one.high, one.unit,
-               one.logarithmic ? ", log-uniform" : "", one.why);
+    fmt::print("  {}: {}: {}\n", one.key, range_text(one), one.why);
   }
+  show_stacks(scenario);
   show_default_ranges(scenario);
   if (!scenario.calibrations.empty()) fmt::print("\ncalibrations\n");
   for (const CalibrationTarget& feed : scenario.calibrations) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct Discrepancy {
   std::vector<double> between_servers;    ///< in addition, on several servers
   /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
   std::vector<double> between_servers_slow_messages;
+  /// By software stack (`like`): such tables that lean on the experiments of this stack. Those it lacks are
+  /// the ones above.
+  std::map<std::string, std::map<std::string, std::vector<double>>> stacks;
 };
 
 /// Reads the content of such a file. @throws InputError
@@ -32,6 +36,7 @@ struct Spread {
   int servers = 1;            ///< servers (nodes) in use
   bool parameter_servers = false;
   bool slow_messages = false;  ///< see kSlowMessage
+  std::string stack;           ///< Experiment::stack
 };
 
 /// Overhead of a large message between servers that tells sockets of virtual machines (20 us) from verbs (6

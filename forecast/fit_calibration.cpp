@@ -1,7 +1,8 @@
 #include "forecast/fit_calibration.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <utility>
+#include <map>
 
 #include "core/error.hpp"
 #include "forecast/process_pool.hpp"
@@ -36,15 +37,14 @@ double simulated(const Scenario& scenario, const CalibrationTarget& feed,
   return result;
 }
 
-/// The root of a monotone function between two ends and the function's value there, by the Illinois variant
-/// of regula falsi. If there is no root between the ends, the end where the function is closer to zero.
+/// The root of a monotone function between two ends, by the Illinois variant of regula falsi. If there is no
+/// root between the ends, the end where the function is closer to zero.
 template <class Function>
-std::pair<double, double> root_between(double low, double high, double scale, const Function& f) {
+double root_between(double low, double high, const Function& f) {
   double at_low = f(low), at_high = f(high);
-  if (at_low * at_high > 0)
-    return std::abs(at_low) < std::abs(at_high) ? std::pair{low, at_low} : std::pair{high, at_high};
+  if (at_low * at_high > 0) return std::abs(at_low) < std::abs(at_high) ? low : high;
   double x = low, at_x = at_low;
-  for (int step = 0; step < kMaxSteps && std::abs(at_x) > kSearchError * scale; ++step) {
+  for (int step = 0; step < kMaxSteps && std::abs(at_x) > kSearchError; ++step) {
     x = (low * at_high - high * at_low) / (at_high - at_low);
     at_x = f(x);
     if (at_x * at_high > 0) {
@@ -57,25 +57,48 @@ std::pair<double, double> root_between(double low, double high, double scale, co
       at_high /= 2;
     }
   }
-  return {x, at_x};
+  return x;
 }
+
+/// The distance of a simulated value from the figure, relative: the logarithm of their ratio where both are
+/// positive, because a rate is then a straight line over the logarithm of a factor, and the search needs few
+/// simulations.
+double distance(double value, double figure) {
+  return value > 0 && figure > 0 ? std::log(value / figure)
+                                 : (value - figure) / std::max(std::abs(figure), 1e-300);
+}
+
+/// The key's range in the coordinate of the search: logarithmic where it spans a decade.
+struct SearchRange {
+  bool logarithmic;
+  double low, high;
+
+  explicit SearchRange(const Assumption& range)
+      : logarithmic(range.low > 0 && range.high >= 10 * range.low),
+        low(logarithmic ? std::log(range.low) : range.low),
+        high(logarithmic ? std::log(range.high) : range.high) {}
+  double key(double x) const { return logarithmic ? std::exp(x) : x; }
+};
 
 }  // namespace
 
 Calibrated calibrated_draw(const Scenario& scenario, const std::vector<double>& inputs, Library& library) {
   Calibrated found;
   for (const CalibrationTarget& feed : scenario.calibrations) {
+    const SearchRange range(feed.range);
+    std::map<double, double> reached;  // by x
     const auto difference = [&](double x) {
       std::vector<double> tried = found.values;
-      tried.push_back(x);
+      tried.push_back(range.key(x));
       const auto at = [&](const std::vector<Assignment>& point) {
         return simulated(scenario, feed, values_of(scenario, point, inputs, tried), library);
       };
-      return (feed.over.empty() ? at(feed.point) : at(feed.point) / at(feed.over)) - feed.value;
+      reached[x] = feed.over.empty() ? at(feed.point) : at(feed.point) / at(feed.over);
+      return distance(reached[x], feed.value);
     };
-    const auto [value, error] = root_between(feed.range.low, feed.range.high, feed.value, difference);
-    found.values.push_back(value);
-    found.reached.push_back(feed.value + error);
+    const double x = root_between(range.low, range.high, difference);
+    found.values.push_back(range.key(x));
+    found.reached.push_back(reached.at(x));
   }
   return found;
 }

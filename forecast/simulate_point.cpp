@@ -192,6 +192,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoic
   if (doubled == Doubled::none) set_training_columns(row, experiment);
   row.set("communication_form", to_text(result.fidelity));
   row.set("folding", to_text(result.folding));
+  if (!result.link_sharing.empty()) row.set("link_sharing", result.link_sharing);
   row.set("all_reduce", result.algorithms);
   row.set("trace_kind", plan.trace_kind);
   if (!plan.flags.empty()) row.set("trace_flags", fmt::format("{}", fmt::join(plan.flags, "; ")));

@@ -102,6 +102,9 @@ struct SimulationResult {
   double seconds = 0;  ///< duration of the whole run
   UsedFidelity fidelity;
   UsedFolding folding;
+  /// What shared the bandwidth of links among what travels: "SimGrid", "max-min", "bottleneck", "closed form"
+  /// or several of them; empty where nothing travels.
+  std::string link_sharing;
   std::string algorithms;      ///< algorithms of the all-reduces, such as "ring" or "double_tree, ring"
   AllReduceChoices automatic;  ///< algorithms that `all_reduce: automatic` chose
   std::int64_t events = 0, flows = 0;

@@ -39,7 +39,7 @@ compare() {
     return
   fi
   local alike=no noted how=
-  [ $want = idle ] && how="|folding|communication_form"  # how it was simulated may follow a key that changes nothing
+  [ $want = idle ] && how="|folding|communication_form|link_sharing"  # how it was simulated may follow a key that changes nothing
   [ "$(rows "$key" "$how" | sort -u | wc -l)" -eq 1 ] && alike=yes
   noted=$(grep -c "\"without_effect\":\"[^\"]*$key: has no effect" out/results.jsonl)
   case $want:$alike:$noted in

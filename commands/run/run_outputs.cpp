@@ -129,7 +129,7 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
                                          outputs.sensitivity);
   page.scenario_text = read_file(scenario.file);
   for (const Assumption& one : scenario.assumptions)
-    page.assumptions.push_back({one.key, fmt::format("{} to {}{}", one.low, one.high, one.unit), one.why});
+    page.assumptions.push_back({one.key, range_text(one), one.why});
   write_atomically(folder / "report.html", to_html(page));
 }
 

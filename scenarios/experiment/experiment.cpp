@@ -9,6 +9,7 @@
 #include "platforms/topology.hpp"
 #include "scenarios/experiment/placement.hpp"
 #include "scenarios/experiment/read_setting.hpp"
+#include "scenarios/experiment/software_stack.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/registry.hpp"
 
@@ -225,8 +226,14 @@ void check_keys(const YamlNode& document) {
   YamlValue(document, "").map(kKeys);
 }
 
+YamlNode document_with(YamlNode document, std::vector<Assignment> values, Library& library) {
+  apply(document, std::move(values), library);
+  return document;
+}
+
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
+  const std::vector<std::string> of_stack = apply_software_stack(document, library);
   const YamlMap map = YamlValue(document, "").map(kKeys);
   Experiment experiment;
   const YamlValue model = map.at("model", "a name in models/");
@@ -237,9 +244,13 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
   experiment.plan = read_plan(map, experiment, library);
+  if (const auto stack = map.at("strategy").any_map().maybe("like")) experiment.stack = stack->text();
   if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   note_idle_options(map, experiment);
+  std::erase_if(experiment.plan.idle_keys, [&](const IneffectiveKey& one) {
+    return std::ranges::find(of_stack, one.key) != of_stack.end();
+  });
   read_links(map, experiment);
   read_training(map, experiment);
   return experiment;

@@ -23,6 +23,7 @@ struct Experiment {
   Platform platform;
   LinkBandwidths bandwidths;  ///< after background traffic
   std::string strategy;       ///< kind of the strategy
+  std::string stack;          ///< software stack that `like` names; empty: none
   Plan plan;
   Noise noise;
   Fidelity form = Fidelity::automatic;
@@ -37,8 +38,11 @@ struct Experiment {
   std::optional<LearningOptions> learning;
 };
 
-/// Reads `document` after setting `values` in it, short paths first. docs/reference/scenarios.md lists the
-/// keys.
+/// `document` with `values` set in it, short paths first. @throws InputError
+YamlNode document_with(YamlNode document, std::vector<Assignment> values, Library& library);
+
+/// Reads document_with(document, values), with the values of its software stack. docs/reference/scenarios.md
+/// lists the keys.
 /// @throws InputError
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library);
 

@@ -64,6 +64,7 @@ const YamlNode& Library::tree(const YamlValue& name, const std::string& folder) 
                  : folder == "models/devices"     ? "device"
                  : folder == "models/measured"    ? "discrepancy"
                  : folder == "models"             ? "model"
+                 : folder == "strategies/stacks"  ? "software stack"
                                                   : "platform",
                  file.string()});
   return once(trees_, file.string(), [&] { return read_yaml(file); });

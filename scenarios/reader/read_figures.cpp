@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -41,6 +42,24 @@ Assumption read_range(const YamlMap& map) {
   return range;
 }
 
+Assumption read_choices(const YamlMap& map) {
+  for (const char* other : {"range", "law"}) {
+    if (const auto given = map.maybe(other)) given->refuse("not valid with choices");
+  }
+  Assumption assumption;
+  assumption.key = map.at("key", "the key of an uncertain input").text();
+  assumption.place = map.at("key").node().place;
+  const YamlValue choices = map.at("choices");
+  for (const YamlValue& one : choices.list()) {
+    if (!one.is(YamlNode::Kind::scalar)) one.expected("a value, such as true or ring");
+    assumption.choices.push_back(one.node());
+  }
+  if (assumption.choices.size() < 2 || assumption.choices.size() > kMostEntries)
+    choices.expected("two or more values");
+  assumption.high = static_cast<double>(assumption.choices.size());
+  return assumption;
+}
+
 /// The unit of a column, by a word in its name.
 struct ColumnUnit {
   std::string_view word;  ///< word in the name of the column
@@ -75,7 +94,21 @@ double figure_of(const YamlValue& value, const std::string& column, bool ratio) 
 
 }  // namespace
 
+std::string range_text(const Assumption& one) {
+  if (one.choices.empty())
+    return fmt::format("{}{} to {}{}{}", one.low, one.unit, one.high, one.unit,
+                       one.logarithmic ? ", log-uniform" : "");
+  std::string text;
+  for (const YamlNode& choice : one.choices) text += (text.empty() ? "one of " : ", ") + choice.text;
+  return text;
+}
+
 Assignment assumed_value(const Assumption& assumption, double u) {
+  if (!assumption.choices.empty()) {
+    const auto count = assumption.choices.size();
+    const auto chosen = std::min(static_cast<std::size_t>(u * static_cast<double>(count)), count - 1);
+    return {assumption.key, assumption.choices[chosen]};
+  }
   const double value = assumption.logarithmic ? assumption.low * std::pow(assumption.high / assumption.low, u)
                                               : assumption.low + u * (assumption.high - assumption.low);
   Assignment assignment{assumption.key, {}};
@@ -97,8 +130,8 @@ std::vector<Assignment> read_point(const YamlValue& value) {
 }
 
 Assumption read_assumption(const YamlValue& value) {
-  const YamlMap map = value.map({"key", "range", "law", "why"});
-  Assumption assumption = read_range(map);
+  const YamlMap map = value.map({"key", "range", "choices", "law", "why"});
+  Assumption assumption = map.has("choices") ? read_choices(map) : read_range(map);
   if (const auto law = map.maybe("law")) {
     assumption.logarithmic = law->one_of({"uniform", "log-uniform"}) == 1;
     if (assumption.logarithmic && assumption.low <= 0) map.at("range").expected("values > 0 for log-uniform");

@@ -11,12 +11,16 @@ namespace stepcast {
 /// An uncertain input: a value of the range, distributed by the law.
 struct Assumption {
   std::string key;
-  double low = 0, high = 0;  ///< ends of the range, in `unit`
+  double low = 0, high = 0;  ///< ends of the range, in `unit`; of choices: 0 and their number
   std::string unit;          ///< " us", or empty for a plain number
   bool logarithmic = false;
   std::string why;
   Place place;
+  std::vector<YamlNode> choices = {};  ///< equally likely values; empty: a range
 };
+
+/// "[1 us, 4 us], log-uniform", or "one of true, false"
+std::string range_text(const Assumption& assumption);
 
 /// The value of an assumption at `u` in [0, 1), as an assignment to the scenario.
 Assignment assumed_value(const Assumption& assumption, double u);

@@ -12,18 +12,32 @@ CollectiveQueue::CollectiveQueue(SimNetwork& network, Options options)
 void CollectiveQueue::join(std::size_t call, int members, CollectiveId collective, Bytes buffer,
                            std::shared_ptr<SimOperation> operation, WorkClock& clock) {
   while (call >= first_ + collectives_.size())
-    collectives_.push_back({collective, buffer, 0, false, false, {}});
+    collectives_.push_back({collective, buffer, 0, false, false, false, {}});
   Collective& joined = collectives_[call - first_];
   if (joined.id != collective) throw std::logic_error("workers of one group called different collectives");
   joined.waiting.push_back({std::move(operation), &clock});
   joined.joined += members;
-  if (joined.joined == options_.members) start_ready();
+  if (joined.joined == options_.members) all_joined(call);
+}
+
+void CollectiveQueue::all_joined(std::size_t index) {
+  Collective& collective = collectives_[index - first_];
+  const double wait = options_.wait ? options_.wait(collective.id).value : 0;
+  if (wait <= 0) {
+    collective.ready = true;
+    return start_ready();
+  }
+  Engine& engine = network_.engine();
+  engine.at(engine.now() + wait, [this, index] {
+    collectives_[index - first_].ready = true;
+    start_ready();
+  });
 }
 
 void CollectiveQueue::start_ready() {
   for (std::size_t i = 0; i < collectives_.size() && running_ < options_.in_flight; ++i) {
     const Collective& collective = collectives_[i];
-    if (collective.joined < options_.members) return;
+    if (!collective.ready) return;
     const std::size_t stream = (first_ + i) % stream_busy_.size();
     if (!collective.started && !stream_busy_[stream]) start(first_ + i);
   }

@@ -45,8 +45,8 @@ struct SimOperation : Operation {
 };
 
 /// The collectives (or input loads) of one group of workers. The n-th call of every worker is the same
-/// collective. It starts when the last worker has called it, its stream is free and fewer than `in_flight`
-/// are running; it ends at the same date for all workers.
+/// collective. It starts when the last worker has called it and its wait is over, its stream is free and
+/// fewer than `in_flight` are running; it ends at the same date for all workers.
 class CollectiveQueue {
  public:
   struct Options {
@@ -56,6 +56,8 @@ class CollectiveQueue {
     int in_flight = 1;  ///< largest number of collectives that run at the same time
     /// Returns the network's pattern for a collective of the plan; none if the collective takes no time.
     std::function<PatternId(CollectiveId)> pattern;
+    /// Time from the last call of a collective to its start; null: none.
+    std::function<Seconds(CollectiveId)> wait;
     int segments = 1;      ///< number of segments of a phase
     int first_stream = 0;  ///< in the timeline
   };
@@ -79,10 +81,11 @@ class CollectiveQueue {
     CollectiveId id;
     Bytes buffer;
     int joined = 0;
-    bool started = false, finished = false;
+    bool ready = false, started = false, finished = false;
     std::vector<Waiting> waiting;
   };
 
+  void all_joined(std::size_t index);
   void start_ready();
   void start(std::size_t index);
   void slow_down(const Collective& collective, int change);

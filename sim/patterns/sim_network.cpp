@@ -112,6 +112,7 @@ double SimNetwork::latency(PatternId id, Bytes buffer) const {
 }
 
 void SimNetwork::start() {
+  sampled_ = modelled_ = 0;
   std::vector<BytesPerSecond> merged;
   if (fidelity_ == Fidelity::coupled) merged = merge();
   const bool coupled = fidelity_ == Fidelity::coupled, simgrid = sharing_ == Sharing::simgrid;
@@ -185,8 +186,10 @@ std::optional<double> SimNetwork::known_seconds(PatternId id, Bytes buffer) {
 }
 
 void SimNetwork::start_pattern(PatternId pattern, Bytes buffer, int segments, Engine::Callback done) {
-  if (const auto known = known_seconds(pattern, buffer))
+  if (const auto known = known_seconds(pattern, buffer)) {
+    ++(lower_bounds_.contains({pattern, buffer.value}) ? modelled_ : sampled_);
     return engine_->at(engine_->now() + *known, std::move(done));
+  }
   if (fidelity_ == Fidelity::message) {
     messages_->simulate(placed_[pattern.index()], buffer, std::move(done));
   } else {

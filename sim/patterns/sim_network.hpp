@@ -65,6 +65,14 @@ class SimNetwork {
   Fidelity fidelity() const { return fidelity_; }
   std::int64_t routes() const { return computed_routes_; }  ///< Number of routes computed by `add` so far.
   std::int64_t flows() const { return engine_->flows() + (links_ ? links_->flows() : 0); }
+  /// What took the flows and patterns of this run.
+  struct Started {
+    std::int64_t simgrid = 0;   ///< flows that SimGrid shared
+    std::int64_t built_in = 0;  ///< flows that MaxMinSharing shared
+    std::int64_t sampled = 0;   ///< patterns of a known duration
+    std::int64_t modelled = 0;  ///< patterns of a duration that a model of the library gives
+  };
+  Started started() const { return {engine_->flows(), links_ ? links_->flows() : 0, sampled_, modelled_}; }
 
   /// Starts a pattern now and calls `done` when every rank has finished. For the fidelities fluid and coupled
   /// `segments` divides a phase, so that its latencies alternate with its transfers.
@@ -98,6 +106,7 @@ class SimNetwork {
   bool use_lower_bounds_ = false, patterns_only_ = false;
   std::int64_t max_work_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t computed_routes_ = 0;
+  std::int64_t sampled_ = 0, modelled_ = 0;  ///< see Started
 };
 
 }  // namespace stepcast

@@ -51,6 +51,7 @@ void add_queues(SimWorld& world) {
       options.streams = communicator.streams;
       options.in_flight = communicator.in_flight;
       options.pattern = [&world, group](CollectiveId id) { return world.collectives.pattern(id, group); };
+      options.wait = [&plan](CollectiveId id) { return plan.collectives[id.index()].wait; };
       options.segments = world.collectives.fidelity().segments;
       options.first_stream = stream;
       world.queues[{number, group}] =
@@ -140,6 +141,15 @@ int training_members(const Plan& plan) {
   return members;
 }
 
+std::string link_sharing(const SimNetwork::Started& started, std::int64_t bottleneck) {
+  std::vector<std::string> names;
+  if (started.simgrid > 0) names.emplace_back("SimGrid");
+  if (started.built_in > 0 || started.sampled > 0) names.emplace_back("max-min");  // as sampled_time
+  if (bottleneck > 0) names.emplace_back("bottleneck");
+  if (started.modelled > 0) names.emplace_back("closed form");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// Runs the program of every worker with these collectives, on a new clock that starts at 0.
 /// @throws std::logic_error if the programs deadlock
 SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& collectives) {
@@ -183,6 +193,7 @@ SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& 
   result.seconds = engine.now();
   result.fidelity = collectives.fidelity().used();
   result.folding = collectives.folding();
+  result.link_sharing = link_sharing(collectives.network().started(), messages.shared_flows());
   result.algorithms = collectives.algorithm_names();
   result.automatic = collectives.automatic_choices();
   result.events = engine.events();

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <vector>
 
 #include "strategies/compression/compressed_gradient.hpp"
+#include "strategies/data_parallel/fusion_cycle.hpp"
 #include "strategies/options/training_options.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/communicator.hpp"
@@ -69,6 +72,7 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
   for (int step = 0; step < options.steps; ++step) {
     if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
     std::vector<Pending> sums;
+    if (run.host.exists()) sums.push_back(worker.start_collective(run.host));
     for (int micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
       loads.push_back(worker.start_load(workload.input));
       co_await worker.finished(std::move(loads.front()));
@@ -96,7 +100,7 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
         if (options.overlap) sums.push_back(worker.start_collective(bucket.sum));  // 2. G
       }
     }
-    if (!options.overlap) sums = start_sums(worker);
+    if (!options.overlap) std::ranges::move(start_sums(worker), std::back_inserter(sums));
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
     if (!run.quantize.empty()) co_await worker.local(run.restore);
     co_await worker.optimizer_step();  // 3. w
@@ -135,7 +139,9 @@ void add_gradient_sums(Plan& plan, Workload& workload, SynchronousRun& run) {
   for (Bucket& bucket : workload.buckets) {
     const Buffer buffer{Array::gradients, bucket.elements, bucket.gradient};
     if (compression.kind == Compression::none) {
-      if (bucket.gradient.value > 0) bucket.sum = add_sum(plan, buffer);
+      if (bucket.gradient.value == 0) continue;
+      bucket.sum = add_sum(plan, buffer);
+      if (plan.workers > 1) plan.collectives[bucket.sum.index()].wait = bucket.wait;
       continue;
     }
     const auto codec = compression_seconds(compression, bucket.elements.size(), plan.workers);
@@ -148,6 +154,27 @@ void add_gradient_sums(Plan& plan, Workload& workload, SynchronousRun& run) {
   }
   run.restore.name = "restore";
   run.restore.run = restore_gradients(plan);
+}
+
+/// Adds a collective without content that ends when the hosts have done their work on a step: the work of one
+/// worker, times the workers of the fullest server.
+void add_host_work(const Platform& platform, Plan& plan, SynchronousRun& run) {
+  if (run.options.host_work.value == 0) return;
+  std::map<int, int> workers;  // by server
+  int most = 0;
+  for (const int endpoint : plan.endpoints) most = std::max(most, ++workers[platform.node_of(endpoint)]);
+  Communicator hosts = communicator(platform, plan.endpoints, first_ranks(plan.workers), plan.workers);
+  Collective turns{
+      Collective::Kind::all_reduce, add(plan, std::move(hosts)), {Array::gradients, {}, {}}, nullptr};
+  turns.wait = most * run.options.host_work;
+  run.host = add(plan, std::move(turns));
+}
+
+/// Says why the plan cannot run for real, where a library's waits are simulated.
+std::string simulated_only(const Plan& plan) {
+  const auto waits = [](const Collective& one) { return one.wait.value > 0; };
+  return std::ranges::any_of(plan.collectives, waits) ? "waits of strategy.cycle and host_work are simulated"
+                                                      : "";
 }
 
 Synchronous synchronous_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
@@ -163,6 +190,7 @@ Synchronous synchronous_options(const YamlMap& map, const Setting& setting, cons
   if (const auto again = map.maybe("recompute")) options.recompute = again->boolean();
   options.compression = read_compression_options(map, setting);
   if (const auto wait = map.maybe("host_synchronization")) options.host_synchronization = wait->seconds();
+  if (const auto work = map.maybe("host_work")) options.host_work = work->seconds();
   return options;
 }
 
@@ -187,6 +215,9 @@ void note_idle_options(const YamlMap& map, const Synchronous& options, const Mod
   const auto sums = std::ranges::count_if(buckets, [](const Bucket& one) { return one.sum.exists(); });
   if (sums == 1) note_idle(map, {"overlap", "compute_slowdown"}, "with a single bucket", plan.idle_keys);
   if (!options.overlap) note_idle(map, {"compute_slowdown"}, "with overlap: false", plan.idle_keys);
+  const bool cycles = map.has("cycle") && map.at("cycle").seconds().value > 0;
+  if (cycles) note_idle(map, {"first_bucket"}, "with cycle", plan.idle_keys);
+  if (!cycles) note_idle(map, {"negotiation", "host_lead"}, "without cycle", plan.idle_keys);
 }
 
 }  // namespace
@@ -194,7 +225,7 @@ void note_idle_options(const YamlMap& map, const Synchronous& options, const Mod
 Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Workload workload,
                       Synchronous options, const CommunicationOptions& communication) {
   const int workers = static_cast<int>(endpoints.size());
-  SynchronousRun run{std::move(options), {}, {}, {}};
+  SynchronousRun run{std::move(options), {}, {}, {}, {}};
   Plan plan;
   plan.endpoints = std::move(endpoints);
   plan.workers = plan.devices = workers;
@@ -206,6 +237,8 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
     const bool summed = run.options.synchronized_batch_norm && statistics.value > 0;
     run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : CollectiveId{});
   }
+  add_host_work(platform, plan, run);
+  plan.simulated_only = simulated_only(plan);
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", RankId(0), workers, 0, true,
                         [run = std::make_shared<const SynchronousRun>(std::move(run))](Worker& worker) {
@@ -222,6 +255,16 @@ const StrategyKeys& synchronous_keys() {
        communication_keys(),
        compression_keys(),
        {bucket_key(),
+        {"first_bucket", "bytes", ">= 1 B", "bucket", "size of the first bucket, of the last layers"},
+        {"cycle", "time", ">= 0", "0 s",
+         "time between two looks of a library for gradients that are ready; those of one look travel "
+         "together"},
+        {"negotiation", "integer", "0 to 100", "0",
+         "cycle: small collectives of all workers' hosts after each look, which agree on what is announced"},
+        {"host_lead", "time", ">= 0", "0 s",
+         "cycle: time from a gradient's announcement to its data; the host runs ahead of the device"},
+        {"host_work", "time", ">= 0", "0 s",
+         "host work of a step, beside the devices; the workers of a server take turns at it"},
         {"overlap", "boolean", "", "true", "all-reduces run beside the rest of the backward pass"},
         {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
         {"synchronized_batch_norm", "boolean", "", "false", "batch norm uses the statistics of all workers"},
@@ -252,7 +295,7 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
   const std::int64_t micro_batch = batch / options.micro_batches;
 
   auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
-  workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), read_bucket(map));
+  workload.buckets = read_gradient_buckets(map, setting, training.element(), workload);
   workload.input = static_cast<double>(micro_batch) * setting.sample_size;
   for (std::size_t i = 0; i < setting.model.layers.size(); ++i) {
     workload.statistics[i] = batch_norm_statistics(setting.model.layers[i]);

@@ -17,6 +17,7 @@ struct Synchronous {
   bool recompute = false;        ///< activations are computed again in the backward pass (Chen et al. 2016)
   int prefetch = 1;              ///< micro-batches loaded ahead; 0: the worker waits for each load
   Seconds host_synchronization;  ///< host waits for the device before every collective; 0: stream-ordered
+  Seconds host_work;             ///< host work of a step; the workers of a server take turns at it
   Seconds step_overhead;         ///< time of a step outside the layers, such as input work
   GradientCompression compression;
 };
@@ -27,6 +28,7 @@ struct SynchronousRun {
   std::vector<LocalWork> quantize;       ///< work on each bucket; empty: no compression
   LocalWork restore;                     ///< work on all buckets
   std::vector<CollectiveId> statistics;  ///< of each layer with batch norm
+  CollectiveId host;                     ///< the end of the hosts' work on a step; none: no such work
 };
 
 /// Synchronous data-parallel SGD. In every step, each of N workers with the same parameters w does:

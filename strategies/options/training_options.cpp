@@ -29,6 +29,7 @@ void scale(std::vector<LayerSeconds>& layers, double factor) {
 const StrategyKeys& training_keys() {
   static const StrategyKeys keys{
       {"kind", "name", "stepcast show strategies lists them", "required", "the strategy"},
+      {"like", "name or path", "", "none", "software stack whose values hold where the scenario gives none"},
       {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies all layer times"},
       {"step_overhead", "time", ">= 0", "0 s", "time of a step outside the layers, such as input work"},
       {"precision", "name", "f32, mixed", "f32",
@@ -43,6 +44,7 @@ const StrategyKeys& training_keys() {
 
 TrainingOptions read_training_options(const YamlMap& map) {
   TrainingOptions options;
+  if (const auto stack = map.maybe("like")) stack->text();  // the scenario's reader has set its values
   if (const auto factor = map.maybe("compute_factor")) options.compute_factor = factor->number(1e-6, 1e6);
   options.compute_factor *= threads_factor(map);
   if (const auto overhead = map.maybe("step_overhead")) options.step_overhead = overhead->seconds();

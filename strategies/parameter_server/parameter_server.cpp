@@ -56,13 +56,57 @@ SubProgram send_gradients(Worker& worker, const ParameterServerRun& run, int ste
   }
 }
 
+Slice common_part(const Slice& a, const Slice& b) {
+  return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+}
+
+/// Sends the gradients of a bucket to the servers that hold its elements. @returns the number of messages
+int send_bucket(Worker& worker, const Servers& servers, const Bucket& bucket, int step) {
+  int sent = 0;
+  for (const Shard& shard : servers.shards) {
+    const Slice elements = common_part(shard.elements, bucket.elements);
+    if (elements.begin >= elements.end) continue;
+    const double share = static_cast<double>(elements.size()) / static_cast<double>(bucket.elements.size());
+    Message message;
+    message.tag = kRequest;
+    message.buffer = {Array::update, elements, share * bucket.gradient};
+    message.value = step;
+    worker.start_send(shard.role, message);
+    ++sent;
+  }
+  return sent;
+}
+
+/// Steps 2 and 4 with rounds of arrays.
+SubProgram train_in_array_rounds(Worker& worker, const ParameterServerRun& run, int step,
+                                 std::deque<Pending>& loads) {
+  co_await start_mini_batch(worker, run.batch, loads);
+  co_await worker.forward();
+  int answers = 0;
+  for (const Bucket& bucket : worker.workload().buckets) {
+    co_await worker.backward(bucket.layers);
+    if (bucket.gradient.value == 0) continue;
+    worker.calculate([&bucket](Arrays& arrays) {
+      std::ranges::copy(arrays.of(Array::gradients, bucket.elements),
+                        arrays.of(Array::update, bucket.elements).begin());
+    });
+    answers += send_bucket(worker, run.servers, bucket, step);
+  }
+  for (int i = 0; i < answers; ++i) co_await worker.receive(kWeights, kAnyone, Array::center);
+  worker.calculate([&run](Arrays& arrays) { take_center(arrays, run.servers); });
+}
+
 }  // namespace
 
 Program parameter_server(Worker& worker, const ParameterServerRun& run) {
   const ParameterServer& options = run.options;
   ClientState state;
   std::deque<Pending> loads;
-  for (int step = 0; step < options.steps;) {
+  for (int step = 0; step < options.steps && options.array_rounds; ++step) {
+    co_await train_in_array_rounds(worker, run, step, loads);
+    worker.end_step();
+  }
+  for (int step = 0; step < options.steps && !options.array_rounds;) {
     co_await read_parameters(worker, run, step, state);          // 1.
     co_await train_mini_batch(worker, run.batch, loads);         // 2.
     if (options.local_update) co_await worker.optimizer_step();  // 3.
@@ -78,11 +122,22 @@ namespace {
 
 using Mode = ServerRules::Mode;
 
+/// Refuses what rounds of arrays beside the backward pass do not have.
+void check_array_rounds(const YamlMap& map, const ServerOptions& servers) {
+  const YamlValue overlap = map.at("overlap");
+  if (!servers.by_array) overlap.refuse("with mode: synchronous only valid with messages: array");
+  for (const char* other : {"compression", "backup_workers", "exchanged", "arrays", "group_size",
+                            "machines_per_replica", "validate_every"}) {
+    if (map.has(other)) overlap.refuse(fmt::format("with mode: synchronous not valid with {}", other));
+  }
+}
+
 void check(const YamlMap& map, const ParameterServer& options, const ServerOptions& servers, Mode mode) {
   if (options.overlap && servers.serial)
     map.at("overlap").refuse("not valid with master: serial, which asks for each update before it is sent");
-  if (mode == Mode::synchronous && (options.overlap || options.n_push != 1 || options.n_fetch != 1))
-    map.at("mode").refuse("synchronous is only valid with n_push: 1, n_fetch: 1 and overlap: false");
+  if (mode == Mode::synchronous && (options.n_push != 1 || options.n_fetch != 1))
+    map.at("mode").refuse("synchronous is only valid with n_push: 1 and n_fetch: 1");
+  if (mode == Mode::synchronous && options.overlap) check_array_rounds(map, servers);
   if (mode == Mode::bounded_staleness && options.overlap)
     map.at("mode").refuse(
         "bounded_staleness is only valid with overlap: false, because its reads may have to wait");
@@ -178,6 +233,8 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   if (compressed) ++strategy.held_arrays;  // the quantization error of the last update
   options.rounds = strategy.rules.mode == Mode::synchronous;
   options.local_update = !options.rounds;
+  options.array_rounds = options.rounds && options.overlap;
+  strategy.array_rounds = options.array_rounds;
   strategy.apply = descend(options.rounds ? Array::gradients : Array::update);
   strategy.program = make_program(options, compressed);
   Plan plan = server_plan(setting, servers, strategy);

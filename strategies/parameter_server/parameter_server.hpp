@@ -8,11 +8,12 @@ namespace stepcast {
 /// Options of Downpour SGD.
 struct ParameterServer {
   int steps = 1;
-  int n_push = 1;            ///< mini-batches between updates sent
-  int n_fetch = 1;           ///< mini-batches between reads
-  bool overlap = false;      ///< reads and updates travel beside the mini-batches
-  bool local_update = true;  ///< the worker steps its own copy too
-  bool rounds = false;       ///< the server waits for all updates of a version; a step is a version
+  int n_push = 1;             ///< mini-batches between updates sent
+  int n_fetch = 1;            ///< mini-batches between reads
+  bool overlap = false;       ///< reads and updates travel beside the mini-batches
+  bool local_update = true;   ///< the worker steps its own copy too
+  bool array_rounds = false;  ///< with `rounds`: a round of its own for each array, beside the backward pass
+  bool rounds = false;        ///< the server waits for all updates of a version; a step is a version
 
   bool joint() const { return !overlap && n_push == n_fetch; }  ///< the answer to an update is the next read
 };
@@ -34,6 +35,10 @@ struct ParameterServerRun {
 ///   3. w = w - learning rate x g    (asynchronous modes)
 ///   4. every n_push steps: sends the accrued gradients;  accrued = 0;
 ///      the server does v = v - learning rate x accrued (parameter_server/server.hpp)
+///
+/// With rounds and overlap, step 4 sends each array as soon as the backward pass has its gradient, and the
+/// server answers for each array; the next step begins when all answers are there. Source: TensorFlow,
+/// docs_src/performance/performance_models.md, "parameter_server variables".
 ///
 /// Where n_push = n_fetch, the server's answer to step 4 is the read of the next step 1.
 ///

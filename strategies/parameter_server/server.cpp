@@ -84,11 +84,22 @@ void UpdatePolicy::arrived_bounded(const Message& request, Outcome& outcome) {
 
 namespace {
 
-Message weights(const Server& options, int version) {
+/// The elements of the server that a request is about.
+Slice elements_of(const Server& options, const Message& request) {
+  return options.apply_slice ? request.buffer.elements : options.elements;
+}
+
+double share_of_server(const Server& options, const Slice& elements) {
+  return options.apply_slice
+             ? static_cast<double>(elements.size()) / static_cast<double>(options.elements.size())
+             : 1;
+}
+
+Message weights(const Server& options, const Slice& elements, int version) {
   Message message;
   message.tag = kWeights;
-  message.buffer = {Array::parameters, options.elements, options.size};
-  message.parts = options.parts;
+  message.buffer = {Array::parameters, elements, share_of_server(options, elements) * options.size};
+  message.parts = options.apply_slice ? 1 : options.parts;
   message.value = version;
   return message;
 }
@@ -109,6 +120,19 @@ bool is_new(std::vector<bool>& known, RoleId role) {
   if (known[place]) return false;
   known[place] = true;
   return true;
+}
+
+/// `apply` or `add`, for the elements of a request.
+LocalWork work_on(const Server& options, const LocalWork& whole, const Slice& elements) {
+  LocalWork work{whole.name, share_of_server(options, elements) * whole.duration, {}};
+  if (&whole == &options.apply) {
+    work.run = [&options, elements](Arrays& arrays) { options.apply_slice(arrays, elements); };
+  } else {
+    work.run = [elements](Arrays& arrays) {
+      accumulate(arrays.of(Array::update, elements), arrays.of(Array::gradients, elements));
+    };
+  }
+  return work;
 }
 
 void sum_update(Arrays& arrays) {
@@ -145,7 +169,7 @@ SubProgram sync_with_parent(Worker& worker, const Server& options, ClientState& 
 }
 
 Program serve(Worker& worker, const Server& options) {
-  UpdatePolicy policy(options.rules);
+  std::map<std::int64_t, UpdatePolicy> policies;  // by the first element; one without apply_slice
   ClientState parent;
   const bool sub_master = !options.parent.shards.empty();
   std::vector<bool> known;  // roles whose first update has arrived
@@ -156,28 +180,37 @@ Program serve(Worker& worker, const Server& options) {
     worker.mark(options.top ? "server_idle" : "sub_master_idle");
     if (options.serial && is_update(request)) co_await receive_update(worker, request);
     // 2.
+    const Slice elements = elements_of(options, request);
+    UpdatePolicy& policy = policies.try_emplace(elements.begin, options.rules).first->second;
     const UpdatePolicy::Outcome& outcome = policy.arrived(request);
     const bool first = outcome.accepted && is_new(known, request.from);
     record(worker, options, outcome, first, policy.lead());
     // 3.
     if (outcome.accepted && options.restore.run) co_await worker.local(options.restore);
-    if (outcome.accepted && options.add.duration.value > 0) {
-      co_await worker.local(options.add);
+    LocalWork slice_add, slice_apply;
+    if (options.apply_slice) {
+      slice_add = work_on(options, options.add, elements);
+      slice_apply = work_on(options, options.apply, elements);
+    }
+    const LocalWork& add = options.apply_slice ? slice_add : options.add;
+    const LocalWork& apply = options.apply_slice ? slice_apply : options.apply;
+    if (outcome.accepted && add.duration.value > 0) {
+      co_await worker.local(add);
     } else if (outcome.accepted) {
-      worker.calculate(options.add.run);
+      worker.calculate(add.run);
     }
     if (outcome.accepted && sub_master && !options.pull) worker.calculate(sum_update);
     if (outcome.applied) ++applied;
-    if (outcome.applied && !options.answer_first) co_await worker.local(options.apply);
+    if (outcome.applied && !options.answer_first) co_await worker.local(apply);
     if (outcome.applied && sub_master && applied % options.parent_every == 0)
       co_await sync_with_parent(worker, options, parent, policy);
     // 4.
     for (const RoleId role : outcome.answers) {
-      const Message answer = weights(options, policy.version());
+      const Message answer = weights(options, elements, policy.version());
       const Pending sent = worker.start_send(role, answer);
       if (options.serial) co_await worker.finished(sent);
     }
-    if (outcome.applied && options.answer_first) co_await worker.local(options.apply);
+    if (outcome.applied && options.answer_first) co_await worker.local(apply);
     if (outcome.applied && options.validate_every > 0 && applied % options.validate_every == 0)
       co_await worker.pause(options.validation);
     if (outcome.accepted && options.top) worker.record("applied", 1);

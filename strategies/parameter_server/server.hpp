@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -69,13 +70,16 @@ struct Server {
   LocalWork apply;            ///< work that applies an update to the parameters
   LocalWork add;              ///< synchronous: work that adds a gradient to the sum
   LocalWork restore;          ///< work that decompresses an update
-  Bytes size;                 ///< size of its parameters in messages
-  int parts = 1;              ///< messages that carry the parameters
-  Slice elements;             ///< elements of the model
-  int validate_every = 0;     ///< number of updates between two validations; 0: no validation
-  Seconds validation;         ///< time of one validation
-  Servers parent;             ///< the servers that a sub-master is a client of; empty: not a sub-master
-  int parent_every = 1;       ///< number of updates between two exchanges with the parent
+  /// Updates travel array by array, each in a round of its own (synchronous). `apply_slice` applies the sum
+  /// of these elements, in the share of `apply` and `add` that they are of all elements.
+  std::function<void(Arrays&, const Slice&)> apply_slice;
+  Bytes size;              ///< size of its parameters in messages
+  int parts = 1;           ///< messages that carry the parameters
+  Slice elements;          ///< elements of the model
+  int validate_every = 0;  ///< number of updates between two validations; 0: no validation
+  Seconds validation;      ///< time of one validation
+  Servers parent;          ///< the servers that a sub-master is a client of; empty: not a sub-master
+  int parent_every = 1;    ///< number of updates between two exchanges with the parent
   /// A sub-master with `pull` sends its parameters to its parent and applies `pull` to the answer, as its
   /// workers do. Without `pull` it sends the sum of its updates and takes the parent's parameters.
   Arithmetic pull;

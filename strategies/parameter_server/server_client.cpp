@@ -131,13 +131,17 @@ SubProgram start_push(Worker& worker, const Servers& servers, ClientState& state
   }
 }
 
-SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads) {
+SubProgram start_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads) {
   const Bytes input = worker.workload().input;
   while (static_cast<int>(loads.size()) < options.prefetch) loads.push_back(worker.start_load(input));
   if (options.overhead.value > 0) co_await worker.pause(options.overhead);
   loads.push_back(worker.start_load(input));
   co_await worker.finished(std::move(loads.front()));
   loads.pop_front();
+}
+
+SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads) {
+  co_await start_mini_batch(worker, options, loads);
   co_await worker.forward();
   co_await worker.backward();
   if (options.sum.exists()) co_await worker.collective(options.sum);

@@ -72,6 +72,8 @@ struct MiniBatch {
   CollectiveId share = {};  ///< of the group at the end of the step: new weights, or a barrier
 };
 
+/// What precedes the passes: time outside the layers, and input.
+SubProgram start_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads);
 SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads);
 /// End of the step: new weights for all ranks of the group.
 SubProgram share_weights(Worker& worker, const MiniBatch& options);

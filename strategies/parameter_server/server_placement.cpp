@@ -134,6 +134,9 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
     server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;
     server.elements = share_of(exchanged, options, shard, {}).elements;
     server.apply.run = apply_arithmetic(options, strategy, server);
+    if (strategy.array_rounds)
+      server.apply_slice = [apply = strategy.apply, take = server.rules.take](
+                               Arrays& arrays, const Slice& elements) { apply(arrays, elements, take); };
     if (server.leaf && exchanged.codec.kind != Compression::none)
       server.restore.run = restore_update(exchanged.codec, server.elements);
     add_role(plan, "server", std::move(server));

@@ -13,6 +13,7 @@
 #include "strategies/model_parallel/layer_parallel_plans.hpp"
 #include "strategies/options/training_options.hpp"
 #include "strategies/parameter_server/server_placement.hpp"
+#include "strategies/plan/buckets.hpp"
 #include "strategies/plan/communicator.hpp"
 #include "strategies/plan/setting.hpp"
 
@@ -231,6 +232,10 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   ServerClient client;
   client.batch.prefetch = setting.prefetch;
   auto [workload, source] = workload_of(setting, options, batch, client.batch);
+  if (strategy.array_rounds) {
+    workload.buckets = gradient_buckets(gradient_arrays(setting.model), options.training.element(), {0});
+    plan.simulated_only = "rounds of arrays beside the backward pass are simulated";
+  }
   Server server = server_of(setting, options, strategy, workload, source.kind, exchanged);
   server.restore = {"restore", codec.restore / options.shards, {}};
   client.quantize = {"quantize", codec.quantize / options.machines_per_replica, {}};

@@ -41,7 +41,8 @@ std::vector<LayerGradients> gradient_arrays(const Model& model) {
   return gradients;
 }
 
-std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, Bytes element, Bytes size) {
+std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, Bytes element, Bytes size,
+                                     std::optional<Bytes> first) {
   std::int64_t begin = 0;  // first element of the open bucket
   for (const LayerGradients& arrays : layers) begin += total(arrays);
   std::vector<Bucket> buckets;
@@ -51,7 +52,7 @@ std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, 
     const LayerGradients& arrays = layers[static_cast<std::size_t>(layer)];
     begin -= total(arrays);
     const double held = bytes(end - begin, element);
-    if (held == 0 || held < size.value) continue;
+    if (held == 0 || held < (buckets.empty() && size.value > 0 ? first.value_or(size) : size).value) continue;
     if (size.value == 0) {
       add_single_arrays(buckets, {layer, last}, arrays, begin, element);
     } else {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "models/network/model.hpp"
@@ -16,7 +17,9 @@ std::vector<LayerGradients> gradient_arrays(const Model& model);
 /// Divides the layers, last layer first, into buckets. A bucket closes with the layer at which it holds at
 /// least `size`; with `size` 0 every gradient array is a bucket. Every layer is in one bucket.
 /// @param element  size of one element in a message
-std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, Bytes element, Bytes size);
+/// @param first  size of the first bucket; none: `size`. Without effect where `size` is 0
+std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, Bytes element, Bytes size,
+                                     std::optional<Bytes> first = {});
 
 /// Adds a bucket's gradients of one micro-batch to the sum in `update`. With the last micro-batch, moves the
 /// sum to `gradients`.

@@ -56,6 +56,7 @@ struct Bucket {
   Slice elements;         ///< part of the gradient array, layers and arrays in the model's order
   Bytes gradient;         ///< size in a message
   CollectiveId sum = {};  ///< its collective; none where nothing is sent
+  Seconds wait = {};      ///< from its last gradient to the start of its sum, while the pass goes on
 };
 
 /// Work of one worker in a step, from model, traces and options. Plain data.

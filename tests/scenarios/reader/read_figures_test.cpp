@@ -120,3 +120,21 @@ TEST_CASE("an invalid published figure is refused with place and reason", "[scen
   refused("kind: predicted, value: 1, tolerance: 11",
           "4:88: published[0].tolerance: expected a number from 0 to 10, got \"11\"");
 }
+
+TEST_CASE("an assumption may be one of several values, equally likely", "[scenarios]") {
+  const Scenario scenario =
+      scenario_of(kRun + "assumed: [{key: strategy.overlap, choices: [true, false], why: unknown}]\n");
+  const Assumption& one = scenario.assumptions.at(0);
+  CHECK(assumed_value(one, 0).value.text == "true");
+  CHECK(assumed_value(one, 0.49).value.text == "true");
+  CHECK(assumed_value(one, 0.5).value.text == "false");
+  CHECK(assumed_value(one, 0.999).value.text == "false");
+  CHECK(range_text(one) == "one of true, false");
+}
+
+TEST_CASE("choices are refused beside a range, and alone", "[scenarios][errors]") {
+  CHECK_THROWS_WITH(scenario_of(kRun + "assumed: [{key: k, choices: [1, 2], range: [1, 2], why: x}]\n"),
+                    Catch::Contains("assumed[0].range: not valid with choices"));
+  CHECK_THROWS_WITH(scenario_of(kRun + "assumed: [{key: k, choices: [1], why: x}]\n"),
+                    Catch::Contains("assumed[0].choices: expected two or more values"));
+}

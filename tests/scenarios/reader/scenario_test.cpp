@@ -135,9 +135,9 @@ TEST_CASE("an invalid assumption is refused with place and reason", "[scenarios]
           "4:21: assumed[0].range: expected values > 0 for log-uniform, got a list");
   refused("range: [1, 3], law: normal, why: w",
           "4:34: assumed[0].law: expected one of uniform, log-uniform, got \"normal\"");
-  refused(
-      "rnage: [1, 3], why: w",
-      "4:14: assumed[0].rnage: unknown key; did you mean \"range\"? (expected one of: key, range, law, why)");
+  refused("rnage: [1, 3], why: w",
+          "4:14: assumed[0].rnage: unknown key; did you mean \"range\"? (expected one of: key, range, "
+          "choices, law, why)");
 }
 
 TEST_CASE("a scenario has at most a thousand entries in every list", "[scenarios][errors]") {

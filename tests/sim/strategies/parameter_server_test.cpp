@@ -131,6 +131,12 @@ TEST_CASE("reads and updates beside the mini-batch leave its time", "[sim]") {
   CHECK(run.step_seconds() == exactly(kMiniBatch + kOwnUpdate));
 }
 
+TEST_CASE("a round of an array for itself, of a network with one array, is a round of the network", "[sim]") {
+  const std::string rounds = kServer + ", mode: synchronous, messages: array";
+  const ServerRun whole{rounds + "}", 3, 0, 8, {}}, arrays{rounds + ", overlap: true}", 3, 0, 8, {}};
+  CHECK(arrays.step_seconds() == exactly(whole.step_seconds()));
+}
+
 TEST_CASE("reads and updates less often cost in proportion", "[sim]") {
   const ServerRun run{kServer + ", n_push: 4, n_fetch: 4}", 1, 0, 9, {}};
   const double exchange = (kHop + kModel) + kApply + (kHop + kModel);  // in steps 4 and 8: two of eight

@@ -164,3 +164,32 @@ TEST_CASE("the parts of a step add up to it", "[sim]") {
 TEST_CASE("MPI's own all-reduce is forecast as the algorithm that Open MPI decides on", "[sim]") {
   CHECK(step_seconds(Algorithm::mpi, 4, Fidelity::message) == exactly(kFixed + halving_seconds(4)));
 }
+
+TEST_CASE("a wait before a sum passes beside the backward pass", "[sim]") {
+  Run run(switch_platform(6), 6, three_layers({1e9}));
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  run.workload.buckets.front().wait = {0.010};
+  CHECK(run.result().steps.at(0).seconds == exactly(kFixed + 0.010 + ring_seconds(6)));
+}
+
+TEST_CASE("a wait that ends before the next sum could start costs nothing", "[sim]") {
+  const auto step = [](double wait) {
+    Run run(switch_platform(2), 2, three_layers({0}));
+    run.communication.all_reduce.algorithm = Algorithm::ring;
+    run.workload.buckets[0].wait = {wait};  // 12 MB after 60 ms of 120
+    return run.result().steps.at(0).seconds;
+  };
+  CHECK(step(0) == exactly(step(0.001)));
+}
+
+TEST_CASE("host work that a server's workers share bounds the step, beside the devices", "[sim]") {
+  const auto step = [](double work, int workers) {
+    Run run(switch_platform(workers), workers, three_layers({1e9}));
+    run.communication.all_reduce.algorithm = Algorithm::ring;
+    run.options.host_work = {work};
+    return run.result().steps.at(0).seconds;
+  };
+  CHECK(step(0.050, 1) == exactly(kFixed));
+  CHECK(step(0.500, 1) == exactly(0.500 + kUpdate));
+  CHECK(step(0.500, 6) == exactly(0.500 + kUpdate));  // one worker a server
+}

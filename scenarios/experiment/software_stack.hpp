@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/reader/library.hpp"
+
+namespace stepcast {
+
+/// A value of a software stack, such as a bucket size, with the place in its documents or source that says
+/// so.
+struct StackValue {
+  std::string key;  ///< key of `strategy:`
+  YamlNode value;
+  std::string source;
+  bool without_nccl = false;  ///< holds only where the platform names no NCCL, which chooses by itself
+};
+
+/// What is known of how a framework exchanges gradients: a file of strategies/stacks/.
+struct SoftwareStack {
+  std::string name, what;
+  std::optional<YamlNode> kind;  ///< strategy that takes the place of `synchronous`; none: any strategy
+  std::vector<StackValue> values;
+};
+
+/// The stack that `strategy.like` of the document names; none without the key. @throws InputError
+std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library& library);
+
+/// Sets the keys of `strategy:` that the document does not give and its strategy has, to the values of its
+/// stack.
+/// @returns the keys that were set
+std::vector<std::string> apply_software_stack(YamlNode& document, Library& library);
+
+}  // namespace stepcast

@@ -1,0 +1,74 @@
+#include "scenarios/experiment/software_stack.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/loader.hpp"
+#include "tests/scenarios/scenario_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+Experiment with_strategy(const std::string& strategy, const std::vector<std::string>& settings = {}) {
+  std::vector<std::string> all{"workers=16", "strategy={" + strategy + "}"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return shipped_experiment("resnet50-ethernet-cpu", all);
+}
+
+const std::vector<Bucket>& buckets_of(const Experiment& experiment) {
+  return experiment.plan.workloads.front().buckets;
+}
+
+}  // namespace
+
+TEST_CASE("a stack sets what the scenario does not give", "[scenarios]") {
+  const Experiment ddp = with_strategy("kind: synchronous, like: pytorch-ddp");
+  CHECK(buckets_of(ddp).front().gradient.value < 16e6);  // the last layer alone exceeds 1 MiB
+  CHECK(ddp.plan.communicators.front().all_reduce.algorithm == Algorithm::ring);
+  const Experiment own =
+      with_strategy("kind: synchronous, like: pytorch-ddp, bucket: model, first_bucket: 1 GB");
+  CHECK(buckets_of(own).size() == 1);
+  CHECK(buckets_of(with_strategy("kind: synchronous, like: megatron")).size() == 1);
+}
+
+TEST_CASE("keys that a stack sets are not among those that have no effect", "[scenarios]") {
+  CHECK(with_strategy("kind: synchronous, like: megatron").plan.idle_keys.empty());
+  const Experiment given = with_strategy("kind: synchronous, like: megatron, compute_slowdown: 1.1");
+  REQUIRE(given.plan.idle_keys.size() == 1);
+  CHECK(given.plan.idle_keys.front().key == "strategy.compute_slowdown");
+}
+
+TEST_CASE("a stack of servers replaces the kind synchronous", "[scenarios]") {
+  const Experiment servers = with_strategy("kind: synchronous, like: tensorflow-ps");
+  CHECK(servers.strategy == "parameter_server");
+  CHECK(servers.plan.asynchronous);
+  CHECK(!buckets_of(servers).empty());
+}
+
+TEST_CASE("rings of NCCL are a stack's choice only where the platform names no NCCL", "[scenarios]") {
+  const std::string like = "kind: synchronous, like: horovod";
+  const auto algorithm = [&](const std::vector<std::string>& settings) {
+    return with_strategy(like, settings).plan.communicators.front().all_reduce.algorithm;
+  };
+  CHECK(algorithm({}) == Algorithm::ring);
+  CHECK(algorithm({"platform=dgx1v", "platform.nodes=2", "platform.software={nccl: \"2.8\"}"}) ==
+        Algorithm::automatic);
+}
+
+TEST_CASE("every shipped stack can be used and gives each value a source", "[scenarios]") {
+  const auto names = names_in(data_folder() / "strategies/stacks");
+  CHECK(names.size() >= 8);
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    CHECK(with_strategy("kind: synchronous, like: " + name).plan.workers == 16);
+    const YamlNode document = parse_yaml("strategy: {like: " + name + "}", "s.yaml");
+    Library library;
+    for (const StackValue& one : software_stack_of(document, library)->values) CHECK(one.source.size() > 10);
+  }
+}
+
+TEST_CASE("an unknown stack is refused", "[scenarios][errors]") {
+  CHECK_THROWS_WITH(
+      with_strategy("kind: synchronous, like: horovd"),
+      Catch::Contains("strategy.like: expected a name in strategies/stacks/") && Catch::Contains("horovod"));
+}
