@@ -130,7 +130,8 @@ StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& form) {
   if (!form.seconds.empty()) return {};
   const double count =
       form.form == Fidelity::message ? messages_per_step(traffic) : flows_per_step(traffic, form);
-  if (form.sharing == Sharing::max_min && form.form == Fidelity::message) return {count, max_min_sharing_seconds(count)};
+  if (form.sharing == Sharing::max_min && form.form == Fidelity::message)
+    return {count, max_min_sharing_seconds(count)};
   const auto ranks = static_cast<double>(traffic.simulation.plan->endpoints.size());
   const double per_rank = form.form == Fidelity::coupled ? 0 : kSecondsPerMessageAndRank * ranks;
   return {count, count * (kSecondsPerMessage + per_rank)};

@@ -63,7 +63,9 @@ TEST_CASE("every shipped stack can be used and gives each value a source", "[sce
     CHECK(with_strategy("kind: synchronous, like: " + name).plan.workers == 16);
     const YamlNode document = parse_yaml("strategy: {like: " + name + "}", "s.yaml");
     Library library;
-    for (const StackValue& one : software_stack_of(document, library)->values) CHECK(one.source.size() > 10);
+    const auto stack = software_stack_of(document, library);  // outlives the loop
+    REQUIRE(stack);
+    for (const StackValue& one : stack->values) CHECK(one.source.size() > 10);
   }
 }
 
