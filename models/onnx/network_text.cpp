@@ -320,9 +320,12 @@ std::string text_of(const Writer& writer, const std::string& name) {
   std::string text =
       fmt::format("name: {}\nsource: \"ONNX graph; losses follow from its outputs\"\ninput: {}\nlayers:\n",
                   quoted(name), list(writer.graph.shapes.at(writer.graph.input)));
-  for (const WrittenLayer& layer : writer.layers)
+  for (const WrittenLayer& layer : writer.layers) {
+    std::vector<std::string> inputs;  // quoted, because a node may be named like YAML's null or a number
+    for (const std::string& input : layer.inputs) inputs.push_back(quoted(input));
     text += fmt::format("  - {{name: {}, {}, inputs: [{}]}}\n", quoted(layer.name), layer.keys,
-                        fmt::join(layer.inputs, ", "));
+                        fmt::join(inputs, ", "));
+  }
   return text;
 }
 
