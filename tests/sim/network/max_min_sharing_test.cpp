@@ -7,6 +7,7 @@
 #include "core/random.hpp"
 #include "sim/patterns/sim_network.hpp"
 #include "strategies/collectives/algorithms.hpp"
+#include "tests/first_endpoints.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/random_case.hpp"
 
@@ -60,7 +61,7 @@ std::vector<double> collective_ends(const RandomCase& c, Sharing sharing) {
     const int ranks = static_cast<int>(placement.endpoints.size());
     SimNetwork network(bandwidths, Fidelity::message, sharing);
     network.use_patterns_only();
-    std::vector<int> patterns;
+    std::vector<PatternId> patterns;
     for (Schedule schedule : {ring_all_reduce({ranks, 1}), halving_doubling_all_reduce({ranks, 1}),
                               recursive_doubling_all_reduce({ranks, 1})}) {
       patterns.push_back(network.add(std::make_shared<const Schedule>(std::move(schedule)), placement));
@@ -146,7 +147,7 @@ TEST_CASE("a link that only follows a narrower one can be left out", "[sim]") {
   const Topology topology(platform);
   const LinkBandwidths bandwidths(platform);
   const Schedule ring = ring_all_reduce({8, 1});
-  const Placement forwards{&platform, &topology, first_ranks(8)};
+  const Placement forwards{&platform, &topology, test::first_endpoints(8)};
   Placement skipping = forwards;
   skipping.endpoints = {0, 3, 6, 1, 4, 7, 2, 5};
   MessagePattern one(ring, forwards), other(ring, skipping), alone(ring, forwards);
