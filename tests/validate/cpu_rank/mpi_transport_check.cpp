@@ -93,7 +93,7 @@ int check_messages(Transport& transport, Transport& collectives) {
     Message message;
     message.tag = 7;
     message.from = RoleId{transport.rank()};
-    messages.send(peer, message, own, std::make_shared<Operation>());
+    messages.send(RankId(peer), message, own, std::make_shared<Operation>());
   }
   for (int left = 2 * (ranks - 1); left > 0;) {
     if (completions.next()) --left;
