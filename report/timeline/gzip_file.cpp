@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <streambuf>
 #include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
