@@ -60,33 +60,13 @@ bool is_forecast(const Job& job) {
   return job.doubled == Doubled::none && job.without == Without::nothing;
 }
 
-namespace {
-
-/// A row of which only its numbers are kept: of draws after the first, no text is used.
-Row numbers_of(Row row) {
-  std::erase_if(row.cells, [](const auto& cell) {
-    return !std::holds_alternative<double>(cell.second) && !std::holds_alternative<std::int64_t>(cell.second);
-  });
-  row.cells.shrink_to_fit();
-  return row;
-}
-
-/// A row with the step time alone, which is all that is used of a simulation with other resources or noise.
-Row step_of(const Row& row) {
-  Row step;
-  step.set("step_seconds", row.at("step_seconds"));
-  return step;
-}
-
-}  // namespace
-
 void store(Simulations& all, const Job& job, Row row) {
   if (is_forecast(job)) {
-    all.rows[job.draw][job.point] = job.draw == 0 ? std::move(row) : numbers_of(std::move(row));
+    all.rows[job.draw][job.point] = std::move(row);
   } else if (job.without == Without::nothing) {
-    all.doubled[job.point][job.doubled] = step_of(row);
+    all.doubled[job.point][job.doubled] = std::move(row);
   } else if (row.number("step_seconds")) {
-    all.without[job.point][job.without] = step_of(row);
+    all.without[job.point][job.without] = std::move(row);
   }
 }
 
