@@ -21,7 +21,7 @@ listening() {
 failures=0
 for cluster in memory loopback; do
   listening >before
-  "$stepcast" validate "$STEPCAST_DATA/scenarios/validate/small.yaml" --ranks 2 --sleep --accept-disturbed --cluster $cluster \
+  "$stepcast" validate "$STEPCAST_DATA/scenarios/validate/small.yaml" --ranks 2 --sleep --set noise.jitter=none --accept-disturbed --cluster $cluster \
     -o "$cluster" >out 2>err </dev/null &
   pid=$!
   : >seen

@@ -7,6 +7,7 @@
 #include "forecast/forecast_options.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 
