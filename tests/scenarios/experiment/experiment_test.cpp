@@ -89,7 +89,8 @@ TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][e
           "campaign, learning, compression_times, factors)");
   refused("platform.nods=4", "platform.nods: unknown key; did you mean \"nodes\"?");
   refused("simulation.sede=4",
-          "simulation.sede: unknown key; did you mean \"seed\"? (expected one of: steps, seed, form, fold, sharing)");
+          "simulation.sede: unknown key; did you mean \"seed\"? (expected one of: steps, seed, form, fold, "
+          "sharing)");
 }
 
 TEST_CASE("an unknown name is refused with the nearest known name", "[scenarios][errors]") {
