@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <chrono>
 #include <set>
@@ -10,6 +9,7 @@
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/os/work_folder.hpp"
 #include "forecast/process_pool.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "report/results/results_text.hpp"
@@ -23,26 +23,6 @@
 
 namespace stepcast {
 namespace {
-
-/// A temporary folder for the files of ranks; the destructor deletes it.
-class WorkFolder {
- public:
-  WorkFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "stepcast-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw InputError("cannot create a temporary folder like " + name);
-    path_ = name;
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  ~WorkFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct CalibrateOptions {
   int ranks = 2;

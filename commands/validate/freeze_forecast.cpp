@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "core/os/work_folder.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "kernels/timing/host_info.hpp"
@@ -158,9 +159,9 @@ std::vector<Assignment> unmeasured_keys(const Validation& validation, std::size_
 
 }  // namespace
 
-void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
-                  const std::filesystem::path& folder) {
-  const std::filesystem::path platform = folder / "unmeasured-platform.yaml";
+void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster) {
+  const WorkFolder folder;
+  const std::filesystem::path platform = folder.path() / "platform.yaml";
   // Any device for which layer times can be derived serves.
   write_atomically(platform,
                    platform_text({"unmeasured", "placeholder while points are checked", cluster,
@@ -168,10 +169,9 @@ void check_points(const Validation& validation, const ValidationOptions& options
   Library library;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const auto keys = unmeasured_keys(validation, i, platform);
-    refuse_unsupported(measured_experiment(validation, i, folder, keys, library), options, cluster,
+    refuse_unsupported(measured_experiment(validation, i, folder.path(), keys, library), options, cluster,
                        name_of(validation, i));
   }
-  std::filesystem::remove(platform);
 }
 
 Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,

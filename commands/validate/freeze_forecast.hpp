@@ -9,10 +9,8 @@
 namespace stepcast {
 
 /// Refuses points that cannot be run for real before the ranks measure anything, which takes minutes.
-/// @param folder  for a file that exists only during the call
 /// @throws InputError
-void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
-                  const std::filesystem::path& folder);
+void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster);
 
 /// Writes the platform from the links that the ranks measured (links.jsonl in the folder), and simulates
 /// every point on it with the traces that the ranks captured, each in a child process. Writes the algorithms

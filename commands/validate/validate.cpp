@@ -65,7 +65,7 @@ void validate(ValidateOptions& options) {
   for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml",
                            "platform-host.yaml", "predicted-all-reduces.csv"})
     std::filesystem::remove(folder / file);
-  check_points(validation, options.validation, cluster, folder);
+  check_points(validation, options.validation, cluster);
 
   const SignalGuard signals;
   const ClusterGuard up(cluster, folder);

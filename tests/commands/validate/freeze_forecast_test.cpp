@@ -133,7 +133,7 @@ TEST_CASE("a point that cannot be run for real is refused before anything is mea
                      "batch_per_worker: 64\nstrategy: " +
                          strategy + "\nsimulation: {steps: 3}\n");
     const Validation validation = read_validation(options, 2);
-    CHECK_THROWS_WITH(check_points(validation, options, {.ranks = 2}, folder.path()), Catch::Contains(why));
+    CHECK_THROWS_WITH(check_points(validation, options, {.ranks = 2}), Catch::Contains(why));
   };
   refuse("{kind: parameter_server, server: colocated}", "it needs 3 ranks, servers included; give --ranks 3");
   refuse("{kind: synchronous, compression: fp16, all_reduce: halving_doubling}",
