@@ -36,7 +36,7 @@ struct Spread {
   int servers = 1;            ///< servers (nodes) in use
   bool parameter_servers = false;
   bool slow_messages = false;  ///< see kSlowMessage
-  std::string stack;           ///< Experiment::stack
+  std::string stack = {};      ///< Experiment::stack
 };
 
 /// Overhead of a large message between servers that tells sockets of virtual machines (20 us) from verbs (6
