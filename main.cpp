@@ -2,7 +2,7 @@
 
 int main(int argc, char** argv) {
   stepcast::CommandLine line(
-      "stepcast", stepcast::kVersion,
+      "stepcast", stepcast::version_text(),
       "stepcast forecasts how a training strategy scales on a cluster, before anyone pays for it.");
   const stepcast::Command command = line.command();
   command.require_subcommand();
@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
        {stepcast::add_run, stepcast::add_merge, stepcast::add_learn, stepcast::add_search, stepcast::add_show,
         stepcast::add_capture, stepcast::add_capture_compression, stepcast::add_calibrate,
         stepcast::add_validate, stepcast::add_derive, stepcast::add_import, stepcast::add_compare,
-        stepcast::add_plot, stepcast::add_collectives}) {
+        stepcast::add_plot, stepcast::add_collectives, stepcast::add_schema, stepcast::add_check,
+        stepcast::add_init}) {
     add(command);
   }
   return line.run(argc, argv);

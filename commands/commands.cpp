@@ -9,6 +9,15 @@
 
 namespace stepcast {
 
+std::string version_text() {
+#ifdef __clang__
+  const std::string compiler = "clang " __clang_version__;
+#else
+  const std::string compiler = "gcc " __VERSION__;
+#endif
+  return fmt::format("{}\ncompiler: {}\nlibraries: {}", kVersion, compiler, STEPCAST_LIBRARIES);
+}
+
 void add_plot(Command app) {
   const Command command = app.add_subcommand("plot", "Draw the plots of a results folder again.");
   auto folder = std::make_shared<std::string>();
@@ -23,6 +32,7 @@ void add_plot(Command app) {
     drawn.missing.report(*folder, "free some space and draw again");
     fmt::print("drawn: {}\n", *folder);
   });
+  command.footer("Example: stepcast plot results/quickstart");
 }
 
 }  // namespace stepcast

@@ -1,10 +1,13 @@
 #pragma once
 
-#include "core/command_line.hpp"
+#include "core/cli/command_line.hpp"
 
 namespace stepcast {
 
 inline constexpr const char* kVersion = STEPCAST_VERSION;
+
+/// The version, the compiler and the versions of libraries, as --version prints them.
+std::string version_text();
 
 /// Each function adds a subcommand with its options to the command line; the subcommand's callback does its
 /// work. Errors are exceptions, which main.cpp turns into exit codes.
@@ -22,5 +25,8 @@ void add_compare(Command app);
 void add_merge(Command app);
 void add_plot(Command app);
 void add_collectives(Command app);
+void add_schema(Command app);
+void add_check(Command app);
+void add_init(Command app);
 
 }  // namespace stepcast

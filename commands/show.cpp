@@ -147,11 +147,12 @@ void show_strategy(const std::string& kind) {
   const Strategy& strategy = strategies().at(YamlValue(node, "strategies").one_of(strategy_names()));
   fmt::print("{}: {}\nsource: {}\n\n", strategy.kind, strategy.what, strategy.source);
   Table table{{{"key", "", Align::left}, {"default", "", Align::left}, {"meaning", "", Align::left}}, {}};
-  for (const StrategyKey& key : strategy.keys) {
+  for (const Key& key : strategy.keys) {
     const std::string type = key.range.empty() ? key.type : key.type + ": " + key.range;
     table.rows.push_back({key.name, key.default_value, fmt::format("{} ({})", key.meaning, type)});
   }
-  fmt::print("{}\nexample, on {}: {}\n", to_string(table), strategy.example_model, strategy.example);
+  fmt::print("{}\nexample, on {}: {}\n", to_string(table, terminal_width()), strategy.example_model,
+             strategy.example);
 }
 
 void show_folder(const std::string& folder) {
@@ -171,6 +172,10 @@ void add_named(Command parent, const std::string& what, const std::string& folde
   auto name = std::make_shared<std::string>();
   command.add_option("name", *name, "Name in " + folder + "/, or a path that ends in .yaml.");
   command.callback([=] { name->empty() ? show_folder(folder) : print(*name); });
+  command.footer("Example: stepcast show " + what +
+                 (what == "model"   ? " resnet50"
+                  : what == "trace" ? " resnet50-b8-cpu"
+                                    : " k20x"));
 }
 
 }  // namespace
@@ -198,16 +203,20 @@ void add_show(Command app) {
       throw InputError("--route: expected a platform, such as show platform NAME --route 0 1");
     name->empty() ? show_folder("platforms") : show_platform(*name, *route);
   });
+  platform.footer("Example: stepcast show platform dgx-a100 --route 0 8");
   const Command scenario = show.add_subcommand(
       "scenario", "Print the points, assumptions, calibrations and published figures of a scenario.");
   auto file = std::make_shared<std::string>();
   scenario.add_option("file", *file, "Scenario file.").required().type_name("SCENARIO.yaml");
   scenario.callback([=] { show_scenario(*file); });
+  scenario.footer("Example: stepcast show scenario scenarios/quickstart.yaml");
   const Command strategies =
       show.add_subcommand("strategies", "Print all strategies, or the keys of one strategy.");
   auto kind = std::make_shared<std::string>();
   strategies.add_option("kind", *kind, "Strategy. Default: all strategies.");
   strategies.callback([=] { kind->empty() ? show_strategies() : show_strategy(*kind); });
+  strategies.footer("Example: stepcast show strategies bmuf");
+  show.footer("Example: stepcast show platform dgx-a100");
 }
 
 }  // namespace stepcast

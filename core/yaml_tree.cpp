@@ -34,6 +34,31 @@ void check_bytes(std::string_view text, const Place& place) {
   throw InputError(fmt::format("{}: {}", to_string(at), bad->reason));
 }
 
+/// Advice for a file that is not there: the nearest name in its folder.
+std::string nearest_file(const std::filesystem::path& file) {
+  constexpr std::size_t kMostNames = 1000;
+  std::error_code error;
+  if (std::filesystem::exists(file, error)) return "";
+  const auto folder = file.parent_path().empty() ? std::filesystem::path(".") : file.parent_path();
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator at(folder, error), end;
+       !error && at != end && names.size() < kMostNames; at.increment(error)) {
+    if (at->path().extension() == file.extension()) names.push_back(at->path().filename().string());
+  }
+  const std::string nearest = nearest_word(file.filename().string(), names);
+  return nearest.empty() ? ""
+                         : fmt::format("; did you mean \"{}\"?", (file.parent_path() / nearest).string());
+}
+
+/// Removes `version` from the top of a file, after checking that it is the one that is known.
+void take_version(YamlNode& root) {
+  const YamlNode* version = root.find("version");
+  if (version == nullptr) return;
+  if (version->kind != YamlNode::Kind::scalar || version->text != "1")
+    YamlValue(*version, "version").expected("1, the version of files that this stepcast reads");
+  std::erase_if(root.entries, [](const auto& entry) { return entry.first.text == "version"; });
+}
+
 }  // namespace
 
 YamlNode parse_yaml(std::string_view text, const std::string& file_name) {
@@ -68,13 +93,15 @@ YamlNode read_yaml(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
     const std::string why = errno != 0 ? ": " + std::generic_category().message(errno) : "";
-    throw InputError(file.string() + ": cannot be read" + why);
+    throw InputError(file.string() + ": cannot be read" + why + nearest_file(file));
   }
   std::string text(kMaxFileBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
   if (text.size() > kMaxFileBytes) throw InputError(file.string() + ": larger than 1 MiB");
-  return parse_yaml(text, file.string());
+  YamlNode root = parse_yaml(text, file.string());
+  take_version(root);
+  return root;
 }
 
 YamlNode::YamlNode() = default;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "platforms/platform_keys.hpp"
+
 namespace stepcast {
 
 int Platform::node_of(int endpoint) const {
@@ -24,7 +26,7 @@ namespace {
 /// The value of `key`, given plainly or as `{value: ..., source: ...}`.
 YamlValue sourced(const YamlMap& map, std::string_view key, std::string_view expected) {
   const YamlValue value = map.at(key, expected);
-  return value.is(YamlNode::Kind::mapping) ? value.map({"value", "source"}).at("value", expected) : value;
+  return value.is(YamlNode::Kind::mapping) ? read_map(value, sourced_keys()).at("value", expected) : value;
 }
 
 /// The integer at `key`.
@@ -46,7 +48,7 @@ Link link_of(const YamlMap& map) {
 /// The link described by the mapping at `key`: `{bandwidth: 12 GB/s, latency: 1 us, source: "..."}`.
 Link link_at(const YamlMap& map, std::string_view key) {
   const YamlValue value = map.at(key, "{bandwidth: ..., latency: ...}");
-  return link_of(value.map({"bandwidth", "latency", "source"}));
+  return link_of(read_map(value, link_keys()));
 }
 
 constexpr std::size_t kMaxPeers = 1024;
@@ -77,24 +79,13 @@ void read_peers(const YamlMap& map, int devices, NodeShape& node) {
   }
 }
 
-/// Keys that a kind of node may have. Keys of another kind are reported as unknown.
-std::vector<std::string> keys_of(NodeShape::Kind kind) {
-  std::vector<std::string> keys = {
-      "kind",        "devices",          "sockets",           "devices_per_pcie_switch",
-      "device_link", "pcie_switch_link", "inter_socket_link", "memory",
-      "source"};
-  if (kind == NodeShape::Kind::nvswitch || kind == NodeShape::Kind::links) keys.push_back("peer_link");
-  if (kind == NodeShape::Kind::links) keys.insert(keys.end(), {"peers", "relay"});
-  return keys;
-}
-
 /// Reads `node:`. @param devices  receives the number of devices of a node
 NodeShape read_node(const YamlValue& value, int& devices) {
   NodeShape node;
-  node.kind = static_cast<NodeShape::Kind>(value.any_map()
-                                               .at("kind", "single, pcie, switch or links")
-                                               .one_of({"single", "pcie", "switch", "links"}));
-  const YamlMap map = value.map(keys_of(node.kind));
+  const std::vector<std::string> kinds = {"single", "pcie", "switch", "links"};
+  const std::size_t kind = value.any_map().at("kind", "single, pcie, switch or links").one_of(kinds);
+  node.kind = static_cast<NodeShape::Kind>(kind);
+  const YamlMap map = read_map(value, node_keys(), kinds[kind]);
   const bool single = node.kind == NodeShape::Kind::single;
   devices = count_or(map, "devices", 1, single ? 1 : kMaxDevicesPerNode, 1);
   node.sockets = count_or(map, "sockets", 1, kMaxSockets, 1);
@@ -115,7 +106,7 @@ constexpr int kMaxTreePorts = 1 << 24;
 constexpr int kMaxTorusSize = 256;
 
 FatTreeLevel read_level(const YamlValue& value) {
-  const YamlMap map = value.map({"down", "up", "taper", "latency", "source"});
+  const YamlMap map = read_map(value, level_keys());
   FatTreeLevel level;
   level.down = count_at(map, "down", 1, kMaxSwitchPorts);
   level.taper = sourced(map, "taper", "a number >= 1, such as 2 for 2:1").number(1, kMaxSwitchPorts);
@@ -170,19 +161,6 @@ SitesShape read_sites(const YamlMap& map) {
   return {count_at(map, "sites", 2, 1024), link_at(map, "wan")};
 }
 
-std::vector<std::string> keys_of(std::size_t kind) {
-  static const std::vector<std::string> own[] = {
-      {},
-      {"levels", "rails"},
-      {"nodes_per_router", "routers_per_chassis", "chassis_per_group", "groups", "cables_per_group_pair",
-       "chassis_cable", "group_cable", "global_cable", "routing"},
-      {"routers", "x_cable", "y_cable", "z_cable", "nodes_per_router"},
-      {"sites", "wan"}};
-  std::vector<std::string> keys = {"kind", "nics", "nics_on", "striped", "bandwidth", "latency", "source"};
-  keys.insert(keys.end(), own[kind].begin(), own[kind].end());
-  return keys;
-}
-
 FabricShape read_fabric(std::size_t kind, const YamlMap& map) {
   switch (kind) {
     case 1:
@@ -203,7 +181,7 @@ NetworkShape read_network(const YamlValue& value, const Platform& platform) {
   const std::vector<std::string> kinds = {"switch", "fat_tree", "dragonfly", "torus", "sites"};
   const std::size_t kind =
       value.any_map().at("kind", "switch, fat_tree, dragonfly, torus or sites").one_of(kinds);
-  const YamlMap map = value.map(keys_of(kind));
+  const YamlMap map = read_map(value, network_keys(), kinds[kind]);
   NetworkShape network;
   network.nics = count_or(map, "nics", 1, kMaxNics, 1);
   if (const auto striped = map.maybe("striped")) network.striped = striped->boolean();
@@ -231,10 +209,9 @@ constexpr int kMaxDevices = 1 << 20;  // keeps every link id an int
 
 Storage read_storage(const YamlValue& value) {
   Storage storage;
-  const std::size_t kind = value.any_map().at("kind", "shared or local").one_of({"shared", "local"});
-  std::vector<std::string> keys = {"kind", "bandwidth", "latency", "source"};
-  if (kind == 0) keys.insert(keys.end(), {"into_cluster", "per_node"});
-  const YamlMap map = value.map(keys);
+  const std::vector<std::string> kinds = {"shared", "local"};
+  const std::size_t kind = value.any_map().at("kind", "shared or local").one_of(kinds);
+  const YamlMap map = read_map(value, storage_keys(), kinds[kind]);
   const Link link = link_of(map);
   storage.kind = kind == 0 ? Storage::Kind::shared : Storage::Kind::local;
   storage.bandwidth = storage.per_node = link.bandwidth;
@@ -251,7 +228,7 @@ std::vector<MessageCost> read_costs(const YamlMap& messages, std::string_view ke
   for (const YamlValue& item : list.list()) {
     if (last.value == std::numeric_limits<double>::infinity())
       item.refuse("expected no row after the row without up_to");
-    const YamlMap map = item.map({"up_to", "overhead", "bandwidth_factor", "source"});
+    const YamlMap map = read_map(item, message_row_keys());
     MessageCost row{{std::numeric_limits<double>::infinity()}, {}, 1};
     if (map.has("up_to")) row.up_to = sourced(map, "up_to", "").bytes();
     if (row.up_to <= last) map.at("up_to").refuse("expected a value above that of the row before");
@@ -277,8 +254,7 @@ int read_nodes(const YamlMap& map, Platform& platform) {
 }  // namespace
 
 Platform read_platform(const YamlValue& value) {
-  const YamlMap map = value.map({"name", "source", "device", "nodes", "max_nodes", "price_per_device_hour",
-                                 "node", "network", "messages", "storage", "software"});
+  const YamlMap map = read_map(value, platform_keys());
   Platform platform;
   platform.name = map.at("name", "the platform's name").text();
   platform.source = map.at("source", "where the description comes from").text();
@@ -287,7 +263,7 @@ Platform read_platform(const YamlValue& value) {
   platform.network = read_network(map.at("network", "a mapping"), platform);
   platform.nodes = read_nodes(map, platform);
   if (map.has("storage")) platform.storage = read_storage(map.at("storage"));
-  const YamlMap messages = map.at("messages", "a mapping").map({"between_nodes", "inside_node"});
+  const YamlMap messages = read_map(map.at("messages", "a mapping"), messages_keys());
   platform.message_costs = read_costs(messages, "between_nodes");
   platform.local_message_costs = read_costs(messages, "inside_node");
   if (map.has("price_per_device_hour"))

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/parse_number.hpp"
+#include "platforms/platform_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -66,8 +67,7 @@ bool flag(const YamlMap& map, std::string_view key, bool otherwise) {
 }  // namespace
 
 Software read_software(const YamlValue& value, const std::string& device, bool nic_nearby) {
-  const YamlMap map = value.map({"nccl", "compute_capability", "transport", "cpu", "gpudirect", "staging",
-                                 "nvls", "trees", "processes", "source"});
+  const YamlMap map = read_map(value, software_keys());
   Software software;
   software.nccl = read_version(map.at("nccl", "a version in quotes, such as \"2.18\""));
   software.compute_capability = read_compute_capability(map, device);
@@ -79,7 +79,7 @@ Software read_software(const YamlValue& value, const std::string& device, bool n
   if (const auto staging = map.maybe("staging")) {
     if (software.gpudirect) staging->refuse("with GPUDirect nothing is staged (gpudirect: false)");
     software.staging = (staging->is(YamlNode::Kind::mapping)
-                            ? staging->map({"value", "source"}).at("value", "a rate such as \"5 GB/s\"")
+                            ? read_map(*staging, sourced_keys()).at("value", "a rate such as \"5 GB/s\"")
                             : *staging)
                            .bytes_per_second();
   }

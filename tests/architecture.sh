@@ -111,13 +111,13 @@ inner_folder() {  # ROOM PATH: the folder of a path inside the room, "." for the
 
 inner_order models network cost layer_times pytorch_profile '. partition tables hugging_face onnx'
 inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
-inner_order scenarios reader experiment
-inner_order report 'statistics text' results 'plots timeline' page
+inner_order scenarios keys reader experiment
+inner_order report 'schema statistics text' results 'plots timeline' page
 inner_order sim '. engine' network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
 inner_order runtime 'memory rendezvous transport' 'collectives host_noise p2p ranks' 'devices scenario_points' runs learning
 inner_order validate 'capture compare launch measure' cpu_rank
-inner_order commands . 'capture collectives import learn run search' validate compare
+inner_order commands . 'capture collectives import init learn run schema search' validate compare
 inner_order gpu 'capture check nccl' ranks commands .
 
 # No circle among modules (a header with its source), so that each can be read, tested and replaced alone.

@@ -76,6 +76,40 @@ for command in "" run merge learn show "show model" "show trace" "show device" "
 done
 prints "stepcast 0." --version
 
+grep -qE '^compiler: (gcc|clang) ' out && grep -q '^libraries: SimGrid [0-9]' out || fail "--version: no compiler or no libraries"
+for command in run merge learn "show model" "show trace" "show device" "show platform" "show scenario" "show strategies" search capture \
+  capture-compression calibrate validate derive import compare plot collectives schema check init; do
+  prints Example $command --help
+done
+
+# Files to start from, errors of all files at once, what is printed.
+prints 'written: own.yaml' init own.yaml --new-platform -y
+prints '4 nodes' show platform own.yaml
+prints 'written: start.yaml' init start.yaml --model small-cnn --platform own.yaml --batch 64 --workers 8..32 -y
+grep -q '^trace: derived' start.yaml || fail "init: not the trace"
+refuses 2 'from 1 to 4' init more.yaml --model small-cnn --platform own.yaml --workers 8..64 -y
+[ ! -e more.yaml ] || fail "init wrote a file in spite of an error"
+prints 'start.yaml: scenario, no errors' check start.yaml own.yaml
+refuses 2 'start.yaml: there is such a file' init start.yaml -y
+refuses 2 'did you mean "resnet50"?' init new.yaml --model resnet5 -y
+[ ! -e new.yaml ] || fail "init wrote a file in spite of an error"
+sed 's/^batch_per_worker: 64/batch_per_worker: 0/; s/^sweep/swep/' start.yaml >wrong.yaml
+run_with 2 check wrong.yaml own.yaml
+grep -q 'wrong.yaml:[0-9]*:[0-9]*: batch_per_worker: expected an integer from 1' out && grep -q 'swep: unknown key; did you mean "sweep"' out ||
+  fail "check: not every error"
+grep -qF 'stepcast: 2 errors in 1 of 2 files' err || fail "check: no sum"
+refuses 2 'there is no option "--draw"; did you mean "--draws"?' run start.yaml --draw 3
+refuses 2 'cannot be read: No such file or directory; did you mean "start.yaml"?' run stat.yaml
+run_with 0 run tiny.yaml --results-only -q -o quiet
+[ -s out ] && fail "output in spite of -q"
+run_with 0 run tiny.yaml --results-only --json -o quiet
+python3 -c 'import json, sys; assert [r["workers"] for r in json.load(open("out"))["results"]] == [1, 2]' || fail "--json: not the results"
+run_with 0 run tiny.yaml --results-only -v -o quiet
+grep -q 'CPU s, at most' err || fail "-v: no processor time"
+prints '"$schema"' schema trace
+refuses 2 'there is no key "nois"; did you mean "noise"?' schema scenario --table nois
+rm -r own.yaml start.yaml wrong.yaml quiet
+
 # A network from Hugging Face, which has no kernels here.
 echo '{"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
   "num_key_value_heads": 2, "vocab_size": 100, "max_position_embeddings": 64}' >config.json
@@ -131,7 +165,7 @@ refuses 2 'expected different points, got "workers=1" twice' run tiny.yaml --set
 figure='column: step_second, kind: predicted, value: 1, source: x'
 refuses 2 'published: the sweep has no point with workers=7' run tiny.yaml -o none --set "published=[{point: {workers: 7}, $figure}]"
 refuses 2 'expected KEY=VALUE' run tiny.yaml --set nothing
-refuses 2 'such as "resnet50"' show model resnet5
+refuses 2 'did you mean "resnet50"?' show model resnet5
 refuses 2 'expected a trace of model resnet50, got one of small-cnn' run tiny.yaml --set model=resnet50
 refuses 2 'source: unknown key' show scenario "$source_folder/platforms/lassen.yaml"
 refuses 2 '--route: expected a platform, such as show platform NAME --route 0 1' show platform --route 0 1

@@ -11,9 +11,9 @@ subcommands() {
   "$stepcast" "$@" --help | awk '/^Subcommands:/ { inside = 1; next } /^[^ ]/ { inside = 0 } inside && /^  [a-z]/ { print $1 }'
 }
 
-# The options that "stepcast ARGUMENTS --help" lists, without -h and --help.
+# The options that "stepcast ARGUMENTS --help" lists, without those of every command.
 printed_options() {
-  "$stepcast" "$@" --help | grep -oE '^ +(-[a-zA-Z],)?--?[a-zA-Z][a-z-]*' | tr -d ' ' | tr ',' '\n' | grep -vxE -- '-h|--help' || true
+  "$stepcast" "$@" --help | grep -oE '^ +(-[a-zA-Z],)?--?[a-zA-Z][a-z-]*' | tr -d ' ' | tr ',' '\n' | grep -vxE -- '-h|--help|-q|--quiet|-v|--verbose|--json' || true
 }
 
 # The options in the first cells of the tables of the section "## `stepcast COMMAND`".

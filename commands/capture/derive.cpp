@@ -52,7 +52,9 @@ void add_derive(Command app) {
       .type_name("FILE");
   command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-DEVICE.yaml.")
       .type_name("FILE");
-  command.footer("The model and its errors: docs/explanation/derived-traces.md");
+  command.footer(
+      "Example: stepcast derive --model resnet50 --batch 32 --device k80 -o resnet50-b32-k80.yaml\n"
+      "The model and its errors: docs/explanation/derived-traces.md");
   command.callback([options] { derive_to_file(*options); });
 }
 

@@ -203,6 +203,7 @@ void add_collectives(Command app) {
       .excludes(measured);
   command.add_option("-o,--output", options->output, "Also write DIR/collectives.csv.").type_name("DIR");
   command.callback([=] { run_collectives(*options); });
+  command.footer("Example: stepcast collectives dgx-a100 --gpus 16");
 }
 
 }  // namespace stepcast

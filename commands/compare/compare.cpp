@@ -84,8 +84,9 @@ void compare(const CompareOptions& options) {
     throw InputError(fmt::format("{} and {} have no common point with a number above 0 in column \"{}\"",
                                  options.predicted, options.measured, column));
   }
-  fmt::print("{}", to_string(table_of(comparisons, column)));
+  fmt::print("{}", to_string(table_of(comparisons, column), terminal_width()));
   for (const std::string& line : summary_lines(comparisons)) fmt::print("{}\n", line);
+  add_json_rows("comparison", rows_of(comparisons, column));
   if (options.folder.empty()) return;
   write_atomically(std::filesystem::path(options.folder) / "comparison.csv",
                    to_csv(rows_of(comparisons, column)));
@@ -119,7 +120,7 @@ void add_compare(Command app) {
   command.add_option("-o", options->folder,
                      "Folder for comparison.csv and a scatter plot. Default: only print the comparison.");
   command.footer("Example: stepcast compare forecast/results.csv measured.csv --by workers");
-  command.callback([=] { compare(*options); });
+  command.callback([=] { compare(*options); }, Command::Json::yes);
 }
 
 }  // namespace stepcast

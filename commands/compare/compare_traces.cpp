@@ -163,8 +163,9 @@ void compare_traces(const std::string& first_file, const std::string& second_fil
   Pair step{.name = "step"};
   for (const Pair& layer : layers) add(step, layer);
   fmt::print("first:  {} ({})\nsecond: {} ({})\n\n", first.name, first.device, second.name, second.device);
-  fmt::print("{}\n{}\n{}\n", to_string(table_of("layer", layers)), to_string(table_of("layer kind", kinds)),
-             to_string(table_of("", {step})));
+  fmt::print("{}\n{}\n{}\n", to_string(table_of("layer", layers), terminal_width()),
+             to_string(table_of("layer kind", kinds), terminal_width()),
+             to_string(table_of("", {step}), terminal_width()));
   if (first.batch != second.batch) fmt::print("the batches differ: {} and {}\n", first.batch, second.batch);
   fmt::print("{}\n", summary(layers, step));
   if (folder.empty()) return;

@@ -112,16 +112,18 @@ void learn(const LearnOptions& options) {
   const FolderLock lock(folder);
   const Results rows = trained({scenario, folder, options.checkpoints, options.processes}, runs);
   write_atomically(folder / "learning.csv", to_csv(rows));
+  add_json_rows("learning", rows);
   const double target = learning.target_loss.value_or(common_loss(rows));
   const std::vector<LearnedRun> learned = learned_runs(rows, target);
   const std::vector<LearnedPoint> points = learned_points(learned);
   fmt::print("{}: {} learns on {}, in the time of the simulated cluster\n{}", scenario.name,
              runs.front().experiment.model.name, runs.front().experiment.platform.name,
-             to_string(learning_table(points, target)));
+             to_string(learning_table(points, target), terminal_width()));
   if (!learning.trends.empty()) {
     const std::vector<TrendResult> trends = trend_results(scenario, learning.trends, learned);
     write_atomically(folder / "trends.csv", to_csv(to_results(scenario.name, trends)));
-    fmt::print("\n{}", to_string(trend_table(trends)));
+    add_json_rows("trends", to_results(scenario.name, trends));
+    fmt::print("\n{}", to_string(trend_table(trends), terminal_width()));
   }
   CurvePlot curves = loss_curves(rows);
   curves.time = "seconds of the simulated cluster";
@@ -163,11 +165,13 @@ void add_learn(Command app) {
                   "\"8 GiB\". Default: 80 % of the machine's memory.")
       .type_name("SIZE");
   command.footer("Example: stepcast learn scenarios/learn/small-cnn.yaml");
-  command.callback([options] {
-    if (options->processes == 0)
-      options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    learn(*options);
-  });
+  command.callback(
+      [options] {
+        if (options->processes == 0)
+          options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+        learn(*options);
+      },
+      Command::Json::yes);
 }
 
 }  // namespace stepcast

@@ -9,6 +9,7 @@
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
 #include "forecast/process_pool.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -72,6 +73,10 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   });
   SignalGuard::stop_if_interrupted();
   print_outputs(outputs, all, scenario, run.checked.largest);
+  add_json_rows("results", outputs.results);
+  add_json_rows("published", to_results(scenario.name, outputs.published));
+  add_json_rows("sensitivity", sensitivity_results(scenario.name, outputs.sensitive_point,
+                                                   outputs.sensitive_column, outputs.sensitivity));
   if (outputs.published.size() < scenario.published.size())
     fmt::print("not compared: {} published figures, because their points failed\n",
                scenario.published.size() - outputs.published.size());
@@ -81,8 +86,8 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
 
 void print_published(const std::vector<PublishedRow>& published) {
   if (published.empty()) return;
-  fmt::print("\nforecasts compared with published figures\n{}{}\n", to_string(published_table(published)),
-             to_string(summarized(published)));
+  fmt::print("\nforecasts compared with published figures\n{}{}\n",
+             to_string(published_table(published), terminal_width()), to_string(summarized(published)));
 }
 
 void report_failed_points(std::size_t failed) {

@@ -77,7 +77,7 @@ void add_merge(Command app) {
       .add_option("--scenario", options->scenario,
                   "The scenario's file, if it is not where the shards found it.")
       .type_name("FILE");
-  command.callback([options] { merge(*options); });
+  command.callback([options] { merge(*options); }, Command::Json::yes);
   command.footer(
       "Example: stepcast run scenarios/quickstart.yaml --shard 0/2 -o /tmp/part0\n"
       "         stepcast run scenarios/quickstart.yaml --shard 1/2 -o /tmp/part1\n"

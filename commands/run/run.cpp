@@ -258,12 +258,14 @@ void add_run(Command app) {
       "--dry-run", options->dry_run,
       "Print the number of simulations, the memory and time that they need, and the points that do not fit. "
       "Write no results.");
-  command.callback([options] {
-    const int cores = options->slurm > 0 ? 1 : static_cast<int>(std::thread::hardware_concurrency());
-    if (options->processes == 0) options->processes = std::max(1, cores);
-    read_shard(*options);
-    run(*options);
-  });
+  command.callback(
+      [options] {
+        const int cores = options->slurm > 0 ? 1 : static_cast<int>(std::thread::hardware_concurrency());
+        if (options->processes == 0) options->processes = std::max(1, cores);
+        read_shard(*options);
+        run(*options);
+      },
+      Command::Json::yes);
   command.footer(
       "Example: stepcast run scenarios/quickstart.yaml --set sweep.workers=[1,8,64] -o /tmp/quick");
 }

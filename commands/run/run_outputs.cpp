@@ -44,6 +44,8 @@ Manifest manifest_of(const Scenario& scenario, const Library& library) {
   manifest.command = own_command();
   manifest.sweep = scenario.sweep_keys;
   manifest.inputs.push_back(hashed("scenario", scenario.file));
+  for (const std::filesystem::path& file : scenario.defaults)
+    manifest.inputs.push_back(hashed("defaults", file));
   for (const auto& [role, path] : library.files()) manifest.inputs.push_back(hashed(role, path));
   manifest.date =
       fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
@@ -128,6 +130,8 @@ void write_page(const std::filesystem::path& folder, const Outputs& outputs, con
   page.sensitivity = sensitivity_results(scenario.name, outputs.sensitive_point, outputs.sensitive_column,
                                          outputs.sensitivity);
   page.scenario_text = read_file(scenario.file);
+  for (const std::filesystem::path& file : scenario.defaults)
+    page.scenario_text += fmt::format("\n# defaults: {}\n", file.string()) + read_file(file);
   for (const Assumption& one : scenario.assumptions)
     page.assumptions.push_back({one.key, range_text(one), one.why});
   write_atomically(folder / "report.html", to_html(page));
@@ -189,9 +193,9 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
   Results shown = outputs.results;
   std::erase_if(shown.rows, [](const Row& row) { return !row.text("failed").empty(); });
   fmt::print("{}: {} on {}\n{}", scenario.name, largest.model.name, largest.platform.name,
-             to_string(results_table(shown, leading_columns(scenario))));
+             to_string(results_table(shown, leading_columns(scenario)), terminal_width()));
   const Table own = own_columns_table(shown, leading_columns(scenario));
-  if (!own.columns.empty()) fmt::print("\n{}", to_string(own));
+  if (!own.columns.empty()) fmt::print("\n{}", to_string(own, terminal_width()));
   print_misfits(outputs.results);
   print_assumptions(outputs, all, scenario);
   print_flags(largest);

@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/folder_lock.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -107,13 +108,14 @@ void search(const SearchCommand& command) {
   const Evaluation& best = best_of(evaluations, options);
   fmt::print("{}{}{}: {} evaluations ({})\n{}", name, searched.point.empty() ? "" : " at ", searched.point,
              evaluations.size(), command.method,
-             to_string(search_table(searched, evaluations, options, kShownEvaluations)));
+             to_string(search_table(searched, evaluations, options, kShownEvaluations), terminal_width()));
   print_best(best, options, as_written);
   if (static_cast<double>(evaluations.size()) < std::min<double>(command.evaluations, point_count(space)))
     fmt::print(
         "{} of {} evaluations: the method proposes no new settings; try another --by, --seed or "
         "--population\n",
         evaluations.size(), command.evaluations);
+  add_json_rows("evaluations", read_csv(search_csv(searched, evaluations), "search.csv"));
   fmt::print("written: {}\n", (folder / "search.csv").string());
 }
 
@@ -174,13 +176,15 @@ void add_search(Command app) {
       "--resume", options->resume,
       "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
       "same.");
-  command.callback([options, minimise] {
-    options->smallest = !minimise->empty();
-    if (options->smallest) options->column = *minimise;
-    if (options->processes == 0)
-      options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    search(*options);
-  });
+  command.callback(
+      [options, minimise] {
+        options->smallest = !minimise->empty();
+        if (options->smallest) options->column = *minimise;
+        if (options->processes == 0)
+          options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+        search(*options);
+      },
+      Command::Json::yes);
   command.footer(
       "Example: stepcast search scenarios/quickstart.yaml --maximise samples_per_second "
       "--over 'strategy.bucket=1 MiB..100 MiB:log,strategy.all_reduce'");

@@ -80,6 +80,7 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
 std::string fingerprint(const SearchedScenario& searched, const Library& library,
                         const SearchCommand& command) {
   std::string all = kVersion + searched.point + hashed("scenario", searched.scenario.file).sha256;
+  for (const std::filesystem::path& file : searched.scenario.defaults) all += hashed("defaults", file).sha256;
   for (const auto& [role, path] : library.files()) all += hashed(role, path).sha256;
   for (const std::string& setting : command.settings) all += "\n" + setting;
   for (const SearchKey& key : searched.keys) all += "\n" + key.parameter.name;

@@ -137,7 +137,7 @@ void add_validate(Command app) {
   command.add_flag("--accept-disturbed", options->validation.accept_disturbed,
                    "Also count runs that other processes on the machine disturbed.");
   command.footer("Example: stepcast validate scenarios/validate/small.yaml --ranks 2");
-  command.callback([options] { validate(*options); });
+  command.callback([options] { validate(*options); }, Command::Json::yes);
 }
 
 }  // namespace stepcast

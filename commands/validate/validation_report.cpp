@@ -146,7 +146,8 @@ void report_validation(const Results& predicted, const std::string& cluster, int
   for (PointComparison& one : comparisons) one.ranks = ranks;  // all ranks, including servers
   write_atomically(folder / "samples.csv", to_csv(samples));
   write_atomically(folder / "measured.csv", to_csv(results_of(comparisons, predicted.scenario, cluster)));
-  fmt::print("{}", to_string(outcome_table(comparisons)));
+  add_json_rows("measured", results_of(comparisons, predicted.scenario, cluster));
+  fmt::print("{}", to_string(outcome_table(comparisons), terminal_width()));
   for (const std::string& line : summary_lines(comparisons)) fmt::print("{}\n", line);
   plot_validation(comparisons, predicted.scenario, folder);
   report_learning(predicted, folder);

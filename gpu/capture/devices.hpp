@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/command_line.hpp"
+#include "core/cli/command_line.hpp"
 #include "kernels/network/gpu_options.hpp"
 #include "validate/launch/gpu_launch.hpp"
 

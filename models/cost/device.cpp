@@ -1,17 +1,19 @@
 #include "models/cost/device.hpp"
 
+#include "models/cost/device_keys.hpp"
+
 namespace stepcast {
 namespace {
 
 /// The value of `{value: ..., source: ...}`; a number without a source is refused.
 YamlValue sourced(const YamlMap& yaml, std::string_view key) {
-  const YamlMap pair = yaml.at(key, "{value: ..., source: ...}").map({"value", "source"});
+  const YamlMap pair = read_map(yaml.at(key, "{value: ..., source: ...}"), sourced_value_keys());
   pair.at("source", "where the value comes from").text();
   return pair.at("value");
 }
 
 DeviceRate read_rate(const YamlValue& value) {
-  const YamlMap yaml = value.map({"model", "batch", "samples_per_second", "use", "source"});
+  const YamlMap yaml = read_map(value, device_rate_keys());
   const auto use = yaml.maybe("use");
   const bool check = use && use->one_of({"calibrate", "check"}) == 1;
   return {.model = yaml.at("model", "the name of a model").text(),
@@ -22,9 +24,7 @@ DeviceRate read_rate(const YamlValue& value) {
 }
 
 KernelShares read_kernels(const YamlValue& value) {
-  const YamlMap yaml =
-      value.map({"gap", "streaming", "batch_norm", "layer_norm", "dense", "pointwise", "window", "winograd",
-                 "recurrent_step", "weights", "batch_norm_channels", "cache", "channel_multiple"});
+  const YamlMap yaml = read_map(value, kernel_share_keys());
   const auto share = [&](std::string_view key) { return sourced(yaml, key).number(0.01, 1); };
   KernelShares kernels{.gap = sourced(yaml, "gap").seconds(),
                        .streaming = share("streaming"),
@@ -47,8 +47,7 @@ KernelShares read_kernels(const YamlValue& value) {
 }  // namespace
 
 Device read_device(const YamlValue& value) {
-  const YamlMap yaml = value.map({"name", "peak", "memory_bandwidth", "memory", "usable_memory",
-                                  "launch_overhead", "multiprocessors", "rates", "kernels", "efficiency_of"});
+  const YamlMap yaml = read_map(value, device_keys());
   Device device;
   device.name = yaml.at("name", "the device's name").text();
   device.peak = sourced(yaml, "peak").flops_per_second();

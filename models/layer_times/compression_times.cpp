@@ -4,6 +4,7 @@
 
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
+#include "models/layer_times/trace_keys.hpp"
 #include "models/layer_times/trace_text.hpp"
 
 namespace stepcast {
@@ -17,13 +18,13 @@ std::vector<double> read_times(const YamlValue& value) {
 }
 
 PassSamples read_samples(const YamlValue& value) {
-  const YamlMap map = value.map({"seconds_per_byte", "cpu_seconds_per_byte"});
+  const YamlMap map = read_map(value, byte_times_keys());
   return {read_times(map.at("seconds_per_byte", "a list of seconds a byte")),
           read_times(map.at("cpu_seconds_per_byte", "a list of seconds a byte"))};
 }
 
 CompressionTrace::Codec read_codec(const YamlValue& value) {
-  const YamlMap map = value.map({"name", "quantize", "restore"});
+  const YamlMap map = read_map(value, codec_keys());
   CompressionTrace::Codec codec;
   const YamlValue name = map.at("name", "one_bit, fp16 or top_k");
   codec.kind = static_cast<Compression>(name.one_of(compression_names()));
@@ -41,8 +42,7 @@ const std::vector<std::string>& compression_names() {
 }
 
 CompressionTrace read_compression(const YamlValue& value) {
-  const YamlMap map = value.map({"name", "device", "threads", "date", "command", "source", "gradient_bytes",
-                                 "rows", "density", "copy", "codecs"});
+  const YamlMap map = read_map(value, compression_file_keys());
   CompressionTrace trace;
   trace.name = map.at("name", "a name").text();
   trace.device = map.at("device", "the processor").text();

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
+#include "models/layer_times/trace_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -22,7 +23,7 @@ PassSamples read_pass(const YamlMap& layer, std::string_view key) {
   PassSamples pass;
   const auto value = layer.maybe(key);
   if (!value) return pass;
-  const YamlMap yaml = value->map({"seconds", "cpu_seconds"});
+  const YamlMap yaml = read_map(*value, pass_keys());
   yaml.at("seconds", "a list of seconds");
   pass.seconds = read_times(yaml, "seconds");
   pass.cpu_seconds = read_times(yaml, "cpu_seconds");
@@ -39,7 +40,7 @@ std::string optional_text(const YamlMap& yaml, std::string_view key) {
 }
 
 LayerTrace read_layer_trace(const YamlValue& value) {
-  const YamlMap yaml = value.map({"name", "forward", "backward_data", "backward_weights", "update", "notes"});
+  const YamlMap yaml = read_map(value, layer_trace_keys());
   return {.name = yaml.at("name", "the layer's name").text(),
           .forward = read_pass(yaml, "forward"),
           .backward_data = read_pass(yaml, "backward_data"),
@@ -85,9 +86,7 @@ void read_origin(const YamlMap& yaml, Trace& trace) {
 }  // namespace
 
 Trace read_trace(const YamlValue& value) {
-  const YamlMap yaml = value.map({"name", "kind", "model", "batch", "precision", "device", "library",
-                                  "threads", "ranks", "date", "command", "source", "flags", "notes",
-                                  "step_seconds", "step_cpu_seconds", "graph_step_seconds", "layers"});
+  const YamlMap yaml = read_map(value, trace_keys());
   Trace trace;
   read_origin(yaml, trace);
   trace.step_seconds = read_times(yaml, "step_seconds");

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "models/network/layer_reader.hpp"
+#include "models/network/network_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -128,7 +129,7 @@ void append_layer(const YamlValue& value, Scope& scope) {
 }
 
 void append_block(const YamlValue& value, Scope& scope) {
-  const YamlMap yaml = value.map({"repeat", "name", "layers"});
+  const YamlMap yaml = read_map(value, repeat_keys());
   const std::int64_t times = yaml.at("repeat").integer(1, 10'000);
   const std::string name = yaml.at("name", "the prefix of the layers' names").text();
   const YamlValue list = yaml.at("layers", "a list of layers");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/network/layer.hpp"
+#include "models/network/network_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -26,7 +27,7 @@ void read_pad(const YamlValue& pad, const Shape& input, Window& window) {
   if (pad.is(YamlNode::Kind::scalar) && pad.node().text == "same") {
     pad_same(input, window);
   } else if (pad.is(YamlNode::Kind::mapping)) {
-    const YamlMap sides = pad.map({"before", "after"});
+    const YamlMap sides = read_map(pad, pad_keys());
     window.pad_before = per_dimension(sides.at("before"), dimensions, 0);
     window.pad_after = per_dimension(sides.at("after"), dimensions, 0);
   } else {
@@ -78,9 +79,15 @@ namespace {
 
 constexpr std::int64_t kMost = 1'000'000'000;  // greatest number of units, filters, cells
 
-YamlMap keys(const YamlValue& value, std::vector<std::string> own) {
-  own.insert(own.begin(), {"name", "kind", "inputs"});
-  return value.map(std::move(own));
+/// The mapping of a layer, which has the keys of its kind.
+YamlMap keys(const YamlValue& value, const Layer& layer) {
+  static const std::vector<Keys> by_kind = [] {
+    std::vector<Keys> all;
+    for (const std::string& word : layer_kind_words())
+      all.push_back(keys_of_kind(network_layer_keys(), word));
+    return all;
+  }();
+  return read_map(value, by_kind.at(static_cast<std::size_t>(layer.kind)));
 }
 
 bool flag(const YamlMap& yaml, std::string_view key, bool default_value) {
@@ -100,7 +107,7 @@ void require_rank(const YamlValue& value, const Layer& layer, std::size_t low, s
 }
 
 void read_convolution(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"filters", "kernel", "stride", "pad", "bias"});
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 2, 4);
   layer.window = read_window(yaml, layer.input, DefaultStride::one);
   const std::int64_t filters = yaml.at("filters", "an integer >= 1").integer(1, kMost);
@@ -110,20 +117,20 @@ void read_convolution(const YamlValue& value, Layer& layer) {
 }
 
 void read_pool(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"kernel", "stride", "pad"});
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 2, 4);
   layer.window = read_window(yaml, layer.input, DefaultStride::kernel);
   layer.output = window_output(layer.input.front(), layer.input, layer.window);
 }
 
 void read_dense(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"units", "bias", "weight_of"});
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 1, 2);
   complete_dense(yaml.at("units", "an integer >= 1").integer(1, kMost), flag(yaml, "bias", true), layer);
 }
 
 void read_embedding(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"rows", "columns"});
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 1, 1);
   const std::int64_t rows = yaml.at("rows", "an integer >= 1").integer(1, kMost);
   const std::int64_t columns = yaml.at("columns", "an integer >= 1").integer(1, kMost);
@@ -132,7 +139,7 @@ void read_embedding(const YamlValue& value, Layer& layer) {
 }
 
 void read_recurrent(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"hidden", "bidirectional", "output"});
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 2, 2);
   layer.hidden = yaml.at("hidden", "an integer >= 1").integer(1, kMost);
   layer.bidirectional = flag(yaml, "bidirectional", false);
@@ -165,19 +172,19 @@ void read_heads(const YamlMap& yaml, Layer& layer) {
 }
 
 void read_attention(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"heads", "kv_heads", "causal"});
+  const YamlMap yaml = keys(value, layer);
   read_heads(yaml, layer);
   layer.causal = flag(yaml, "causal", false);
   complete_attention(layer);
 }
 
 void read_rotary_embedding(const YamlValue& value, Layer& layer) {
-  read_heads(keys(value, {"heads", "kv_heads"}), layer);
+  read_heads(keys(value, layer), layer);
   layer.output = layer.input;
 }
 
 void read_experts(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"experts", "top", "hidden"});
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 2, 2);
   layer.experts = count(yaml, "experts", 1'000'000);
   layer.top = yaml.at("top", "an integer >= 1").integer(1, layer.experts);
@@ -186,7 +193,7 @@ void read_experts(const YamlValue& value, Layer& layer) {
 }
 
 void read_position_embedding(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"rows"});
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 2, 2);
   std::int64_t rows = layer.input.front();
   if (const auto more = yaml.maybe("rows")) rows = more->integer(rows, kMost);
@@ -194,14 +201,14 @@ void read_position_embedding(const YamlValue& value, Layer& layer) {
 }
 
 void read_token(const YamlValue& value, Layer& layer) {
-  keys(value, {});
+  keys(value, layer);
   require_rank(value, layer, 2, 2);
   if (layer.kind == LayerKind::class_token) return complete_class_token(layer);
   layer.output = {layer.input.back()};
 }
 
 void read_swiglu(const YamlValue& value, Layer& layer) {
-  keys(value, {});
+  keys(value, layer);
   require_rank(value, layer, 1, 2);
   if (layer.input.back() % 2 != 0)
     value.refuse(fmt::format("swiglu takes an even number of features, got {}", layer.input.back()));
@@ -210,7 +217,7 @@ void read_swiglu(const YamlValue& value, Layer& layer) {
 }
 
 void read_up_sample(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"factor"});
+  const YamlMap yaml = keys(value, layer);
   require_rank(value, layer, 2, 4);
   layer.window.kernel = per_dimension(yaml.at("factor", "an integer >= 1"), layer.input.size() - 1, 1);
   layer.output = layer.input;
@@ -218,7 +225,7 @@ void read_up_sample(const YamlValue& value, Layer& layer) {
 }
 
 void read_reshape(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"shape"});
+  const YamlMap yaml = keys(value, layer);
   const YamlValue shape = yaml.at("shape", "a list of integers");
   for (const YamlValue& size : shape.list()) layer.output.push_back(size.integer(1, 1'000'000'000));
   double product = 1;  // a double cannot overflow
@@ -232,18 +239,18 @@ void read_reshape(const YamlValue& value, Layer& layer) {
 void read_activation(const YamlValue& value, Layer& layer) {
   layer.output = layer.input;
   if (layer.kind == LayerKind::leaky_relu) {
-    layer.coefficient = coefficient(keys(value, {"slope"}), "slope", 0.01);
+    layer.coefficient = coefficient(keys(value, layer), "slope", 0.01);
   } else if (layer.kind == LayerKind::elu) {
-    layer.coefficient = coefficient(keys(value, {"alpha"}), "alpha", 1);
+    layer.coefficient = coefficient(keys(value, layer), "alpha", 1);
   } else if (layer.kind == LayerKind::dropout) {
-    layer.coefficient = keys(value, {"rate"}).at("rate", "a number from 0 to 0.999").number(0, 0.999);
+    layer.coefficient = keys(value, layer).at("rate", "a number from 0 to 0.999").number(0, 0.999);
   } else {
-    keys(value, {});
+    keys(value, layer);
   }
 }
 
 void read_norm(const YamlValue& value, Layer& layer) {
-  keys(value, {});
+  keys(value, layer);
   if (layer.kind == LayerKind::batch_norm) complete_batch_norm(layer);
   if (layer.kind == LayerKind::layer_norm) complete_layer_norm(layer);
   if (layer.kind == LayerKind::rms_norm) complete_rms_norm(layer);
@@ -251,7 +258,7 @@ void read_norm(const YamlValue& value, Layer& layer) {
 
 /// The trained arrays are only counted: each is one dimension.
 void read_measured(const YamlValue& value, Layer& layer) {
-  const YamlMap yaml = keys(value, {"output", "parameters"});
+  const YamlMap yaml = keys(value, layer);
   const YamlValue output = yaml.at("output", "the shape of one sample's output, such as [64, 56, 56]");
   for (const YamlValue& size : output.list()) layer.output.push_back(size.integer(1, kMost));
   if (layer.output.empty()) output.expected("a shape of at least one integer");
@@ -263,7 +270,7 @@ void read_measured(const YamlValue& value, Layer& layer) {
 }
 
 void read_loss(const YamlValue& value, Layer& layer) {
-  keys(value, {});
+  keys(value, layer);
   layer.output = {1};
 }
 
@@ -306,7 +313,7 @@ void read_layer(const YamlValue& value, Layer& layer) {
     case LayerKind::swiglu:
       return read_swiglu(value, layer);
     case LayerKind::concatenate:
-      keys(value, {});  // read_model sets the output, because it knows all inputs
+      keys(value, layer);  // read_model sets the output, because it knows all inputs
       return;
     case LayerKind::softmax_cross_entropy:
     case LayerKind::sigmoid_cross_entropy:

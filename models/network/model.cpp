@@ -6,6 +6,7 @@
 
 #include "models/network/layer.hpp"
 #include "models/network/layer_list.hpp"
+#include "models/network/network_keys.hpp"
 #include "models/network/transformer.hpp"
 
 namespace stepcast {
@@ -65,8 +66,9 @@ void check_parameters(const YamlValue& value, const Model& model) {
 
 Model read_model(const YamlValue& value) {
   const bool stack = value.any_map().has("transformer_stack");
-  const YamlMap yaml = stack ? value.map({"name", "source", "sample", "transformer_stack"})
-                             : value.map({"name", "source", "sample", "input", "layers"});
+  const YamlMap yaml =
+      read_map(value, stack ? keys_named(model_keys(), {"name", "source", "sample", "transformer_stack"})
+                            : keys_named(model_keys(), {"name", "source", "sample", "input", "layers"}));
   Model model;
   model.name = yaml.at("name", "the model's name").text();
   model.source = yaml.at("source", "where the layers come from").text();

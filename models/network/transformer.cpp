@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/network/layer.hpp"
+#include "models/network/network_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -62,8 +63,7 @@ void append_block(int index, const TransformerStack& stack, LayerChain& chain) {
 }  // namespace
 
 TransformerStack read_transformer_stack(const YamlValue& value) {
-  const YamlMap yaml =
-      value.map({"layers", "width", "heads", "sequence", "vocabulary", "expansion", "causal"});
+  const YamlMap yaml = read_map(value, transformer_stack_keys());
   const auto count = [&](const char* key, std::int64_t high) {
     return yaml.at(key, "an integer >= 1").integer(1, high);
   };

@@ -160,10 +160,6 @@ double elements_of(const std::vector<HaloMessage>& messages) {
 
 namespace {
 
-bool is_map(const Shape& shape, const Parts& parts) {
-  return shape.size() == parts.size() + 1;
-}
-
 std::string without_rows(const Layer& layer, const Parts& parts) {
   for (const Shape& shape : {layer.input, layer.output}) {
     for (std::size_t i = 0; is_map(shape, parts) && i < parts.size(); ++i) {

@@ -7,6 +7,10 @@
 #include "models/network/layer.hpp"
 
 namespace stepcast {
+
+bool is_map(const Shape& shape, const Parts& parts) {
+  return shape.size() == parts.size() + 1;
+}
 namespace {
 
 bool covers_all(const Layer& layer) {
@@ -40,10 +44,6 @@ bool mixes_positions(const Layer& layer) {
     default:
       return false;
   }
-}
-
-bool is_map(const Shape& shape, const Parts& parts) {
-  return shape.size() == parts.size() + 1;
 }
 
 /// Shape of the largest part of a map, or of a flattened map.

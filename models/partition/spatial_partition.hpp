@@ -19,6 +19,9 @@ struct Rows {
 /// quarters.
 using Parts = std::vector<int>;
 
+/// Whether a shape has channels and as many spatial dimensions as are divided.
+bool is_map(const Shape& shape, const Parts& parts);
+
 /// Number of devices that share a sample: the product of the parts.
 int device_count(const Parts& parts);
 

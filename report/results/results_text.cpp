@@ -7,6 +7,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "core/cli/command_output.hpp"
 #include "core/error.hpp"
 #include "report/text/display_text.hpp"
 
@@ -225,6 +226,10 @@ std::string to_json_line(const Results& results, const Row& row) {
     if (column != "scenario") out += "," + json_text(column) + ":" + json_of(cell);
   }
   return out + "}";
+}
+
+void add_json_rows(const std::string& table, const Results& results) {
+  for (const Row& row : results.rows) add_json_row(table, to_json_line(results, row));
 }
 
 std::string to_json_lines(const Results& results) {

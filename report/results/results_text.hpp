@@ -26,6 +26,9 @@ std::string to_json_line(const Results& results, const Row& row);
 /// The content of results.jsonl: a line per row, with the same cells as results.csv and exact types.
 std::string to_json_lines(const Results& results);
 
+/// Adds the rows to a table of the command's JSON object (core/cli/command_output.hpp).
+void add_json_rows(const std::string& table, const Results& results);
+
 /// How to treat a last line that an interruption cut off.
 enum class TornLine { refuse, drop };
 

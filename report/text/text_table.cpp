@@ -1,6 +1,10 @@
 #include "report/text/text_table.hpp"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <numeric>
 #include <sstream>
 
 #include "report/text/display_text.hpp"
@@ -8,7 +12,7 @@
 namespace stepcast {
 namespace {
 
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> words_in(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
@@ -18,7 +22,7 @@ std::vector<std::string> words_of(const std::string& text) {
 /// Words wrapped into lines of at most `width` characters; a longer word gets its own line.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
-  for (const auto& word : words_of(text)) {
+  for (const auto& word : words_in(text)) {
     if (lines.empty() || display_width(lines.back()) + 1 + display_width(word) > width) {
       lines.push_back(word);
     } else {
@@ -37,7 +41,7 @@ Layout layout_of(const TableColumn& column, const std::vector<std::vector<std::s
                  std::size_t index) {
   Layout layout;
   for (const auto& row : rows) layout.width = std::max(layout.width, display_width(row[index]));
-  for (const auto& word : words_of(column.header)) layout.width = std::max(layout.width, display_width(word));
+  for (const auto& word : words_in(column.header)) layout.width = std::max(layout.width, display_width(word));
   layout.width = std::max(layout.width, display_width(column.unit));
   layout.header = wrapped(column.header, layout.width);
   layout.header.push_back(column.unit);
@@ -92,6 +96,78 @@ std::string to_string(const Table& table) {
   std::string out = header_of(layouts, table);
   for (const auto& row : rows) out += line_of(row, layouts, table);
   return out;
+}
+
+namespace {
+
+/// Widths of all columns as to_string prints them.
+std::vector<std::size_t> widths_of(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    std::vector<std::vector<std::string>> cells;
+    for (const auto& row : table.rows)
+      cells.push_back({shortened_middle(i < row.size() ? row[i] : "",
+                                        static_cast<std::size_t>(table.columns[i].widest))});
+    widths.push_back(layout_of(table.columns[i], cells, 0).width);
+  }
+  return widths;
+}
+
+/// The table with the cells of its last column in lines of at most `width` characters.
+Table with_wrapped_end(const Table& table, std::size_t width) {
+  Table wrapped_table{table.columns, {}};
+  for (auto row : table.rows) {
+    row.resize(table.columns.size());
+    auto lines = wrapped(row.back(), width);
+    if (lines.empty()) lines.emplace_back();
+    for (const std::string& line : lines) {
+      row.back() = line;
+      wrapped_table.rows.push_back(row);
+      row.assign(row.size(), "");
+    }
+  }
+  return wrapped_table;
+}
+
+Table with_columns(const Table& table, const std::vector<std::size_t>& chosen) {
+  Table part;
+  for (const std::size_t i : chosen) part.columns.push_back(table.columns[i]);
+  for (const auto& row : table.rows) {
+    part.rows.emplace_back();
+    for (const std::size_t i : chosen) part.rows.back().push_back(i < row.size() ? row[i] : "");
+  }
+  return part;
+}
+
+}  // namespace
+
+std::string to_string(const Table& table, int width) {
+  constexpr std::size_t kNarrowest = 24;  // of a column of text that is wrapped
+  const std::vector<std::size_t> widths = widths_of(table);
+  const auto most = static_cast<std::size_t>(width);
+  const std::size_t all = std::accumulate(widths.begin(), widths.end(),
+                                          2 * (widths.size() - std::min<std::size_t>(1, widths.size())));
+  if (width <= 0 || all <= most) return to_string(table);
+  const std::size_t others = all - widths.back();
+  if (table.columns.back().align == Align::left && others + kNarrowest <= most)
+    return to_string(with_wrapped_end(table, most - others));
+  std::string text;
+  for (std::size_t next = 1; next < widths.size();) {
+    std::vector<std::size_t> chosen{0};
+    std::size_t used = widths[0];
+    do {
+      used += 2 + widths[next];
+      chosen.push_back(next++);
+    } while (next < widths.size() && used + 2 + widths[next] <= most);
+    text += (text.empty() ? "" : "\n") + to_string(with_columns(table, chosen));
+  }
+  return text;
+}
+
+int terminal_width() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
 }
 
 }  // namespace stepcast

@@ -25,4 +25,11 @@ struct Table {
 /// "?".
 std::string to_string(const Table& table);
 
+/// The table in lines of at most `width` characters, where possible: the cells of a last column of text are
+/// wrapped, and other tables become several, each with the first column. Width 0: no limit.
+std::string to_string(const Table& table, int width);
+
+/// Columns of the terminal that standard output is; 0 if it is none.
+int terminal_width();
+
 }  // namespace stepcast

@@ -10,6 +10,7 @@
 #include "scenarios/experiment/placement.hpp"
 #include "scenarios/experiment/read_setting.hpp"
 #include "scenarios/experiment/software_stack.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/registry.hpp"
 
@@ -18,8 +19,7 @@ namespace {
 
 /// Reads `noise:`. @throws InputError
 Noise read_noise(const YamlValue& value) {
-  const YamlMap map =
-      value.map({"jitter", "sigma", "per", "straggler_share", "straggler_factor", "start_spread"});
+  const YamlMap map = read_map(value, noise_keys());
   Noise noise;
   if (const auto jitter = map.maybe("jitter"))
     noise.jitter = static_cast<Noise::Jitter>(jitter->one_of(jitter_names()));
@@ -39,27 +39,6 @@ Noise read_noise(const YamlValue& value) {
   if (const auto spread = map.maybe("start_spread")) noise.start_spread = spread->seconds().value;
   return noise;
 }
-
-const std::vector<std::string> kKeys{"model",
-                                     "trace",
-                                     "passes",
-                                     "platform",
-                                     "workers",
-                                     "batch_per_worker",
-                                     "global_batch",
-                                     "strategy",
-                                     "noise",
-                                     "placement",
-                                     "background",
-                                     "data",
-                                     "memory",
-                                     "simulation",
-                                     "epoch",
-                                     "faults",
-                                     "campaign",
-                                     "learning",
-                                     "compression_times",
-                                     "factors"};
 
 auto depth(const Assignment& one) {
   return std::count(one.path.begin(), one.path.end(), '.');
@@ -99,8 +78,7 @@ void multiply(Link& link, double factor) {
 
 /// Reads `factors:`, which the default ranges of inputs set, and applies them to the platform.
 void read_factors(const YamlValue& value, Platform& platform) {
-  const YamlMap map = value.map(
-      {"inside_server_bandwidth", "between_servers_bandwidth", "message_overhead", "compute_slowdown"});
+  const YamlMap map = read_map(value, factors_keys());
   constexpr double kLeast = 1e-3, kMost = 1e3;
   if (const auto factor = map.maybe("inside_server_bandwidth")) {
     NodeShape& node = platform.node;
@@ -133,7 +111,7 @@ int read_workers(const YamlMap& map, const Platform& platform) {
 }
 
 void read_data(const YamlValue& value, const Platform& platform, Setting& setting) {
-  const YamlMap map = value.map({"sample_size", "prefetch"});
+  const YamlMap map = read_map(value, data_keys());
   if (platform.storage.kind == Storage::Kind::none)
     value.refuse("needs a platform with storage; platform " + platform.name + " has none");
   setting.sample_size = map.at("sample_size", "bytes of one sample as stored").bytes(1);
@@ -149,7 +127,7 @@ Folding read_folding(const YamlValue& value) {
 }
 
 void read_simulation(const YamlValue& value, Experiment& experiment) {
-  const YamlMap map = value.map({"steps", "seed", "form", "fold", "sharing"});
+  const YamlMap map = read_map(value, simulation_keys());
   if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
   if (const auto form = map.maybe("form"))
     experiment.form = static_cast<Fidelity>(form->one_of(form_names()));
@@ -160,7 +138,7 @@ void read_simulation(const YamlValue& value, Experiment& experiment) {
 }
 
 void read_epoch(const YamlValue& value, Experiment& experiment) {
-  const YamlMap keys = value.map({"samples", "epochs"});
+  const YamlMap keys = read_map(value, epoch_keys());
   experiment.epoch_samples = static_cast<double>(keys.at("samples", "an integer >= 1").integer(1));
   if (const auto epochs = keys.maybe("epochs")) experiment.epochs = epochs->number(1e-6);
 }
@@ -223,7 +201,7 @@ void read_training(const YamlMap& map, Experiment& experiment) {
 }  // namespace
 
 void check_keys(const YamlNode& document) {
-  YamlValue(document, "").map(kKeys);
+  read_map(YamlValue(document, ""), run_keys());
 }
 
 YamlNode document_with(YamlNode document, std::vector<Assignment> values, Library& library) {
@@ -234,7 +212,7 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
   const std::vector<std::string> of_stack = apply_software_stack(document, library);
-  const YamlMap map = YamlValue(document, "").map(kKeys);
+  const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
   const YamlValue model = map.at("model", "a name in models/");
   experiment.model = is_name(model) ? library.model(model) : read_model(model);

@@ -8,6 +8,7 @@
 #include "models/layer_times/compression_times.hpp"
 #include "models/layer_times/derived_trace.hpp"
 #include "platforms/topology.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -34,7 +35,7 @@ void multiply(PassSamples& pass, double count) {
 std::vector<PassCounts> read_passes(const YamlValue& value, const Model& model) {
   std::vector<PassCounts> counts(model.layers.size());
   for (const YamlValue& row : value.list()) {
-    const YamlMap map = row.map({"layers", "forward", "backward_data", "backward_weights", "update"});
+    const YamlMap map = read_map(row, passes_keys());
     const YamlValue layers = map.at("layers", "names of layers, such as \"conv*\"");
     bool any = false;
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -163,8 +164,7 @@ MemoryOptions read_memory(const std::optional<YamlValue>& value) {
   memory.activations = MemoryOptions::Activations::in_place;
   memory.error_signals = MemoryOptions::ErrorSignals::freed;
   if (!value) return memory;
-  const YamlMap keys = value->map({"framework", "optimizer", "in_place", "free_error_signals", "attention",
-                                   "gradient_as_bucket_view", "workspace"});
+  const YamlMap keys = read_map(*value, memory_keys());
   if (const auto named = keys.maybe("framework")) {
     memory.framework = static_cast<Framework>(named->one_of({"pytorch", "tensorflow", "lbann"}));
   }
@@ -189,7 +189,7 @@ MemoryOptions read_memory(const std::optional<YamlValue>& value) {
 void read_background(const YamlValue& value, const Platform& platform, LinkBandwidths& bandwidths) {
   const Topology topology(platform);
   for (const YamlValue& item : value.list()) {
-    const YamlMap map = item.map({"links", "share"});
+    const YamlMap map = read_map(item, background_keys());
     const std::string pattern = map.at("links", "link names, such as \"leaf 0 *\"").text();
     const double share = map.at("share", "a number from 0 to 0.99").number(0, 0.99);
     bool any = false;

@@ -2,30 +2,20 @@
 
 #include <algorithm>
 
+#include "scenarios/keys/scenario_keys.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
 
 StackValue read_stack_value(const YamlValue& value) {
-  const YamlMap map = value.map({"key", "value", "source", "without_nccl"});
+  const YamlMap map = read_map(value, stack_value_keys());
   StackValue one;
   one.key = map.at("key", "a key of strategy").text();
   one.value = map.at("value", "the stack's value").node();
   one.source = map.at("source", "where the value is from").text();
   if (const auto yes = map.maybe("without_nccl")) one.without_nccl = yes->boolean();
   return one;
-}
-
-SoftwareStack read_software_stack(const YamlValue& value) {
-  const YamlMap map = value.map({"name", "what", "kind", "values"});
-  SoftwareStack stack;
-  stack.name = map.at("name", "a name").text();
-  stack.what = map.at("what", "how the stack exchanges gradients").text();
-  if (const auto kind = map.maybe("kind")) stack.kind = kind->node();
-  for (const YamlValue& one : map.at("values", "a list of values").list())
-    stack.values.push_back(read_stack_value(one));
-  return stack;
 }
 
 /// Whether the platform of the document names a version of NCCL.
@@ -38,12 +28,23 @@ bool names_nccl(const YamlNode& document, Library& library) {
 }
 
 /// The keys of a strategy; none for an unknown kind, which the reader refuses.
-const StrategyKeys* keys_of(const YamlNode& kind) {
+const Keys* keys_of(const YamlNode& kind) {
   const auto found = std::ranges::find(strategies(), kind.text, &Strategy::kind);
   return found == strategies().end() ? nullptr : &found->keys;
 }
 
 }  // namespace
+
+SoftwareStack read_software_stack(const YamlValue& value) {
+  const YamlMap map = read_map(value, stack_keys());
+  SoftwareStack stack;
+  stack.name = map.at("name", "a name").text();
+  stack.what = map.at("what", "how the stack exchanges gradients").text();
+  if (const auto kind = map.maybe("kind")) stack.kind = kind->node();
+  for (const YamlValue& one : map.at("values", "a list of values").list())
+    stack.values.push_back(read_stack_value(one));
+  return stack;
+}
 
 std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library& library) {
   const YamlNode* like = find_path(document, "strategy.like");
@@ -57,13 +58,13 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   const YamlNode* kind = find_path(document, "strategy.kind");
   if (!stack || kind == nullptr) return {};
   if (stack->kind && kind->text == "synchronous") assign(document, {"strategy.kind", *stack->kind});
-  const StrategyKeys* keys = keys_of(*find_path(document, "strategy.kind"));
+  const Keys* keys = keys_of(*find_path(document, "strategy.kind"));
   if (keys == nullptr) return {};
   const bool nccl = names_nccl(document, library);
   std::vector<std::string> set;
   for (const StackValue& one : stack->values) {
     const std::string path = "strategy." + one.key;
-    const bool known = std::ranges::find(*keys, one.key, &StrategyKey::name) != keys->end();
+    const bool known = std::ranges::find(*keys, one.key, &Key::name) != keys->end();
     if (!known || (one.without_nccl && nccl) || find_path(document, path) != nullptr) continue;
     assign(document, {path, one.value});
     set.push_back(path);

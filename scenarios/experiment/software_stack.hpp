@@ -24,6 +24,9 @@ struct SoftwareStack {
   std::vector<StackValue> values;
 };
 
+/// @throws InputError
+SoftwareStack read_software_stack(const YamlValue& value);
+
 /// The stack that `strategy.like` of the document names; none without the key. @throws InputError
 std::optional<SoftwareStack> software_stack_of(const YamlNode& document, Library& library);
 

@@ -32,8 +32,9 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
   const auto file = model_file(where, text);
   if (text.find('/') == std::string::npos && std::filesystem::exists(file, error)) return file;
   const std::string nearest = nearest_word(text, names_in(where));
-  name.expected(fmt::format("a name in {}/ or a path ending in .yaml{}", folder,
-                            nearest.empty() ? "" : fmt::format(" (such as \"{}\")", nearest)));
+  name.refuse(fmt::format("expected a name in {}/ or a path ending in .yaml, got \"{}\"{}", folder,
+                          printable(text),
+                          nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
 }
 
 YamlNode command_line_name(const std::string& name) {

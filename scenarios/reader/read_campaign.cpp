@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/keys/scenario_keys.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -21,7 +23,7 @@ double number(const YamlMap& map, const char* key, double high, double otherwise
 }
 
 void read_optimizer(const YamlValue& value, Campaign& campaign) {
-  const YamlMap map = value.map({"by", "count", "history", "generation"});
+  const YamlMap map = read_map(value, campaign_optimizer_keys());
   const auto by = map.maybe("by");
   const bool evolution = by && by->one_of({"bayesian", "evolution"}) == 1;
   if (evolution) {
@@ -41,7 +43,7 @@ void read_optimizer(const YamlValue& value, Campaign& campaign) {
 ProposalCost read_proposal(const YamlMap& map) {
   ProposalCost cost{kBayesianBase, kBayesianCubic};
   if (const auto given = map.maybe("proposal")) {
-    const YamlMap keys = given->map({"base", "cubic"});
+    const YamlMap keys = read_map(*given, proposal_keys());
     if (const auto base = keys.maybe("base")) cost.base = base->seconds();
     if (const auto cubic = keys.maybe("cubic")) cost.cubic = cubic->seconds();
   }
@@ -51,8 +53,7 @@ ProposalCost read_proposal(const YamlMap& map) {
 }  // namespace
 
 CampaignOptions read_campaign(const YamlValue& value, const Plan& plan, const Platform& platform) {
-  const YamlMap map = value.map({"points", "groups", "folds", "folds_at_once", "point_spread", "fold_spread",
-                                 "early_stopping", "optimizer", "proposal", "steps", "draws"});
+  const YamlMap map = read_map(value, campaign_keys());
   CampaignOptions options;
   Campaign& campaign = options.campaign;
   campaign.points = static_cast<int>(map.at("points", "an integer >= 1").integer(1, 1'000'000));
@@ -66,7 +67,7 @@ CampaignOptions read_campaign(const YamlValue& value, const Plan& plan, const Pl
   campaign.point_spread = number(map, "point_spread", 10, 0);
   campaign.fold_spread = number(map, "fold_spread", 10, 0);
   if (const auto early = map.maybe("early_stopping")) {
-    const YamlMap keys = early->map({"share", "after"});
+    const YamlMap keys = read_map(*early, early_stopping_keys());
     campaign.stopped_share = keys.at("share", "a number from 0 to 1").number(0, 1);
     campaign.stopped_after = keys.at("after", "a number from 0 to 1").number(0, 1);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "scenarios/keys/scenario_keys.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -16,7 +18,7 @@ BytesPerSecond store_bandwidth(const Storage& storage) {
 
 void read_checkpoints(const YamlValue& value, const Plan& plan, const Platform& platform,
                       FaultOptions& options) {
-  const YamlMap map = value.map({"interval", "size", "bandwidth", "background", "snapshot"});
+  const YamlMap map = read_map(value, checkpoint_keys());
   Checkpoints& checkpoints = options.faults.checkpoints;
   const YamlValue interval = map.at("interval", "a time such as \"10 min\", or best");
   options.best_interval = interval.node().text == "best";
@@ -39,7 +41,7 @@ void read_checkpoints(const YamlValue& value, const Plan& plan, const Platform& 
 }
 
 void read_slow(const YamlValue& value, SlowPeriods& slow) {
-  const YamlMap map = value.map({"share", "factor", "lasts", "every"});
+  const YamlMap map = read_map(value, slow_keys());
   slow.share = map.at("share", "a number from 0 to 1").number(0, 1);
   slow.factor = map.at("factor", "a number >= 1").number(1, 1e6);
   if (map.has("lasts") != map.has("every"))
@@ -82,8 +84,7 @@ int nodes_of(const Plan& plan, const Platform& platform) {
 
 FaultOptions read_faults(const YamlValue& value, const Plan& plan, const Platform& platform,
                          const std::string& strategy) {
-  const YamlMap map = value.map({"steps", "node_mtbf", "device_mtbf", "repair", "restart", "answer",
-                                 "exchange", "checkpoint", "slow", "draws"});
+  const YamlMap map = read_map(value, faults_keys());
   FaultOptions options;
   Faults& faults = options.faults;
   faults.response = default_response(plan, strategy);

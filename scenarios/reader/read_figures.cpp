@@ -8,6 +8,7 @@
 
 #include "core/parse_number.hpp"
 #include "core/text.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -26,6 +27,19 @@ Measure measure_of(const YamlValue& value) {
   return {*number, space == std::string::npos ? "" : text.substr(space)};
 }
 
+/// The value in the unit of the other one: [0 s, 5 ms] are [0 ms, 5 ms].
+Measure in_unit_of(const Measure& other, const Measure& value, const YamlValue& ends) {
+  for (const Dimension dimension : {Dimension::time, Dimension::bytes, Dimension::bytes_per_second,
+                                    Dimension::flops, Dimension::flops_per_second}) {
+    const auto from = parse_quantity("1" + value.unit, dimension),
+               to = parse_quantity("1" + other.unit, dimension);
+    if (from && to) return {value.number * (*from / *to), other.unit};
+  }
+  const auto text = [](const Measure& one) { return fmt::format("{}{}", one.number, one.unit); };
+  ends.refuse(fmt::format("expected two values of one kind, such as [0 s, 5 ms], got {} and {}", text(value),
+                          text(other)));
+}
+
 Assumption read_range(const YamlMap& map) {
   Assumption range;
   range.key = map.at("key", "the key of an uncertain input").text();
@@ -33,8 +47,9 @@ Assumption read_range(const YamlMap& map) {
   const YamlValue ends = map.at("range", "[low, high]");
   const auto list = ends.list();
   if (list.size() != 2) ends.expected("two values, [low, high]");
-  const Measure low = measure_of(list[0]), high = measure_of(list[1]);
-  if (low.unit != high.unit) ends.expected("two values of the same unit");
+  Measure low = measure_of(list[0]);
+  const Measure high = measure_of(list[1]);
+  if (low.unit != high.unit) low = in_unit_of(high, low, ends);
   if (!(low.number < high.number)) ends.expected("the lower value first");
   range.low = low.number;
   range.high = high.number;
@@ -130,7 +145,7 @@ std::vector<Assignment> read_point(const YamlValue& value) {
 }
 
 Assumption read_assumption(const YamlValue& value) {
-  const YamlMap map = value.map({"key", "range", "choices", "law", "why"});
+  const YamlMap map = read_map(value, assumed_keys());
   Assumption assumption = map.has("choices") ? read_choices(map) : read_range(map);
   if (const auto law = map.maybe("law")) {
     assumption.logarithmic = law->one_of({"uniform", "log-uniform"}) == 1;
@@ -141,7 +156,7 @@ Assumption read_assumption(const YamlValue& value) {
 }
 
 CalibrationTarget read_calibration_target(const YamlValue& value) {
-  const YamlMap map = value.map({"key", "range", "point", "over", "column", "value", "source"});
+  const YamlMap map = read_map(value, calibrate_keys());
   CalibrationTarget target;
   target.range = read_range(map);
   target.point = read_point(map.at("point", "the values of one point"));
@@ -153,8 +168,7 @@ CalibrationTarget read_calibration_target(const YamlValue& value) {
 }
 
 Published read_published(const YamlValue& value) {
-  const YamlMap map = value.map(
-      {"point", "over", "column", "kind", "relation", "value", "tolerance", "source", "counted", "tuned"});
+  const YamlMap map = read_map(value, published_keys());
   Published published;
   published.point = read_point(map.at("point", "the values of one point"));
   if (const auto over = map.maybe("over")) published.over = read_point(*over);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/read_figures.hpp"
 
 namespace stepcast {
@@ -44,7 +45,7 @@ LearningRate read_rate(const YamlMap& map) {
   }
   if (const auto schedule = map.maybe("schedule")) {
     for (const YamlValue& change : schedule->list()) {
-      const YamlMap entry = change.map({"after", "factor"});
+      const YamlMap entry = read_map(change, learning_schedule_keys());
       rate.schedule.push_back({entry.at("after", "a number of steps").integer(1, kMost),
                                entry.at("factor", "a number > 0").number(1e-12, 1e6)});
     }
@@ -67,7 +68,8 @@ std::vector<std::string> read_files(const YamlMap& map, const char* key, bool si
 }
 
 DataOptions read_generated(const YamlValue& value, DataOptions options) {
-  const YamlMap map = value.map({"kind", "samples", "test_samples", "noise", "seed"});
+  const YamlMap map =
+      read_map(value, learning_data_keys(), data_kind_names()[static_cast<std::size_t>(options.kind)]);
   if (const auto samples = map.maybe("samples")) options.samples = samples->integer(1, kMost);
   if (const auto samples = map.maybe("test_samples")) options.test_samples = samples->integer(1, kMost);
   if (const auto noise = map.maybe("noise")) options.noise = noise->number(0, 1000);
@@ -77,9 +79,8 @@ DataOptions read_generated(const YamlValue& value, DataOptions options) {
 
 DataOptions read_data_files(const YamlValue& value, DataOptions options) {
   const bool idx = options.kind == DataOptions::Kind::idx;
-  std::vector<std::string> keys{"kind", "train", "test", "test_samples"};
-  if (idx) keys.insert(keys.end(), {"train_labels", "test_labels"});
-  const YamlMap map = value.map(keys);
+  const YamlMap map =
+      read_map(value, learning_data_keys(), data_kind_names()[static_cast<std::size_t>(options.kind)]);
   options.train = read_files(map, "train", idx);
   options.test = read_files(map, "test", idx);
   if (idx) options.train_labels = read_files(map, "train_labels", true);
@@ -96,7 +97,7 @@ DataOptions read_learning_data(const YamlValue& value) {
 }
 
 LearningTrend read_trend(const YamlValue& value) {
-  const YamlMap map = value.map({"point", "over", "quantity", "relation", "source"});
+  const YamlMap map = read_map(value, learning_trend_keys());
   LearningTrend trend;
   trend.point = read_point(map.at("point", "the values of one point"));
   trend.over = read_point(map.at("over", "the point that it is compared with"));
@@ -116,9 +117,7 @@ const std::vector<std::string>& learning_quantities() {
 }
 
 LearningOptions read_learning(const YamlValue& value) {
-  const YamlMap map = value.map({"mini_batches", "evaluate_every", "optimizer", "learning_rate", "momentum",
-                                 "decay", "epsilon", "linear_scaling", "warm_up", "schedule", "data", "start",
-                                 "seed", "seeds", "warm_start", "target_loss", "trends"});
+  const YamlMap map = read_map(value, learning_keys());
   LearningOptions options;
   options.mini_batches = static_cast<int>(
       map.at("mini_batches", "mini-batches of a worker, an integer >= 1").integer(1, 10'000'000));

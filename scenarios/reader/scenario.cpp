@@ -6,6 +6,8 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
+#include "scenarios/reader/defaults.hpp"
 
 namespace stepcast {
 namespace {
@@ -33,8 +35,7 @@ void check_none_is_fitted(const YamlValue& published) {
 
 /// Whether a path belongs to the scenario as a whole, not to the document of one run.
 bool is_scenario_key(const std::string& path) {
-  static const std::vector<std::string> keys{"name",    "description", "sweep",     "set",
-                                             "assumed", "calibrate",   "published", "uncertainty"};
+  static const std::vector<std::string> keys = names_of(whole_scenario_keys());
   const std::string key = path.substr(0, path.find_first_of(".["));
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
@@ -138,14 +139,17 @@ std::vector<Assignment> middle_values(const Scenario& scenario, const Point& poi
 }
 
 Scenario read_scenario(const std::filesystem::path& file, const std::vector<Assignment>& settings) {
-  YamlNode root = read_yaml(file);
-  if (root.kind != YamlNode::Kind::mapping) YamlValue(root, "").expected("a scenario, a mapping");
+  InheritedScenario inherited = read_with_defaults(file);
+  YamlNode& root = inherited.root;
   std::vector<Assignment> run_settings;
   for (const Assignment& one : settings) {
+    if (one.path == "defaults")
+      throw InputError(to_string(one.value.place) + ": defaults: can only be given in a scenario's file");
     is_scenario_key(one.path) ? assign_scenario_key(root, one) : run_settings.push_back(one);
   }
   Scenario scenario;
   scenario.file = file;
+  scenario.defaults = std::move(inherited.defaults);
   scenario.sweep_replaced = std::ranges::any_of(settings, [](const Assignment& one) {
     return one.path.substr(0, one.path.find_first_of(".[")) == "sweep";
   });

@@ -22,6 +22,7 @@ struct Uncertainty {
 /// unknown keys in it are reported when an experiment is built from it.
 struct Scenario {
   std::filesystem::path file;
+  std::vector<std::filesystem::path> defaults;  ///< scenarios that it inherits from, the nearest first
   std::string name, description;
   YamlNode document;
   std::vector<Assignment> settings;  ///< `set:` and `--set`, for every point

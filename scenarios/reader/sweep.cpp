@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
 #include "core/text.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
 
 namespace stepcast {
 namespace {
@@ -160,7 +161,7 @@ YamlNode whole_number(std::int64_t number, const Place& place) {
 
 /// Expands {from: 1, to: 1024, times: 2} or {from: 0, to: 100, step: 10}.
 std::vector<YamlNode> range_values(const YamlValue& value) {
-  const YamlMap range = value.map({"from", "to", "times", "step"});
+  const YamlMap range = read_map(value, range_keys());
   const std::int64_t from = range.at("from", "an integer").integer(0, 1'000'000'000);
   const std::int64_t to = range.at("to", "an integer").integer(from, 1'000'000'000);
   if (range.has("times") == range.has("step")) value.refuse("expected either times or step");
@@ -218,10 +219,8 @@ void add_key(const std::string& key, const YamlValue& value, std::vector<std::st
 }
 
 /// Appends the product of the keys to the points. @param bytes  memory of all points so far, updated
-void add_product(const YamlMap& map, std::vector<Point>& points, std::vector<std::string>& keys,
-                 std::size_t& bytes) {
-  const auto entries = map.entries();
-  if (entries.empty()) map.value().expected("at least one key");
+void append_product(const std::vector<std::pair<std::string, YamlValue>>& entries, std::vector<Point>& points,
+                    std::vector<std::string>& keys, std::size_t& bytes) {
   std::vector<Point> product(1);
   std::size_t of_product = 0;
   for (const auto& [key, value] : entries) {
@@ -243,6 +242,68 @@ void add_product(const YamlMap& map, std::vector<Point>& points, std::vector<std
   points.insert(points.end(), product.begin(), product.end());
 }
 
+/// The values of each entry of `include` or `exclude`, a list of mappings from paths to values.
+std::vector<std::vector<Assignment>> read_points(const YamlValue& list) {
+  std::vector<std::vector<Assignment>> points;
+  for (const YamlValue& item : list.list()) {
+    points.emplace_back();
+    for (const auto& [key, value] : item.any_map().entries()) {
+      if (value.is(YamlNode::Kind::nothing)) value.expected("a value");
+      points.back().push_back({key, value.node()});
+    }
+    if (points.back().empty()) item.expected("at least one key");
+  }
+  return points;
+}
+
+bool has_all(const Point& point, const std::vector<Assignment>& values) {
+  return std::ranges::all_of(values, [&](const Assignment& wanted) {
+    return std::ranges::any_of(point.values, [&](const Assignment& one) {
+      return one.path == wanted.path && text_of(one.value) == text_of(wanted.value);
+    });
+  });
+}
+
+/// Removes the points from `first` on that have all values of an entry of `exclude`.
+void exclude_points(const YamlValue& list, std::size_t first, std::vector<Point>& points) {
+  std::size_t number = 0;
+  std::vector<bool> excluded(points.size());
+  for (const auto& values : read_points(list)) {
+    bool any = false;
+    for (std::size_t i = first; i < points.size(); ++i) {
+      if (!has_all(points[i], values)) continue;
+      any = excluded[i] = true;
+    }
+    if (!any) list.list()[number].refuse("no point of this sweep has " + printable(point_name(values)));
+    ++number;
+  }
+  std::vector<Point> kept(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(first));
+  for (std::size_t i = first; i < points.size(); ++i) {
+    if (!excluded[i]) kept.push_back(std::move(points[i]));
+  }
+  points = std::move(kept);
+}
+
+/// Appends the points of one mapping: the product of its keys without `exclude`, then `include`.
+void add_points(const YamlMap& map, std::vector<Point>& points, std::vector<std::string>& keys,
+                std::size_t& bytes) {
+  auto entries = map.entries();
+  if (entries.empty()) map.value().expected("at least one key");
+  std::erase_if(entries,
+                [](const auto& entry) { return entry.first == "include" || entry.first == "exclude"; });
+  const std::size_t first = points.size();
+  if (!entries.empty()) append_product(entries, points, keys, bytes);
+  if (const auto list = map.maybe("exclude")) exclude_points(*list, first, points);
+  if (const auto list = map.maybe("include")) {
+    for (const auto& values : read_points(*list)) {
+      for (const Assignment& one : values) add_key(one.path, *list, keys);
+      points.push_back({"", values});
+      check_count(points.size(), *list);
+    }
+  }
+  if (points.size() == first) map.value().expected("at least one point");
+}
+
 }  // namespace
 
 std::string point_name(const std::vector<Assignment>& values) {
@@ -255,9 +316,9 @@ std::string point_name(const std::vector<Assignment>& values) {
 void read_sweep(const YamlValue& value, std::vector<Point>& points, std::vector<std::string>& keys) {
   std::size_t bytes = 0;
   if (value.is(YamlNode::Kind::sequence)) {
-    for (const YamlValue& part : value.list()) add_product(part.any_map(), points, keys, bytes);
+    for (const YamlValue& part : value.list()) add_points(part.any_map(), points, keys, bytes);
   } else {
-    add_product(value.any_map(), points, keys, bytes);
+    add_points(value.any_map(), points, keys, bytes);
   }
   std::unordered_set<std::string> names;
   for (Point& point : points) {

@@ -35,7 +35,8 @@ struct Point {
 
 /// Reads the points of `sweep:`. A mapping from keys to values is the product of its keys; the last key
 /// varies fastest. A list of such mappings is one product after the other. Values are a list, {from, to,
-/// times} or {from, to, step}.
+/// times} or {from, to, step}. `exclude` removes the points of its mapping that have all of the values of an
+/// entry, and `include` adds points.
 /// @param points  receives the points
 /// @param keys    receives every key once, in order of appearance
 void read_sweep(const YamlValue& value, std::vector<Point>& points, std::vector<std::string>& keys);

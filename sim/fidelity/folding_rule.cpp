@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "core/memory/zeroed_array.hpp"
 #include "core/random.hpp"
-#include "core/zeroed_array.hpp"
 #include "sim/fidelity/cost_estimate.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "core/memory/zeroed_array.hpp"
 #include "core/random.hpp"
-#include "core/zeroed_array.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/zeroed_array.hpp"
+#include "core/memory/zeroed_array.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/event_queue.hpp"
 

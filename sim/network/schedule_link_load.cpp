@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/zeroed_array.hpp"
+#include "core/memory/zeroed_array.hpp"
 
 namespace stepcast {
 namespace {

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "core/memory/zeroed_array.hpp"
 #include "core/random.hpp"
-#include "core/zeroed_array.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,8 +6,8 @@
 
 namespace stepcast {
 
-const StrategyKeys& compression_keys() {
-  static const StrategyKeys keys{
+const Keys& compression_keys() {
+  static const Keys keys{
       {"density", "number", "1e-9 to 1", "0.01", "compression: top_k: share of the elements that is sent"},
       {"compression_factor", "number", "0 to 1e6", "1", "multiplies the times to quantize and to restore"}};
   return keys;

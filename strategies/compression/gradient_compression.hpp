@@ -22,7 +22,7 @@ struct GradientCompression {
 };
 
 /// Keys of strategies that compress, beside `compression`, which every strategy accepts.
-const StrategyKeys& compression_keys();
+const Keys& compression_keys();
 /// @throws InputError for a density without top_k, and for gradients that have 2 bytes already
 GradientCompression read_compression_options(const YamlMap& map, const Setting& setting);
 /// Notes options of compression that have no effect with `compression: none`.

@@ -249,8 +249,8 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
 
 namespace {
 
-const StrategyKeys& synchronous_keys() {
-  static const StrategyKeys keys = joined_keys(
+const Keys& synchronous_keys() {
+  static const Keys keys = joined_keys(
       {training_keys(),
        communication_keys(),
        compression_keys(),
@@ -288,7 +288,7 @@ void read_host_swap(const YamlMap& map, const Setting& setting, const TrainingOp
 }
 
 Plan read_synchronous(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, synchronous_keys());
+  const YamlMap map = read_map(value, synchronous_keys());
   const TrainingOptions training = read_training_options(map);
   const Synchronous options = synchronous_options(map, setting, training);
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), options.micro_batches);

@@ -116,8 +116,8 @@ void share_updates(const Setting& setting, std::vector<LayerSeconds>& layers) {
   }
 }
 
-const StrategyKeys& zero_keys() {
-  static const StrategyKeys keys = joined_keys(
+const Keys& zero_keys() {
+  static const Keys keys = joined_keys(
       {training_keys(),
        communication_keys(),
        {{"stage", "integer", "1 to 3", "required",
@@ -151,7 +151,7 @@ void note_idle_options(const YamlMap& map, const Zero& options, Plan& plan) {
 }
 
 Plan read_zero(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, zero_keys());
+  const YamlMap map = read_map(value, zero_keys());
   const TrainingOptions training = read_training_options(map);
   refuse_compression(map, "not supported with kind: zero, which sends gradients by reduce-scatter");
   ZeroRun run{zero_options(map, setting, training), {}, {}};

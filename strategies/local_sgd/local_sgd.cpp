@@ -11,8 +11,18 @@
 namespace stepcast {
 namespace {
 
+const Keys& validation_keys() {
+  static const Keys keys{
+      {"samples", "number", ">= 1", "required", "samples of the validation set; the workers share them"},
+      {"every", "number", ">= 1", "required", "training samples between two validations"},
+      {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies the forward times of the layers"},
+      {"spread", "boolean", "", "true",
+       "every block pays its share; `false`: the whole validation comes after the block that reaches it"}};
+  return keys;
+}
+
 /// Keys of all three strategies, followed by the keys of the filter.
-StrategyKeys block_keys(const StrategyKeys& filter) {
+Keys block_keys(const Keys& filter) {
   return joined_keys(
       {training_keys(),
        communication_keys(),
@@ -26,7 +36,7 @@ StrategyKeys block_keys(const StrategyKeys& filter) {
         {"imbalance", "number", "0 to 100", "0",
          "delay of the last of several replicas, as a share of a split's time"},
         {"validation", "mapping", "samples, every, compute_factor, spread", "none",
-         "forward passes over a validation set"},
+         "forward passes over a validation set", validation_keys},
         {"load_balancing", "boolean", "", "false",
          "the master assigns mini-batches by the speed in the block before"},
         bucket_key(),
@@ -35,28 +45,28 @@ StrategyKeys block_keys(const StrategyKeys& filter) {
        filter});
 }
 
-const StrategyKeys& model_averaging_keys() {
-  static const StrategyKeys keys = block_keys({});
+const Keys& model_averaging_keys() {
+  static const Keys keys = block_keys({});
   return keys;
 }
 
-const StrategyKeys& bmuf_keys() {
-  static const StrategyKeys keys =
+const Keys& bmuf_keys() {
+  static const Keys keys =
       block_keys({{"block_momentum", "number", "0 to below 1", "required", "h of the filter"},
                   {"block_learning_rate", "number", "1e-6 to 1e6", "1", "z of the filter"},
                   {"form", "name", "classical, nesterov", "classical", "form of the filter"}});
   return keys;
 }
 
-const StrategyKeys& diloco_keys() {
-  static const StrategyKeys keys = block_keys(
+const Keys& diloco_keys() {
+  static const Keys keys = block_keys(
       {{"outer_momentum", "number", "0 to below 1", "required", "momentum of the outer optimizer"},
        {"outer_learning_rate", "number", "1e-6 to 1e6", "required", "learning rate of the outer optimizer"}});
   return keys;
 }
 
 BlockValidation read_validation(const YamlValue& value) {
-  const YamlMap map = value.map({"samples", "every", "compute_factor", "spread"});
+  const YamlMap map = read_map(value, validation_keys());
   BlockValidation validation;
   validation.samples = map.at("samples", "a number of samples >= 1").number(1);
   validation.every = map.at("every", "a number of samples >= 1").number(1);
@@ -191,11 +201,11 @@ double read_momentum(const YamlValue& value) {
 }
 
 Plan read_model_averaging(const YamlValue& value, const Setting& setting) {
-  return read_blocks(strategy_map(value, model_averaging_keys()), setting, std::nullopt);
+  return read_blocks(read_map(value, model_averaging_keys()), setting, std::nullopt);
 }
 
 Plan read_bmuf(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, bmuf_keys());
+  const YamlMap map = read_map(value, bmuf_keys());
   BlockFilter filter;
   filter.momentum = read_momentum(map.at("block_momentum", "a number from 0 to below 1"));
   if (const auto rate = map.maybe("block_learning_rate")) filter.learning_rate = rate->number(1e-6, 1e6);
@@ -205,7 +215,7 @@ Plan read_bmuf(const YamlValue& value, const Setting& setting) {
 }
 
 Plan read_diloco(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, diloco_keys());
+  const YamlMap map = read_map(value, diloco_keys());
   BlockFilter filter;
   filter.form = BlockFilter::Form::nesterov;
   filter.momentum = read_momentum(map.at("outer_momentum", "a number from 0 to below 1"));

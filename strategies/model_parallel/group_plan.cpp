@@ -56,8 +56,8 @@ void add_calls(const std::vector<Exchange>& exchanges, int layer, Array carried,
 
 }  // namespace
 
-const StrategyKeys& group_keys() {
-  static const StrategyKeys keys = joined_keys(
+const Keys& group_keys() {
+  static const Keys keys = joined_keys(
       {training_keys(),
        communication_keys(),
        {bucket_key(),
@@ -69,12 +69,12 @@ const StrategyKeys& group_keys() {
   return keys;
 }
 
-StrategyKey cut_trace_key() {
+Key cut_trace_key() {
   return {"cut_trace", "name or path", "", "none",
           "trace that was captured at the shapes of a device's part"};
 }
 
-StrategyKey ways_key() {
+Key ways_key() {
   return {"ways", "integer", "1 to 100000", "required", "devices that share a replica"};
 }
 

@@ -12,11 +12,11 @@
 namespace stepcast {
 
 /// Keys of all strategies in which groups of devices share a replica.
-const StrategyKeys& group_keys();
+const Keys& group_keys();
 /// `cut_trace`, of strategies whose parts can be captured.
-StrategyKey cut_trace_key();
+Key cut_trace_key();
 /// `ways`, of strategies whose layers are shared.
-StrategyKey ways_key();
+Key ways_key();
 
 struct GroupOptions {
   TrainingOptions training;

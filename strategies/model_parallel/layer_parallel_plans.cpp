@@ -16,13 +16,13 @@ int read_ways(const YamlMap& map, const char* key) {
   return static_cast<int>(map.at(key, "devices that share a replica, an integer >= 1").integer(1, 100'000));
 }
 
-const StrategyKeys& layer_keys() {
-  static const StrategyKeys keys = joined_keys({group_keys(), {ways_key(), cut_trace_key()}});
+const Keys& layer_keys() {
+  static const Keys keys = joined_keys({group_keys(), {ways_key(), cut_trace_key()}});
   return keys;
 }
 
-const StrategyKeys& expert_keys() {
-  static const StrategyKeys keys = joined_keys(
+const Keys& expert_keys() {
+  static const Keys keys = joined_keys(
       {group_keys(),
        {ways_key(),
         {"experts", "integer", "1 to 1e6", "required, or the network's",
@@ -34,8 +34,8 @@ const StrategyKeys& expert_keys() {
   return keys;
 }
 
-const StrategyKeys& machine_keys() {
-  static const StrategyKeys keys =
+const Keys& machine_keys() {
+  static const Keys keys =
       joined_keys({group_keys(),
                    {{"machines", "integer", "1 to 100000", "required", "machines that share a replica"},
                     cut_trace_key()}});
@@ -95,13 +95,13 @@ Experts read_experts(const YamlMap& map, const Model& model) {
 }
 
 Plan read_filter_parallel(const YamlValue& value, const Setting& setting) {
-  return share_layers(setting, strategy_map(value, layer_keys()), shard_filters, filter_problem);
+  return share_layers(setting, read_map(value, layer_keys()), shard_filters, filter_problem);
 }
 
 }  // namespace
 
 NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch) {
-  const YamlMap map = strategy_map(value, layer_keys());
+  const YamlMap map = read_map(value, layer_keys());
   NetworkSharing sharing;
   sharing.form = NetworkSharing::Form::blocks;
   sharing.ways = read_ways(map, "ways");
@@ -117,13 +117,13 @@ NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::i
 namespace {
 
 Plan read_tensor(const YamlValue& value, const Setting& setting) {
-  Plan plan = share_layers(setting, strategy_map(value, layer_keys()), shard_tensor, tensor_problem);
+  Plan plan = share_layers(setting, read_map(value, layer_keys()), shard_tensor, tensor_problem);
   plan.sharing = tensor_sharing(value, setting.model, plan.sharing.micro_batch);
   return plan;
 }
 
 Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, expert_keys());
+  const YamlMap map = read_map(value, expert_keys());
   const Experts experts = read_experts(map, setting.model);
   const YamlValue where = map.at(map.has("experts") ? "experts" : "ways");
   GroupPlan groups = begin_groups(setting, read_group_options(map), experts.ways, map.at("ways"));
@@ -136,7 +136,7 @@ Plan read_mixture_of_experts(const YamlValue& value, const Setting& setting) {
 }
 
 Plan read_model_parallel(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, machine_keys());
+  const YamlMap map = read_map(value, machine_keys());
   const YamlValue where = map.at("machines", "machines that share a replica, an integer >= 1");
   const int machines = read_ways(map, "machines");
   GroupPlan groups = begin_groups(setting, read_group_options(map), machines, where);
@@ -234,8 +234,8 @@ std::size_t read_whole_from(const YamlMap& map, const Model& model) {
           : "the name of a layer");
 }
 
-const StrategyKeys& spatial_keys() {
-  static const StrategyKeys keys = joined_keys(
+const Keys& spatial_keys() {
+  static const Keys keys = joined_keys(
       {group_keys(),
        {{"split", "integer or list", "a divisor of the workers", "required",
          "devices a sample: 4 strips, or [2, 2] along each dimension"},
@@ -267,7 +267,7 @@ std::string simulated_only(const GroupOptions& options) {
 }  // namespace
 
 NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch) {
-  const YamlMap map = strategy_map(value, spatial_keys());
+  const YamlMap map = read_map(value, spatial_keys());
   NetworkSharing sharing;
   sharing.form = NetworkSharing::Form::positions;
   sharing.partition = read_sample_partition(map, model);
@@ -285,7 +285,7 @@ NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int w
 namespace {
 
 Plan read_spatial(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, spatial_keys());
+  const YamlMap map = read_map(value, spatial_keys());
   const GroupOptions options = read_group_options(map);
   const Model& model = setting.model;
   const SpatialPartition partition = read_sample_partition(map, model);

@@ -81,16 +81,10 @@ void note_streams(const YamlMap& map, const Usage& usage, bool at_once, IdleKeys
   if (limit && limit->integer(1) == 1 && streams > 1) note_idle(map, {"streams"}, "with in_flight: 1", idle);
 }
 
-std::vector<std::string> names_of(const StrategyKeys& keys) {
-  std::vector<std::string> names;
-  for (const StrategyKey& key : keys) names.push_back(key.name);
-  return names;
-}
-
 }  // namespace
 
-const StrategyKeys& communication_keys() {
-  static const StrategyKeys keys{
+const Keys& communication_keys() {
+  static const Keys keys{
       {"all_reduce", "name",
        "automatic, ring, halving_doubling, recursive_doubling, binomial_tree, double_tree, hierarchical, mpi",
        "automatic", "algorithm that sums gradients; automatic takes the fastest for each buffer size"},

@@ -13,7 +13,7 @@ struct CommunicationOptions {
   int in_flight = 1;  ///< collectives at once, over all streams
 };
 
-const StrategyKeys& communication_keys();
+const Keys& communication_keys();
 CommunicationOptions read_communication(const YamlMap& map);
 
 /// Makes a communicator run its collectives as the scenario asks.

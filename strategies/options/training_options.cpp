@@ -26,8 +26,8 @@ void scale(std::vector<LayerSeconds>& layers, double factor) {
 
 }  // namespace
 
-const StrategyKeys& training_keys() {
-  static const StrategyKeys keys{
+const Keys& training_keys() {
+  static const Keys keys{
       {"kind", "name", "stepcast show strategies lists them", "required", "the strategy"},
       {"like", "name or path", "", "none", "software stack whose values hold where the scenario gives none"},
       {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies all layer times"},
@@ -53,8 +53,8 @@ TrainingOptions read_training_options(const YamlMap& map) {
   return options;
 }
 
-StrategyKey bucket_key() {
-  return {"bucket", "bytes", ">= 1 B, tensor or model", "25 MiB", "gradients that one all-reduce sums"};
+Key bucket_key() {
+  return {"bucket", "bytes or name", ">= 1 B, tensor, model", "25 MiB", "gradients that one all-reduce sums"};
 }
 
 Bytes read_bucket(const YamlMap& map, Bytes otherwise) {

@@ -22,7 +22,7 @@ struct TrainingOptions {
   Bytes element() const { return {mixed ? 2.0 : 4.0}; }  ///< size of a gradient in a message
 };
 
-const StrategyKeys& training_keys();
+const Keys& training_keys();
 TrainingOptions read_training_options(const YamlMap& map);
 
 /// Size of the gradients that one all-reduce sums if the scenario has no `bucket`: 25 MiB.
@@ -30,7 +30,7 @@ constexpr Bytes kDefaultBucket{26214400};
 /// A bucket size that holds every model: all gradients travel at once.
 constexpr Bytes kWholeModel{1e300};
 
-StrategyKey bucket_key();
+Key bucket_key();
 /// `bucket`: a size such as "25 MiB", `tensor` (0 B: each array alone) or `model` (kWholeModel).
 Bytes read_bucket(const YamlMap& map, Bytes otherwise = kDefaultBucket);
 

@@ -37,8 +37,8 @@ std::function<void(Arrays&, const Slice&, int)> center_move(double a) {
 
 constexpr double kPullArrays = 3;  // reads x and y, writes x
 
-const StrategyKeys& elastic_keys() {
-  static const StrategyKeys keys = joined_keys(
+const Keys& elastic_keys() {
+  static const Keys keys = joined_keys(
       {server_keys(),
        {{"period", "integer", "1 to 1e6", "1", "tau: mini-batches between exchanges"},
         {"elastic_force", "number", "0 to 1", "0.9", "a: share of the distance to the center in one move"},
@@ -48,7 +48,7 @@ const StrategyKeys& elastic_keys() {
 }
 
 Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, elastic_keys());
+  const YamlMap map = read_map(value, elastic_keys());
   const ServerOptions servers = read_server_options(map, kPullArrays);
   refuse_compression(map,
                      "not supported with kind: elastic_averaging, which sends parameters, not gradients");

@@ -58,8 +58,8 @@ constexpr double kUpdateArraysOfCenter = 3;  // reads two, writes one
 /// parameters 3.
 constexpr double kMatchArrays = 39;
 
-const StrategyKeys& matching_keys() {
-  static const StrategyKeys keys =
+const Keys& matching_keys() {
+  static const Keys keys =
       joined_keys({server_keys(),
                    {{"period", "integer", "1 to 1e6", "1", "mini-batches between updates"},
                     {"local_arrays", "number", "0 to 1000", "39",
@@ -68,7 +68,7 @@ const StrategyKeys& matching_keys() {
 }
 
 Plan read_gradient_energy_matching(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, matching_keys());
+  const YamlMap map = read_map(value, matching_keys());
   const ServerOptions servers = read_server_options(map, kUpdateArraysOfCenter);
   refuse_compression(map,
                      "not supported with kind: gradient_energy_matching, which has no error feedback between "

@@ -202,8 +202,8 @@ std::function<std::function<Program(Worker&)>(ServerClient)> make_program(const 
   };
 }
 
-const StrategyKeys& parameter_server_keys() {
-  static const StrategyKeys keys =
+const Keys& parameter_server_keys() {
+  static const Keys keys =
       joined_keys({server_keys(),
                    compression_keys(),
                    {{"n_push", "integer", "1 to 1e6", "1", "mini-batches between updates sent"},
@@ -219,7 +219,7 @@ const StrategyKeys& parameter_server_keys() {
 }
 
 Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, parameter_server_keys());
+  const YamlMap map = read_map(value, parameter_server_keys());
   const ServerOptions servers = read_server_options(map, 5);  // momentum: reads three arrays, writes two
   ParameterServer options = parameter_server_options(map, setting);
   ServerStrategy strategy;

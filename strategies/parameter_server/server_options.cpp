@@ -39,8 +39,8 @@ void read_tree(const YamlMap& map, ServerOptions& options) {
 
 }  // namespace
 
-const StrategyKeys& server_keys() {
-  static const StrategyKeys keys = joined_keys(
+const Keys& server_keys() {
+  static const Keys keys = joined_keys(
       {training_keys(),
        communication_keys(),
        {{"shards", "integer", "1 to 1e5", "1", "servers, each with a part of the parameters"},

@@ -39,7 +39,7 @@ struct ServerOptions {
   std::optional<YamlValue> shards_at, sub_masters_at, group_at, machines_at, place_at;
 };
 
-const StrategyKeys& server_keys();  ///< with training_keys() and communication_keys()
+const Keys& server_keys();  ///< with training_keys() and communication_keys()
 
 /// @param apply_arrays  default of the key
 ServerOptions read_server_options(const YamlMap& map, double apply_arrays);

@@ -118,8 +118,8 @@ void add_role(int number, int ranks, PipelineStage stage, Plan& plan) {
   if (number > 0) add_channels(number - 1, number, plan);
 }
 
-StrategyKeys make_keys() {
-  StrategyKeys keys = joined_keys(
+Keys make_keys() {
+  Keys keys = joined_keys(
       {group_keys(),
        {{"stages", "integer", "1 to 1e5", "required", "stages of layers"},
         {"cuts", "list of layer names", "", "the fastest division", "first layers of stages 2, 3, ..."},
@@ -131,17 +131,17 @@ StrategyKeys make_keys() {
         {"zero", "integer", "0 to 2", "0", "ZeRO stage over the replicas of a stage"},
         cut_trace_key()}});
   // The reader accepts this key of other strategies to say which key to use.
-  std::ranges::find(keys, "accumulation", &StrategyKey::name)->meaning = "not valid: give micro_batches";
+  std::ranges::find(keys, "accumulation", &Key::name)->meaning = "not valid: give micro_batches";
   return keys;
 }
 
-const StrategyKeys& pipeline_keys() {
-  static const StrategyKeys keys = make_keys();
+const Keys& pipeline_keys() {
+  static const Keys keys = make_keys();
   return keys;
 }
 
 Plan read_pipeline(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, pipeline_keys());
+  const YamlMap map = read_map(value, pipeline_keys());
   const PipelineOptions options = read_pipeline_options(map);
   if (map.has("accumulation"))
     map.at("accumulation").refuse("not valid with kind: pipeline; give micro_batches");

@@ -148,8 +148,8 @@ int whole(const YamlMap& map, const char* key, int otherwise) {
   return value ? static_cast<int>(value->integer(1, 1'000'000'000)) : otherwise;
 }
 
-const StrategyKeys& sandblaster_keys() {
-  static const StrategyKeys keys = joined_keys(
+const Keys& sandblaster_keys() {
+  static const Keys keys = joined_keys(
       {training_keys(),
        keys_named(server_keys(), {"shards", "server", "messages", "exchanged", "arrays"}),
        {{"tasks", "integer", "1 to 1e7", "required", "portions of a batch"},
@@ -210,7 +210,7 @@ void set_servers(const Setting& setting, const ServerOptions& options, const Exc
 }
 
 Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
-  const YamlMap map = strategy_map(value, sandblaster_keys());
+  const YamlMap map = read_map(value, sandblaster_keys());
   const ServerOptions options = read_server_options(map, kVectorArrays);
   refuse_compression(map, "not supported with kind: sandblaster, whose history needs whole gradients");
   check_shards(setting, options);

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/command_line.hpp"
+#include "core/cli/command_line.hpp"
 #include "core/error.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "runtime/ranks/shared_control_block.hpp"

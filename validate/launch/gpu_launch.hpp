@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/command_line.hpp"
+#include "core/cli/command_line.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "validate/launch/launcher.hpp"
 

@@ -28,8 +28,9 @@ TEST_CASE("a platform names its device, or a file beside it", "[scenarios][error
   std::ofstream(folder.path() / "my-core.yaml") << device.replace(device.find("cpu-core"), 8, "my-core");
   CHECK(with_device("my-core.yaml").device.name == "my-core");
   CHECK(with_device("cpu-core").device.name == "cpu-core");
-  CHECK_THROWS_WITH(with_device("cpu-cor"),
-                    (folder.path() / "mine.yaml").string() +
-                        ":4:9: platform.device: expected a name in models/devices/ or a path ending in .yaml "
-                        "(such as \"cpu-core\"), got \"cpu-cor\"");
+  CHECK_THROWS_WITH(
+      with_device("cpu-cor"),
+      (folder.path() / "mine.yaml").string() +
+          ":4:9: platform.device: expected a name in models/devices/ or a path ending in .yaml, "
+          "got \"cpu-cor\"; did you mean \"cpu-core\"?");
 }

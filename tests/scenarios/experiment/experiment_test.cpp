@@ -95,14 +95,16 @@ TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][e
 
 TEST_CASE("an unknown name is refused with the nearest known name", "[scenarios][errors]") {
   refused("model=resnet5",
-          "model: expected a name in models/ or a path ending in .yaml (such as \"resnet50\"), got "
-          "\"resnet5\"");
-  refused("trace=resnet50-b8-cpi",
-          "trace: expected a name in models/traces/ or a path ending in .yaml (such as "
-          "\"resnet50-b8-cpu\"), got \"resnet50-b8-cpi\"");
-  refused("platform=etherned-cpu",
-          "platform: expected a name in platforms/ or a path ending in .yaml (such as "
-          "\"ethernet-cpu\"), got \"etherned-cpu\"");
+          "model: expected a name in models/ or a path ending in .yaml, got \"resnet5\"; did you mean "
+          "\"resnet50\"?");
+  refused(
+      "trace=resnet50-b8-cpi",
+      "trace: expected a name in models/traces/ or a path ending in .yaml, got \"resnet50-b8-cpi\"; did you "
+      "mean \"resnet50-b8-cpu\"?");
+  refused(
+      "platform=etherned-cpu",
+      "platform: expected a name in platforms/ or a path ending in .yaml, got \"etherned-cpu\"; did you mean "
+      "\"ethernet-cpu\"?");
   refused("platform=../platforms/ethernet-cpu",
           "platform: expected a name in platforms/ or a path ending in .yaml, "
           "got \"../platforms/ethernet-cpu\"");

@@ -55,8 +55,9 @@ TEST_CASE("a name that is not in the data folder is refused with the nearest one
         std::filesystem::path(STEPCAST_SOURCE_DIR) / "models/resnet50.yaml");
   CHECK(file_of(command_line_name("llama2-7b")) ==
         std::filesystem::path(STEPCAST_SOURCE_DIR) / "models/library/transformers/llama2-7b.yaml");
-  CHECK_THROWS_WITH(file_of(command_line_name("llama2-8b")), Catch::Contains("(such as \"llama2-7b\")"));
-  CHECK_THROWS_WITH(file_of(command_line_name("resnet5")),
-                    "command line: model: expected a name in models/ or a path ending in .yaml (such as "
-                    "\"resnet50\"), got \"resnet5\"");
+  CHECK_THROWS_WITH(file_of(command_line_name("llama2-8b")), Catch::Contains("did you mean \"llama2-7b\"?"));
+  CHECK_THROWS_WITH(
+      file_of(command_line_name("resnet5")),
+      "command line: model: expected a name in models/ or a path ending in .yaml, got \"resnet5\"; did "
+      "you mean \"resnet50\"?");
 }

@@ -116,6 +116,15 @@ TEST_CASE("an assumption is linear or logarithmic in its range and keeps its uni
   CHECK(assumed_value(plain, 0.75).value.place.line == 4);
 }
 
+TEST_CASE("a range whose ends have two units is in the unit of its upper end", "[scenarios]") {
+  const Assumption range = assumption_of("range: [0 s, 5 ms], why: w");
+  CHECK(range.low == 0);
+  CHECK(range.high == 5);
+  CHECK(range.unit == " ms");
+  CHECK(assumption_of("range: [100 us, 2 ms], why: w").low == Approx(0.1));
+  CHECK(assumption_of("range: [8 Gbit/s, 2 GB/s], why: w").low == Approx(1));
+}
+
 TEST_CASE("an invalid assumption is refused with place and reason", "[scenarios][errors]") {
   const auto refused = [](const std::string& keys, const std::string& message) {
     CHECK_THROWS_WITH(scenario_of(assumed(keys)), "s.yaml:" + message);
@@ -123,8 +132,8 @@ TEST_CASE("an invalid assumption is refused with place and reason", "[scenarios]
   refused("range: [1 us, 3 us]", "4:5: assumed[0].why: missing (expected the reason for this range)");
   refused("why: w", "4:5: assumed[0].range: missing (expected [low, high])");
   refused("range: [1 us], why: w", "4:21: assumed[0].range: expected two values, [low, high], got a list");
-  refused("range: [1 us, 3 ms], why: w",
-          "4:21: assumed[0].range: expected two values of the same unit, got a list");
+  refused("range: [1 s, 2 GB], why: w",
+          "4:21: assumed[0].range: expected two values of one kind, such as [0 s, 5 ms], got 1 s and 2 GB");
   refused("range: [3 us, 1 us], why: w",
           "4:21: assumed[0].range: expected the lower value first, got a list");
   refused("range: [1 us, 1 us], why: w",

@@ -228,3 +228,22 @@ TEST_CASE("the memory of all points of a sweep is limited, and not only their nu
   CHECK_THROWS_WITH(sweep_of(keys + ", more: [0]}"),
                     Catch::Matchers::EndsWith("sweep.more: more than 64 swept keys"));
 }
+
+TEST_CASE("exclude removes points from a product, and include adds points", "[scenarios][sweep]") {
+  CHECK(names_of(
+            "{workers: [1, 2], a: [x, y], exclude: [{workers: 1, a: y}], include: [{workers: 8, a: z}]}") ==
+        Names{"workers=1, a=x", "workers=2, a=x", "workers=2, a=y", "workers=8, a=z"});
+  CHECK(names_of("{include: [{workers: 3}, {workers: 5, a: x}]}") == Names{"workers=3", "workers=5, a=x"});
+  CHECK(names_of("[{workers: [1, 2], exclude: [{workers: 2}]}, {workers: [2]}]") ==
+        Names{"workers=1", "workers=2"});
+}
+
+TEST_CASE("an exclude that meets no point, and a sweep that is left empty, are refused",
+          "[scenarios][sweep][errors]") {
+  CHECK_THROWS_WITH(sweep_of("{workers: [1], exclude: [{workers: 2}]}"),
+                    Catch::Contains("sweep.exclude[0]: no point of this sweep has workers=2"));
+  CHECK_THROWS_WITH(sweep_of("{workers: [1], exclude: [{workers: 1}]}"),
+                    Catch::Contains("expected at least one point"));
+  CHECK_THROWS_WITH(sweep_of("{workers: [1], include: [{workers: 1}]}"),
+                    Catch::Contains("\"workers=1\" twice"));
+}

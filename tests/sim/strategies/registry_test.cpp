@@ -49,7 +49,7 @@ TEST_CASE("every strategy reads every key of its table, and its table says what 
           "[sim][registry]") {
   for (const Strategy& strategy : strategies()) {
     std::set<std::string> names;
-    for (const StrategyKey& key : strategy.keys) {
+    for (const Key& key : strategy.keys) {
       CAPTURE(strategy.kind, key.name);
       CHECK(names.insert(key.name).second);
       CHECK(!key.type.empty());
@@ -75,7 +75,7 @@ TEST_CASE("every strategy refuses an unknown key and suggests the nearest", "[si
 
 TEST_CASE("every required key of a strategy is missed by its name", "[sim][registry]") {
   for (const Strategy& strategy : strategies()) {
-    for (const StrategyKey& key : strategy.keys) {
+    for (const Key& key : strategy.keys) {
       if (key.default_value != "required" || key.name == "kind") continue;
       CAPTURE(strategy.kind, key.name);
       std::string text = with(strategy.example, key.name, "0");

@@ -51,10 +51,13 @@ class Command {
   Option add_option(const std::string& names, Value& value, const std::string& help = "") const;
   Option add_flag(const std::string& names, bool& value, const std::string& help = "") const;
 
+  enum class Json { no, yes };
+
   void footer(const std::string& text) const;
   void require_subcommand() const;  ///< exactly one
   void require_option() const;      ///< exactly one of the group's options
-  void callback(const std::function<void()>& work) const;
+  /// Also gives the command the options -q and -v, and --json if its results are tables (add_json_row).
+  void callback(const std::function<void()>& work, Json json = Json::no) const;
 
  private:
   CLI::App* app_;

@@ -1,29 +1,53 @@
-#include "core/command_line.hpp"
+#include "core/cli/command_line.hpp"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
+#include "core/cli/command_output.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
 namespace stepcast {
 namespace {
 
-/// One line about an invalid command line. CLI11's own message does not name the unknown word.
+std::vector<std::string> command_names(const CLI::App* command) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : command->get_subcommands({})) names.push_back(one->get_name());
+  return names;
+}
+
+/// "--draws", "-j" and so on: all options of a command, those of its option groups too.
+std::vector<std::string> option_names(const CLI::App* command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  for (const CLI::App* group : command->get_subcommands({})) {
+    if (!group->get_name().empty()) continue;
+    for (const std::string& name : option_names(group)) names.push_back(name);
+  }
+  return names;
+}
+
+/// One line about an invalid command line. CLI11's own message does not name the nearest word.
 std::string usage_error(const CLI::App* app, const CLI::Error& error) {
   const CLI::App* command = app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
   const auto rest = command->remaining();
+  const auto option =
+      std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with('-'); });
   const bool no_command = command->get_require_subcommand_min() > 0 && !rest.empty();
   std::string text = error.what();
-  if (no_command) {
-    std::vector<std::string> names;
-    for (const CLI::App* one : command->get_subcommands({})) names.push_back(one->get_name());
-    const bool option = rest.front().starts_with('-');
-    const std::string nearest = option ? "" : nearest_word(rest.front(), names);
-    text = fmt::format("there is no {} \"{}\"", option ? "option" : "command", printable(rest.front()));
+  if (option != rest.end() || no_command) {
+    const bool is_option = option != rest.end();
+    const std::string word = is_option ? option->substr(0, option->find('=')) : rest.front();
+    text = fmt::format("there is no {} \"{}\"", is_option ? "option" : "command", printable(word));
+    const std::string nearest =
+        nearest_word(word, is_option ? option_names(command) : command_names(command));
     if (!nearest.empty()) text += fmt::format("; did you mean \"{}\"?", nearest);
   }
   return fmt::format("{}: {} (see --help)\n", app->get_name(), text);
@@ -114,8 +138,23 @@ void Command::require_option() const {
   app_->require_option(1);
 }
 
-void Command::callback(const std::function<void()>& work) const {
-  app_->callback(work);
+void Command::callback(const std::function<void()>& work, Json json) const {
+  const auto options = std::make_shared<OutputOptions>();
+  app_->add_flag("-q,--quiet", options->quiet, "Print nothing but errors.");
+  app_->add_flag("-v,--verbose", options->verbose,
+                 "Also print the version, and processor time and memory at the end.");
+  if (json == Json::yes)
+    app_->add_flag("--json", options->json,
+                   "Print the tables as one JSON object on standard output, and all else on standard error.");
+  app_->callback([work, options, app = app_] {
+    const CLI::App* program = app;
+    while (program->get_parent() != nullptr) program = program->get_parent();
+    if (options->verbose) fmt::print(stderr, "{}\n", program->version());
+    const CommandOutput output(*options);
+    work();
+    if (options->json) output.write_json();
+    if (options->verbose) fmt::print(stderr, "{}\n", resources_used());
+  });
 }
 
 CommandLine::CommandLine(const std::string& program, const std::string& version,

@@ -1,0 +1,140 @@
+#include "commands/init/starting_files.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/yaml.hpp"
+#include "scenarios/reader/sweep.hpp"
+
+namespace stepcast {
+namespace {
+
+std::string workers_text(const ScenarioStart& start) {
+  if (start.least == start.most) return fmt::format("[{}]", start.most);
+  return fmt::format("{{from: {}, to: {}, times: 2}}", start.least, start.most);
+}
+
+std::string trace_comment(const ScenarioStart& start) {
+  if (start.trace != "derived")
+    return "layer times that were measured or derived for this network, batch and device";
+  return "layer times by a rule, for any network and device; better: a trace of your own\n"
+         "                   # (stepcast import profile.json.gz --model ... -o my-trace.yaml)";
+}
+
+/// The keys of the strategy's example, one a line.
+std::string strategy_lines(const ScenarioStart& start) {
+  std::string lines;
+  for (const auto& [key, value] : parse_yaml(start.example, "example").entries)
+    lines += fmt::format("  {}: {}\n", key.text, point_name({{"", value}}).substr(1));
+  return lines;
+}
+
+}  // namespace
+
+std::string scenario_text(const ScenarioStart& start) {
+  std::string text = fmt::format(
+      R"(# A scenario of stepcast. All keys: stepcast schema scenario --table . or docs/reference/scenarios.md
+# Check it: stepcast check FILE. How large is it: stepcast run FILE --dry-run. Forecast: stepcast run FILE
+version: 1
+name: {}  # also the name of the results folder
+description: {} by {} on {}
+
+# What is trained, and where.
+model: {}  # a name (stepcast show model) or a path ending in .yaml
+trace: {}  # {}
+platform: {}  # a name (stepcast show platform) or a path ending in .yaml
+batch_per_worker: {}  # samples of a worker in a step
+
+# How it is trained (stepcast show strategies).
+strategy:
+{}
+)",
+      start.name, start.model, start.strategy, start.platform, start.model, start.trace, trace_comment(start),
+      start.platform, start.batch, strategy_lines(start));
+  if (start.nodes > 0)
+    text += fmt::format("set: {{platform.nodes: {}}}  # more nodes than the file says\n\n", start.nodes);
+  text += fmt::format(
+      R"(# What varies. Every combination is a point; more keys may follow, such as strategy.all_reduce: [ring, double_tree]
+sweep:
+  workers: {}
+
+# What is not known: each forecast becomes an interval.
+# assumed:
+#   - {{key: platform.network.bandwidth, range: [20 GB/s, 24 GB/s], why: "what NCCL reaches here"}}
+
+# The size of the data set adds hours, and dollars if the platform has a price.
+# epoch: {{samples: 1281167, epochs: 90}}
+
+# Spread from step to step: simulation.steps has to be larger than 1 then.
+# noise: {{jitter: lognormal, sigma: 0.02}}
+# simulation: {{steps: 10}}
+)",
+      workers_text(start));
+  return text;
+}
+
+std::string platform_text(const PlatformStart& start) {
+  const bool nvswitch = !start.nvlink.empty();
+  const char* assumed = "assumed; replace it by a measurement or a data sheet";
+  std::string text = fmt::format(
+      R"(# A platform of stepcast. All keys: stepcast schema platform --table . or docs/reference/platforms.md
+# Check it: stepcast check FILE. Look at it: stepcast show platform FILE
+# Bandwidths are effective: what a benchmark reaches, some 96 % of a NIC's data sheet at best.
+version: 1
+name: {}
+source: "written by stepcast init; say here where the numbers come from"
+device: {}  # a name (stepcast show device), or a file ending in .yaml with rates of your own device
+nodes: {}
+max_nodes: {}
+# price_per_device_hour: 2.5  # US dollars
+)",
+      start.name, start.device, start.nodes, start.nodes);
+  text += fmt::format(
+      R"(node:
+  kind: {}  # single: one device; pcie: devices on PCIe; switch: an NVSwitch too; links: NVLinks between pairs
+  devices: {}
+  sockets: {}  # stepcast distributes devices and NICs over them, in order
+  device_link: {{bandwidth: 24 GB/s, latency: 0.5 us, source: "PCIe 4.0 x16, {}"}}
+)",
+      start.devices == 1 ? "single"
+      : nvswitch         ? "switch"
+                         : "pcie",
+      start.devices, start.devices > 1 ? 2 : 1, assumed);
+  if (start.devices > 1)
+    text += fmt::format("  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n",
+                        assumed);
+  text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);
+  if (nvswitch && start.devices > 1)
+    text += fmt::format("  peer_link: {{bandwidth: {}, latency: 0.25 us, source: \"{}\"}}\n", start.nvlink,
+                        assumed);
+  text += fmt::format(
+      R"(network:
+  kind: switch  # a switch that never blocks; fat_tree, dragonfly, torus and sites have further keys
+  nics: {}  # of a node
+  bandwidth: {{value: {}, source: "given to stepcast init"}}  # of one NIC
+  latency: {{value: 1.5 us, source: "{}"}}
+messages:  # what the software adds to each message, by size
+  between_nodes:
+    - {{up_to: 64 KiB, overhead: 1 us, bandwidth_factor: 0.5, source: "{}"}}
+    - {{overhead: 5 us, bandwidth_factor: 0.95, source: "{}"}}
+  inside_node:
+    - {{overhead: 3 us, bandwidth_factor: 0.95, source: "{}"}}
+# storage: {{kind: local, bandwidth: 4 GB/s, latency: 100 us}}  # only needed for data loading and checkpoints
+)",
+      start.nics, start.nic, assumed, assumed, assumed, assumed);
+  return text;
+}
+
+std::string matching_trace(const std::vector<std::string>& traces, const std::string& model,
+                           const std::string& device, int batch) {
+  const std::string family =
+      device.substr(0, device.find('-'));  // "v100" of v100-sxm2-16gb, "cpu" of cpu-core
+  const std::string begin = fmt::format("{}-b{}-{}", model, batch, family);
+  for (const std::string& trace : traces) {
+    if (trace == begin || trace.starts_with(begin + "-")) return trace;
+  }
+  return "derived";
+}
+
+}  // namespace stepcast

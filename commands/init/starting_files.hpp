@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "platforms/platform.hpp"
+
+namespace stepcast {
+
+/// What a scenario to start from is made of.
+struct ScenarioStart {
+  std::string name;           ///< of the scenario and its results
+  std::string model = {};     ///< name or path
+  std::string platform = {};  ///< name or path
+  std::string trace = {};     ///< a name of models/traces, or "derived"
+  std::string strategy = "synchronous";
+  std::string example = {};  ///< the strategy's example, whose keys come into the file
+  int batch = 32;            ///< samples of a worker
+  int least = 1, most = 8;   ///< workers, doubled from the first to the last
+  int nodes = 0;             ///< set if the platform's own number of nodes is too small
+};
+
+/// The YAML text, with a comment at each key.
+std::string scenario_text(const ScenarioStart& start);
+
+/// What a platform to start from is made of.
+struct PlatformStart {
+  std::string name;
+  std::string device = "a100-40gb";
+  int nodes = 4, devices = 8, nics = 1;
+  std::string nic = "200 Gbit/s";  ///< of one NIC
+  std::string nvlink = {};         ///< of one device at the NVSwitch; empty: devices are joined by PCIe only
+};
+
+/// The YAML text, with a comment and an assumed value at each number that the user did not give.
+std::string platform_text(const PlatformStart& start);
+
+/// The trace of models/traces that was taken of this network with this batch on this device, or "derived".
+std::string matching_trace(const std::vector<std::string>& traces, const std::string& model,
+                           const std::string& device, int batch);
+
+}  // namespace stepcast

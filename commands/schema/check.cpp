@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "commands/commands.hpp"
+#include "commands/schema/file_kinds.hpp"
+#include "core/error.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/loader.hpp"
+#include "report/results/results_text.hpp"
+#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/experiment/software_stack.hpp"
+#include "scenarios/reader/library.hpp"
+#include "scenarios/reader/scenario.hpp"
+
+namespace stepcast {
+namespace {
+
+using Errors = std::vector<std::string>;
+
+/// Calls `read` and adds its error, unless the same line is there already.
+template <class Read>
+void note(const Read& read, Errors& errors) {
+  try {
+    read();
+  } catch (const InputError& error) {
+    if (std::ranges::find(errors, error.what()) == errors.end()) errors.emplace_back(error.what());
+  }
+}
+
+/// What is wrong with the points of a scenario whose keys are right.
+void check_points(const std::filesystem::path& file, Errors& errors) {
+  constexpr std::size_t kMostErrors = 20;  // the points of a sweep may all fail in ways of their own
+  const Scenario scenario = read_scenario(file, {});
+  check_keys(scenario.document);
+  const bool for_validate = scenario.document.find("workers") == nullptr &&
+                            std::ranges::find(scenario.sweep_keys, "workers") == scenario.sweep_keys.end();
+  if (for_validate) return;  // which has as many workers as ranks
+  Library library;
+  for (const Point& point : scenario.points) {
+    if (errors.size() >= kMostErrors) return;
+    note([&] { build_experiment(scenario.document, middle_values(scenario, point), library); }, errors);
+  }
+}
+
+void read_with_reader(const std::filesystem::path& file, const std::string& kind, const YamlNode& root,
+                      Errors& errors) {
+  const YamlValue value(root, "");
+  if (kind == "scenario") return check_points(file, errors);
+  if (kind == "platform") return static_cast<void>(read_platform(value));
+  if (kind == "model") return static_cast<void>(read_model(value));
+  if (kind == "device") return static_cast<void>(read_device(value));
+  if (kind == "stack") return static_cast<void>(read_software_stack(value));
+  if (kind == "compression") return static_cast<void>(read_compression(value));
+  const Trace trace = read_trace(value);
+  const auto model = model_file(data_folder() / "models", trace.model);
+  if (!std::filesystem::exists(model)) return;  // the trace of a network that stands elsewhere
+  const YamlNode network = read_yaml(model);
+  check_fits(trace, read_model(YamlValue(network, "")));
+}
+
+/// A software stack may set another strategy, whose keys the scenario may then have.
+void set_kind_of_stack(YamlNode& root, Errors& errors) {
+  Library library;
+  note([&] { apply_software_stack(root, library); }, errors);
+}
+
+/// All errors of a file. What keys say together is only looked at where each key alone is right.
+Errors errors_of(const std::filesystem::path& file, std::string& kind) {
+  Errors errors;
+  note(
+      [&] {
+        YamlNode root = read_yaml(file);
+        const FileKind& found = kind_of(root);
+        kind = found.name;
+        if (kind == "scenario") set_kind_of_stack(root, errors);
+        for (std::string& error : key_errors(YamlValue(root, ""), found.keys, found.required))
+          errors.push_back(std::move(error));
+        if (errors.empty()) read_with_reader(file, kind, root, errors);
+      },
+      errors);
+  return errors;
+}
+
+void check(const std::vector<std::string>& files) {
+  std::size_t wrong = 0, count = 0;
+  for (const std::string& file : files) {
+    std::string kind;
+    const Errors errors = errors_of(file, kind);
+    for (const std::string& error : errors) fmt::print("{}\n", error);
+    Results rows;
+    rows.rows.resize(std::max<std::size_t>(1, errors.size()));
+    for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+      rows.rows[i].set("file", file);
+      rows.rows[i].set("kind", kind);
+      if (i < errors.size()) rows.rows[i].set("error", errors[i]);
+    }
+    add_json_rows("files", rows);
+    if (errors.empty()) fmt::print("{}: {}, no errors\n", file, kind);
+    wrong += errors.empty() ? 0 : 1;
+    count += errors.size();
+  }
+  if (wrong > 0)
+    throw InputError(fmt::format("{} error{} in {} of {} file{}", count, count == 1 ? "" : "s", wrong,
+                                 files.size(), files.size() == 1 ? "" : "s"));
+}
+
+}  // namespace
+
+void add_check(Command app) {
+  const Command command = app.add_subcommand("check",
+                                             "Report every error of scenarios, platforms, networks, traces, "
+                                             "devices and software stacks; exit code 2 if there is one.");
+  auto files = std::make_shared<std::vector<std::string>>();
+  command.add_option("file", *files, "Files to check.").required().type_name("FILE.yaml");
+  command.callback([=] { check(*files); }, Command::Json::yes);
+  command.footer("Example: stepcast check my-scenario.yaml my-cluster.yaml");
+}
+
+}  // namespace stepcast

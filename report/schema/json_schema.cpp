@@ -1,0 +1,260 @@
+#include "report/schema/json_schema.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace stepcast {
+namespace {
+
+using SchemaJson = nlohmann::ordered_json;
+
+constexpr auto kNumber = R"(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?)";
+
+SchemaJson quantity(const std::string& units) {
+  return {{"type", "string"}, {"pattern", fmt::format("^{} ({})$", kNumber, units)}};
+}
+
+constexpr auto kBytes = "B|[kMGTP]B|[KMGT]iB";
+
+/// The schema of a type without keys of its own.
+SchemaJson scalar(const Key& key, const std::string& type) {
+  if (type == "integer" || type == "number") {
+    SchemaJson schema{{"type", type}};
+    const NumberRange range = number_range(key).value_or(NumberRange{});
+    if (range.low > -1e300) schema[range.without_low ? "exclusiveMinimum" : "minimum"] = range.low;
+    if (range.high < 1e300) schema[range.without_high ? "exclusiveMaximum" : "maximum"] = range.high;
+    return schema;
+  }
+  if (type == "boolean") return {{"type", "boolean"}};
+  if (type == "time") return quantity("s|ms|us|ns|min|h");
+  if (type == "bytes") return quantity(kBytes);
+  if (type == "bandwidth") return quantity(fmt::format("({}|[kMGTP]?bit)/s", kBytes));
+  if (type == "work rate") return quantity("[kMGTP]?flop/s");
+  if (type == "name" && !allowed_words(key).empty()) return {{"enum", allowed_words(key)}};
+  if (type == "value") return {{"type", {"string", "number", "boolean", "array", "object"}}};
+  return {{"type", {"string", "number", "boolean"}}};  // a name or a text; YAML reads 2 as a number
+}
+
+SchemaJson swept_values() {
+  SchemaJson range{{"type", "object"}, {"additionalProperties", false}, {"required", {"from", "to"}}};
+  for (const char* name : {"from", "to", "times", "step"}) range["properties"][name] = {{"type", "integer"}};
+  return {{"anyOf", {SchemaJson{{"type", "array"}, {"minItems", 1}}, range}}};
+}
+
+class SchemaWriter {
+ public:
+  explicit SchemaWriter(const Keys& top) : paths_(key_paths(top)) {}
+
+  /// The schema of a mapping with these keys.
+  SchemaJson object(const Keys& keys, bool complete) {
+    SchemaJson schema{
+        {"type", "object"}, {"properties", SchemaJson::object()}, {"additionalProperties", false}};
+    bool kinds = false;
+    for (const Key& key : keys) {
+      SchemaJson& property = schema["properties"][key.name];
+      SchemaJson one = value(key, complete);  // kinds may have different keys of one name
+      property = property.is_null() || property == one ? one : SchemaJson{{"anyOf", {property, one}}};
+      kinds = kinds || !key.only_with.empty();
+    }
+    if (complete) require(keys_of_kind(keys, ""), schema);
+    if (kinds) schema["allOf"] = by_kind(keys, complete);
+    return schema;
+  }
+
+  SchemaJson definitions = SchemaJson::object();
+
+ private:
+  static void require(const Keys& keys, SchemaJson& schema) {
+    SchemaJson required = SchemaJson::array();
+    for (const Key& key : keys) {
+      if (key.default_value == "required") required.push_back(key.name);
+    }
+    if (!required.empty()) schema["required"] = required;
+  }
+
+  static SchemaJson of_kind(const std::string& kind) {
+    return {{"properties", {{"kind", {{"const", kind}}}}}, {"required", {"kind"}}};
+  }
+
+  /// For each kind: which keys there are.
+  static SchemaJson by_kind(const Keys& keys, bool complete) {
+    const auto kind = std::ranges::find(keys, "kind", &Key::name);
+    SchemaJson cases = SchemaJson::array();
+    for (const std::string& word : allowed_words(*kind)) {
+      const Keys own = keys_of_kind(keys, word);
+      SchemaJson then{{"propertyNames", {{"enum", names_of(own)}}}};
+      if (complete) require(own, then);
+      cases.push_back({{"if", of_kind(word)}, {"then", then}});
+    }
+    return cases;
+  }
+
+  /// A reference to the schema of a mapping, which is defined at its first use.
+  SchemaJson reference(const Key& key, bool complete) {
+    const auto [place, first] = names_.try_emplace({&key.inside(), complete}, "");
+    if (first) {
+      std::string name = key.name;
+      for (int count = 2; definitions.contains(name); ++count) name = fmt::format("{}_{}", key.name, count);
+      place->second = name;
+      definitions[name] = nullptr;
+      const SchemaJson schema = object(key.inside(), complete);
+      definitions[name] = schema;
+    }
+    return {{"$ref", "#/definitions/" + names_.at({&key.inside(), complete})}};
+  }
+
+  SchemaJson of_strategies(const Key& key, bool complete) {
+    SchemaJson kinds = SchemaJson::array(), cases = SchemaJson::array();
+    for (const KindKeys& one : key.by_kind()) {
+      kinds.push_back(one.kind);
+      definitions[key.name + "_" + one.kind] = object(one.keys, complete);
+      cases.push_back(
+          {{"if", of_kind(one.kind)}, {"then", {{"$ref", "#/definitions/" + key.name + "_" + one.kind}}}});
+    }
+    return {{"type", "object"}, {"properties", {{"kind", {{"enum", kinds}}}}}, {"allOf", cases}};
+  }
+
+  /// A mapping whose keys are paths into the scenario. Editors complete the paths that are known.
+  SchemaJson paths(const SchemaJson& value) const {
+    SchemaJson schema{
+        {"type", "object"}, {"properties", SchemaJson::object()}, {"additionalProperties", value}};
+    for (const std::string& path : paths_) schema["properties"][path] = value;
+    return schema;
+  }
+
+  SchemaJson define(const std::string& name, const SchemaJson& schema) {
+    definitions[name] = schema;
+    return {{"$ref", "#/definitions/" + name}};
+  }
+
+  SchemaJson sweep() {
+    SchemaJson product = paths(define("swept_values", swept_values()));
+    const SchemaJson points{{"type", "array"}, {"items", paths_of_values()}};
+    for (const char* name : {"include", "exclude"}) product["properties"][name] = points;
+    const SchemaJson one = define("sweep_product", product);
+    return {{"anyOf", {one, SchemaJson{{"type", "array"}, {"items", one}}}}};
+  }
+
+  SchemaJson paths_of_values() { return define("values", paths(SchemaJson::object())); }
+
+  SchemaJson alternative(const Key& key, const std::string& type, bool complete) {
+    if (type == "mapping" && key.by_kind != nullptr) return of_strategies(key, complete);
+    if (type == "mapping" && key.inside != nullptr) return reference(key, complete);
+    if (type == "mapping of values") return paths_of_values();
+    if (type == "sweep") return sweep();
+    if (!type.starts_with("list"))
+      return type.starts_with("mapping") ? SchemaJson{{"type", "object"}} : scalar(key, type);
+    SchemaJson list{{"type", "array"}};
+    if (key.inside != nullptr && type == "list of mappings") {
+      list["items"] = reference(key, true);
+    } else if (type == "list of integers" || type == "list of numbers") {
+      list["items"] = scalar(key, type.substr(8, type.size() - 9));
+    }
+    return list;
+  }
+
+  SchemaJson value(const Key& key, bool complete) {
+    std::vector<SchemaJson> all;
+    for (const std::string& type : types_of(key)) {
+      SchemaJson one = alternative(key, type, complete);
+      if (std::ranges::find(all, one) == all.end()) all.push_back(std::move(one));
+    }
+    if (key.source == Key::Source::must) all.clear();
+    if (key.source != Key::Source::no) {
+      SchemaJson required{"value"};
+      if (key.source == Key::Source::must) required.push_back("source");
+      all.push_back({{"type", "object"},
+                     {"properties", {{"value", scalar(key, key.type)}, {"source", {{"type", "string"}}}}},
+                     {"required", required},
+                     {"additionalProperties", false}});
+    }
+    SchemaJson schema{{"description", description(key)}};
+    if (all.size() == 1 && !all.front().contains("$ref")) {
+      schema.update(all.front());
+    } else {
+      schema["anyOf"] = all;
+    }
+    return schema;
+  }
+
+  static std::string description(const Key& key) {
+    std::string text = key.meaning + " (" + key.type;
+    if (!key.range.empty()) text += ": " + key.range;
+    return text + "; " + (key.default_value.starts_with("required") ? "" : "default: ") + key.default_value +
+           ")";
+  }
+
+  std::vector<std::string> paths_;
+  std::map<std::pair<const Keys*, bool>, std::string> names_;
+};
+
+}  // namespace
+
+std::string json_schema(const std::string& title, const Keys& keys, Required required) {
+  SchemaWriter writer(keys);
+  SchemaJson schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
+  schema.update(writer.object(keys, required == Required::all));
+  schema["definitions"] = writer.definitions;
+  return schema.dump(1) + "\n";
+}
+
+namespace {
+
+/// Text of a cell, in which "|" would end the cell.
+std::string cell(std::string text) {
+  for (std::size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2))
+    text.insert(at, "\\");
+  return text;
+}
+
+std::string code(const std::string& text) {
+  return "`" + text + "`";
+}
+
+std::string type_cell(const Key& key) {
+  const std::vector<std::string> words = allowed_words(key);
+  if (words.empty()) {
+    if (key.range.empty() || key.type == "name") return key.type;
+    return key.type + (key.range.starts_with('>') ? " " : ", ") + key.range;
+  }
+  std::string text;
+  if (key.type != "name") text = key.type + ": ";
+  if (const auto numbers = words_of(key.range); numbers.size() > words.size()) text += numbers.front() + ", ";
+  std::vector<std::string> marked;
+  for (const std::string& word : words) marked.push_back(code(word));
+  return text + fmt::format("{}", fmt::join(marked, ", "));
+}
+
+/// A default that is YAML text is marked as code; a phrase is not.
+std::string default_cell(const Key& key) {
+  const std::string& text = key.default_value;
+  const auto is = [&](const char* word) { return text == word; };
+  const bool phrase =
+      text.starts_with("required") || is("none") || is("empty") || text.find('`') != std::string::npos;
+  const bool one_word = text.find(' ') == std::string::npos;
+  const bool a_number = !text.empty() && text[0] >= '0' && text[0] <= '9';
+  if (phrase || (one_word && a_number) || (!one_word && !a_number)) return text;
+  return code(text);
+}
+
+}  // namespace
+
+std::string key_table(const Keys& keys) {
+  const bool kinds = std::ranges::any_of(keys, [](const Key& key) { return !key.only_with.empty(); });
+  std::string table = fmt::format("| key | type | default | meaning |{}\n|---|---|---|---|{}\n",
+                                  kinds ? " only with |" : "", kinds ? "---|" : "");
+  for (const Key& key : keys) {
+    std::string with;
+    for (const std::string& kind : words_of(key.only_with)) with += (with.empty() ? "" : ", ") + code(kind);
+    table += fmt::format("| {} | {} | {} | {} |{}\n", code(key.name), cell(type_cell(key)),
+                         cell(default_cell(key)), cell(key.meaning),
+                         kinds ? " " + with + (with.empty() ? "|" : " |") : "");
+  }
+  return table;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,96 @@
+#include "scenarios/keys/scenario_keys.hpp"
+
+namespace stepcast {
+
+const Keys& checkpoint_keys() {
+  static const Keys keys{
+      {"interval", "time or name", ">= 1 ms, best", "required",
+       "training time between two checkpoints, at least 1 ms; `best`: found by search, not valid with "
+       "`shrink`"},
+      {"size", "bytes", ">= 0", "weights and optimizer state of a device", "size of a checkpoint"},
+      {"bandwidth", "bandwidth", "> 0", "that of one node to the platform's storage",
+       "rate at which a checkpoint is written; required if the platform has no storage"},
+      {"background", "boolean", "", "false",
+       "training stands still for `snapshot` and goes on while the checkpoint is written"},
+      {"snapshot", "time", ">= 0", "required with `background`", "time to copy the state aside"}};
+  return keys;
+}
+
+const Keys& slow_keys() {
+  static const Keys keys{
+      {"share", "number", "0 to 1", "required", "share of the workers that are slow in a spell"},
+      {"factor", "number", "1 to 1e6", "required", "slow workers take this many times as long"},
+      {"lasts", "time", ">= 1 ms", "always slow",
+       "length of a spell; give both `lasts` and `every`, or neither"},
+      {"every", "time", ">= 1 ms", "always slow",
+       "mean time from the end of a spell to the next, exponential"}};
+  return keys;
+}
+
+const Keys& faults_keys() {
+  static const Keys keys{
+      {"steps", "integer", ">= 1", "the scenario's epochs",
+       "steps of the training; required without `epoch`"},
+      {"node_mtbf", "time", ">= 1 s", "nodes never die",
+       "mean time between failures of one node that holds a rank, exponential"},
+      {"device_mtbf", "time", ">= 1 s", "none",
+       "in place of `node_mtbf`: mean time between failures of one device"},
+      {"repair", "time", ">= 0", "0 s",
+       "time until the node, or a spare one, is there; only valid with an MTBF"},
+      {"restart", "time", ">= 0", "0 s", "further time until it trains again; only valid with an MTBF"},
+      {"answer", "name", "restart, shrink, automatic", "automatic",
+       "what the training does when a node dies"},
+      {"exchange", "time", ">= 0", "a block for local SGD, else a step",
+       "`shrink`: time between two contributions of a worker; not valid with `answer: restart`"},
+      {"checkpoint", "mapping", "", "none are written", "when and how checkpoints are written",
+       checkpoint_keys},
+      {"slow", "mapping", "", "none", "spells in which workers are slow", slow_keys},
+      {"draws", "integer", "1 to 100,000", "64", "simulated trainings; the columns are their means"}};
+  return keys;
+}
+
+const Keys& early_stopping_keys() {
+  static const Keys keys{{"share", "number", "0 to 1", "required", "share of the points that is stopped"},
+                         {"after", "number", "0 to 1", "required", "part of the training after which it is"}};
+  return keys;
+}
+
+const Keys& campaign_optimizer_keys() {
+  static const Keys keys{
+      {"by", "name", "bayesian, evolution", "bayesian",
+       "optimizer; proposals of an `evolution` take no time"},
+      {"count", "integer", "1 to 1e6", "1", "number of optimizers; with `history: own` at most `groups`"},
+      {"history", "name", "shared, own", "shared",
+       "`own`: an optimizer serves only its own groups and learns only from their points"},
+      {"generation", "integer", "0 to 1e6", "0; required for `evolution`",
+       "points that must all end before the next are proposed; 0: a group asks as soon as it is free"}};
+  return keys;
+}
+
+const Keys& proposal_keys() {
+  static const Keys keys{
+      {"base", "time", ">= 0", "18 ms", "a proposal takes base + cubic n^3 after n points"},
+      {"cubic", "time", ">= 0", "12 ns", "a proposal takes base + cubic n^3 after n points"}};
+  return keys;
+}
+
+const Keys& campaign_keys() {
+  static const Keys keys{
+      {"points", "integer", "1 to 1e6", "required", "points that are evaluated"},
+      {"groups", "integer", "1 to 1e6", "1", "points at the same time"},
+      {"folds", "integer", "1 to 1e6", "1", "trainings of each point"},
+      {"folds_at_once", "integer", "1 to 1e6", "1", "folds at the same time, at most `folds`"},
+      {"point_spread", "number", "0 to 10", "0",
+       "sigma of the logarithm of a lognormal factor of mean 1 for each point"},
+      {"fold_spread", "number", "0 to 10", "0", "the same for each fold"},
+      {"early_stopping", "mapping", "", "none", "a share of the points is stopped early",
+       early_stopping_keys},
+      {"optimizer", "mapping", "", "see its keys", "what proposes points", campaign_optimizer_keys},
+      {"proposal", "mapping", "", "see its keys", "time of a proposal of a Gaussian process", proposal_keys},
+      {"steps", "integer", ">= 1", "the scenario's epochs",
+       "steps of one training; with `faults`, `faults.steps` counts instead"},
+      {"draws", "integer", "1 to 1e6", "16", "simulated campaigns; the columns are their means"}};
+  return keys;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,56 @@
+#include "report/schema/json_schema.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace stepcast;
+
+namespace {
+
+const Keys& size_keys() {
+  static const Keys keys{{"size", "bytes", ">= 1 B", "required", "a size"}};
+  return keys;
+}
+
+Keys sample_keys() {
+  return joined_keys({{{"kind", "name", "flat, deep", "required", "the kind | or not"},
+                       {"share", "number", "0 to below 1", "0", "a share"},
+                       {"bucket", "bytes or name", ">= 1 B, model", "25 MiB", "a bucket", nullptr},
+                       {"inner", "mapping", "", "none", "a mapping", size_keys}},
+                      only_with("deep", {{"levels", "list of integers", "1 to 7", "required", "levels"}})});
+}
+
+}  // namespace
+
+TEST_CASE("a table of keys becomes a JSON Schema", "[report][schema]") {
+  const auto schema = nlohmann::json::parse(json_schema("sample", sample_keys(), Required::all));
+  CHECK(schema["$schema"] == "http://json-schema.org/draft-07/schema#");
+  CHECK(schema["additionalProperties"] == false);
+  CHECK(schema["required"] == nlohmann::json{"kind"});
+  CHECK(schema["properties"]["kind"]["enum"] == nlohmann::json{"flat", "deep"});
+  CHECK(schema["properties"]["share"]["exclusiveMaximum"] == 1);
+  CHECK(schema["properties"]["bucket"]["anyOf"].size() == 2);
+  CHECK(schema["properties"]["inner"]["anyOf"][0]["$ref"] == "#/definitions/inner");
+  CHECK(schema["definitions"]["inner"]["required"] == nlohmann::json{"size"});
+  REQUIRE(schema["allOf"].size() == 2);
+  CHECK(schema["allOf"][0]["then"]["propertyNames"]["enum"] ==
+        nlohmann::json{"kind", "share", "bucket", "inner"});
+  CHECK(schema["allOf"][1]["then"]["required"] == nlohmann::json{"kind", "levels"});
+}
+
+TEST_CASE("a schema whose keys may come from a sweep requires none of them", "[report][schema]") {
+  const auto schema = nlohmann::json::parse(json_schema("sample", sample_keys(), Required::in_lists));
+  CHECK(!schema.contains("required"));
+  CHECK(!schema["definitions"]["inner"].contains("required"));
+}
+
+TEST_CASE("a table of keys becomes a Markdown table", "[report][schema]") {
+  CHECK(key_table(sample_keys()) ==
+        "| key | type | default | meaning | only with |\n"
+        "|---|---|---|---|---|\n"
+        "| `kind` | `flat`, `deep` | required | the kind \\| or not | |\n"
+        "| `share` | number, 0 to below 1 | 0 | a share | |\n"
+        "| `bucket` | bytes or name: >= 1 B, `model` | `25 MiB` | a bucket | |\n"
+        "| `inner` | mapping | none | a mapping | |\n"
+        "| `levels` | list of integers, 1 to 7 | required | levels | `deep` |\n");
+}

@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "core/key_check.hpp"
+#include "platforms/platform.hpp"
+#include "platforms/platform_keys.hpp"
+#include "scenario_text.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// A run that has every mapping of a scenario, with the keys that must be there.
+YamlNode whole_run(const std::string& strategy) {
+  return parse_yaml(R"(
+model: small-cnn
+trace: small-cnn-b64-cpu
+platform: lassen
+workers: 4
+strategy: )" + strategy +
+                        R"(
+noise: {jitter: lognormal, sigma: 0.1, straggler_share: 0.1, straggler_factor: 2}
+data: {sample_size: 1 kB}
+epoch: {samples: 1000, epochs: 1}
+faults: {node_mtbf: 10 h, checkpoint: {interval: 1 h, background: true, snapshot: 1 s}, slow: {share: 0.1, factor: 2, lasts: 1 s, every: 1 s}}
+campaign: {points: 2, groups: 2, folds: 2, early_stopping: {share: 0.1, after: 0.5}, optimizer: {by: evolution, generation: 1}}
+learning: {mini_batches: 1, learning_rate: 0.1, data: {kind: images}}
+)",
+                    "run.yaml");
+}
+
+/// The reader's complaint about one value, or "" if it has none about this key.
+std::string complaint(const YamlNode& run, const std::string& path, const std::string& text, bool quoted) {
+  YamlNode document = run;
+  YamlNode value;
+  value.kind = YamlNode::Kind::scalar;
+  value.text = text;
+  value.quoted = quoted;
+  value.place = run.place;
+  assign(document, {path, value});
+  Library library;
+  try {
+    build_experiment(document, {}, library);
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    if (what.find(": " + path + ": ") != std::string::npos) return what;
+  }
+  return "";
+}
+
+/// Calls `visit` with the path of every key that is not inside a list.
+template <class Visit>
+void for_each_key(const Keys& keys, const std::string& prefix, const Visit& visit) {
+  for (const Key& key : keys) {
+    visit(prefix + key.name, key);
+    if (key.inside != nullptr && key.type == "mapping")
+      for_each_key(key.inside(), prefix + key.name + ".", visit);
+  }
+}
+
+bool is_number(const std::string& type) {
+  return type == "integer" || type == "number";
+}
+
+std::string number_text(const std::string& type, double number) {
+  return type == "integer" ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
+}
+
+/// Checks one key against the reader: what the table refuses is refused, and the ends of its range are not.
+void check_key(const YamlNode& run, const std::string& path, const Key& key) {
+  CAPTURE(path, key.type, key.range);
+  if (path == "workers" || path == "learning.data.kind" || path.starts_with("learning.data.t")) return;
+  if (const auto words = allowed_words(key); key.type == "name" && !words.empty()) {
+    CHECK(complaint(run, path, "no-such-word", false).find("expected one of") != std::string::npos);
+    for (const std::string& word : words)
+      CHECK(complaint(run, path, word, false).find("expected one of") == std::string::npos);
+  }
+  const auto range = number_range(key);
+  if (!is_number(key.type) || !range) return;
+  CHECK(!complaint(run, path, "text", true).empty());
+  const double below = range->low - (key.type == "integer" ? 1 : 1e-3 * std::max(1.0, std::abs(range->low)));
+  CHECK(!complaint(run, path, number_text(key.type, below), false).empty());
+  if (range->high < 1e300)
+    CHECK(!complaint(run, path, number_text(key.type, range->high * 1.01 + 1), false).empty());
+  if (range->without_high) CHECK(!complaint(run, path, number_text(key.type, range->high), false).empty());
+  for (const double end : {range->low, range->high}) {
+    if (std::abs(end) >= 1e300 || (range->without_high && end == range->high)) continue;
+    CHECK(complaint(run, path, number_text(key.type, end), false).find(": expected a") == std::string::npos);
+  }
+}
+
+const char* kSynchronous = "{kind: synchronous}";
+
+}  // namespace
+
+TEST_CASE("tables and readers of a scenario agree on every number and word", "[scenarios][keys]") {
+  const YamlNode run = whole_run(kSynchronous);
+  for_each_key(run_keys(), "", [&](const std::string& path, const Key& key) {
+    if (path.find("platform.") == 0 || path.find("model.") == 0) return;  // checked with files of their own
+    if (path == "faults.device_mtbf" || path == "memory.free_error_signals") return;
+    // Another key bounds these more tightly than the table says.
+    if (path == "campaign.folds_at_once" || path == "campaign.optimizer.generation") return;
+    check_key(run, path, key);
+  });
+}
+
+TEST_CASE("a key that no table has is refused everywhere in a scenario", "[scenarios][keys]") {
+  const YamlNode run = whole_run(kSynchronous);
+  for_each_key(run_keys(), "", [&](const std::string& path, const Key& key) {
+    if (key.inside == nullptr || key.type != "mapping" || path == "proposal" || run.find(path) == nullptr)
+      return;
+    const std::string unknown = path + ".unknown_key";
+    CAPTURE(unknown);
+    CHECK(complaint(run, unknown, "1", false).find("unknown key") != std::string::npos);
+    CHECK(!key_errors(YamlValue(parse_yaml("{" + path + ": {unknown_key: 1}}", "x"), ""), run_keys(),
+                      Required::in_lists)
+               .empty());
+  });
+}
+
+TEST_CASE("every scenario and the text of every strategy is right by the tables", "[scenarios][keys]") {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(STEPCAST_SOURCE_DIR "/scenarios")) {
+    if (entry.path().extension() != ".yaml") continue;
+    CAPTURE(entry.path().string());
+    const YamlNode root = read_yaml(entry.path());
+    CHECK(key_errors(YamlValue(root, ""), scenario_keys(), Required::in_lists) == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("key_errors finds every error of a file, in the readers' words", "[scenarios][keys][errors]") {
+  const YamlNode root = parse_yaml(
+      "name: s\nworkrs: 3\nbatch_per_worker: 0\nstrategy: {kind: bmuf, block_momentum: 2, form: x}\n"
+      "published: [{point: {}}]\n",
+      "s.yaml");
+  const auto errors = key_errors(YamlValue(root, ""), scenario_keys(), Required::in_lists);
+  REQUIRE(errors.size() == 7);
+  CHECK(errors[0] == "s.yaml:2:1: workrs: unknown key; did you mean \"workers\"?");
+  CHECK(errors[1] == "s.yaml:3:19: batch_per_worker: expected an integer from 1 to 1000000000, got \"0\"");
+  CHECK(errors[2].find("s.yaml:4:40: strategy.block_momentum: expected a number from 0 to 1") == 0);
+  CHECK(errors[3] == "s.yaml:4:49: strategy.form: expected one of classical, nesterov, got \"x\"");
+  CHECK(errors[4].find("published[0].column: missing") != std::string::npos);
+}
