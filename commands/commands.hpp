@@ -28,5 +28,6 @@ void add_collectives(Command app);
 void add_schema(Command app);
 void add_check(Command app);
 void add_init(Command app);
+void add_completion(Command app);
 
 }  // namespace stepcast

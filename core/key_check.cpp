@@ -69,6 +69,27 @@ std::vector<std::string> allowed_words(const Key& key) {
 
 namespace {
 
+void add_keys(const Keys& keys, const std::string& prefix, std::vector<std::pair<std::string, Key>>& all) {
+  for (const Key& key : keys) {
+    const std::string path = prefix + key.name;
+    all.emplace_back(path, key);
+    if (key.type.starts_with("list")) continue;
+    if (key.inside != nullptr) add_keys(key.inside(), path + ".", all);
+    if (key.by_kind == nullptr) continue;
+    for (const KindKeys& one : key.by_kind()) add_keys(one.keys, path + ".", all);
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Key>> keys_with_paths(const Keys& keys) {
+  std::vector<std::pair<std::string, Key>> all;
+  add_keys(keys, "", all);
+  return all;
+}
+
+namespace {
+
 class KeyChecker {
  public:
   void check_map(const YamlValue& value, const Keys& keys, bool complete) {

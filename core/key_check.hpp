@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/keys.hpp"
@@ -20,6 +21,10 @@ std::optional<NumberRange> number_range(const Key& key);
 
 /// Words that a key of type `name` allows; empty where any text may stand.
 std::vector<std::string> allowed_words(const Key& key);
+
+/// Every key with its path from the top, such as "strategy.bucket". Keys inside lists have no path. Kinds of
+/// a mapping may have different keys of one path.
+std::vector<std::pair<std::string, Key>> keys_with_paths(const Keys& keys);
 
 /// Whether a mapping has to have all keys whose default is `required`. Those of a scenario may come from its
 /// sweep.

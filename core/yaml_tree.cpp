@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "core/os/standard_input.hpp"
 #include "core/text.hpp"
 #include "core/yaml.hpp"
 
@@ -85,7 +86,9 @@ YamlNode parse_yaml(std::string_view text, const std::string& file_name) {
   return std::move(tree.root);
 }
 
-YamlNode read_yaml(const std::filesystem::path& file) {
+namespace {
+
+std::string text_of(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
     throw InputError(file.string() + ": is a folder, not a file");
@@ -99,7 +102,14 @@ YamlNode read_yaml(const std::filesystem::path& file) {
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
   if (text.size() > kMaxFileBytes) throw InputError(file.string() + ": larger than 1 MiB");
-  YamlNode root = parse_yaml(text, file.string());
+  return text;
+}
+
+}  // namespace
+
+YamlNode read_yaml(const std::filesystem::path& file) {
+  YamlNode root = is_standard_input(file) ? parse_yaml(standard_input(), "standard input")
+                                          : parse_yaml(text_of(file), file.string());
   take_version(root);
   return root;
 }

@@ -181,7 +181,8 @@ const Keys& platform_keys() {
       {{{"name", "text", "", "required", "name of the platform"},
         {"source", "text", "", "required", "what the description rests on"},
         {"device", "name or path", "", "required",
-         "device of a worker: a name in models/devices/, or a file that ends in .yaml"}},
+         "device of a worker: a name in `models/devices/`, or a file that ends in `.yaml`, relative to this "
+         "file"}},
        sourced({{"nodes", "integer", ">= 1", "required", "nodes in use, at most `max_nodes`"},
                 {"max_nodes", "integer", ">= 1", "required",
                  "nodes of the real machine; at most the places of the fabric, and at most 2^20 devices"},

@@ -78,7 +78,7 @@ prints "stepcast 0." --version
 
 grep -qE '^compiler: (gcc|clang) ' out && grep -q '^libraries: SimGrid [0-9]' out || fail "--version: no compiler or no libraries"
 for command in run merge learn "show model" "show trace" "show device" "show platform" "show scenario" "show strategies" search capture \
-  capture-compression calibrate validate derive import compare plot collectives schema check init; do
+  capture-compression calibrate validate derive import compare plot collectives schema check init completion; do
   prints Example $command --help
 done
 
@@ -104,11 +104,18 @@ run_with 0 run tiny.yaml --results-only -q -o quiet
 [ -s out ] && fail "output in spite of -q"
 run_with 0 run tiny.yaml --results-only --json -o quiet
 python3 -c 'import json, sys; assert [r["workers"] for r in json.load(open("out"))["results"]] == [1, 2]' || fail "--json: not the results"
+"$stepcast" run - --results-only --json -q -o piped <tiny.yaml >out 2>err || fail "run - did not run"
+"$stepcast" check - <tiny.yaml >out 2>err && grep -qF -- '-: scenario, no errors' out || fail "check - found errors"
+cmp -s quiet/results.csv piped/results.csv || fail "a scenario from standard input has other results"
+"$stepcast" check - <<<'name: x
+workrs: 3' >out 2>err && fail "check - found no error"
+grep -qF 'standard input:2:1: workrs: unknown key; did you mean "workers"?' out || fail "check -: not where the error is"
+refuses 2 'shards read the scenario again' run - --shard 0/2
 run_with 0 run tiny.yaml --results-only -v -o quiet
 grep -q 'CPU s, at most' err || fail "-v: no processor time"
 prints '"$schema"' schema trace
 refuses 2 'there is no key "nois"; did you mean "noise"?' schema scenario --table nois
-rm -r own.yaml start.yaml wrong.yaml quiet
+rm -r own.yaml start.yaml wrong.yaml quiet piped
 
 # A network from Hugging Face, which has no kernels here.
 echo '{"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,

@@ -13,6 +13,10 @@ dpkg-deb -f "$package" Depends | grep -q libsimgrid || { echo "no dependency on 
 dpkg-deb -x "$package" root
 root/usr/bin/stepcast run root/usr/share/stepcast/scenarios/quickstart.yaml --draws 1 --results-only -o out >/dev/null
 [ "$(wc -l <out/results.csv)" -eq 5 ]
+grep -q 'complete -F _stepcast' root/usr/share/bash-completion/completions/stepcast || { echo "no completion"; exit 1; }
+root/usr/bin/stepcast check root/usr/share/stepcast/scenarios/quickstart.yaml >/dev/null
+[ -e root/usr/share/stepcast/schemas/scenario.json ]
+if command -v help2man >/dev/null; then zgrep -q 'stepcast run' root/usr/share/man/man1/stepcast-run.1.gz; fi
 paths=$(grep -o '"[^"]*\.yaml"' out/manifest.json | grep / | grep -v usr/share/stepcast/ || true)
 [ -z "$paths" ] || { echo "read from outside of the package: $paths"; exit 1; }
 echo "$package: $(dpkg-deb -f "$package" Depends)"

@@ -14,6 +14,7 @@
 #include "core/os/atomic_file.hpp"
 #include "core/os/folder_lock.hpp"
 #include "core/os/missing_files.hpp"
+#include "core/os/standard_input.hpp"
 #include "core/text.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/process_pool.hpp"
@@ -59,6 +60,8 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
   std::vector<Scenario> scenarios;
   std::map<std::string, std::string> files;  // by name
   for (const std::string& file : options.scenarios) {
+    if (is_standard_input(file) && (options.slurm > 0 || !options.shard_text.empty()))
+      throw InputError("-: shards read the scenario again; give it as a file");
     scenarios.push_back(read_scenario(file, settings));
     const auto [other, is_new] = files.emplace(scenarios.back().name, file);
     if (!is_new)
@@ -181,7 +184,7 @@ void add_run(Command app) {
   const Command command = app.add_subcommand(
       "run", "Simulate every point of a scenario, print a table, and write results and plots.");
   auto options = std::make_shared<RunOptions>();
-  command.add_option("scenario", options->scenarios, "One or more scenario files.")
+  command.add_option("scenario", options->scenarios, "One or more scenario files; - reads standard input.")
       .required()
       .type_name("SCENARIO.yaml");
   command

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "core/cli/command_output.hpp"
 #include "core/error.hpp"
@@ -155,6 +156,53 @@ void Command::callback(const std::function<void()>& work, Json json) const {
     if (options->json) output.write_json();
     if (options->verbose) fmt::print(stderr, "{}\n", resources_used());
   });
+}
+
+namespace {
+
+std::string first_sentence(const std::string& text) {
+  return text.substr(0, text.find(". "));
+}
+
+CommandOption description_of(const CLI::Option& option) {
+  CommandOption described{.help = first_sentence(option.get_description())};
+  for (const std::string& name : option.get_lnames()) described.names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) described.names.push_back("-" + name);
+  if (option.get_expected_max() == 0) return described;  // a flag
+  described.type = option.get_type_name();               // "TEXT:{one,other}" where only these are allowed
+  const auto begin = described.type.find(":{");
+  if (begin == std::string::npos) return described;
+  std::istringstream words(described.type.substr(begin + 2, described.type.rfind('}') - begin - 2));
+  for (std::string word; std::getline(words, word, ',');) described.words.push_back(word);
+  return described;
+}
+
+void add_options(const CLI::App& command, std::vector<CommandOption>& options) {
+  for (const CLI::Option* option : command.get_options()) options.push_back(description_of(*option));
+  for (const CLI::App* group : command.get_subcommands({})) {
+    if (group->get_name().empty()) add_options(*group, options);
+  }
+}
+
+void add_descriptions(const CLI::App& command, const std::string& path,
+                      std::vector<CommandDescription>& all) {
+  CommandDescription described{.path = path};
+  add_options(command, described.options);
+  std::vector<const CLI::App*> inner = command.get_subcommands({});
+  std::erase_if(inner, [](const CLI::App* one) { return one->get_name().empty(); });
+  for (const CLI::App* one : inner)
+    described.subcommands.emplace_back(one->get_name(), first_sentence(one->get_description()));
+  all.push_back(std::move(described));
+  for (const CLI::App* one : inner)
+    add_descriptions(*one, (path.empty() ? "" : path + " ") + one->get_name(), all);
+}
+
+}  // namespace
+
+std::vector<CommandDescription> Command::descriptions() const {
+  std::vector<CommandDescription> all;
+  add_descriptions(*app_, "", all);
+  return all;
 }
 
 CommandLine::CommandLine(const std::string& program, const std::string& version,

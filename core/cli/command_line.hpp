@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -34,6 +35,21 @@ class Option {
   CLI::Option* option_;
 };
 
+/// An option or positional argument, for shell completion and man pages.
+struct CommandOption {
+  std::vector<std::string> names = {};  ///< "--output", "-o"; none for a positional argument
+  std::string help = {};                ///< its first sentence
+  std::string type = {};                ///< what --help prints for the value, such as DIR; empty for a flag
+  std::vector<std::string> words = {};  ///< the only values that are allowed; empty: others
+};
+
+/// A command, for shell completion.
+struct CommandDescription {
+  std::string path;                                                   ///< "show platform"; "" for the program
+  std::vector<std::pair<std::string, std::string>> subcommands = {};  ///< name and first sentence
+  std::vector<CommandOption> options = {};
+};
+
 /// A command with its options. This and Option stand in front of CLI11, so that only one file compiles that
 /// library: it costs each file that includes it some 3 s. A copy refers to the same command.
 class Command {
@@ -58,6 +74,9 @@ class Command {
   void require_option() const;      ///< exactly one of the group's options
   /// Also gives the command the options -q and -v, and --json if its results are tables (add_json_row).
   void callback(const std::function<void()>& work, Json json = Json::no) const;
+
+  /// This command and all below it, in the order of --help.
+  std::vector<CommandDescription> descriptions() const;
 
  private:
   CLI::App* app_;

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "core/os/standard_input.hpp"
 
 namespace stepcast {
 namespace {
@@ -129,6 +130,7 @@ void check_writable(const fs::path& folder) {
 }
 
 std::string read_file(const fs::path& file) {
+  if (is_standard_input(file)) return standard_input();
   std::error_code error;
   const bool folder = fs::is_directory(file, error);
   if (fs::is_character_file(file, error))  // /dev/zero never ends

@@ -194,12 +194,27 @@ class SchemaWriter {
 
 }  // namespace
 
+namespace {
+
+/// JSON text with a line for each member, and for each member of `properties` and `definitions`.
+std::string in_lines(const SchemaJson& object, const std::string& indent) {
+  std::string text;
+  for (const auto& [name, value] : object.items()) {
+    const bool inner = indent.size() == 1 && (name == "properties" || name == "definitions");
+    text += fmt::format("{}{}\"{}\": {}", text.empty() ? "" : ",\n", indent, name,
+                        inner ? "{\n" + in_lines(value, indent + " ") + "\n" + indent + "}" : value.dump());
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string json_schema(const std::string& title, const Keys& keys, Required required) {
   SchemaWriter writer(keys);
   SchemaJson schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
   schema.update(writer.object(keys, required == Required::all));
   schema["definitions"] = writer.definitions;
-  return schema.dump(1) + "\n";
+  return "{\n" + in_lines(schema, " ") + "\n}\n";
 }
 
 namespace {
@@ -233,6 +248,8 @@ std::string type_cell(const Key& key) {
 std::string default_cell(const Key& key) {
   const std::string& text = key.default_value;
   const auto is = [&](const char* word) { return text == word; };
+  const std::vector<std::string> words = allowed_words(key);
+  if (std::ranges::find(words, text) != words.end()) return code(text);
   const bool phrase =
       text.starts_with("required") || is("none") || is("empty") || text.find('`') != std::string::npos;
   const bool one_word = text.find(' ') == std::string::npos;

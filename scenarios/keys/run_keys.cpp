@@ -18,7 +18,8 @@ const std::vector<KindKeys>& keys_by_strategy() {
 
 const Keys& passes_keys() {
   static const Keys keys = [] {
-    Keys rows{{"layers", "text", "", "required", "name of a layer, with `*` for any text"}};
+    Keys rows{{"layers", "text", "", "required",
+               "name of a layer, with `*` for any text; a name that no layer matches is an error"}};
     for (const char* pass : {"forward", "backward_data", "backward_weights", "update"})
       rows.push_back(
           {pass, "number", "0 to 1e6", "1", "how often a step runs this pass; it need not be whole"});
@@ -38,7 +39,7 @@ const Keys& noise_keys() {
       {"straggler_factor", "number", "1 to 1000", "required with a share above 0",
        "slow workers take this many times as long"},
       {"start_spread", "time", ">= 0", "0 s",
-       "asynchronous workers start one after the other, evenly over this time"}};
+       "asynchronous workers start one after the other, evenly over this time; others start together"}};
   return keys;
 }
 
@@ -109,12 +110,13 @@ const Keys& factors_keys() {
 const Keys& run_keys() {
   static const Keys keys{
       {"model", "name, path or mapping", "", "required",
-       "network: a name in models/, a path that ends in .yaml, or a network written in place", model_keys},
+       "network: a name in `models/`, a path that ends in `.yaml`, or a network written in place",
+       model_keys},
       {"trace", "name, path or list of texts", "", "required",
-       "layer times: names in models/traces/, paths that end in .yaml, or `derived`"},
+       "layer times: names in `models/traces/`, paths that end in `.yaml`, or `derived`"},
       {"passes", "list of mappings", "", "each pass once", "how often a step runs each pass", passes_keys},
       {"platform", "name, path or mapping", "", "required",
-       "cluster: a name in platforms/, a path, or a platform written in place", platform_keys},
+       "cluster: a name in `platforms/`, a path, or a platform written in place", platform_keys},
       {"workers", "integer", "1 to 1e7", "required",
        "devices that train, at most `nodes` x devices per node; usually given by the sweep"},
       {"batch_per_worker", "integer", "1 to 1e9", "the trace's batch",
@@ -134,7 +136,7 @@ const Keys& run_keys() {
       {"campaign", "mapping", "", "none", "a hyper-parameter search on a whole cluster", campaign_keys},
       {"learning", "mapping", "", "none", "what `learn` and `validate` train", learning_keys},
       {"compression_times", "name or path", "", "cpu",
-       "times of the compression kernels: a name in models/compression/ or a path"},
+       "times of the compression kernels: a name in `models/compression/` or a path"},
       {"factors", "mapping", "", "all 1", "factors on the platform, which default ranges draw",
        factors_keys}};
   return keys;

@@ -22,7 +22,8 @@ const Keys& range_keys() {
 const Keys& assumed_keys() {
   static const Keys keys{
       {"key", "text", "", "required", "path of the input"},
-      range_key("required without `choices`", "`[low, high]`, the lower first; above 0 for `log-uniform`"),
+      range_key("required without `choices`",
+                "`[low, high]`, the lower first, of one kind: `[0 s, 5 ms]`; above 0 for `log-uniform`"),
       {"choices", "list of values", "", "none",
        "in place of `range`: equally likely values, such as `[true, false]`"},
       {"law", "name", "uniform, log-uniform", "uniform", "distribution of the draws"},
@@ -39,7 +40,7 @@ const Keys& calibrate_keys() {
       {"over", kPoint, "", "none",
        "a second point: `value` is then the ratio of both points, for example a published speed-up"},
       {"column", "text", "", "required",
-       "a column of results.csv that one point has by itself, so not `speedup` or `efficiency`"},
+       "a column of `results.csv` that one point has by itself, so not `speedup` or `efficiency`"},
       {"value", "value", "", "required",
        "the figure, a number with or without unit; a plain number is in the column's unit"},
       {"source", "text", "", "required", "origin of the figure"}};
@@ -50,7 +51,7 @@ const Keys& published_keys() {
   static const Keys keys{
       {"point", kPoint, "", "required", "the first point of the sweep that has all of these values"},
       {"over", kPoint, "", "none; required for `trend`", "a second point: the figure is the ratio of both"},
-      {"column", "text", "", "required", "a column of results.csv with numbers"},
+      {"column", "text", "", "required", "a column of `results.csv` with numbers"},
       {"kind", "name", "predicted, fitted, bound, trend", "required", "how the figure is compared"},
       {"relation", "name", "at_most, at_least, less_than, more_than", "required for `bound` and `trend`",
        "a bound is `at_most` or `at_least`; a trend is `less_than` or `more_than` the point `over`"},

@@ -5,13 +5,14 @@ namespace stepcast {
 const Keys& checkpoint_keys() {
   static const Keys keys{
       {"interval", "time or name", ">= 1 ms, best", "required",
-       "training time between two checkpoints, at least 1 ms; `best`: found by search, not valid with "
-       "`shrink`"},
+       "training time between two checkpoints, one more of which is written at the end; `best`: found by "
+       "search, not valid with `shrink`"},
       {"size", "bytes", ">= 0", "weights and optimizer state of a device", "size of a checkpoint"},
       {"bandwidth", "bandwidth", "> 0", "that of one node to the platform's storage",
        "rate at which a checkpoint is written; required if the platform has no storage"},
       {"background", "boolean", "", "false",
-       "training stands still for `snapshot` and goes on while the checkpoint is written"},
+       "training stands still for `snapshot` and goes on while the checkpoint is written; the next one waits "
+       "until the storage is free"},
       {"snapshot", "time", ">= 0", "required with `background`", "time to copy the state aside"}};
   return keys;
 }
@@ -34,14 +35,16 @@ const Keys& faults_keys() {
       {"node_mtbf", "time", ">= 1 s", "nodes never die",
        "mean time between failures of one node that holds a rank, exponential"},
       {"device_mtbf", "time", ">= 1 s", "none",
-       "in place of `node_mtbf`: mean time between failures of one device"},
+       "in place of `node_mtbf`: mean time between failures of one device, which comes back; with `shrink`, "
+       "only its share is missing"},
       {"repair", "time", ">= 0", "0 s",
        "time until the node, or a spare one, is there; only valid with an MTBF"},
       {"restart", "time", ">= 0", "0 s", "further time until it trains again; only valid with an MTBF"},
       {"answer", "name", "restart, shrink, automatic", "automatic",
        "what the training does when a node dies"},
       {"exchange", "time", ">= 0", "a block for local SGD, else a step",
-       "`shrink`: time between two contributions of a worker; not valid with `answer: restart`"},
+       "`shrink`: time between two contributions of a worker, of which a dying node loses a part; not valid "
+       "with `answer: restart`"},
       {"checkpoint", "mapping", "", "none are written", "when and how checkpoints are written",
        checkpoint_keys},
       {"slow", "mapping", "", "none", "spells in which workers are slow", slow_keys},

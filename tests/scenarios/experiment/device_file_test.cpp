@@ -31,6 +31,6 @@ TEST_CASE("a platform names its device, or a file beside it", "[scenarios][error
   CHECK_THROWS_WITH(
       with_device("cpu-cor"),
       (folder.path() / "mine.yaml").string() +
-          ":4:9: platform.device: expected a name in models/devices/ or a path ending in .yaml, "
+          ":5:9: platform.device: expected a name in models/devices/ or a path ending in .yaml, "
           "got \"cpu-cor\"; did you mean \"cpu-core\"?");
 }

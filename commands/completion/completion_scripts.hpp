@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepcast {
+
+/// A word that can be typed, and what it does.
+struct CompletionWord {
+  std::string word, help = {};
+};
+
+/// What a value can be.
+struct CompletionValue {
+  enum class From {
+    nothing,
+    words,  ///< `words`
+    show,   ///< the names that `stepcast show WHAT` prints
+    keys,   ///< KEY=VALUE
+    files,
+    folders
+  };
+  From from = From::nothing;
+  std::vector<std::string> words = {};
+  std::string what = {};
+};
+
+/// All that completion knows.
+struct Completions {
+  /// Options and subcommands, by command: "" for the program, "show platform".
+  std::vector<std::pair<std::string, std::vector<CompletionWord>>> words;
+  /// Values, by command and option: "run --draws"; or by command alone: its arguments.
+  std::vector<std::pair<std::string, CompletionValue>> values;
+  /// Keys of a scenario with the words that they allow, perhaps none.
+  std::vector<std::pair<std::string, std::vector<std::string>>> keys;
+};
+
+/// A script that defines completion in bash, and one that does in zsh.
+std::string bash_completion(const Completions& completions);
+std::string zsh_completion(const Completions& completions);
+
+}  // namespace stepcast

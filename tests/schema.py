@@ -1,0 +1,90 @@
+"""Checks shipped files against the JSON Schemas of stepcast, and that wrong files are refused.
+
+Usage: python3 tests/schema.py STEPCAST ROOT
+"""
+
+import copy
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import jsonschema
+import yaml
+
+
+class Yaml12Loader(yaml.SafeLoader):
+    """Reads scalars as YAML 1.2 does, and as editors and stepcast do: on is a text, 1e9 a number."""
+
+
+Yaml12Loader.yaml_implicit_resolvers = {}
+for tag, pattern, first in [
+    ("bool", r"^(true|false)$", "tf"),
+    ("int", r"^-?(0|[1-9][0-9]*)$", "-0123456789"),
+    ("float", r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$", "-0123456789"),
+    ("null", r"^(~|null|)$", "~n\0"),
+]:
+    Yaml12Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(first))
+
+
+def schema_of(stepcast, kind):
+    text = subprocess.run([stepcast, "schema", kind], check=True, capture_output=True, text=True).stdout
+    schema = json.loads(text)
+    jsonschema.Draft7Validator.check_schema(schema)
+    return jsonschema.Draft7Validator(schema)
+
+
+def kind_of(path, root):
+    folder = str(path.relative_to(root).parent)
+    for start, kind in [("scenarios", "scenario"), ("platforms", "platform"), ("models/traces", "trace"),
+                        ("models/devices", "device"), ("models/compression", "compression"),
+                        ("models/measured", None), ("models", "model")]:
+        if folder == start or folder.startswith(start + "/"):
+            return kind
+    return None
+
+
+def mistakes(document):
+    """Copies of a document, each with one mistake."""
+    for key in document:
+        wrong = copy.deepcopy(document)
+        wrong[key + "x"] = wrong.pop(key)
+        yield f"{key}x", wrong
+        if isinstance(document[key], dict) and key not in ("set", "sweep", "uncertainty"):
+            wrong = copy.deepcopy(document)
+            wrong[key]["no_such_key"] = 1
+            yield f"{key}.no_such_key", wrong
+
+
+def main(stepcast, root):
+    root = pathlib.Path(root)
+    schemas = {}
+    failures, files, refused = 0, 0, 0
+    for path in sorted(root.glob("scenarios/**/*.yaml")) + sorted(root.glob("platforms/*.yaml")) + sorted(root.glob("models/**/*.yaml")):
+        kind = kind_of(path, root)
+        if kind is None:
+            continue
+        if kind not in schemas:
+            schemas[kind] = schema_of(stepcast, kind)
+        schema = schemas[kind]
+        document = yaml.load(path.read_text(), Yaml12Loader)
+        files += 1
+        for error in schema.iter_errors(document):
+            failures += 1
+            print(f"{path}: {'.'.join(map(str, error.absolute_path))}: {error.message[:200]}")
+        if kind == "trace":
+            document["layers"] = document["layers"][:1]  # the others are alike
+        for name, wrong in mistakes(document):
+            if schema.is_valid(wrong):
+                failures += 1
+                print(f"{path}: {name} is valid by the schema")
+            refused += 1
+    print(f"{files} files are valid by {len(schemas)} schemas, {refused} mistakes are not")
+    if files < 200:
+        sys.exit("schema.py: too few files were found")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

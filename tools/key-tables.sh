@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Draws the tables of keys in docs/reference between "<!-- table: keys KIND PATH -->" and "<!-- /table -->" with
+# "stepcast schema KIND --table PATH". A key that has a heading of its own on the page becomes a link to it.
+# --check: changes nothing, and fails if a table is not what the command prints. Usage: tools/key-tables.sh [--check] [STEPCAST]
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+check=no
+if [[ ${1:-} == --check ]]; then check=yes && shift; fi
+stepcast=$(realpath "${1:-$root/build/release/stepcast}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# linked PAGE: the table on standard input, with links to headings such as "### `noise`".
+linked() {
+  awk -F'`' 'NR == FNR { if (/^##+ `[a-z_]+`$/) heading[$2] = 1; next }
+    /^\| `/ && $2 in heading { sub("^\\| `" $2 "`", "| [`" $2 "`](#" $2 ")") }
+    { print }' "$1" -
+}
+
+failed=0
+while IFS=: read -r page marker; do
+  read -r _ _ name kind path _ <<<"$marker"
+  [[ $name == keys ]] || continue
+  if [[ $path == . ]]; then linked "$page"; else cat; fi < <("$stepcast" schema "$kind" --table "$path") >"$work/table"
+  cp "$page" "$work/page"
+  "$root/tools/fill-table.sh" "$work/page" "keys $kind $path" "$work/table"
+  if cmp -s "$page" "$work/page"; then continue; fi
+  if [[ $check == yes ]]; then
+    echo "key-tables: $page: the table \"keys $kind $path\" is not what stepcast prints; run tools/key-tables.sh" >&2
+    failed=1
+  else
+    cat "$work/page" >"$page"
+  fi
+done < <(grep -o '<!-- table: keys .*-->' "$root"/docs/reference/*.md)
+exit "$failed"
