@@ -5,6 +5,7 @@
 #   ```sh torch is run where a Python has PyTorch.
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
 # - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
+# - The steps of docs/explanation/walks.md name what is in the source (tests/walk_names.py).
 # - docs/reference/commands.md and measuring-commands.md have all options (tests/commands-documented.sh); the site builds where mkdocs is installed.
 set -euo pipefail
 shopt -s globstar
@@ -132,5 +133,6 @@ for document in "${documents[@]}"; do
 done
 if (($# >= 2)); then exit 0; fi
 if ((total < 10)); then fail "documents: only $total blocks ran; were the marks lost?"; fi
+tests/walk_names.py docs/explanation/walks.md
 tests/commands-documented.sh "$stepcast"
 if command -v mkdocs >/dev/null; then tools/build-docs.sh; else echo "documents: mkdocs is not installed; the site was not built"; fi
