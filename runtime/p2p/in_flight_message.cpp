@@ -9,7 +9,7 @@ namespace {
 struct Header {
   std::int64_t begin, end, floats, rows, payload, payload_floats;
   double size, value, density;
-  std::int32_t from, tag, parts, array, run, compression;
+  std::int32_t from, tag, parts, array, run, compression, answered, unused;
 };
 static_assert(sizeof(Header) == sizeof(InFlightMessage::header));
 
@@ -28,7 +28,9 @@ Header header_of(const Message& message, int run, std::int64_t floats) {
           message.parts,
           static_cast<std::int32_t>(message.buffer.array),
           run,
-          static_cast<std::int32_t>(message.buffer.codec.kind)};
+          static_cast<std::int32_t>(message.buffer.codec.kind),
+          static_cast<std::int32_t>(message.answered),
+          0};
 }
 
 Message message_of(const Header& header) {
@@ -39,6 +41,7 @@ Message message_of(const Header& header) {
   message.buffer = {static_cast<Array>(header.array), {header.begin, header.end}, {header.size}, codec};
   message.parts = header.parts;
   message.value = header.value;
+  message.answered = header.answered != 0;
   message.payload = {header.payload, header.payload_floats};
   return message;
 }

@@ -23,7 +23,7 @@ struct PostedReceive {
   PayloadTarget target;
 };
 
-constexpr std::int64_t kHeaderFloats = 24;  ///< floats of the header, which precede the payload
+constexpr std::int64_t kHeaderFloats = 26;  ///< floats of the header, which precede the payload
 
 /// A message that is being sent or received: its envelope, its payload, and how far the transfer is.
 struct InFlightMessage {

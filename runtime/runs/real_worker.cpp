@@ -170,10 +170,6 @@ Pending RealWorker::start_receive(int tag, RoleId role, Array into) {
   return operation;
 }
 
-void RealWorker::calculate(const Arithmetic& run) {
-  if (run && world_.plan.no_arithmetic.empty()) world_.device.calculate(run);
-}
-
 void RealWorker::end_step() {
   world_.device.finish();
   run_.step_ends.push_back(now().wall);

@@ -88,7 +88,6 @@ class RealWorker : public Worker {
   Pending start_collective(CollectiveId id) override;
   Pending start_send(RoleId role, const Message& message) override;
   Pending start_receive(int tag, RoleId role, Array into) override;
-  void calculate(const Arithmetic& run) override;
   void end_step() override;
   double mark(const char* phase) override;
   void record(const char* what, double value) override { run_.records[what].push_back(value); }

@@ -31,7 +31,6 @@ class CountingWorker : public Worker {
   Pending start_receive(int /*tag*/, RoleId /*role*/, Array /*into*/) override { return done(); }
   Pending start_load(Bytes /*input*/) override { return done(); }
   Pending start_pause(Seconds /*duration*/) override { return done(); }
-  void calculate(const Arithmetic& /*run*/) override {}
   void end_step() override { ++steps; }
   double mark(const char* /*phase*/) override { return 0; }
   void record(const char* /*what*/, double /*value*/) override {}

@@ -141,12 +141,8 @@ Pending SimWorker::start_compute(Work pass, LayerRange layers) {
   return busy_until(members_.latest());
 }
 
-void SimWorker::calculate(const Arithmetic& run) {
-  if (memory_ != nullptr && run) memory_->calculate(run);
-}
-
 Pending SimWorker::start_local(const LocalWork& work) {
-  calculate(work.run);
+  if (memory_ != nullptr && work.run) memory_->calculate(work.run);
   return busy_for(work.duration.value, true, Span::Kind::compute, work.name);
 }
 

@@ -47,7 +47,6 @@ class SimWorker : public Worker {
   Pending start_collective(CollectiveId collective) override;
   Pending start_send(RoleId role, const Message& message) override;
   Pending start_receive(int tag, RoleId role, Array into) override;
-  void calculate(const Arithmetic& run) override;
   Pending start_load(Bytes input) override;
   Pending start_pause(Seconds duration) override;
   void end_step() override;

@@ -11,6 +11,10 @@ void accumulate(std::span<const float> gradient, std::span<float> sum) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
 }
 
+void divide(float divisor, std::span<float> values) {
+  for (float& value : values) value /= divisor;
+}
+
 void elastic_move(double force, std::span<const float> towards, std::span<float> parameters) {
   if (towards.size() != parameters.size()) throw std::invalid_argument("elastic_move: lengths differ");
   for (std::size_t i = 0; i < parameters.size(); ++i) {

@@ -12,6 +12,9 @@ namespace stepcast {
 /// @throws std::invalid_argument if lengths differ
 void accumulate(std::span<const float> gradient, std::span<float> sum);
 
+/// Divides each value, such as a sum of models by their number.
+void divide(float divisor, std::span<float> values);
+
 /// p += force (towards - p): one side of an elastic exchange. In the asynchronous algorithm, the worker moves
 /// towards the center that it last read, and the center towards the worker that last wrote, with equal and
 /// opposite force, so that worker + center stays the same.

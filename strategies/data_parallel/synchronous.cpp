@@ -93,7 +93,9 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
           co_await worker.backward(bucket.layers);
         }
         if (options.micro_batches > 1)  // 1. g
-          worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
+          co_await worker.local(sum_micro_batch(bucket,
+                                                place_of_micro_batch(micro_batch, options.micro_batches),
+                                                array_work(workload, bucket.layers, 1)));
         if (!last || !bucket.sum.exists()) continue;
         if (!run.quantize.empty()) co_await worker.local(run.quantize[i]);
         if (options.host_synchronization.value > 0) co_await worker.pause(options.host_synchronization);

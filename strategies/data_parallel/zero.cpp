@@ -22,12 +22,14 @@ void start(Worker& worker, CollectiveId collective, std::vector<Pending>& pendin
 
 /// Waits for the reduce-scatter of a bucket's gradients of one micro-batch, if it runs, and adds this
 /// worker's share to that of earlier micro-batches.
-SubProgram receive_sums(Worker& worker, const Zero& options, const Bucket& bucket, Pending& scattered,
-                        bool last) {
+SubProgram receive_sums(Worker& worker, const ZeroRun& run, std::size_t bucket, Pending& scattered,
+                        int micro_batch) {
   if (scattered == nullptr) co_return;
   co_await worker.finished(std::exchange(scattered, nullptr));
-  if (options.stage > 1 && options.micro_batches > 1)
-    worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
+  if (run.options.stage > 1 && run.options.micro_batches > 1)
+    co_await worker.local(sum_micro_batch(worker.workload().buckets[bucket],
+                                          place_of_micro_batch(micro_batch, run.options.micro_batches),
+                                          run.arrays[bucket]));
 }
 
 /// Step 1, forward: each bucket's parameters arrive while the bucket before it computes.
@@ -45,10 +47,11 @@ SubProgram forward_pass(Worker& worker, const ZeroRun& run) {
 }
 
 /// Steps 1 and 2, backward. @param scattered  reduce-scatter of each bucket that runs
-SubProgram backward_pass(Worker& worker, const ZeroRun& run, bool last, std::vector<Pending>& scattered) {
+SubProgram backward_pass(Worker& worker, const ZeroRun& run, int micro_batch,
+                         std::vector<Pending>& scattered) {
   const Zero& options = run.options;
   const std::vector<Bucket>& buckets = worker.workload().buckets;
-  const bool gathers_layers = options.stage == 3;
+  const bool gathers_layers = options.stage == 3, last = micro_batch + 1 == options.micro_batches;
   std::vector<Pending> gathered;
   if (gathers_layers) start(worker, run.gathers[0], gathered);
   for (std::size_t i = 0; i < buckets.size(); ++i) {  // last layer first
@@ -57,12 +60,13 @@ SubProgram backward_pass(Worker& worker, const ZeroRun& run, bool last, std::vec
     if (gathers_layers && i + 1 < buckets.size()) start(worker, run.gathers[i + 1], gathered);
     const Bucket& bucket = buckets[i];
     // The gradients are overwritten next, so those of the last micro-batch must have arrived.
-    co_await receive_sums(worker, options, bucket, scattered[i], false);
+    co_await receive_sums(worker, run, i, scattered[i], micro_batch - 1);
     co_await worker.backward(bucket.layers);
     const CollectiveId scatter = run.scatters[i];
     const bool travels = scatter.exists() && (last || options.stage > 1);
     if (options.micro_batches > 1 && (options.stage == 1 || !scatter.exists()))
-      worker.calculate([&](Arrays& arrays) { accumulate_micro_batch(arrays, bucket, last); });
+      co_await worker.local(
+          sum_micro_batch(bucket, place_of_micro_batch(micro_batch, options.micro_batches), run.arrays[i]));
     if (options.overlap && travels) scattered[i] = worker.start_collective(scatter);
   }
   for (std::size_t i = 0; !options.overlap && (last || options.stage > 1) && i < buckets.size(); ++i)
@@ -85,12 +89,11 @@ Program zero(Worker& worker, const ZeroRun& run) {
       loads.push_back(worker.start_load(workload.input));
       co_await worker.finished(std::move(loads.front()));
       loads.pop_front();
-      const bool last = micro_batch + 1 == options.micro_batches;
-      co_await forward_pass(worker, run);                    // 1.
-      co_await backward_pass(worker, run, last, scattered);  // 1. and 2.
+      co_await forward_pass(worker, run);                           // 1.
+      co_await backward_pass(worker, run, micro_batch, scattered);  // 1. and 2.
     }
     for (std::size_t i = 0; i < buckets; ++i)
-      co_await receive_sums(worker, options, workload.buckets[i], scattered[i], true);
+      co_await receive_sums(worker, run, i, scattered[i], options.micro_batches - 1);
     co_await worker.optimizer_step();  // 3.
     std::vector<Pending> updated;      // 4.
     for (std::size_t i = 0; options.stage < 3 && i < buckets; ++i) start(worker, run.gathers[i], updated);
@@ -154,7 +157,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, zero_keys());
   const TrainingOptions training = read_training_options(map);
   refuse_compression(map, "not supported with kind: zero, which sends gradients by reduce-scatter");
-  ZeroRun run{zero_options(map, setting, training), {}, {}};
+  ZeroRun run{zero_options(map, setting, training), {}, {}, {}};
   const std::int64_t batch = samples_per_replica(setting, setting.workers(), run.options.micro_batches);
   const std::int64_t micro_batch = batch / run.options.micro_batches;
 
@@ -166,6 +169,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
       communicator(setting.platform, plan.endpoints, first_ranks(plan.workers), plan.workers));
   apply(read_communication(map), plan.communicators.back());
   auto [workload, source] = make_workload(setting.model, setting.times(micro_batch), training.compute_factor);
+  const Workload whole = workload;
   share_updates(setting, workload.median);
   for (auto& sample : workload.samples) share_updates(setting, sample);
   workload.buckets = gradient_buckets(gradient_arrays(setting.model), training.element(), read_bucket(map));
@@ -173,6 +177,8 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
   for (const Bucket& one : workload.buckets) {
     run.scatters.push_back(add_collective(plan, Collective::Kind::reduce_scatter, Array::gradients, one));
     run.gathers.push_back(add_collective(plan, Collective::Kind::all_gather, Array::parameters, one));
+    const bool scattered = run.options.stage > 1 && run.scatters.back().exists();
+    run.arrays.push_back((scattered ? 1.0 / plan.workers : 1.0) * array_work(whole, one.layers, 1));
   }
   plan.workloads.push_back(std::move(workload));
 

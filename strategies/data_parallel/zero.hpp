@@ -21,6 +21,7 @@ struct ZeroRun {
   Zero options;
   std::vector<CollectiveId> scatters;  ///< reduce-scatter of each bucket's gradients, if there is one
   std::vector<CollectiveId> gathers;   ///< all-gather of each bucket's parameters, if there is one
+  std::vector<Seconds> arrays;  ///< time to read or write the gradients of each bucket that a worker keeps
 };
 
 /// ZeRO: each of N workers keeps and updates an N-th of the state. In every step:

@@ -9,10 +9,10 @@
 namespace stepcast {
 namespace {
 
-/// Arrays that the filter reads and writes (center_updates.hpp); plain averaging is done by the sum.
-double filter_arrays(const BlockFilter& filter) {
-  if (filter.momentum == 0 && filter.learning_rate == 1) return 0;
-  return filter.form == BlockFilter::Form::nesterov ? 7 : 5;  // mean, D, W, D, W; and W_g twice
+/// Arrays that are read and written when the sum of the models is divided and filtered: the parameters, and
+/// with a filter also D, W and W_g(t-1).
+double filter_arrays(const BlockSetup& setup) {
+  return setup.filters ? 8 : 2;
 }
 
 double sum_of(const Workload& workload, double LayerSeconds::*pass) {
@@ -37,7 +37,7 @@ void set_times(const Workload& workload, const BlockSetup& setup, BlockRun& run)
   run.split = static_cast<double>(options.mini_batches) * workload.input;
   const double inside = setup.workers_per_replica;
   run.filter = {
-      "filter", (filter_arrays(options.filter) / inside) * setup.array_seconds,
+      "filter", (filter_arrays(setup) / inside) * setup.array_seconds,
       setup.filters ? filter_arithmetic(options.filter, run.replicas) : average_arithmetic(run.replicas)};
   const BlockValidation& validation = setup.validation;
   if (validation.every == 0) return;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "strategies/arithmetic/center_updates.hpp"
 #include "strategies/program/program.hpp"
 
 namespace stepcast {
@@ -138,17 +139,22 @@ Program block_training(Worker& worker, const BlockRun& run, RoleId role) {
 }
 
 Arithmetic average_arithmetic(int replicas) {
-  return [replicas](Arrays& arrays) {
-    for (float& value : arrays.of(Array::parameters)) value /= static_cast<float>(replicas);
-  };
+  return [replicas](Arrays& arrays) { divide(static_cast<float>(replicas), arrays.of(Array::parameters)); };
 }
 
 Arithmetic filter_arithmetic(const BlockFilter& filter, int replicas) {
-  return [filter, average = average_arithmetic(replicas)](Arrays& arrays) {
-    average(arrays);
-    const std::span<float> parameters = arrays.of(Array::parameters), center = arrays.of(Array::center);
-    filter_block_update(filter, parameters, {arrays.of(Array::model), arrays.of(Array::change)}, center);
-    std::ranges::copy(center, parameters.begin());
+  return [filter, replicas](Arrays& arrays) {
+    const std::span<float> parameters = arrays.of(Array::parameters), center = arrays.of(Array::center),
+                           model = arrays.of(Array::model), change = arrays.of(Array::change);
+    constexpr std::size_t kPart = 4096;  // elements that stay in the cache between the three loops
+    for (std::size_t first = 0; first < parameters.size(); first += kPart) {
+      const auto part = [&](std::span<float> all) {
+        return all.subspan(first, std::min(kPart, all.size() - first));
+      };
+      divide(static_cast<float>(replicas), part(parameters));
+      filter_block_update(filter, part(parameters), {part(model), part(change)}, part(center));
+      std::ranges::copy(part(center), part(parameters).begin());
+    }
   };
 }
 

@@ -141,8 +141,6 @@ void note_idle_options(const YamlMap& map, const BlockSetup& setup, Plan& plan) 
               "with one replica", plan.idle_keys);
     return;
   }
-  if (setup.training.filter.momentum == 0 && setup.training.filter.learning_rate == 1)
-    note_idle(map, {"filter_bandwidth"}, "where models are only averaged", plan.idle_keys);
   if (setup.training.mini_batches == 1)
     note_idle(map, {"load_balancing"}, "with mini_batches: 1", plan.idle_keys);
 }

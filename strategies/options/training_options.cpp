@@ -81,8 +81,13 @@ TimedWorkload make_workload(const Model& model, LayerTimes times, double compute
 }
 
 Seconds array_work(const Workload& workload, double arrays) {
+  return array_work(workload, {0, workload.layers()}, arrays);
+}
+
+Seconds array_work(const Workload& workload, LayerRange layers, double arrays) {
   double update = 0;
-  for (const LayerSeconds& layer : workload.median) update += layer.update;
+  for (int i = layers.first; i < layers.last; ++i)
+    update += workload.median[static_cast<std::size_t>(i)].update;
   return {update * arrays / kUpdateArrays};
 }
 

@@ -54,6 +54,8 @@ constexpr double kUpdateArrays = 5;
 /// Time of arithmetic that reads or writes `arrays` arrays of the size of all parameters. It is proportional
 /// to the time of the trace's update pass.
 Seconds array_work(const Workload& workload, double arrays);
+/// The same for the parameters of these layers.
+Seconds array_work(const Workload& workload, LayerRange layers, double arrays);
 
 /// Activations that are kept in the host's memory until the backward pass.
 struct ActivationOffload {

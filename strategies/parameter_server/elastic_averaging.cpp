@@ -13,8 +13,8 @@ Program elastic_averaging(Worker& worker, const ElasticRun& run) {
     co_await train_mini_batch(worker, run.batch, loads);
     co_await worker.optimizer_step();  // 1.
     if (step % run.options.period == 0) {
-      co_await exchange(worker, run.servers, Array::parameters, state);  // 2.
-      co_await worker.local(run.pull);                                   // 3.
+      co_await exchange(worker, run.servers, {Array::parameters, Array::center}, state);  // 2.
+      co_await worker.local(run.pull);                                                    // 3.
     }
     co_await share_weights(worker, run.batch);
     worker.end_step();
@@ -62,11 +62,9 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   strategy.held_arrays = 1;  // y as the worker read it
   strategy.updates_a_step = 1.0 / options.period;
   strategy.apply = center_move(options.elastic_force);
-  strategy.pull = worker_pull(options.elastic_force);
-  strategy.program = [options,
-                      pull = LocalWork{"elastic pull",
-                                       exchange_arithmetic_seconds(map, setting, servers, kPullArrays),
-                                       strategy.pull}](ServerClient client) {
+  strategy.pull = {"elastic pull", exchange_arithmetic_seconds(map, setting, servers, kPullArrays),
+                   worker_pull(options.elastic_force)};
+  strategy.program = [options, pull = strategy.pull](ServerClient client) {
     const auto run = std::make_shared<const ElasticRun>(
         ElasticRun{options, pull, std::move(client.servers), client.batch});
     return [run](Worker& worker) { return elastic_averaging(worker, *run); };

@@ -7,14 +7,7 @@
 #include "strategies/parameter_server/server_plan.hpp"
 
 namespace stepcast {
-namespace {
-
-/// Step 1, with the sum in `update`.
-void gather_gradients(Arrays& arrays) {
-  accumulate(arrays.of(Array::gradients), arrays.of(Array::update));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run) {
   ClientState state;
@@ -22,11 +15,12 @@ Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run) {
   for (int step = 1; step <= run.options.steps; ++step) {
     co_await train_mini_batch(worker, run.batch, loads);
     co_await worker.optimizer_step();
-    worker.calculate(gather_gradients);  // 1.
+    co_await worker.local(
+        add_array(Array::gradients, Array::update, (step - 1) % run.options.period == 0, run.array));  // 1.
     if (step % run.options.period == 0) {
-      co_await fetch(worker, run.servers, state);  // 2.
-      co_await worker.local(run.match);            // 3. and 4.
-      co_await push(worker, run.servers, state);   // 5.
+      co_await exchange(worker, run.servers, {Array::none, Array::center}, state);  // 2.
+      co_await worker.local(run.match);                                             // 3. and 4.
+      co_await push(worker, run.servers, Array::gradients, state);                  // 5.
     }
     co_await share_weights(worker, run.batch);
     worker.end_step();
@@ -42,7 +36,6 @@ void match_and_continue(Arrays& arrays) {
   options.learning_rate = arrays.learning_rate();
   match_energy(options, gathered, arrays.of(Array::center),
                {arrays.of(Array::change), arrays.of(Array::model)}, update);
-  std::ranges::fill(gathered, 0.0F);
   std::ranges::copy(arrays.of(Array::center), arrays.of(Array::parameters).begin());
   accumulate(update, arrays.of(Array::parameters));
 }
@@ -88,7 +81,7 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
                                         exchange_arithmetic_seconds(map, setting, servers, kMatchArrays),
                                         match_and_continue}](ServerClient client) {
     const auto run = std::make_shared<const EnergyMatchingRun>(
-        EnergyMatchingRun{options, match, std::move(client.servers), client.batch});
+        EnergyMatchingRun{options, match, std::move(client.servers), client.batch, client.array});
     return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
   };
   Plan plan = server_plan(setting, servers, strategy);

@@ -17,6 +17,7 @@ struct EnergyMatchingRun {
   LocalWork match;  ///< steps 3 and 4
   Servers servers;
   MiniBatch batch;
+  Seconds array;  ///< time to read or write one array of the parameters
 };
 
 /// Gradient energy matching (GEM): asynchronous SGD in which a worker scales its update by the distance that

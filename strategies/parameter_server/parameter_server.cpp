@@ -10,49 +10,32 @@
 namespace stepcast {
 namespace {
 
-void add_to_update(Arrays& arrays) {
-  accumulate(arrays.of(Array::gradients), arrays.of(Array::update));
-}
-
-void clear_update(Arrays& arrays) {
-  std::ranges::fill(arrays.of(Array::update), 0.0F);
-}
-
-/// Moves the accrued gradients to `gradients`: an update of this array asks for no answer.
-void push_update(Arrays& arrays) {
-  std::ranges::copy(arrays.of(Array::update), arrays.of(Array::gradients).begin());
-  clear_update(arrays);
-}
-
 /// Step 1.
 SubProgram read_parameters(Worker& worker, const ParameterServerRun& run, int step, ClientState& state) {
   if (run.options.joint() || step % run.options.n_fetch != 0) co_return;
   if (run.options.overlap) {
-    co_await start_fetch(worker, run.servers, state);
+    co_await start_fetch(worker, run.servers, run.array, state);
   } else {
-    co_await fetch(worker, run.servers, state);
-    worker.calculate([&run](Arrays& arrays) { take_center(arrays, run.servers); });
+    co_await exchange(worker, run.servers, {Array::none, Array::parameters}, state);
   }
 }
 
 /// Step 4, and step 1 where they are one exchange.
 SubProgram send_gradients(Worker& worker, const ParameterServerRun& run, int step, ClientState& state) {
   const ParameterServer& options = run.options;
-  const bool gathers = options.joint() || options.n_push > 1;
-  if (gathers) worker.calculate(add_to_update);
+  if (options.n_push > 1)
+    co_await worker.local(add_array(Array::gradients, Array::update, step % options.n_push == 0, run.array));
   if ((step + 1) % options.n_push != 0) co_return;
-  if (gathers && !options.joint()) worker.calculate(push_update);
+  if (options.overlap) co_await finish_push(worker, state);  // what was sent may change now
   if (run.compressed) co_await worker.local(run.quantize);
   if (options.joint()) {
-    co_await exchange(worker, run.servers, Array::update, state);
-    worker.calculate([&run](Arrays& arrays) { take_center(arrays, run.servers); });
-    worker.calculate(clear_update);
-    co_return;
-  }
-  if (options.overlap) {
-    co_await start_push(worker, run.servers, state);
+    co_await exchange(worker, run.servers, {run.sent(), Array::parameters}, state);
+  } else if (options.overlap) {
+    const Array from = options.n_push > 1 ? Array::update : Array::gradients;
+    if (!run.compressed) co_await worker.local(add_array(from, run.sent(), true, run.array));
+    start_push(worker, run.servers, run.sent(), state);
   } else {
-    co_await push(worker, run.servers, state);
+    co_await push(worker, run.servers, run.sent(), state);
   }
 }
 
@@ -69,7 +52,7 @@ int send_bucket(Worker& worker, const Servers& servers, const Bucket& bucket, in
     const double share = static_cast<double>(elements.size()) / static_cast<double>(bucket.elements.size());
     Message message;
     message.tag = kRequest;
-    message.buffer = {Array::update, elements, share * bucket.gradient};
+    message.buffer = {Array::gradients, elements, share * bucket.gradient};
     message.value = step;
     worker.start_send(shard.role, message);
     ++sent;
@@ -86,14 +69,9 @@ SubProgram train_in_array_rounds(Worker& worker, const ParameterServerRun& run, 
   for (const Bucket& bucket : worker.workload().buckets) {
     co_await worker.backward(bucket.layers);
     if (bucket.gradient.value == 0) continue;
-    worker.calculate([&bucket](Arrays& arrays) {
-      std::ranges::copy(arrays.of(Array::gradients, bucket.elements),
-                        arrays.of(Array::update, bucket.elements).begin());
-    });
     answers += send_bucket(worker, run.servers, bucket, step);
   }
-  for (int i = 0; i < answers; ++i) co_await worker.receive(kWeights, kAnyone, Array::center);
-  worker.calculate([&run](Arrays& arrays) { take_center(arrays, run.servers); });
+  for (int i = 0; i < answers; ++i) co_await worker.receive(kWeights, kAnyone, Array::parameters);
 }
 
 }  // namespace
@@ -194,9 +172,11 @@ std::function<void(Arrays&, const Slice&, int)> descend(Array gradient) {
 std::function<std::function<Program(Worker&)>(ServerClient)> make_program(const ParameterServer& options,
                                                                           bool compressed) {
   return [options, compressed](ServerClient client) -> std::function<Program(Worker&)> {
-    ParameterServerRun made{options, std::move(client.servers), client.batch, compressed, client.quantize};
-    made.quantize.run = [servers = made.servers, array = options.joint() ? Array::update : Array::gradients](
-                            Arrays& arrays) { compress_update(arrays, servers, array); };
+    ParameterServerRun made{options,    std::move(client.servers), client.batch,
+                            compressed, client.quantize,           client.array};
+    made.quantize.run = [servers = made.servers, array = made.sent()](Arrays& arrays) {
+      compress_update(arrays, servers, array);
+    };
     const auto run = std::make_shared<const ParameterServerRun>(std::move(made));
     return [run](Worker& worker) { return parameter_server(worker, *run); };
   };

@@ -25,6 +25,14 @@ struct ParameterServerRun {
   MiniBatch batch;
   bool compressed = false;
   LocalWork quantize;  ///< work to compress an update
+  Seconds array;       ///< time to read or write one array of the parameters
+
+  /// The array that is sent: gradients that were summed over several mini-batches are in `update`, and
+  /// updates that travel beside the next mini-batch in `change`.
+  Array sent() const {
+    if (options.overlap && !compressed) return Array::change;
+    return options.n_push > 1 ? Array::update : Array::gradients;
+  }
 };
 
 /// Downpour SGD: workers send gradients to a parameter server and read its parameters, each at its own pace

@@ -12,10 +12,6 @@ bool is_update(const Message& request) {
   return request.buffer.array != Array::none;
 }
 
-bool wants_answer(const Message& request) {
-  return request.buffer.array != Array::gradients;
-}
-
 }  // namespace
 
 UpdatePolicy::UpdatePolicy(ServerRules rules) : rules_(std::move(rules)) {
@@ -46,7 +42,7 @@ void UpdatePolicy::arrived_asynchronous(const Message& request, Outcome& outcome
     outcome.accepted = outcome.applied = true;
     outcome.staleness = version_++ - request.value;
   }
-  if (wants_answer(request)) outcome.answers.push_back(request.from);
+  if (request.answered) outcome.answers.push_back(request.from);
 }
 
 void UpdatePolicy::arrived_synchronous(const Message& request, Outcome& outcome) {
@@ -71,7 +67,7 @@ void UpdatePolicy::arrived_bounded(const Message& request, Outcome& outcome) {
     outcome.staleness = version_++ - request.value;
     ++clocks_.at(request.from);
   }
-  if (wants_answer(request)) waiting_.push_back(request.from);
+  if (request.answered) waiting_.push_back(request.from);
   const int slowest = std::min_element(clocks_.begin(), clocks_.end(), [](const auto& a, const auto& b) {
                         return a.second < b.second;
                       })->second;
@@ -135,17 +131,6 @@ LocalWork work_on(const Server& options, const LocalWork& whole, const Slice& el
   return work;
 }
 
-void sum_update(Arrays& arrays) {
-  accumulate(arrays.of(Array::update), arrays.of(Array::gradients));
-}
-
-/// Makes the sum of the updates since the last exchange with the parent the update that is sent.
-void pass_on_sum(Arrays& arrays) {
-  const std::span<float> sum = arrays.of(Array::gradients);
-  std::ranges::copy(sum, arrays.of(Array::update).begin());
-  std::ranges::fill(sum, 0.0F);
-}
-
 }  // namespace
 
 /// A serial server asks its client for the update.
@@ -158,12 +143,11 @@ SubProgram receive_update(Worker& worker, Message& request) {
 
 SubProgram sync_with_parent(Worker& worker, const Server& options, ClientState& parent,
                             UpdatePolicy& policy) {
-  if (!options.pull) worker.calculate(pass_on_sum);
-  co_await exchange(worker, options.parent, options.pull ? Array::parameters : Array::update, parent);
-  if (options.pull) {
-    worker.calculate(options.pull);
+  if (options.pull.run) {
+    co_await exchange(worker, options.parent, {Array::parameters, Array::center}, parent);
+    co_await worker.local(options.pull);
   } else {
-    worker.calculate([&options](Arrays& arrays) { take_center(arrays, options.parent); });
+    co_await exchange(worker, options.parent, {Array::gradients, Array::parameters}, parent);
   }
   policy.set_version(static_cast<int>(parent.version()));
 }
@@ -194,12 +178,10 @@ Program serve(Worker& worker, const Server& options) {
     }
     const LocalWork& add = options.apply_slice ? slice_add : options.add;
     const LocalWork& apply = options.apply_slice ? slice_apply : options.apply;
-    if (outcome.accepted && add.duration.value > 0) {
-      co_await worker.local(add);
-    } else if (outcome.accepted) {
-      worker.calculate(add.run);
-    }
-    if (outcome.accepted && sub_master && !options.pull) worker.calculate(sum_update);
+    if (outcome.accepted && add.run) co_await worker.local(add);
+    if (outcome.accepted && sub_master && !options.pull.run)  // the parent gets the sum, in `gradients`
+      co_await worker.local(
+          add_array(Array::update, Array::gradients, applied % options.parent_every == 0, options.array));
     if (outcome.applied) ++applied;
     if (outcome.applied && !options.answer_first) co_await worker.local(apply);
     if (outcome.applied && sub_master && applied % options.parent_every == 0)

@@ -39,9 +39,9 @@ class UpdatePolicy {
     std::vector<RoleId> answers;  ///< clients that get the parameters now
   };
 
-  /// Decides about a request. A request without an array is a read. A request with gradients is an update
-  /// that needs no answer. A request with any other array is an update and a read. The value of a request is
-  /// the version that its sender read last. The outcome is valid until the next call.
+  /// Decides about a request. A request without an array is a read. A request with an array is an update,
+  /// and a read too if it is `answered`. The value of a request is the version that its sender read last. The
+  /// outcome is valid until the next call.
   const Outcome& arrived(const Message& request);
 
   int version() const { return version_; }
@@ -70,6 +70,7 @@ struct Server {
   LocalWork apply;            ///< work that applies an update to the parameters
   LocalWork add;              ///< synchronous: work that adds a gradient to the sum
   LocalWork restore;          ///< work that decompresses an update
+  Seconds array;              ///< time to read or write one array of its parameters
   /// Updates travel array by array, each in a round of its own (synchronous). `apply_slice` applies the sum
   /// of these elements, in the share of `apply` and `add` that they are of all elements.
   std::function<void(Arrays&, const Slice&)> apply_slice;
@@ -82,7 +83,7 @@ struct Server {
   int parent_every = 1;    ///< number of updates between two exchanges with the parent
   /// A sub-master with `pull` sends its parameters to its parent and applies `pull` to the answer, as its
   /// workers do. Without `pull` it sends the sum of its updates and takes the parent's parameters.
-  Arithmetic pull;
+  LocalWork pull;
   bool top = true;   ///< true: results count its time as the server's; false: as a sub-master's
   bool leaf = true;  ///< true: its clients are workers, so the staleness of their updates is recorded
 };

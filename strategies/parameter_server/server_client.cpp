@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strategies/arithmetic/center_updates.hpp"
 #include "strategies/compression/compressed_gradient.hpp"
 
 namespace stepcast {
@@ -14,9 +15,10 @@ const Shard& shard_of(const Servers& servers, RoleId role) {
                        [&](const Shard& shard) { return shard.role == role; });
 }
 
-Message request(const Shard& shard, Array what, const ClientState& state) {
+Message request(const Shard& shard, Array what, bool answered, const ClientState& state) {
   Message message;
   message.tag = kRequest;
+  message.answered = answered;
   message.buffer.array = what;
   if (what != Array::none) {
     message.buffer.elements = shard.elements;
@@ -33,6 +35,7 @@ Message request(const Shard& shard, Array what, const ClientState& state) {
 Message beginning(const Message& request) {
   Message message;
   message.tag = kBegin;
+  message.answered = request.answered;
   message.buffer.array = request.buffer.array;
   message.parts = request.buffer.array == Array::none ? 1 : kBeginParts;
   message.value = request.value;
@@ -54,23 +57,38 @@ double ClientState::version() const {
   return oldest;
 }
 
+LocalWork add_array(Array values, Array sum, bool first, Seconds array) {
+  return {"sum of gradients", (first ? 2 : 3) * array, [values, sum, first](Arrays& arrays) {
+            if (first) {
+              std::ranges::copy(arrays.of(values), arrays.of(sum).begin());
+            } else {
+              accumulate(arrays.of(values), arrays.of(sum));
+            }
+          }};
+}
+
 void compress_update(Arrays& arrays, const Servers& servers, Array array) {
   for (const Shard& shard : servers.shards)
     arrays.compressed(shard.codec, shard.elements).quantize(arrays.of(array, shard.elements));
 }
 
-void take_center(Arrays& arrays, const Servers& servers) {
-  for (const Shard& shard : servers.shards) {
-    const std::span<const float> from = arrays.of(Array::center, shard.elements);
-    std::copy(from.begin(), from.end(), arrays.of(Array::parameters, shard.elements).begin());
-  }
+namespace {
+
+/// parameters = center, for the elements that these servers hold.
+LocalWork take_center(const Servers& servers, Seconds array) {
+  return {"copy of parameters", 2 * array, [&servers](Arrays& arrays) {
+            for (const Shard& shard : servers.shards)
+              std::ranges::copy(arrays.of(Array::center, shard.elements),
+                                arrays.of(Array::parameters, shard.elements).begin());
+          }};
 }
 
 /// Sends a request to every shard. A serial shard is asked first.
-SubProgram send_requests(Worker& worker, const Servers& servers, Array what, ClientState& state) {
+SubProgram send_requests(Worker& worker, const Servers& servers, Array what, bool answered,
+                         ClientState& state) {
   state.pushes.clear();
   for (const Shard& shard : servers.shards) {
-    const Message whole = request(shard, what, state);
+    const Message whole = request(shard, what, answered, state);
     if (servers.serial) {
       worker.start_send(shard.role, beginning(whole));
     } else {
@@ -80,55 +98,49 @@ SubProgram send_requests(Worker& worker, const Servers& servers, Array what, Cli
   if (!servers.serial || what == Array::none) co_return;
   for (std::size_t i = 0; i < servers.shards.size(); ++i) {
     const Message grant = co_await worker.receive(kGrant);
-    const Message whole = request(shard_of(servers, grant.from), what, state);
+    const Message whole = request(shard_of(servers, grant.from), what, answered, state);
     state.pushes.push_back(worker.start_send(grant.from, whole));
   }
 }
 
-SubProgram receive_weights(Worker& worker, const Servers& servers, ClientState& state) {
+}  // namespace
+
+SubProgram exchange(Worker& worker, const Servers& servers, ClientExchange what, ClientState& state) {
+  co_await send_requests(worker, servers, what.update, true, state);
+  state.pushes.clear();  // the answers imply that the requests have arrived
   for (std::size_t i = 0; i < servers.shards.size(); ++i) {
-    const Message weights = co_await worker.receive(kWeights, kAnyone, Array::center);
+    const Message weights = co_await worker.receive(kWeights, kAnyone, what.into);
     state.has_read(weights);
   }
 }
 
-SubProgram exchange(Worker& worker, const Servers& servers, Array what, ClientState& state) {
-  co_await send_requests(worker, servers, what, state);
-  state.pushes.clear();  // the answers imply that the requests have arrived
-  co_await receive_weights(worker, servers, state);
+SubProgram push(Worker& worker, const Servers& servers, Array update, ClientState& state) {
+  co_await send_requests(worker, servers, update, false, state);
+  co_await finish_push(worker, state);
 }
 
-SubProgram fetch(Worker& worker, const Servers& servers, ClientState& state) {
-  co_await exchange(worker, servers, Array::none, state);
-}
-
-SubProgram push(Worker& worker, const Servers& servers, ClientState& state) {
-  co_await send_requests(worker, servers, Array::gradients, state);
-  for (Pending& sent : state.pushes) co_await worker.finished(std::move(sent));
-  state.pushes.clear();
-}
-
-SubProgram start_fetch(Worker& worker, const Servers& servers, ClientState& state) {
+SubProgram start_fetch(Worker& worker, const Servers& servers, Seconds array, ClientState& state) {
   for (Pending& read : state.reads) {
     const Message weights = co_await worker.finished(std::move(read));
     state.has_read(weights);
   }
-  if (!state.reads.empty()) worker.calculate([&servers](Arrays& arrays) { take_center(arrays, servers); });
+  if (!state.reads.empty()) co_await worker.local(take_center(servers, array));
   state.reads.clear();
   for (const Shard& shard : servers.shards) {
-    const Message read = request(shard, Array::none, state);
+    const Message read = request(shard, Array::none, true, state);
     worker.start_send(shard.role, read);
     state.reads.push_back(worker.start_receive(kWeights, kAnyone, Array::center));
   }
 }
 
-SubProgram start_push(Worker& worker, const Servers& servers, ClientState& state) {
+SubProgram finish_push(Worker& worker, ClientState& state) {
   for (Pending& sent : state.pushes) co_await worker.finished(std::move(sent));
   state.pushes.clear();
-  for (const Shard& shard : servers.shards) {
-    const Message update = request(shard, Array::gradients, state);
-    state.pushes.push_back(worker.start_send(shard.role, update));
-  }
+}
+
+void start_push(Worker& worker, const Servers& servers, Array update, ClientState& state) {
+  for (const Shard& shard : servers.shards)
+    state.pushes.push_back(worker.start_send(shard.role, request(shard, update, false, state)));
 }
 
 SubProgram start_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads) {

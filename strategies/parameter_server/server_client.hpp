@@ -48,21 +48,28 @@ struct ClientState {
 /// Compresses the update in `array` into the buffers that are sent.
 void compress_update(Arrays& arrays, const Servers& servers, Array array);
 
-/// parameters = center, for the elements that these servers hold.
-void take_center(Arrays& arrays, const Servers& servers);
+/// sum = sum + values, or sum = values for the first.
+/// @param array  time to read or write one array of the parameters
+LocalWork add_array(Array values, Array sum, bool first, Seconds array);
 
-/// Reads the parameters of all shards into `center`.
-SubProgram fetch(Worker& worker, const Servers& servers, ClientState& state);
-/// Sends `gradients` to all shards and waits until they have arrived.
-SubProgram push(Worker& worker, const Servers& servers, ClientState& state);
-/// Sends an array to all shards and waits for their parameters, which go into `center`.
-/// @param what  `update`, or the worker's own `parameters`
-SubProgram exchange(Worker& worker, const Servers& servers, Array what, ClientState& state);
+/// What a client sends to all shards, and the array that receives their parameters.
+struct ClientExchange {
+  Array update = Array::none;  ///< none: only a read
+  Array into = Array::none;
+};
 
-/// Read or update beside other work, for servers that are not serial: waits for the last operation of its
-/// kind and starts the next. The parameters of a read are copied when the next read starts.
-SubProgram start_fetch(Worker& worker, const Servers& servers, ClientState& state);
-SubProgram start_push(Worker& worker, const Servers& servers, ClientState& state);
+/// Sends an update to all shards and waits for their parameters.
+SubProgram exchange(Worker& worker, const Servers& servers, ClientExchange what, ClientState& state);
+/// Sends an update to all shards and waits until it has arrived.
+SubProgram push(Worker& worker, const Servers& servers, Array update, ClientState& state);
+
+/// Read or update beside other work, for servers that are not serial.
+/// Waits for the read that runs, copies its parameters from `center`, and starts the next read.
+/// @param array  time to read or write one array of the parameters
+SubProgram start_fetch(Worker& worker, const Servers& servers, Seconds array, ClientState& state);
+/// Waits until the last update has arrived, after which its array may change.
+SubProgram finish_push(Worker& worker, ClientState& state);
+void start_push(Worker& worker, const Servers& servers, Array update, ClientState& state);
 
 /// One mini-batch of a worker, or of one of the ranks that make up a worker, from the plan.
 struct MiniBatch {

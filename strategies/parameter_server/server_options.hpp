@@ -56,6 +56,7 @@ struct ServerClient {
   Servers servers;     ///< empty: a rank that follows another one of its group
   LocalWork quantize;  ///< work to compress an update
   MiniBatch batch;
+  Seconds array = {};  ///< time to read or write one array of the parameters
 };
 
 /// The strategy's own part of a plan with servers.
@@ -71,7 +72,7 @@ struct ServerStrategy {
   /// @param summed  gradients in the update
   std::function<void(Arrays&, const Slice& elements, int summed)> apply;
   /// A sub-master's arithmetic on its server's answer; see Server::pull.
-  Arithmetic pull;
+  LocalWork pull;
   std::function<std::function<Program(Worker&)>(ServerClient)> program;  ///< makes a worker's program
 };
 

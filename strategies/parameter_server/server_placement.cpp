@@ -109,6 +109,7 @@ Server server_of(const Setting& setting, const ServerOptions& options, const Ser
   server.rules = strategy.rules;
   server.serial = options.serial;
   server.answer_first = strategy.answer_first;
+  server.array = server_work(options, array, 1);
   server.apply = {"apply", server_work(options, array, options.apply_arrays), {}};
   if (strategy.rules.mode == ServerRules::Mode::synchronous)
     server.add = {"add", server_work(options, array, 3), add_gradients};  // reads 2, writes 1

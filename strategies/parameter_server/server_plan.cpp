@@ -239,6 +239,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   Server server = server_of(setting, options, strategy, workload, source.kind, exchanged);
   server.restore = {"restore", codec.restore / options.shards, {}};
   client.quantize = {"quantize", codec.quantize / options.machines_per_replica, {}};
+  client.array = array_work(workload, 1);
   plan.workloads.push_back(std::move(workload));
 
   add_group(setting, options, exchanged, plan, client.batch);

@@ -65,14 +65,25 @@ std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, 
   return buckets;
 }
 
-void accumulate_micro_batch(Arrays& arrays, const Bucket& bucket, bool last) {
-  if (bucket.elements.size() == 0) return;
-  const std::span<float> sum = arrays.of(Array::update, bucket.elements);
-  const std::span<float> gradient = arrays.of(Array::gradients, bucket.elements);
-  accumulate(gradient, sum);
-  if (!last) return;
-  std::ranges::copy(sum, gradient.begin());
-  std::ranges::fill(sum, 0.0F);
+MicroBatch place_of_micro_batch(int micro_batch, int micro_batches) {
+  if (micro_batch == 0) return MicroBatch::first;
+  return micro_batch + 1 == micro_batches ? MicroBatch::last : MicroBatch::middle;
+}
+
+LocalWork sum_micro_batch(const Bucket& bucket, MicroBatch place, Seconds array) {
+  const double arrays_moved = place == MicroBatch::first ? 2 : 3;
+  return {"sum of micro-batches", arrays_moved * array, [elements = bucket.elements, place](Arrays& arrays) {
+            if (elements.size() == 0) return;
+            const std::span<float> sum = arrays.of(Array::update, elements);
+            const std::span<float> gradient = arrays.of(Array::gradients, elements);
+            if (place == MicroBatch::first) {
+              std::ranges::copy(gradient, sum.begin());
+            } else if (place == MicroBatch::middle) {
+              accumulate(gradient, sum);
+            } else {
+              accumulate(sum, gradient);
+            }
+          }};
 }
 
 }  // namespace stepcast

@@ -21,8 +21,13 @@ std::vector<LayerGradients> gradient_arrays(const Model& model);
 std::vector<Bucket> gradient_buckets(const std::vector<LayerGradients>& layers, Bytes element, Bytes size,
                                      std::optional<Bytes> first = {});
 
-/// Adds a bucket's gradients of one micro-batch to the sum in `update`. With the last micro-batch, moves the
-/// sum to `gradients`.
-void accumulate_micro_batch(Arrays& arrays, const Bucket& bucket, bool last);
+/// Place of a micro-batch among several of a step.
+enum class MicroBatch { first, middle, last };
+MicroBatch place_of_micro_batch(int micro_batch, int micro_batches);
+
+/// Sums a bucket's gradients over the micro-batches of a step: the first copies them to `update`, those in
+/// the middle add them to it, and the last adds that sum to `gradients`.
+/// @param array  time to read or write these gradients once
+LocalWork sum_micro_batch(const Bucket& bucket, MicroBatch place, Seconds array);
 
 }  // namespace stepcast

@@ -67,8 +67,9 @@ struct Message {
   RoleId from = {};  ///< role of the sender; set by the runtime
   int tag = 0;       ///< a receive matches messages with its tag
   Buffer buffer;
-  int parts = 1;     ///< number of messages, sent one after the other, that carry it
-  double value = 0;  ///< number in the message, such as a version or a count
+  int parts = 1;         ///< number of messages, sent one after the other, that carry it
+  double value = 0;      ///< number in the message, such as a version or a count
+  bool answered = true;  ///< its receiver answers, where its kind of message can be answered
   PayloadId payload = {};
 };
 

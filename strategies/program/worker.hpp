@@ -105,9 +105,6 @@ class Worker : private Waiter {
   /// Keeps the device idle for `duration`, such as for input work or an optimizer on the host.
   virtual Pending start_pause(Seconds duration) = 0;
 
-  /// Arithmetic that takes no simulated time, such as copies whose cost belongs to another operation.
-  virtual void calculate(const Arithmetic& run) = 0;
-
   virtual void end_step() = 0;
   /// Records the time since the last mark of this program, or since its start, under a name. @returns it [s]
   virtual double mark(const char* phase) = 0;

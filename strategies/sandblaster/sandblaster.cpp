@@ -100,13 +100,13 @@ Program sandblaster_replica(Worker& worker, const SandblasterRun& run) {
     for (; batch < batch_of(order); ++batch) worker.end_step();
     switch (kind_of(order)) {
       case Order::Kind::read:
-        co_await fetch(worker, run.servers, state);
+        co_await exchange(worker, run.servers, {Array::none, Array::center}, state);
         break;
       case Order::Kind::compute:
         co_await train_mini_batch(worker, run.portion, loads);
         break;
       case Order::Kind::send:
-        co_await push(worker, run.servers, state);
+        co_await push(worker, run.servers, Array::gradients, state);
         break;
       case Order::Kind::wait:
         break;

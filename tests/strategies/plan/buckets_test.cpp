@@ -1,6 +1,7 @@
 #include "strategies/plan/buckets.hpp"
 
 #include <catch2/catch.hpp>
+#include <stdexcept>
 
 using namespace stepcast;
 
@@ -47,4 +48,36 @@ TEST_CASE("a bucket closes at the layer that fills it", "[strategies]") {
   REQUIRE(buckets.size() == 2);
   CHECK(buckets[0].gradient.value == 40);
   CHECK(buckets[0].layers.first == 2);
+}
+
+namespace {
+
+/// Arrays of one bucket. Only those that sums of micro-batches need.
+class BucketArrays : public Arrays {
+ public:
+  std::vector<float> gradients, update{9, 9};  // what an earlier step left
+
+  std::span<float> of(Array array) override { return array == Array::gradients ? gradients : update; }
+  std::span<float> of(Array array, const Slice&) override { return of(array); }
+  void descend(Array, const Slice&, int) override {}
+  CompressedGradient& compressed(const Codec&, const Slice&) override { throw std::logic_error("unused"); }
+  double learning_rate() const override { return 0; }
+};
+
+}  // namespace
+
+TEST_CASE("the last micro-batch leaves the sum of all in the gradients", "[plan]") {
+  const int micro_batches = GENERATE(2, 3, 5);
+  const Bucket bucket{{0, 1}, {0, 2}, {8}};
+  BucketArrays arrays;
+  double arrays_moved = 0;
+  for (int i = 0; i < micro_batches; ++i) {
+    arrays.gradients = {static_cast<float>(i + 1), -2};  // the backward pass overwrites them
+    const LocalWork work = sum_micro_batch(bucket, place_of_micro_batch(i, micro_batches), {1});
+    work.run(arrays);
+    arrays_moved += work.duration.value;
+  }
+  const auto n = static_cast<float>(micro_batches);
+  CHECK(arrays.gradients == std::vector<float>{n * (n + 1) / 2, -2 * n});
+  CHECK(arrays_moved == 2 + 3 * (micro_batches - 1));
 }
