@@ -41,6 +41,7 @@ Entry read_entry(const YamlValue& value, const Scenario& scenario) {
   range.key = map.at("key").text();
   range.why = map.at("why").text();
   range.place = value.node().place;
+  range.by_default = true;
   if (const auto law = map.maybe("law")) range.logarithmic = law->one_of({"uniform", "log-uniform"}) == 1;
   const YamlMap classes = map.at("classes").map(kClasses);
   for (const std::string& name : kClasses) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/error.hpp"
@@ -156,25 +157,48 @@ std::vector<std::string> leave_out_lost_figures(Scenario& scenario) {
   return lines;
 }
 
-ReportedFigure reported_figure(const Scenario& scenario, const std::vector<std::size_t>& points) {
-  for (const Published& published : scenario.published) {
-    if (published.kind != "predicted") continue;
-    const std::size_t point = find_point(scenario, published.point);
-    if (std::ranges::binary_search(points, point)) return {point, published.column};
+namespace {
+
+bool has_results(const Scenario& scenario, const std::vector<std::size_t>& points,
+                 const Published& published) {
+  const auto has = [&](const std::vector<Assignment>& values) {
+    return std::ranges::binary_search(points, find_point(scenario, values));
+  };
+  return has(published.point) && (published.over.empty() || has(published.over));
+}
+
+/// How far a forecast is from the published value, as the logarithm of their ratio; 0 where there is none.
+double distance(const PublishedRow& row) {
+  if (row.figure.kind != PublishedKind::predicted || !row.figure.value || !row.forecast.median) return 0;
+  const double ratio = *row.forecast.median / *row.figure.value;
+  return ratio > 0 ? std::abs(std::log(ratio)) : 0;
+}
+
+}  // namespace
+
+ReportedFigure reported_figure(const Scenario& scenario, const std::vector<std::size_t>& points,
+                               const std::vector<PublishedRow>& published) {
+  ReportedFigure farthest{points.back()};
+  double most = -1;
+  auto row = published.begin();
+  for (const Published& one : scenario.published) {
+    if (row == published.end()) break;
+    if (!has_results(scenario, points, one)) continue;
+    const double far = distance(*row++);
+    if (one.kind != "predicted" || far <= most) continue;
+    most = far;
+    farthest = {find_point(scenario, one.point), one.column};
+    if (!one.over.empty()) farthest.over = find_point(scenario, one.over);
   }
-  return {points.back()};
+  return farthest;
 }
 
 std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
                                                   const std::vector<std::size_t>& points,
                                                   const Simulations& all) {
   std::vector<PublishedRow> rows;
-  const auto has_results = [&](const std::vector<Assignment>& values) {
-    return std::ranges::binary_search(points, find_point(scenario, values));
-  };
   for (const Published& published : scenario.published) {
-    if (has_results(published.point) && (published.over.empty() || has_results(published.over)))
-      rows.push_back(row_of(scenario, published, all));
+    if (has_results(scenario, points, published)) rows.push_back(row_of(scenario, published, all));
   }
   return rows;
 }

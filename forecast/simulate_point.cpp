@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "campaigns/checkpoint_interval.hpp"
@@ -99,19 +100,37 @@ std::vector<double> column(const std::vector<StepSeconds>& steps, double StepSec
   return values;
 }
 
+/// The step whose time is the median, or the mean of the two in the middle. Its parts add up to that time,
+/// which means over all steps do not.
+StepSeconds median_step(std::vector<StepSeconds> steps) {
+  if (steps.size() > 1) steps.erase(steps.begin());
+  std::ranges::stable_sort(steps, {}, &StepSeconds::seconds);
+  const StepSeconds &one = steps[(steps.size() - 1) / 2], &other = steps[steps.size() / 2];
+  const auto half = [&](double StepSeconds::*field) {
+    return one.*field + 0.5 * (other.*field - one.*field);
+  };
+  return {.seconds = half(&StepSeconds::seconds),
+          .compute = half(&StepSeconds::compute),
+          .straggler = half(&StepSeconds::straggler),
+          .loading = half(&StepSeconds::loading),
+          .exposed = half(&StepSeconds::exposed),
+          .communication = half(&StepSeconds::communication)};
+}
+
 void set_times(Row& row, const std::vector<StepSeconds>& steps) {
   const auto seconds = column(steps, &StepSeconds::seconds);
-  row.set("step_seconds", quantile(seconds, 0.5));
+  const StepSeconds median = median_step(steps);
+  row.set("step_seconds", median.seconds);
   row.set("step_seconds_mean", mean(seconds));
   row.set("step_seconds_p10", quantile(seconds, 0.1));
   row.set("step_seconds_p90", quantile(seconds, 0.9));
-  row.set("compute_seconds", mean(column(steps, &StepSeconds::compute)));
+  row.set("compute_seconds", median.compute);
   // The slowest worker's compute minus the mean: for equal workers it is a rounding error of either sign.
-  const double waiting = mean(column(steps, &StepSeconds::straggler));
-  row.set("waiting_seconds", std::abs(waiting) < 1e-12 * *row.number("compute_seconds") ? 0 : waiting);
-  row.set("data_loading_seconds", mean(column(steps, &StepSeconds::loading)));
-  row.set("exposed_communication_seconds", mean(column(steps, &StepSeconds::exposed)));
-  row.set("communication_seconds", mean(column(steps, &StepSeconds::communication)));
+  const bool rounding = std::abs(median.straggler) < 1e-12 * median.compute;
+  row.set("waiting_seconds", rounding ? 0 : median.straggler);
+  row.set("data_loading_seconds", median.loading);
+  row.set("exposed_communication_seconds", median.exposed);
+  row.set("communication_seconds", median.communication);
 }
 
 void set_totals(Row& row, const Experiment& experiment) {

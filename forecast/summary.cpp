@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -232,18 +233,61 @@ void add_share_of_discrepancy(std::vector<Sensitivity>& shares, const std::vecto
 
 }  // namespace
 
-std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulations& all, std::size_t point,
-                                         const std::string& column) {
+namespace {
+
+std::vector<double> divided(std::vector<double> values, const std::vector<double>& by) {
+  for (std::size_t i = 0; i < values.size() && i < by.size(); ++i) values[i] /= by[i];
+  return values;
+}
+
+bool differ_by_rounding_only(const std::vector<double>& values) {
+  constexpr double kRounding = 1e-9;
+  const auto [least, most] = std::ranges::minmax(values);
+  return most - least <= kRounding * std::max(std::abs(least), std::abs(most));
+}
+
+std::vector<std::string> names_of(const std::vector<Assumption>& assumptions) {
+  std::vector<std::string> names;
+  for (const Assumption& one : assumptions) names.push_back(one.key);
+  return names;
+}
+
+}  // namespace
+
+std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulations& all,
+                                         const ReportedFigure& figure) {
   const std::size_t draws = all.rows.size();
   if (scenario.assumptions.empty() || draws < 3 * scenario.assumptions.size()) return {};
-  std::vector<std::string> names;
-  for (const Assumption& one : scenario.assumptions) names.push_back(one.key);
-  const std::vector<double> values = over_draws(all, point, column);
-  if (values.size() < draws) return {};
-  auto shares = sensitivities(names, all.inputs, values);
-  if (has_discrepancy(all, point, column))
-    add_share_of_discrepancy(shares, values, predictive_values(all, point, column));
+  const auto& [point, column, over] = figure;
+  std::vector<double> values = over_draws(all, point, column);
+  if (over) values = divided(std::move(values), over_draws(all, *over, column));
+  if (values.size() < draws || differ_by_rounding_only(values)) return {};
+  auto shares = sensitivities(names_of(scenario.assumptions), all.inputs, values);
+  if (!has_discrepancy(all, point, column)) return shares;
+  auto with_term = predictive_values(all, point, column);
+  if (over) with_term = divided(std::move(with_term), predictive_values(all, *over, column));
+  add_share_of_discrepancy(shares, values, with_term);
   return shares;
+}
+
+std::vector<std::string> unmoving_assumptions(const Scenario& scenario, const Simulations& all,
+                                              const std::vector<std::size_t>& points) {
+  constexpr std::size_t kMostPoints = 256;
+  constexpr double kLeastShare = 1e-3;
+  std::vector<std::string> keys;
+  for (const Assumption& one : scenario.assumptions) {
+    if (!one.by_default) keys.push_back(one.key);
+  }
+  if (all.rows.size() < 3 * scenario.assumptions.size()) return {};
+  const std::size_t each = points.size() / kMostPoints + 1;
+  for (std::size_t i = 0; i < points.size() && !keys.empty(); i += each) {
+    const auto values = over_draws(all, points[points.size() - 1 - i], "step_seconds");
+    if (values.size() < all.rows.size() || differ_by_rounding_only(values)) continue;
+    for (const Sensitivity& one : sensitivities(names_of(scenario.assumptions), all.inputs, values)) {
+      if (one.share >= kLeastShare) std::erase(keys, one.name);
+    }
+  }
+  return keys;
 }
 
 }  // namespace stepcast

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "forecast/forecast.hpp"
@@ -42,18 +44,29 @@ std::vector<PublishedRow> compared_with_published(const Scenario& scenario,
 /// for an unknown column.
 std::function<void(std::size_t point, const Row& row)> published_check(const Scenario& scenario);
 
-/// The figure whose sensitivity to the assumptions is reported: the first published figure of kind
-/// `predicted`, or the last point's step time.
-/// @param points  those that have results
+/// A column of a point, or the ratio of that of two points.
 struct ReportedFigure {
   std::size_t point = 0;
   std::string column = "step_seconds";
+  std::optional<std::size_t> over = {};
 };
-ReportedFigure reported_figure(const Scenario& scenario, const std::vector<std::size_t>& points);
 
-/// The share of a column's variance over the draws at a point that each assumption explains. Empty if there
-/// are too few draws or the column has no number in some draw.
-std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulations& all, std::size_t point,
-                                         const std::string& column);
+/// The figure whose sensitivity to the assumptions is reported: that of kind `predicted` whose forecast is
+/// farthest from the published value, as a factor; or the last point's step time.
+/// @param points     those that have results
+/// @param published  what compared_with_published returns
+ReportedFigure reported_figure(const Scenario& scenario, const std::vector<std::size_t>& points,
+                               const std::vector<PublishedRow>& published);
+
+/// The share of a figure's variance over the draws that each assumption explains. Empty if there are too few
+/// draws, if the column has no number in some draw, or if the values differ by rounding errors only.
+std::vector<Sensitivity> variance_shares(const Scenario& scenario, const Simulations& all,
+                                         const ReportedFigure& figure);
+
+/// Keys of the scenario's own assumptions that explain less than a thousandth of the variance of the step
+/// time at every point, so that their ranges move nothing. Of more than 256 points, 256 are looked at.
+/// @param points  those that have results
+std::vector<std::string> unmoving_assumptions(const Scenario& scenario, const Simulations& all,
+                                              const std::vector<std::size_t>& points);
 
 }  // namespace stepcast

@@ -19,10 +19,12 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   Outputs outputs;
   outputs.results = summarized_results(scenario, points, all);
   outputs.published = compared_with_published(scenario, simulated, all);
-  const ReportedFigure reported = reported_figure(scenario, simulated);
+  const ReportedFigure reported = reported_figure(scenario, simulated, outputs.published);
   outputs.sensitive_point = scenario.points[reported.point].name;
+  if (reported.over) outputs.sensitive_point += " / " + scenario.points[*reported.over].name;
   outputs.sensitive_column = reported.column;
-  outputs.sensitivity = variance_shares(scenario, all, reported.point, reported.column);
+  outputs.sensitivity = variance_shares(scenario, all, reported);
+  outputs.unmoving = unmoving_assumptions(scenario, all, simulated);
   return outputs;
 }
 

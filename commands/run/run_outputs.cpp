@@ -156,6 +156,8 @@ void print_assumptions(const Outputs& outputs, const Simulations& all, const Sce
       fmt::print("  the expected figure is not reached in {} of {} draws of the assumptions\n", missed,
                  all.reached.size());
   }
+  for (const std::string& key : outputs.unmoving)
+    fmt::print("note: assumed {}: its range moves the step time at no point\n", key);
   if (outputs.sensitivity.empty()) return;
   fmt::print("{} at {}: share of the variance that each assumption explains\n",
              outputs.sensitive_column == "step_seconds" ? "step time" : outputs.sensitive_column,

@@ -31,6 +31,7 @@ struct Outputs {
   std::vector<PublishedRow> published;
   std::vector<Sensitivity> sensitivity;
   std::string sensitive_point, sensitive_column;  ///< the figure whose sensitivity is given
+  std::vector<std::string> unmoving;              ///< assumptions that move nothing
 };
 
 /// Writes results.csv, results.jsonl and manifest.json; published.csv and sensitivity.csv if they have rows;

@@ -17,6 +17,7 @@ struct Assumption {
   std::string why;
   Place place;
   std::vector<YamlNode> choices = {};  ///< equally likely values; empty: a range
+  bool by_default = false;             ///< a default range, which the scenario does not state
 };
 
 /// "[1 us, 4 us], log-uniform", or "one of true, false"

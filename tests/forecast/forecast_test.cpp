@@ -138,6 +138,21 @@ TEST_CASE("each point is simulated with each resource doubled", "[commands]") {
   CHECK(communication(doubled.at(Doubled::latency)) < communication(plain));
 }
 
+TEST_CASE("no step is shorter than its compute, and its parts add up to it", "[forecast]") {
+  for (const char* steps : {"4", "9", "10"}) {
+    const Simulations all = forecast_of(
+        kTiny + "set: {noise.sigma: 0.5, simulation.steps: " + steps + "}\nsweep: {workers: [1, 2, 5]}\n", 2);
+    for (const Row& row : all.rows[0]) {
+      const double step = *row.number("step_seconds"), compute = *row.number("compute_seconds");
+      CHECK(step >= compute * (1 - 1e-12));
+      CHECK(compute + *row.number("waiting_seconds") + *row.number("data_loading_seconds") +
+                *row.number("exposed_communication_seconds") ==
+            Approx(step));
+    }
+    CHECK(*all.rows[0][0].number("step_seconds") == Approx(*all.rows[0][0].number("compute_seconds")));
+  }
+}
+
 TEST_CASE("a journal keeps finished simulations, and a second run repeats none of them", "[commands]") {
   const TemporaryFolder folder;
   const auto journal = folder.path() / "j.jsonl";

@@ -60,16 +60,29 @@ TEST_CASE("a predicted figure has its error and lies inside its tolerance or not
   CHECK(compare(published, draw_of(3)).inside == false);
 }
 
-TEST_CASE("assumptions are weighed by the first predicted figure, else by the last step time", "[commands]") {
+TEST_CASE("assumptions are weighed by the figure that is missed most, else by the last step time",
+          "[commands]") {
   Published published = figure("predicted", "", 2.5);
   published.point = {value_of("workers", "8")};
   published.column = "efficiency";
-  const ReportedFigure reported = reported_figure(with(published), {0, 1});
-  CHECK(reported.point == 0);
-  CHECK(reported.column == "efficiency");
-  published.kind = "bound";
-  CHECK(reported_figure(with(published), {0, 1}).point == 1);
-  CHECK(reported_figure(with(published), {0, 1}).column == "step_seconds");
+  Scenario scenario = with(published);
+  Simulations all = draw_of(3);
+  all.rows[0][0].set("efficiency", 1.0);
+  const auto reported = [&] {
+    return reported_figure(scenario, {0, 1}, compared_with_published(scenario, {0, 1}, all));
+  };
+  CHECK(reported().point == 0);
+  CHECK(reported().column == "efficiency");
+  scenario.published.push_back(figure("predicted", "", 300));  // the forecast is 3
+  CHECK(reported().point == 1);
+  scenario.published.push_back(scenario.published.back());
+  scenario.published.back().over = {value_of("workers", "8")};
+  scenario.published.back().value = 1e9;
+  CHECK(reported().over == 0);
+  for (Published& one : scenario.published) one.kind = "bound";
+  CHECK(reported().point == 1);
+  CHECK(reported().column == "step_seconds");
+  CHECK_FALSE(reported().over);
 }
 
 TEST_CASE("with draws a figure lies inside the forecast interval or not", "[commands]") {

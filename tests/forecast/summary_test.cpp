@@ -133,12 +133,34 @@ TEST_CASE("variance is explained only with three draws an assumption", "[command
     all.inputs.push_back(low_discrepancy(static_cast<std::size_t>(draw), 2));
     all.rows.push_back({row_of(1, 1, 1 + all.inputs.back()[0])});
   }
-  const auto shares = variance_shares(scenario, all, 0, "step_seconds");
+  const auto shares = variance_shares(scenario, all, {0, "step_seconds"});
   REQUIRE(shares.size() == 2);
   CHECK(std::max(shares[0].share, shares[1].share) > 0.9);
-  CHECK(variance_shares(scenario, all, 0, "speedup").empty());  // in no draw
+  CHECK(variance_shares(scenario, all, {0, "speedup"}).empty());  // in no draw
   all.rows.pop_back();
-  CHECK(variance_shares(scenario, all, 0, "step_seconds").empty());
+  CHECK(variance_shares(scenario, all, {0, "step_seconds"}).empty());
   scenario.assumptions.clear();
-  CHECK(variance_shares(scenario, all, 0, "step_seconds").empty());
+  CHECK(variance_shares(scenario, all, {0, "step_seconds"}).empty());
+}
+
+TEST_CASE("an assumption that moves no point is named, and a variance of rounding errors has no shares",
+          "[forecast]") {
+  Scenario scenario = two_series();
+  Assumption moves;
+  moves.key = "moves";
+  Assumption idle = moves;
+  idle.key = "idle";
+  scenario.assumptions = {moves, idle};
+  Simulations all;
+  for (int draw = 0; draw < 16; ++draw) {
+    all.inputs.push_back(low_discrepancy(static_cast<std::size_t>(draw), 2));
+    const double rounding = 1 + 1e-15 * draw;
+    all.rows.push_back({row_of(1, 1, rounding), row_of(1, 1, 1 + all.inputs.back()[0])});
+  }
+  CHECK(variance_shares(scenario, all, {0, "step_seconds"}).empty());
+  CHECK(variance_shares(scenario, all, {1, "step_seconds"}).size() == 2);
+  CHECK(unmoving_assumptions(scenario, all, {0, 1}) == std::vector<std::string>{"idle"});
+  CHECK(unmoving_assumptions(scenario, all, {0}) == std::vector<std::string>{"moves", "idle"});
+  scenario.assumptions[1].by_default = true;
+  CHECK(unmoving_assumptions(scenario, all, {0, 1}).empty());
 }
