@@ -2,7 +2,8 @@
 # Kills, stops or spins ranks of `stepcast validate` at random moments. Each time, stepcast must name the rank, its host and its
 # status in time, with exit code 4; the results so far must be readable; and no process, file or namespace may be left
 # behind. The script is not a part of ctest: 60 starts of a validation take about ten minutes on two quiet cores.
-# Usage: tests/faults.sh STEPCAST [MOMENTS] [SEED] [OPTIONS OF VALIDATE...], such as --cluster netcluster:1gbit (root);
+# Usage: tests/faults.sh STEPCAST [MOMENTS] [SEED] [OPTIONS OF VALIDATE...], such as --transport mpi, --cluster netcluster:1gbit (root), or --hosts FILE
+# --rsh PROGRAM, whose hosts see this machine's processes and files; `--hosts here` stands for two hosts at the loopback, without ssh;
 # MOMENTS: faults of each kind, default 20. HEARTBEAT: seconds, default 3. WITHIN: the faults come within this many seconds after
 # the start of the ranks; default: the duration of a run without a fault. Programs `stepcast-rank` and `spin` are those of STEPCAST's build.
 set -u
@@ -31,6 +32,12 @@ sweep:
   - strategy.kind: [parameter_server]
     strategy.server: [own_device]
 END
+if [[ ${more[*]} == *"--hosts here"* ]]; then
+  printf 'one address=127.0.0.1\ntwo address=127.0.0.1\n' >here
+  printf '#!/bin/sh\nshift\nexec "$@"\n' >rsh
+  chmod +x rsh
+  more+=(--rsh "$work/rsh" --bind 127.0.0.1)
+fi
 phases='startup|measuring .*|capturing .*|waiting for the forecast|strategy.kind=.* \(repeat [0-9]+\)|shutdown'
 
 failures=0
@@ -44,14 +51,22 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
 # start NAME REPEATS: starts a validation in the background and sets $pid.
 start() {
+  if [[ ${more[*]} == *--hosts* ]]; then
+    mkdir -p "$work/$1-tmp"
+    export TMPDIR=$work/$1-tmp
+  fi
   "$stepcast" validate faults.yaml --ranks 2 --repeats "$2" --heartbeat "$heartbeat" --accept-disturbed "${more[@]}" \
     -o "$1" >"$1.out" 2>"$1.err" </dev/null &
   pid=$!
 }
 
-# process_of NAME RANK: prints the process of a rank, if it runs.
+# process_of NAME RANK: prints the process of a rank, if it runs. Agents of ranks on hosts keep their folder in that of the run.
 process_of() {
   local process
+  if [[ ${more[*]} == *--hosts* ]]; then
+    pgrep -f "^[^ ]*stepcast-rank --folder $work/$1-tmp/[^ ]* .*--rank $2 "
+    return 0
+  fi
   for process in $(pgrep -f "^[^ ]*stepcast-rank --folder $work/$1 "); do
     tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$2" && echo "$process"
   done
@@ -61,6 +76,10 @@ process_of() {
 # Checks that a run has left no process, shared memory or namespace.
 left_behind() {
   local name=$1
+  for ((try = 0; try < 30; ++try)); do  # agents end when they notice that the launcher is gone
+    pgrep -f "$work/$name" >/dev/null || break
+    sleep 0.1
+  done
   pgrep -fa "$work/$name" && fail "$name: processes are left"
   [ -e "/dev/shm/stepcast-$pid" ] && fail "$name: shared memory is left"
   [[ ${more[*]} == *netcluster* ]] && ip netns list | grep -E '^stepcast[0-9]' && fail "$name: namespaces are left"

@@ -41,18 +41,23 @@ def settings(network, batch, options):
                               steps=options.steps, warm_up=2)
 
 
-def timed_all_reduce(elements, repeats=15):
-    """The median seconds in which DDP sums a bucket: copied in, summed by gloo, divided, copied out."""
-    gradient, bucket, seconds = torch.rand(elements), torch.empty(elements), []
+def timed_all_reduce(elements, repeats=40):
+    """The median seconds in which DDP sums a bucket: divided while it is copied in, summed by gloo, copied out. Two buckets are
+    under way at once, as in a step, and half of their time counts."""
+    gradients, buckets = ([torch.rand(elements) for _ in range(2)] for _ in range(2))
+    seconds = []
     for _ in range(repeats):
         dist.barrier()
         begin = time.perf_counter()
-        bucket.copy_(gradient)
-        dist.all_reduce(bucket)
-        bucket.div_(RANKS)
-        gradient.copy_(bucket)
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds)
+        sums = []
+        for gradient, bucket in zip(gradients, buckets):
+            torch.div(gradient, RANKS, out=bucket)
+            sums.append(dist.all_reduce(bucket, async_op=True))
+        for gradient, bucket, one in zip(gradients, buckets, sums):
+            one.wait()
+            gradient.copy_(bucket)
+        seconds.append((time.perf_counter() - begin) / 2)
+    return statistics.median(seconds[repeats // 4:])
 
 
 def measure_links(folder):
@@ -79,6 +84,12 @@ def measure_links(folder):
         yaml.safe_dump(platform, file, sort_keys=False)
 
 
+def without_clocks(trace):
+    """The factor from the sum over layers to the step that PyTorch runs by itself: reading a clock between small layers takes time."""
+    samples = [layer[name]["seconds"] for layer in trace["layers"] for name in set(layer) - {"name", "notes"}]
+    return statistics.median(trace["step_seconds"]) / statistics.median(map(sum, zip(*samples)))
+
+
 def capture(network, batch, options):
     """Both ranks capture at once; rank 0 joins the samples of both in one trace."""
     one = settings(network, batch, options)
@@ -103,6 +114,12 @@ def capture(network, batch, options):
         for name in set(mine) - {"name", "notes"}:
             for key in mine[name]:
                 mine[name][key] += other[name][key]
+    factor = without_clocks(first)
+    for layer in first["layers"]:
+        for name in set(layer) - {"name", "notes"}:
+            for key in layer[name]:
+                layer[name][key] = [float(f"{factor * one:.6g}") for one in layer[name][key]]
+    first["notes"] = first.get("notes", []) + [f"layer times multiplied by {factor:.4f}: their sum is the step without clocks between layers"]
     with open(os.path.join(options.output, f"{network}-b{batch}.yaml"), "w", encoding="utf-8") as file:
         yaml.safe_dump(first, file, sort_keys=False, default_flow_style=None, width=10_000)
 
@@ -112,14 +129,18 @@ def forecast(options):
     rows = []
     for point in options.points:
         network, batch, bucket = point.split(":")
-        folder = os.path.join(options.output, "forecast")
-        values = {"model": network, "trace": os.path.join(options.output, f"{network}-b{batch}.yaml"), "batch_per_worker": batch,
-                  "platform": os.path.join(options.output, "platform.yaml"), "strategy.all_reduce": "ring",
-                  "strategy.bucket": f"{bucket} MiB", "strategy.overlap": options.overlap, "sweep.workers": "[2]",
-                  "simulation.steps": 40}
-        sets = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
-        subprocess.run([options.stepcast, "run", os.path.join(ROOT, "scenarios/quickstart.yaml"), *sets, "-o", folder],
-                       check=True, stdout=subprocess.DEVNULL, env={**os.environ, "STEPCAST_DATA": ROOT})
+        folder, scenario = os.path.join(options.output, "forecast"), os.path.join(options.output, "forecast.yaml")
+        with open(scenario, "w", encoding="utf-8") as file:
+            yaml.safe_dump({
+                "name": "torch-ddp", "description": f"DistributedDataParallel over gloo: {point}",
+                "model": network, "trace": os.path.join(options.output, f"{network}-b{batch}.yaml"),
+                "platform": os.path.join(options.output, "platform.yaml"), "batch_per_worker": int(batch),
+                "strategy": {"kind": "synchronous", "all_reduce": "ring", "bucket": f"{bucket} MiB",
+                             "overlap": options.overlap == "true"},
+                "noise": {"jitter": "trace"}, "uncertainty": "none", "simulation": {"steps": 40, "seed": 1},
+                "sweep": {"workers": [RANKS]}}, file, sort_keys=False)
+        subprocess.run([options.stepcast, "run", scenario, "--results-only", "-o", folder], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "STEPCAST_DATA": ROOT})
         with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
             row = next(csv.DictReader(line for line in file if not line.startswith("#")))
         rows.append(f"{point},{row['step_seconds']}\n")

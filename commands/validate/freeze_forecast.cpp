@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/work_folder.hpp"
@@ -28,8 +30,12 @@ Results measured_links(const std::filesystem::path& folder) {
 }
 
 void write_platform(const Results& links, const Cluster& cluster, const std::filesystem::path& folder) {
-  MeasuredPlatform platform{"measured", "stepcast validate on " + processor_name(), cluster,
-                            fitted_link_table(message_times(links, cluster))};
+  Cluster measured = cluster;
+  for (const Row& row : links.rows)
+    measured.ranks = static_cast<int>(row.number("ranks").value_or(measured.ranks));
+  MeasuredPlatform platform{
+      "measured", fmt::format("stepcast validate --ranks {} on {}", measured.ranks, processor_name()),
+      cluster, fitted_link_table(message_times(links, measured))};
   // One thread measured the links. In a run each message wakes the progress thread, which wakes the program.
   platform.links.latency.value += contention_of(links).hand_over;
   write_atomically(platform_file(folder), platform_text(platform));
@@ -172,6 +178,37 @@ void check_points(const Validation& validation, const ValidationOptions& options
     refuse_unsupported(measured_experiment(validation, i, folder.path(), keys, library), options, cluster,
                        name_of(validation, i));
   }
+}
+
+namespace {
+
+/// Names of the files that a forecast needs.
+std::vector<std::string> earlier_files(const Validation& validation) {
+  std::set<std::string> names{"links.jsonl"};
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    const NetworkVariant& variant = validation.variants[i];
+    names.insert(trace_file("", variant).string());
+    if (validation.compresses[i]) names.insert(compression_file("", variant.model).string());
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+void check_earlier(const Validation& validation, const std::filesystem::path& earlier) {
+  for (const std::string& name : earlier_files(validation)) {
+    if (!std::filesystem::exists(earlier / name))
+      throw InputError(
+          fmt::format("--measured-in: expected the folder of a validation with the same networks and "
+                      "batches, but {} is missing",
+                      (earlier / name).string()));
+  }
+}
+
+void use_earlier(const Validation& validation, const std::filesystem::path& earlier,
+                 const std::filesystem::path& folder) {
+  for (const std::string& name : earlier_files(validation))
+    write_atomically(folder / name, read_file(earlier / name));
 }
 
 Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,

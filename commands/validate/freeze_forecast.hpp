@@ -12,6 +12,15 @@ namespace stepcast {
 /// @throws InputError
 void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster);
 
+/// Refuses a folder that lacks measurements for these points. @throws InputError that names --measured-in
+void check_earlier(const Validation& validation, const std::filesystem::path& earlier);
+
+/// Replaces the links and traces that the ranks have measured by those of an earlier validation, also of
+/// another number of ranks: the forecast, and the times for which ranks sleep, then know nothing of this
+/// launch.
+void use_earlier(const Validation& validation, const std::filesystem::path& earlier,
+                 const std::filesystem::path& folder);
+
 /// Writes the platform from the links that the ranks measured (links.jsonl in the folder), and simulates
 /// every point on it with the traces that the ranks captured, each in a child process. Writes the algorithms
 /// of automatic all-reduces (`all_reduce_file`), which the ranks will execute.

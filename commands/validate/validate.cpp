@@ -9,6 +9,7 @@
 #include "commands/capture/gpu_program.hpp"
 #include "commands/commands.hpp"
 #include "commands/validate/freeze_forecast.hpp"
+#include "commands/validate/remote_options.hpp"
 #include "commands/validate/validation_report.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
@@ -25,6 +26,8 @@ namespace {
 
 struct ValidateOptions : RealRunOptions {
   std::string cluster = "memory", transport = "own";
+  std::string measured_in;  ///< folder of an earlier validation; empty: this one measures
+  RemoteOptions remote;
 };
 
 /// Seconds since `since`, rounded; sets `since` to the present time.
@@ -34,6 +37,7 @@ long lap(std::chrono::steady_clock::time_point& since) {
 }
 
 void check_cores(const ValidateOptions& options) {
+  if (options.remote.given()) return;  // each host's are checked when its ranks are there
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   if (options.ranks <= cores || options.validation.sleep) return;
   throw InputError(fmt::format(
@@ -43,8 +47,8 @@ void check_cores(const ValidateOptions& options) {
 }
 
 void check_gpu_options(const ValidateOptions& options) {
-  if (options.cluster != "memory" || options.transport != "own" || options.validation.sleep ||
-      options.validation.accept_disturbed) {
+  if (options.cluster != "memory" || options.remote.given() || options.transport != "own" ||
+      options.validation.sleep || options.validation.accept_disturbed) {
     throw InputError(
         fmt::format("--device {}: --cluster, --transport, --sleep and --accept-disturbed are only valid with "
                     "--device cpu",
@@ -53,7 +57,12 @@ void check_gpu_options(const ValidateOptions& options) {
 }
 
 void validate(ValidateOptions& options) {
-  const Cluster cluster = read_cluster(options.cluster, options.ranks, options.transport);
+  options.remote.transport = options.transport;
+  const std::optional<RemoteRanks> remote = remote_ranks(options.remote, options);
+  if (remote && options.cluster != "memory")
+    throw InputError(
+        "--cluster: cannot be given with --hosts or --bind; the machines' own network connects the ranks");
+  const Cluster cluster = read_cluster(remote ? "hosts" : options.cluster, options.ranks, options.transport);
   const bool on_gpus = options.gpus.options.device != "cpu";
   const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
   on_gpus ? check_gpu_options(options) : check_cores(options);
@@ -66,12 +75,14 @@ void validate(ValidateOptions& options) {
                            "platform-host.yaml", "predicted-all-reduces.csv"})
     std::filesystem::remove(folder / file);
   check_points(validation, options.validation, cluster);
+  if (!options.measured_in.empty()) check_earlier(validation, options.measured_in);
 
   const SignalGuard signals;
   const ClusterGuard up(cluster, folder);
   Results predicted;
   RankJob job;
   job.cluster = cluster;
+  job.remote = remote;
   job.folder = folder;
   job.arguments = rank_arguments(options.validation);
   if (on_gpus) {
@@ -94,6 +105,7 @@ void validate(ValidateOptions& options) {
   long measuring = 0, forecasting = 0;
   job.before_stage = [&](const std::function<void()>& meanwhile) {
     measuring = lap(since);
+    if (!options.measured_in.empty()) use_earlier(validation, options.measured_in, folder);
     predicted = predict_real(validation, options.validation, cluster, folder, meanwhile);
     freeze(predicted, folder);
     forecasting = lap(since);
@@ -121,12 +133,14 @@ void add_validate(Command app) {
       "validate", "Forecast a scenario, then run it on real ranks and compare the step times.");
   auto options = std::make_shared<ValidateOptions>();
   options->gpus.options.device = "cpu";
-  add_real_run_options(command, *options, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.");
+  const Option ranks =
+      add_real_run_options(command, *options, "Device: cpu, or cuda:NUMBER if stepcast-gpu was built.");
   command
       .add_option("--cluster", options->cluster,
                   "Links between the ranks: memory, loopback, or "
                   "netcluster:RATE[,packet=BYTES][,racks=2,uplink=RATE] (emulated network, needs root).")
       .show_default();
+  add_remote_options(command, options->remote);
   command.add_option("--transport", options->transport, kTransportHelp)
       .one_of(transport_names())
       .show_default();
@@ -136,8 +150,19 @@ void add_validate(Command app) {
       "ranks than cores.");
   command.add_flag("--accept-disturbed", options->validation.accept_disturbed,
                    "Also count runs that other processes on the machine disturbed.");
+  command
+      .add_option(
+          "--measured-in", options->measured_in,
+          "Forecast with the links and traces that an earlier validation measured, such as one with fewer "
+          "ranks: its folder.")
+      .type_name("DIR");
   command.footer("Example: stepcast validate scenarios/validate/small.yaml --ranks 2");
-  command.callback([options] { validate(*options); }, Command::Json::yes);
+  command.callback(
+      [options, ranks] {
+        options->remote.ranks_given = ranks.given();
+        validate(*options);
+      },
+      Command::Json::yes);
 }
 
 }  // namespace stepcast

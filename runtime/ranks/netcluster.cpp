@@ -123,6 +123,10 @@ Cluster read_cluster(const std::string& text, int ranks, const std::string& tran
     cluster.kind = Cluster::Kind::loopback;
     return cluster;
   }
+  if (text == "hosts") {
+    cluster.kind = Cluster::Kind::hosts;
+    return cluster;
+  }
   const std::string prefix = "netcluster:";
   if (!text.starts_with(prefix)) refuse("memory, loopback or netcluster:RATE", text);
   cluster.kind = Cluster::Kind::netcluster;

@@ -15,9 +15,10 @@ enum class TransportKind {
 /// Placement of the ranks of a real run, and the network that connects them.
 struct Cluster {
   enum class Kind {
-    memory,     ///< one machine, shared memory
-    loopback,   ///< one machine, sockets
-    netcluster  ///< a network namespace for each rank, rate-limited links (tools/netcluster)
+    memory,      ///< one machine, shared memory
+    loopback,    ///< one machine, sockets
+    netcluster,  ///< a network namespace for each rank, rate-limited links (tools/netcluster)
+    hosts        ///< several machines
   };
 
   Kind kind{};
@@ -29,6 +30,8 @@ struct Cluster {
   double uplink = 0;   ///< netcluster, two racks: rate of the link between them [bit/s]
   TransportKind transport = TransportKind::own;
 
+  /// True if each rank is a node of the measured platform.
+  bool several_nodes() const { return kind == Kind::netcluster || kind == Kind::hosts; }
   bool sockets() const { return kind != Kind::memory; }
   /// For tables and files: the name, and the transport where it is not this project's.
   std::string label() const;

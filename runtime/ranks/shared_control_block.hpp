@@ -7,9 +7,13 @@
 
 namespace stepcast {
 
+/// RankState::process of a rank on another machine that died there.
+constexpr int kDiedElsewhere = -1;
+
 /// State of a rank that the rank writes and the launcher reads.
 struct RankState {
-  std::atomic<int> process;  ///< process id; 0: the rank has not started yet
+  /// Process id; 0: the rank has not started yet, or runs on another machine; or kDiedElsewhere.
+  std::atomic<int> process;
   /// Heartbeats of the rank's threads: each counter grows while its thread works or waits for another rank.
   std::atomic<std::uint64_t> heartbeat;  ///< of the program
   /// Heartbeat of the thread that executes collectives; 0: none runs.

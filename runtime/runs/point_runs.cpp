@@ -9,6 +9,7 @@
 #include "core/os/atomic_file.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "report/results/results_text.hpp"
+#include "runtime/host_noise/clock_offset.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "runtime/scenario_points/step_time_statistics.hpp"
@@ -197,6 +198,10 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
   Measured measured;
   const StolenShare stolen;
   measured.run = run_program(world, ++last_run_);
+  if (run_.cluster.kind == Cluster::Kind::hosts) {
+    const double ahead = clock_offset_to_rank_0(run_.transport);
+    for (double& end : measured.run.step_ends) end -= ahead;
+  }
   measured.stolen_share = stolen.until_now();
   CoreToCoreLatency* const latency = run_.transport.core_latency();
   if (latency != nullptr) measured.round_trip = latency->round_trip();

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <system_error>
@@ -149,6 +150,7 @@ int connected_to(const Endpoint& endpoint, int rank) {
 struct Stranger {
   int socket = -1;
   Clock::time_point since;
+  std::string address = {};  ///< ADDRESS:PORT
   Greeting greeting = {};
   std::size_t received = 0;
 
@@ -195,8 +197,13 @@ class Welcome {
     for (const Stranger& one : strangers_) waits.push_back({one.socket, POLLIN, 0});
     if (poll(waits.data(), waits.size(), 100) < 0 && errno != EINTR) fail("poll");
     if (waits[0].revents == 0) return;
-    const int one = accept4(listener_.socket(), nullptr, nullptr, SOCK_CLOEXEC);
-    if (one >= 0) strangers_.push_back({one, Clock::now()});
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    const int one = accept4(listener_.socket(), reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
+    if (one < 0) return;
+    char text[INET_ADDRSTRLEN] = "";
+    inet_ntop(AF_INET, &peer.sin_addr, text, sizeof text);
+    strangers_.push_back({one, Clock::now(), fmt::format("{}:{}", text, ntohs(peer.sin_port))});
   }
 
   /// Takes a rank's connection, or drops a stranger's. @return false while the greeting is not complete
@@ -209,8 +216,11 @@ class Welcome {
     }
     const bool waits = there && one.received < sizeof one.greeting &&
                        Clock::now() - one.since < std::chrono::milliseconds(900);
-    if (!waits) close(one.socket);
-    return !waits;
+    if (waits) return false;
+    fmt::print(stderr, "rank {} dropped a connection from {}, which did not show its key\n", rank_,
+               one.address);
+    close(one.socket);
+    return true;
   }
 
   bool is_missing(const Greeting& greeting) const {

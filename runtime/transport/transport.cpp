@@ -63,6 +63,19 @@ std::vector<std::vector<double>> gather_on_rank_0(Transport& transport, const st
   return all;
 }
 
+/// The bytes of a text as doubles, with their number before them.
+std::vector<std::string> gather_texts_on_rank_0(Transport& transport, const std::string& own) {
+  std::vector<double> packed_text(1 + (own.size() + sizeof(double) - 1) / sizeof(double), 0);
+  packed_text[0] = static_cast<double>(own.size());
+  std::memcpy(packed_text.data() + 1, own.data(), own.size());
+  std::vector<std::string> texts;
+  for (const std::vector<double>& rank : gather_on_rank_0(transport, packed_text)) {
+    texts.emplace_back(static_cast<std::size_t>(rank.at(0)), '\0');
+    std::memcpy(texts.back().data(), rank.data() + 1, texts.back().size());
+  }
+  return texts;
+}
+
 double broadcast_from_rank_0(Transport& transport, double value) {
   auto shared = static_cast<float>(value);
   for (int peer = 1; transport.rank() == 0 && peer < transport.ranks(); ++peer)

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "strategies/collectives/schedule.hpp"
@@ -81,6 +82,9 @@ void barrier(Transport& transport);
 /// The values of every rank, indexed by rank. Only rank 0 receives them; the other ranks get an empty list.
 /// Lists of different ranks may differ in length.
 std::vector<std::vector<double>> gather_on_rank_0(Transport& transport, const std::vector<double>& own);
+
+/// The text of every rank, indexed by rank, on rank 0; empty on the other ranks.
+std::vector<std::string> gather_texts_on_rank_0(Transport& transport, const std::string& own);
 
 /// The value of rank 0, rounded to float.
 double broadcast_from_rank_0(Transport& transport, double value);

@@ -9,16 +9,20 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "core/cli/command_line.hpp"
 #include "core/error.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
+#include "runtime/rendezvous/open_store.hpp"
 #include "runtime/transport/shared_memory_transport.hpp"
 #include "runtime/transport/tcp_transport.hpp"
 #include "validate/cpu_rank/mpi_transport.hpp"
 #include "validate/cpu_rank/rank_validate.hpp"
+#include "validate/launch/rank_agent.hpp"
 
 namespace {
 
@@ -26,7 +30,12 @@ using namespace stepcast;
 
 struct Options {
   std::string folder, control, cluster, transport = "own", mode;
+  /// Of a rank that an agent started, on one of several machines; -1: mpirun started it.
+  int rank = -1, ranks = -1, local_rank = -1, local_ranks = -1;
+  std::string address;  ///< at which such a rank listens
   ValidationOptions validation;
+
+  bool by_agent() const { return rank >= 0; }
 };
 
 /// Binds each rank to a core of its own if there are enough cores. Otherwise the system places the ranks.
@@ -41,6 +50,23 @@ bool bind_to_core(int rank, int ranks) {
   CPU_ZERO(&one);
   CPU_SET(core, &one);
   return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+/// Connects ranks of several machines, which exchange their endpoints by files that their agents carry.
+std::unique_ptr<Transport> connected_hosts(const Options& options, int which) {
+  const auto store = open_store("file:" + options.folder + "/store", options.rank, 60);
+  const Listener listener(options.address);
+  const std::string name = fmt::format("listener-{}", which);
+  store->put(name,
+             fmt::format("{} {} {}", options.address, listener.endpoint().port, listener.endpoint().key));
+  std::vector<Endpoint> endpoints;
+  for (int peer = 0; peer < options.ranks; ++peer) {
+    std::istringstream words(store->get(peer, name));
+    Endpoint one;
+    words >> one.address >> one.port >> one.key;
+    endpoints.push_back(one);
+  }
+  return connect_sockets(listener, options.rank, endpoints);
 }
 
 /// Connects the ranks by sockets, whose ports and keys they exchange by MPI.
@@ -82,13 +108,15 @@ std::unique_ptr<SharedControlBlock> register_rank(const Options& options, int ra
 void run(const Options& options, SharedControlBlock& control, int rank, int ranks) {
   const Cluster cluster = read_cluster(options.cluster, ranks, options.transport);
   RankState& state = control.rank(rank);
-  const bool own_core = bind_to_core(rank, ranks);
+  const bool own_core =
+      options.by_agent() ? bind_to_core(options.local_rank, options.local_ranks) : bind_to_core(rank, ranks);
   set_kernel_threads(1);
   PollingPolicy polling;
   const auto make = [&](int which, double spin, bool (PollingPolicy::*may_poll)() const) {
     const auto polls = [&polling, may_poll] { return (polling.*may_poll)(); };
     if (!own_core) spin = 0;
     if (cluster.transport == TransportKind::mpi) return mpi_transport(spin, polls);
+    if (options.by_agent()) return connected_hosts(options, which);
     return cluster.sockets() ? connected(cluster, rank)
                              : shared_memory_transport(control.ring_memory(which), rank, ranks, spin, polls);
   };
@@ -103,7 +131,7 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
       "mpi", Algorithm::mpi,
       [&all_reduce](std::span<float> values, const std::vector<int>& group) { all_reduce(values, group); }};
   if (cluster.transport == TransportKind::mpi) run.library = mpi;
-  run.compared.push_back(mpi);
+  if (!options.by_agent() || cluster.transport == TransportKind::mpi) run.compared.push_back(mpi);
   if (options.mode == "calibrate") rank_calibrate(run, false);
   if (options.mode == "validate") rank_validate(run, options.validation);
   set_status(state, "shutdown");
@@ -111,9 +139,10 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
   state.finished.store(1);
 }
 
-/// Writes the error for the launcher, and ends all ranks.
+/// Writes the error for the launcher, and ends all ranks. An agent's launcher does that itself.
 void report_error(const Options& options, int rank, const char* kind, const std::exception& error) {
   std::ofstream(fmt::format("{}/rank-{}.error", options.folder, rank)) << kind << " " << error.what() << "\n";
+  if (options.by_agent()) std::_Exit(1);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -135,7 +164,30 @@ void run_and_report(const Options& options, SharedControlBlock& control, int ran
   }
 }
 
+/// A rank that an agent started calls MPI only where MPI carries its messages: mpirun or srun then started
+/// the agent.
+void start_by_agent(const Options& options) {
+  const auto control = register_rank(options, options.rank, options.ranks);
+  const bool by_mpi = options.transport == "mpi";
+  if (by_mpi) {
+    int provided = 0, rank = 0, ranks = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (rank != options.rank || ranks != options.ranks) {
+      report_error(
+          options, options.rank, "input",
+          InputError(fmt::format("--transport mpi: MPI says rank {} of {}, the launcher {} of {}; with srun, "
+                                 "choose the MPI that stepcast was built with (srun --mpi=pmix)",
+                                 rank, ranks, options.rank, options.ranks)));
+    }
+  }
+  run_and_report(options, *control, options.rank, options.ranks);
+  if (by_mpi) MPI_Finalize();
+}
+
 void start(const Options& options) {
+  if (options.by_agent()) return start_by_agent(options);
   int rank = number_from_environment("OMPI_COMM_WORLD_RANK"),
       ranks = number_from_environment("OMPI_COMM_WORLD_SIZE"), provided = 0;
   std::unique_ptr<SharedControlBlock> control;
@@ -151,6 +203,13 @@ void start(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "agent") {
+    try {
+      return run_rank_agent(agent_options_of_input());
+    } catch (const std::exception& error) {
+      return report_failure("stepcast-rank", error);
+    }
+  }
   Options options;
   CommandLine line("stepcast-rank", "",
                    "One rank of stepcast calibrate or validate, which start it by mpirun.");
@@ -159,6 +218,11 @@ int main(int argc, char** argv) {
   command.add_option("--control", options.control).required();
   command.add_option("--cluster", options.cluster).required();
   command.add_option("--transport", options.transport);
+  command.add_option("--rank", options.rank);
+  command.add_option("--ranks", options.ranks);
+  command.add_option("--local-rank", options.local_rank);
+  command.add_option("--local-ranks", options.local_ranks);
+  command.add_option("--address", options.address);
   command.add_option("mode", options.mode).required().one_of({"calibrate", "validate"});
   command.add_option("--scenario", options.validation.scenario);
   command.add_option("--set", options.validation.settings).one_value();

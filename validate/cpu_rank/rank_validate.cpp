@@ -44,6 +44,7 @@ void rank_calibrate(const RankContext& run, bool quick) {
   const double seconds = quick && netcluster ? 0.1 : 0.5;
   const std::vector<Row> sharing = measure_contention(run.transport, run.polling, network, seconds);
   rows.insert(rows.end(), sharing.begin(), sharing.end());
+  for (Row& row : rows) row.set("ranks", static_cast<std::int64_t>(run.cluster.ranks));
   if (run.transport.rank() == 0)
     write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));
 }

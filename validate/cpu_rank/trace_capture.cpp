@@ -130,14 +130,22 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
   }
 }
 
-/// Writes this rank's trace. @return the captured network; null if this rank captured none
+/// Rank 0 writes the traces of all ranks, because ranks of several machines share no disk.
+/// @return the captured network; null if this rank captured none
 std::unique_ptr<Network> write_trace(const RankContext& run, const CaptureJob& one) {
-  if (one.capture == nullptr) return nullptr;
-  Trace trace = one.capture->trace();
-  std::unique_ptr<Network> network = one.capture->take_network();
-  if (!one.shard.is_whole()) trace.batch = one.variant.batch;
-  if (one.add_copies) one.add_copies(*network, trace);
-  write_atomically(own_file(one.file, run.transport.rank()), to_yaml(trace));
+  std::string text;
+  std::unique_ptr<Network> network;
+  if (one.capture != nullptr) {
+    Trace trace = one.capture->trace();
+    network = one.capture->take_network();
+    if (!one.shard.is_whole()) trace.batch = one.variant.batch;
+    if (one.add_copies) one.add_copies(*network, trace);
+    text = to_yaml(trace);
+  }
+  const std::vector<std::string> texts = gather_texts_on_rank_0(run.transport, text);
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    if (!texts[rank].empty()) write_atomically(own_file(one.file, static_cast<int>(rank)), texts[rank]);
+  }
   return network;
 }
 

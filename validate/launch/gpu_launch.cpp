@@ -76,13 +76,13 @@ void add_gpu_paths(Command command, GpuRanks& gpus) {
                      "on GPUs: name of the GPU in models/devices (default: by the GPU's name)");
 }
 
-void add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help) {
+Option add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help) {
   command.add_option("scenario", options.validation.scenario, "scenario file")
       .required()
       .type_name("SCENARIO.yaml");
-  command.add_option("--ranks", options.ranks, "ranks to start, servers included")
-      .range(2, 64)
-      .show_default();
+  const Option ranks = command.add_option("--ranks", options.ranks, "ranks to start, servers included")
+                           .range(2, 64)
+                           .show_default();
   command.add_option("--repeats", options.validation.repeats, "runs of each point, in turn")
       .range(1, 1000)
       .show_default();
@@ -98,6 +98,7 @@ void add_real_run_options(Command command, RealRunOptions& options, const std::s
       .show_default();
   add_gpu_options(command, options.gpus.options, device_help);
   add_gpu_paths(command, options.gpus);
+  return ranks;
 }
 
 }  // namespace stepcast

@@ -56,7 +56,8 @@ struct RealRunOptions {
 };
 
 /// @param device_help  help text of --device
-void add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help);
+/// @return the option --ranks
+Option add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help);
 
 /// Adds --device, --precision, --layout and --workspace.
 void add_gpu_options(Command command, GpuOptionsText& options, const std::string& device_help);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -15,20 +16,11 @@
 #include "core/os/atomic_file.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "scenarios/reader/library.hpp"
+#include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"
 
 namespace stepcast {
 namespace {
-
-std::filesystem::path rank_program() {
-  const auto self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto beside = self.parent_path() / "stepcast-rank";
-  if (access(beside.c_str(), X_OK) != 0) {
-    throw InputError(
-        fmt::format("{}: not found; build stepcast with MPI (apt install libopenmpi-dev)", beside.string()));
-  }
-  return beside;
-}
 
 /// Ranks reach each other and mpirun over the cluster's own network, one in each namespace.
 void add_hosts(const Cluster& cluster, std::vector<std::string>& command) {
@@ -101,6 +93,43 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
   return command;
 }
 
+/// The command lines of the agents of all ranks: by ssh, or only that of rank 0 where mpirun or srun has
+/// started the other ranks. No shell reads them here; the shell that ssh starts on a host reads only the
+/// program's path.
+std::vector<std::vector<std::string>> agent_commands(const RemoteRanks& remote) {
+  const std::string program = rank_program().string();
+  if (remote.hosts.empty()) return {{program, "agent"}};
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string("/._+-").find(static_cast<char>(c)) != std::string::npos;
+  };
+  if (!std::ranges::all_of(program, plain))
+    throw InputError(fmt::format(
+        "{}: expected a path of letters, digits, '/', '.', '_', '+' and '-' for --hosts", program));
+  const auto rsh = remote.rsh.find('/') == std::string::npos ? find_program(remote.rsh)
+                                                             : std::filesystem::path(remote.rsh);
+  if (access(rsh.c_str(), X_OK) != 0)
+    throw InputError(fmt::format("--rsh: expected a program, got \"{}\"", remote.rsh));
+  std::vector<std::vector<std::string>> commands;
+  for (const Host& host : remote.hosts) {
+    std::vector<std::string> command{rsh.string()};
+    if (rsh.filename() == "ssh") command.insert(command.end(), {"-T", "-o", "BatchMode=yes"});
+    command.insert(command.end(), {host.name, program, "agent"});
+    for (int slot = 0; slot < host.slots; ++slot) commands.push_back(command);
+  }
+  return commands;
+}
+
+/// Arguments of stepcast-rank for all remote ranks. The scenario is the file's name, which an agent
+/// completes.
+std::vector<std::string> remote_arguments(const RankJob& job) {
+  std::vector<std::string> words{"--cluster", job.cluster.name, "--transport",
+                                 transport_names()[static_cast<std::size_t>(job.cluster.transport)]};
+  words.insert(words.end(), job.arguments.begin(), job.arguments.end());
+  const auto scenario = std::ranges::find(words, "--scenario");
+  if (scenario + 1 < words.end()) scenario[1] = job.remote->scenario.filename().string();
+  return words;
+}
+
 using namespace std::chrono_literals;
 
 /// A folder of shared memory for this launch, for the control block and for MPI's files, which MPI does not
@@ -166,11 +195,15 @@ bool all_ranks(const SharedControlBlock& control, bool (*holds)(const RankState&
   return true;
 }
 
-void set_host_names(const SharedControlBlock& control, const Cluster& cluster) {
-  for (int rank = 0; rank < cluster.ranks; ++rank) {
-    const std::string host = host_of(cluster, rank);
-    host.copy(control.rank(rank).host, sizeof RankState::host - 1);
-  }
+void set_host_names(const SharedControlBlock& control, const RankJob& job) {
+  std::vector<std::string> hosts;
+  for (int rank = 0; !job.remote && rank < job.cluster.ranks; ++rank)
+    hosts.push_back(host_of(job.cluster, rank));
+  for (const Host& host : job.remote ? job.remote->hosts : std::vector<Host>{})
+    hosts.insert(hosts.end(), static_cast<std::size_t>(host.slots), host.name);
+  hosts.resize(std::min(hosts.size(), static_cast<std::size_t>(job.cluster.ranks)));
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+    hosts[rank].copy(control.rank(static_cast<int>(rank)).host, sizeof RankState::host - 1);
 }
 
 /// One launch of all ranks, from their start to their end.
@@ -178,13 +211,14 @@ class Launch {
  public:
   explicit Launch(const RankJob& job)
       : job_(job),
-        control_(SharedControlBlock::create(shared_.control(), job.cluster.ranks)),
+        control_(made_control()),
+        rendezvous_(rendezvous()),
         ranks_(*control_, commands(), job.folder / "ranks.log",
-               job.commands || job.cluster.kind == Cluster::Kind::netcluster ? RankNetwork::of_the_machine
-                                                                             : RankNetwork::loopback_alone),
-        monitor_(*control_, job.heartbeat) {
-    set_host_names(*control_, job.cluster);
-  }
+               job.commands || job.remote || job.cluster.kind == Cluster::Kind::netcluster
+                   ? RankNetwork::of_the_machine
+                   : RankNetwork::loopback_alone,
+               inputs()),
+        monitor_(*control_, job.heartbeat) {}
 
   void run() {
     bool stage_open = !job_.before_stage;
@@ -197,7 +231,7 @@ class Launch {
         continue;
       job_.before_stage([this] { check_ranks(); });
       stage_open = true;
-      open_stage(*control_, 1);
+      rendezvous_ ? rendezvous_->open_stage() : open_stage(*control_, 1);
     }
     // If no rank failed, all results are written, and the ranks get 5 s to exit. If a rank failed, the others
     // may wait for it forever, so they are not waited for.
@@ -206,26 +240,48 @@ class Launch {
     throw_reported_error(job_);
     if (const int first = first_rank_mpirun_reported(job_); first >= 0)
       throw RankLost(failure_text(*control_, {first, true, "died"}));
-    const auto lost = job_.commands ? monitor_.check() : std::nullopt;
+    const auto lost = job_.commands || job_.remote ? monitor_.check() : std::nullopt;
     if (lost) throw RankLost(failure_text(*control_, *lost));
     throw std::runtime_error(launch_failure_text(job_));
   }
 
  private:
+  std::unique_ptr<SharedControlBlock> made_control() const {
+    auto control = SharedControlBlock::create(shared_.control(), job_.cluster.ranks);
+    set_host_names(*control, job_);
+    return control;
+  }
+
   std::vector<std::vector<std::string>> commands() const {
     if (job_.commands) return job_.commands(shared_.control());
+    if (job_.remote) return agent_commands(*job_.remote);
     return {rank_command(job_, shared_.control())};
+  }
+
+  std::unique_ptr<Rendezvous> rendezvous() const {
+    if (!job_.remote) return nullptr;
+    return std::make_unique<Rendezvous>(*job_.remote, *control_, job_.folder, remote_arguments(job_));
+  }
+
+  /// What the agents read: where to connect, which rank they run, and the token.
+  std::vector<std::string> inputs() const {
+    std::vector<std::string> texts;
+    for (std::size_t rank = 0; rendezvous_ && rank < commands().size(); ++rank)
+      texts.push_back(fmt::format("{} {} {}\n", rendezvous_->endpoint(), rank, job_.remote->token));
+    return texts;
   }
 
   void check_ranks() {
     if (job_.interrupted && job_.interrupted()) throw Interrupted("interrupted");
-    if (job_.commands) throw_reported_error(job_);  // at once: the rank may hang in what it still has to end
+    if (job_.commands || job_.remote)
+      throw_reported_error(job_);  // at once: the rank may hang in what it still has to end
+    if (rendezvous_) rendezvous_->check();
     const auto lost = monitor_.check();
     if (!lost) return;
     if (!lost->died) throw RankLost(failure_text(*control_, *lost));
     // mpirun ends all other ranks at once, so only its log tells which rank ended first. A rank that failed
     // with an exception has written an error file.
-    ranks_.wait_for_exit(job_.commands ? 200ms : 5s);
+    ranks_.wait_for_exit(job_.commands || job_.remote ? 200ms : 5s);
     throw_reported_error(job_);
     const int first = first_rank_mpirun_reported(job_);
     throw RankLost(failure_text(*control_, {first < 0 ? lost->rank : first, true, lost->how}));
@@ -234,6 +290,7 @@ class Launch {
   const RankJob& job_;
   SharedFolder shared_;
   std::unique_ptr<SharedControlBlock> control_;
+  std::unique_ptr<Rendezvous> rendezvous_;
   RankProcesses ranks_;
   HeartbeatMonitor monitor_;
 };

@@ -2,11 +2,13 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/ranks/netcluster.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
+#include "validate/launch/rendezvous.hpp"
 
 namespace stepcast {
 
@@ -25,6 +27,7 @@ struct RankJob {
   /// Makes the command lines of the ranks, one for each, given the file of the control block. Empty: mpirun
   /// starts them.
   std::function<std::vector<std::vector<std::string>>(const std::filesystem::path& control)> commands;
+  std::optional<RemoteRanks> remote = {};  ///< ranks on several machines; then `commands` is empty
 };
 
 /// Starts the ranks and monitors them until all have finished. No rank is left running afterwards, whatever

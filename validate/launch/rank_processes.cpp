@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -36,6 +37,7 @@ char state_of(int process) {
 
 bool process_died(const RankState& rank) {
   const int process = rank.process.load();
+  if (process == kDiedElsewhere) return rank.finished.load() == 0;
   if (process <= 0) return false;
   const char state = state_of(process);
   return (state == 'Z' || state == 'X') && rank.finished.load() == 0;
@@ -135,15 +137,26 @@ void leave_networks(const char* user_map, const char* group_map) {
   close(socket);
 }
 
+/// A file without a name that holds `text`, to be read from its beginning.
+int file_with(const std::string& text) {
+  const int file = memfd_create("input", MFD_CLOEXEC);
+  if (file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
+    lseek(file, 0, SEEK_SET);
+  }
+  return file;
+}
+
 /// Starts a child in a process group of its own. The child is terminated when this process ends.
-pid_t spawn(const std::vector<std::string>& command, const std::filesystem::path& log, RankNetwork network) {
+/// @param text  its standard input
+pid_t spawn(const std::vector<std::string>& command, const std::string& text,
+            const std::filesystem::path& log, RankNetwork network) {
   const std::string user_map = fmt::format("{0} {0} 1", getuid()),
                     group_map = fmt::format("{0} {0} 1", getgid());
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int input = file_with(text);
   if (output < 0 || input < 0) throw std::system_error(errno, std::generic_category(), log.string());
   const pid_t child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
@@ -171,10 +184,12 @@ pid_t spawn(const std::vector<std::string>& command, const std::filesystem::path
 
 RankProcesses::RankProcesses(const SharedControlBlock& control,
                              const std::vector<std::vector<std::string>>& commands,
-                             const std::filesystem::path& log, RankNetwork network)
+                             const std::filesystem::path& log, RankNetwork network,
+                             const std::vector<std::string>& inputs)
     : control_(control) {
   std::filesystem::remove(log);
-  for (const auto& command : commands) children_.push_back({spawn(command, log, network)});
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    children_.push_back({spawn(commands[i], inputs.empty() ? "" : inputs[i], log, network)});
 }
 
 RankProcesses::~RankProcesses() {

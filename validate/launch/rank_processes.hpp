@@ -67,8 +67,10 @@ class RankProcesses {
  public:
   /// @param commands  each is started in a process group of its own, and ends with this process
   /// @param log       file for their output
+  /// @param inputs    what each reads from its standard input; empty: nothing
   RankProcesses(const SharedControlBlock& control, const std::vector<std::vector<std::string>>& commands,
-                const std::filesystem::path& log, RankNetwork network);
+                const std::filesystem::path& log, RankNetwork network,
+                const std::vector<std::string>& inputs = {});
   RankProcesses(const RankProcesses&) = delete;
   ~RankProcesses();
 

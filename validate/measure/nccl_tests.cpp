@@ -14,14 +14,14 @@
 namespace stepcast {
 namespace {
 
-constexpr double kLargest = 1e15;  // bytes and microseconds that a file may state
+constexpr double kLargestFigure = 1e15;  // bytes and microseconds that a file may state
 constexpr std::size_t kMostRows = 100'000;
 
-[[noreturn]] void refuse(const std::string& file, int line, const std::string& what) {
+[[noreturn]] void refuse_line(const std::string& file, int line, const std::string& what) {
   throw InputError(fmt::format("{}:{}:1: {}", file, line, what));
 }
 
-std::vector<std::string> words_of(const std::string& line) {
+std::vector<std::string> words_of_table(const std::string& line) {
   std::istringstream stream(line);
   return {std::istream_iterator<std::string>(stream), {}};
 }
@@ -45,8 +45,8 @@ bool is_rank(const std::vector<std::string>& words) {
 std::optional<Seconds> time_of(const std::string& word, const std::string& file, int line) {
   if (word == "N/A") return std::nullopt;
   const auto number = parse_number(word);
-  if (!number || *number < 0 || *number > kLargest)
-    refuse(file, line, fmt::format("expected a time in us, got \"{}\"", word.substr(0, 40)));
+  if (!number || *number < 0 || *number > kLargestFigure)
+    refuse_line(file, line, fmt::format("expected a time in us, got \"{}\"", word.substr(0, 40)));
   return Seconds{1e-6 * *number};
 }
 
@@ -62,25 +62,26 @@ std::vector<std::size_t> usual_columns(std::size_t words) {
 void read_row(const std::vector<std::string>& words, const std::vector<std::size_t>& header, NcclTests& tests,
               const std::string& file, int line) {
   const auto size = parse_integer(words.front());
-  if (!size || static_cast<double>(*size) > kLargest) return;  // a line of a log that begins with a digit
+  if (!size || static_cast<double>(*size) > kLargestFigure)
+    return;  // a line of a log that begins with a digit
   const std::vector<std::size_t> columns = header.empty() ? usual_columns(words.size()) : header;
-  if (words.size() <= columns.front()) refuse(file, line, "expected a size and a time");
+  if (words.size() <= columns.front()) refuse_line(file, line, "expected a size and a time");
   NcclTestsRow row{{static_cast<double>(*size)}, time_of(words[columns.front()], file, line), {}};
   if (columns.size() > 1 && words.size() > columns[1]) row.in_place = time_of(words[columns[1]], file, line);
   if (row.size.value <= 0 || (!row.out_of_place && !row.in_place)) return;
-  if (row.time().value <= 0) refuse(file, line, "expected a time above 0");
-  if (tests.rows.size() == kMostRows) refuse(file, line, fmt::format("more than {} rows", kMostRows));
+  if (row.time().value <= 0) refuse_line(file, line, "expected a time above 0");
+  if (tests.rows.size() == kMostRows) refuse_line(file, line, fmt::format("more than {} rows", kMostRows));
   tests.rows.push_back(row);
 }
 
-NcclTests read_text(std::string_view text, const std::string& file) {
+NcclTests read_nccl_text(std::string_view text, const std::string& file) {
   NcclTests tests;
   std::vector<std::size_t> columns;
   std::istringstream lines{std::string(text)};
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_of_table(line);
     if (words.empty()) continue;
     if (is_rank(words)) ++tests.ranks;
     if (words.front().front() == '#') {
@@ -98,27 +99,29 @@ std::optional<Seconds> json_time(const nlohmann::json& row, const char* key, con
   const auto found = row.find(key);
   if (found == row.end() || found->is_null()) return std::nullopt;
   const double time = found->at("time").get<double>();
-  if (!(time > 0 && time <= kLargest))
-    refuse(file, 1, fmt::format("expected a time in us, got {:.6g}", time));
+  if (!(time > 0 && time <= kLargestFigure))
+    refuse_line(file, 1, fmt::format("expected a time in us, got {:.6g}", time));
   return Seconds{1e-6 * time};
 }
 
-NcclTests read_json(std::string_view text, const std::string& file) {
+NcclTests read_nccl_json(std::string_view text, const std::string& file) {
   NcclTests tests;
   const auto root = nlohmann::json::parse(text, nullptr, false);
-  if (root.is_discarded() || !root.is_object()) refuse(file, 1, "expected the JSON of nccl-tests");
+  if (root.is_discarded() || !root.is_object()) refuse_line(file, 1, "expected the JSON of nccl-tests");
   try {
     tests.operation = operation_in(root.at("args").at(0).get<std::string>());
     if (root.contains("config")) tests.ranks = static_cast<int>(root.at("config").at("devices").size());
     for (const auto& row : root.at("results")) {
       const double size = row.at("size").get<double>();
-      if (!(size >= 0 && size <= kLargest)) refuse(file, 1, fmt::format("expected a size, got {:.6g}", size));
+      if (!(size >= 0 && size <= kLargestFigure))
+        refuse_line(file, 1, fmt::format("expected a size, got {:.6g}", size));
       const NcclTestsRow read{{size}, json_time(row, "out_of_place", file), json_time(row, "in_place", file)};
       if (size > 0 && (read.out_of_place || read.in_place)) tests.rows.push_back(read);
     }
   } catch (const nlohmann::json::exception&) {
-    refuse(file, 1,
-           "expected the JSON of nccl-tests: args, config.devices, results of size and out_of_place.time");
+    refuse_line(
+        file, 1,
+        "expected the JSON of nccl-tests: args, config.devices, results of size and out_of_place.time");
   }
   return tests;
 }
@@ -131,7 +134,7 @@ Seconds NcclTestsRow::time() const {
 }
 
 std::vector<std::size_t> nccl_tests_time_columns(const std::string& line) {
-  const std::vector<std::string> words = words_of(line);
+  const std::vector<std::string> words = words_of_table(line);
   if (words.size() < 4 || words[0] != "#" || words[1] != "size" || words[2] != "count") return {};
   std::vector<std::size_t> columns;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -143,9 +146,9 @@ std::vector<std::size_t> nccl_tests_time_columns(const std::string& line) {
 NcclTests read_nccl_tests(std::string_view text, const std::string& file_name) {
   const auto begin = text.find_first_not_of(" \t\r\n");
   const bool json = begin != std::string_view::npos && text[begin] == '{';
-  NcclTests tests = json ? read_json(text, file_name) : read_text(text, file_name);
+  NcclTests tests = json ? read_nccl_json(text, file_name) : read_nccl_text(text, file_name);
   if (tests.rows.empty())
-    refuse(file_name, 1, "expected a table of nccl-tests: no row has a size and a time");
+    refuse_line(file_name, 1, "expected a table of nccl-tests: no row has a size and a time");
   return tests;
 }
 

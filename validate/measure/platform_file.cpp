@@ -80,7 +80,7 @@ std::string several_nodes(const MeasuredPlatform& platform) {
 }  // namespace
 
 std::string platform_text(const MeasuredPlatform& platform) {
-  const bool one = platform.cluster.kind != Cluster::Kind::netcluster;
+  const bool one = !platform.cluster.several_nodes();
   return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}", quoted(platform.name), quoted(platform.source),
                      platform.device, one ? one_machine(platform) : several_nodes(platform));
 }

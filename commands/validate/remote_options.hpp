@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/command_line.hpp"
+#include "validate/launch/gpu_launch.hpp"
+#include "validate/launch/rendezvous.hpp"
+
+namespace stepcast {
+
+/// Options of `stepcast validate` for ranks on several machines.
+struct RemoteOptions {
+  std::string hosts, rsh = "ssh", bind, transport = "own";
+  bool ranks_given = false;
+
+  bool given() const { return !hosts.empty() || !bind.empty(); }
+};
+
+/// Adds --hosts, --rsh and --bind.
+void add_remote_options(Command command, RemoteOptions& options);
+
+/// The ranks of --hosts, or of a job of mpirun or srun; sets `run.ranks`. Empty: the ranks run on this
+/// machine. In a job, all processes but the first become the agents of their ranks here, and end.
+/// @throws InputError
+std::optional<RemoteRanks> remote_ranks(const RemoteOptions& options, RealRunOptions& run);
+
+}  // namespace stepcast
