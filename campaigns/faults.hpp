@@ -7,13 +7,13 @@
 
 namespace stepcast {
 
-/// How a training responds to the failure of a node.
+/// The response of a training to the failure of a node.
 enum class FailureResponse {
   restart,  ///< all nodes wait for the repair and restart from the last checkpoint (synchronous training)
   shrink,   ///< the other nodes continue until the node is back (asynchronous and block training)
 };
 
-/// When and how a training writes checkpoints.
+/// The rule by which a training writes checkpoints.
 struct Checkpoints {
   Seconds interval = {};    ///< training time between two checkpoints; 0: no checkpoints
   Seconds write = {};       ///< time to write one to the storage: size / bandwidth

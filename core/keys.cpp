@@ -57,6 +57,11 @@ Keys keys_of_kind(const Keys& keys, std::string_view kind) {
   return chosen;
 }
 
+Key renamed(Key key, const std::string& former_name) {
+  key.former_name = former_name;
+  return key;
+}
+
 Keys only_with(const std::string& kinds, Keys keys) {
   for (Key& key : keys) key.only_with = kinds;
   return keys;
@@ -71,12 +76,25 @@ Keys with_sources(Keys keys, Key::Source source) {
   return keys;
 }
 
+namespace {
+
+void refuse_former_names(const YamlValue& value, const Keys& keys) {
+  if (!value.is(YamlNode::Kind::mapping)) return;
+  for (const auto& [name, child] : value.any_map().entries()) {
+    const auto key = std::ranges::find(keys, name, &Key::former_name);
+    if (key != keys.end()) child.refuse("unknown key; did you mean \"" + key->name + "\"?");
+  }
+}
+
+}  // namespace
+
 YamlMap read_map(const YamlValue& value, const Keys& keys) {
+  refuse_former_names(value, keys);
   return value.map(names_of(keys));
 }
 
 YamlMap read_map(const YamlValue& value, const Keys& keys, std::string_view kind) {
-  return value.map(names_of(keys_of_kind(keys, kind)));
+  return read_map(value, keys_of_kind(keys, kind));
 }
 
 namespace {

@@ -28,7 +28,8 @@ struct Key {
   /// The kinds of the mapping that have this key, separated by commas; empty: all of them.
   std::string only_with = {};
   enum class Source { no, may, must };
-  Source source = Source::no;  ///< whether the value may or must be `{value: ..., source: ...}`
+  Source source = Source::no;    ///< whether the value may or must be `{value: ..., source: ...}`
+  std::string former_name = {};  ///< an earlier name of the key, which is refused with the present one
 };
 
 /// The keys of a mapping of one kind.
@@ -42,12 +43,15 @@ std::vector<std::string> names_of(const Keys& keys);
 /// All lists in one, in order.
 Keys joined_keys(const std::vector<Keys>& lists);
 
-/// Those of `keys` that have these names, in this order.
+/// The keys among `keys` that have these names, in this order.
 /// @throws std::out_of_range for a name that is not there
 Keys keys_named(const Keys& keys, const std::vector<std::string>& names);
 
-/// Those of `keys` that a mapping of this kind has.
+/// The keys among `keys` that a mapping of this kind has.
 Keys keys_of_kind(const Keys& keys, std::string_view kind);
+
+/// The same key, which had this name before.
+Key renamed(Key key, const std::string& former_name);
 
 /// The same keys, valid only in a mapping of one of these kinds (separated by commas).
 Keys only_with(const std::string& kinds, Keys keys);

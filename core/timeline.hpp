@@ -8,8 +8,8 @@
 
 namespace stepcast {
 
-/// What a rank did from one date to another. Dates are seconds since the start of the run; issued <= start <=
-/// end.
+/// An activity of a rank from one date to another. Dates are seconds since the start of the run; issued <=
+/// start <= end.
 struct Span {
   enum class Kind : char {
     compute,     ///< the device runs a layer, or arithmetic of the strategy

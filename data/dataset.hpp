@@ -47,7 +47,7 @@ struct DataOptions {
 };
 
 const std::vector<std::string>& data_kind_names();  ///< in the order of DataOptions::Kind
-/// Whether samples of the kind are generated, not read from files.
+/// True if samples of the kind are generated, not read from files.
 bool is_generated(DataOptions::Kind kind);
 
 /// The mini-batches of one of several workers.

@@ -167,7 +167,7 @@ void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& p
 
 namespace {
 
-/// How a column follows the time of a step.
+/// The relation of a column to the time of a step.
 enum class Follows { no, as_time, as_rate, as_ratio_of_rates };
 
 Follows follows(const std::string& column) {

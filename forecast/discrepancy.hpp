@@ -9,7 +9,7 @@
 
 namespace stepcast {
 
-/// What the model itself gets wrong: the distribution of log(measured step / forecast step), by class of
+/// The error of the model itself: the distribution of log(measured step / forecast step), by class of
 /// traffic. Each list has a quantile for each probability. Fitted by tools/fit-discrepancy.py on published
 /// figures (docs/notes/2026-11-discrepancy.md).
 struct Discrepancy {
@@ -19,8 +19,8 @@ struct Discrepancy {
   std::vector<double> between_servers;    ///< in addition, on several servers
   /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
   std::vector<double> between_servers_slow_messages;
-  /// By software stack (`like`): such tables that lean on the experiments of this stack. Those it lacks are
-  /// the ones above.
+  /// For each software stack (`like`), tables that give the experiments of this stack more weight. If a table
+  /// is missing here, the ones above apply.
   std::map<std::string, std::map<std::string, std::vector<double>>> stacks;
 };
 
@@ -30,7 +30,7 @@ Discrepancy read_discrepancy(const YamlValue& value);
 /// Reads models/measured/discrepancy.yaml of the data folder. @throws InputError
 Discrepancy shipped_discrepancy(Library& library);
 
-/// How far the workers of a point are spread, which scales the term.
+/// The spread of a point's workers over the machine, which scales the term.
 struct Spread {
   int devices_of_server = 1;  ///< most devices of the run in one server
   int servers = 1;            ///< servers (nodes) in use

@@ -88,7 +88,8 @@ bool one_task_each() {
 }
 constexpr auto kOneTaskEach = one_task_each;
 
-/// What a child sends for a task: the way it ended as one digit, the length of the text, the text.
+/// A child sends three things for a task: one digit for the way it ended, the length of the text, and the
+/// text.
 constexpr std::size_t kHeader = 1 + sizeof(std::uint64_t);
 
 std::string framed(End end, const std::string& text) {

@@ -60,8 +60,8 @@ void run_tasks(const std::vector<Task>& tasks, int processes,
                const std::function<void(std::size_t task, const std::string& text)>& done,
                const std::function<void()>& meanwhile = {});
 
-/// How a task ended: with a text, with an exception (`text` is its message), or with its process (`text` says
-/// how the process died).
+/// The end of a task: with a text, with an exception (`text` is its message), or with its process (`text`
+/// says how the process died).
 struct TaskResult {
   enum class End { done, input_error, over_limit, fault, died };
   End end = End::done;

@@ -57,10 +57,11 @@ Bytes memory_limit(const std::string& text) {
 Bytes simulated_memory(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
   const auto& communicators = plan.communicators;
-  const bool flows = plan.asynchronous ? !shares_links(plan, experiment.form)
-                                       : experiment.form == Fidelity::message ||
-                                             experiment.form == Fidelity::fluid || communicators.size() > 1 ||
-                                             (!communicators.empty() && communicators.front().streams > 1);
+  const bool flows = plan.asynchronous
+                         ? !shares_links(plan, experiment.fidelity)
+                         : experiment.fidelity == Fidelity::message ||
+                               experiment.fidelity == Fidelity::fluid || communicators.size() > 1 ||
+                               (!communicators.empty() && communicators.front().streams > 1);
   const bool simgrid = flows && experiment.sharing == Sharing::simgrid;
   const double links = experiment.bandwidths.size();
   return {kBytesPerSimulation + kBytesPerWorker * plan.workers +
@@ -126,7 +127,7 @@ double children_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// At most kMaxTriedPoints points, evenly spread, with the first and the last.
+/// Chooses at most kMaxTriedPoints points, evenly spread, among them the first and the last.
 std::vector<std::size_t> tried_points(const std::vector<std::size_t>& points) {
   if (points.size() <= kMaxTriedPoints) return points;
   std::vector<std::size_t> tried;
@@ -198,7 +199,7 @@ Seconds time_limit(const std::string& text) {
 
 SimulationCost simulation_cost(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
-  const bool cheap = experiment.form == Fidelity::automatic || experiment.form == Fidelity::coupled;
+  const bool cheap = experiment.fidelity == Fidelity::automatic || experiment.fidelity == Fidelity::coupled;
   if (!plan.asynchronous && cheap &&
       std::max(experiment.steps * kSmallBudgetPerStep, kLargeBudgetPerRun) < kNegligibleSeconds)
     return {};
@@ -225,14 +226,15 @@ void check_time(const Experiment& largest, const RunSize& size, const RunOptions
   const double at_once = std::clamp<double>(options.processes, 1, simulations);
   const Seconds needed = simulations / at_once * one;
   if (needed <= limit) return;
-  const bool cheap = largest.form == Fidelity::automatic;
+  const bool cheap = largest.fidelity == Fidelity::automatic;
   throw LimitError(fmt::format(
       "the largest point ({} workers) needs {} simulations of {:.3g} messages or flows each with "
       "simulation.form: {}, about {:.1f} h with {} processes, over the limit of {:.3g} h: use {}fewer "
       "workers or "
       "steps, or raise --time-limit",
-      largest.plan.workers, simulations, messages, form_names()[static_cast<std::size_t>(largest.form)],
-      needed.value / 3600, at_once, limit.value / 3600, cheap ? "" : "form: automatic, "));
+      largest.plan.workers, simulations, messages,
+      fidelity_names()[static_cast<std::size_t>(largest.fidelity)], needed.value / 3600, at_once,
+      limit.value / 3600, cheap ? "" : "form: automatic, "));
 }
 
 }  // namespace stepcast

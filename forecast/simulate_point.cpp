@@ -166,7 +166,7 @@ Simulation simulation_of(const Experiment& experiment, Doubled doubled) {
   simulation.plan = &experiment.plan;
   simulation.noise = experiment.noise;
   simulation.seed = experiment.seed;
-  simulation.form = experiment.form;
+  simulation.fidelity = experiment.fidelity;
   simulation.sharing = experiment.sharing;
   simulation.fold = experiment.fold;
   if (doubled == Doubled::compute) simulation.compute_factor = 0.5;

@@ -49,7 +49,7 @@ struct Simulation {
   double compute_factor = 1;  ///< multiplies all compute and arithmetic times, not pauses
   Noise noise;
   std::uint64_t seed = 1;
-  Fidelity form = Fidelity::automatic;
+  Fidelity fidelity = Fidelity::automatic;
   Sharing sharing = Sharing::max_min;
   /// Folding::never gives each worker its own program: the exact reference.
   Folding fold = Folding::automatic;
@@ -67,14 +67,14 @@ struct StepSeconds {
   double communication = 0;  ///< total duration of the collectives of a group, and of a worker's messages
 };
 
-/// How far a run's fidelity or folding may be from simulating every message of every worker.
+/// The closeness of a run's fidelity or folding to a simulation of every message of every worker.
 enum class Accuracy {
   exact,  ///< simulates every message, or is known before the run to be within 1 % of that
   close,  ///< the run has shown that contention accounts for at most 0.5 % of its time
   rough,  ///< no bound of the error is known
 };
 
-/// How the collectives and messages of a run were simulated.
+/// The way in which the collectives and messages of a run were simulated.
 struct UsedFidelity {
   Fidelity fidelity = Fidelity::message;
   bool sampled = false;       ///< durations of collectives come from samples of their rounds (sampled_time)
@@ -82,7 +82,7 @@ struct UsedFidelity {
   Accuracy accuracy = Accuracy::exact;
 };
 
-/// Whether one program stood for all workers of a role.
+/// True if one program stood for all workers of a role.
 struct UsedFolding {
   bool folds = true;
   Accuracy accuracy = Accuracy::exact;
@@ -102,8 +102,8 @@ struct SimulationResult {
   double seconds = 0;  ///< duration of the whole run
   UsedFidelity fidelity;
   UsedFolding folding;
-  /// What shared the bandwidth of links among what travels: "SimGrid", "max-min", "bottleneck", "closed form"
-  /// or several of them; empty where nothing travels.
+  /// The solvers that shared the bandwidth of links among flows: "SimGrid", "max-min", "bottleneck", "closed
+  /// form" or several of them; empty if there was no flow.
   std::string link_sharing;
   std::string algorithms;      ///< algorithms of the all-reduces, such as "ring" or "double_tree, ring"
   AllReduceChoices automatic;  ///< algorithms that `all_reduce: automatic` chose

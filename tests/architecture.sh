@@ -139,6 +139,26 @@ while read -r lines file; do
   [ "$lines" -le 400 ] || breach "$file: $lines lines; 400 at most"
 done < <(find $rooms \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -exec wc -l {} + | grep -v ' total$')
 
+# A function has at most 50 lines. clang-format puts its last brace below the start of its first line.
+long_functions() {
+  awk '
+    FNR == 1 { delete start }
+    /^(  )?\}/ {
+      indent = match($0, /\}/) - 1
+      if (indent in start && FNR - start[indent] >= 50) print FILENAME ":" start[indent] ": a function of " FNR - start[indent] + 1 " lines"
+      delete start[indent]
+    }
+    /^(  )?[^ #\/}].*\(/ && !/^ *(class|struct|template)/ {
+      sub(/ *\/\/.*/, "")
+      indent = match($0, /[^ ]/) - 1
+      if (/;$/) delete start[indent]; else if (!(indent in start)) start[indent] = FNR
+    }
+    /^(  )?[^ }].*;$/ { delete start[match($0, /[^ ]/) - 1] }' "$@"
+}
+while IFS= read -r line; do
+  breach "$line; 50 at most"
+done < <(find $rooms \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z | xargs -0 bash -c "$(declare -f long_functions)"'; long_functions "$@"' _)
+
 # g++ 12 frees a braced temporary of a co_await twice.
 while IFS= read -r line; do
   breach "$line: name the argument of co_await before; g++ 12 frees a braced temporary twice"

@@ -6,6 +6,7 @@
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
 # - Relative links lead somewhere, to the heading if they name one. Pages of docs/ have at most 250 lines and are in mkdocs.yml.
 # - The steps of docs/explanation/walks.md name what is in the source (tests/walk_names.py).
+# - A ```diff block is true: taken back from the source, it would apply.
 # - docs/reference/commands.md and measuring-commands.md have all options (tests/commands-documented.sh); the site builds where mkdocs is installed.
 set -euo pipefail
 shopt -s globstar
@@ -100,7 +101,7 @@ check_form() {
 
 check_links() {
   local document=$1 link target heading
-  for link in $(grep -oE '\]\([^) ]+' "$root/$document" | sed 's/^](//' | grep -vE '^[a-z]+:' || true); do
+  for link in $(awk '/^```/ { inside = !inside } !inside' "$root/$document" | grep -oE '\]\([^) ]+' | sed 's/^](//' | grep -vE '^[a-z]+:' || true); do
     target=$root/$(dirname "$document")/${link%%#*}
     if [[ $link == \#* ]]; then target=$root/$document; fi
     if [[ ! -e $target ]]; then fail "$document: links to ${link%%#*}, which is not there"; fi
@@ -121,6 +122,14 @@ check_paths() {
   done
 }
 
+# A diff block shows an edit that was made once: the source still has its new lines.
+check_diffs() {
+  awk '/^```diff$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$root/$1" >"$work/diff"
+  if [[ -s $work/diff ]] && ! git -C "$root" apply -R --check "$work/diff" 2>"$work/log"; then
+    fail "$1: its diff is not that of the source any more: $(head -n 1 "$work/log")"
+  fi
+}
+
 total=0
 cd "$root"
 documents=("${@:2}")
@@ -129,6 +138,7 @@ for document in "${documents[@]}"; do
   check_form "$document"
   check_links "$document"
   check_paths "$document"
+  check_diffs "$document"
   run_document "$document"
 done
 if (($# >= 2)); then exit 0; fi

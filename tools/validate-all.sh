@@ -47,7 +47,7 @@ run() {
 }
 
 run memory-2 small --ranks 2
-run memory-2-cut cut --ranks 2
+run memory-2-spatial-pipeline spatial-pipeline --ranks 2
 run memory-2-tensor tensor --ranks 2
 run memory-2-strategies strategies --ranks 2
 if ((EUID == 0)); then

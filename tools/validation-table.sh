@@ -59,7 +59,7 @@ netcluster-4-100mbit|4 ranks, 100 Mbit/s
 netcluster-4-racks|4 ranks in two racks, 500 Mbit/s
 netcluster-8-250mbit|8 ranks, 250 Mbit/s
 memory-2|2 ranks in shared memory, real kernels: synchronous
-memory-2-cut|the same: spatial partitioning and pipelines
+memory-2-spatial-pipeline|the same: spatial partitioning and pipelines
 memory-2-tensor|the same: tensor parallelism
 memory-2-strategies|the same: compression, ZeRO, local SGD, servers, recomputation
 END

@@ -38,7 +38,7 @@ enum class SizeRange { below, from };
 constexpr Bytes kLargeSize{1 << 20};
 
 /// The geometric mean of how far estimates are off, as a share: exp(mean |ln(estimate / measured)|) - 1. 0.1
-/// is 10 %. Nothing without measured rows of that range.
+/// is 10 %. No value without measured rows of that range.
 std::optional<double> mean_error(const std::vector<CollectiveRow>& rows, SizeRange range);
 /// exp(mean ln(estimate / measured)) - 1: negative if estimates are too short.
 std::optional<double> bias(const std::vector<CollectiveRow>& rows, SizeRange range);

@@ -9,7 +9,7 @@ namespace stepcast {
 
 /// A measured table of validate/data/nccl_tests/tables.yaml, and what the model says of it.
 struct MeasuredTable {
-  /// What the table is for: `fit`: constants were fitted on it; `test`: it only judges; `set_aside`: the
+  /// The use of the table: `fit`: constants were fitted on it; `test`: it only judges; `set_aside`: the
   /// thread reports a fault, or a plugin replaces NCCL's choices, so that it judges nothing.
   enum class Use { fit, test, set_aside };
 

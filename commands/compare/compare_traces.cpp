@@ -106,7 +106,7 @@ void append_rows(const std::string& group, const std::vector<Pair>& pairs, Resul
   }
 }
 
-/// How far the median layer is off, and the layers weighted by their time.
+/// States the error of the median layer, and the mean error of layers weighted by their time.
 std::string summary(const std::vector<Pair>& layers, const Pair& step) {
   std::vector<double> errors;
   double weighted = 0;

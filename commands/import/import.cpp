@@ -25,8 +25,8 @@ struct ImportOptions {
   std::int64_t sequence = 0;
 };
 
-/// The batch of the shapes, or the one that the user gives. Of a network that is not known, the first size of
-/// the first operator may be something else than the batch; then the user's word counts.
+/// The batch of the shapes, or the one that the user gives. If the network is not known, the first size of
+/// the first operator may be something else than the batch; then the given batch is used.
 std::int64_t batch_of(const ImportOptions& options, const Attribution& all) {
   const std::int64_t recorded = recorded_batch(all.steps.front().operators);
   if (options.batch > 0 && !options.write_model.empty()) return options.batch;
@@ -123,7 +123,7 @@ void import_profile(const ImportOptions& options) {
   write_trace(options, profile, all, trace);
 }
 
-/// What a network that is known only from its profile leaves open.
+/// Adds the doubts about a network that is known only from its profile.
 void add_doubts(const ProfileNetwork& network, const std::vector<NetworkOperator>& operators, Trace& trace) {
   const auto has_shapes = [](const NetworkOperator& one) { return !one.shapes.empty(); };
   if (std::none_of(operators.begin(), operators.end(), has_shapes)) {
@@ -164,7 +164,7 @@ void import_network_of_profile(const ImportOptions& options) {
   write_trace(options, profile, all, trace);
 }
 
-/// Whether the file is the configuration of a network and no profile.
+/// True if the file is the configuration of a network and no profile.
 bool is_network_config(const std::filesystem::path& file) {
   constexpr std::size_t kMostBytes = 1 << 20;  // as read_yaml
   std::ifstream stream(file, std::ios::binary);

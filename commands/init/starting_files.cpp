@@ -30,6 +30,30 @@ std::string strategy_lines(const ScenarioStart& start) {
   return lines;
 }
 
+/// The mapping `node` of a platform file.
+std::string node_text(const PlatformStart& start, const char* assumed) {
+  const bool nvswitch = !start.nvlink.empty();
+  std::string text = fmt::format(
+      R"(node:
+  kind: {}  # single: one device; pcie: devices on PCIe; switch: an NVSwitch too; links: NVLinks between pairs
+  devices: {}
+  sockets: {}  # stepcast distributes devices and NICs over them, in order
+  device_link: {{bandwidth: 24 GB/s, latency: 0.5 us, source: "PCIe 4.0 x16, {}"}}
+)",
+      start.devices == 1 ? "single"
+      : nvswitch         ? "switch"
+                         : "pcie",
+      start.devices, start.devices > 1 ? 2 : 1, assumed);
+  if (start.devices > 1)
+    text += fmt::format("  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n",
+                        assumed);
+  text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);
+  if (nvswitch && start.devices > 1)
+    text += fmt::format("  peer_link: {{bandwidth: {}, latency: 0.25 us, source: \"{}\"}}\n", start.nvlink,
+                        assumed);
+  return text;
+}
+
 }  // namespace
 
 std::string scenario_text(const ScenarioStart& start) {
@@ -75,7 +99,6 @@ sweep:
 }
 
 std::string platform_text(const PlatformStart& start) {
-  const bool nvswitch = !start.nvlink.empty();
   const char* assumed = "assumed; replace it by a measurement or a data sheet";
   std::string text = fmt::format(
       R"(# A platform of stepcast. All keys: stepcast schema platform --table . or docs/reference/platforms.md
@@ -90,24 +113,7 @@ max_nodes: {}
 # price_per_device_hour: 2.5  # US dollars
 )",
       start.name, start.device, start.nodes, start.nodes);
-  text += fmt::format(
-      R"(node:
-  kind: {}  # single: one device; pcie: devices on PCIe; switch: an NVSwitch too; links: NVLinks between pairs
-  devices: {}
-  sockets: {}  # stepcast distributes devices and NICs over them, in order
-  device_link: {{bandwidth: 24 GB/s, latency: 0.5 us, source: "PCIe 4.0 x16, {}"}}
-)",
-      start.devices == 1 ? "single"
-      : nvswitch         ? "switch"
-                         : "pcie",
-      start.devices, start.devices > 1 ? 2 : 1, assumed);
-  if (start.devices > 1)
-    text += fmt::format("  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n",
-                        assumed);
-  text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);
-  if (nvswitch && start.devices > 1)
-    text += fmt::format("  peer_link: {{bandwidth: {}, latency: 0.25 us, source: \"{}\"}}\n", start.nvlink,
-                        assumed);
+  text += node_text(start, assumed);
   text += fmt::format(
       R"(network:
   kind: switch  # a switch that never blocks; fat_tree, dragonfly, torus and sites have further keys

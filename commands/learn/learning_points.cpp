@@ -50,7 +50,7 @@ void check_learns(const Scenario& scenario, const Point& point, const Experiment
                                  point.name, why));
 }
 
-/// What trainings that start from the same parameters share: mini-batches and seed.
+/// Mini-batches and seed, which trainings that start from the same parameters have in common.
 using WarmStartKey = std::pair<int, std::int64_t>;
 
 /// The training of one worker before the others start, and its last row.

@@ -24,11 +24,11 @@ struct LearningRun {
 /// @throws InputError for a scenario without `learning`, and for a point that cannot learn in a simulation
 std::vector<LearningRun> learning_runs(const Scenario& scenario);
 
-/// Where and how trainings run.
+/// Settings and resources of the trainings of a command.
 struct LearningJob {
   const Scenario& scenario;
   std::filesystem::path folder;  ///< for checkpoints
-  bool checkpoints = false;      ///< whether the parameters at the end of each training are kept
+  bool checkpoints = false;      ///< true if the parameters at the end of each training are kept
   int processes = 1;
 };
 

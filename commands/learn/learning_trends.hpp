@@ -11,7 +11,7 @@
 
 namespace stepcast {
 
-/// How often a claim about two points holds.
+/// The seeds in which a claim about two points holds.
 struct TrendResult {
   std::string point, over, quantity, relation, source;
   std::size_t seeds = 0;  ///< seeds with which both points were trained

@@ -17,7 +17,7 @@ namespace {
 
 constexpr bool kMayCompress = true;  // costs one look at the parameters
 
-/// What the ranks of a simulation that learns share.
+/// State that all ranks of a simulation that learns share.
 struct LearningRanks {
   const Plan& plan;
   InProcessQueues queues;  ///< of parameters that are gathered for evaluation

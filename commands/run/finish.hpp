@@ -31,7 +31,7 @@ struct FinishedRun {
   bool plots = true;
 };
 
-/// What is left to report when a run has been finished.
+/// Published figures and missing files, which the caller reports after a finished run.
 struct FinishedOutputs {
   std::vector<PublishedRow> published;
   MissingFiles missing;

@@ -25,7 +25,7 @@ struct CheckedPoints {
   /// The point with the most workers. The `flags` of its plan are lines to print: the flags of the traces of
   /// all points, and the keys that have no effect at any point.
   Experiment largest;
-  /// By point: why its experiment cannot be built.
+  /// For each point whose experiment cannot be built, the reason.
   std::map<std::size_t, std::string> failed = {};
   /// A line per point that does not fit with the assumptions in the middle.
   std::vector<std::string> misfits;

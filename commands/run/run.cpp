@@ -73,18 +73,60 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
   return scenarios;
 }
 
-/// What --dry-run prints.
-void print_size(const PreparedRun& run, const std::vector<std::size_t>& points, Library& library,
-                const CheckedPoints& checked, const RunSize& size, const RunOptions& options) {
-  const Seconds time = estimated_time(run.scenario, points, library, run.draws, size.simulations);
-  fmt::print("{}, {}\n", to_string(size, run.scenario.name), time_text(time, options.processes));
-  for (const std::string& misfit : checked.misfits) fmt::print("{}\n", misfit);
-  for (const auto& [point, reason] : checked.failed)
-    fmt::print("failed: {}: {}\n", run.scenario.points[point].name, reason);
-  for (const std::string& note : checked.largest.plan.flags) fmt::print("{}\n", note);
+/// A scenario that may be simulated: its points were built and the limits of the run were checked.
+struct CheckedRun {
+  std::vector<std::size_t> points;  ///< all points that this command simulates
+  CheckedPoints checked;
+  PreparedRun prepared;
+  RunSize size;
+
+  /// The points whose experiments could be built.
+  std::vector<std::size_t> sound_points() const {
+    std::vector<std::size_t> sound = points;
+    std::erase_if(sound, [this](std::size_t point) { return checked.failed.contains(point); });
+    return sound;
+  }
+
+  Seconds estimated_work(Library& library) const {
+    return estimated_time(prepared.scenario, sound_points(), library, prepared.draws, size.simulations);
+  }
+};
+
+CheckedRun checked_run(const Scenario& given, const RunOptions& options, Library& library) {
+  const bool part = !options.shard_text.empty();
+  CheckedRun run;
+  run.points = chosen_points(given, options);
+  check_timeline(given, options, library);
+  run.checked = checked_points(given, run.points, library, part);
+  run.prepared = prepared_run(given, part ? largest_experiment(given, library) : run.checked.largest,
+                              options.draws, library);
+  const int extra = options.results_only ? 0 : extra_simulations(run.prepared.scenario);
+  run.size = run_size(run.checked.largest, run.points.size(), run.prepared.draws + extra);
+  check_limits(run.size, options);
+  if (run.checked.failed.size() < run.points.size()) check_time(run.checked.largest, run.size, options);
+  return run;
 }
 
-/// What a command has done with all scenarios.
+/// Prints the estimated size of a run, for --dry-run.
+void print_size(const CheckedRun& run, Library& library, const RunOptions& options) {
+  const Scenario& scenario = run.prepared.scenario;
+  fmt::print("{}, {}\n", to_string(run.size, scenario.name),
+             time_text(run.estimated_work(library), options.processes));
+  for (const std::string& misfit : run.checked.misfits) fmt::print("{}\n", misfit);
+  for (const auto& [point, reason] : run.checked.failed)
+    fmt::print("failed: {}: {}\n", scenario.points[point].name, reason);
+  for (const std::string& note : run.checked.largest.plan.flags) fmt::print("{}\n", note);
+}
+
+/// Submits the run as a job array, or with --dry-run writes the scripts only.
+void submit_to_slurm(const CheckedRun& run, const std::filesystem::path& folder, const RunOptions& options,
+                     Library& library) {
+  const int tasks =
+      slurm_tasks(options.slurm, run.points.size(), run.estimated_work(library), options.processes);
+  start_slurm(slurm_run(run.prepared.scenario, options, folder, tasks), options.dry_run);
+}
+
+/// Totals over all scenarios of a command.
 struct Done {
   std::vector<PublishedRow> published = {};
   std::size_t failed = 0;  ///< number of points
@@ -99,42 +141,34 @@ void end_shard(const Scenario& scenario, const Simulations& all, std::size_t poi
              options.shard_text, points, scenario.points.size());
 }
 
+/// The values of the first draw at the point that the timeline shows.
+std::vector<Assignment> timeline_values(const Scenario& scenario, const RunOptions& options,
+                                        const Simulations& all) {
+  const std::size_t point = options.timeline.empty() ? 0 : timeline_point(scenario, options.timeline);
+  return values_of(scenario, scenario.points[point].values, all.inputs.front(), all.calibrated.front());
+}
+
 /// Simulates a scenario, writes its files and prints its tables, and adds to `done`.
 void run_scenario(const Scenario& given, const RunOptions& options, Done& done) {
-  const auto points = chosen_points(given, options);
   const bool part = !options.shard_text.empty();
   Library library;
-  check_timeline(given, options, library);
-  const CheckedPoints checked = checked_points(given, points, library, part);
-  const PreparedRun prepared = prepared_run(
-      given, part ? largest_experiment(given, library) : checked.largest, options.draws, library);
-  const Scenario& scenario = prepared.scenario;
-  const int draws = prepared.draws;
-  const int extra = options.results_only ? 0 : extra_simulations(scenario);
-  const RunSize size = run_size(checked.largest, points.size(), draws + extra);
-  check_limits(size, options);
-  if (checked.failed.size() < points.size()) check_time(checked.largest, size, options);
+  const CheckedRun run = checked_run(given, options, library);
+  const Scenario& scenario = run.prepared.scenario;
   const auto inspect = published_check(scenario);
-  std::vector<std::size_t> sound = points;
-  std::erase_if(sound, [&](std::size_t point) { return checked.failed.contains(point); });
-  if (options.dry_run) print_size(prepared, sound, library, checked, size, options);
+  if (options.dry_run) print_size(run, library, options);
   const auto folder = folder_of(scenario, options);
-  if (options.slurm > 0) {
-    const Seconds work = estimated_time(scenario, sound, library, draws, size.simulations);
-    const int tasks = slurm_tasks(options.slurm, points.size(), work, options.processes);
-    start_slurm(slurm_run(scenario, options, folder, tasks), options.dry_run);
-  }
+  if (options.slurm > 0) submit_to_slurm(run, folder, options, library);
   if (options.dry_run || options.slurm > 0) return;
   check_writable(folder);
   const FolderLock lock(folder);
   Manifest manifest = manifest_of(scenario, library);
-  manifest.seed = checked.largest.seed;
+  manifest.seed = run.checked.largest.seed;
 
   const ForecastOptions wanted{
       .processes = options.processes,
-      .draws = draws,
-      .points = points,
-      .failed = checked.failed,
+      .draws = run.prepared.draws,
+      .points = run.points,
+      .failed = run.checked.failed,
       .journal = journal_of(folder, manifest, options),
       .part = part,
       .what_if = !options.results_only,
@@ -144,16 +178,15 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   if (part) write_shard(folder, shard_of(scenario, options, manifest));
   Simulations all = resumable(wanted.journal, [&] { return forecast(scenario, library, wanted); });
   done.failed += all.failed.size();
-  const auto& shown =
-      scenario.points[options.timeline.empty() ? 0 : timeline_point(scenario, options.timeline)];
-  const auto values = values_of(scenario, shown.values, all.inputs.front(), all.calibrated.front());
+  const auto values = timeline_values(scenario, options, all);
   MissingFiles missing;
   if (part) {
-    end_shard(scenario, all, points.size(), options);
+    end_shard(scenario, all, run.points.size(), options);
   } else {
-    const FinishedRun run{prepared, checked, manifest, folder, options.settings, !options.results_only};
+    const FinishedRun whole{run.prepared, run.checked,      manifest,
+                            folder,       options.settings, !options.results_only};
     const FinishedOutputs finished =
-        resumable(wanted.journal, [&] { return finish_run(run, library, std::move(all)); });
+        resumable(wanted.journal, [&] { return finish_run(whole, library, std::move(all)); });
     done.published.insert(done.published.end(), finished.published.begin(), finished.published.end());
     missing = finished.missing;
   }
@@ -180,87 +213,107 @@ void run(const RunOptions& options) {
   report_failed_points(done.failed);
 }
 
-void add_run(Command app) {
-  const Command command = app.add_subcommand(
-      "run", "Simulate every point of a scenario, print a table, and write results and plots.");
-  auto options = std::make_shared<RunOptions>();
-  command.add_option("scenario", options->scenarios, "One or more scenario files; - reads standard input.")
+namespace {
+
+void add_inputs(const Command& command, RunOptions& options) {
+  command.add_option("scenario", options.scenarios, "One or more scenario files; - reads standard input.")
       .required()
       .type_name("SCENARIO.yaml");
   command
-      .add_option("-o,--output", options->output,
+      .add_option("-o,--output", options.output,
                   "Folder for the results. With several scenarios, each gets a folder of its name inside. "
                   "Default: results/SCENARIO-NAME.")
       .type_name("DIR");
   command
-      .add_option("-j,--jobs", options->processes,
+      .add_option("-j,--jobs", options.processes,
                   "Number of simulations that run at the same time. Default: the number of cores.")
       .range(1, 4096);
   command
-      .add_option("--set", options->settings,
+      .add_option("--set", options.settings,
                   "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes "
                   "the key. The "
                   "option can be given several times.")
       .type_name("KEY=VALUE")
       .one_value();
   command
-      .add_option("--draws", options->draws,
+      .add_option("--draws", options.draws,
                   "Number of draws of the assumptions for each point. With 1, the results are those of one "
                   "simulation, without intervals. Default: 4 for each assumption, but at least 16 and at "
                   "most 32; one simulation suffices without assumptions.")
       .range(1, 100000);
+}
+
+void add_parts_and_limits(const Command& command, RunOptions& options) {
   const Option shard =
       command
           .add_option(
-              "--shard", options->shard_text,
+              "--shard", options.shard_text,
               "Simulate only part i of N of the points, counted from 0, such as 0/4; the command merge "
               "puts the parts together. Default: all points.")
           .type_name("i/N");
   command
       .add_option(
-          "--slurm", options->slurm,
+          "--slurm", options.slurm,
           "Submit the run to Slurm as a job array of at most this many tasks, each with at least a minute "
           "of work, and a job that merges them. With --dry-run the scripts are only written.")
       .type_name("N")
       .range(1, 100000)
       .excludes(shard);
   command
-      .add_option("--memory-limit", options->memory_limit,
+      .add_option("--memory-limit", options.memory_limit,
                   "Refuse to start if all processes together would need more memory than this, such as "
                   "\"8 GiB\". Default: 80 % of the machine's memory.")
       .type_name("SIZE");
   command
-      .add_option("--time-limit", options->time_limit,
+      .add_option("--time-limit", options.time_limit,
                   "Refuse to start if the simulations of the largest point would take longer than this, such "
                   "as \"2 h\". Default: 1 h.")
       .type_name("TIME");
+}
+
+void add_timeline_options(const Command& command, RunOptions& options) {
   command
-      .add_option("--timeline", options->timeline,
+      .add_option("--timeline", options.timeline,
                   "Also simulate this point with a timeline and write it to timeline.json.gz, for "
                   "ui.perfetto.dev. Default: no timeline.")
       .type_name("POINT");
   command
       .add_option(
-          "--timeline-ranks", options->timeline_ranks,
+          "--timeline-ranks", options.timeline_ranks,
           "Ranks that the timeline shows, such as 0,8-15, or all. Default: all of at most 8; of more, "
           "the first of every role and the lowest others, 8 in all.")
       .type_name("RANKS");
   command.add_flag(
-      "--timeline-per-rank", options->timeline_per_rank,
+      "--timeline-per-rank", options.timeline_per_rank,
       "Write a timeline file per rank, timeline/rank-N.json.gz, as Holistic Trace Analysis reads "
       "them.");
+}
+
+void add_run_flags(const Command& command, RunOptions& options) {
   command.add_flag(
-      "--resume", options->resume,
+      "--resume", options.resume,
       "Continue an interrupted run. Its finished simulations are used if the inputs and settings "
       "are the same.");
   command.add_flag(
-      "--results-only", options->results_only,
+      "--results-only", options.results_only,
       "Draw no plots, and skip the simulations with doubled resources and without noise. Without "
       "assumptions the run then takes about a quarter of the time.");
   command.add_flag(
-      "--dry-run", options->dry_run,
+      "--dry-run", options.dry_run,
       "Print the number of simulations, the memory and time that they need, and the points that do not fit. "
       "Write no results.");
+}
+
+}  // namespace
+
+void add_run(Command app) {
+  const Command command = app.add_subcommand(
+      "run", "Simulate every point of a scenario, print a table, and write results and plots.");
+  auto options = std::make_shared<RunOptions>();
+  add_inputs(command, *options);
+  add_parts_and_limits(command, *options);
+  add_timeline_options(command, *options);
+  add_run_flags(command, *options);
   command.callback(
       [options] {
         const int cores = options->slurm > 0 ? 1 : static_cast<int>(std::thread::hardware_concurrency());

@@ -24,7 +24,7 @@ void check_timeline(const Scenario& scenario, const RunOptions& options, Library
 std::vector<int> timeline_ranks(const Plan& plan, const std::string& text);
 
 /// Simulates a point again, in a child process, and writes its timeline: `timeline.json.gz`, or a file per
-/// rank in `timeline/`. Of at most 4,096 ranks, each is simulated; of more, a program may stand for equal
+/// rank in `timeline/`. Up to 4,096 ranks are all simulated; of more, a program may stand for equal
 /// ranks, which all show the slowest.
 /// @param file  the file or the folder
 void write_timeline(const Scenario& scenario, Library& library, const std::vector<Assignment>& values,

@@ -121,6 +121,61 @@ void search(const SearchCommand& command) {
 
 }  // namespace
 
+namespace {
+
+void add_method(const Command& command, SearchCommand& options) {
+  command
+      .add_option(
+          "--over", options.over,
+          "Keys of the scenario to choose, separated by commas: KEY=LOW..HIGH, KEY=LOW..HIGH:log (log "
+          "scale), KEY=A|B|C, or KEY alone for the values of the sweep or usual ones.")
+      .required()
+      .type_name("KEYS");
+  command.add_option("--by", options.method, "Method that chooses the next settings.")
+      .one_of(search_method_names())
+      .show_default();
+  command.add_option("--evaluations", options.evaluations, "Number of different settings to simulate.")
+      .range(1, 100000)
+      .show_default();
+  command
+      .add_option("--at-once", options.at_once,
+                  "Number of settings that are chosen before the first of their results is known. The method "
+                  "evolution ignores it and uses the population.")
+      .range(1, 1000)
+      .show_default();
+  command
+      .add_option(
+          "--population", options.population,
+          "Number of settings of a generation, for --by evolution. Default: a tenth of the evaluations.")
+      .range(3, 10000);
+  command.add_option("--point", options.point,
+                     "Point of the scenario's sweep at which to search. Default: the last point.");
+  command.add_option("--seed", options.seed, "Seed of the search's random numbers.").show_default();
+}
+
+void add_run_of_search(const Command& command, SearchCommand& options) {
+  command
+      .add_option("-o,--output", options.output,
+                  "Folder for search.csv. Default: results/SCENARIO-NAME-search.")
+      .type_name("DIR");
+  command
+      .add_option("-j,--jobs", options.processes,
+                  "Number of simulations that run at the same time. Default: the number of cores.")
+      .range(1, 4096);
+  command
+      .add_option("--set", options.settings,
+                  "Replace a value of the scenario before the search, such as strategy.bucket=\"25 MiB\". "
+                  "KEY=null removes the key. The option can be given several times.")
+      .type_name("KEY=VALUE")
+      .one_value();
+  command.add_flag(
+      "--resume", options.resume,
+      "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
+      "same.");
+}
+
+}  // namespace
+
 void add_search(Command app) {
   const Command command =
       app.add_subcommand("search", "Find good options of a scenario by simulating only some of them.");
@@ -131,51 +186,8 @@ void add_search(Command app) {
   goal.add_option("--maximise", options->column, "Column of results.csv to maximise.").type_name("COLUMN");
   goal.add_option("--minimise", *minimise, "Column of results.csv to minimise.").type_name("COLUMN");
   goal.require_option();
-  command
-      .add_option(
-          "--over", options->over,
-          "Keys of the scenario to choose, separated by commas: KEY=LOW..HIGH, KEY=LOW..HIGH:log (log "
-          "scale), KEY=A|B|C, or KEY alone for the values of the sweep or usual ones.")
-      .required()
-      .type_name("KEYS");
-  command.add_option("--by", options->method, "Method that chooses the next settings.")
-      .one_of(search_method_names())
-      .show_default();
-  command.add_option("--evaluations", options->evaluations, "Number of different settings to simulate.")
-      .range(1, 100000)
-      .show_default();
-  command
-      .add_option("--at-once", options->at_once,
-                  "Number of settings that are chosen before the first of their results is known. The method "
-                  "evolution ignores it and uses the population.")
-      .range(1, 1000)
-      .show_default();
-  command
-      .add_option(
-          "--population", options->population,
-          "Number of settings of a generation, for --by evolution. Default: a tenth of the evaluations.")
-      .range(3, 10000);
-  command.add_option("--point", options->point,
-                     "Point of the scenario's sweep at which to search. Default: the last point.");
-  command.add_option("--seed", options->seed, "Seed of the search's random numbers.").show_default();
-  command
-      .add_option("-o,--output", options->output,
-                  "Folder for search.csv. Default: results/SCENARIO-NAME-search.")
-      .type_name("DIR");
-  command
-      .add_option("-j,--jobs", options->processes,
-                  "Number of simulations that run at the same time. Default: the number of cores.")
-      .range(1, 4096);
-  command
-      .add_option("--set", options->settings,
-                  "Replace a value of the scenario before the search, such as strategy.bucket=\"25 MiB\". "
-                  "KEY=null removes the key. The option can be given several times.")
-      .type_name("KEY=VALUE")
-      .one_value();
-  command.add_flag(
-      "--resume", options->resume,
-      "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
-      "same.");
+  add_method(command, *options);
+  add_run_of_search(command, *options);
   command.callback(
       [options, minimise] {
         options->smallest = !minimise->empty();

@@ -163,6 +163,43 @@ std::vector<Assignment> unmeasured_keys(const Validation& validation, std::size_
   return keys;
 }
 
+/// Times that were measured before the forecast.
+struct Measured {
+  bool on_gpus;             ///< the ranks wrote the platform themselves
+  Results links;            ///< empty on GPUs
+  double compute_slowdown;  ///< by communication beside computing; 1 for sleeping ranks and on GPUs
+};
+
+Measured read_measured(const Cluster& cluster, const std::filesystem::path& folder, bool sleep) {
+  if (std::filesystem::exists(platform_file(folder))) return {true, {}, 1};
+  Measured measured{false, measured_links(folder), 1};
+  write_platform(measured.links, cluster, folder);
+  if (!sleep) measured.compute_slowdown = contention_of(measured.links).compute_slowdown;
+  return measured;
+}
+
+/// The experiment of a point with all measured times.
+Experiment experiment_of(const Validation& validation, std::size_t point, const ValidationOptions& options,
+                         const Measured& measured, const std::filesystem::path& folder, Library& library) {
+  std::vector<Assignment> keys{
+      parse_assignment("strategy.compute_slowdown=" + shortest(measured.compute_slowdown))};
+  const auto forecast = [&] { return measured_experiment(validation, point, folder, keys, library); };
+  Experiment one = forecast();
+  // Sleeping ranks draw the same noise as the simulation, so the forecast is that of one run, not of the
+  // mean.
+  if (options.sleep) return one;
+  const std::size_t common = keys.size();
+  if (!measured.on_gpus && one.plan.sharing.form == NetworkSharing::Form::stages)
+    keys.push_back(
+        stage_trace(one, measured.links, trace_file(folder, validation.variants[point]), point, library));
+  if (one.plan.asynchronous) {
+    add_steady_state(keys);
+  } else if (one.noise.jitter != Noise::Jitter::none) {
+    add_many_steps(keys);
+  }
+  return keys.size() > common ? forecast() : std::move(one);
+}
+
 }  // namespace
 
 void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster) {
@@ -213,32 +250,11 @@ void use_earlier(const Validation& validation, const std::filesystem::path& earl
 
 Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
                      const std::filesystem::path& folder, const std::function<void()>& meanwhile) {
-  double slowdown = 1;  // sleeping ranks do not slow down; on GPUs the slow-down is not measured
-  const bool on_gpus = std::filesystem::exists(platform_file(folder));  // whose ranks wrote it
-  const Results links = on_gpus ? Results{} : measured_links(folder);
-  if (!on_gpus) {
-    write_platform(links, cluster, folder);
-    if (!options.sleep) slowdown = contention_of(links).compute_slowdown;
-  }
-  const std::vector<Assignment> common_keys{
-      parse_assignment("strategy.compute_slowdown=" + shortest(slowdown))};
+  const Measured measured = read_measured(cluster, folder, options.sleep);
   Library library;
   std::vector<PointSimulation> simulations;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    auto keys = common_keys;
-    const auto forecast = [&] { return measured_experiment(validation, i, folder, keys, library); };
-    Experiment one = forecast();
-    const bool stages = one.plan.sharing.form == NetworkSharing::Form::stages;
-    if (!on_gpus && !options.sleep && stages)
-      keys.push_back(stage_trace(one, links, trace_file(folder, validation.variants[i]), i, library));
-    // Sleeping ranks draw the same noise as the simulation, so the forecast is that of one run, not of the
-    // mean.
-    if (!options.sleep && one.plan.asynchronous) {
-      add_steady_state(keys);
-    } else if (!options.sleep && one.noise.jitter != Noise::Jitter::none) {
-      add_many_steps(keys);
-    }
-    if (keys.size() > common_keys.size()) one = forecast();
+    Experiment one = experiment_of(validation, i, options, measured, folder, library);
     refuse_unsupported(one, options, cluster, name_of(validation, i));
     add_start_variants({i, std::move(one)}, simulations);
   }

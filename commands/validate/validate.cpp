@@ -56,6 +56,32 @@ void check_gpu_options(const ValidateOptions& options) {
   }
 }
 
+/// Removes the files of an earlier validation in the folder that this one would read or continue.
+void remove_earlier(const std::filesystem::path& folder) {
+  for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml",
+                           "platform-host.yaml", "predicted-all-reduces.csv"})
+    std::filesystem::remove(folder / file);
+}
+
+/// Overwrites the line of progress on a terminal.
+void show_progress(const std::string& doing, std::string& last) {
+  if (doing == last || doing.empty() || isatty(2) == 0) return;
+  fmt::print(stderr, "\rvalidate: {:90.90}", last = doing);
+}
+
+/// Runs the ranks. If they fail or are interrupted, the message says what has been measured.
+void run_ranks_to_end(const RankJob& job) {
+  try {
+    run_ranks(job);
+  } catch (const RankLost& lost) {
+    throw RankLost(fmt::format("{}; {}", lost.what(), measured_so_far(job.folder)));
+  } catch (const Interrupted&) {
+    throw Interrupted(fmt::format("interrupted; {}; a new validation in that folder starts from scratch",
+                                  measured_so_far(job.folder)));
+  }
+  if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
+}
+
 void validate(ValidateOptions& options) {
   options.remote.transport = options.transport;
   const std::optional<RemoteRanks> remote = remote_ranks(options.remote, options);
@@ -71,9 +97,7 @@ void validate(ValidateOptions& options) {
   const std::filesystem::path folder = std::filesystem::absolute(name);
   check_writable(folder);
   const FolderLock lock(folder);
-  for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml",
-                           "platform-host.yaml", "predicted-all-reduces.csv"})
-    std::filesystem::remove(folder / file);
+  remove_earlier(folder);
   check_points(validation, options.validation, cluster);
   if (!options.measured_in.empty()) check_earlier(validation, options.measured_in);
 
@@ -95,10 +119,7 @@ void validate(ValidateOptions& options) {
   job.heartbeat = on_gpus ? std::max(options.heartbeat, kGpuHeartbeat) : options.heartbeat;
   job.interrupted = SignalGuard::interrupted;
   std::string last;
-  job.progress = [&last](const std::string& doing) {
-    if (doing == last || doing.empty() || isatty(2) == 0) return;
-    fmt::print(stderr, "\rvalidate: {:90.90}", last = doing);
-  };
+  job.progress = [&last](const std::string& doing) { show_progress(doing, last); };
   std::optional<AwakeCores> awake;  // only for sleeping ranks: computing ranks keep their cores awake
   if (options.validation.sleep) awake.emplace();
   auto since = std::chrono::steady_clock::now();
@@ -110,15 +131,7 @@ void validate(ValidateOptions& options) {
     freeze(predicted, folder);
     forecasting = lap(since);
   };
-  try {
-    run_ranks(job);
-  } catch (const RankLost& lost) {
-    throw RankLost(fmt::format("{}; {}", lost.what(), measured_so_far(folder)));
-  } catch (const Interrupted&) {
-    throw Interrupted(fmt::format("interrupted; {}; a new validation in that folder starts from scratch",
-                                  measured_so_far(folder)));
-  }
-  if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
+  run_ranks_to_end(job);
   fmt::print("time: {} s to measure links and traces, {} s to forecast, {} s to run\n", measuring,
              forecasting, lap(since));
   if (options.validation.accept_disturbed)

@@ -6,7 +6,7 @@
 
 namespace stepcast {
 
-/// How a child process ended.
+/// The end of a child process.
 struct FinishedChild {
   bool started = false;     ///< false: the program does not exist or may not be executed
   int status = 0;           ///< exit code, or 128 + the signal that ended it

@@ -63,7 +63,7 @@ bool is_still(const std::filesystem::path& file, int descriptor) {
          opened.st_ino == there.st_ino && opened.st_dev == there.st_dev;
 }
 
-/// Removes temporary files that killed runs left (write_atomically). Whoever holds the lock is the only
+/// Removes temporary files that killed runs left (write_atomically). The holder of the lock is the only
 /// writer.
 void remove_left_files(const std::filesystem::path& folder) {
   std::error_code error;

@@ -48,15 +48,15 @@ StepForecast forecast_step(const Model& model, const std::vector<Trace>& traces,
 
 StepForecast forecast_part_step(const Model& model, const std::vector<Trace>& traces, const Parts& parts,
                                 const Device& device, std::int64_t batch) {
-  const SpatialPartition cut{parts, first_mixing_layer(model)};
-  if (const std::string problem = spatial_problem(model, cut); !problem.empty())
+  const SpatialPartition partition{parts, first_mixing_layer(model)};
+  if (const std::string problem = spatial_problem(model, partition); !problem.empty())
     throw InputError(fmt::format("--parts {}: {}", fmt::join(parts, ","), problem));
   StepForecast forecast = begin_forecast(traces, batch);
-  const Model part = largest_spatial_part(model, cut);
+  const Model part = largest_spatial_part(model, partition);
   const int devices = device_count(parts);
   PartModel computed{&part, {}};
   for (std::size_t layer = 0; layer < part.layers.size(); ++layer)
-    computed.batch.push_back(cut.splits(layer) ? batch : (batch + devices - 1) / devices);
+    computed.batch.push_back(partition.splits(layer) ? batch : (batch + devices - 1) / devices);
   Trace times = part_trace(model, pointers_to(traces), computed, device);
   forecast.step = step_time(times);
   for (const LayerTrace& layer : times.layers) forecast.update += median(layer.update.seconds);

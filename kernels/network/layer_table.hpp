@@ -54,20 +54,9 @@ struct LayerTable {
       case LayerKind::sigmoid_cross_entropy:
       case LayerKind::mean_squared_error:
         return element_loss;
-      case LayerKind::locally_connected:
-      case LayerKind::rms_norm:
-      case LayerKind::silu:
-      case LayerKind::swiglu:
-      case LayerKind::concatenate:
-      case LayerKind::rotary_embedding:
-      case LayerKind::experts:
-      case LayerKind::position_embedding:
-      case LayerKind::class_token:
-      case LayerKind::first_token:
-      case LayerKind::measured:
-        break;
+      default:
+        return Entry{};
     }
-    return Entry{};
   }
 
   /// The entry for a layer at its place in a network, which may be partitioned over ranks.

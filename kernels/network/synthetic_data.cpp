@@ -61,7 +61,7 @@ bool scaled_by_row_length(LayerKind kind) {
   return kind == LayerKind::lstm || kind == LayerKind::gru || kind == LayerKind::embedding;
 }
 
-/// Whether a loss reads the layer's output.
+/// True if a loss reads the layer's output.
 bool feeds_loss(const std::vector<Layer>& layers, std::size_t layer) {
   return std::ranges::any_of(layers, [&](const Layer& reader) {
     return is_loss(reader.kind) && reader.inputs.front() == static_cast<int>(layer);

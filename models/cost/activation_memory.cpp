@@ -11,7 +11,7 @@
 namespace stepcast {
 namespace {
 
-/// Whether the backward pass of the layer needs only its output, so that the output may overwrite the input.
+/// True if the backward pass of the layer needs only its output, so that the output may overwrite the input.
 bool can_overwrite(LayerKind kind) {
   switch (kind) {
     case LayerKind::relu:
@@ -37,7 +37,7 @@ double owned(const Model& model, const std::vector<int>& owner, std::size_t laye
   return owner[layer] == static_cast<int>(layer) ? output_elements(model, owner[layer]) : 0;
 }
 
-/// Whether the memory of each layer is read after the next checkpoint.
+/// True if the memory of each layer is read after the next checkpoint.
 std::vector<bool> read_past_checkpoint(const Model& model, const std::vector<int>& owner,
                                        const std::vector<std::size_t>& checkpoint_layers) {
   std::vector<bool> crosses(model.layers.size());

@@ -200,8 +200,7 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
     case LayerKind::reshape:
       return {};
     case LayerKind::add:
-      return streaming_cost(site.inputs + out, 0,
-                            {site.inputs, false});  // the gradient is passed on unchanged
+      return streaming_cost(site.inputs + out, 0, {site.inputs, false});  // it passes the gradient on
     case LayerKind::max_pool:
       return max_pool_cost(out, site);
     case LayerKind::measured:  // only the ratio for other batches is used
@@ -217,7 +216,7 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
   }
 }
 
-/// Whether the forward pass of the layer is bound by the memory, and reads what the layer below has written.
+/// True if the forward pass of the layer is bound by the memory, and reads what the layer below has written.
 bool streams(LayerKind kind) {
   switch (kind) {
     case LayerKind::batch_norm:

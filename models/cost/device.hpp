@@ -20,7 +20,8 @@ struct DeviceRate {
   std::string source;
 };
 
-/// What the kernels of one library generation (cuDNN and a framework of 2019 and later) reach on a device.
+/// The shares of a device's rates that the kernels of one library generation reach (cuDNN and a framework of
+/// 2019 and later).
 struct KernelShares {
   Seconds gap;             ///< between two kernels
   double streaming = 1;    ///< share of the memory bandwidth: ReLU, additions, pools, updates

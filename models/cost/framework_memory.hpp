@@ -23,7 +23,7 @@ struct StepMemory {
 /// error signal after its last use (docs/explanation/memory.md).
 StepMemory peak_of_step(const Model& model, const MemoryOptions& options);
 
-/// What the caching allocator of PyTorch takes for one tensor: 512 B or a multiple of it.
+/// The memory that PyTorch's caching allocator takes for one tensor: a multiple of 512 B.
 /// Source: c10/cuda/CUDACachingAllocator.cpp of pytorch/pytorch, kMinBlockSize.
 Bytes allocated_block(Bytes tensor);
 

@@ -56,7 +56,7 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   }
 }
 
-/// What a process holds beside its parameters, by LBANN's rule.
+/// Sets the memory that a process uses beside its parameters, by LBANN's rule.
 void set_outputs(const Model& model, const MemoryOptions& options, Memory& memory) {
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
   const double samples = static_cast<double>(options.batch) / options.split;

@@ -29,7 +29,7 @@ struct Memory {
 /// Memory that training the model takes on each device.
 Memory training_memory(const Model& model, const MemoryOptions& options);
 
-/// Whether the total and a margin fit into the usable memory of the device.
+/// True if the total and a margin fit into the usable memory of the device.
 /// @param margin  share of the total added for fragmentation and small buffers
 bool fits(const Memory& memory, const Device& device, double margin = 0);
 

@@ -7,8 +7,9 @@
 
 namespace stepcast {
 
-/// How a training process stores a network (docs/explanation/memory.md). The default is LBANN's rule, which
-/// is also that of stepcast's own kernels; the default of scenarios is PyTorch's (scenarios/experiment).
+/// Options of the memory that a training process uses for a network (docs/explanation/memory.md). The default
+/// is LBANN's rule, which is also that of stepcast's own kernels; the default of scenarios is PyTorch's
+/// (scenarios/experiment).
 struct MemoryOptions {
   enum class Framework {
     pytorch,     ///< saved tensors of autograd, error signals freed after use, caching allocator
@@ -58,7 +59,7 @@ struct MemoryOptions {
   Framework framework = Framework::lbann;
   Attention attention = Attention::eager;  ///< pytorch and tensorflow
   /// Gradients are copied into buckets of their own (DistributedDataParallel with gradient_as_bucket_view:
-  /// false). Only pytorch.
+  /// false). Only `pytorch` has it.
   bool bucket_copies = false;
   std::int64_t batch = 1;  ///< samples at once: those of a micro-batch, if there are several
   int split = 1;  ///< devices that share every sample (spatial parallelism): each holds all weights, and

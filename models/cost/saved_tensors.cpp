@@ -32,7 +32,7 @@ SavedTensors attention_tensors(const Layer& layer, const MemoryOptions& options)
   return {.input = true, .output = true, .bytes = kFp32Bytes * sums};
 }
 
-/// Whether a layer computes in fp16 under autocast, and casts an input of fp32 to it.
+/// True if a layer computes in fp16 under autocast, and casts an input of fp32 to it.
 bool computes_in_half(LayerKind kind) {
   switch (kind) {
     case LayerKind::convolution:
@@ -48,15 +48,47 @@ bool computes_in_half(LayerKind kind) {
   }
 }
 
-/// Whether a layer computes in fp32 under autocast, and casts an input of fp16 to it.
+/// True if a layer computes in fp32 under autocast, and casts an input of fp16 to it.
 bool computes_in_single(LayerKind kind) {
   return kind == LayerKind::layer_norm || kind == LayerKind::rms_norm || is_loss(kind);
 }
 
-/// Whether the output is fp32 although nothing was cast: it is made of parameters.
+/// True if the output is fp32 although nothing was cast: it is made of parameters.
 bool made_of_parameters(LayerKind kind) {
   return kind == LayerKind::embedding || kind == LayerKind::position_embedding ||
          kind == LayerKind::class_token;
+}
+
+/// True if the backward pass of the kind needs no tensor of the forward pass.
+bool saves_nothing(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::add:
+    case LayerKind::concatenate:
+    case LayerKind::up_sample:
+    case LayerKind::reshape:
+    case LayerKind::rotary_embedding:  // its sines and cosines are one table for all layers
+    case LayerKind::position_embedding:
+    case LayerKind::class_token:
+    case LayerKind::first_token:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Norms save their input and their statistics: of each channel (batch norm) or of each row.
+SavedTensors norm_tensors(const Layer& layer) {
+  if (layer.kind == LayerKind::batch_norm)  // mean and inverse deviation
+    return {.input = true, .fixed = 2 * kFp32Bytes * static_cast<double>(layer.input.front())};
+  const double statistics = layer.kind == LayerKind::layer_norm ? 2 : 1;  // RMS norm has no mean
+  return {.input = true, .bytes = statistics * kFp32Bytes * rows(layer)};
+}
+
+/// Cross-entropy of a softmax saves the logarithms of the softmax, in TensorFlow the derivative itself; a
+/// PyTorch loop also holds the logits. The other losses save their input and the labels.
+SavedTensors loss_tensors(const Layer& layer, bool tensorflow) {
+  const bool softmax = layer.kind == LayerKind::softmax_cross_entropy;
+  return {.input = !(softmax && tensorflow), .bytes = kFp32Bytes * element_count(layer.input)};
 }
 
 }  // namespace
@@ -94,7 +126,8 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     throw std::invalid_argument("saved_tensors: LBANN saves every output");
   const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
   const double out = element_count(layer.output);
-  // No default: the compiler refuses a new kind that has no line here.
+  if (saves_nothing(layer.kind)) return {};
+  if (is_loss(layer.kind)) return loss_tensors(layer, tensorflow);
   switch (layer.kind) {
     case LayerKind::convolution:
     case LayerKind::locally_connected:
@@ -103,15 +136,12 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     case LayerKind::gelu:
     case LayerKind::silu:
       return {.input = true};
-    case LayerKind::swiglu:  // the product saves both factors: the second half of the input, and silu's
-                             // output
+    case LayerKind::swiglu:  // the product saves half of the input and the output of silu
       return {.input = true, .elements = out};
-    case LayerKind::batch_norm:  // mean and inverse deviation of each channel
-      return {.input = true, .fixed = 2 * kFp32Bytes * static_cast<double>(layer.input.front())};
-    case LayerKind::layer_norm:  // mean and inverse deviation of each row
-      return {.input = true, .bytes = 2 * kFp32Bytes * rows(layer)};
-    case LayerKind::rms_norm:  // inverse root mean square of each row
-      return {.input = true, .bytes = kFp32Bytes * rows(layer)};
+    case LayerKind::batch_norm:
+    case LayerKind::layer_norm:
+    case LayerKind::rms_norm:
+      return norm_tensors(layer);
     case LayerKind::relu:
     case LayerKind::sigmoid:
     case LayerKind::tanh:
@@ -123,15 +153,6 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
       return {.input = true, .output = tensorflow, .bytes = tensorflow ? 0 : kPosition * out};
     case LayerKind::average_pool:  // TensorFlow reads the input's shape only
       return {.input = !tensorflow};
-    case LayerKind::add:
-    case LayerKind::concatenate:
-    case LayerKind::up_sample:
-    case LayerKind::reshape:
-    case LayerKind::rotary_embedding:  // its sines and cosines are one table for all layers
-    case LayerKind::position_embedding:
-    case LayerKind::class_token:
-    case LayerKind::first_token:
-      return {};
     case LayerKind::dropout:
       return {.bytes = kMask * out};
     case LayerKind::lstm:
@@ -143,14 +164,10 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
       return {.input = true, .elements = internal_elements(layer)};
     case LayerKind::attention:
       return attention_tensors(layer, options);
-    // Logarithms of softmax; in TensorFlow the derivative itself. A PyTorch loop also holds the logits.
-    case LayerKind::softmax_cross_entropy:
-      return {.input = !tensorflow, .bytes = kFp32Bytes * element_count(layer.input)};
-    case LayerKind::sigmoid_cross_entropy:
-    case LayerKind::mean_squared_error:  // the labels
-      return {.input = true, .bytes = kFp32Bytes * element_count(layer.input)};
+    default:
+      throw std::logic_error(std::string("saved_tensors has no rule for layers of kind ") +
+                             to_string(layer.kind));
   }
-  throw std::invalid_argument(std::string("saved_tensors: unknown kind of layer ") + to_string(layer.kind));
 }
 
 }  // namespace stepcast

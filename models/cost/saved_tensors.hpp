@@ -7,7 +7,7 @@
 
 namespace stepcast {
 
-/// What a layer's backward pass needs, and its forward pass therefore saves.
+/// The tensors that a layer's forward pass saves because its backward pass needs them.
 struct SavedTensors {
   bool input = false;   ///< the layer's inputs; shared with other layers that save them
   bool output = false;  ///< the layer's output; shared as well
@@ -16,14 +16,15 @@ struct SavedTensors {
   double fixed = 0;     ///< private bytes that do not depend on the batch
 };
 
-/// What PyTorch or TensorFlow saves for a layer. @param in_place  whether the layer overwrites its input
+/// The tensors that PyTorch or TensorFlow saves for a layer. @param in_place  whether the layer overwrites
+/// its input
 ///
 /// Source for PyTorch: tools/autograd/derivatives.yaml of pytorch/pytorch (what each backward formula
 /// names). Source for TensorFlow: tensorflow/python/ops/nn_grad.py (what each gradient function reads).
 /// @throws std::invalid_argument for Framework::lbann, which saves every output
 SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, bool in_place);
 
-/// Whether PyTorch's autocast chooses the precision of each operator.
+/// True if PyTorch's autocast chooses the precision of each operator.
 bool autocast(const MemoryOptions& options);
 
 /// Bytes of an element of each layer's output. Under autocast, products (convolution, dense, attention)

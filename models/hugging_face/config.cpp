@@ -90,7 +90,7 @@ void read_llama(const YamlMap& map, HuggingFaceConfig& config) {
   config.top = map.at("num_experts_per_tok", "an integer >= 1").integer(1, config.experts);
 }
 
-/// Whether `architectures` names the form without next-sentence prediction.
+/// True if `architectures` names the form without next-sentence prediction.
 bool is_masked_only(const YamlMap& map) {
   const auto architectures = given(map, "architectures");
   if (!architectures) return false;

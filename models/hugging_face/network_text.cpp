@@ -104,7 +104,7 @@ std::string decoder_layers(const HuggingFaceConfig& config) {
          vocabulary_layer(config, false) + kLoss;
 }
 
-/// Whether the first of two sentences precedes the second.
+/// True if the first of two sentences precedes the second.
 constexpr const char* kNextSentence =
     "  - {name: next_sentence, kind: dense, units: 2}\n"
     "  - {name: next_sentence_loss, kind: softmax_cross_entropy}\n";

@@ -44,7 +44,7 @@ enum class LayerKind {
   softmax_cross_entropy,  ///< the loss; over the last dimension
   sigmoid_cross_entropy,
   mean_squared_error,
-  measured,  ///< only its trace says what it does; it may read several layers, and cannot be cut up
+  measured,  ///< only its trace says what it does; it may read several layers, and cannot be partitioned
 };
 
 /// Sliding window of convolutions and pools, with one entry for each spatial dimension.
@@ -97,7 +97,7 @@ std::string to_string(const Shape& shape);
 /// All words of the YAML key `kind`, in the order of LayerKind.
 std::vector<std::string> layer_kind_words();
 
-/// Whether the kind is a loss. A loss ends a network: its output is a single number that no layer reads.
+/// True if the kind is a loss. A loss ends a network: its output is a single number that no layer reads.
 bool is_loss(LayerKind kind);
 
 // Each function below completes a layer whose `kind` and `input` are set: its output shape and parameters.

@@ -15,7 +15,7 @@ constexpr double kMostElements = 1e15;
 
 using Indices = std::map<std::string, int>;  // indices of the layers read so far, by name
 
-/// What the reader knows at one place of the list.
+/// Names and shapes that the reader knows at one place of the list.
 struct Scope {
   Shape input;                    ///< of the network
   std::vector<Layer> layers;      ///< all layers above
@@ -52,7 +52,7 @@ std::vector<int> read_inputs(const YamlMap& yaml, const Scope& scope) {
   return result;
 }
 
-/// Whether the shapes differ at most in their first dimension.
+/// True if the shapes differ at most in their first dimension.
 bool concatenates(const Shape& a, const Shape& b) {
   return a.size() == b.size() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }

@@ -134,7 +134,7 @@ bool is_graph_output(const Writer& writer, const std::string& value) {
   return false;
 }
 
-/// Whether the value leaves the graph and no node reads it.
+/// True if the value leaves the graph and no node reads it.
 bool is_last(const Writer& writer, const Node& node) {
   return is_graph_output(writer, node.output(0)) && writer.graph.uses.at(node.output(0)) == 1;
 }

@@ -64,7 +64,7 @@ void share_layer(Layer& layer, int ways) {
   share_parameters(layer, ways);
 }
 
-/// Whether the layer needs the whole of its input.
+/// True if the layer needs the whole of its input.
 bool gathers(const Layer& layer) {
   return has_filters(layer.kind) || layer.kind == LayerKind::softmax_cross_entropy;
 }
@@ -78,7 +78,7 @@ std::string measured_problem(const Model& model) {
              ? ""
              : fmt::format(
                    "layer {} is of kind measured: its times are those of the whole layer, so it cannot "
-                   "be cut up",
+                   "be partitioned",
                    found->name);
 }
 
@@ -166,8 +166,8 @@ void set_block(const Model& model, const std::vector<int>& readers, std::size_t 
   found[static_cast<std::size_t>(last)] = Role::rows;
 }
 
-/// How each layer is partitioned. A dense layer before attention or an activation of hidden units is
-/// partitioned by output columns, and the dense layer after them by input rows; a dense layer before the
+/// The role of each layer in the partition. A dense layer before attention or an activation of hidden units
+/// is partitioned by output columns, and the dense layer after them by input rows; a dense layer before the
 /// softmax by columns; experts by their hidden units; tables of words by words.
 std::vector<Role> roles(const Model& model) {
   std::vector<Role> found(model.layers.size(), Role::whole);
@@ -217,7 +217,7 @@ LayerExchange exchange_of(const Layer& layer, Role role) {
   return exchange;
 }
 
-/// What the devices share of a layer inside a block, and how many of it there are.
+/// The number and the name of the units of a layer inside a block that are divided among the devices.
 std::pair<std::int64_t, const char*> shared_units(const Layer& layer) {
   if (layer.kind == LayerKind::experts) return {layer.hidden, "hidden units"};
   if (layer.kind != LayerKind::attention && layer.kind != LayerKind::rotary_embedding)

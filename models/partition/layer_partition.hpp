@@ -86,7 +86,7 @@ std::string expert_problem(const Model& model, const Experts& experts);
 /// are added up. Source: J. Dean et al., "Large scale distributed deep networks", NIPS 2012, section 3.
 struct PartitionedModel {
   ShardedModel sharded;
-  SpatialPartition cut;
+  SpatialPartition spatial;  ///< of the layers before the dense ones
 };
 /// Partitions the model over `machines` machines.
 PartitionedModel partition(const Model& model, int machines);

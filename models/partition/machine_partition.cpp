@@ -22,11 +22,11 @@ bool is_pool(LayerKind kind) {
 
 /// The partition of all layers before the first one that mixes all positions or has too few.
 SpatialPartition spatial_partition_of(const Model& model, int machines) {
-  SpatialPartition cut{grid(model.input.empty() ? 0 : model.input.size() - 1, machines), 0};
-  if (cut.parts.empty()) return cut;
-  cut.whole_from = first_mixing_layer(model);
-  while (cut.whole_from > 0 && !spatial_problem(model, cut).empty()) --cut.whole_from;
-  return cut;
+  SpatialPartition spatial{grid(model.input.empty() ? 0 : model.input.size() - 1, machines), 0};
+  if (spatial.parts.empty()) return spatial;
+  spatial.whole_from = first_mixing_layer(model);
+  while (spatial.whole_from > 0 && !spatial_problem(model, spatial).empty()) --spatial.whole_from;
+  return spatial;
 }
 
 /// The layers from `first` on, as a network whose whole input is on every machine.
@@ -42,8 +42,8 @@ Model upper_layers(const Model& model, std::size_t first) {
 
 /// The first layer that is partitioned by units. It follows a pool that every machine computes for its part
 /// of the map, and a flattening.
-std::size_t first_dense(const Model& model, const SpatialPartition& cut) {
-  std::size_t first = cut.whole_from;
+std::size_t first_dense(const Model& model, const SpatialPartition& spatial) {
+  std::size_t first = spatial.whole_from;
   if (first > 0 && first < model.layers.size() && is_pool(model.layers[first].kind)) ++first;
   while (first > 0 && first < model.layers.size() && model.layers[first].kind == LayerKind::reshape) ++first;
   return first;
@@ -64,8 +64,9 @@ void keep_own_filters(std::size_t layers, ShardedModel& sharded) {
 /// Adds the collectives that end the spatial partition: the parts of the windows of a pool are added up, or
 /// the maps are gathered as the input of a dense layer. Every machine then has the whole array, and its part
 /// of the error signal.
-void join_maps(const Model& model, const SpatialPartition& cut, std::size_t dense, ShardedModel& sharded) {
-  const std::size_t first = cut.whole_from;
+void join_maps(const Model& model, const SpatialPartition& spatial, std::size_t dense,
+               ShardedModel& sharded) {
+  const std::size_t first = spatial.whole_from;
   if (first == 0 || dense >= model.layers.size()) return;
   const double whole = static_cast<double>(ParameterTensor{"", model.layers[dense].input}.elements());
   LayerExchange& exchange = sharded.exchanges[dense];
@@ -83,13 +84,13 @@ void join_maps(const Model& model, const SpatialPartition& cut, std::size_t dens
 
 PartitionedModel partition(const Model& model, int machines) {
   PartitionedModel partitioned;
-  partitioned.cut = spatial_partition_of(model, machines);
+  partitioned.spatial = spatial_partition_of(model, machines);
   ShardedModel& sharded = partitioned.sharded;
-  sharded.part = largest_spatial_part(model, partitioned.cut);
+  sharded.part = largest_spatial_part(model, partitioned.spatial);
   sharded.exchanges.resize(model.layers.size());
   sharded.summed_in_group.assign(model.layers.size(), false);
-  keep_own_filters(partitioned.cut.whole_from, sharded);
-  const std::size_t first = first_dense(model, partitioned.cut);
+  keep_own_filters(partitioned.spatial.whole_from, sharded);
+  const std::size_t first = first_dense(model, partitioned.spatial);
   const ShardedModel upper = shard_filters(upper_layers(model, first), machines);
   for (std::size_t i = first; i < model.layers.size(); ++i) {
     const std::vector<int> inputs = model.layers[i].inputs;
@@ -97,15 +98,15 @@ PartitionedModel partition(const Model& model, int machines) {
     sharded.part.layers[i].inputs = inputs;
     sharded.exchanges[i] = upper.exchanges[i - first];
   }
-  if (machines > 1) join_maps(model, partitioned.cut, first, sharded);
+  if (machines > 1) join_maps(model, partitioned.spatial, first, sharded);
   return partitioned;
 }
 
 std::string partition_problem(const Model& model, int machines) {
-  const SpatialPartition cut = spatial_partition_of(model, machines);
-  const std::size_t first = first_dense(model, cut);
-  const std::size_t mixing = cut.parts.empty() ? 0 : first_mixing_layer(model);
-  if (first < mixing) return spatial_problem(model, {cut.parts, mixing});
+  const SpatialPartition spatial = spatial_partition_of(model, machines);
+  const std::size_t first = first_dense(model, spatial);
+  const std::size_t mixing = spatial.parts.empty() ? 0 : first_mixing_layer(model);
+  if (first < mixing) return spatial_problem(model, {spatial.parts, mixing});
   return filter_problem(upper_layers(model, first), machines);
 }
 

@@ -39,7 +39,7 @@ struct SpatialPartition {
   Parts parts;
   std::size_t whole_from = 0;
 
-  /// Whether the layer works on parts of samples.
+  /// True if the layer works on parts of samples.
   bool splits(std::size_t layer) const { return layer < whole_from; }
 };
 

@@ -51,8 +51,8 @@ Shape own_shape(Shape shape, const SpatialPartition& partition, const std::vecto
   return shape;
 }
 
-void cut_layer(const SpatialPartition& partition, const std::vector<int>& place, const LayerShardRows& rows,
-               Layer& layer, const Shape& input) {
+void partition_layer(const SpatialPartition& partition, const std::vector<int>& place,
+                     const LayerShardRows& rows, Layer& layer, const Shape& input) {
   const bool map = is_partitioned_map(layer.output, partition);
   layer.input = input;
   if (map) {
@@ -115,7 +115,7 @@ SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition
   const int ways = device_count(partition.parts);
   if (partition.whole_from > 0) part.model.input = own_shape(model.input, partition, place);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    part.cuts.emplace_back();
+    part.rows.emplace_back();
     part.share.push_back(1.0 / ways);
     if (!partition.splits(i)) continue;
     Layer& layer = part.model.layers[i];
@@ -123,19 +123,20 @@ SpatialShard spatial_shard(const Model& model, const SpatialPartition& partition
     const Shape& input =
         from < 0 ? part.model.input : part.model.layers[static_cast<std::size_t>(from)].output;
     const LayerShardRows rows = shard_rows(model.layers[i], partition, place);
-    if (reads_neighbours(model.layers[i], partition)) part.cuts.back() = rows;
+    if (reads_neighbours(model.layers[i], partition)) part.rows.back() = rows;
     part.share.back() = static_cast<double>(elements(input)) / static_cast<double>(elements(layer.input));
-    cut_layer(partition, place, rows, layer, Shape(input));
+    partition_layer(partition, place, rows, layer, Shape(input));
   }
   return part;
 }
 
 std::vector<Rows> halo_box(const Model& model, const SpatialPartition& partition, std::size_t layer,
                            bool errors, int target, std::size_t dimension, bool from_before) {
-  const LayerShardRows cuts = shard_rows(model.layers[layer], partition, grid_place(partition.parts, target));
+  const LayerShardRows shard =
+      shard_rows(model.layers[layer], partition, grid_place(partition.parts, target));
   std::vector<Rows> box;
-  for (std::size_t i = 0; i < cuts.size(); ++i) {
-    const Rows own = errors ? cuts[i].out : cuts[i].in, needed = errors ? cuts[i].reading : cuts[i].read;
+  for (std::size_t i = 0; i < shard.size(); ++i) {
+    const Rows own = errors ? shard[i].out : shard[i].in, needed = errors ? shard[i].reading : shard[i].read;
     if (i < dimension) box.push_back(own);
     if (i > dimension) box.push_back(hull(own, needed));
     if (i == dimension)
@@ -153,7 +154,7 @@ int neighbour(const SpatialPartition& partition, int device, std::size_t dimensi
   return device + (before ? -stride : stride);
 }
 
-/// Whether a message includes corners that its sender does not have. A device has only those rows of its
+/// True if a message includes corners that its sender does not have. A device has only those rows of its
 /// neighbours that it reads.
 bool corner_missing(const Model& model, const SpatialPartition& partition, std::size_t layer, bool errors,
                     int device) {
@@ -177,7 +178,7 @@ bool corner_missing(const Model& model, const SpatialPartition& partition, std::
   return false;
 }
 
-/// Whether the windows of a part do not begin with its first row, or end before its last row.
+/// True if the windows of a part do not begin with its first row, or end before its last row.
 bool skips_rows(const Layer& layer, const LayerShardRows& rows) {
   for (std::size_t i = 0; i < rows.size() && !layer.window.stride.empty(); ++i) {
     const Halo pad = pad_of_own(rows[i]);

@@ -28,10 +28,10 @@ using LayerShardRows = std::vector<ShardRows>;
 LayerShardRows shard_rows(const Layer& layer, const SpatialPartition& partition,
                           const std::vector<int>& place);
 
-/// Whether any device of the group reads rows of a neighbour in this layer.
+/// True if any device of the group reads rows of a neighbour in this layer.
 bool reads_neighbours(const Layer& layer, const SpatialPartition& partition);
 
-/// Whether all rows of `inner` belong to `outer`.
+/// True if all rows of `inner` belong to `outer`.
 bool within(const Rows& inner, const Rows& outer);
 
 /// Padding of a layer that reads no rows of neighbours: the rows that it reads beyond its own, which are
@@ -43,7 +43,7 @@ Halo pad_of_own(const ShardRows& rows);
 struct SpatialShard {
   Model model;
   /// For each layer; empty unless some device of the group reads rows of a neighbour.
-  std::vector<LayerShardRows> cuts;
+  std::vector<LayerShardRows> rows;
   std::vector<double> share;  ///< for each layer, share of the elements of all samples of the group
 };
 

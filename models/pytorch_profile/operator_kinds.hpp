@@ -12,11 +12,11 @@ namespace stepcast {
 /// underscores, lower case. An operator and its node of the backward pass have the same word.
 std::string operator_word(std::string_view name);
 
-/// What an operator of the forward pass is to a network. Words are those of layer kinds, with three more:
+/// The kind of an operator of the forward pass. Words are those of layer kinds, with three more:
 /// "view" (moves no numbers, or only copies them), "product" (of two computed tensors), "other".
 std::string operator_kind(std::string_view name);
 
-/// Whether a layer kind can begin with an operator of that kind, and go on with it. Some layers are one
+/// True if a layer kind can begin with an operator of that kind, and go on with it. Some layers are one
 /// operator; attention or GELU written out are several.
 bool begins_layer(LayerKind layer, std::string_view operator_kind);
 bool continues_layer(LayerKind layer, std::string_view operator_kind);

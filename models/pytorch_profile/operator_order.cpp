@@ -21,14 +21,14 @@ bool is_node(const std::string& name) {
           (name.find("::") == std::string::npos && name.find("Backward") != std::string::npos));
 }
 
-/// Whether `whole` is the range in which autograd runs the node `one`: "autograd::engine::evaluate_function:
+/// True if `whole` is the range in which autograd runs the node `one`: "autograd::engine::evaluate_function:
 /// NODE".
 bool runs_node(const Profile& profile, const ProfileOperator& whole, const ProfileOperator& one) {
   const std::string_view name = profile.name(whole);
   return is_wrapper(profile.name(whole)) && name.ends_with(": " + profile.name(one));
 }
 
-/// Whether an operator that starts after another one is a part of it. In a profile of whole microseconds a
+/// True if an operator that starts after another one is a part of it. In a profile of whole microseconds a
 /// part may end just after the whole, an operator may start just before the one before it ends, and a node
 /// that takes no microsecond may start when or just after its range ends.
 bool is_part(const Profile& profile, const ProfileOperator& one, const ProfileOperator& whole) {

@@ -12,7 +12,7 @@ namespace {
 using Pass = OperatorRole::Pass;
 constexpr std::string_view kRange = "autograd::engine::evaluate_function";
 
-/// What is around an operator, itself included.
+/// The operator itself and the operators and ranges around it.
 struct Context {
   std::optional<Share> share;  ///< known from a range or an operator around it
   int root = -1;               ///< outermost operator that is not an annotation

@@ -19,7 +19,7 @@ std::vector<StepRange> step_ranges(const Profile& profile);
 /// The step in which a time lies; -1 if in none.
 int step_at(const std::vector<StepRange>& steps, double time);
 
-/// What the work of an operator is for.
+/// The purpose of an operator's work.
 struct OperatorRole {
   enum class Pass { forward, backward_data, backward_weights, backward_both, gradient_sum };
   int network_operator = -1;  ///< index into the step's operators; -1: no layer's

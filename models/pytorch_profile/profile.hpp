@@ -42,7 +42,7 @@ struct ProfileLaunch {
   double start = 0;
 };
 
-/// What a profile of `torch.profiler` holds: Kineto JSON, less what nothing here reads.
+/// The contents of a profile of `torch.profiler` (Kineto JSON) that stepcast reads.
 struct Profile {
   std::string file;
   std::vector<std::string> names;  ///< of operators, kernels and launches, each once

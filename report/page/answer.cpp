@@ -63,7 +63,7 @@ std::string efficiency_at(const Row& row) {
                      row.text("workers"));
 }
 
-/// What to change at this row first.
+/// Names the change that helps this row most.
 std::string change_of(const Row& row) {
   const std::string gain = bottleneck_of(row).second;
   if (gain.empty())

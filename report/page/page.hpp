@@ -9,7 +9,7 @@
 
 namespace stepcast {
 
-/// What a scenario assumes, as text.
+/// An assumption of a scenario, as text.
 struct PageAssumption {
   std::string key, range, why;
 };

@@ -24,7 +24,7 @@ struct CampaignPlot {
 };
 
 /// A plot with two panels: above, the makespan of each campaign with its interval; below, how the devices
-/// spend that time. Nothing without bars or parts, or if a makespan is not positive.
+/// spend that time. Returns nothing without bars or parts, or if a makespan is not positive.
 std::optional<PlotScript> campaign_script(const CampaignPlot& plot);
 
 }  // namespace stepcast

@@ -31,7 +31,7 @@ struct CurvePlot {
 
 /// A plot with one panel over time: measured curves are solid lines with points and shaded bands, forecast
 /// ones are dashed.
-/// Nothing if no curve has two points.
+/// Returns nothing if no curve has two points.
 std::optional<PlotScript> curve_script(const CurvePlot& plot);
 
 }  // namespace stepcast

@@ -37,7 +37,7 @@ SensitivityPlot sensitivity_plot(const Results& sensitivity);
 Results sensitivity_results(const std::string& scenario, const std::string& point, const std::string& column,
                             const std::vector<Sensitivity>& shares);
 
-/// What could not be drawn.
+/// Plots that could not be drawn.
 struct DrawnPlots {
   std::vector<std::string> complaints;  ///< lines to print
   MissingFiles missing;                 ///< files for which the disk has no room

@@ -45,7 +45,8 @@ struct ScalingPlot {
 
 /// A plot with two panels: throughput against workers (both logarithmic) with lines of ideal scaling, and
 /// efficiency against workers. Intervals are bands, published figures are open diamonds. Points whose workers
-/// or throughput are not above 0 are left out. Nothing if no series has two different numbers of workers.
+/// or throughput are not above 0 are left out. Returns nothing if no series has two different numbers of
+/// workers.
 std::optional<PlotScript> scaling_script(const ScalingPlot& plot);
 
 }  // namespace stepcast

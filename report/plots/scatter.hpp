@@ -22,8 +22,8 @@ struct ScatterPlot {
 };
 
 /// A plot of predicted against measured values with the line of equality and a band of +-5 %; logarithmic if
-/// the values span more than a factor of ten. Points that are not above 0 are left out. Nothing if no point
-/// remains.
+/// the values span more than a factor of ten. Points that are not above 0 are left out. Returns nothing if no
+/// point remains.
 std::optional<PlotScript> scatter_script(const ScatterPlot& plot);
 
 }  // namespace stepcast

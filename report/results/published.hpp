@@ -10,7 +10,7 @@
 
 namespace stepcast {
 
-/// How a published figure may be used. Only figures of kind `predicted` enter the error statistics.
+/// The permitted use of a published figure. Only figures of kind `predicted` enter the error statistics.
 enum class PublishedKind {
   predicted,  ///< nothing was fitted to it
   fitted,     ///< an input of `calibrate:`
@@ -18,7 +18,7 @@ enum class PublishedKind {
   trend,      ///< an ordering of two points or a sign, which holds or does not
 };
 
-/// How the forecast is compared with the published value.
+/// The relation that is expected between the forecast and the published value.
 enum class Relation { equal, at_most, at_least };
 
 std::string to_string(PublishedKind kind);

@@ -29,7 +29,7 @@ std::string to_json_lines(const Results& results);
 /// Adds the rows to a table of the command's JSON object (core/cli/command_output.hpp).
 void add_json_rows(const std::string& table, const Results& results);
 
-/// How to treat a last line that an interruption cut off.
+/// The treatment of a last line that an interruption left incomplete.
 enum class TornLine { refuse, drop };
 
 /// Reads a file of JSON lines. Nulls are left out of their row.

@@ -8,7 +8,7 @@
 
 namespace stepcast {
 
-/// What the folder of a shard says about its run, in shard.json. Its simulations are in simulations.jsonl.
+/// The description of a shard's run in its folder's shard.json. The simulations are in simulations.jsonl.
 struct ShardRun {
   std::filesystem::path folder = {};
   std::string version = {},

@@ -31,7 +31,7 @@ std::vector<double> least_squares(const std::vector<std::vector<double>>& rows, 
 std::vector<double> first_order_indices(const std::vector<std::vector<double>>& inputs,
                                         const std::vector<double>& y);
 
-/// How much of a result's variance one assumption explains.
+/// The share of a result's variance that one assumption explains.
 struct Sensitivity {
   std::string name;
   double share = 0;  ///< first-order index, in [0, 1]

@@ -27,7 +27,7 @@ struct PipelineStageNetworks {
   std::vector<ChunkNetworks> chunks;
 };
 
-/// Which of `stages` stages a rank has, and its place among the tensor-parallel ranks of that stage.
+/// The stage of a rank, and its position among the tensor-parallel ranks of that stage.
 struct StagePosition {
   int stage = 0, stages = 1, place = 0;
 };

@@ -59,8 +59,8 @@ struct CollectiveBinding {
   float* on_device = nullptr;  ///< the buffer on the device; null if the host can access it
   /// The device's work that the collective waits for, if `on_device` is set.
   DeviceMemory::Mark ready = {};
-  /// Not null: whoever executes a phase copies what it sends from this device after `before_phase`, and what
-  /// it received to this device before `after_phase`. `fetch` and `store` are then empty.
+  /// If not null, the executor of a phase copies what it sends from this device after `before_phase`, and
+  /// what it received to this device before `after_phase`. `fetch` and `store` are then empty.
   DeviceMemory* staging_device = nullptr;
 };
 
@@ -150,7 +150,7 @@ class RankDevice {
   std::map<std::pair<Array, std::size_t>, std::vector<float>> host_arrays_;
 };
 
-/// How a device learns. The defaults are for runs that are only timed.
+/// Settings of a device that learns. The defaults are for runs that are only timed.
 struct DeviceLearning {
   LearningRate rate;
   int summed = 1;  ///< gradients that were summed into one step of the optimizer (Plan::summed_gradients)

@@ -16,7 +16,7 @@ namespace stepcast {
 using InProcessQueues = std::map<std::pair<int, int>, std::deque<float>>;
 
 /// Transport between ranks of one process and one thread. It takes every float at once. Whoever receives must
-/// run after whoever sends: `wait` throws std::logic_error, because nothing could arrive meanwhile.
+/// run after the sender: `wait` throws std::logic_error, because nothing could arrive meanwhile.
 class InProcessTransport : public Transport {
  public:
   InProcessTransport(InProcessQueues& queues, int rank, int ranks)
@@ -54,7 +54,7 @@ class InProcessCollectives {
 
   const Plan& plan_;
   IdTable<RankId, RankCollectives> ranks_;
-  /// By communicator, group and call: the ranks that have joined.
+  /// For each communicator, group and call, the ranks that have joined.
   std::map<std::tuple<CommunicatorId, int, std::size_t>, std::vector<Member>> pending_;
 };
 

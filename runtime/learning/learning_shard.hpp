@@ -29,7 +29,7 @@ class LearningShard {
  public:
   virtual ~LearningShard() = default;
 
-  /// Which mini-batches the rank's worker, or its group, trains on.
+  /// The share of the mini-batches that the rank's worker, or its group, trains on.
   virtual Batches::Split split() const = 0;
   /// True if the shard has the first layer or the loss, and so needs data.
   virtual bool reads_data() const { return true; }

@@ -60,7 +60,8 @@ class DevicePayloads {
   /// Drops payloads that have arrived and were not taken, like PointToPoint::begin_run.
   void begin_run(CompletionQueue& completions);
 
-  /// From now on transfers that end tell nobody: what they would tell is about to be destroyed.
+  /// After this call transfers that end notify nobody, because the receivers of the notification are about to
+  /// be destroyed.
   void end_runs();
 
   /// A free staging buffer of at least `floats` floats.

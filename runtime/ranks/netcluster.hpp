@@ -6,7 +6,7 @@
 
 namespace stepcast {
 
-/// What carries messages and collectives between CPU ranks.
+/// The transport of messages and collectives between CPU ranks.
 enum class TransportKind {
   own,  ///< shared memory or TCP sockets of this project
   mpi   ///< point-to-point messages of MPI; sums with `all_reduce: mpi` by MPI_Allreduce
@@ -33,7 +33,7 @@ struct Cluster {
   /// True if each rank is a node of the measured platform.
   bool several_nodes() const { return kind == Kind::netcluster || kind == Kind::hosts; }
   bool sockets() const { return kind != Kind::memory; }
-  /// For tables and files: the name, and the transport where it is not this project's.
+  /// Name for tables and files, with the transport where it is not this project's.
   std::string label() const;
   /// Send-buffer size of a connection [bytes]; 0: the system's default. In a netcluster it is so small that
   /// no switch port overflows: TCP would lose packets, and up to 0.2 s until it notices.

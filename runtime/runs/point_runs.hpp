@@ -22,14 +22,14 @@ namespace stepcast {
 /// captures, for the round to count.
 constexpr double kMaxSpeedDeviation = 0.04;
 
-/// Which point a run was of, and how far it can be trusted.
+/// The point of a run, and signs of a disturbance of the run.
 struct RunQuality {
   std::size_t point = 0;
   bool disturbed = false;      ///< the host or another process took CPU time from it
   double speed_deviation = 0;  ///< relative deviation of the machine's speed during its round
 };
 
-/// How many runs a point gets.
+/// Limits of the number of runs of a point.
 struct RetryBudget {
   int wanted = 0;            ///< undisturbed runs within kMaxSpeedDeviation
   int most_undisturbed = 0;  ///< limit of undisturbed runs at any speed
@@ -40,8 +40,8 @@ struct RetryBudget {
 std::vector<std::size_t> unfinished_points(const std::vector<RunQuality>& runs, std::size_t points,
                                            const RetryBudget& budget);
 
-/// Which runs count: for each point the undisturbed ones within kMaxSpeedDeviation. If there are fewer than
-/// `wanted`, the undisturbed ones with the smallest deviation are added up to that number.
+/// Selects the runs that count: for each point the undisturbed ones within kMaxSpeedDeviation. If there are
+/// fewer than `wanted`, the undisturbed ones with the smallest deviation are added up to that number.
 std::vector<bool> select_runs(const std::vector<RunQuality>& runs, int wanted);
 
 /// Backend, device factory and communication of a rank in PointRuns.

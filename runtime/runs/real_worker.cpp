@@ -197,7 +197,8 @@ void RealWorker::waited_for(const Operation& operation) {
   if (waited) waited();
 }
 
-/// Not where the device packs data around each phase, because a library's phases are its own.
+/// False if the device packs data around each phase, because the phases of a library's collective are its
+/// own.
 bool RealWorker::by_library(const Collective& collective, const CollectiveBinding& work) const {
   const auto& one = communicator_of(world_.plan, collective);
   return world_.library.sum && collective.kind == Collective::Kind::all_reduce &&
@@ -246,8 +247,8 @@ void finish_collectives(RealWorld& world) {
   }
 }
 
-/// On the way out of a run that failed, no thread may still execute what belongs to its program: work that
-/// has not begun is discarded, and work that has begun is waited for. It must be destroyed before the
+/// When a run has failed, no thread may still execute work of its program. Work that has not
+/// begun is discarded, and work that has begun is waited for. The object must be destroyed before the
 /// program.
 class DrainAfterFailure {
  public:

@@ -4,9 +4,9 @@
 
 namespace stepcast {
 
-/// How one step time is made of the times of several steps. The median is taken where steps differ only by
-/// accident. Where kernels compute, the mean is taken: cores that switch between two speeds make two kinds of
-/// steps, and the median would be that of one kind or of the other.
+/// The statistic that makes one step time of the times of several steps. The median is taken where steps
+/// differ only by accident. Where kernels compute, the mean is taken: cores that switch between two speeds
+/// make two kinds of steps, and the median would be that of one kind or of the other.
 enum class StepStatistic { median, mean };
 
 /// Step time of a synchronous strategy, counted as the simulator does (sim/workers/step_statistics.hpp): the

@@ -65,7 +65,7 @@ NetworkVariant variant_of(const Scenario& scenario, const Point& point) {
 std::string partition_name(const Scenario& scenario, const Point& point) {
   const std::string kind = value_at(scenario, point, "strategy.kind").text;
   if (kind != "spatial" && kind != "tensor") return "";
-  std::string words = kind == "spatial" ? "cut" : kind;
+  std::string words = kind;
   for (const char* key : {"split", "whole_from", "batch_norm", "ways"}) {
     const YamlNode value = value_at(scenario, point, std::string("strategy.") + key);
     if (!value.text.empty()) words += "-" + value.text;
@@ -184,7 +184,7 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
   if (const std::string& partition = validation.partitions[index]; !partition.empty()) {
     const auto file = shard_trace_file(folder, validation.variants[index], partition);
     if (std::filesystem::exists(file))  // otherwise the plan reports why the shard has no trace
-      values.push_back(parse_assignment("strategy.cut_trace=" + file.string()));
+      values.push_back(parse_assignment("strategy.part_trace=" + file.string()));
   }
   values.insert(values.end(), more.begin(), more.end());
   return build_experiment(scenario.document, values, library);

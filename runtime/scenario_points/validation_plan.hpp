@@ -82,7 +82,7 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
                                const std::filesystem::path& folder, const std::vector<Assignment>& more,
                                Library& library);
 
-/// How the ranks of a point share the network; only for a point with a partition.
+/// The division of the network among the ranks of a point; only for a point with a partition.
 NetworkSharing sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
                                 int ranks);
 

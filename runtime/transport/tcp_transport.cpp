@@ -127,7 +127,7 @@ class TcpTransport : public Transport {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a rank sends to the listener that it connects to.
+/// The first bytes that a rank sends to the listener that it connects to.
 struct Greeting {
   std::uint64_t key = 0;
   std::int64_t rank = -1;

@@ -130,7 +130,7 @@ void read_simulation(const YamlValue& value, Experiment& experiment) {
   const YamlMap map = read_map(value, simulation_keys());
   if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
   if (const auto form = map.maybe("form"))
-    experiment.form = static_cast<Fidelity>(form->one_of(form_names()));
+    experiment.fidelity = static_cast<Fidelity>(form->one_of(fidelity_names()));
   if (const auto sharing = map.maybe("sharing"))
     experiment.sharing = static_cast<Sharing>(sharing->one_of(sharing_names()));
   if (const auto fold = map.maybe("fold")) experiment.fold = read_folding(*fold);

@@ -26,7 +26,7 @@ struct Experiment {
   std::string stack;          ///< software stack that `like` names; empty: none
   Plan plan;
   Noise noise;
-  Fidelity form = Fidelity::automatic;
+  Fidelity fidelity = Fidelity::automatic;
   Sharing sharing = Sharing::max_min;
   Folding fold = Folding::automatic;
   std::uint64_t seed = 1;

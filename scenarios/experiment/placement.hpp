@@ -8,8 +8,8 @@
 
 namespace stepcast {
 
-/// How workers are assigned to devices. packed: node after node; spread: one worker per node in turn; random:
-/// random devices.
+/// The rule that assigns workers to devices. packed: node after node; spread: one worker per node in turn;
+/// random: random devices.
 enum class PlacementRule { packed, spread, random };
 const std::vector<std::string>& placement_names();  ///< in the order of PlacementRule
 

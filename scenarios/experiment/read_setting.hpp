@@ -11,8 +11,8 @@
 
 namespace stepcast {
 
-/// How often a training step runs each pass of one layer. A network whose parts are trained in turn, such as
-/// a GAN, runs some passes more than once.
+/// The number of times that a training step runs each pass of one layer. A network whose parts are trained in
+/// turn, such as a GAN, runs some passes more than once.
 struct PassCounts {
   double forward = 1, backward_data = 1, backward_weights = 1, update = 1;
 };

@@ -18,7 +18,7 @@ StackValue read_stack_value(const YamlValue& value) {
   return one;
 }
 
-/// Whether the platform of the document names a version of NCCL.
+/// True if the platform of the document names a version of NCCL.
 bool names_nccl(const YamlNode& document, Library& library) {
   const YamlNode* platform = document.find("platform");
   if (platform == nullptr) return false;

@@ -17,7 +17,7 @@ struct StackValue {
   bool without_nccl = false;  ///< holds only where the platform names no NCCL, which chooses by itself
 };
 
-/// What is known of how a framework exchanges gradients: a file of strategies/stacks/.
+/// Known options of a framework's exchange of gradients: a file of strategies/stacks/.
 struct SoftwareStack {
   std::string name, what;
   std::optional<YamlNode> kind;  ///< strategy that takes the place of `synchronous`; none: any strategy

@@ -24,8 +24,8 @@ struct LearningTrend {
 /// Quantities that a trend compares: loss, accuracy, seconds, seconds_to_target, samples_to_target.
 const std::vector<std::string>& learning_quantities();
 
-/// How `stepcast learn` and `validate` train the networks of a scenario. Forecasts by `run` do not depend on
-/// it.
+/// Options by which `stepcast learn` and `validate` train the networks of a scenario. Forecasts by `run` do
+/// not depend on it.
 struct LearningOptions {
   int mini_batches = 1;     ///< mini-batches of each worker
   int evaluate_every = 10;  ///< mini-batches of a worker between two evaluations on held-out data

@@ -33,7 +33,7 @@ void check_none_is_fitted(const YamlValue& published) {
   }
 }
 
-/// Whether a path belongs to the scenario as a whole, not to the document of one run.
+/// True if a path belongs to the scenario as a whole, not to the document of one run.
 bool is_scenario_key(const std::string& path) {
   static const std::vector<std::string> keys = names_of(whole_scenario_keys());
   const std::string key = path.substr(0, path.find_first_of(".["));

@@ -10,11 +10,12 @@
 
 namespace stepcast {
 
-/// What intervals cover beside `assumed:` (`uncertainty:`).
+/// Uncertainty that intervals cover beside `assumed:` (key `uncertainty`).
 struct Uncertainty {
   bool on = true;           ///< false: `uncertainty: none`
   bool discrepancy = true;  ///< what the model itself gets wrong
-  /// By kind of input: the class of its source, or `none`. Kinds that are missing have the default class.
+  /// For each kind of input, the class of its source, or `none`. Kinds that are missing have the default
+  /// class.
   std::map<std::string, YamlNode> classes;
 };
 

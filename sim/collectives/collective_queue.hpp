@@ -14,14 +14,14 @@
 
 namespace stepcast {
 
-/// What an operation does to values in a simulation that learns.
+/// The effect of an operation on values in a simulation that learns.
 struct MovedValues {
   std::vector<float> content;  ///< of a message
   std::function<void()>
       on_waited;  ///< of a collective: called when its program has waited for it; may be empty
 };
 
-/// What a timeline needs of an operation.
+/// The properties of an operation that a timeline shows.
 struct OperationRecord {
   std::vector<int> ranks;           ///< the recorded ranks among those that its program stands for
   double issued = 0;                ///< when the program started it [s]
@@ -37,8 +37,8 @@ struct SimOperation : Operation {
   Kind kind{};
   bool receives = false;
   Array into = Array::none;  ///< array that receives the values of a message; none: the sender's array
-  /// By member: how long before `end` the operation completed for it [s]. Null if all members complete
-  /// together.
+  /// For each member, the time from its completion of the operation to `end` [s]. Null if all members
+  /// complete together.
   std::shared_ptr<const std::vector<double>> lags;
   std::shared_ptr<OperationRecord> record;    ///< null: no timeline shows the operation
   std::shared_ptr<const MovedValues> values;  ///< in a simulation that learns; else null

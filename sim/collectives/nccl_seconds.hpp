@@ -8,8 +8,8 @@
 
 namespace stepcast {
 
-/// What NCCL takes for one group of a collective, with all groups of its communicator active at the same
-/// time: they share NICs and sockets. Nothing if the platform names no NCCL, if the scenario asks for an
+/// The time of NCCL for one group of a collective, with all groups of its communicator active at the same
+/// time: they share NICs and sockets. No value if the platform names no NCCL, if the scenario asks for an
 /// algorithm that NCCL does not have, or for a collective that it does not run: an exchange of halos, one
 /// that includes hosts, or a group with unequal numbers of ranks on its nodes. Those are simulated message by
 /// message as without NCCL.

@@ -40,7 +40,7 @@ PlannedCollectives::PlannedCollectives(const Simulation& simulation, const Topol
     joint_.push_back(any && folding_.folds);
   }
   fidelity_ = choose_fidelity(traffic(), budget);
-  network_ = std::make_unique<SimNetwork>(simulation.bandwidths, fidelity_.form, fidelity_.sharing);
+  network_ = std::make_unique<SimNetwork>(simulation.bandwidths, fidelity_.fidelity, fidelity_.sharing);
   if (plan.channels.empty() && !plan.asynchronous && !plan.assigns_work_by_message)
     network_->use_patterns_only();
   add_patterns();
@@ -49,7 +49,7 @@ PlannedCollectives::PlannedCollectives(const Simulation& simulation, const Topol
 }
 
 bool PlannedCollectives::may_be_inaccurate() const {
-  if (simulation_.form != Fidelity::automatic) return false;
+  if (simulation_.fidelity != Fidelity::automatic) return false;
   const bool rough_folding = folding_.accuracy == Accuracy::rough && simulation_.fold == Folding::automatic;
   return fidelity_.accuracy == Accuracy::rough || rough_folding;
 }

@@ -78,12 +78,12 @@ constexpr double kSecondsPerMessage = 3e-6, kSecondsPerMessageAndRank = 10e-9;
 constexpr double kBuiltInSecondsPerMessage = 4e-6, kLeastBuiltInSecondsPerMessage = 1e-6;
 
 /// Number of flows in a step: for each segment of a phase, one flow per edge (fluid) or one flow (coupled).
-double flows_per_step(const CollectiveLoad& traffic, const ChosenFidelity& form) {
+double flows_per_step(const CollectiveLoad& traffic, const ChosenFidelity& chosen) {
   double flows = 0;
   for (const CollectiveLoad::One& one : traffic.collectives) {
     for (const Phase& phase : one.schedule->phases) {
       const auto edges = static_cast<double>(phase.edges->size()) * traffic.groups(one);
-      flows += std::min(form.segments, phase.rounds) * (form.form == Fidelity::fluid ? edges : 1);
+      flows += std::min(chosen.segments, phase.rounds) * (chosen.fidelity == Fidelity::fluid ? edges : 1);
     }
   }
   return flows;
@@ -125,14 +125,14 @@ bool worth_trying(const CollectiveLoad& traffic, ComputeBudget budget) {
   return fits_budget(traffic, budget, seconds);
 }
 
-StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& form) {
-  if (!form.seconds.empty()) return {};
+StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& chosen) {
+  if (!chosen.seconds.empty()) return {};
   const double count =
-      form.form == Fidelity::message ? messages_per_step(traffic) : flows_per_step(traffic, form);
-  if (form.sharing == Sharing::max_min && form.form == Fidelity::message)
+      chosen.fidelity == Fidelity::message ? messages_per_step(traffic) : flows_per_step(traffic, chosen);
+  if (chosen.sharing == Sharing::max_min && chosen.fidelity == Fidelity::message)
     return {count, max_min_sharing_seconds(count)};
   const auto ranks = static_cast<double>(traffic.simulation.plan->endpoints.size());
-  const double per_rank = form.form == Fidelity::coupled ? 0 : kSecondsPerMessageAndRank * ranks;
+  const double per_rank = chosen.fidelity == Fidelity::coupled ? 0 : kSecondsPerMessageAndRank * ranks;
   return {count, count * (kSecondsPerMessage + per_rank)};
 }
 

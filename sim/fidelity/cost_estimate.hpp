@@ -39,27 +39,27 @@ struct CollectiveLoad {
   }
 };
 
-/// How a run's collectives and messages are to be simulated.
+/// The chosen way to simulate a run's collectives and messages.
 struct ChosenFidelity {
-  Fidelity form = Fidelity::message;  ///< of the network that simulates patterns
+  Fidelity fidelity = Fidelity::message;  ///< of the network that simulates patterns
   Sharing sharing = Sharing::max_min;
   bool shares_links = false;  ///< single messages use BottleneckSharing
   int segments = 1;           ///< number of segments that a phase is divided into
   Accuracy accuracy = Accuracy::exact;
-  /// By CollectiveLoad::collectives: sampled durations [s]; empty if not sampled.
+  /// Sampled durations in the order of CollectiveLoad::collectives [s]; empty if not sampled.
   std::vector<double> seconds;
 
   /// The fidelity that results name: sampled durations are those of every message.
   UsedFidelity used() const {
     const bool sampled = !seconds.empty();
-    return {sampled ? Fidelity::message : form, sampled, shares_links, accuracy};
+    return {sampled ? Fidelity::message : fidelity, sampled, shares_links, accuracy};
   }
 };
 
 /// True if single messages use BottleneckSharing, in a plan whose messages are simulated one by one.
-inline bool shares_links(const Plan& plan, Fidelity form) {
+inline bool shares_links(const Plan& plan, Fidelity fidelity) {
   constexpr std::size_t kMostExactRoles = 64;
-  return form == Fidelity::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
+  return fidelity == Fidelity::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
 }
 
 /// The operations that workers start in a step.
@@ -79,7 +79,7 @@ struct StepCost {
   double messages = 0;  ///< number of messages, or of flows in the fidelities fluid and coupled
   double seconds = 0;   ///< processor time [s]
 };
-StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& form);
+StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& chosen);
 
 /// True if simulating every message, as often as the programs send it, is estimated to fit the budget.
 bool affordable(const CollectiveLoad& traffic, ComputeBudget budget);

@@ -79,10 +79,10 @@ double least_compute(const Simulation& simulation) {
 
 enum class Closeness { proven, likely, unknown };
 
-/// How close the fidelity coupled is for collectives that never run at the same time. `likely` requires that
-/// all ranks are active in every round, over unmodified links. Other traffic that slows some links makes the
-/// rest of a round wait, so that links are loaded one after the other instead of together: an error of up to
-/// 9 % of the time.
+/// The closeness of the fidelity coupled for collectives that never run at the same time. `likely` requires
+/// that all ranks are active in every round, over unmodified links. Other traffic that slows some links makes
+/// the rest of a round wait, so that links are loaded one after the other instead of together: an error of up
+/// to 9 % of the time.
 Closeness closeness_when_alone(const CollectiveLoad& traffic) {
   double gap = 0, least = 0;
   std::map<const Pattern*, bool> together, exact;
@@ -128,7 +128,7 @@ std::optional<std::vector<double>> sampled(const CollectiveLoad& traffic, double
 
 /// Simulation of every message.
 ChosenFidelity every_message(ChosenFidelity chosen) {
-  chosen.form = Fidelity::message;
+  chosen.fidelity = Fidelity::message;
   return chosen;
 }
 
@@ -136,7 +136,7 @@ ChosenFidelity automatic(const CollectiveLoad& traffic, ComputeBudget budget, Ch
                          bool concurrent) {
   const bool channels = !traffic.simulation.plan->channels.empty();
   if (!traffic.joint || (!traffic.folds && channels)) return every_message(std::move(chosen));
-  chosen.form = Fidelity::coupled;
+  chosen.fidelity = Fidelity::coupled;
   if (concurrent && close_when_concurrent(traffic, chosen.segments)) return chosen;
   const Closeness close = concurrent ? Closeness::unknown : closeness_when_alone(traffic);
   if (close == Closeness::proven) return chosen;
@@ -162,13 +162,13 @@ ChosenFidelity choose_fidelity(const CollectiveLoad& traffic, ComputeBudget budg
   chosen.sharing = simulation.sharing;
   chosen.segments = concurrent ? segments_of_phases(traffic) : 1;
   if (plan.asynchronous) {
-    chosen.shares_links = shares_links(plan, simulation.form);
+    chosen.shares_links = shares_links(plan, simulation.fidelity);
     return chosen;
   }
-  if (simulation.form == Fidelity::automatic)
+  if (simulation.fidelity == Fidelity::automatic)
     return automatic(traffic, budget, std::move(chosen), concurrent);
   if (!traffic.folds && !plan.channels.empty()) return chosen;  // messages between single workers
-  chosen.form = simulation.form;
+  chosen.fidelity = simulation.fidelity;
   return chosen;
 }
 

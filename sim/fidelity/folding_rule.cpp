@@ -211,8 +211,9 @@ UsedFolding chosen_folding(const CollectiveLoad& traffic, ComputeBudget budget,
   const Noise& noise = simulation.noise;
   const bool jitters = noise.jitter != Noise::Jitter::none || noise.straggler_share > 0;
   if (!jitters && workers_symmetric(traffic, single_messages())) return {.folds = true};
-  if (simulation.fold == Folding::automatic && simulation.form == Fidelity::message) return {.folds = false};
-  const bool cheap = simulation.form == Fidelity::coupled || simulation.form == Fidelity::fluid;
+  if (simulation.fold == Folding::automatic && simulation.fidelity == Fidelity::message)
+    return {.folds = false};
+  const bool cheap = simulation.fidelity == Fidelity::coupled || simulation.fidelity == Fidelity::fluid;
   if (simulation.fold == Folding::automatic && !cheap && worth_trying(traffic, budget))
     return {.folds = false};
   return {true, Accuracy::rough};

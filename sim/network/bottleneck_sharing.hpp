@@ -145,7 +145,7 @@ class BottleneckSharing {
   std::function<BytesPerSecond(int link)> bandwidth_;
   ZeroedArray<int> queue_numbers_;  ///< by link of the platform: its index in queues_ plus one; 0 if unused
   std::vector<Queue> queues_;
-  /// By queue: bandwidth per flow [B/s]; separate because it is read most often.
+  /// Bandwidth per flow of each queue [B/s]; separate because it is read most often.
   std::vector<double> shares_;
   std::vector<Flow> pool_;
   std::vector<std::uint32_t> free_;

@@ -12,7 +12,7 @@ namespace stepcast {
 /// them.
 struct LinkClasses {
   std::vector<BytesPerSecond> bandwidths;  ///< by class, scaled so that weights are whole numbers
-  /// By pattern: its class ids; a class of weight k is listed k times.
+  /// Class ids of each pattern; a class of weight k is listed k times.
   std::vector<std::vector<int>> patterns;
 };
 

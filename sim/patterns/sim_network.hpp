@@ -65,7 +65,7 @@ class SimNetwork {
   Fidelity fidelity() const { return fidelity_; }
   std::int64_t routes() const { return computed_routes_; }  ///< Number of routes computed by `add` so far.
   std::int64_t flows() const { return engine_->flows() + (links_ ? links_->flows() : 0); }
-  /// What took the flows and patterns of this run.
+  /// Numbers of flows and patterns by the solver that simulated them in this run.
   struct Started {
     std::int64_t simgrid = 0;   ///< flows that SimGrid shared
     std::int64_t built_in = 0;  ///< flows that MaxMinSharing shared

@@ -213,7 +213,7 @@ double lower_bound_of_groups(const Pattern& pattern, Bytes buffer, const LinkBan
                              const Groups& groups) {
   const auto count = static_cast<std::size_t>(groups.count);
   std::vector<double> quickest(count, 0);
-  // By the edges that phases share, and by group: time beyond that of the fastest edge.
+  // For each list of edges that phases share, the time of each group beyond that of the fastest edge.
   std::map<const void*, std::vector<double>> beyond;
   std::map<const void*, std::vector<UncontendedEdge>> alone;
   for (const Phase& phase : pattern.schedule->phases) {

@@ -27,8 +27,8 @@ class ComputeTimes {
   int sample_ranks_;
 };
 
-/// By member: how long before an operation's end it completed for that member [s]. Null if all members
-/// complete together.
+/// For each member, the time from its completion of an operation to the operation's end [s]. Null if all
+/// members complete together.
 using Lags = std::shared_ptr<const std::vector<double>>;
 
 /// The clocks of the equal workers ("members") that one program stands for, and the noise that each draws for
@@ -57,8 +57,8 @@ class MemberClocks {
   std::vector<std::pair<int, double>> layer_ends(Work pass, LayerRange layers, const ComputeTimes& times,
                                                  double begin) const;
   Lags lags() const;  ///< How far each clock is behind the latest.
-  /// How far each member's group of a communicator is behind the latest; a group is as late as its latest
-  /// member.
+  /// The lag of each member's group of a communicator behind the latest group; a group is as late as its
+  /// latest member.
   /// @param position  index of each rank in Communicator::ranks
   Lags group_lags(const Communicator& all, const IdTable<RankId, int>& position) const;
   /// Adds the compute of this step to `step` and starts the sums of the next step.

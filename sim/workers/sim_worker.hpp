@@ -23,7 +23,7 @@ struct SimWorld {
   /// [communicator][rank]: index in Communicator::ranks; -1 if not in it.
   /// Index of each rank in Communicator::ranks; -1 if it is not there.
   IdTable<CommunicatorId, IdTable<RankId, int>> position;
-  /// By role: its first program; one per member, or a single one if folded.
+  /// The first program of each role; a role has one program per member, or a single one if folded.
   std::vector<std::size_t> programs;
   RunRecords records;
   std::int64_t clock_moves = 0;

@@ -150,6 +150,29 @@ std::string link_sharing(const SimNetwork::Started& started, std::int64_t bottle
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// The start date of each program [s].
+std::vector<double> start_dates(const Simulation& simulation, const std::vector<ProgramMembers>& programs) {
+  const Plan& plan = *simulation.plan;
+  std::vector<double> starts;
+  for (const ProgramMembers& program : programs) {
+    const RankId rank = plan.roles[program.role.index()].rank(program.first);
+    starts.push_back(start_seconds(plan, simulation.noise, rank));
+  }
+  return starts;
+}
+
+/// Sets what a result says about how collectives and messages were simulated.
+void describe_communication(PlannedCollectives& collectives, const SimulatedMessages& messages,
+                            SimulationResult& result) {
+  result.fidelity = collectives.fidelity().used();
+  result.folding = collectives.folding();
+  result.link_sharing = link_sharing(collectives.network().started(), messages.shared_flows());
+  result.algorithms = collectives.algorithm_names();
+  result.automatic = collectives.automatic_choices();
+  result.flows = collectives.network().flows() + messages.shared_flows();
+  result.routes = collectives.routes();
+}
+
 /// Runs the program of every worker with these collectives, on a new clock that starts at 0.
 /// @throws std::logic_error if the programs deadlock
 SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& collectives) {
@@ -181,24 +204,13 @@ SimulationResult run_programs(const Simulation& simulation, PlannedCollectives& 
     workers.push_back(
         std::make_unique<SimWorker>(world, statistics, program.role, program.first, program.members));
   for (WorkerMemory* memory : simulation.memories) memory->begin(collectives.automatic_choices());
-  std::vector<double> starts;
-  for (const ProgramMembers& program : programs) {
-    const RankId rank = plan.roles[program.role.index()].rank(program.first);
-    starts.push_back(start_seconds(plan, simulation.noise, rank));
-  }
-  run_to_end(workers, starts, collectives.network().engine());
+  run_to_end(workers, start_dates(simulation, programs), collectives.network().engine());
   result.steps = plan.asynchronous ? std::vector<StepSeconds>{statistics.steady_state()} : statistics.steps();
   result.steady_counts = world.records.counts_at_end(statistics.first_to_end());
   result.records = world.records.take();
   result.seconds = engine.now();
-  result.fidelity = collectives.fidelity().used();
-  result.folding = collectives.folding();
-  result.link_sharing = link_sharing(collectives.network().started(), messages.shared_flows());
-  result.algorithms = collectives.algorithm_names();
-  result.automatic = collectives.automatic_choices();
   result.events = engine.events();
-  result.flows = collectives.network().flows() + messages.shared_flows();
-  result.routes = collectives.routes();
+  describe_communication(collectives, messages, result);
   result.clock_moves = world.clock_moves;
   return result;
 }

@@ -44,7 +44,7 @@ class RunRecords {
 
   Records records_;
   std::vector<std::pair<const char*, std::vector<double>*>> lists_;
-  /// By program and index in lists_: records at its last step.
+  /// For each program and index in lists_, the number of records at the program's last step.
   std::vector<std::vector<std::size_t>> counts_;
   std::vector<std::size_t> ended_;  ///< programs that ended a step at last_end_ and have no counts of it yet
   double last_end_ = std::numeric_limits<double>::infinity();

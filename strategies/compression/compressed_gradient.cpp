@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/asynchronous_updates.hpp"
 #include "strategies/arithmetic/compressed_values.hpp"
 
 namespace stepcast {

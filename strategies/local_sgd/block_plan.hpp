@@ -10,7 +10,7 @@
 
 namespace stepcast {
 
-/// How the replicas' models are averaged.
+/// The algorithm that averages the replicas' models.
 enum class Aggregation {
   tree,        ///< binomial reduce to the master, filter there, binomial broadcast
   flat,        ///< the master receives every model, filters, and sends every replica the result

@@ -69,9 +69,10 @@ const Keys& group_keys() {
   return keys;
 }
 
-Key cut_trace_key() {
-  return {"cut_trace", "name or path", "", "none",
-          "trace that was captured at the shapes of a device's part"};
+Key part_trace_key() {
+  return renamed(
+      {"part_trace", "name or path", "", "none", "trace that was captured at the shapes of a device's part"},
+      "cut_trace");
 }
 
 Key ways_key() {
@@ -242,10 +243,10 @@ std::vector<LayerRange> checkpoint_segments(const Model& model) {
 }  // namespace
 
 Trace part_times(const Setting& setting, const GroupPlan& groups) {
-  if (!groups.cut_trace) return setting.part_trace({&groups.sharded.part, groups.batch});
-  const Trace& named = setting.named_trace(*groups.cut_trace);
+  if (!groups.captured_trace) return setting.part_trace({&groups.sharded.part, groups.batch});
+  const Trace& named = setting.named_trace(*groups.captured_trace);
   if (named.batch != groups.micro_batch) {
-    groups.cut_trace->refuse(
+    groups.captured_trace->refuse(
         fmt::format("expected a trace of batch {} (the micro-batch of a replica), got one of batch {}",
                     groups.micro_batch, named.batch));
   }
@@ -256,7 +257,7 @@ Trace part_times(const Setting& setting, const GroupPlan& groups) {
 void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Trace& times,
                        const Memory& memory, Plan& plan) {
   TimesSource source{times.kind == Trace::Kind::captured ? "captured" : "derived", times.flags};
-  if (groups.ways > 1 && !groups.cut_trace) source.kind += ", part";
+  if (groups.ways > 1 && !groups.captured_trace) source.kind += ", part";
   finish_plan(setting, groups.options.training,
               {std::move(source), plan.batch_per_worker, plan.samples_a_step, memory, ""}, plan);
 }

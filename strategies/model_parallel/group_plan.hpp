@@ -13,8 +13,8 @@ namespace stepcast {
 
 /// Keys of all strategies in which groups of devices share a replica.
 const Keys& group_keys();
-/// `cut_trace`, of strategies whose parts can be captured.
-Key cut_trace_key();
+/// The key `part_trace`, of strategies whose parts can be captured.
+Key part_trace_key();
 /// `ways`, of strategies whose layers are shared.
 Key ways_key();
 
@@ -48,7 +48,7 @@ struct GroupPlan {
   double input_share = 1;           ///< share of a replica's input that each device loads
   MemoryOptions memory;
   NetworkSharing sharing{NetworkSharing::Form::other, {}, {}, 1, 1, 1, "layers shared in this way"};
-  std::optional<YamlValue> cut_trace;  ///< name of a trace that was captured at the shapes of the part
+  std::optional<YamlValue> captured_trace;  ///< name of a trace that was captured at the shapes of the part
 };
 
 /// Begins a plan of groups of `ways` devices, with its communicators.

@@ -17,7 +17,7 @@ int read_ways(const YamlMap& map, const char* key) {
 }
 
 const Keys& layer_keys() {
-  static const Keys keys = joined_keys({group_keys(), {ways_key(), cut_trace_key()}});
+  static const Keys keys = joined_keys({group_keys(), {ways_key(), part_trace_key()}});
   return keys;
 }
 
@@ -38,7 +38,7 @@ const Keys& machine_keys() {
   static const Keys keys =
       joined_keys({group_keys(),
                    {{"machines", "integer", "1 to 100000", "required", "machines that share a replica"},
-                    cut_trace_key()}});
+                    part_trace_key()}});
   return keys;
 }
 
@@ -58,7 +58,7 @@ Plan share_layers(const Setting& setting, const YamlMap& map, ShardedModel (*sha
   refuse_if(problem(setting.model, ways), where);
   set_samples(setting, setting.workers() / ways, groups);
   groups.sharded = shard(setting.model, ways);
-  groups.cut_trace = map.maybe("cut_trace");
+  groups.captured_trace = map.maybe("part_trace");
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
   const Model part = groups.sharded.part;
   const int summed = setting.workers() / ways * groups.options.micro_batches;
@@ -144,9 +144,9 @@ Plan read_model_parallel(const YamlValue& value, const Setting& setting) {
   set_samples(setting, setting.workers() / machines, groups);
   PartitionedModel partitioned = partition(setting.model, machines);
   groups.sharded = std::move(partitioned.sharded);
-  groups.cut_trace = map.maybe("cut_trace");
+  groups.captured_trace = map.maybe("part_trace");
   add_exchanges({0, static_cast<int>(setting.model.layers.size())}, groups);
-  if (machines > 1) add_halos(setting, partitioned.cut, groups);
+  if (machines > 1) add_halos(setting, partitioned.spatial, groups);
   const Model part = groups.sharded.part;
   return finish(setting, std::move(groups), part);
 }
@@ -242,7 +242,7 @@ const Keys& spatial_keys() {
         {"whole_from", "name of a layer", "", "the first layer that mixes all positions",
          "from this layer on, each device has whole samples"},
         {"batch_norm", "name", "group, local, all", "group", "devices whose samples the statistics cover"},
-        cut_trace_key()}});
+        part_trace_key()}});
   return keys;
 }
 
@@ -299,7 +299,7 @@ Plan read_spatial(const YamlValue& value, const Setting& setting) {
   groups.sharded.summed_in_group.assign(model.layers.size(), true);
   for (std::size_t i = partition.whole_from; i < model.layers.size(); ++i)
     groups.batch[i] = (groups.micro_batch + ways - 1) / ways;
-  groups.cut_trace = map.maybe("cut_trace");
+  groups.captured_trace = map.maybe("part_trace");
   groups.input_share = 1.0 / ways;
   groups.memory.split = ways;
   if (ways > 1) add_halos(setting, partition, groups);

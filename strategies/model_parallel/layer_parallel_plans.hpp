@@ -13,12 +13,12 @@ Strategy tensor_strategy();
 Strategy mixture_of_experts_strategy();
 Strategy model_parallel_strategy();
 
-/// How ranks share the network under `kind: spatial` and a replica of `batch` samples. Layer times need not
-/// be known.
+/// The division of the network among ranks under `kind: spatial` and a replica of `batch` samples. Layer
+/// times need not be known.
 /// @param workers  all workers
 NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch);
 
-/// How ranks share the network under `kind: tensor` and a replica of `batch` samples.
+/// The division of the network among ranks under `kind: tensor` and a replica of `batch` samples.
 NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch);
 
 }  // namespace stepcast

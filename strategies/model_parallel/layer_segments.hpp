@@ -38,8 +38,8 @@ struct OverlapSegment {
   std::vector<CollectiveId> sums;  ///< collectives to start after it, for gradients that are then complete
 };
 
-/// How a training step runs through shared layers. The workload has three segments for every layer, so that
-/// work that runs without waiting is one range of segments.
+/// The segments in which a training step runs through partitioned layers. The workload has three segments for
+/// every layer, so that work that runs without waiting is one range of segments.
 struct PassSegments {
   std::vector<OverlapSegment> forward, backward;
 

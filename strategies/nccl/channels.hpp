@@ -16,7 +16,7 @@ struct NcclRanks {
   int ranks() const { return nodes * static_cast<int>(devices.size()); }
 };
 
-/// What NCCL's graph search finds for a communicator: its channels and their bandwidth, all together.
+/// The channels that NCCL's graph search finds for a communicator, and their total bandwidth.
 struct NcclChannels {
   int nodes = 1, ranks = 1;
   int channels = 1;         ///< before NCCL doubles them

@@ -36,13 +36,13 @@ struct NcclTime {
   NcclProtocol protocol = NcclProtocol::simple;
 };
 
-/// What NCCL takes for a buffer of `size` bytes, and its time: the least estimate of all algorithms and
-/// protocols that the version has on these channels, with the start of the kernel. All ranks enter at the
-/// same time.
+/// The algorithm that NCCL chooses for a buffer of `size` bytes, and its time: the least estimate of all
+/// algorithms and protocols that the version has on these channels, with the start of the kernel. All ranks
+/// enter at the same time.
 ///
 /// The estimate is NCCL's own tuning model, latency + size / bandwidth (src/graph/tuning.cc:
-/// ncclTopoTuneModel and ncclTopoGetAlgoTime), with the channels of nccl_channels. What is added to it says
-/// so in the code.
+/// ncclTopoTuneModel and ncclTopoGetAlgoTime), with the channels of nccl_channels. Comments in the code mark
+/// what is added to that model.
 /// @param size  as nccl-tests counts it: of all-gather and reduce-scatter the whole buffer, of an all-to-all
 /// what a
 ///              rank sends to all

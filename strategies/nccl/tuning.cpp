@@ -56,7 +56,7 @@ constexpr NcclLimits kHopper{
 constexpr NcclLimits kBlackwell{
     {282, 90, 70}, {73.4, 73.4, 73.4}, {55.6, 31.67, 20}, {70, 42.8, 24}, {0, 96, 43.1}};
 
-/// By powers of two from 64 B on.
+/// Corrections for sizes of 64 B, 128 B and so on, by powers of two.
 constexpr std::array<std::array<double, 23>, 3> kTreeCorrection{{
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},

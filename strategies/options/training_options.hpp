@@ -34,7 +34,7 @@ Key bucket_key();
 /// `bucket`: a size such as "25 MiB", `tensor` (0 B: each array alone) or `model` (kWholeModel).
 Bytes read_bucket(const YamlMap& map, Bytes otherwise = kDefaultBucket);
 
-/// Where the layer times of a plan come from, for the results.
+/// The origin of a plan's layer times, for the results.
 struct TimesSource {
   std::string kind;                ///< see LayerTimes::kind
   std::vector<std::string> flags;  ///< doubts about the times

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/asynchronous_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/parameter_server/server_plan.hpp"
 

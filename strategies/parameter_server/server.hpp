@@ -9,7 +9,7 @@
 
 namespace stepcast {
 
-/// When a server applies its clients' updates, and when it answers.
+/// The rules by which a server applies its clients' updates and answers.
 struct ServerRules {
   enum class Mode {
     asynchronous,  ///< the server applies every update when it arrives

@@ -79,7 +79,7 @@ struct MiniBatch {
   CollectiveId share = {};  ///< of the group at the end of the step: new weights, or a barrier
 };
 
-/// What precedes the passes: time outside the layers, and input.
+/// Starts a mini-batch: awaits its input and the time outside the layers, which precede the passes.
 SubProgram start_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads);
 SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads);
 /// End of the step: new weights for all ranks of the group.

@@ -44,7 +44,7 @@ const Keys& server_keys();  ///< with training_keys() and communication_keys()
 /// @param apply_arrays  default of the key
 ServerOptions read_server_options(const YamlMap& map, double apply_arrays);
 
-/// `period` of strategies that exchange every so many mini-batches.
+/// The key `period` of strategies: the number of mini-batches between two exchanges.
 int read_period(const YamlMap& map);
 
 /// Notes which of server_keys() have no effect on the plan.

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/asynchronous_updates.hpp"
 #include "strategies/compression/compressed_gradient.hpp"
 
 namespace stepcast {

@@ -64,7 +64,8 @@ PartitionedStep partitioned_step(const Setting& setting, int machines, std::int6
   if (machines == 1) return step;
   constexpr double kSingle = 4;  // B an element
   const double sample_bytes = kSingle * static_cast<double>(batch);
-  const std::vector<LayerHalo> halos = device_halos(setting.model, model.cut, middle_of(model.cut.parts));
+  const std::vector<LayerHalo> halos =
+      device_halos(setting.model, model.spatial, middle_of(model.spatial.parts));
   for (std::size_t i = 0; i < halos.size(); ++i) {
     const LayerExchange& exchange = model.sharded.exchanges[i];
     add(exchange.before_forward, machines, sample_bytes, step);

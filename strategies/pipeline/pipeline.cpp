@@ -26,7 +26,7 @@ std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded
   return part_problem(model, sharded);
 }
 
-/// How the ranks of the plan share the network.
+/// The division of the network among the ranks of the plan.
 NetworkSharing pipeline_sharing(const Model& model, const PipelineOptions& options, const Stages& starts,
                                 const GroupPlan& groups) {
   NetworkSharing sharing;
@@ -122,14 +122,16 @@ Keys make_keys() {
   Keys keys = joined_keys(
       {group_keys(),
        {{"stages", "integer", "1 to 1e5", "required", "stages of layers"},
-        {"cuts", "list of layer names", "", "the fastest division", "first layers of stages 2, 3, ..."},
+        renamed({"split_points", "list of layer names", "", "the fastest division",
+                 "first layers of stages 2, 3, ..."},
+                "cuts"),
         {"micro_batches", "integer", "1 to 1e5", "1", "micro-batches in a step"},
         {"schedule", "name", "naive, gpipe, 1f1b, interleaved", "1f1b", "order of the passes of a stage"},
         {"chunks", "integer", "2 to 1000", "required with interleaved",
          "interleaved: runs of layers in each stage"},
         {"tensor", "integer", "1 to 1e5", "1", "devices that share the layers of a stage"},
         {"zero", "integer", "0 to 2", "0", "ZeRO stage over the replicas of a stage"},
-        cut_trace_key()}});
+        part_trace_key()}});
   // The reader accepts this key of other strategies to say which key to use.
   std::ranges::find(keys, "accumulation", &Key::name)->meaning = "not valid: give micro_batches";
   return keys;
@@ -152,7 +154,7 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   groups.ways = options.tensor;
   groups.plan.communicators.clear();
   groups.sharded = shard_tensor(setting.model, options.tensor);
-  groups.cut_trace = map.maybe("cut_trace");
+  groups.captured_trace = map.maybe("part_trace");
 
   Trace times = part_times(setting, groups);
   const std::vector<LayerCost> costs = layer_costs(groups.sharded.part);

@@ -55,7 +55,7 @@ PipelineOptions read_pipeline_options(const YamlMap& map) {
 }
 
 Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Trace& times, int runs) {
-  const auto named = map.maybe("cuts");
+  const auto named = map.maybe("split_points");
   if (!named) {
     std::vector<double> seconds;
     for (const LayerTrace& layer : times.layers) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/asynchronous_updates.hpp"
 
 namespace stepcast {
 namespace {

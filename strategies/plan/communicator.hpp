@@ -12,7 +12,7 @@ namespace stepcast {
 std::shared_ptr<const Schedule> schedule_of(const Collective& collective, const AllReduceChoice& choice,
                                             const Group& group);
 
-/// Whether the forecast chooses the collective's algorithm: it is an all-reduce with `all_reduce: automatic`
+/// True if the forecast chooses the collective's algorithm: it is an all-reduce with `all_reduce: automatic`
 /// over more than one rank.
 bool has_automatic_algorithm(const Plan& plan, const Collective& collective);
 

@@ -117,7 +117,7 @@ struct Role {
   int member(RankId rank) const { return rank.value - first_rank.value; }
 };
 
-/// How the ranks of a replica share its network, for a runtime that computes with kernels.
+/// The division of a network among the ranks of a replica, for a runtime that computes with kernels.
 struct NetworkSharing {
   enum class Form {
     none,       ///< every rank has the whole network

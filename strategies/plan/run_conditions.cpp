@@ -53,7 +53,7 @@ const std::vector<std::string>& jitter_names() {
   return names;
 }
 
-const std::vector<std::string>& form_names() {
+const std::vector<std::string>& fidelity_names() {
   static const std::vector<std::string> names{"automatic", "message", "fluid", "coupled"};
   return names;
 }

@@ -25,10 +25,10 @@ struct Noise {
 
 const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jitter
 
-/// How a collective is simulated (docs/explanation/simulation.md): every message; a flow for each edge of a
-/// phase; or one flow over all the links that a phase occupies.
+/// The level of detail at which a collective is simulated (docs/explanation/simulation.md): every message; a
+/// flow for each edge of a phase; or one flow over all the links that a phase occupies.
 enum class Fidelity { automatic, message, fluid, coupled };
-const std::vector<std::string>& form_names();  ///< in the order of Fidelity
+const std::vector<std::string>& fidelity_names();  ///< in the order of Fidelity
 
 /// The solver of max-min sharing of links: the simulator's own, or SimGrid's, which is the reference of it.
 enum class Sharing { max_min, simgrid };

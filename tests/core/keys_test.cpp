@@ -32,6 +32,15 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("a former name of a key is refused with the present one", "[core][keys]") {
+  const Keys keys{renamed({"split_points", "list of names", "", "none", "points"}, "cuts")};
+  const YamlNode node = parse_yaml("cuts: [a]", "f");
+  CHECK_THROWS_WITH(read_map(YamlValue(node, "strategy"), keys),
+                    "f:1:7: strategy.cuts: unknown key; did you mean \"split_points\"?");
+  CHECK(key_errors(YamlValue(node, "strategy"), keys, Required::all) ==
+        Texts{"f:1:7: strategy.cuts: unknown key; did you mean \"split_points\"?"});
+}
+
 TEST_CASE("the types and words of a key are its alternatives", "[core][keys]") {
   CHECK(types_of({"k", "name, path or mapping", "", "", ""}) == Texts{"name", "path", "mapping"});
   CHECK(types_of({"k", "bytes", "", "", ""}) == Texts{"bytes"});

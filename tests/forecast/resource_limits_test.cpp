@@ -154,7 +154,7 @@ TEST_CASE("a run has its points in every simulation that is asked for", "[comman
   larger.bandwidths = LinkBandwidths(switch_platform(100));
   CHECK(run_size(larger, 10, 64).process_memory > size.process_memory);
   const Bytes coupled = run_size(larger, 10, 64).process_memory;
-  larger.form = Fidelity::message;
+  larger.fidelity = Fidelity::message;
   larger.sharing = Sharing::simgrid;
   CHECK(run_size(larger, 10, 64).process_memory > coupled);
 }

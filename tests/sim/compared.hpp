@@ -17,7 +17,7 @@ inline const std::vector<std::string> kFidelityTexts{"message", "coupled", "mess
 
 struct ChildResult {
   double seconds;  ///< of the step
-  std::size_t form;
+  std::size_t fidelity;
   bool folded;
 };
 

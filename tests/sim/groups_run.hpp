@@ -9,7 +9,7 @@ namespace stepcast {
 /// Simulates a random step.
 /// @param sigma  of lognormal jitter; 0: none
 /// @param scale  an additional factor on the gradients
-inline ChildResult groups_run(const RandomGroups& g, Fidelity form, Folding fold, double sigma,
+inline ChildResult groups_run(const RandomGroups& g, Fidelity fidelity, Folding fold, double sigma,
                               double scale = 1) {
   return simulated_in_child([&] {
     const Platform platform = platform_of(g.cluster);
@@ -22,8 +22,8 @@ inline ChildResult groups_run(const RandomGroups& g, Fidelity form, Folding fold
     simulation.plan = &plan;
     simulation.bandwidths = LinkBandwidths(platform);
     slow_nics(g.cluster, simulation.bandwidths);
-    simulation.form = form;
-    if (form == Fidelity::message) simulation.sharing = Sharing::simgrid;  // the oracle
+    simulation.fidelity = fidelity;
+    if (fidelity == Fidelity::message) simulation.sharing = Sharing::simgrid;  // the oracle
     simulation.fold = fold;
     simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
     simulation.noise.sigma = sigma;

@@ -23,7 +23,7 @@ struct PointComparison {
 /// "-1.6 +1.2": the ends of the interval relative to the measured median [%].
 std::string interval_text(const PointComparison& comparison);
 
-/// How rows of a forecast and of measurements are joined.
+/// The keys by which rows of a forecast and of measurements are joined.
 struct JoinKeys {
   std::vector<std::string> by = {"point"};  ///< columns that identify a point
   std::string column = "step_seconds";      ///< the compared column
@@ -40,8 +40,8 @@ std::vector<PointComparison> compare_points(const Results& predicted, const Resu
 Results results_of(const std::vector<PointComparison>& comparisons, const std::string& scenario,
                    const std::string& cluster);
 
-/// How many pairs of points have measured intervals that do not overlap, and how many of these pairs the
-/// forecast puts in the right order.
+/// The number of pairs of points whose measured intervals do not overlap, and the number of these pairs that
+/// the forecast puts in the right order.
 struct SpeedOrder {
   int pairs = 0, right = 0;
 };

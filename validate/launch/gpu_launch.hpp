@@ -22,7 +22,7 @@ struct GpuOptionsText {
   std::int64_t workspace_mib = 1024;
 };
 
-/// How ranks of a real run use GPUs.
+/// The use of GPUs by the ranks of a real run.
 struct GpuRanks {
   GpuOptionsText options = {};  ///< device: of rank 0; the other ranks count up from it
   /// Carrier of messages and collectives: nccl, host, or auto (nccl if each rank has a GPU of its own).

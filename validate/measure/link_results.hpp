@@ -62,7 +62,7 @@ struct AllReduceTime {
 /// For each size, the fastest of stepcast's algorithms, its time by the link table, and the libraries' times.
 std::vector<AllReduceTime> all_reduce_times(const Results& results, const LinkTable& links, int ranks);
 
-/// How much ranks of one machine slow each other down, from rows of measure_contention.
+/// The slow-down of ranks of one machine by each other, from rows of measure_contention.
 struct Contention {
   double memory_alone = 0, memory_together = 0;  ///< memory bandwidth of a rank [B/s]
   double compute_slowdown = 1;

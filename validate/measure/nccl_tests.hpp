@@ -18,7 +18,7 @@ struct NcclTestsRow {
   Seconds time() const;
 };
 
-/// What nccl-tests printed or wrote.
+/// The output of nccl-tests.
 struct NcclTests {
   std::string operation;  ///< "all_reduce"; empty if the file does not say
   int ranks = 0;          ///< 0: the file does not say

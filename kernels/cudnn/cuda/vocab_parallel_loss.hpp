@@ -19,7 +19,8 @@ struct VocabShard {
 /// target is one of the device's own classes, else 0.
 void vocab_parallel_sums(const VocabShard& shape, const void* x, const float* targets, float* e, float* sums,
                          cudaStream_t stream);
-/// From the sums over all devices: loss = weight x the mean over all rows of log(sum of e) - target's score.
+/// Computes the loss from the sums over all devices: loss = weight x the mean over all rows of log(sum of e)
+/// - target's score.
 void vocab_parallel_value(std::int64_t rows, double weight, const float* sums, double* loss,
                           cudaStream_t stream);
 /// dx = weight (e / sum of e - [class is the target]) / rows; 0 for padding.

@@ -8,7 +8,7 @@
 namespace stepcast::cudnn {
 namespace {
 
-/// What a search reports of one algorithm.
+/// The report of a search about one algorithm.
 template <class Performance>
 std::string outcome(const Performance& one) {
   return fmt::format("algorithm {} (math {}): {}, {:.1f} MiB", static_cast<int>(one.algo),

@@ -70,12 +70,13 @@ TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]
   const LearningCase c = GENERATE(
       LearningCase{"{kind: synchronous, all_reduce: ring, bucket: tensor}", 2, 2, &kImages, Kind::images},
       LearningCase{"{kind: zero, stage: 2, bucket: 200 B}", 2, 2, &kDigits, Kind::images},
-      LearningCase{"{kind: pipeline, stages: 2, cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1,
-                   &kImages, Kind::images},
+      LearningCase{"{kind: pipeline, stages: 2, split_points: [conv2], micro_batches: 4, schedule: gpipe}", 2,
+                   1, &kImages, Kind::images},
       LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kImages, Kind::images},
       LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences},
-      LearningCase{"{kind: pipeline, stages: 2, tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4,
-                   1, &kBlocks, Kind::sequences});
+      LearningCase{
+          "{kind: pipeline, stages: 2, tensor: 2, split_points: [add], micro_batches: 4, schedule: 1f1b}", 4,
+          1, &kBlocks, Kind::sequences});
   const bool nhwc = c.model == &kDigits;
   const auto make = nhwc ? nhwc_backend : nchw_backend;
   CAPTURE(c.strategy, nhwc);

@@ -142,6 +142,17 @@ TEST_CASE("TensorFlow saves outputs of pools where PyTorch saves positions", "[m
   CHECK_THROWS_AS(saved_tensors(pool, options, false), std::invalid_argument);
 }
 
+TEST_CASE("each kind of layer has a rule for what it saves", "[models]") {
+  Layer layer;
+  layer.input = layer.output = {4, 8};
+  layer.heads = 2;
+  layer.parameters = {{"w", {8, 8}}};
+  for (std::size_t kind = 0; kind < layer_kind_words().size(); ++kind) {
+    layer.kind = static_cast<LayerKind>(kind);
+    CHECK_NOTHROW(saved_tensors(layer, pytorch(1), false));
+  }
+}
+
 TEST_CASE("autocast: a product saves an fp16 copy of an fp32 input, layer norm an fp32 copy of an fp16 one",
           "[models]") {
   const Model model = model_of(

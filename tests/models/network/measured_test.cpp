@@ -47,10 +47,10 @@ TEST_CASE("a measured layer without an output is refused", "[models]") {
   CHECK_THROWS_WITH(with_layer("inputs: [], output: [7]"), Contains("one or more inputs"));
 }
 
-TEST_CASE("a measured layer cannot be cut up, and no rule gives its time", "[models]") {
+TEST_CASE("a measured layer cannot be partitioned, and no rule gives its time", "[models]") {
   const Model model = with_layer("output: [7]");
   const char* const why =
-      "layer what is of kind measured: its times are those of the whole layer, so it cannot be cut up";
+      "layer what is of kind measured: its times are those of the whole layer, so it cannot be partitioned";
   CHECK(filter_problem(model, 2) == why);
   CHECK(filter_problem(model, 1).empty());
   CHECK(tensor_problem(model, 2) == std::string("the network has no transformer blocks; ") + why);

@@ -50,9 +50,9 @@ Layer one_convolution(std::int64_t rows, int kernel, int stride, int pad) {
 
 double received(const std::string& model_name, int device, bool forward) {
   const Model model = shipped_model(model_name);
-  const SpatialPartition cut{{4, 1}, model.layers.size()};
+  const SpatialPartition partition{{4, 1}, model.layers.size()};
   double elements = 0;
-  for (const LayerHalo& halo : device_halos(model, cut, device)) {
+  for (const LayerHalo& halo : device_halos(model, partition, device)) {
     elements += elements_of(forward ? halo.forward : halo.backward);
   }
   return 4 * elements / 1e6;

@@ -172,12 +172,12 @@ TEST_CASE("a partitioned dense network exchanges activations, a locally connecte
       "kind: dense, units: 100}, {name: l, kind: "
       "mean_squared_error}]}");
   const PartitionedModel parts = partition(local, 4);
-  CHECK(parts.cut.whole_from == 3);
+  CHECK(parts.spatial.whole_from == 3);
   CHECK(parts.sharded.part.layers[0].output == Shape{8, 32, 32});
   CHECK(parts.sharded.part.layers[0].parameters[0].shape.front() ==
         32);  // only the filters of the machine's positions
   CHECK(parts.sharded.exchanges[0].before_forward.empty());
-  CHECK(device_halos(local, parts.cut, 1)[0].forward.size() == 2);
+  CHECK(device_halos(local, parts.spatial, 1)[0].forward.size() == 2);
   CHECK(parts.sharded.exchanges[3].before_forward.size() == 1);
   CHECK(parts.sharded.part.layers[3].output == Shape{25});
 }
@@ -202,8 +202,8 @@ TEST_CASE("the image network of DistBelief can be partitioned over 81 machines, 
   const Model image = shipped_model("distbelief-image");
   CHECK(partition_problem(image, 81).empty());
   const PartitionedModel parts = partition(image, 81);
-  CHECK(parts.cut.parts == Parts{9, 9});
-  CHECK(image.layers[parts.cut.whole_from].name == "pool3");
+  CHECK(parts.spatial.parts == Parts{9, 9});
+  CHECK(image.layers[parts.spatial.whole_from].name == "pool3");
   CHECK(parts.sharded.part.layers[0].output == Shape{18, 12, 12});
   const auto all = static_cast<double>(trainable_parameters(image));
   const auto largest = static_cast<double>(trainable_parameters(parts.sharded.part));

@@ -31,9 +31,9 @@ Calibration perfect() {
   return calibration;
 }
 
-Trace cut_trace(const Model& model, const Trace& trace, const Parts& parts, const Device& device) {
-  const SpatialPartition cut{parts, first_mixing_layer(model)};
-  const Model part = largest_spatial_part(model, cut);
+Trace trace_of_part(const Model& model, const Trace& trace, const Parts& parts, const Device& device) {
+  const SpatialPartition partition{parts, first_mixing_layer(model)};
+  const Model part = largest_spatial_part(model, partition);
   return part_trace(model, trace, {&part, std::vector<std::int64_t>(model.layers.size(), trace.batch)},
                     device);
 }
@@ -42,7 +42,7 @@ Seconds mesh_step(const Parts& parts) {
   const Model model = shipped_model("mesh-1k");
   const Device device = load_device(kModels, "v100-sxm2-16gb");
   const Trace trace = derive(model, 1, device, load_calibration(device, kModels), {});
-  return step_time(cut_trace(model, trace, parts, device));
+  return step_time(trace_of_part(model, trace, parts, device));
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ TEST_CASE("a part that is the whole network keeps its times", "[models]") {
   const Model model = shipped_model("mesh-1k");
   const Device device = load_device(kModels, "v100-sxm2-16gb");
   const Trace trace = derive(model, 1, device, load_calibration(device, kModels), {});
-  CHECK(step_time(cut_trace(model, trace, {1, 1}, device)).value ==
+  CHECK(step_time(trace_of_part(model, trace, {1, 1}, device)).value ==
         Approx(step_time(trace).value).epsilon(1e-12));
 }
 
@@ -63,7 +63,7 @@ TEST_CASE(
   const Device device = round_device(5e-6);  // number of multiprocessors unknown
   const Trace trace = derive(model, 1, device, perfect(), {});
   const Model part = largest_spatial_part(model, {{4, 1}, model.layers.size()});
-  CHECK(step_time(cut_trace(model, trace, {4, 1}, device)).value ==
+  CHECK(step_time(trace_of_part(model, trace, {4, 1}, device)).value ==
         Approx(roofline_step(part, 1, device, 1).value).epsilon(1e-9));
 }
 
@@ -72,19 +72,19 @@ TEST_CASE("launch times do not depend on the shape", "[models]") {
   const Device device = round_device(1.0);  // launch times dominate
   const Trace trace = derive(model, 1, device, perfect(), {});
   const double whole = step_time(trace).value,
-               cut = step_time(cut_trace(model, trace, {16, 1}, device)).value;
-  CHECK(cut > 0.95 * whole);
+               part = step_time(trace_of_part(model, trace, {16, 1}, device)).value;
+  CHECK(part > 0.95 * whole);
 }
 
 TEST_CASE("a partition over g devices is never g times as fast", "[models]") {
   const double whole = mesh_step({1, 1}).value;
   double before = whole;
   for (const int ways : {2, 4, 8, 16, 32}) {
-    const double cut = mesh_step({ways, 1}).value;
-    CAPTURE(ways, whole / cut);
-    CHECK(cut < before);
-    CHECK(cut > whole / ways);
-    before = cut;
+    const double part = mesh_step({ways, 1}).value;
+    CAPTURE(ways, whole / part);
+    CHECK(part < before);
+    CHECK(part > whole / ways);
+    before = part;
   }
   CHECK(whole / mesh_step({4, 1}).value > 3.5);
 }
@@ -106,9 +106,9 @@ TEST_CASE("samples keep their ratio to the median", "[models]") {
   Trace trace = derive(model, 1, device, perfect(), {});
   const double time = trace.layers[0].forward.seconds.front();
   trace.layers[0].forward.seconds = {time, 1.1 * time, 0.9 * time};
-  const auto cut = cut_trace(model, trace, {2, 1}, device).layers[0].forward.seconds;
-  REQUIRE(cut.size() == 3);
-  CHECK(cut[1] / cut[0] == Approx(1.1));
+  const auto part = trace_of_part(model, trace, {2, 1}, device).layers[0].forward.seconds;
+  REQUIRE(part.size() == 3);
+  CHECK(part[1] / part[0] == Approx(1.1));
 }
 
 TEST_CASE("more samples take longer, and updates do not", "[models]") {

@@ -22,13 +22,13 @@ const std::string kStrided = "{name: a, kind: convolution, filters: 3, kernel: 5
 
 TEST_CASE("the parts of a map cover it, and their windows are padded only at its ends", "[models]") {
   const Model model = maps(kStrided);
-  const SpatialPartition cut{{4, 1}, 2};
+  const SpatialPartition partition{{4, 1}, 2};
   std::int64_t in = 0, out = 0;
   double share = 0;
   for (int device = 0; device < 4; ++device) {
     CAPTURE(device);
-    const SpatialShard part = spatial_shard(model, cut, device);
-    const ShardRows& rows = part.cuts[0].at(0);
+    const SpatialShard part = spatial_shard(model, partition, device);
+    const ShardRows& rows = part.rows[0].at(0);
     in += part.model.layers[0].input[1];
     out += part.model.layers[0].output[1];
     share += part.share[1];
@@ -46,13 +46,14 @@ TEST_CASE("the parts of a map cover it, and their windows are padded only at its
 
 TEST_CASE("a halo box holds the rows that the target needs, with the corners exchanged before", "[models]") {
   const Model model = maps("{name: a, kind: convolution, filters: 3, kernel: 3, pad: 1}", 24);
-  const SpatialPartition cut{{2, 2}, 2};
-  const auto below = halo_box(model, cut, 0, false, 3, 1, true);  // columns first: own rows only
+  const SpatialPartition partition{{2, 2}, 2};
+  const auto below = halo_box(model, partition, 0, false, 3, 1, true);  // columns first: own rows only
   CHECK(below[0].first == 12);
   CHECK(below[0].last == 24);
   CHECK(below[1].first == 5);
   CHECK(below[1].last == 6);
-  const auto above = halo_box(model, cut, 0, false, 3, 0, true);  // then rows, with the column from the left
+  const auto above =
+      halo_box(model, partition, 0, false, 3, 0, true);  // then rows, with the column from the left
   CHECK(above[0].first == 11);
   CHECK(above[0].last == 12);
   CHECK(above[1].first == 5);

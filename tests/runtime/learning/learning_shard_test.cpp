@@ -16,21 +16,22 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
   using Kind = DataOptions::Kind;
   const std::string pipeline = "{kind: pipeline, stages: 2, ";
   const LearningCase c = GENERATE_COPY(
-      LearningCase{pipeline + "cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
+      LearningCase{pipeline + "split_points: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
                    Kind::images},
-      LearningCase{pipeline + "cuts: [flatten], micro_batches: 4, schedule: 1f1b}", 2, 1, &kImages,
+      LearningCase{pipeline + "split_points: [flatten], micro_batches: 4, schedule: 1f1b}", 2, 1, &kImages,
                    Kind::images},
       LearningCase{
-          pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}", 2, 1,
-          &kImages, Kind::images},
-      LearningCase{pipeline +
-                       "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 2, schedule: interleaved, zero: "
-                       "1, all_reduce: ring}",
-                   4, 2, &kImages, Kind::images},
+          pipeline + "split_points: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}",
+          2, 1, &kImages, Kind::images},
       LearningCase{
-          "{kind: pipeline, stages: 3, cuts: [pool1, fc1], micro_batches: 2, schedule: 1f1b, recompute: "
-          "true}",
-          3, 1, &kImages, Kind::images},
+          pipeline +
+              "split_points: [relu1, conv2, fc1], chunks: 2, micro_batches: 2, schedule: interleaved, zero: "
+              "1, all_reduce: ring}",
+          4, 2, &kImages, Kind::images},
+      LearningCase{"{kind: pipeline, stages: 3, split_points: [pool1, fc1], micro_batches: 2, schedule: "
+                   "1f1b, recompute: "
+                   "true}",
+                   3, 1, &kImages, Kind::images},
       LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kImages, Kind::images},
       LearningCase{"{kind: spatial, split: [1, 2], halo_overlap: false, whole_from: conv2}", 4, 2, &kImages,
                    Kind::images},
@@ -40,14 +41,16 @@ TEST_CASE("ranks that share a network learn like ranks with whole networks, to r
       LearningCase{"{kind: spatial, split: 2, halo_overlap: false}", 2, 1, &kPixels, Kind::mesh},
       LearningCase{"{kind: spatial, split: [2, 2], halo_overlap: false, batch_norm: all}", 4, 1, &kPixels,
                    Kind::mesh},
-      LearningCase{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
-                   Kind::sequences},
+      LearningCase{pipeline + "tensor: 2, split_points: [add], micro_batches: 4, schedule: 1f1b}", 4, 1,
+                   &kBlocks, Kind::sequences},
+      LearningCase{
+          pipeline +
+              "tensor: 2, split_points: [expand], micro_batches: 2, schedule: gpipe, all_reduce: ring, "
+              "halo_overlap: false, recompute: true}",
+          8, 2, &kBlocks, Kind::sequences},
       LearningCase{pipeline +
-                       "tensor: 2, cuts: [expand], micro_batches: 2, schedule: gpipe, all_reduce: ring, "
-                       "halo_overlap: false, recompute: true}",
-                   8, 2, &kBlocks, Kind::sequences},
-      LearningCase{pipeline + "tensor: 2, cuts: [expand, add, classes], schedule: interleaved, chunks: 2, "
-                              "micro_batches: 2}",
+                       "tensor: 2, split_points: [expand, add, classes], schedule: interleaved, chunks: 2, "
+                       "micro_batches: 2}",
                    4, 1, &kBlocks, Kind::sequences},
       LearningCase{"{kind: tensor, ways: 2}", 2, 1, &kBlocks, Kind::sequences},
       LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences});
@@ -80,14 +83,14 @@ TEST_CASE("ranks with arrays in device memory learn to the same bits", "[validat
       LearningCase{"{kind: zero, stage: 2, bucket: 200 B}", 2, 2, &kImages, Kind::images},
       LearningCase{"{kind: bmuf, mini_batches: 2, block_momentum: 0.9, aggregation: flat}", 2, 2, &kDigits,
                    Kind::images},
-      LearningCase{pipeline + "cuts: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
+      LearningCase{pipeline + "split_points: [conv2], micro_batches: 4, schedule: gpipe}", 2, 1, &kImages,
                    Kind::images},
       LearningCase{
-          pipeline + "cuts: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}", 2, 1,
-          &kImages, Kind::images},
+          pipeline + "split_points: [relu1, conv2, fc1], chunks: 2, micro_batches: 4, schedule: interleaved}",
+          2, 1, &kImages, Kind::images},
       LearningCase{"{kind: tensor, ways: 2, all_reduce: ring}", 4, 2, &kBlocks, Kind::sequences},
-      LearningCase{pipeline + "tensor: 2, cuts: [add], micro_batches: 4, schedule: 1f1b}", 4, 1, &kBlocks,
-                   Kind::sequences});
+      LearningCase{pipeline + "tensor: 2, split_points: [add], micro_batches: 4, schedule: 1f1b}", 4, 1,
+                   &kBlocks, Kind::sequences});
   CAPTURE(c.strategy);
   LearningOptions options = options_of(c);
   const Curve plain = learned(c.strategy, c.ranks, *c.model, options);

@@ -79,36 +79,42 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
   };
   const auto c = GENERATE(
       Case{"stages: 1, micro_batches: 4", 1, 1},
-      Case{"stages: 2, cuts: [fc3], micro_batches: 1, schedule: naive", 2, 1},
-      Case{"stages: 2, cuts: [fc2], micro_batches: 4, schedule: naive", 2, 1},
-      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: gpipe", 3, 1},
-      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: 1f1b", 3, 1},
-      Case{"stages: 2, cuts: [sum], micro_batches: 2, schedule: 1f1b, bucket: tensor, "
+      Case{"stages: 2, split_points: [fc3], micro_batches: 1, schedule: naive", 2, 1},
+      Case{"stages: 2, split_points: [fc2], micro_batches: 4, schedule: naive", 2, 1},
+      Case{"stages: 3, split_points: [fc2, fc3], micro_batches: 4, schedule: gpipe", 3, 1},
+      Case{"stages: 3, split_points: [fc2, fc3], micro_batches: 4, schedule: 1f1b", 3, 1},
+      Case{"stages: 2, split_points: [sum], micro_batches: 2, schedule: 1f1b, bucket: tensor, "
            "all_reduce: ring",
            2, 2},
-      Case{"stages: 2, cuts: [fc3], micro_batches: 2, zero: 1, bucket: tensor, all_reduce: ring", 2, 2},
-      Case{"stages: 2, cuts: [fc3], micro_batches: 4, zero: 1, overlap: false, all_reduce: ring", 2, 3},
-      Case{"stages: 2, cuts: [fc2, relu2, sum], schedule: interleaved, chunks: 2, micro_batches: 4", 2, 1},
-      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 2, "
+      Case{"stages: 2, split_points: [fc3], micro_batches: 2, zero: 1, bucket: tensor, all_reduce: ring", 2,
+           2},
+      Case{"stages: 2, split_points: [fc3], micro_batches: 4, zero: 1, overlap: false, all_reduce: ring", 2,
+           3},
+      Case{"stages: 2, split_points: [fc2, relu2, sum], schedule: interleaved, chunks: 2, micro_batches: 4",
+           2, 1},
+      Case{"stages: 2, split_points: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 2, "
            "bucket: tensor, all_reduce: ring",
            2, 2},
-      Case{"stages: 3, cuts: [relu1, fc2, relu2, fc3, fc4], schedule: interleaved, chunks: 2, "
+      Case{"stages: 3, split_points: [relu1, fc2, relu2, fc3, fc4], schedule: interleaved, chunks: 2, "
            "micro_batches: 3, overlap: false, all_reduce: ring",
            3, 2},
-      Case{"stages: 2, cuts: [fc3], micro_batches: 3, zero: 2, bucket: tensor, all_reduce: ring", 2, 2},
-      Case{"stages: 2, cuts: [fc3], micro_batches: 2, zero: 2, all_reduce: ring", 2, 3},
-      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 4, zero: 1, "
+      Case{"stages: 2, split_points: [fc3], micro_batches: 3, zero: 2, bucket: tensor, all_reduce: ring", 2,
+           2},
+      Case{"stages: 2, split_points: [fc3], micro_batches: 2, zero: 2, all_reduce: ring", 2, 3},
+      Case{"stages: 2, split_points: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 4, "
+           "zero: 1, "
            "bucket: tensor, all_reduce: ring",
            2, 2},
-      Case{"stages: 2, cuts: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 2, zero: 2, "
+      Case{"stages: 2, split_points: [relu1, fc3, fc4], schedule: interleaved, chunks: 2, micro_batches: 2, "
+           "zero: 2, "
            "all_reduce: ring",
            2, 2},
-      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: gpipe, recompute: true", 3, 1},
-      Case{"stages: 3, cuts: [fc2, fc3], micro_batches: 4, schedule: 1f1b, recompute: true", 3, 1},
-      Case{"stages: 2, cuts: [fc2, relu2, sum], schedule: interleaved, chunks: 2, micro_batches: 4, "
+      Case{"stages: 3, split_points: [fc2, fc3], micro_batches: 4, schedule: gpipe, recompute: true", 3, 1},
+      Case{"stages: 3, split_points: [fc2, fc3], micro_batches: 4, schedule: 1f1b, recompute: true", 3, 1},
+      Case{"stages: 2, split_points: [fc2, relu2, sum], schedule: interleaved, chunks: 2, micro_batches: 4, "
            "recompute: true",
            2, 1},
-      Case{"stages: 2, cuts: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
+      Case{"stages: 2, split_points: [fc3], micro_batches: 2, overlap: false, all_reduce: ring", 2, 2});
   // Guarded: device memory that the host cannot access, with payloads through the host or from device to
   // device.
   const bool guarded = GENERATE(false, true);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hand_worker.hpp"
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/asynchronous_updates.hpp"
 
 namespace stepcast {
 

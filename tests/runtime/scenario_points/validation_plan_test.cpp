@@ -39,12 +39,13 @@ layers:
                                "{kind: pipeline, " + options + "}", 4, 1);
     return unsupported_in_real_run(planned.plan, ranks, false);
   };
-  CHECK(why("stages: 2, cuts: [fc2], zero: 1, micro_batches: 2", 4).empty());
-  CHECK(why("stages: 2, cuts: [fc2], zero: 2, micro_batches: 2", 4).empty());
-  CHECK(why("stages: 2, cuts: [fc2], recompute: true", 2).empty());
-  CHECK(why("stages: 2, cuts: [fc2], recompute: true", 2, "dropout, rate: 0.1") ==
+  CHECK(why("stages: 2, split_points: [fc2], zero: 1, micro_batches: 2", 4).empty());
+  CHECK(why("stages: 2, split_points: [fc2], zero: 2, micro_batches: 2", 4).empty());
+  CHECK(why("stages: 2, split_points: [fc2], recompute: true", 2).empty());
+  CHECK(why("stages: 2, split_points: [fc2], recompute: true", 2, "dropout, rate: 0.1") ==
         "simulated only: recomputation of dropout, which would drop other elements the second time");
-  CHECK(why("stages: 2, cuts: [fc2], precision: mixed", 2) == "simulated only: activations of 2 bytes");
+  CHECK(why("stages: 2, split_points: [fc2], precision: mixed", 2) ==
+        "simulated only: activations of 2 bytes");
 }
 
 TEST_CASE("tensor-parallel stages that share a boundary tensor are refused with the layer", "[validate]") {
@@ -59,7 +60,8 @@ layers:
   - {name: loss, kind: mean_squared_error}
 )";
   const auto why = [&](const std::string& cut) {
-    const PlannedParts planned(4, text, "{kind: pipeline, stages: 2, tensor: 2, cuts: [" + cut + "]}", 4, 1);
+    const PlannedParts planned(4, text, "{kind: pipeline, stages: 2, tensor: 2, split_points: [" + cut + "]}",
+                               4, 1);
     return planned.plan.sharing.simulated_only;
   };
   CHECK(why("contract") == "a stage boundary after layer gelu, whose output ranks share");

@@ -45,7 +45,7 @@ struct Case {
   double scale;  ///< of the gradients
 };
 
-double seconds(const Case& c, Fidelity form) {
+double seconds(const Case& c, Fidelity fidelity) {
   return number_from_child([&] {
     Run run(tapered_platform(), c.workers, three_layers({1}));
     for (Bucket& bucket : run.workload.buckets) bucket.gradient.value *= c.scale;
@@ -53,8 +53,8 @@ double seconds(const Case& c, Fidelity form) {
     run.communication.all_reduce.algorithm = c.algorithm;
     run.communication.all_reduce.network = c.network;
     run.communication.streams = run.communication.in_flight = c.streams;
-    run.simulation.form = form;
-    if (form == Fidelity::message) run.simulation.sharing = Sharing::simgrid;  // the oracle
+    run.simulation.fidelity = fidelity;
+    if (fidelity == Fidelity::message) run.simulation.sharing = Sharing::simgrid;  // the oracle
     return run.result().steps.at(0).seconds;
   });
 }
@@ -83,7 +83,7 @@ TEST_CASE("the chosen fidelity is within 1 % of every message on a tapered fat t
 
 TEST_CASE("collectives of two communicators are not coupled where links differ", "[sim]") {
   // This is case D of contended_test.cpp: a ring over all nodes runs beside one over half of them.
-  const auto form_of = [](double last_link) {
+  const auto fidelity_of = [](double last_link) {
     Run run(switch_platform(16), 16, three_layers({1e9}));
     run.communication.all_reduce.algorithm = Algorithm::ring;
     run.plan = synchronous_plan(run.platform, run.endpoints, run.workload, run.options, run.communication);
@@ -101,6 +101,6 @@ TEST_CASE("collectives of two communicators are not coupled where links differ",
     if (last_link < 1) run.simulation.bandwidths.multiply(route.front(), last_link);
     return to_text(PlannedCollectives(run.simulation, topology).fidelity().used());
   };
-  CHECK(form_of(1) == "coupled");
-  CHECK(form_of(0.4) == "message");
+  CHECK(fidelity_of(1) == "coupled");
+  CHECK(fidelity_of(0.4) == "message");
 }

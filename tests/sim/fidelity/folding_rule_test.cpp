@@ -96,7 +96,7 @@ TEST_CASE("jittered groups get a program for each worker", "[sim]") {
 TEST_CASE("with a cheap fidelity, groups that differ are folded with rough accuracy", "[sim]") {
   Pairs pairs;
   pairs.slow_down_last();
-  pairs.run.simulation.form = Fidelity::coupled;
+  pairs.run.simulation.fidelity = Fidelity::coupled;
   CHECK(to_text(simulate(pairs.run.simulation).folding) == "folded, roughly");
 }
 

@@ -11,7 +11,7 @@ using namespace stepcast;
 
 namespace {
 
-ChildResult run_of(const RandomCase& c, Fidelity form, bool fold, double sigma) {
+ChildResult run_of(const RandomCase& c, Fidelity fidelity, bool fold, double sigma) {
   return simulated_in_child([&] {
     Run run(platform_of(c), c.workers(), three_layers({1}));
     run.endpoints = endpoints_of(c);
@@ -23,8 +23,8 @@ ChildResult run_of(const RandomCase& c, Fidelity form, bool fold, double sigma) 
     run.communication.all_reduce.local = c.local;
     run.communication.all_reduce.network = c.network;
     run.communication.streams = run.communication.in_flight = c.streams;
-    run.simulation.form = form;
-    if (form == Fidelity::message) run.simulation.sharing = Sharing::simgrid;  // the oracle
+    run.simulation.fidelity = fidelity;
+    if (fidelity == Fidelity::message) run.simulation.sharing = Sharing::simgrid;  // the oracle
     run.simulation.fold = fold ? Folding::always : Folding::never;
     run.simulation.noise.jitter = sigma > 0 ? Noise::Jitter::lognormal : Noise::Jitter::none;
     run.simulation.noise.sigma = sigma;
@@ -35,24 +35,25 @@ ChildResult run_of(const RandomCase& c, Fidelity form, bool fold, double sigma) 
 /// Compares over cases [from, to), within 1 %: the chosen fidelity with every message, and with jitter one
 /// program for all workers with one for each.
 void compare(std::uint32_t from, std::uint32_t to) {
-  std::vector<Worst> forms(kFidelityTexts.size() + 1);
+  std::vector<Worst> fidelities(kFidelityTexts.size() + 1);
   Worst folded;
   for (std::uint32_t number = from; number < to; ++number) {
     const RandomCase c = random_case(number);
     const ChildResult picked = run_of(c, Fidelity::automatic, true, 0);
     const double exact = run_of(c, Fidelity::message, true, 0).seconds;
-    CAPTURE(number, kFidelityTexts.at(picked.form), static_cast<int>(c.fabric), c.devices, c.nics, c.taper,
-            c.nodes, c.streams, c.slow_nics, c.slow_share, c.placement, static_cast<int>(c.algorithm),
-            static_cast<int>(c.local), static_cast<int>(c.network), c.scale, c.backward, c.overlap);
+    CAPTURE(number, kFidelityTexts.at(picked.fidelity), static_cast<int>(c.fabric), c.devices, c.nics,
+            c.taper, c.nodes, c.streams, c.slow_nics, c.slow_share, c.placement,
+            static_cast<int>(c.algorithm), static_cast<int>(c.local), static_cast<int>(c.network), c.scale,
+            c.backward, c.overlap);
     CHECK(picked.seconds == Approx(exact).epsilon(0.01));
-    forms[picked.form].take(picked.seconds, exact, number);
+    fidelities[picked.fidelity].take(picked.seconds, exact, number);
     const double one = run_of(c, Fidelity::automatic, true, 0.1).seconds;
     const double each = run_of(c, Fidelity::automatic, false, 0.1).seconds;
     CHECK(one == Approx(each).epsilon(0.01));
     folded.take(one, each, number);
   }
-  for (std::size_t form = 0; form < kFidelityTexts.size(); ++form)
-    WARN(fmt::format("picked \"{}\": {}", kFidelityTexts[form], forms[form].text()));
+  for (std::size_t fidelity = 0; fidelity < kFidelityTexts.size(); ++fidelity)
+    WARN(fmt::format("picked \"{}\": {}", kFidelityTexts[fidelity], fidelities[fidelity].text()));
   WARN(fmt::format("folded against unfolded: {}", folded.text()));
 }
 

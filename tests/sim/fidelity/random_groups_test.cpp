@@ -12,22 +12,22 @@ namespace {
 
 /// Compares the chosen fidelity with every message over cases [from, to): within 1 %.
 void compare(std::uint32_t from, std::uint32_t to) {
-  std::vector<Worst> forms(kFidelityTexts.size() + 1);
+  std::vector<Worst> fidelities(kFidelityTexts.size() + 1);
   for (std::uint32_t number = from; number < to; ++number) {
     const RandomGroups g = random_groups(number);
     const RandomCase& c = g.cluster;
     const ChildResult picked = groups_run(g, Fidelity::automatic, Folding::automatic, 0);
     const double exact = groups_run(g, Fidelity::message, Folding::automatic, 0).seconds;
-    CAPTURE(number, kFidelityTexts.at(picked.form), static_cast<int>(g.kind), g.workers, g.communicators,
+    CAPTURE(number, kFidelityTexts.at(picked.fidelity), static_cast<int>(g.kind), g.workers, g.communicators,
             g.ways, g.stages, g.micro_batches, g.dealt, static_cast<int>(g.gradient),
             static_cast<int>(g.other), static_cast<int>(g.inside), g.crossing, g.streams);
     CAPTURE(static_cast<int>(c.fabric), c.devices, c.nics, c.taper, c.nodes, c.slow_nics, c.slow_share,
             c.placement, static_cast<int>(c.local), static_cast<int>(c.network), c.scale, c.backward);
     CHECK(picked.seconds == Approx(exact).epsilon(0.01));
-    forms[picked.form].take(picked.seconds, exact, number);
+    fidelities[picked.fidelity].take(picked.seconds, exact, number);
   }
-  for (std::size_t form = 0; form < kFidelityTexts.size(); ++form)
-    WARN(fmt::format("picked \"{}\": {}", kFidelityTexts[form], forms[form].text()));
+  for (std::size_t fidelity = 0; fidelity < kFidelityTexts.size(); ++fidelity)
+    WARN(fmt::format("picked \"{}\": {}", kFidelityTexts[fidelity], fidelities[fidelity].text()));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ int nic_between(const Topology& topology, int from, int to) {
 }
 
 /// Duration of each ring.
-std::vector<double> durations(const Case& one, Fidelity form, int segments) {
+std::vector<double> durations(const Case& one, Fidelity fidelity, int segments) {
   const std::vector<Ring>& rings = one.rings;
   return numbers_from_child(rings.size(), [&] {
     const Platform platform = cluster(one.taper, one.nics);
@@ -82,7 +82,8 @@ std::vector<double> durations(const Case& one, Fidelity form, int segments) {
     LinkBandwidths bandwidths(platform);
     bandwidths.multiply(nic_between(topology, 31 * 4, 0), one.last_nic);
     // Every message is the reference, with the links shared by SimGrid.
-    SimNetwork network(bandwidths, form, form == Fidelity::message ? Sharing::simgrid : Sharing::max_min);
+    SimNetwork network(bandwidths, fidelity,
+                       fidelity == Fidelity::message ? Sharing::simgrid : Sharing::max_min);
     std::vector<PatternId> patterns;
     for (const Ring& ring : rings) {
       auto schedule =
@@ -102,8 +103,8 @@ std::vector<double> durations(const Case& one, Fidelity form, int segments) {
   });
 }
 
-double largest_error(const Case& one, Fidelity form, int segments) {
-  const auto exact = durations(one, Fidelity::message, 1), cheap = durations(one, form, segments);
+double largest_error(const Case& one, Fidelity fidelity, int segments) {
+  const auto exact = durations(one, Fidelity::message, 1), cheap = durations(one, fidelity, segments);
   double largest = 0;
   for (std::size_t i = 0; i < exact.size(); ++i)
     largest = std::max(largest, std::abs(cheap[i] / exact[i] - 1));

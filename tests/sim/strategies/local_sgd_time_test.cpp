@@ -24,7 +24,7 @@ struct Case {
   Aggregation aggregation = Aggregation::tree;
   int inside = 1;
   bool fold = true;
-  Fidelity form = Fidelity::automatic;
+  Fidelity fidelity = Fidelity::automatic;
   std::function<void(BlockSetup&)> change = [](BlockSetup&) {};
   Noise noise = {};
 };
@@ -47,7 +47,7 @@ std::vector<double> figures(const Case& what) {
     run.plan = block_plan(run.platform, run.endpoints, run.workload, setup);
     run.simulation.plan = &run.plan;
     run.simulation.fold = what.fold ? Folding::always : Folding::never;
-    run.simulation.form = what.form;
+    run.simulation.fidelity = what.fidelity;
     run.simulation.noise = what.noise;
     const SimulationResult result = simulate(run.simulation);
     std::vector<double> values;
@@ -67,9 +67,9 @@ double tree_seconds(int replicas, double bytes) {
 
 TEST_CASE("a block by tree takes its mini-batches and 2 ceil(log2 N) (a + S/B)", "[sim][block]") {
   const int workers = GENERATE(2, 5, 8);
-  const Fidelity form = GENERATE(Fidelity::coupled, Fidelity::message);
-  CAPTURE(workers, static_cast<int>(form));
-  const auto found = figures({.workers = workers, .form = form});
+  const Fidelity fidelity = GENERATE(Fidelity::coupled, Fidelity::message);
+  CAPTURE(workers, static_cast<int>(fidelity));
+  const auto found = figures({.workers = workers, .fidelity = fidelity});
   CHECK(found[1] == exactly(3 * kMiniBatch));
   const double aggregate = tree_seconds(workers, kModel) + kFilter;
   CHECK(found[2] == exactly(aggregate));
@@ -78,8 +78,8 @@ TEST_CASE("a block by tree takes its mini-batches and 2 ceil(log2 N) (a + S/B)",
 }
 
 TEST_CASE("a flat master takes 2 (a + (N-1) S/B)", "[sim][block]") {
-  const Fidelity form = GENERATE(Fidelity::coupled, Fidelity::message);
-  const auto found = figures({.workers = 8, .aggregation = Aggregation::flat, .form = form});
+  const Fidelity fidelity = GENERATE(Fidelity::coupled, Fidelity::message);
+  const auto found = figures({.workers = 8, .aggregation = Aggregation::flat, .fidelity = fidelity});
   CHECK(found[2] == exactly(2 * (kLatency + 7 * kModel / kBandwidth) + kFilter));
 }
 
@@ -133,9 +133,9 @@ TEST_CASE("one program for all workers gives the same jittered blocks as one eac
   noise.jitter = Noise::Jitter::lognormal;
   noise.sigma = 0.2;
   const auto folded =
-      figures({.workers = 8, .inside = inside, .fold = true, .form = Fidelity::message, .noise = noise});
+      figures({.workers = 8, .inside = inside, .fold = true, .fidelity = Fidelity::message, .noise = noise});
   const auto apart =
-      figures({.workers = 8, .inside = inside, .fold = false, .form = Fidelity::message, .noise = noise});
+      figures({.workers = 8, .inside = inside, .fold = false, .fidelity = Fidelity::message, .noise = noise});
   for (std::size_t i = 0; i < folded.size(); ++i) CHECK(folded[i] == Approx(apart[i]).epsilon(1e-9));
   CHECK(folded[1] > 1.05 * 3 * kMiniBatch);
 }

@@ -36,7 +36,7 @@ double step(int workers, const std::string& model, const std::string& strategy, 
   return number_from_child([&] {
     PlannedRun run(workers, model, strategy, batch, 2);
     run.simulation.fold = fold ? Folding::always : Folding::never;
-    run.simulation.form = Fidelity::message;
+    run.simulation.fidelity = Fidelity::message;
     return run.last_step();
   });
 }
@@ -45,7 +45,7 @@ double jittered(const std::string& model, const std::string& strategy, bool fold
   return number_from_child([&] {
     PlannedRun run(8, model, strategy, 4, 3);
     run.simulation.fold = fold ? Folding::always : Folding::never;
-    run.simulation.form = Fidelity::coupled;
+    run.simulation.fidelity = Fidelity::coupled;
     run.simulation.noise.jitter = Noise::Jitter::lognormal;
     run.simulation.noise.sigma = 0.1;
     return run.last_step();
@@ -91,11 +91,12 @@ TEST_CASE("halos take a latency and their bytes, one after the other, when nothi
 TEST_CASE("a trace at the shape of the part is used as it is", "[sim]") {
   const double bytes = 256 + 2 * 512;
   const double halos = 3 * kLatency + bytes / kBandwidth + packing(bytes);
-  CHECK(step(2, kMaps, "{kind: spatial, split: 2, halo_overlap: false, cut_trace: strips, " + kAfter + "}") ==
-        exactly(3 * 0.061 + halos + ring(2, kMapGradients)));
+  CHECK(
+      step(2, kMaps, "{kind: spatial, split: 2, halo_overlap: false, part_trace: strips, " + kAfter + "}") ==
+      exactly(3 * 0.061 + halos + ring(2, kMapGradients)));
   CHECK_THROWS_WITH(
-      PlannedRun(2, kMaps, "{kind: spatial, split: 2, cut_trace: strips}", 5),
-      "strategy.yaml:1:38: strategy.cut_trace: expected a trace of batch 5 (the micro-batch of a "
+      PlannedRun(2, kMaps, "{kind: spatial, split: 2, part_trace: strips}", 5),
+      "strategy.yaml:1:39: strategy.part_trace: expected a trace of batch 5 (the micro-batch of a "
       "replica), got one of batch 1");
 }
 

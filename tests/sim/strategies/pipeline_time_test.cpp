@@ -77,7 +77,7 @@ TEST_CASE("recomputation adds a forward pass to every backward pass", "[sim]") {
 
 TEST_CASE("stages begin where they are told to", "[sim]") {
   // The stages have 1, 1, 1 and 5 layers. The last stage decides the pace, and the first stage ends last.
-  const double seconds = run("schedule: gpipe, micro_batches: 8, cuts: [b, c, d]").seconds;
+  const double seconds = run("schedule: gpipe, micro_batches: 8, split_points: [b, c, d]").seconds;
   CHECK(seconds == Approx(8 * 5 * 0.030 + 3 * 0.030 + 6 * kMessage + 0.001).epsilon(1e-9));
 }
 
@@ -173,10 +173,11 @@ TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
       "schedule: gpip",
       "39: strategy.schedule: expected one of naive, gpipe, 1f1b, interleaved, got \"gpip\"; did you mean "
       "\"gpipe\"?");
-  refused(
-      "cuts: [b, b, d]",
-      "39: strategy.cuts[1]: expected the first layer of a stage, after that of the stage before, got \"b\"");
-  refused("cuts: [b]", "35: strategy.cuts: expected the first layers of stages 2 to 4, got a list");
+  refused("split_points: [b, b, d]",
+          "47: strategy.split_points[1]: expected the first layer of a stage, after that of the stage "
+          "before, got \"b\"");
+  refused("split_points: [b]",
+          "43: strategy.split_points: expected the first layers of stages 2 to 4, got a list");
   refused("micro_batches: 0", "44: strategy.micro_batches: expected an integer from 1 to 100000, got \"0\"");
   refused("zero: 3", "35: strategy.zero: expected an integer from 0 to 2, got \"3\"");
   refused("zero: 2, overlap: false",

@@ -32,7 +32,7 @@ DragonflyShape dragonfly() {
   return shape;
 }
 
-double ring_seconds(const FabricShape& fabric, const std::vector<int>& nodes, Fidelity form) {
+double ring_seconds(const FabricShape& fabric, const std::vector<int>& nodes, Fidelity fidelity) {
   return number_from_child([&] {
     Platform platform = platform_of(kWorkers, fabric);
     platform.node.device.bandwidth = {1e15};
@@ -41,7 +41,7 @@ double ring_seconds(const FabricShape& fabric, const std::vector<int>& nodes, Fi
     run.endpoints = nodes;
     run.options.overlap = false;
     run.communication.all_reduce.algorithm = Algorithm::ring;
-    run.simulation.form = form;
+    run.simulation.fidelity = fidelity;
     return run.result().steps.at(0).seconds - kCompute - kUpdate;
   });
 }
@@ -54,9 +54,9 @@ double rounds(double latency, double rate) {
 
 TEST_CASE("on a torus a ring in order goes one hop, and one of every third node three over shared cables",
           "[sim]") {
-  const Fidelity form = GENERATE(Fidelity::message, Fidelity::coupled);
-  CHECK(ring_seconds(torus(), kPacked, form) == Approx(rounds(kNics + kCable, kRate)).epsilon(1e-9));
-  CHECK(ring_seconds(torus(), {0, 3, 6, 1, 4, 7, 2, 5}, form) ==
+  const Fidelity fidelity = GENERATE(Fidelity::message, Fidelity::coupled);
+  CHECK(ring_seconds(torus(), kPacked, fidelity) == Approx(rounds(kNics + kCable, kRate)).epsilon(1e-9));
+  CHECK(ring_seconds(torus(), {0, 3, 6, 1, 4, 7, 2, 5}, fidelity) ==
         Approx(rounds(kNics + 3 * kCable, kRate / 3)).epsilon(1e-9));
 }
 
@@ -71,8 +71,8 @@ TEST_CASE("on a dragonfly a ring that leaves its group with every message has ha
 }
 
 TEST_CASE("background traffic on one NIC sets the pace of the ring through it", "[sim]") {
-  const Fidelity form = GENERATE(Fidelity::message, Fidelity::coupled);
-  const double slowed = number_from_child([form] {
+  const Fidelity fidelity = GENERATE(Fidelity::message, Fidelity::coupled);
+  const double slowed = number_from_child([fidelity] {
     Run run(switch_platform(kWorkers), kWorkers, three_layers({1e9}));
     const Topology topology(run.platform);
     for (int link = 0; link < topology.link_count(); ++link) {
@@ -80,7 +80,7 @@ TEST_CASE("background traffic on one NIC sets the pace of the ring through it", 
     }
     run.options.overlap = false;
     run.communication.all_reduce.algorithm = Algorithm::ring;
-    run.simulation.form = form;
+    run.simulation.fidelity = fidelity;
     return run.result().steps.at(0).seconds - kCompute - kUpdate;
   });
   CHECK(slowed == Approx(rounds(1e-6, 0.75 * kRate)).epsilon(1e-9));

@@ -55,7 +55,7 @@ TEST_CASE("every strategy reads every key of its table, and its table says what 
       CHECK(!key.type.empty());
       CHECK(!key.default_value.empty());
       CHECK(!key.meaning.empty());
-      if (key.name == "kind" || key.name == "cut_trace" || key.name == "apply_trace") continue;
+      if (key.name == "kind" || key.name == "part_trace" || key.name == "apply_trace") continue;
       // No key takes such a mapping, so a reader that looks at the key refuses it with the key's path.
       const std::string error = refusal(strategy, with(strategy.example, key.name, "{no: key}"));
       CHECK(error.find(": strategy." + key.name) != std::string::npos);

@@ -14,11 +14,11 @@ constexpr double kBandwidth = 1e9;  // of a cable
 constexpr double kGradient = 24e6;  // all of three_layers
 
 /// A step of a few workers with all gradients in one all-reduce after the backward pass.
-double step_seconds(Algorithm algorithm, int workers, Fidelity form, Sharing sharing = Sharing::max_min) {
+double step_seconds(Algorithm algorithm, int workers, Fidelity fidelity, Sharing sharing = Sharing::max_min) {
   Run run(switch_platform(workers), workers, three_layers({1e9}));
   run.options.overlap = false;
   run.communication.all_reduce.algorithm = algorithm;
-  run.simulation.form = form;
+  run.simulation.fidelity = fidelity;
   run.simulation.sharing = sharing;
   return run.result().steps.at(0).seconds;
 }
@@ -49,8 +49,8 @@ TEST_CASE("ring, every message: the closed form on a switch", "[sim]") {
   CHECK(step_seconds(Algorithm::ring, 6, Fidelity::message) == exactly(kFixed + ring_seconds(6)));
 }
 TEST_CASE("ring, shared by SimGrid: the closed form on a switch", "[sim]") {
-  const Fidelity form = GENERATE(Fidelity::message, Fidelity::fluid, Fidelity::coupled);
-  CHECK(step_seconds(Algorithm::ring, 6, form, Sharing::simgrid) == exactly(kFixed + ring_seconds(6)));
+  const Fidelity fidelity = GENERATE(Fidelity::message, Fidelity::fluid, Fidelity::coupled);
+  CHECK(step_seconds(Algorithm::ring, 6, fidelity, Sharing::simgrid) == exactly(kFixed + ring_seconds(6)));
 }
 TEST_CASE("halving-doubling, coupled: the closed form on a switch", "[sim]") {
   CHECK(step_seconds(Algorithm::halving_doubling, 16, Fidelity::coupled) ==

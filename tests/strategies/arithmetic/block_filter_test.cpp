@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "arithmetic/arrays.hpp"
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/asynchronous_updates.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 
 using namespace stepcast;

@@ -1,4 +1,4 @@
-#include "strategies/arithmetic/center_updates.hpp"
+#include "strategies/arithmetic/asynchronous_updates.hpp"
 
 #include <algorithm>
 #include <cmath>
