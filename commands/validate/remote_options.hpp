@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "core/command_line.hpp"
+#include "core/cli/command_line.hpp"
 #include "validate/launch/gpu_launch.hpp"
 #include "validate/launch/rendezvous.hpp"
 
