@@ -207,9 +207,8 @@ for kind in model_averaging 'bmuf, block_momentum: 0.9' 'diloco, outer_momentum:
   idle strategy.filter_bandwidth "1 GB/s" "2 GB/s" "${one[@]}"
   idle strategy.imbalance 0 0.5 "${one[@]}"
 done
-idle strategy.filter_bandwidth "1 GB/s" "2 GB/s" 'strategy={kind: model_averaging, mini_batches: 2}'
+works strategy.filter_bandwidth "1 GB/s" "2 GB/s" 'strategy={kind: model_averaging, mini_batches: 2}'
 works strategy.filter_bandwidth "1 GB/s" "2 GB/s" 'strategy={kind: bmuf, mini_batches: 2, block_momentum: 0.9}'
-works strategy.form classical nesterov 'strategy={kind: bmuf, mini_batches: 2, block_momentum: 0.9}'
 works strategy.load_balancing true false 'strategy={kind: model_averaging, mini_batches: 4}' 'noise={straggler_share: 0.3, straggler_factor: 3}'
 idle strategy.load_balancing true false 'strategy={kind: model_averaging, mini_batches: 1}' 'noise={straggler_share: 0.3, straggler_factor: 3}'
 

@@ -82,6 +82,21 @@ void run_ranks_to_end(const RankJob& job) {
   if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
 }
 
+/// Makes the ranks those of stepcast-rank, or of the program `gpu`.
+void set_program(const ValidateOptions& options, const std::filesystem::path& gpu, RankJob& job) {
+  job.arguments = rank_arguments(options.validation);
+  job.interrupted = SignalGuard::interrupted;
+  if (gpu.empty()) {
+    job.arguments.insert(job.arguments.begin(), "validate");
+    job.heartbeat = options.heartbeat;
+    return;
+  }
+  job.heartbeat = std::max(options.heartbeat, kGpuHeartbeat);
+  job.commands = [gpu, &options, &job](const std::filesystem::path& control) {
+    return gpu_rank_commands(gpu, options.gpus, job, control);
+  };
+}
+
 void validate(ValidateOptions& options) {
   options.remote.transport = options.transport;
   const std::optional<RemoteRanks> remote = remote_ranks(options.remote, options);
@@ -108,16 +123,7 @@ void validate(ValidateOptions& options) {
   job.cluster = cluster;
   job.remote = remote;
   job.folder = folder;
-  job.arguments = rank_arguments(options.validation);
-  if (on_gpus) {
-    job.commands = [&](const std::filesystem::path& control) {
-      return gpu_rank_commands(gpu, options.gpus, job, control);
-    };
-  } else {
-    job.arguments.insert(job.arguments.begin(), "validate");
-  }
-  job.heartbeat = on_gpus ? std::max(options.heartbeat, kGpuHeartbeat) : options.heartbeat;
-  job.interrupted = SignalGuard::interrupted;
+  set_program(options, gpu, job);
   std::string last;
   job.progress = [&last](const std::string& doing) { show_progress(doing, last); };
   std::optional<AwakeCores> awake;  // only for sleeping ranks: computing ranks keep their cores awake

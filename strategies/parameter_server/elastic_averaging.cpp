@@ -7,14 +7,15 @@
 namespace stepcast {
 
 Program elastic_averaging(Worker& worker, const ElasticRun& run) {
+  const ClientExchange both{Array::parameters, Array::center};
   ClientState state;
   std::deque<Pending> loads;
   for (int step = 1; step <= run.options.steps; ++step) {
     co_await train_mini_batch(worker, run.batch, loads);
     co_await worker.optimizer_step();  // 1.
     if (step % run.options.period == 0) {
-      co_await exchange(worker, run.servers, {Array::parameters, Array::center}, state);  // 2.
-      co_await worker.local(run.pull);                                                    // 3.
+      co_await exchange(worker, run.servers, both, state);  // 2.
+      co_await worker.local(run.pull);                      // 3.
     }
     co_await share_weights(worker, run.batch);
     worker.end_step();

@@ -10,6 +10,7 @@ namespace stepcast {
 namespace {}  // namespace
 
 Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run) {
+  const ClientExchange read{Array::none, Array::center};
   ClientState state;
   std::deque<Pending> loads;
   for (int step = 1; step <= run.options.steps; ++step) {
@@ -18,9 +19,9 @@ Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run) {
     co_await worker.local(
         add_array(Array::gradients, Array::update, (step - 1) % run.options.period == 0, run.array));  // 1.
     if (step % run.options.period == 0) {
-      co_await exchange(worker, run.servers, {Array::none, Array::center}, state);  // 2.
-      co_await worker.local(run.match);                                             // 3. and 4.
-      co_await push(worker, run.servers, Array::gradients, state);                  // 5.
+      co_await exchange(worker, run.servers, read, state);          // 2.
+      co_await worker.local(run.match);                             // 3. and 4.
+      co_await push(worker, run.servers, Array::gradients, state);  // 5.
     }
     co_await share_weights(worker, run.batch);
     worker.end_step();

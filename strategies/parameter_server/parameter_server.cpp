@@ -16,7 +16,8 @@ SubProgram read_parameters(Worker& worker, const ParameterServerRun& run, int st
   if (run.options.overlap) {
     co_await start_fetch(worker, run.servers, run.array, state);
   } else {
-    co_await exchange(worker, run.servers, {Array::none, Array::parameters}, state);
+    const ClientExchange read{Array::none, Array::parameters};
+    co_await exchange(worker, run.servers, read, state);
   }
 }
 
@@ -29,7 +30,8 @@ SubProgram send_gradients(Worker& worker, const ParameterServerRun& run, int ste
   if (options.overlap) co_await finish_push(worker, state);  // what was sent may change now
   if (run.compressed) co_await worker.local(run.quantize);
   if (options.joint()) {
-    co_await exchange(worker, run.servers, {run.sent(), Array::parameters}, state);
+    const ClientExchange both{run.sent(), Array::parameters};
+    co_await exchange(worker, run.servers, both, state);
   } else if (options.overlap) {
     const Array from = options.n_push > 1 ? Array::update : Array::gradients;
     if (!run.compressed) co_await worker.local(add_array(from, run.sent(), true, run.array));

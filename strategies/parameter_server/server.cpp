@@ -144,10 +144,12 @@ SubProgram receive_update(Worker& worker, Message& request) {
 SubProgram sync_with_parent(Worker& worker, const Server& options, ClientState& parent,
                             UpdatePolicy& policy) {
   if (options.pull.run) {
-    co_await exchange(worker, options.parent, {Array::parameters, Array::center}, parent);
+    const ClientExchange models{Array::parameters, Array::center};
+    co_await exchange(worker, options.parent, models, parent);
     co_await worker.local(options.pull);
   } else {
-    co_await exchange(worker, options.parent, {Array::gradients, Array::parameters}, parent);
+    const ClientExchange gradients{Array::gradients, Array::parameters};
+    co_await exchange(worker, options.parent, gradients, parent);
   }
   policy.set_version(static_cast<int>(parent.version()));
 }

@@ -93,6 +93,7 @@ Program sandblaster_coordinator(Worker& worker, const SandblasterRun& run) {
 }
 
 Program sandblaster_replica(Worker& worker, const SandblasterRun& run) {
+  const ClientExchange read{Array::none, Array::center};
   ClientState state;
   std::deque<Pending> loads;
   for (int batch = 0;;) {
@@ -100,7 +101,7 @@ Program sandblaster_replica(Worker& worker, const SandblasterRun& run) {
     for (; batch < batch_of(order); ++batch) worker.end_step();
     switch (kind_of(order)) {
       case Order::Kind::read:
-        co_await exchange(worker, run.servers, {Array::none, Array::center}, state);
+        co_await exchange(worker, run.servers, read, state);
         break;
       case Order::Kind::compute:
         co_await train_mini_batch(worker, run.portion, loads);
