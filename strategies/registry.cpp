@@ -1,5 +1,9 @@
 #include "strategies/registry.hpp"
 
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
 #include "strategies/local_sgd/local_sgd.hpp"
@@ -12,8 +16,10 @@
 
 namespace stepcast {
 
-const std::vector<Strategy>& strategies() {
-  static const std::vector<Strategy> table{
+namespace {
+
+std::vector<Strategy>& table() {
+  static std::vector<Strategy> rows{
       synchronous_strategy(),
       zero_strategy(),
       spatial_strategy(),
@@ -30,7 +36,19 @@ const std::vector<Strategy>& strategies() {
       gradient_energy_matching_strategy(),
       sandblaster_strategy(),
   };
-  return table;
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<Strategy>& strategies() {
+  return table();
+}
+
+void add_strategy(Strategy strategy) {
+  if (std::ranges::count(strategies(), strategy.kind, &Strategy::kind) > 0)
+    throw std::invalid_argument("there is already a strategy " + strategy.kind);
+  table().push_back(std::move(strategy));
 }
 
 std::vector<std::string> strategy_names() {

@@ -9,6 +9,9 @@ namespace stepcast {
 
 /// All strategies, in the order in which `stepcast show strategies` prints them.
 const std::vector<Strategy>& strategies();
+/// Adds a strategy of a program that uses the libraries (docs/how-to/use-as-a-library.md). Call it before the
+/// first scenario is read. @throws std::invalid_argument if there is a strategy of this kind
+void add_strategy(Strategy strategy);
 std::vector<std::string> strategy_names();  ///< their kinds, in the same order
 
 }  // namespace stepcast

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <set>
+#include <stdexcept>
 
 #include "core/error.hpp"
 #include "tests/sim/planned_run.hpp"
@@ -43,6 +44,15 @@ TEST_CASE("every strategy has a kind of its own, a line, a source and an example
     CHECK(!strategy.source.empty());
     CHECK(refusal(strategy, strategy.example) == "accepted");
   }
+}
+
+TEST_CASE("a program adds strategies of its own, with kinds that no other has", "[sim][registry]") {
+  Strategy own = strategies().front();
+  own.kind = "own";
+  add_strategy(own);
+  CHECK(strategy_names().back() == "own");
+  CHECK_THROWS_AS(add_strategy(own), std::invalid_argument);
+  CHECK_THROWS_AS(add_strategy(strategies().front()), std::invalid_argument);
 }
 
 TEST_CASE("every strategy reads every key of its table, and its table says what the key is",
