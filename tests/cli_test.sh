@@ -235,6 +235,11 @@ measured=(run "$source_folder/scenarios/resnet50-ethernet-cpu.yaml" --set model=
 run_with 0 "${measured[@]}" -o measured
 grep -q ',0.0004' measured/results.csv || fail "the forecast is not the profile's 400 us a step"
 refuses 2 'layer conv2d is of kind measured' "${measured[@]}" --set 'strategy={kind: filter_parallel, ways: 2}' --set "sweep.workers=[2]" -o cut
+prints 'written: half.yaml' derive --model resnet50 --batch 4 --device a100-40gb --precision bf16 --update fused -o half.yaml
+grep -q '^precision: "bf16"' half.yaml || fail "derive: not the precision"
+grep -q -- '--precision bf16 --update fused' half.yaml || fail "derive: not the options"
+refuses 2 'device k80: has no shares by kind of kernel' derive --model resnet50 --batch 4 --device k80 --precision f16 -o half.yaml
+rm half.yaml
 refuses 2 'layer conv2d is of kind measured: no rule gives its time' derive --model net.yaml --batch 4 --device k80 -o derived.yaml
 rm -r whole.json sizes words net.yaml trace.yaml measured
 refuses 2 'is a device, not a file' compare /dev/zero /dev/zero

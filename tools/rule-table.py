@@ -1,19 +1,35 @@
 #!/usr/bin/env python3
-"""Compares the rule for derived traces with layers that others measured, and prints Markdown tables.
+"""Compares the rule for derived traces with layers and kernels that others measured.
 
-Usage, from the root of the source tree: tools/rule-table.py build/release/stepcast [--leave-out]
+Usage, from the root of the source tree: tools/rule-table.py [--check] STEPCAST
 
-With --leave-out it fits the shares of each profiled device again, on all stages of ResNet-50 but one, and compares the rule with the
-layers of that stage. The fit makes the sums of each kind equal to the measured ones.
+Each source is compared twice: with the device files as shipped, some of whose shares were fitted on it, and with shares fitted again
+without any row of that source. Draws the tables of docs/explanation/derived-traces.md and writes every row to
+docs/notes/2026-11-derived-rule.csv. --check: changes nothing, and fails if a table is not what the program gives.
 """
 import collections
 import csv
+import io
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 
-import yaml
+try:
+    import yaml
+except ImportError:
+    print("rule-table: python3-yaml is not installed")
+    sys.exit(77)
+
+PAGE = "docs/explanation/derived-traces.md"
+ROWS = "docs/notes/2026-11-derived-rule.csv"
+DEVICES = "models/devices/{}.yaml"
+PASSES = ("forward", "backward_data", "backward_weights")
+# What is taken for a share that no other source of the device determines: that of this device.
+RELATIVE = {"v100-sxm2-16gb": "a100-40gb", "a100-40gb": "v100-sxm2-16gb", "gh200": "a100-40gb"}
+FITTED = ("streaming", "max_pool", "batch_norm", "batch_norm_channels", "layer_norm", "dense", "pointwise", "window", "weights")
+MISSED = 0.20
 
 OPT_LAYER = """
 name: opt-350m-layer
@@ -23,123 +39,312 @@ layers:
   - {name: below, kind: dense, units: 1024}
   - {name: norm1, kind: layer_norm}
   - {name: qkv, kind: dense, units: 3072}
-  - {name: attention, kind: attention, heads: 16}
+  - {name: attention, kind: attention, heads: 16, causal: true}
   - {name: projection, kind: dense, units: 1024}
   - {name: norm2, kind: layer_norm}
-  - {name: up, kind: dense, units: 4096}
+  - {name: up, kind: dense, units: 4096, bias: BIAS}
   - {name: gelu, kind: gelu}
   - {name: down, kind: dense, units: 1024}
   - {name: loss, kind: mean_squared_error}
 """
 
 
-def derived(stepcast, network, batch, device):
-    """Microseconds of the rule by layer and pass."""
-    with tempfile.TemporaryDirectory() as folder:
-        if network == "opt-350m-layer":
-            network = folder + "/opt-350m-layer.yaml"
-            with open(network, "w", encoding="utf-8") as file:
-                file.write(OPT_LAYER)
-        trace = folder + "/trace.yaml"
-        subprocess.run([stepcast, "derive", "--model", network, "--batch", batch, "--device", device, "-o", trace],
-                       check=True, stdout=subprocess.DEVNULL)
-        with open(trace, encoding="utf-8") as file:
-            layers = yaml.safe_load(file)["layers"]
-    times = {}
-    for layer in layers:
-        for part in ("forward", "backward_data", "backward_weights"):
-            times[layer["name"], part] = 1e6 * sum(float(time) for time in layer.get(part, {}).get("seconds", []))
-    return times
+# ---------------------------------------------------------------- measured rows
+
+def read_csv(name):
+    with open("models/measured/" + name, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
-def rule_time(times, kinds, row):
-    layers = [name for name, kind in kinds.items() if kind == row["kind"]] if row["layer"] == "*" else [row["layer"]]
-    parts = ("backward_data", "backward_weights") if row["pass"] == "backward" else (row["pass"],)
-    return sum(times[layer, part] for layer in layers for part in parts)
+def drop_host_bound(rows):
+    """Rows without those of sailor that the host bounds: a pass of batch 4 that takes less than 1.25 times that of batch 1, and a
+    pass of batch 1 that takes more than half of that of batch 4."""
+    key = ("source", "device", "precision", "layer", "pass")
+    by_batch = {tuple(row[k] for k in key) + (row["batch"],): float(row["microseconds"]) for row in rows}
+
+    def bound(row):
+        one, four = (by_batch.get(tuple(row[k] for k in key) + (batch,)) for batch in "14")
+        return row["source"] == "sailor" and four < {"1": 2, "4": 1.25}[row["batch"]] * one
+
+    return [row for row in rows if not bound(row)]
 
 
-def errors(times, kinds, rows):
-    """Median, weighted error and error of the sum of the rule against rows."""
-    pairs = [(rule_time(times, kinds, row), float(row["microseconds"])) for row in rows]
-    total = sum(measured for _, measured in pairs)
-    return (statistics.median(abs(rule / measured - 1) for rule, measured in pairs),
-            sum(abs(rule - measured) for rule, measured in pairs) / total, sum(rule for rule, _ in pairs) / total - 1)
+def kernel_network(row):
+    """One layer behind another with parameters, so that it has all passes."""
+    shape = row["input"].split()
+    keys = ", ".join(row["keys"].replace(": ", ":").split()).replace(":", ": ")
+    below = "{name: below, kind: dense, units: %s}" % shape[-1]
+    if row["kind"] == "convolution":
+        words = row["keys"].replace("stride", "| stride").replace("kernel", "| kernel").replace("pad", "| pad").split("|")
+        keys = ", ".join(f"{key}: [{', '.join(values)}]" if key != "filters" else f"filters: {values[0]}"
+                         for key, *values in (word.replace(":", "").split() for word in words)) + ", bias: false"
+        below = "{name: below, kind: convolution, filters: %s, kernel: 1}" % shape[0]
+    elif row["kind"] == "dense":
+        keys += ", bias: false"
+    return (f"name: one\nsource: DeepBench\ninput: [{', '.join(shape)}]\nlayers:\n  - {below}\n"
+            f"  - {{name: a, kind: {row['kind']}, {keys}}}\n  - {{name: loss, kind: mean_squared_error}}\n")
 
+
+def deepbench_rows():
+    """DeepBench's kernels in the form of layers.csv."""
+    for kernel in read_csv("deepbench-v100.csv"):
+        times = {part: float(kernel[part + "_us"] or 0) for part in PASSES}
+        if kernel["kind"] in ("lstm", "gru"):  # one call computes both gradients
+            times["backward"] = times.pop("backward_data") + times.pop("backward_weights")
+        few = kernel["kind"] == "convolution" and int(kernel["input"].split()[0]) < 8
+        shared = {"source": "deepbench", "device": "v100-sxm2-16gb", "precision": kernel["precision"], "batch": kernel["batch"],
+                  "network": kernel_network(kernel), "layer": "a", "kind": kernel["kind"] + few * " of 1 or 3 channels",
+                  "shape": f"{kernel['kind']} [{kernel['input']}] {kernel['keys']}", "pointwise": "kernel: 1 1" in kernel["keys"]}
+        for part, time in times.items():
+            if time > 0:
+                yield dict(shared, **{"pass": part, "microseconds": time})
+
+
+def measured_rows():
+    rows = drop_host_bound(read_csv("layers.csv"))
+    for row in rows:
+        row["pointwise"] = not ("3x3" in row["layer"] or row["layer"] == "conv1")
+    return rows + list(deepbench_rows())
+
+
+# ---------------------------------------------------------------- the rule
+
+class Rule:
+    """Times of `stepcast derive`, each network once for each device file."""
+
+    def __init__(self, stepcast, rows):
+        self.stepcast, self.known = stepcast, {}
+        # Sums by kind (layer "*") are over the layers that the profiles name.
+        self.kinds = {row["layer"]: row["kind"] for row in rows if row["network"] == "resnet50" and row["layer"] != "*"}
+
+    def derive(self, network, batch, device, precision):
+        """Microseconds by layer and pass. Half precision in the measured transformers is Megatron's, with a fused softmax."""
+        half = ("--attention", "fused_softmax") if precision == "f16" else ()
+        with tempfile.TemporaryDirectory() as folder:
+            if "\n" in network:
+                with open(folder + "/network.yaml", "w", encoding="utf-8") as file:
+                    file.write(network)
+                network = folder + "/network.yaml"
+            trace = folder + "/trace.yaml"
+            subprocess.run([self.stepcast, "derive", "--model", network, "--batch", batch, "--device", device,
+                            "--precision", precision, *half, "-o", trace], check=True, stdout=subprocess.DEVNULL)
+            with open(trace, encoding="utf-8") as file:
+                layers = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["layers"]
+        return {(layer["name"], part): 1e6 * sum(float(time) for time in layer.get(part, {}).get("seconds", []))
+                for layer in layers for part in PASSES}
+
+    def network_times(self, device, row):
+        network, batch, precision = row["network"], row["batch"], row["precision"]
+        if network != "opt-350m-layer":
+            return self.derive(network, batch, device, precision)
+        times = self.derive(OPT_LAYER.replace("BIAS", "true"), batch, device, precision)
+        plain = self.derive(OPT_LAYER.replace("BIAS", "false"), batch, device, precision)
+        # Megatron's GELU adds the bias of the layer below, so its backward pass sums the gradient of that bias.
+        times["gelu", "backward_data"] += times["up", "backward_weights"] - plain["up", "backward_weights"]
+        return times
+
+    def time(self, device, row):
+        """Microseconds of the rule for what the row measured."""
+        key = device, row["network"], row["batch"], row["precision"]
+        if key not in self.known:
+            self.known[key] = self.network_times(device, row)
+        layers = [name for name, kind in self.kinds.items() if kind == row["kind"]] if row["layer"] == "*" else [row["layer"]]
+        parts = PASSES[1:] if row["pass"] == "backward" else (row["pass"],)
+        return sum(self.known[key][layer, part] for layer in layers for part in parts)
+
+    def forget(self, device):
+        self.known = {key: value for key, value in self.known.items() if key[0] != device}
+
+
+# ---------------------------------------------------------------- shares fitted without one source
 
 def share_of(row):
     """The share of the device file that a row determines, or none."""
-    if row["kind"] == "batch_norm":
-        return "batch_norm"
-    if row["kind"] in ("relu", "add"):
+    if row["layer"] in ("fc1000", "*"):
+        return None
+    if row["kind"] in ("batch_norm", "layer_norm", "dense", "max_pool"):
+        return row["kind"]
+    if row["kind"] in ("relu", "add", "gelu"):
         return "streaming"
-    if row["kind"] == "convolution" and row["pass"] == "forward":
-        return "window" if "3x3" in row["layer"] or row["layer"] == "conv1" else "pointwise"
-    return None
+    if row["kind"] != "convolution" or row["pass"] == "backward_data":
+        return None
+    return "weights" if row["pass"] != "forward" else "pointwise" if row["pointwise"] else "window"
 
 
-def refitted(stepcast, name, kinds, rows, folder):
-    """A device file whose shares are fitted on the rows, and the times of its rule."""
-    with open(f"models/devices/{name}.yaml", encoding="utf-8") as file:
-        device = yaml.safe_load(file)
-    file_name = f"{folder}/{name}.yaml"
-    for last in (False, False, False, True):
-        with open(file_name, "w", encoding="utf-8") as file:
-            yaml.safe_dump(device, file)
-        times = derived(stepcast, "resnet50", "32", file_name)
-        if last:
-            return times
-        sums = collections.defaultdict(lambda: [0, 0])
-        for row in rows:
-            if share_of(row):
-                sums[share_of(row)][0] += rule_time(times, kinds, row)
-                sums[share_of(row)][1] += float(row["microseconds"])
-        backward = [row for row in rows if row["kind"] == "convolution" and row["pass"] != "forward"]
-        left = sum(float(row["microseconds"]) - rule_time(times, kinds, row) for row in backward)
-        filters = sum(times[row["layer"], "backward_weights"] for row in backward if row["pass"] != "backward_data")
-        kernels = device["kernels"]
-        if "weights" in kernels:
-            kernels["weights"]["value"] = min(1.0, kernels["weights"]["value"] * filters / (filters + left))
-        for share, (rule, measured) in sums.items():
-            kernels[share]["value"] = min(1.0, kernels[share]["value"] * rule / measured)
+def place_of(device, share, precision):
+    """Where a device file holds a share in use for the precision: a key of `precisions`, or `kernels`."""
+    return precision if share in device.get("precisions", {}).get(precision, {}) else "kernels"
 
 
-def leave_out(stepcast, rows, kinds):
-    print("| source | device | left out | layers: median | weighted | sum |\n|---|---|---|---|---|---|")
-    for source, device in (("kineto-2021", "v100-sxm2-16gb"), ("hta-2024", "a100-40gb-tf32")):
-        own = [row for row in rows if row["source"] == source]
-        for stage in ("res2", "res3", "res4", "res5"):
-            held = [row for row in own if row["layer"].startswith(stage)]
-            with tempfile.TemporaryDirectory() as folder:
-                times = refitted(stepcast, device, kinds, [row for row in own if row not in held], folder)
-            median, weighted, step = errors(times, kinds, held)
-            print(f"| {source} | `{device}` | `{stage}` | {100 * median:.0f} % | {100 * weighted:.0f} % | {100 * step:+.1f} % |")
+def mapping_at(device, place):
+    return device["kernels"] if place == "kernels" else device["precisions"][place]
+
+
+def borrowed(relative, share, place):
+    """The share of another device, of the same precision or another of tensor cores."""
+    others = relative.get("precisions", {})
+    for precision in () if place == "kernels" else (place, "tf32", "f16"):
+        if share in others.get(precision, {}):
+            return others[precision][share]["value"]
+    neutral = {"weights": 1, "batch_norm_channels": 0, "max_pool": relative["kernels"]["streaming"]["value"]}
+    return relative["kernels"].get(share, {"value": neutral.get(share)})["value"]
+
+
+def sums_of_rows(rule, file, device, rows):
+    """Seconds of the rule and measured, by place and share."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for row in rows:
+        share = share_of(row)
+        place = place_of(device, share, row["precision"])
+        if not share or share not in mapping_at(device, place):
+            continue
+        part = dict(row, **{"pass": "backward_weights"}) if share == "weights" else row
+        ours = rule.time(file, part)
+        # The measured time of the weights' part is all less the rule's data part.
+        sums[place, share][0] += ours
+        sums[place, share][1] += float(row["microseconds"]) - (rule.time(file, row) - ours)
+    return sums
+
+
+def write_device(device, file):
+    with open(file, "w", encoding="utf-8") as stream:
+        yaml.safe_dump(device, stream)
+
+
+def read_device(name):
+    with open(DEVICES.format(name), encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def fitted_without(rule, name, rows, folder):
+    """The device file with shares fitted on the rows; shares that no row determines are those of a relative."""
+    device, relative, file = read_device(name), read_device(RELATIVE[name]), f"{folder}/{name}.yaml"
+    for _ in range(3):
+        write_device(device, file)
+        rule.forget(file)
+        sums = sums_of_rows(rule, file, device, rows)
+        for (place, share), (ours, measured) in sums.items():
+            one = mapping_at(device, place)[share]
+            one["value"] = round(min(1.0, max(0.02, one["value"] * ours / measured)), 4)
+    for place in ("kernels", *device.get("precisions", {})):
+        for share, one in mapping_at(device, place).items():
+            if share in FITTED and (place, share) not in sums:
+                one["value"] = borrowed(relative, share, place)
+    write_device(device, file)
+    rule.forget(file)
+    return file
+
+
+def add_left_out(rule, rows):
+    """Adds to each row the rule's time, and the time by shares fitted without the row's source."""
+    for device, source in {(row["device"], row["source"]): 0 for row in rows}:
+        own = [row for row in rows if row["device"] == device]
+        fit = [row for row in own if row["source"] != source]
+        with tempfile.TemporaryDirectory() as folder:
+            file = fitted_without(rule, device, fit, folder)
+            for row in own:
+                if row["source"] == source:
+                    row["rule"], row["left_out"] = rule.time(device, row), rule.time(file, row)
+
+
+# ---------------------------------------------------------------- tables
+
+def percent(value, sign="+"):
+    text = f"{100 * value:{sign}.0f} %"
+    return "0 %" if text in ("+0 %", "-0 %") else text
+
+
+def grouped(rows, *keys):
+    groups = collections.defaultdict(list)
+    for row in rows:
+        groups[tuple(row[key] for key in keys)].append(row)
+    return groups
+
+
+def errors(rows, column):
+    """Median and weighted error, and error of the sum, as cells of a table."""
+    pairs = [(row[column], float(row["microseconds"])) for row in rows]
+    total = sum(measured for _, measured in pairs)
+    return (f"{percent(statistics.median(abs(ours / measured - 1) for ours, measured in pairs), '')} | "
+            f"{percent(sum(abs(ours - measured) for ours, measured in pairs) / total, '')} | "
+            f"{percent(sum(ours for ours, _ in pairs) / total - 1)}")
+
+
+def errors_by_kind(rows, column):
+    """Error of the sum of each kind that takes at least 0.5 % of the time."""
+    sums = {kind: [sum(row[column] for row in own), sum(float(row["microseconds"]) for row in own)]
+            for (kind,), own in grouped(rows, "kind").items()}
+    total = sum(measured for _, measured in sums.values())
+    return {kind: ours / measured - 1 for kind, (ours, measured) in sums.items() if measured > 0.005 * total}
+
+
+def cases(rows):
+    """Rows of one line of the tables, by source, device, precision and batch; those of DeepBench have many batches."""
+    by = ("source", "device", "precision")
+    groups = {(*key, "any"): own for key, own in grouped(rows, *by).items() if key[0] == "deepbench"}
+    return {**grouped([row for row in rows if row["source"] != "deepbench"], *by, "batch"), **groups}
+
+
+def layer_table(rows):
+    lines = ["| source | device | precision | batch | rows | shipped: median | weighted | sum | without it: median | weighted | sum |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines += [f"| {source} | `{device}` | {precision} | {batch} | {len(own)} | {errors(own, 'rule')} | {errors(own, 'left_out')} |"
+              for (source, device, precision, batch), own in cases(rows).items()]
+    return "\n".join(lines) + "\n"
+
+
+def kind_table(rows):
+    lines = ["| source | device | precision | batch | kind | shipped | without it | |", "|---|---|---|---|---|---|---|---|"]
+    for (source, device, precision, batch), own in cases(rows).items():
+        shipped = errors_by_kind(own, "rule")
+        for kind, error in errors_by_kind(own, "left_out").items():
+            missed = "missed" if max(abs(shipped[kind]), abs(error)) > MISSED else ""
+            lines.append(f"| {source} | `{device}` | {precision} | {batch} | {kind} | {percent(shipped[kind])} | {percent(error)} | {missed} |")
+    return "\n".join(lines) + "\n"
+
+
+def rows_text(rows):
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("source", "device", "precision", "batch", "layer", "kind", "pass", "measured_us", "rule_us", "rule_without_source_us"))
+    for row in rows:
+        writer.writerow((row["source"], row["device"], row["precision"], row["batch"], row.get("shape", row["layer"]), row["kind"],
+                         row["pass"], row["microseconds"], f"{row['rule']:.4g}", f"{row['left_out']:.4g}"))
+    return text.getvalue()
+
+
+def page_with(tables):
+    """The page with its tables filled in."""
+    with open(PAGE, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    result, skip = [], False
+    for line in lines:
+        skip = skip and line != "<!-- /table -->"
+        if not skip:
+            result.append(line)
+        for name, table in tables.items():
+            if line == f"<!-- table: {name} -->":
+                result.append(table.rstrip("\n"))
+                skip = True
+    return "\n".join(result)
 
 
 def main():
-    stepcast = sys.argv[1]
-    with open("models/measured/layers.csv", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    if "--leave-out" in sys.argv:
-        kinds = {row["layer"]: row["kind"] for row in rows if row["network"] == "resnet50" and row["layer"] != "*"}
-        return leave_out(stepcast, rows, kinds)
-    groups = collections.defaultdict(list)
-    for row in rows:
-        groups[row["source"], row["device"], row["network"], row["batch"]].append(row)
-    print("| source | device | batch | layers: median | weighted | sum | by kind |\n|---|---|---|---|---|---|---|")
-    kinds = {row["layer"]: row["kind"] for row in rows if row["network"] == "resnet50" and row["layer"] != "*"}
-    for (source, device, network, batch), group in groups.items():
-        times = derived(stepcast, network, batch, device)
-        pairs = [(row, rule_time(times, kinds, row), float(row["microseconds"])) for row in group]
-        total = sum(measured for _, _, measured in pairs)
-        median, weighted, step = errors(times, kinds, group)
-        sums = collections.defaultdict(lambda: [0, 0])
-        for row, rule, measured in pairs:
-            sums[row["kind"]][0] += rule
-            sums[row["kind"]][1] += measured
-        each = ", ".join(f"{kind} {100 * (rule / measured - 1):+.0f} %" for kind, (rule, measured) in sums.items()
-                         if measured > 0.005 * total)
-        print(f"| {source} | `{device}` | {batch} | {100 * median:.0f} % | {100 * weighted:.0f} % | {100 * step:+.1f} % "
-              f"| {each} |")
+    check = sys.argv[1:2] == ["--check"]
+    stepcast = os.path.abspath(sys.argv[-1])
+    os.environ.setdefault("STEPCAST_DATA", os.getcwd())
+    rows = measured_rows()
+    add_left_out(Rule(stepcast, rows), rows)
+    wanted = {PAGE: page_with({"rule by source": layer_table(rows), "rule by kind": kind_table(rows)}), ROWS: rows_text(rows)}
+    for name, text in wanted.items():
+        if check:
+            with open(name, encoding="utf-8") as file:
+                if file.read() != text:
+                    return f"rule-table: {name} is not what tools/rule-table.py gives; run it"
+        else:
+            with open(name, "w", encoding="utf-8") as file:
+                file.write(text)
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "commands/commands.hpp"
@@ -14,14 +16,27 @@ namespace {
 
 struct DeriveOptions {
   std::string model, device, noise, output;
+  std::string precision = "f32", attention = "eager", gelu = "fused", optimizer = "momentum",
+              update = "foreach";
   std::int64_t batch = 1;
+
+  KernelChoice choice() const {
+    const auto index = [](const std::string& word, const std::vector<std::string>& words) {
+      return std::find(words.begin(), words.end(), word) - words.begin();
+    };
+    return {static_cast<KernelChoice::Precision>(index(precision, precision_words())),
+            static_cast<KernelChoice::Attention>(index(attention, attention_words())),
+            static_cast<KernelChoice::Gelu>(index(gelu, gelu_words())),
+            static_cast<KernelChoice::Optimizer>(index(optimizer, optimizer_words())),
+            static_cast<KernelChoice::Update>(index(update, update_words()))};
+  }
 };
 
 void derive_to_file(const DeriveOptions& options) {
   Library library;
   const YamlNode name = command_line_name(options.model);
   const Model& model = library.model(YamlValue(name, "--model"));
-  const Device& device = library.device(options.device);
+  const Device device = with_kernels(library.device(options.device), options.choice());
   std::optional<Trace> captured;
   if (!options.noise.empty()) captured = read_trace(YamlValue(read_yaml(options.noise), ""));
   Trace trace =
@@ -50,6 +65,31 @@ void add_derive(Command app) {
                   "Captured trace whose relative variation between steps is applied to the derived times. "
                   "Default: no variation.")
       .type_name("FILE");
+  command
+      .add_option("--precision", options->precision,
+                  "Precision of products. The device file lists those it has.")
+      .one_of(precision_words())
+      .show_default();
+  command
+      .add_option(
+          "--attention", options->attention,
+          "Kernels of attention: one for each operation; scale, mask and softmax in one; or one that keeps "
+          "the scores on the chip.")
+      .one_of(attention_words())
+      .show_default();
+  command.add_option("--gelu", options->gelu, "GELU in one kernel, or its tanh form written out.")
+      .one_of(gelu_words())
+      .show_default();
+  command.add_option("--optimizer", options->optimizer, "Optimizer of the update.")
+      .one_of(optimizer_words())
+      .show_default();
+  command
+      .add_option(
+          "--update", options->update,
+          "Kernels of the optimizer: one for each operation; one for each operation and tensor; or one for "
+          "all operations.")
+      .one_of(update_words())
+      .show_default();
   command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-DEVICE.yaml.")
       .type_name("FILE");
   command.footer(

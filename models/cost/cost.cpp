@@ -25,10 +25,16 @@ int trainable_tensors(const Layer& layer) {
 struct Site {
   double inputs = 0;  ///< elements of all inputs
   bool data = false;  ///< whether a backward-data pass is needed
+  KernelChoice choice = {};
 };
 
 PassCost pass(double flops, double activations, double parameters, int kernels = 1) {
   return {.flops = {flops}, .activations = activations, .parameters = parameters, .kernels = kernels};
+}
+
+bool has_bias(const Layer& layer) {
+  return std::ranges::any_of(layer.parameters,
+                             [](const ParameterTensor& tensor) { return tensor.name == "bias"; });
 }
 
 /// Convolution, locally connected, dense: one product a pass.
@@ -43,6 +49,14 @@ LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
   if (site.data) cost.backward_data = pass(flops, traffic, weights);
   cost.backward_weights = pass(flops, traffic, weights);
   cost.backward_weights.weights = true;
+  if (has_bias(layer)) cost.backward_weights.bias = element_count(layer.output);
+  if (layer.kind == LayerKind::convolution) {
+    // Forward kernels mostly write the network's own layout: of the A100 profile's 180 copies, 36 are of
+    // outputs.
+    cost.forward.other_layout = site.inputs;
+    cost.backward_weights.other_layout = traffic;
+    if (site.data) cost.backward_data.other_layout = traffic;
+  }
   return cost;
 }
 
@@ -95,19 +109,76 @@ LayerCost recurrent_cost(const Layer& layer, const Site& site) {
   return cost;
 }
 
+/// Passes over the scores of all heads.
+struct ScorePasses {
+  double forward = 0, backward = 0;
+};
+
+/// Eager: product, scale, mask, softmax, product are 8 passes, and their backward passes 11. A fused softmax
+/// reads only the half of the scores that a causal mask leaves: 1 pass of the first product, `read` + 1 of
+/// the softmax, 1 of the second; backward 2 of the second product, 2 x `read` + 1 of the softmax, 2 of the
+/// first.
+ScorePasses score_passes(const Layer& layer, KernelChoice::Attention kernels) {
+  const double read = layer.causal ? 0.5 : 1;
+  if (kernels == KernelChoice::Attention::flash) return {};
+  if (kernels == KernelChoice::Attention::fused_softmax) return {3 + read, 5 + 2 * read};
+  return {8, 11};
+}
+
 /// Scores and weighted sum take 2 time^2 width flop each; the backward pass has four such products. A causal
-/// mask saves no work in this cost.
+/// mask saves no work, except in a flash kernel, which computes the scores a second time in its backward
+/// pass.
 LayerCost attention_cost(const Layer& layer, const Site& site) {
   const double time = static_cast<double>(layer.input.front());
   const double flops = 4 * time * time * static_cast<double>(layer.output.back());
-  const double traffic = site.inputs + element_count(layer.output) + 2 * internal_elements(layer);
+  const double scores = internal_elements(layer);
+  const double traffic = site.inputs + element_count(layer.output) + 2 * scores;
+  const bool flash = site.choice.attention == KernelChoice::Attention::flash;
+  const double half = flash && layer.causal ? 0.5 : 1;
+  const ScorePasses passes = score_passes(layer, site.choice.attention);
   LayerCost cost;
-  cost.forward = pass(flops, traffic, 0, 3);
-  if (site.data) cost.backward_data = pass(2 * flops, 2 * traffic, 0, 5);
-  // Eager PyTorch passes over the scores 8 times forward (product, scale, mask, softmax, product) and 11
-  // times backward; 2 and 4 are counted above.
-  cost.forward.eager = 6 * internal_elements(layer);
-  if (site.data) cost.backward_data.eager = 7 * internal_elements(layer);
+  cost.forward = pass(half * flops, traffic, 0, flash ? 1 : 3);
+  cost.forward.eager = (passes.forward - 2) * scores;
+  if (!site.data) return cost;
+  cost.backward_data = pass(half * (flash ? 2.5 : 2) * flops, 2 * traffic, 0, flash ? 1 : 5);
+  cost.backward_data.eager = (passes.backward - 4) * scores;
+  return cost;
+}
+
+/// One kernel each way, or the operators of `0.5 x (1 + tanh(c (x + 0.044715 x^3)))`: 18 and 28 passes,
+/// counted with PyTorch's profiler (docs/explanation/derived-traces.md).
+LayerCost gelu_cost(double out, const Site& site) {
+  LayerCost cost = streaming_cost(2 * out, 3 * out, site);
+  if (site.choice.gelu == KernelChoice::Gelu::fused) return cost;
+  cost.forward.eager = (18 - 2) * out;
+  if (site.data) cost.backward_data.eager = (28 - 3) * out;
+  return cost;
+}
+
+/// Passes over the parameters of an optimizer's step, where each operation is a kernel or all are one.
+/// PyTorch's operators, without weight decay: sgd add_; momentum mul_, add_, add_; adam lerp_, mul_,
+/// addcmul_, sqrt, div_, add_, addcdiv_.
+double update_passes(const KernelChoice& choice) {
+  const bool fused = choice.update == KernelChoice::Update::fused;
+  if (choice.optimizer == KernelChoice::Optimizer::sgd) return 3;
+  if (choice.optimizer == KernelChoice::Optimizer::momentum) return fused ? 5 : 8;
+  return fused ? 7 : 18;
+}
+
+/// Kernels of each tensor's update.
+int update_kernels(const KernelChoice& choice) {
+  if (choice.update != KernelChoice::Update::for_loop) return 1;
+  if (choice.optimizer == KernelChoice::Optimizer::sgd) return 1;
+  return choice.optimizer == KernelChoice::Optimizer::momentum ? 3 : 7;
+}
+
+/// Momentum in one kernel a tensor: weight, gradient and velocity in, weight and velocity out. In half
+/// precision the step writes the weights that products read, too.
+PassCost update_cost(const Layer& layer, const KernelChoice& choice) {
+  const double count = trainable(layer);
+  if (!(count > 0)) return {};
+  PassCost cost = pass(0, 0, 5 * count, trainable_tensors(layer) * update_kernels(choice));
+  cost.reread = (update_passes(choice) - 5 + (choice.half() ? 0.5 : 0)) * count;
   return cost;
 }
 
@@ -115,6 +186,7 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
 /// the profiles of models/measured/layers.csv.
 LayerCost max_pool_cost(double out, const Site& site) {
   LayerCost cost = streaming_cost(site.inputs + out, site.inputs + 2 * out, site);
+  cost.forward.eager = 2 * out;  // positions of 8 bytes
   if (site.data) cost.backward_data.eager = std::max(0.0, 6 * site.inputs - 2 * out);
   return cost;
 }
@@ -166,6 +238,7 @@ double rotated_elements(const Layer& layer) {
 }
 
 LayerCost cost_of(const Layer& layer, const Site& site) {
+  if (layer.kind == LayerKind::reshape) return {};
   const double out = element_count(layer.output);
   switch (layer.kind) {
     case LayerKind::convolution:
@@ -195,15 +268,14 @@ LayerCost cost_of(const Layer& layer, const Site& site) {
       return streaming_cost(2 * rotated_elements(layer), 2 * rotated_elements(layer), site);
     case LayerKind::swiglu:
       return streaming_cost(site.inputs + out, 2 * site.inputs + out, site);
-    case LayerKind::concatenate:
-      return streaming_cost(2 * out, 2 * out, site);
-    case LayerKind::reshape:
-      return {};
     case LayerKind::add:
-      return streaming_cost(site.inputs + out, 0, {site.inputs, false});  // it passes the gradient on
+      return streaming_cost(site.inputs + out, 0, {site.inputs, false, {}});  // it passes the gradient on
+    case LayerKind::gelu:
+      return gelu_cost(out, site);
     case LayerKind::max_pool:
       return max_pool_cost(out, site);
     case LayerKind::measured:  // only the ratio for other batches is used
+    case LayerKind::concatenate:
     case LayerKind::average_pool:
     case LayerKind::up_sample:
       return streaming_cost(site.inputs + out, site.inputs + out, site);
@@ -248,19 +320,19 @@ Bytes PassCost::bytes(std::int64_t batch, Bytes element) const {
   return (static_cast<double>(batch) * activations + parameters) * element;
 }
 
-std::vector<LayerCost> layer_costs(const Model& model) {
+std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice) {
   const std::vector<bool> data = backward_data_needed(model);
   const std::vector<int> readers = consumers(model);
   std::vector<LayerCost> costs;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
     const double inputs = static_cast<double>(layer.inputs.size()) * element_count(layer.input);
-    const Site site{layer.kind == LayerKind::concatenate ? element_count(layer.output) : inputs, data[i]};
+    const Site site{layer.kind == LayerKind::concatenate ? element_count(layer.output) : inputs, data[i],
+                    choice};
     LayerCost cost = cost_of(layer, site);
     add_gradient_sum(layer, readers[i], cost);
     if (streams(layer.kind)) cost.forward.just_written = element_count(layer.input);
-    // Momentum: weight, gradient and velocity in, weight and velocity out.
-    if (trainable(layer) > 0) cost.update = pass(0, 0, 5 * trainable(layer), trainable_tensors(layer));
+    cost.update = update_cost(layer, choice);
     costs.push_back(cost);
   }
   return costs;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/units.hpp"
+#include "models/cost/kernel_shares.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {
@@ -25,14 +26,19 @@ struct PassCost {
   double activations = 0;  ///< elements of activations and error signals read and written, per sample
   /// Elements of parameters, gradients and optimizer state read and written, per step.
   double parameters = 0;
-  /// Further elements of activations that the kernels of eager PyTorch move, per sample: intermediate results
-  /// of attention, second readings. Only the rule of KernelShares counts them.
+  // Only the rule of KernelShares counts the following.
+  /// Further elements of activations that kernels move, per sample: intermediate results of attention, second
+  /// readings. Below zero where the chosen kernels move less than `activations`.
   double eager = 0;
-  /// Elements of recurrent weights that every time step reads again. Only the rule of KernelShares counts
-  /// them.
+  /// Further elements of parameters, per step: recurrent weights that every time step reads again, further
+  /// passes of an optimizer of several kernels.
   double reread = 0;
+  /// Elements of error signals that a kernel of its own sums to the gradient of a bias, per sample.
+  double bias = 0;
+  /// Elements of a convolution's inputs and outputs that kernels of another layout copy, per sample.
+  double other_layout = 0;
   /// Elements that the layer below has just written and this pass reads once, per sample. They may still be
-  /// in the device's cache. Only the rule of KernelShares counts them.
+  /// in the device's cache.
   double just_written = 0;
   bool weights = false;  ///< the product is the gradient of weights
   int kernels = 0;       ///< kernels launched one after another; 0: the layer has no such pass
@@ -45,13 +51,14 @@ struct PassCost {
 ///
 /// If a library computes both gradients in one call (norms, recurrent layers), that call is `backward_data`,
 /// or `backward_weights` if no layer below has parameters. `update` is stochastic gradient descent with
-/// momentum.
+/// momentum in one kernel a tensor, and what the chosen optimizer moves beyond that is its `reread`.
 struct LayerCost {
   PassCost forward, backward_data, backward_weights, update;
 };
 
 /// The cost of each layer of the model.
-std::vector<LayerCost> layer_costs(const Model& model);
+/// @param choice  the kernels that the counts of KernelShares' rule are of
+std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice = {});
 
 /// Work of the forward pass of one sample.
 Flops forward_flops(const Model& model);

@@ -1,5 +1,8 @@
 #include "models/cost/device.hpp"
 
+#include <fmt/format.h>
+
+#include "core/error.hpp"
 #include "models/cost/device_keys.hpp"
 
 namespace stepcast {
@@ -23,25 +26,55 @@ DeviceRate read_rate(const YamlValue& value) {
           .source = yaml.at("source", "where the rate comes from").text()};
 }
 
-KernelShares read_kernels(const YamlValue& value) {
-  const YamlMap yaml = read_map(value, kernel_share_keys());
-  const auto share = [&](std::string_view key) { return sourced(yaml, key).number(0.01, 1); };
-  KernelShares kernels{.gap = sourced(yaml, "gap").seconds(),
-                       .streaming = share("streaming"),
-                       .batch_norm = share("batch_norm"),
-                       .layer_norm = share("layer_norm"),
-                       .dense = share("dense"),
-                       .pointwise = share("pointwise"),
-                       .window = share("window"),
-                       .winograd = sourced(yaml, "winograd").number(1, 10),
-                       .recurrent_step = sourced(yaml, "recurrent_step").seconds()};
-  if (yaml.has("weights")) kernels.weights = share("weights");
-  if (yaml.has("batch_norm_channels"))
-    kernels.batch_norm_channels = sourced(yaml, "batch_norm_channels").number(0, 10'000);
+/// Sets the shares that the mapping names.
+void read_kernels(const YamlMap& yaml, KernelShares& kernels) {
+  const auto share = [&](std::string_view key, double& into) {
+    if (yaml.has(key)) into = sourced(yaml, key).number(0.01, 1);
+  };
+  const auto number = [&](std::string_view key, double low, double high, double& into) {
+    if (yaml.has(key)) into = sourced(yaml, key).number(low, high);
+  };
+  if (yaml.has("gap")) kernels.gap = sourced(yaml, "gap").seconds();
+  share("streaming", kernels.streaming);
+  share("max_pool", kernels.max_pool);
+  share("batch_norm", kernels.batch_norm);
+  share("layer_norm", kernels.layer_norm);
+  share("dense", kernels.dense);
+  share("flash", kernels.flash);
+  share("pointwise", kernels.pointwise);
+  share("window", kernels.window);
+  share("weights", kernels.weights);
+  number("winograd", 1, 10, kernels.winograd);
+  number("fft", 1, 10, kernels.fft);
+  number("batch_norm_channels", 0, 10'000, kernels.batch_norm_channels);
+  if (yaml.has("recurrent_step")) kernels.recurrent_step = sourced(yaml, "recurrent_step").seconds();
   if (yaml.has("cache")) kernels.cache = sourced(yaml, "cache").bytes(0);
   if (yaml.has("channel_multiple"))
     kernels.channel_multiple = static_cast<double>(sourced(yaml, "channel_multiple").integer(1, 1024));
+}
+
+KernelShares read_own_kernels(const YamlValue& value) {
+  const YamlMap yaml = read_map(value, kernel_share_keys());
+  for (const char* key : {"gap", "streaming", "batch_norm", "layer_norm", "dense", "pointwise", "window",
+                          "winograd", "recurrent_step"}) {
+    yaml.at(key, "{value: ..., source: ...}");
+  }
+  KernelShares kernels;
+  read_kernels(yaml, kernels);
   return kernels;
+}
+
+/// Reads `precisions:`. Shares that a precision does not name are those of fp32.
+void read_precisions(const YamlValue& value, Device& device) {
+  if (!device.kernels) value.refuse("needs the key kernels");
+  const YamlMap yaml = read_map(value, precisions_keys());
+  for (const auto& [word, one] : yaml.entries()) {
+    const YamlMap map = read_map(one, precision_keys());
+    PrecisionKernels own{sourced(map, "peak").flops_per_second(), *device.kernels};
+    read_kernels(map, own.kernels);
+    const bool tf32 = word == "tf32";
+    device.precisions[tf32 ? KernelChoice::Precision::tf32 : KernelChoice::Precision::f16] = own;
+  }
 }
 
 }  // namespace
@@ -64,8 +97,47 @@ Device read_device(const YamlValue& value) {
   if (const auto rates = yaml.maybe("rates")) {
     for (const YamlValue& rate : rates->list()) device.rates.push_back(read_rate(rate));
   }
-  if (const auto kernels = yaml.maybe("kernels")) device.kernels = read_kernels(*kernels);
+  if (const auto kernels = yaml.maybe("kernels")) device.kernels = read_own_kernels(*kernels);
+  if (const auto precisions = yaml.maybe("precisions")) read_precisions(*precisions, device);
+  if (yaml.has("cudnn")) device.cudnn = static_cast<int>(sourced(yaml, "cudnn").integer(1, 99));
   if (yaml.has("efficiency_of")) device.efficiency_of = sourced(yaml, "efficiency_of").text();
+  return device;
+}
+
+namespace {
+
+/// The words of the precisions that a device has.
+std::string known_precisions(const Device& device) {
+  std::string text = "f32";
+  if (device.precisions.contains(KernelChoice::Precision::tf32)) text += ", tf32";
+  if (device.precisions.contains(KernelChoice::Precision::f16)) text += ", f16";
+  if (device.precisions.size() == 2) text += ", bf16";
+  return text;
+}
+
+}  // namespace
+
+Device with_kernels(Device device, const KernelChoice& choice) {
+  using Precision = KernelChoice::Precision;
+  if (choice == KernelChoice{}) return device;
+  if (!device.kernels)
+    throw InputError(
+        fmt::format("device {}: has no shares by kind of kernel, so its kernels cannot be chosen ({})",
+                    device.name, to_string(choice)));
+  if (choice.precision != Precision::f32) {
+    const bool bf16 = choice.precision == Precision::bf16;
+    const auto found = device.precisions.find(bf16 ? Precision::f16 : choice.precision);
+    if (found == device.precisions.end() || (bf16 && !device.precisions.contains(Precision::tf32)))
+      throw InputError(fmt::format("device {}: precision: expected one of {}, got \"{}\"", device.name,
+                                   known_precisions(device),
+                                   precision_words()[static_cast<std::size_t>(choice.precision)]));
+    device.peak = found->second.peak;
+    device.kernels = found->second.kernels;
+  }
+  if (choice.attention == KernelChoice::Attention::flash && device.kernels->flash == 0)
+    throw InputError(fmt::format(
+        "device {}: attention: flash: the device file gives no share of a flash kernel", device.name));
+  device.kernels->choice = choice;
   return device;
 }
 

@@ -12,17 +12,31 @@ constexpr double kFastConvolution = 2.25;
 
 constexpr Bytes kFp32{kFp32Bytes};
 
-double arithmetic_gain(const Layer& layer) {
-  if (layer.kind != LayerKind::convolution || layer.input.size() != 3) return 1;
-  const auto& kernel = layer.window.kernel;
-  const auto& stride = layer.window.stride;
-  const bool wide = std::all_of(kernel.begin(), kernel.end(), [](std::int64_t size) { return size >= 3; });
-  const bool dense = std::all_of(stride.begin(), stride.end(), [](std::int64_t step) { return step == 1; });
-  return wide && dense ? kFastConvolution : 1;
+/// Side of a 2-D convolution's window at stride 1 for which libraries have fast algorithms; 0: they have
+/// none.
+std::int64_t fast_window(const Layer& layer) {
+  if (layer.kind != LayerKind::convolution || layer.input.size() != 3) return 0;
+  const Window& window = layer.window;
+  if (std::ranges::min(window.kernel) < 3 || std::ranges::max(window.stride) > 1) return 0;
+  return std::ranges::max(window.kernel);
+}
+
+/// The gain of the older rule.
+double arithmetic_gain(const Layer& layer, const Device& device) {
+  const std::int64_t window = fast_window(layer);
+  const int since = window == 3 ? 5 : 3;  // cuDNN 3 brought FFT, cuDNN 5 Winograd
+  return window > 0 && device.cudnn >= since ? kFastConvolution : 1;
+}
+
+double arithmetic_gain(const Layer& layer, const KernelShares& kernels) {
+  const std::int64_t window = fast_window(layer);
+  return window == 0 ? 1 : window == 3 ? kernels.winograd : kernels.fft;
 }
 
 /// Share of the peak at which the products of a layer run.
 double product_share(const Layer& layer, const KernelShares& kernels) {
+  if (layer.kind == LayerKind::attention && kernels.choice.attention == KernelChoice::Attention::flash)
+    return kernels.flash;
   if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::locally_connected)
     return kernels.dense;
   const bool pointwise = std::ranges::max(layer.window.kernel) == 1;
@@ -34,7 +48,8 @@ double bandwidth_share(const Layer& layer, const KernelShares& kernels) {
     const double channels = static_cast<double>(layer.input.front());
     return kernels.batch_norm * (channels / (channels + kernels.batch_norm_channels));
   }
-  return layer.kind == LayerKind::layer_norm ? kernels.layer_norm : kernels.streaming;
+  if (layer.kind == LayerKind::layer_norm) return kernels.layer_norm;
+  return layer.kind == LayerKind::max_pool && kernels.max_pool > 0 ? kernels.max_pool : kernels.streaming;
 }
 
 /// Bytes of an array that the cache still holds when the next kernel reads it: all of it up to the size of
@@ -45,19 +60,8 @@ Bytes cached(Bytes array, const KernelShares& kernels) {
 }
 
 bool changes_layout(const Layer& layer, const KernelShares& kernels) {
-  return kernels.channel_multiple > 0 && layer.kind == LayerKind::convolution &&
-         std::ranges::max(layer.window.kernel) > 1;
-}
-
-/// Bytes moved by the copies of a convolution's input and output to another layout and back.
-Bytes layout_copies(const Layer& layer, std::int64_t batch, const KernelShares& kernels) {
-  if (!changes_layout(layer, kernels)) return {0};
-  Bytes sum;
-  for (const Shape& shape : {layer.input, layer.output}) {
-    const Bytes array = static_cast<double>(batch) * static_cast<double>(elements(shape)) * kFp32;
-    sum += 2 * array - cached(array, kernels);
-  }
-  return sum;
+  if (!(kernels.channel_multiple > 0) || layer.kind != LayerKind::convolution) return false;
+  return std::ranges::max(layer.window.kernel) > 1 || std::ranges::max(layer.window.stride) > 1;
 }
 
 /// Work over that of the layer, as kernels of tensor cores pad the input channels.
@@ -67,22 +71,38 @@ double padded(const Layer& layer, const KernelShares& kernels) {
   return std::ceil(channels / kernels.channel_multiple) * kernels.channel_multiple / channels;
 }
 
+Bytes element_size(const KernelShares& kernels) {
+  return {kernels.choice.half() ? kHalfBytes : kFp32Bytes};
+}
+
+/// Seconds of the kernels beside a pass's own: copies to another layout, sums of biases' gradients.
+Seconds other_kernels(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device) {
+  const KernelShares& kernels = *device.kernels;
+  const double elements = changes_layout(layer, kernels) ? cost.other_layout : 0;
+  const Bytes copied = static_cast<double>(batch) * elements * element_size(kernels);
+  const Bytes summed = static_cast<double>(batch) * cost.bias * element_size(kernels);
+  const Seconds gap = cost.bias > 0 ? kernels.gap : Seconds{};
+  return gap +
+         (2 * copied - cached(copied, kernels) + summed) / (kernels.streaming * device.memory_bandwidth);
+}
+
 /// The parts of the rule of KernelShares.
 Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t batch,
                           const Device& device) {
   const KernelShares& kernels = *device.kernels;
-  const double gain = arithmetic_gain(layer) > 1 ? kernels.winograd : 1;
-  const Flops work = static_cast<double>(batch) * padded(layer, kernels) * cost.flops;
-  const Bytes further = (static_cast<double>(batch) * cost.eager + cost.reread) * kFp32;
-  const Bytes from_cache = cached(static_cast<double>(batch) * cost.just_written * kFp32, kernels);
-  const Bytes moved = cost.bytes(batch, kFp32) + further - from_cache;
+  const bool update = cost.activations == 0;  // optimizers keep fp32
+  const Bytes element = update ? kFp32 : element_size(kernels);
+  const double samples = static_cast<double>(batch);
+  const Flops work = samples * padded(layer, kernels) * cost.flops;
+  const Bytes further = (samples * cost.eager + cost.reread) * element;
+  const Bytes from_cache = cached(samples * cost.just_written * element, kernels);
+  const Bytes moved = cost.bytes(batch, element) + further - from_cache;
   const bool recurrent = layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru;
   const bool filters = cost.weights && layer.kind == LayerKind::convolution;
   const double share = product_share(layer, kernels) * (filters ? kernels.weights : 1);
-  const Seconds copying =
-      layout_copies(layer, batch, kernels) / (kernels.streaming * device.memory_bandwidth);
-  return {cost.kernels * (recurrent ? kernels.recurrent_step : kernels.gap) + copying,
-          work / (gain * share * device.peak),
+  return {cost.kernels * (recurrent ? kernels.recurrent_step : kernels.gap) +
+              other_kernels(layer, cost, batch, device),
+          work / (arithmetic_gain(layer, kernels) * share * device.peak),
           moved / (bandwidth_share(layer, kernels) * device.memory_bandwidth)};
 }
 
@@ -91,20 +111,22 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
 Roofline roofline(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device) {
   if (device.kernels) return generation_parts(layer, cost, batch, device);
   const Flops work = static_cast<double>(batch) * cost.flops;
-  return {cost.kernels * device.launch_overhead, work / (arithmetic_gain(layer) * device.peak),
+  return {cost.kernels * device.launch_overhead, work / (arithmetic_gain(layer, device) * device.peak),
           cost.bytes(batch, kFp32) / (kStreamingShare * device.memory_bandwidth)};
 }
 
 Seconds roofline_time(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device,
                       double efficiency) {
   const Roofline parts = roofline(layer, cost, batch, device);
-  if (device.kernels && layer.kind == LayerKind::attention)  // products and passes over the scores take turns
+  // Products and passes over the scores take turns.
+  if (device.kernels && layer.kind == LayerKind::attention &&
+      device.kernels->choice.attention != KernelChoice::Attention::flash)
     return parts.launching + parts.computing + parts.streaming;
   return parts.launching + std::max(parts.computing, parts.streaming) / efficiency;
 }
 
 Seconds roofline_step(const Model& model, std::int64_t batch, const Device& device, double efficiency) {
-  const std::vector<LayerCost> costs = layer_costs(model);
+  const std::vector<LayerCost> costs = layer_costs(model, device.choice());
   Seconds sum;
   for (std::size_t i = 0; i < costs.size(); ++i) {
     for (const PassCost& cost :

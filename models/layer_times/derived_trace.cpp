@@ -46,10 +46,14 @@ std::string rate_list(const Calibration& calibration);
 
 std::string explain(const Device& device, const Calibration& calibration) {
   if (device.kernels) {
-    return fmt::format(
+    const std::string choice = to_string(device.kernels->choice);
+    const std::string text = fmt::format(
         "rule of docs/explanation/derived-traces.md for kernels of 2019 and later, with the shares of "
-        "models/devices/{}.yaml. Error against published rates, none fitted:{}",
-        device.name, rate_list(calibration));
+        "models/devices/{}.yaml{}{}.",
+        device.name, choice.empty() ? "" : ", ", choice);
+    // Published rates are of the usual kernels.
+    return choice.empty() ? text + " Error against published rates, none fitted:" + rate_list(calibration)
+                          : text;
   }
   std::string text = fmt::format(
       "roofline rule of docs/explanation/derived-traces.md with efficiency {:.3f} {} {}; launch overhead "
@@ -100,16 +104,17 @@ Trace derive(const Model& model, std::int64_t batch, const Device& device, const
   const auto most = static_cast<std::size_t>(std::max(1, noise.samples));
   if (noise.captured != nullptr) check_fits(*noise.captured, model);
   const Ratios step = noise.captured != nullptr ? step_ratios(*noise.captured, most) : Ratios{};
-  const std::vector<LayerCost> costs = layer_costs(model);
+  const KernelChoice choice = device.choice();
+  const std::vector<LayerCost> costs = layer_costs(model, choice);
   Trace trace;
   trace.name = fmt::format("{}-b{}-{}", model.name, batch, device.name);
   trace.kind = Trace::Kind::derived;
   trace.model = model.name;
   trace.batch = batch;
-  trace.precision = "f32";
+  trace.precision = precision_words()[static_cast<std::size_t>(choice.precision)];
   trace.device = device.name;
-  trace.command =
-      fmt::format("stepcast derive --model {} --batch {} --device {}", model.name, batch, device.name);
+  trace.command = fmt::format("stepcast derive --model {} --batch {} --device {}{}", model.name, batch,
+                              device.name, to_flags(choice));
   trace.source = explain(device, calibration);
   trace.flags = warnings(model, device, calibration);
   for (std::size_t i = 0; i < costs.size(); ++i) {

@@ -63,7 +63,8 @@ double filled_share(const Shape& product, std::int64_t batch, const Device& devi
 
 Trace part_trace(const Model& whole, const Trace& trace, const PartModel& part, const Device& device) {
   check_fits(trace, whole);
-  const std::vector<LayerCost> costs = layer_costs(whole), part_costs = layer_costs(*part.model);
+  const std::vector<LayerCost> costs = layer_costs(whole, device.choice()),
+                               part_costs = layer_costs(*part.model, device.choice());
   Trace times = trace;
   times.name = fmt::format("{}, part", trace.name);
   times.step_seconds.clear();

@@ -37,3 +37,4 @@ resnet50 64 h100-sxm
 resnet50 32 h200
 resnet50 64 h200
 END
+tools/modelines.sh "$stepcast"

@@ -112,7 +112,7 @@ CollectiveId add_collective(Plan& plan, Collective::Kind kind, Array array, cons
 
 /// Makes every worker update its share only.
 void share_updates(const Setting& setting, std::vector<LayerSeconds>& layers) {
-  const std::vector<LayerCost> costs = layer_costs(setting.model);
+  const std::vector<LayerCost> costs = layer_costs(setting.model, setting.device.choice());
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const double launches = costs[i].update.kernels * setting.device.kernel_gap().value;
     layers[i].update = shared_update(layers[i].update, launches, setting.workers());

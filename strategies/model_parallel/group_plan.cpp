@@ -286,8 +286,8 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   }
 
   const Trace times = part_times(setting, groups);
-  Workload workload = segmented_workload(times, layer_costs(groups.sharded.part), setting.device,
-                                         groups.calls, options.halo_overlap);
+  Workload workload = segmented_workload(times, layer_costs(groups.sharded.part, setting.device.choice()),
+                                         setting.device, groups.calls, options.halo_overlap);
   scale(workload, options.training.compute_factor);
   workload.input = groups.input_share * static_cast<double>(groups.micro_batch) * setting.sample_size;
   for (Bucket& bucket : buckets) bucket.layers = segments_of(bucket.layers);

@@ -157,7 +157,7 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   groups.captured_trace = map.maybe("part_trace");
 
   Trace times = part_times(setting, groups);
-  const std::vector<LayerCost> costs = layer_costs(groups.sharded.part);
+  const std::vector<LayerCost> costs = layer_costs(groups.sharded.part, setting.device.choice());
   if (options.zero > 0) share_updates(setting.device, costs, ranks / options.tensor, times);
   const Stages starts = first_layers_of_runs(map, setting, times, options.stages * options.chunks);
   Memory fullest;

@@ -54,9 +54,14 @@ TEST_CASE("read_device refuses numbers without a source", "[models][errors]") {
 
 TEST_CASE("the usable memory of shipped devices is below the nominal one", "[models]") {
   for (const char* name : {"k20x", "k40", "k80", "p100-sxm2", "p100-pcie", "v100-sxm2-16gb", "a100-40gb",
-                           "h100-sxm", "h200", "gh200-tf32", "cpu-core"}) {
+                           "h100-sxm", "h200", "gh200", "cpu-core"}) {
     const Device device = load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", name);
     CHECK(device.name == name);
     CHECK(device.usable_memory < device.memory);
   }
+}
+
+TEST_CASE("precisions need the shares of fp32", "[models][errors]") {
+  CHECK_THROWS_WITH(device_of(kGood + "precisions: {f16: {peak: {value: 20 Tflop/s, source: s}}}\n"),
+                    "d.yaml:9:13: precisions: needs the key kernels");
 }

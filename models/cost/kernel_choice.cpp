@@ -1,0 +1,97 @@
+#include "models/cost/kernel_choice.hpp"
+
+#include <type_traits>
+
+namespace stepcast {
+
+const std::vector<std::string>& precision_words() {
+  static const std::vector<std::string> words{"f32", "tf32", "f16", "bf16"};
+  return words;
+}
+
+const std::vector<std::string>& attention_words() {
+  static const std::vector<std::string> words{"eager", "fused_softmax", "flash"};
+  return words;
+}
+
+const std::vector<std::string>& gelu_words() {
+  static const std::vector<std::string> words{"fused", "eager"};
+  return words;
+}
+
+const std::vector<std::string>& optimizer_words() {
+  static const std::vector<std::string> words{"sgd", "momentum", "adam"};
+  return words;
+}
+
+const std::vector<std::string>& update_words() {
+  static const std::vector<std::string> words{"foreach", "for_loop", "fused"};
+  return words;
+}
+
+namespace {
+
+struct Chosen {
+  std::string key, word;
+};
+
+/// The choices that differ from the default.
+std::vector<Chosen> chosen(const KernelChoice& choice) {
+  const KernelChoice usual;
+  std::vector<Chosen> result;
+  const auto add = [&](const char* key, auto KernelChoice::*member, const std::vector<std::string>& words) {
+    if (choice.*member != usual.*member)
+      result.push_back({key, words[static_cast<std::size_t>(choice.*member)]});
+  };
+  add("precision", &KernelChoice::precision, precision_words());
+  add("attention", &KernelChoice::attention, attention_words());
+  add("gelu", &KernelChoice::gelu, gelu_words());
+  add("optimizer", &KernelChoice::optimizer, optimizer_words());
+  add("update", &KernelChoice::update, update_words());
+  return result;
+}
+
+}  // namespace
+
+std::string to_string(const KernelChoice& choice) {
+  std::string text;
+  for (const Chosen& one : chosen(choice)) text += (text.empty() ? "" : ", ") + one.key + " " + one.word;
+  return text;
+}
+
+std::string to_flags(const KernelChoice& choice) {
+  std::string text;
+  for (const Chosen& one : chosen(choice)) text += " --" + one.key + " " + one.word;
+  return text;
+}
+
+const Keys& kernel_choice_keys() {
+  static const Keys keys{
+      {"precision", "name", "f32, tf32, f16, bf16", "f32",
+       "precision of products; the device file lists those that it has"},
+      {"attention", "name", "eager, fused_softmax, flash", "eager",
+       "a kernel for each operation; scale, mask and softmax in one; or one that keeps the scores on the "
+       "chip"},
+      {"gelu", "name", "fused, eager", "fused", "GELU in one kernel, or its tanh form written out"},
+      {"optimizer", "name", "sgd, momentum, adam", "momentum", "optimizer of the update"},
+      {"update", "name", "foreach, for_loop, fused", "foreach",
+       "a kernel for each operation of the optimizer; for each operation and tensor; or for all operations"}};
+  return keys;
+}
+
+KernelChoice read_kernel_choice(const YamlValue& value) {
+  const YamlMap map = read_map(value, kernel_choice_keys());
+  KernelChoice choice;
+  const auto read = [&](const char* key, auto& into, const std::vector<std::string>& words) {
+    if (const auto word = map.maybe(key))
+      into = static_cast<std::decay_t<decltype(into)>>(word->one_of(words));
+  };
+  read("precision", choice.precision, precision_words());
+  read("attention", choice.attention, attention_words());
+  read("gelu", choice.gelu, gelu_words());
+  read("optimizer", choice.optimizer, optimizer_words());
+  read("update", choice.update, update_words());
+  return choice;
+}
+
+}  // namespace stepcast

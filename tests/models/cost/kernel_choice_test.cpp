@@ -1,0 +1,183 @@
+#include "models/cost/kernel_choice.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "models/cost/device.hpp"
+#include "models/cost/roofline.hpp"
+#include "read_text.hpp"
+
+using namespace stepcast;
+
+namespace {
+
+/// Shares of 1, no gaps; 1 Gflop/s (4 in half precision) and 1 GB/s.
+Device half_device() {
+  Device device;
+  device.name = "unit";
+  device.peak = {1e9};
+  device.memory_bandwidth = {1e9};
+  device.kernels = KernelShares{};
+  PrecisionKernels half{{4e9}, KernelShares{}};
+  half.kernels.flash = 1;
+  device.precisions[KernelChoice::Precision::f16] = half;
+  return device;
+}
+
+KernelChoice kernels_of(const std::string& text) {
+  const YamlNode node = parse_yaml(text, "s.yaml");
+  return read_kernel_choice(YamlValue(node, "kernels"));
+}
+
+Device device_with(const std::string& name, const KernelChoice& choice = {}) {
+  return with_kernels(load_device(std::string(STEPCAST_SOURCE_DIR) + "/models", name), choice);
+}
+
+/// Seconds of one pass of the second of three layers.
+double second_layer(const std::string& layers, PassCost LayerCost::*pass, const Device& device) {
+  const Model model =
+      model_of("{name: m, source: s, input: [8, 4], layers: [{name: b, kind: dense, units: 4}, " + layers +
+               ", {name: l, kind: mean_squared_error}]}");
+  return roofline_time(model.layers[1], layer_costs(model, device.choice())[1].*pass, 1, device, 1).value;
+}
+
+}  // namespace
+
+TEST_CASE("kernels are read by their words", "[models]") {
+  CHECK(kernels_of("{}") == KernelChoice{});
+  const KernelChoice choice =
+      kernels_of("{precision: bf16, attention: flash, gelu: eager, optimizer: adam, update: for_loop}");
+  CHECK(choice.precision == KernelChoice::Precision::bf16);
+  CHECK(choice.attention == KernelChoice::Attention::flash);
+  CHECK(choice.gelu == KernelChoice::Gelu::eager);
+  CHECK(choice.optimizer == KernelChoice::Optimizer::adam);
+  CHECK(choice.update == KernelChoice::Update::for_loop);
+  CHECK(to_string(choice) == "precision bf16, attention flash, gelu eager, optimizer adam, update for_loop");
+  CHECK(to_flags(kernels_of("{precision: f16}")) == " --precision f16");
+}
+
+TEST_CASE("unknown kernels are refused", "[models][errors]") {
+  CHECK_THROWS_WITH(kernels_of("{precision: f8}"),
+                    "s.yaml:1:13: kernels.precision: expected one of f32, tf32, f16, bf16, got \"f8\"; did "
+                    "you mean \"f32\"?");
+  CHECK_THROWS_AS(kernels_of("{softmax: fused}"), InputError);
+}
+
+TEST_CASE("a device is refused kernels that it does not have", "[models][errors]") {
+  CHECK_THROWS_WITH(device_with("k80", kernels_of("{attention: flash}")),
+                    "device k80: has no shares by kind of kernel, so its kernels cannot be chosen "
+                    "(attention flash)");
+  CHECK_THROWS_WITH(device_with("v100-sxm2-16gb", kernels_of("{precision: bf16}")),
+                    "device v100-sxm2-16gb: precision: expected one of f32, f16, got \"bf16\"");
+  CHECK_THROWS_WITH(
+      device_with("v100-sxm2-16gb", kernels_of("{attention: flash}")),
+      "device v100-sxm2-16gb: attention: flash: the device file gives no share of a flash kernel");
+  CHECK_NOTHROW(device_with("k80"));
+}
+
+TEST_CASE("a precision has the shares of fp32 where it does not name its own", "[models]") {
+  const Device plain = device_with("v100-sxm2-16gb"),
+               half = device_with("v100-sxm2-16gb", kernels_of("{precision: f16}"));
+  CHECK(half.peak.value == 125e12);
+  CHECK(half.kernels->streaming == plain.kernels->streaming);
+  CHECK(half.kernels->winograd == 1);
+  CHECK(plain.kernels->winograd == 2.25);
+}
+
+TEST_CASE("lower precisions are never slower, and bf16 is as fast as f16", "[models]") {
+  const std::string network = GENERATE("resnet50", "gpt3-medium");
+  CAPTURE(network);
+  const Model model = shipped_model(network);
+  for (const char* name : {"a100-40gb", "h100-sxm", "h200", "gh200"}) {
+    CAPTURE(name);
+    const auto step = [&](const std::string& text) {
+      return roofline_step(model, 8, device_with(name, kernels_of(text)), 1).value;
+    };
+    CHECK(step("{precision: tf32}") < step("{}"));
+    CHECK(step("{precision: f16}") < step("{precision: tf32}"));
+    CHECK(step("{precision: bf16}") == step("{precision: f16}"));
+  }
+}
+
+TEST_CASE("half precision moves 2 bytes an element, but its optimizer keeps 4", "[models]") {
+  const Device plain = half_device(), half = with_kernels(plain, kernels_of("{precision: f16}"));
+  CHECK(second_layer("{name: a, kind: relu}", &LayerCost::forward, plain) == Approx(4 * 64e-9));
+  CHECK(second_layer("{name: a, kind: relu}", &LayerCost::forward, half) == Approx(2 * 64e-9));
+  const std::string dense = "{name: a, kind: dense, units: 4, bias: false}";
+  CHECK(second_layer(dense, &LayerCost::update, plain) == Approx(8 * 16 * 4e-9));
+  CHECK(second_layer(dense, &LayerCost::update, half) == Approx(8.5 * 16 * 4e-9));
+}
+
+TEST_CASE("attention moves its scores as often as its kernels do", "[models]") {
+  struct Case {
+    std::string kernels, causal;
+    double forward, backward;  // passes over the 2 x 8 x 8 scores
+  };
+  const auto given = GENERATE(values<Case>({{"eager", "false", 8, 11},
+                                            {"eager", "true", 8, 11},
+                                            {"fused_softmax", "false", 4, 7},
+                                            {"fused_softmax", "true", 3.5, 6}}));
+  CAPTURE(given.kernels, given.causal);
+  const Device device = with_kernels(half_device(), kernels_of("{attention: " + given.kernels + "}"));
+  // Queries, keys and values are 12 wide of which 4 come out.
+  const Model model = model_of(
+      "{name: m, source: s, input: [8, 4], layers: [{name: b, kind: dense, units: 12}, {name: a, kind: "
+      "attention, "
+      "heads: 2, causal: " +
+      given.causal + "}, {name: l, kind: mean_squared_error}]}");
+  const LayerCost cost = layer_costs(model, device.choice())[1];
+  const double scores = 2 * 8 * 8, work = 4 * 8 * 8 * 4;
+  CHECK(roofline_time(model.layers[1], cost.forward, 1, device, 1).value ==
+        Approx((work + 4 * (8 * 12 + 8 * 4 + given.forward * scores)) * 1e-9));
+  CHECK(roofline_time(model.layers[1], cost.backward_data, 1, device, 1).value ==
+        Approx((2 * work + 4 * (2 * (8 * 12 + 8 * 4) + given.backward * scores)) * 1e-9));
+}
+
+TEST_CASE("a flash kernel moves no scores, and computes half of them below a causal mask", "[models]") {
+  const std::string text =
+      "{name: m, source: s, input: [512, 4], layers: [{name: b, kind: dense, units: 12}, {name: a, kind: "
+      "attention, heads: 2, causal: true}, {name: l, kind: mean_squared_error}]}";
+  const Model model = model_of(text);
+  const Device device = with_kernels(half_device(), kernels_of("{precision: f16, attention: flash}"));
+  const LayerCost cost = layer_costs(model, device.choice())[1];
+  const double work = 4 * 512.0 * 512 * 4;
+  CHECK(roofline_time(model.layers[1], cost.forward, 1, device, 1).value == Approx(0.5 * work / 4e9));
+  CHECK(roofline_time(model.layers[1], cost.backward_data, 1, device, 1).value == Approx(1.25 * work / 4e9));
+}
+
+TEST_CASE("GELU written out moves its elements as often as its operators do", "[models]") {
+  const Device device = with_kernels(half_device(), kernels_of("{gelu: eager}"));
+  CHECK(second_layer("{name: a, kind: gelu}", &LayerCost::forward, device) == Approx(18 * 32 * 4e-9));
+  CHECK(second_layer("{name: a, kind: gelu}", &LayerCost::backward_data, device) == Approx(28 * 32 * 4e-9));
+}
+
+TEST_CASE("optimizers pass over their parameters as often as their kernels do", "[models]") {
+  struct Case {
+    std::string kernels;
+    double passes;
+    int launches;
+  };
+  const auto given = GENERATE(values<Case>({{"{optimizer: sgd}", 3, 1},
+                                            {"{optimizer: sgd, update: fused}", 3, 1},
+                                            {"{}", 8, 1},
+                                            {"{update: for_loop}", 8, 3},
+                                            {"{update: fused}", 5, 1},
+                                            {"{optimizer: adam}", 18, 1},
+                                            {"{optimizer: adam, update: for_loop}", 18, 7},
+                                            {"{optimizer: adam, update: fused}", 7, 1}}));
+  CAPTURE(given.kernels);
+  Device device = half_device();
+  device.kernels->gap = {1};
+  device = with_kernels(device, kernels_of(given.kernels));
+  CHECK(second_layer("{name: a, kind: dense, units: 4, bias: false}", &LayerCost::update, device) ==
+        Approx(given.launches + given.passes * 16 * 4e-9).epsilon(1e-12));
+}
+
+TEST_CASE("the gradient of a bias is summed by a kernel of its own", "[models]") {
+  const Device device = half_device();
+  const auto backward = [&](const std::string& bias) {
+    return second_layer("{name: a, kind: dense, units: 4, bias: " + bias + "}", &LayerCost::backward_weights,
+                        device);
+  };
+  CHECK(backward("true") - backward("false") >= Approx(32 * 4e-9));
+}
