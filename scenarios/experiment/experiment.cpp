@@ -177,7 +177,7 @@ Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library) {
   if (setting.batch_per_worker && setting.global_batch)
     setting.global_batch->refuse("give either batch_per_worker or global_batch");
   if (const auto data = map.maybe("data")) read_data(*data, experiment.platform, setting);
-  setting.memory = read_memory(map.maybe("memory"));
+  setting.memory = read_memory(map.maybe("memory"), experiment.device.choice());
   experiment.strategy = strategies()[kind].kind;
   return strategies()[kind].plan(options, setting);
 }
@@ -217,6 +217,8 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   const YamlValue model = map.at("model", "a name in models/");
   experiment.model = is_name(model) ? library.model(model) : read_model(model);
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
+  if (const auto kernels = map.maybe("kernels"))
+    experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
   if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment.platform);
   if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
@@ -266,6 +268,21 @@ void note_simulation(const YamlMap& map, Plan& plan) {
     note_idle(map, {"fold"}, "where every worker has a program of its own", plan.idle_keys);
 }
 
+bool has_layers(const Model& model, LayerKind kind) {
+  return std::ranges::any_of(model.layers, [&](const Layer& layer) { return layer.kind == kind; });
+}
+
+void note_kernels(const YamlMap& map, Experiment& experiment) {
+  IdleKeys& idle = experiment.plan.idle_keys;
+  if (!has_layers(experiment.model, LayerKind::attention))
+    note_idle(map, {"attention"}, "without layers of attention", idle);
+  if (!has_layers(experiment.model, LayerKind::gelu))
+    note_idle(map, {"gelu"}, "without layers of GELU", idle);
+  const KernelChoice choice = experiment.device.choice();
+  if (choice.optimizer == KernelChoice::Optimizer::sgd && choice.update == KernelChoice::Update::fused)
+    note_idle(map, {"update"}, "as fused: sgd has one operation", idle);
+}
+
 }  // namespace
 
 void note_idle_options(const YamlMap& map, Experiment& experiment) {
@@ -276,6 +293,7 @@ void note_idle_options(const YamlMap& map, Experiment& experiment) {
   const auto compression = strategy.maybe("compression");
   if (!compression || compression->one_of(compression_names()) == 0)
     note_idle(map, {"compression_times"}, "without strategy.compression", plan.idle_keys);
+  if (const auto kernels = map.maybe("kernels")) note_kernels(kernels->any_map(), experiment);
   if (const auto noise = map.maybe("noise")) note_noise(noise->any_map(), experiment.noise, plan);
   if (plan.devices == 1) return;
   if (const auto simulation = map.maybe("simulation")) note_simulation(simulation->any_map(), plan);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "models/layer_times/derived_trace.hpp"
 #include "platforms/topology.hpp"
@@ -136,6 +137,13 @@ std::int64_t trace_batch(const YamlValue& trace, Library& library) {
 
 namespace {
 
+MemoryOptions::Optimizer optimizer_of(const KernelChoice& kernels) {
+  using Kind = KernelChoice::Optimizer;
+  if (kernels.optimizer == Kind::sgd) return MemoryOptions::Optimizer::sgd;
+  return kernels.optimizer == Kind::adam ? MemoryOptions::Optimizer::adam
+                                         : MemoryOptions::Optimizer::momentum;
+}
+
 /// Keys that only some frameworks have. @throws InputError if another framework is named
 void read_framework_keys(const YamlMap& keys, MemoryOptions& memory) {
   using Framework = MemoryOptions::Framework;
@@ -156,9 +164,22 @@ void read_framework_keys(const YamlMap& keys, MemoryOptions& memory) {
 
 }  // namespace
 
-MemoryOptions read_memory(const std::optional<YamlValue>& value) {
+Device read_kernels(const YamlValue& value, const YamlValue& trace, const Device& device) {
+  const KernelChoice choice = read_kernel_choice(value);
+  if (!is_derived(trace))
+    value.refuse("only valid with trace: derived, because a captured trace has the kernels that ran");
+  try {
+    return with_kernels(device, choice);
+  } catch (const InputError& error) {
+    value.refuse(error.what());
+  }
+}
+
+MemoryOptions read_memory(const std::optional<YamlValue>& value, const KernelChoice& kernels) {
   using Framework = MemoryOptions::Framework;
   MemoryOptions memory;
+  memory.optimizer = optimizer_of(kernels);
+  if (kernels.attention == KernelChoice::Attention::flash) memory.attention = MemoryOptions::Attention::flash;
   memory.framework = Framework::pytorch;
   memory.bucket_copies = true;
   memory.activations = MemoryOptions::Activations::in_place;
@@ -170,6 +191,7 @@ MemoryOptions read_memory(const std::optional<YamlValue>& value) {
   }
   if (memory.framework != Framework::pytorch) memory.bucket_copies = false;
   if (memory.framework == Framework::lbann) {
+    memory.attention = MemoryOptions::Attention::eager;
     memory.activations = MemoryOptions::Activations::out_of_place;
     memory.error_signals = MemoryOptions::ErrorSignals::kept;
   }

@@ -50,8 +50,13 @@ std::function<CompressionTimes(Compression)> read_host_compression_times(const s
 /// The batch of the first trace; 1 for `trace: derived`.
 std::int64_t trace_batch(const YamlValue& trace, Library& library);
 
+/// Reads `kernels:`. @returns the device with these kernels
+/// @throws InputError if the trace is not derived, or the device does not have the kernels
+Device read_kernels(const YamlValue& value, const YamlValue& trace, const Device& device);
+
 /// Reads `memory:`. The strategy sets the batch and the precision.
-MemoryOptions read_memory(const std::optional<YamlValue>& value);
+/// @param kernels  whose attention and optimizer are counted where `memory` does not name others
+MemoryOptions read_memory(const std::optional<YamlValue>& value, const KernelChoice& kernels = {});
 
 /// Reads `background:`, the shares of link bandwidth that other traffic takes, and reduces the bandwidths.
 void read_background(const YamlValue& value, const Platform& platform, LinkBandwidths& bandwidths);

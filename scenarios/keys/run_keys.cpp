@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "models/cost/kernel_choice.hpp"
 #include "models/network/network_keys.hpp"
 #include "platforms/platform_keys.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
@@ -62,13 +63,14 @@ const Keys& memory_keys() {
   static const Keys keys{
       {"framework", "name", "pytorch, tensorflow, lbann", "pytorch",
        "whose rule counts activations and error signals"},
-      {"optimizer", "name", "sgd, momentum, adagrad, rmsprop, adam", "momentum",
+      {"optimizer", "name", "sgd, momentum, adagrad, rmsprop, adam", "that of `kernels`",
        "optimizer whose state is counted; it has no effect on time"},
       {"in_place", "boolean", "", "`true`; `lbann`: `false`",
        "activations overwrite their inputs where this is possible"},
       {"free_error_signals", "boolean", "", "false",
        "error signals are freed after use; only `lbann` (the others always free them)"},
-      {"attention", "name", "eager, flash", "eager", "whether the scores are held; not with `lbann`"},
+      {"attention", "name", "eager, flash", "that of `kernels`",
+       "whether the scores are held; not with `lbann`"},
       {"gradient_as_bucket_view", "boolean", "", "false",
        "whether the buckets of `synchronous` share the gradients' memory; only `pytorch`"},
       {"workspace", "bytes", ">= 0", "by rule; `lbann`: `0 B`", "workspace of the kernel library"}};
@@ -114,6 +116,7 @@ const Keys& run_keys() {
        model_keys},
       {"trace", "name, path or list of texts", "", "required",
        "layer times: names in `models/traces/`, paths that end in `.yaml`, or `derived`"},
+      {"kernels", "mapping", "", "see its keys", "kernels of `trace: derived`", kernel_choice_keys},
       {"passes", "list of mappings", "", "each pass once", "how often a step runs each pass", passes_keys},
       {"platform", "name, path or mapping", "", "required",
        "cluster: a name in `platforms/`, a path, or a platform written in place", platform_keys},

@@ -105,7 +105,8 @@ const Calibration& Library::calibration(const Device& device) {
   const Device& rated =
       device.rates.empty() && !device.efficiency_of.empty() ? this->device(device.efficiency_of) : device;
   for (const DeviceRate& rate : rated.rates) note_file("model", "models", rate.model);
-  return once(calibrations_, device.name, [&] { return load_calibration(device, data_folder() / "models"); });
+  return once(calibrations_, device.name + " " + to_string(device.choice()),
+              [&] { return load_calibration(device, data_folder() / "models"); });
 }
 
 }  // namespace stepcast

@@ -16,6 +16,12 @@ void refused(const std::string& setting, const std::string& message) {
   CHECK_THROWS_WITH(quick({setting}), "--set " + setting + ": " + message);
 }
 
+double backward_seconds(const Experiment& one) {
+  double sum = 0;
+  for (const LayerSeconds& layer : one.plan.workloads.at(0).median) sum += layer.backward;
+  return sum;
+}
+
 }  // namespace
 
 TEST_CASE("ResNet-50 on the Ethernet CPU cluster has captured times and one worker a node", "[scenarios]") {
@@ -84,7 +90,8 @@ TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][e
   refused("strategy.bucekt=1 MiB", "strategy.bucekt: unknown key; did you mean \"bucket\"?");
   refused("wrokers=3", "wrokers: unknown key; did you mean \"workers\"?");
   refused("loss=3",
-          "loss: unknown key (expected one of: model, trace, passes, platform, workers, batch_per_worker, "
+          "loss: unknown key (expected one of: model, trace, kernels, passes, platform, workers, "
+          "batch_per_worker, "
           "global_batch, strategy, noise, placement, background, data, memory, simulation, epoch, faults, "
           "campaign, learning, compression_times, factors)");
   refused("platform.nods=4", "platform.nods: unknown key; did you mean \"nodes\"?");
@@ -208,6 +215,31 @@ TEST_CASE("trace: derived selects the rule for derived traces", "[scenarios]") {
   const Experiment one = quick({"platform=lassen", "trace=derived", "batch_per_worker=32"});
   CHECK(one.plan.trace_kind == "derived");
   CHECK(one.plan.workloads.at(0).samples.size() <= 1);
+}
+
+TEST_CASE("kernels of a derived trace are chosen by the scenario", "[scenarios]") {
+  const std::vector<std::string> base{"platform=lassen", "trace=derived", "batch_per_worker=32"};
+  const auto with = [&](const std::string& kernels) {
+    std::vector<std::string> settings = base;
+    settings.push_back("kernels=" + kernels);
+    return quick(settings);
+  };
+  const Experiment plain = quick(base), half = with("{precision: f16}");
+  CHECK(half.device.peak.value == 125e12);
+  CHECK(backward_seconds(half) < 0.5 * backward_seconds(plain));
+  // Memory follows the kernels.
+  CHECK(with("{optimizer: adam}").plan.memory.total() > plain.plan.memory.total());
+  // Nothing is kept from one point to the next.
+  CHECK(backward_seconds(quick(base)) == backward_seconds(plain));
+}
+
+TEST_CASE("kernels that cannot be had are refused", "[scenarios][errors]") {
+  refused("kernels={precision: f16}",
+          "kernels: only valid with trace: derived, because a captured trace has the kernels that ran");
+  CHECK_THROWS_WITH(
+      quick({"trace=derived", "kernels={precision: f16}"}),
+      "--set kernels={precision: f16}: kernels: device cpu-core: has no shares by kind of kernel, so "
+      "its kernels cannot be chosen (precision f16)");
 }
 
 TEST_CASE("a training step that needs more than the device's memory does not fit", "[scenarios]") {

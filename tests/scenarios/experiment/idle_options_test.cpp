@@ -67,6 +67,19 @@ TEST_CASE("keys outside of the strategy can be idle too", "[scenarios]") {
         Lines{"strategy.serial_share: has no effect with threads: 1"});
 }
 
+TEST_CASE("kernels of layers that the network does not have are idle", "[scenarios]") {
+  const auto with = [](const std::string& kernels) {
+    return idle("goyal-imagenet-1h",
+                {"workers=16", "trace=derived", "platform.device=a100-40gb", "kernels=" + kernels});
+  };
+  CHECK(with("{precision: f16, update: fused}").empty());
+  CHECK(with("{precision: f16, attention: flash, gelu: eager}") ==
+        Lines{"kernels.attention: has no effect without layers of attention",
+              "kernels.gelu: has no effect without layers of GELU"});
+  CHECK(with("{optimizer: sgd, update: fused}") ==
+        Lines{"kernels.update: has no effect as fused: sgd has one operation"});
+}
+
 TEST_CASE("a single worker reports no idle keys", "[scenarios]") {
   CHECK(idle("resnet50-ethernet-cpu", {"workers=1", "strategy.all_reduce=ring", "strategy.tree_piece=1 MiB"})
             .empty());

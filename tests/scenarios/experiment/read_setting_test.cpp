@@ -49,6 +49,17 @@ TEST_CASE("memory is counted as PyTorch does unless LBANN is named", "[scenarios
         MemoryOptions::ErrorSignals::freed);
 }
 
+TEST_CASE("memory has the optimizer and the attention of the kernels where it names none", "[scenarios]") {
+  KernelChoice kernels;
+  kernels.attention = KernelChoice::Attention::flash;
+  kernels.optimizer = KernelChoice::Optimizer::adam;
+  CHECK(read_memory(std::nullopt, kernels).attention == MemoryOptions::Attention::flash);
+  CHECK(read_memory(std::nullopt, kernels).optimizer == MemoryOptions::Optimizer::adam);
+  const YamlNode node = parse_yaml("{optimizer: sgd, attention: eager}", "s.yaml");
+  CHECK(read_memory(YamlValue(node, "memory"), kernels).attention == MemoryOptions::Attention::eager);
+  CHECK(read_memory(YamlValue(node, "memory"), kernels).optimizer == MemoryOptions::Optimizer::sgd);
+}
+
 TEST_CASE("memory refuses keys of another framework", "[scenarios][errors]") {
   CHECK_THROWS_WITH(
       memory_of("{free_error_signals: true}"),
