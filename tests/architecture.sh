@@ -31,6 +31,7 @@ find_owner() {
     Random123/*) who=random123 ;;
     nlohmann/*) who=nlohmann ;;
     openssl/*) who=openssl ;;
+    hwloc.h) who=hwloc ;;
     onnx/* | google/protobuf/*) who=onnx ;;
     fmt/*) who=fmt ;;
     boost/*) who=boost ;;
@@ -62,7 +63,7 @@ allow() {
 allow core yaml-cpp random123 cli
 allow data core
 allow models core nlohmann onnx
-allow platforms core
+allow platforms core hwloc
 allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core
 allow campaigns core eigen
@@ -111,6 +112,7 @@ inner_folder() {  # ROOM PATH: the folder of a path inside the room, "." for the
 
 inner_order models network cost layer_times pytorch_profile '. partition tables hugging_face onnx'
 inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
+inner_order platforms . discovery discovery/hwloc
 inner_order scenarios keys reader experiment
 inner_order report 'schema statistics text' results 'plots timeline' page
 inner_order sim '. engine' network patterns fidelity collectives workers

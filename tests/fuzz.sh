@@ -59,6 +59,8 @@ event ProfilerStep#1 0 99; event aten::conv2d 1 9; event aten::convolution 2 7; 
 event aten::nll_loss 21 4; event NllLossBackward0 30 4; event AddmmBackward0 35 9; event aten::mm 36 2; event aten::mm 39 2
 event ReluBackward0 45 4; event ConvolutionBackward0 50 9; event Optimizer.step#SGD.step 70 9; event aten::add_ 71 3
 seed profile-cpu "p[$events]"
+for file in dgx1 nvswitch four-leaves; do sed '1s/^/t/' "tests/platforms/discovery/$file.txt" >"$work/readers/$file"; done
+seed slurm 'tSwitchName=s0 Nodes=tux[0-3,7]\nSwitchName=s1 Nodes=tux[4-6]\nSwitchName=top Switches=s[0-1]\n'
 seed idx 'i\x00\x00\x08\x03\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x03abcdefghijkl\x00\x00\x08\x01\x00\x00\x00\x02\x01\x09'
 seed raw 'r\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x00\x40'
 head -c 3074 /dev/zero | sed '1s/^/r/' >"$work/readers/cifar"

@@ -7,6 +7,10 @@
 #include "models/pytorch_profile/profile_network.hpp"
 #include "models/pytorch_profile/profile_reader.hpp"
 #include "models/pytorch_profile/profile_trace.hpp"
+#include "platforms/discovery/infiniband_fabric.hpp"
+#include "platforms/discovery/nvidia_topology.hpp"
+#include "platforms/discovery/platform_text.hpp"
+#include "platforms/discovery/slurm_topology.hpp"
 #include "report/results/results_text.hpp"
 #include "tests/fuzz/input.hpp"
 #include "validate/compare/point_comparison.hpp"
@@ -119,6 +123,19 @@ void profile(const std::string& text) {
   step_time(profile_trace(read, all, model, match, 1));
 }
 
+/// The written file may be refused, such as one with more devices than a node can have, but not be invalid YAML.
+void write_platform(const DiscoveredPlatform& found) {
+  const YamlNode root = parse_yaml(platform_file_text(found), "written.yaml");
+  read_platform(YamlValue(root, ""));
+}
+
+/// What tools print about servers and fabrics.
+void platform(const std::string& text) {
+  refuses_or_reads([&] { write_platform({"p", "d", 1, read_nvidia_topology(text, "t"), {}}); });
+  refuses_or_reads([&] { write_platform({"p", "d", 1, {}, read_infiniband_fabric(text, "t")}); });
+  write_platform({"p", "d", 1, {}, read_slurm_topology(text, "t")});
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -139,6 +156,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return profile(text);
       case 'i':
         return idx(text);
+      case 't':
+        return platform(text);
       default:
         return records(text);
     }

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "commands/commands.hpp"
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "core/text.hpp"
+#include "platforms/discovery/hwloc/hwloc_topology.hpp"
+#include "platforms/discovery/infiniband_fabric.hpp"
+#include "platforms/discovery/nvidia_topology.hpp"
+#include "platforms/discovery/platform_text.hpp"
+#include "platforms/discovery/slurm_topology.hpp"
+#include "scenarios/reader/library.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::uintmax_t kMostBytes = 64 << 20;
+
+struct PlatformFiles {
+  std::string nvidia, lstopo, fabric, device;
+  int nodes = 1;
+  std::filesystem::path output;
+};
+
+std::string limited_file(const std::filesystem::path& file) {
+  std::error_code none;
+  if (std::filesystem::file_size(file, none) > kMostBytes && !none)
+    throw InputError(fmt::format("{}: expected at most {} MiB", file.string(), kMostBytes >> 20));
+  return read_file(file);
+}
+
+std::string text_file(const std::string& file) {
+  std::string text = limited_file(file);
+  std::string plain = text;
+  std::erase(plain, '\033');  // nvidia-smi underlines its header
+  if (const auto bad = first_bad_byte(plain)) throw InputError(fmt::format("{}: {}", file, bad->reason));
+  return text;
+}
+
+DiscoveredFabric read_fabric(const std::string& file) {
+  const std::string text = text_file(file);
+  const bool infiniband =
+      text.find("switchguid=") != std::string::npos || text.find("\"S-") != std::string::npos;
+  return infiniband ? read_infiniband_fabric(text, file) : read_slurm_topology(text, file);
+}
+
+DiscoveredPlatform discover(const PlatformFiles& files) {
+  DiscoveredPlatform platform;
+  platform.name = files.output.stem().string();
+  platform.device = files.device;
+  platform.nodes = files.nodes;
+  if (!files.nvidia.empty()) platform.server = read_nvidia_topology(text_file(files.nvidia), files.nvidia);
+  if (!files.lstopo.empty()) {
+    const DiscoveredServer hwloc = read_hwloc_topology(limited_file(files.lstopo), files.lstopo);
+    platform.server = platform.server ? with_hwloc(*platform.server, hwloc) : hwloc;
+  }
+  if (!files.fabric.empty()) platform.fabric = read_fabric(files.fabric);
+  return platform;
+}
+
+void import_platform(const PlatformFiles& files) {
+  if (files.nvidia.empty() && files.lstopo.empty() && files.fabric.empty())
+    throw InputError("import-platform: give at least one of --nvidia-smi, --lstopo and --fabric");
+  if (files.output.extension() != ".yaml")
+    throw InputError(
+        fmt::format("--output: expected a path ending in .yaml, got \"{}\"", files.output.string()));
+  const YamlNode device = command_line_name(files.device);
+  data_file(YamlValue(device, "--device"), "models/devices");
+  const std::string text = platform_file_text(discover(files));
+  const YamlNode written = parse_yaml(text, files.output.string());
+  const Platform platform = read_platform(YamlValue(written, ""));
+  check_writable(files.output.has_parent_path() ? files.output.parent_path() : ".");
+  write_atomically(files.output, text);
+  fmt::print(
+      "{}: {} nodes of {} {}, {} NICs a node\nwritten: {}\nnext: replace the figures whose source is "
+      "\"assumed\"; "
+      "stepcast show platform {}\n",
+      platform.name, platform.nodes, platform.devices_per_node, platform.device_name, platform.network.nics,
+      files.output.string(), files.output.string());
+}
+
+}  // namespace
+
+void add_import_platform(Command app) {
+  const Command command = app.add_subcommand(
+      "import-platform", "Write a platform file from what tools print about your servers and their network.");
+  auto files = std::make_shared<PlatformFiles>();
+  command
+      .add_option("--nvidia-smi", files->nvidia,
+                  "Output of: nvidia-smi topo -m. GPUs, NVLinks, PCIe switches, NICs.")
+      .type_name("FILE");
+  command
+      .add_option("--lstopo", files->lstopo,
+                  "XML of hwloc: lstopo FILE.xml. Sockets and the rates of PCIe links; for GPUs without "
+                  "NVLink also alone.")
+      .type_name("FILE");
+  command
+      .add_option("--fabric", files->fabric,
+                  "Output of ibnetdiscover, or Slurm's topology.conf. Nodes, levels of switches, rates.")
+      .type_name("FILE");
+  command.add_option("--device", files->device, "Device of a worker: a name in models/devices/.")
+      .required()
+      .type_name("NAME");
+  command.add_option("--nodes", files->nodes, "Number of nodes if no fabric is given. Default: 1.")
+      .range(1, 1 << 20);
+  command.add_option("-o,--output", files->output, "Platform file, whose stem is the platform's name.")
+      .required()
+      .type_name("FILE.yaml");
+  command.footer(
+      "Example: nvidia-smi topo -m >topo.txt; stepcast import-platform --nvidia-smi topo.txt --device "
+      "a100-40gb -o my-cluster.yaml");
+  command.callback([files] { import_platform(*files); });
+}
+
+}  // namespace stepcast

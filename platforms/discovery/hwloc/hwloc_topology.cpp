@@ -1,0 +1,103 @@
+#include "platforms/discovery/hwloc/hwloc_topology.hpp"
+
+#include <fmt/format.h>
+#include <hwloc.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+
+#include "core/error.hpp"
+
+namespace stepcast {
+namespace {
+
+using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
+
+Topology load(const std::string& text, const std::string& file) {
+  hwloc_topology_t topology = nullptr;
+  if (hwloc_topology_init(&topology) != 0) throw std::runtime_error("hwloc: no memory for a topology");
+  Topology owned(topology, hwloc_topology_destroy);
+  if (text.size() >= std::numeric_limits<int>::max() ||
+      hwloc_topology_set_xmlbuffer(topology, text.c_str(), static_cast<int>(text.size() + 1)) != 0 ||
+      hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
+      hwloc_topology_load(topology) != 0)
+    throw InputError(file + ":1: expected the XML of a topology, as \"lstopo FILE.xml\" writes it");
+  return owned;
+}
+
+/// GPUs of servers, not the display of a management controller.
+bool is_gpu(hwloc_obj_t device) {
+  const auto& pci = device->attr->pcidev;
+  const bool vendor = pci.vendor_id == 0x10de || pci.vendor_id == 0x1002 || pci.vendor_id == 0x8086;
+  const int base = pci.class_id >> 8;
+  return vendor && (base == 0x03 || base == 0x12);  // display controller, processing accelerator
+}
+
+/// True if a device that the operating system knows by RDMA belongs to this PCI device.
+bool is_nic(hwloc_obj_t device) {
+  for (hwloc_obj_t one = device->io_first_child; one; one = one->next_sibling) {
+    if (one->type == HWLOC_OBJ_OS_DEVICE && one->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS) return true;
+  }
+  return false;
+}
+
+std::string name_of(hwloc_obj_t device) {
+  for (hwloc_obj_t one = device->io_first_child; one; one = one->next_sibling) {
+    if (one->type == HWLOC_OBJ_OS_DEVICE && one->attr->osdev.type != HWLOC_OBJ_OSDEV_NETWORK && one->name)
+      return one->name;
+  }
+  return device->name ? device->name : "PCI device";
+}
+
+/// The bridge of the root complex through which a device is reached: devices with the same one share a PCIe
+/// switch.
+hwloc_obj_t root_port(hwloc_obj_t device) {
+  hwloc_obj_t port = device;
+  for (hwloc_obj_t one = device->parent; one && one->type == HWLOC_OBJ_BRIDGE; one = one->parent) {
+    if (one->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI) port = one;
+  }
+  return port;
+}
+
+/// The socket of a device, counted from 0; -1 if its PCIe belongs to the whole machine.
+int socket_of(hwloc_topology_t topology, hwloc_obj_t device) {
+  for (hwloc_obj_t one = hwloc_get_non_io_ancestor_obj(topology, device); one; one = one->parent) {
+    if (one->type == HWLOC_OBJ_PACKAGE) return static_cast<int>(one->logical_index);
+  }
+  return -1;
+}
+
+}  // namespace
+
+DiscoveredServer read_hwloc_topology(const std::string& text, const std::string& file) {
+  const Topology topology = load(text, file);
+  DiscoveredServer server;
+  server.found_by = "lstopo (hwloc)";
+  server.sockets = std::max(1, hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_PACKAGE));
+
+  std::map<hwloc_obj_t, int> members;
+  std::vector<hwloc_obj_t> devices;
+  for (hwloc_obj_t one = nullptr; (one = hwloc_get_next_pcidev(topology.get(), one));) {
+    if (!is_gpu(one) && !is_nic(one)) continue;
+    devices.push_back(one);
+    ++members[root_port(one)];
+  }
+  std::map<hwloc_obj_t, int> switches;
+  for (hwloc_obj_t one : devices) {
+    const hwloc_obj_t port = root_port(one);
+    int pcie_switch = -1;
+    if (members[port] > 1)
+      pcie_switch = switches.try_emplace(port, static_cast<int>(switches.size())).first->second;
+    const int socket = socket_of(topology.get(), one);
+    (is_gpu(one) ? server.gpus : server.nics).push_back({name_of(one), std::max(0, socket), pcie_switch});
+    const float rate = one->attr->pcidev.linkspeed;  // GB/s
+    if (is_gpu(one) && rate > 0) server.gpu_pcie = BytesPerSecond{1e9 * static_cast<double>(rate)};
+  }
+  if (server.gpus.empty()) throw InputError(file + ":1: expected GPUs of NVIDIA, AMD or Intel, found none");
+  server.doubts.push_back("lstopo lists GPUs in PCI order, which may not be CUDA's; it knows of no NVLinks.");
+  return server;
+}
+
+}  // namespace stepcast

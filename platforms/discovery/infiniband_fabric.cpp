@@ -1,0 +1,211 @@
+#include "platforms/discovery/infiniband_fabric.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace stepcast {
+namespace {
+
+/// One switch or CA with the cables to its peers, by identifier such as "S-0002c90200412345".
+struct Station {
+  bool is_switch = false;
+  std::string node;  ///< of a CA: the first word of its description
+  std::string card;  ///< of a CA: the rest, such as "mlx5_0"
+  std::map<std::string, int> cables;
+  int level = -1;  ///< of a switch; 0: a leaf
+};
+
+using Stations = std::map<std::string, Station>;
+
+/// Data rate of a lane [bit/s]. Source: InfiniBand Trade Association, InfiniBand roadmap; signalling rate
+/// times 8/10 up to QDR, times 64/66 from FDR on, as rated for HDR and later.
+double lane_rate(const std::string& speed) {
+  static const std::map<std::string, double> rates{{"SDR", 2e9},    {"DDR", 4e9},     {"QDR", 8e9},
+                                                   {"FDR10", 10e9}, {"FDR", 13.64e9}, {"EDR", 25e9},
+                                                   {"HDR", 50e9},   {"NDR", 100e9},   {"XDR", 200e9}};
+  const auto found = rates.find(speed);
+  return found == rates.end() ? 0 : found->second;
+}
+
+/// Bandwidth of a rate such as "4xEDR"; none for words that are no rate.
+std::optional<BytesPerSecond> rate_of(const std::string& word) {
+  const std::size_t x = word.find('x');
+  if (x == std::string::npos || x == 0 || x > 2 || lane_rate(word.substr(x + 1)) == 0) return {};
+  const int lanes = std::atoi(word.substr(0, x).c_str());
+  if (lanes < 1) return {};
+  return BytesPerSecond{lanes * lane_rate(word.substr(x + 1)) / 8};
+}
+
+void read_heading(const std::smatch& match, Stations& stations, std::string& current) {
+  current = match[2];
+  Station& one = stations[current];
+  one.is_switch = match[1] == "Switch";
+  std::istringstream description(match[3].str());
+  description >> one.node;
+  std::getline(description >> std::ws, one.card);
+}
+
+void read_cable(const std::smatch& match, Station& one, std::map<std::string, int>& rates) {
+  ++one.cables[match[1]];
+  std::istringstream words(match[2].str());
+  std::string last;
+  for (std::string word; words >> word;) last = word;
+  if (one.is_switch && rate_of(last)) ++rates[last];
+}
+
+Stations read_stations(const std::string& text, const std::string& file, std::map<std::string, int>& rates) {
+  static const std::regex heading(R"rx(^(Switch|Ca)\s+\d+\s+"([^"]{1,64})"\s*#\s*"([^"]{0,128})".*)rx");
+  static const std::regex cable(R"rx(^\[\d+\](?:\([0-9a-f]*\))?\s+"([^"]{1,64})"\[\d+\](.{0,256}))rx");
+  Stations stations;
+  std::string current;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() > 1024) continue;
+    std::smatch match;
+    if (std::regex_match(line, match, heading)) {
+      read_heading(match, stations, current);
+    } else if (!current.empty() && std::regex_search(line, match, cable)) {
+      read_cable(match, stations[current], rates);
+    }
+  }
+  const bool switches = std::ranges::any_of(stations, [](const auto& one) { return one.second.is_switch; });
+  if (!switches)
+    throw InputError(file + ":1: expected the output of ibnetdiscover with lines Switch N \"S-...\"");
+  return stations;
+}
+
+const Station* peer(const Stations& stations, const std::string& name) {
+  const auto found = stations.find(name);
+  return found == stations.end() ? nullptr : &found->second;
+}
+
+/// Levels of switches: 0 with CAs, then one above the lowest neighbour.
+int set_levels(Stations& stations) {
+  const auto has_adapter = [&](const Station& one) {
+    return std::ranges::any_of(one.cables, [&](const auto& cable) {
+      const Station* other = peer(stations, cable.first);
+      return other && !other->is_switch;
+    });
+  };
+  for (auto& [name, one] : stations) {
+    if (one.is_switch && has_adapter(one)) one.level = 0;
+  }
+  int level = 0;
+  for (bool found = true; found; ++level) {
+    found = false;
+    for (auto& [name, one] : stations) {
+      if (!one.is_switch || one.level >= 0) continue;
+      const bool above = std::ranges::any_of(one.cables, [&](const auto& cable) {
+        const Station* other = peer(stations, cable.first);
+        return other && other->is_switch && other->level == level;
+      });
+      if (above) one.level = level + 1, found = true;
+    }
+  }
+  return level;
+}
+
+/// Cables and switches below and above the switches of one level: the largest of each.
+struct Ports {
+  int cables_down = 0, cables_up = 0, switches_down = 0, switches_up = 0;
+};
+
+Ports ports_of(const Stations& stations, const Station& one) {
+  Ports ports;
+  for (const auto& [name, cables] : one.cables) {
+    const Station* other = peer(stations, name);
+    if (!other) continue;
+    if (other->is_switch && other->level > one.level) {
+      ports.cables_up += cables;
+      ++ports.switches_up;
+    } else if (!other->is_switch || other->level < one.level) {
+      ports.cables_down += cables;
+      ++ports.switches_down;
+    }
+  }
+  return ports;
+}
+
+void add_levels(const Stations& stations, int levels, DiscoveredFabric& fabric) {
+  for (int level = 0; level + 1 < levels; ++level) {
+    Ports most;
+    bool equal = true;
+    for (const auto& [name, one] : stations) {
+      if (!one.is_switch || one.level != level) continue;
+      const Ports ports = ports_of(stations, one);
+      equal = equal && (most.cables_up == 0 || most.cables_up == ports.cables_up);
+      most.cables_down = std::max(most.cables_down, ports.cables_down);
+      most.cables_up = std::max(most.cables_up, ports.cables_up);
+      most.switches_down = std::max(most.switches_down, ports.switches_down);
+      most.switches_up = std::max(most.switches_up, ports.switches_up);
+    }
+    if (!equal)
+      fabric.doubts.push_back(fmt::format(
+          "Switches of level {} have different numbers of cables up; the largest counts.", level));
+    const int down = level == 0 ? most.cables_down : most.switches_down;
+    const double taper = static_cast<double>(most.cables_down) / std::max(1, most.cables_up);
+    if (taper < 1)
+      fabric.doubts.push_back(fmt::format(
+          "Switches of level {} have more cables up than down, as if ports were free; no taper is taken.",
+          level));
+    fabric.levels.push_back({down, std::max(1.0, taper), std::max(1, most.switches_up), {}});
+  }
+  fabric.tapers_known = true;
+}
+
+/// Nodes, their connected ports, and whether each leaf has only cards of one name.
+void add_nodes(const Stations& stations, DiscoveredFabric& fabric) {
+  std::map<std::string, int> ports;                              // by node
+  std::map<std::string, std::set<std::string>> cards, nodes_of;  // by leaf
+  for (const auto& [name, one] : stations) {
+    if (one.is_switch) continue;
+    for (const auto& [to, cables] : one.cables) {
+      ports[one.node] += cables;
+      cards[to].insert(one.card);
+      nodes_of[to].insert(one.node);
+    }
+  }
+  for (const auto& [node, count] : ports) fabric.nics_per_node = std::max(fabric.nics_per_node, count);
+  const auto full =
+      std::ranges::count_if(ports, [&](const auto& one) { return one.second == fabric.nics_per_node; });
+  fabric.nodes = static_cast<int>(full);
+  if (full != std::ssize(ports))
+    fabric.doubts.push_back(
+        fmt::format("{} of {} hosts have fewer ports than {} and are left out, such as management nodes.",
+                    std::ssize(ports) - full, ports.size(), fabric.nics_per_node));
+  fabric.rails = fabric.nics_per_node > 1 && std::ranges::all_of(cards, [&](const auto& leaf) {
+                   return leaf.second.size() == 1 && nodes_of[leaf.first].size() > 1;
+                 });
+}
+
+}  // namespace
+
+DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::string& file) {
+  std::map<std::string, int> rates;
+  Stations stations = read_stations(text, file, rates);
+  DiscoveredFabric fabric;
+  fabric.found_by = "ibnetdiscover";
+  add_nodes(stations, fabric);
+  if (fabric.nodes == 0)
+    throw InputError(file + ":1: expected channel adapters (Ca N \"H-...\") beside the switches");
+  add_levels(stations, set_levels(stations), fabric);
+  const auto common = std::ranges::max_element(rates, {}, [](const auto& one) { return one.second; });
+  if (common != rates.end()) {
+    fabric.rate = common->first;
+    fabric.port = rate_of(common->first);
+  }
+  if (rates.size() > 1)
+    fabric.doubts.push_back(
+        fmt::format("Cables have {} different rates; the most common counts.", rates.size()));
+  return fabric;
+}
+
+}  // namespace stepcast
