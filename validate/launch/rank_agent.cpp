@@ -99,12 +99,15 @@ class RankAgent {
   int run() {
     send_text(socket_, options_.token, in_time());
     send({Frame::hello, std::to_string(options_.rank), hello_of(connection_.own_address())});
-    while (connected_) {
+    while (connected_ && !dismissed_) {
       pollfd one{socket_, POLLIN, 0};
       if (poll(&one, 1, kPeriod) > 0) answer();
       if (ranks_) report();
     }
     ranks_.reset();  // ends the rank if it still runs
+    if (!finished_ && !dismissed_)
+      fmt::print(stderr, "rank {}: the launcher at {} closed the connection\n", options_.rank,
+                 options_.launcher);
     return finished_ ? 0 : 1;
   }
 
@@ -115,8 +118,10 @@ class RankAgent {
 
   void answer() {
     Frame frame;
-    if (!receive_frame(socket_, frame, in_time()) || frame.kind == Frame::quit) {
+    if (!receive_frame(socket_, frame, in_time())) {
       connected_ = false;
+    } else if (frame.kind == Frame::quit) {
+      dismissed_ = true;
     } else if (frame.kind == Frame::clock) {
       send({Frame::clock, "", fmt::format("{:.9f}", now().wall)});
     } else if (frame.kind == Frame::file && is_plain_file_name(frame.name)) {
@@ -186,7 +191,7 @@ class RankAgent {
   WorkFolder folder_;
   LauncherConnection connection_;
   int socket_;
-  bool connected_ = true, finished_ = false;
+  bool connected_ = true, dismissed_ = false, finished_ = false;
   std::map<std::string, Stamp> known_;  ///< files that the launcher has
   std::unique_ptr<SharedControlBlock> control_;
   std::unique_ptr<RankProcesses> ranks_;

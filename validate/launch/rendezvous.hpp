@@ -44,7 +44,7 @@ struct RankHost {
 
 /// Where the agents of ranks on other machines connect. It copies the states of their ranks into the control
 /// block, as if they ran here, their files into the launcher's folder, and the endpoints of each rank to all
-/// others. A connection that does not show the token within a second is dropped and named in ranks.log.
+/// others. A connection that does not show the token within 10 s is dropped and named in strangers.log.
 class Rendezvous {
  public:
   /// Listens. @param arguments  of stepcast-rank, for all ranks @throws InputError if the address cannot be
