@@ -269,7 +269,7 @@ class GpuRank {
   /// the host and sent through it even if NCCL carries other data.
   void time_compression(const Validation& validation, Library& library) {
     capture_compressions(run_, validation, options_.validation, library,
-                         {backend_->device(), backend_->device_memory()});
+                         {.beside = {backend_->device(), backend_->device_memory()}});
     std::vector<float> values(kMaxElements);
     const auto times =
         ring_times(run_.transport, values.data(), kMaxElements, [](std::size_t, const auto& sum) { sum(); });

@@ -38,36 +38,38 @@ struct GradientMemory {
   GradientMemory(const GradientMemory&) = delete;
 };
 
+constexpr std::size_t kHalves = 2048;  // elements that real runs convert together, within the caches
+
 /// Arrays that one repetition works on.
 struct Buffers {
-  DeviceMemory* device;
   GradientMemory gradient, restored;
-  std::vector<float> initial_residual, residual, scratch;
-  std::vector<std::uint16_t> halves;
+  std::vector<float> scratch;
+  std::vector<std::uint16_t> halves, sent_halves;
   OneBitGradient bits;
   SparseGradient sparse;
 };
 
-std::vector<float> gaussian(std::size_t count, std::uint32_t salt) {
+std::vector<float> gaussian(std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<float>(normal({1, Purpose::data, salt, 0, static_cast<std::uint32_t>(i)}));
+    values[i] = static_cast<float>(normal({1, Purpose::data, 0, 0, static_cast<std::uint32_t>(i)}));
   }
   return values;
 }
 
 Buffers buffers_of(const CompressionCapture& options) {
-  const std::vector<float> residual = gaussian(options.elements, 1);
-  DeviceMemory* const device = options.device.memory;
-  return {.device = device,
-          .gradient = {gaussian(options.elements, 0), device},
-          .restored = {residual, device},
-          .initial_residual = residual,
-          .residual = residual,
-          .scratch = residual,
-          .halves = std::vector<std::uint16_t>(options.elements),
+  const std::vector<float> values = options.next_gradient ? std::vector<float>{} : gaussian(options.elements);
+  return {.gradient = {values, options.device.memory},
+          .restored = {values, options.device.memory},
+          .scratch = std::vector<float>(options.elements),
+          .halves = std::vector<std::uint16_t>(kHalves),
+          .sent_halves = std::vector<std::uint16_t>(options.elements),
           .bits = {},
           .sparse = {}};
+}
+
+void train(const CompressionCapture& options, Buffers& b) {
+  if (options.next_gradient) b.gradient.values = b.restored.values = options.next_gradient();
 }
 
 /// Times one call and adds its seconds per byte of gradient to `samples`.
@@ -81,37 +83,58 @@ void time(const std::function<void()>& call, std::size_t elements, PassSamples& 
 }
 
 /// Times one call on a gradient, including its copies from the device and back.
-void time(const std::function<void()>& call, const Buffers& b, const GradientMemory& gradient,
+void time(const std::function<void()>& call, DeviceMemory* device, const GradientMemory& gradient,
           PassSamples& samples) {
   const std::size_t elements = gradient.values.size();
   time(call, elements, samples);
-  if (b.device == nullptr) return;
+  if (device == nullptr) return;
   const double bytes = 4.0 * static_cast<double>(elements);
   const Instant begin = now();
-  b.device->to_host(b.device->mark(), gradient.on_device.get(), gradient.host.get(), elements);
-  b.device->to_device(gradient.host.get(), gradient.on_device.get(), elements);
+  device->to_host(device->mark(), gradient.on_device.get(), gradient.host.get(), elements);
+  device->to_device(gradient.host.get(), gradient.on_device.get(), elements);
   const double copies = (now().wall - begin.wall) / bytes;
   samples.seconds.back() += copies;
   samples.cpu_seconds.back() += copies;
 }
 
-void time_codec(const CompressionCapture& options, Buffers& b, CompressionTrace::Codec& codec) {
+void quantize_to_halves(Buffers& b, std::span<float> residual) {
+  for (std::size_t begin = 0; begin < residual.size(); begin += kHalves) {
+    const std::size_t count = std::min(kHalves, residual.size() - begin);
+    const auto block = std::span(b.halves).first(count);
+    to_halves_with_feedback(b.gradient.values.subspan(begin, count), residual.subspan(begin, count), block);
+    std::ranges::copy(block, b.sent_halves.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
+}
+
+void restore_from_halves(Buffers& b) {
+  const std::span<float> values = b.restored.values;
+  for (std::size_t begin = 0; begin < values.size(); begin += kHalves) {
+    const std::size_t count = std::min(kHalves, values.size() - begin);
+    const auto block = std::span(b.halves).first(count);
+    std::ranges::copy(std::span(b.sent_halves).subspan(begin, count), block.begin());
+    from_halves(block, values.subspan(begin, count));
+  }
+}
+
+/// @param residual  error of this codec, which stays from repetition to repetition
+void time_codec(const CompressionCapture& options, Buffers& b, std::span<float> residual,
+                CompressionTrace::Codec& codec) {
   const auto count =
       static_cast<std::size_t>(std::ceil(options.density * static_cast<double>(options.elements)));
   std::function<void()> quantize, restore;
   if (codec.kind == Compression::one_bit) {
-    quantize = [&] { quantize_one_bit(b.gradient.values, options.rows, b.residual, b.bits); };
+    quantize = [&] { quantize_one_bit(b.gradient.values, options.rows, residual, b.bits); };
     restore = [&] { restore_one_bit(b.bits, b.restored.values); };
   } else if (codec.kind == Compression::fp16) {
-    quantize = [&] { to_halves_with_feedback(b.gradient.values, b.residual, b.halves); };
-    restore = [&] { from_halves(b.halves, b.restored.values); };
+    quantize = [&] { quantize_to_halves(b, residual); };
+    restore = [&] { restore_from_halves(b); };
   } else {
-    quantize = [&, count] { select_top_k(b.gradient.values, count, b.residual, b.scratch, b.sparse); };
+    quantize = [&, count] { select_top_k(b.gradient.values, count, residual, b.scratch, b.sparse); };
     restore = [&] { restore_top_k(b.sparse, b.restored.values); };
   }
-  b.residual = b.initial_residual;
-  time(quantize, b, b.gradient, codec.quantize);
-  time(restore, b, b.restored, codec.restore);
+  train(options, b);
+  time(quantize, options.device.memory, b.gradient, codec.quantize);
+  time(restore, options.device.memory, b.restored, codec.restore);
 }
 
 CompressionTrace described(const CompressionCapture& options) {
@@ -121,10 +144,10 @@ CompressionTrace described(const CompressionCapture& options) {
   trace.device = fmt::format("{} (1 used)", processor_name());
   trace.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(today));
   trace.command = options.command;
-  trace.source =
-      "stepcast capture-compression: a random gradient with error feedback, the clocks read around each "
-      "kernel "
-      "(wall: CLOCK_MONOTONIC, CPU: CLOCK_PROCESS_CPUTIME_ID)";
+  trace.source = fmt::format(
+      "stepcast capture-compression: {} with error feedback, the clocks read around each kernel (wall: "
+      "CLOCK_MONOTONIC, CPU: CLOCK_PROCESS_CPUTIME_ID)",
+      options.next_gradient ? "the gradients of backward passes" : "a random gradient");
   if (options.device.memory != nullptr) {
     trace.device = beside_device(trace.device, options.device.name);
     trace.source += "; the copies of the gradient from the device and back are in both clocks";
@@ -143,11 +166,14 @@ CompressionTrace described(const CompressionCapture& options) {
 CompressionTrace capture_compression(const CompressionCapture& options) {
   CompressionTrace trace = described(options), warm_up = trace;
   Buffers buffers = buffers_of(options);
+  std::vector<std::vector<float>> residuals(trace.codecs.size(), std::vector<float>(options.elements));
   for (int repeat = -1; repeat < options.repeats; ++repeat) {
     CompressionTrace& into = repeat < 0 ? warm_up : trace;
-    const auto copy = [&] { std::ranges::copy(buffers.gradient.values, buffers.restored.values.begin()); };
+    train(options, buffers);
+    const auto copy = [&] { std::ranges::copy(buffers.gradient.values, buffers.scratch.begin()); };
     time(copy, options.elements, into.copy);
-    for (auto& codec : into.codecs) time_codec(options, buffers, codec);
+    for (std::size_t i = 0; i < residuals.size(); ++i)
+      time_codec(options, buffers, residuals[i], into.codecs[i]);
   }
   return trace;
 }

@@ -92,10 +92,28 @@ void join_ranks(Transport& transport, CompressionTrace& trace) {
   }
 }
 
+/// Trains with the last gradient, and computes this rank's next one.
+std::span<float> next_gradient(Network& network) {
+  const std::size_t layers = network.model().layers.size();
+  const auto pass = [&](std::size_t layer, Pass which) {
+    if (network.has(layer, which)) network.run(layer, which);
+  };
+  network.begin_update();
+  for (std::size_t i = 0; i < layers; ++i) pass(i, Pass::update);
+  for (std::size_t i = 0; i < layers; ++i) pass(i, Pass::forward);
+  for (std::size_t i = layers; i-- > 0;) {
+    pass(i, Pass::backward_data);
+    pass(i, Pass::backward_weights);
+  }
+  network.backend().finish();
+  const ParameterView& all = network.all_parameters();
+  return {all.gradient, all.elements};
+}
+
 }  // namespace
 
 void capture_compressions(const RankContext& run, const Validation& validation,
-                          const ValidationOptions& options, Library& library, const GradientDevice& beside) {
+                          const ValidationOptions& options, Library& library, const GradientSource& source) {
   std::set<std::string> done;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const NetworkVariant& variant = validation.variants[i];
@@ -104,12 +122,19 @@ void capture_compressions(const RankContext& run, const Validation& validation,
     barrier(run.transport);
     const YamlNode model = command_line_name(variant.model);
     CompressionCapture capturing;
-    capturing.device = beside;
+    capturing.device = source.beside;
     const auto file = compression_file(run.folder, variant.model);
     capturing.name = file.stem().string();
     capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
     capturing.elements =
         static_cast<std::size_t>(trainable_parameters(library.model(YamlValue(model, "model"))));
+    if (Network* const network = source.network ? source.network(variant) : nullptr) {
+      capturing.elements = network->all_parameters().elements;
+      capturing.next_gradient = [network, &state = run.state] {
+        state.heartbeat.fetch_add(1);
+        return next_gradient(*network);
+      };
+    }
     CompressionTrace trace = capture_compression(capturing);
     join_ranks(run.transport, trace);
     if (run.transport.rank() == 0) write_atomically(file, to_yaml(trace));

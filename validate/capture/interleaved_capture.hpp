@@ -33,10 +33,16 @@ struct CaptureJob {
 /// @param speed  probed before each turn; its reference is set at the end. Null: not measured
 void capture_interleaved(const RankContext& run, CoreSpeedProbe* speed, std::vector<CaptureJob>& jobs);
 
-/// Times the kernels that compress gradients of each model's size, on all ranks at once. Rank 0 writes the
-/// samples of all ranks. @param beside  device whose memory holds the gradients; default: the host's memory
+/// Where compressed gradients come from.
+struct GradientSource {
+  GradientDevice beside = {};  ///< device whose memory holds the gradients; default: the host's memory
+  /// The captured network of a variant, in the host's memory; null or empty: gradients are random numbers.
+  std::function<Network*(const NetworkVariant&)> network = {};
+};
+
+/// Times the kernels that compress gradients of each model, on all ranks at once. Rank 0 writes the samples
+/// of all ranks.
 void capture_compressions(const RankContext& run, const Validation& validation,
-                          const ValidationOptions& options, Library& library,
-                          const GradientDevice& beside = {});
+                          const ValidationOptions& options, Library& library, const GradientSource& source);
 
 }  // namespace stepcast

@@ -188,7 +188,14 @@ CapturedNetworks capture_traces(const RankContext& run, const Validation& valida
     append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
   std::vector<std::unique_ptr<Network>> captured;
   for (const CaptureJob& one : all) captured.push_back(write_trace(run, one));
-  capture_compressions(run, validation, options, place.library);
+  const auto network_of = [&](const NetworkVariant& variant) -> Network* {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].variant == variant && all[i].shard.is_whole()) return captured[i].get();
+    }
+    return nullptr;
+  };
+  capture_compressions(run, validation, options, place.library,
+                       {.network = options.sleep ? nullptr : std::function(network_of)});
   barrier(run.transport);
   for (const CaptureJob& one : all) {
     const int ranks = !options.sleep && have_same_shapes(run.transport, one) ? run.transport.ranks() : 1;

@@ -1,9 +1,12 @@
 #include "kernels/timing/compression_timing.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "models/layer_times/compression_times.hpp"
 
@@ -52,6 +55,29 @@ TEST_CASE("a capture of compression has every kernel, every repeat and both cloc
   }
   CHECK(trace.gradient_bytes == 4000);
   CHECK_FALSE(is_beside_device(trace));
+}
+
+TEST_CASE("a capture of compression takes a new gradient for each kernel and restores into it", "[kernels]") {
+  std::vector<float> gradient(1000);
+  std::vector<float> restored;  // the largest element that the kernel before left
+  int steps = 0;
+  const auto next = [&] {
+    restored.push_back(*std::max_element(gradient.begin(), gradient.end()));
+    std::fill(gradient.begin(), gradient.end(), 0.0F);
+    gradient[17] = static_cast<float>(++steps);
+    return std::span(gradient);
+  };
+  const CompressionTrace trace = capture_compression({.name = "t",
+                                                      .command = "c",
+                                                      .elements = gradient.size(),
+                                                      .rows = 1,
+                                                      .density = 0.001,
+                                                      .repeats = 2,
+                                                      .next_gradient = next});
+  CHECK(steps == 3 * 4);  // two repetitions and one to warm up, each for the copy and three kernels
+  // What the kernels restore is the gradient: one element is exact in 1 bit, a half and the top 0.1 %.
+  for (std::size_t i = 1; i < restored.size(); ++i) CHECK(restored[i] == static_cast<float>(i));
+  CHECK_THAT(trace.source, Catch::Contains("backward passes"));
 }
 
 TEST_CASE("times of compressing a device's gradient include its copies to the host and back", "[kernels]") {
