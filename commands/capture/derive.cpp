@@ -17,7 +17,7 @@ namespace {
 struct DeriveOptions {
   std::string model, device, noise, output;
   std::string precision = "f32", attention = "eager", gelu = "fused", optimizer = "momentum",
-              update = "foreach";
+              update = "foreach", layout = "nchw";
   std::int64_t batch = 1;
 
   KernelChoice choice() const {
@@ -28,7 +28,8 @@ struct DeriveOptions {
             static_cast<KernelChoice::Attention>(index(attention, attention_words())),
             static_cast<KernelChoice::Gelu>(index(gelu, gelu_words())),
             static_cast<KernelChoice::Optimizer>(index(optimizer, optimizer_words())),
-            static_cast<KernelChoice::Update>(index(update, update_words()))};
+            static_cast<KernelChoice::Update>(index(update, update_words())),
+            static_cast<KernelChoice::Layout>(index(layout, layout_words()))};
   }
 };
 
@@ -89,6 +90,9 @@ void add_derive(Command app) {
           "Kernels of the optimizer: one for each operation; one for each operation and tensor; or one for "
           "all operations.")
       .one_of(update_words())
+      .show_default();
+  command.add_option("--layout", options->layout, "Layout of activations: channels first or last.")
+      .one_of(layout_words())
       .show_default();
   command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-DEVICE.yaml.")
       .type_name("FILE");

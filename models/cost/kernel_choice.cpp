@@ -29,6 +29,11 @@ const std::vector<std::string>& update_words() {
   return words;
 }
 
+const std::vector<std::string>& layout_words() {
+  static const std::vector<std::string> words{"nchw", "nhwc"};
+  return words;
+}
+
 namespace {
 
 struct Chosen {
@@ -48,6 +53,7 @@ std::vector<Chosen> chosen(const KernelChoice& choice) {
   add("gelu", &KernelChoice::gelu, gelu_words());
   add("optimizer", &KernelChoice::optimizer, optimizer_words());
   add("update", &KernelChoice::update, update_words());
+  add("layout", &KernelChoice::layout, layout_words());
   return result;
 }
 
@@ -75,7 +81,9 @@ const Keys& kernel_choice_keys() {
       {"gelu", "name", "fused, eager", "fused", "GELU in one kernel, or its tanh form written out"},
       {"optimizer", "name", "sgd, momentum, adam", "momentum", "optimizer of the update"},
       {"update", "name", "foreach, for_loop, fused", "foreach",
-       "a kernel for each operation of the optimizer; for each operation and tensor; or for all operations"}};
+       "a kernel for each operation of the optimizer; for each operation and tensor; or for all operations"},
+      {"layout", "name", "nchw, nhwc", "nchw",
+       "layout of activations: kernels of tensor cores copy them unless their channels are last"}};
   return keys;
 }
 
@@ -91,6 +99,7 @@ KernelChoice read_kernel_choice(const YamlValue& value) {
   read("gelu", choice.gelu, gelu_words());
   read("optimizer", choice.optimizer, optimizer_words());
   read("update", choice.update, update_words());
+  read("layout", choice.layout, layout_words());
   return choice;
 }
 

@@ -20,6 +20,10 @@ struct KernelChoice {
     fused,  ///< one kernel, as torch.nn.functional.gelu
     eager,  ///< the tanh form written out, as gelu_new of Hugging Face
   };
+  enum class Layout {
+    nchw,  ///< channels first: kernels of tensor cores copy activations to the other layout and back
+    nhwc,  ///< channels last, as torch.channels_last
+  };
   enum class Optimizer { sgd, momentum, adam };
   enum class Update {
     foreach,   ///< a kernel for each operation, over all tensors
@@ -32,6 +36,7 @@ struct KernelChoice {
   Gelu gelu = Gelu::fused;
   Optimizer optimizer = Optimizer::momentum;
   Update update = Update::foreach;
+  Layout layout = Layout::nchw;
 
   bool operator==(const KernelChoice&) const = default;
 
@@ -44,6 +49,7 @@ const std::vector<std::string>& attention_words();
 const std::vector<std::string>& gelu_words();
 const std::vector<std::string>& optimizer_words();
 const std::vector<std::string>& update_words();
+const std::vector<std::string>& layout_words();
 
 /// The choices that differ from the default, such as "precision f16, attention flash"; empty: none.
 std::string to_string(const KernelChoice& choice);

@@ -59,14 +59,15 @@ Bytes cached(Bytes array, const KernelShares& kernels) {
   return std::clamp(2 - array / kernels.cache, 0.0, 1.0) * array;
 }
 
-bool changes_layout(const Layer& layer, const KernelShares& kernels) {
+/// True if the kernels of the layer need channels last and in a multiple.
+bool needs_channels_last(const Layer& layer, const KernelShares& kernels) {
   if (!(kernels.channel_multiple > 0) || layer.kind != LayerKind::convolution) return false;
   return std::ranges::max(layer.window.kernel) > 1 || std::ranges::max(layer.window.stride) > 1;
 }
 
 /// Work over that of the layer, as kernels of tensor cores pad the input channels.
 double padded(const Layer& layer, const KernelShares& kernels) {
-  if (!changes_layout(layer, kernels)) return 1;
+  if (!needs_channels_last(layer, kernels)) return 1;
   const double channels = static_cast<double>(layer.input.front());
   return std::ceil(channels / kernels.channel_multiple) * kernels.channel_multiple / channels;
 }
@@ -78,7 +79,9 @@ Bytes element_size(const KernelShares& kernels) {
 /// Seconds of the kernels beside a pass's own: copies to another layout, sums of biases' gradients.
 Seconds other_kernels(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device) {
   const KernelShares& kernels = *device.kernels;
-  const double elements = changes_layout(layer, kernels) ? cost.other_layout : 0;
+  const bool copies =
+      kernels.choice.layout == KernelChoice::Layout::nchw && needs_channels_last(layer, kernels);
+  const double elements = copies ? cost.other_layout : 0;
   const Bytes copied = static_cast<double>(batch) * elements * element_size(kernels);
   const Bytes summed = static_cast<double>(batch) * cost.bias * element_size(kernels);
   const Seconds gap = cost.bias > 0 ? kernels.gap : Seconds{};

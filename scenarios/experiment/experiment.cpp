@@ -279,6 +279,8 @@ void note_kernels(const YamlMap& map, Experiment& experiment) {
   if (!has_layers(experiment.model, LayerKind::gelu))
     note_idle(map, {"gelu"}, "without layers of GELU", idle);
   const KernelChoice choice = experiment.device.choice();
+  if (experiment.device.kernels->channel_multiple == 0)
+    note_idle(map, {"layout"}, "in a precision without tensor cores", idle);
   if (choice.optimizer == KernelChoice::Optimizer::sgd && choice.update == KernelChoice::Update::fused)
     note_idle(map, {"update"}, "as fused: sgd has one operation", idle);
 }

@@ -99,6 +99,8 @@ TEST_CASE("where kernels need another layout, inputs and outputs are copied and 
   CHECK(seconds(window, &LayerCost::forward, device) == Approx(before * 8 / 3 + input));
   CHECK(seconds(window, &LayerCost::backward_data, device) == Approx(back_before * 8 / 3 + input + output));
   CHECK(seconds(point, &LayerCost::forward, device) == Approx(point_before));
+  device.kernels->choice.layout = KernelChoice::Layout::nhwc;
+  CHECK(seconds(window, &LayerCost::forward, device) == Approx(before * 8 / 3));
 }
 
 TEST_CASE("gradients of filters have a factor of their own", "[models]") {

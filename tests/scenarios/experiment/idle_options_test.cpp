@@ -76,6 +76,7 @@ TEST_CASE("kernels of layers that the network does not have are idle", "[scenari
   CHECK(with("{precision: f16, attention: flash, gelu: eager}") ==
         Lines{"kernels.attention: has no effect without layers of attention",
               "kernels.gelu: has no effect without layers of GELU"});
+  CHECK(with("{layout: nhwc}") == Lines{"kernels.layout: has no effect in a precision without tensor cores"});
   CHECK(with("{optimizer: sgd, update: fused}") ==
         Lines{"kernels.update: has no effect as fused: sgd has one operation"});
 }
