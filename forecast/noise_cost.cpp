@@ -14,10 +14,13 @@ double training_seconds(const Row& row) {
 
 bool may_change(const Scenario& scenario, Without what) {
   if (what == Without::nothing) return false;
-  const std::string key = what == Without::jitter ? "jitter" : "straggler_share";
-  const auto gives = [&](const std::string& path) { return path == "noise" || path == "noise." + key; };
+  const std::string key = what == Without::jitter ? "jitter" : "straggler";  // straggler_share, stragglers
+  const auto gives = [&](const std::string& path) {
+    return path == "noise" || path.starts_with("noise." + key);
+  };
   const YamlNode* noise = scenario.document.find("noise");
-  return (noise != nullptr && noise->find(key) != nullptr) ||
+  const auto has_key = [&](const auto& entry) { return entry.first.text.starts_with(key); };
+  return (noise != nullptr && std::ranges::any_of(noise->entries, has_key)) ||
          std::ranges::any_of(scenario.settings, gives, &Assignment::path) ||
          std::ranges::any_of(scenario.assumptions, gives, &Assumption::key) ||
          std::ranges::any_of(scenario.sweep_keys, gives);
@@ -25,10 +28,11 @@ bool may_change(const Scenario& scenario, Without what) {
 
 bool leave_out(Without what, Noise& noise) {
   if (what == Without::nothing) return false;
-  const bool jitter = noise.jitter != Noise::Jitter::none, slow = noise.straggler_share > 0;
+  const bool jitter = noise.jitter != Noise::Jitter::none, slow = noise.has_stragglers();
   noise.jitter = Noise::Jitter::none;
   if (what == Without::jitter) return jitter;
   noise.straggler_share = 0;
+  noise.stragglers.clear();
   return slow;
 }
 

@@ -12,7 +12,7 @@ namespace stepcast {
 enum class Without { nothing, jitter, noise };
 
 /// True if the scenario sets the key that makes leaving this noise out change a point: noise.jitter for
-/// Without::jitter, noise.straggler_share for Without::noise.
+/// Without::jitter, noise.straggler_share or noise.stragglers for Without::noise.
 bool may_change(const Scenario& scenario, Without what);
 
 /// Removes noise. Returns true if that changes the simulation: there is jitter (Without::jitter), or there

@@ -23,13 +23,23 @@ std::vector<JsonTable>& json_tables() {
   return tables;
 }
 
+bool& quiet() {
+  static bool is_quiet = false;
+  return is_quiet;
+}
+
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
 }  // namespace
 
+bool output_is_quiet() {
+  return quiet();
+}
+
 CommandOutput::CommandOutput(const OutputOptions& options) {
+  quiet() = options.quiet;
   if (!options.quiet && !options.json) return;
   std::fflush(stdout);
   json_tables().clear();
@@ -41,6 +51,7 @@ CommandOutput::CommandOutput(const OutputOptions& options) {
 }
 
 CommandOutput::~CommandOutput() {
+  quiet() = false;
   if (real_ < 0) return;
   std::fflush(stdout);
   dup2(real_, STDOUT_FILENO);

@@ -28,6 +28,9 @@ class CommandOutput {
   int real_ = -1;  ///< file descriptor of the real standard output; -1: it was not changed
 };
 
+/// True while a command runs with -q.
+bool output_is_quiet();
+
 /// Adds a row, which is JSON text, to a table of the command's JSON object.
 void add_json_row(const std::string& table, const std::string& row);
 

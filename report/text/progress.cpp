@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "core/cli/command_output.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {
@@ -18,6 +19,7 @@ constexpr double kLogInterval = 10;        // [s]
 }  // namespace
 
 ProgressStyle progress_style() {
+  if (output_is_quiet()) return ProgressStyle::none;
   return ::isatty(STDERR_FILENO) != 0 ? ProgressStyle::line : ProgressStyle::plain;
 }
 
@@ -31,6 +33,7 @@ std::string progress_text(std::size_t done, std::size_t total, Seconds elapsed, 
 }
 
 void Progress::update(const std::string& text, Seconds elapsed) {
+  if (style_ == ProgressStyle::none) return;
   const bool terminal = style_ == ProgressStyle::line;
   const double interval = terminal ? kTerminalInterval : kLogInterval;
   const double due = shown_at_ ? *shown_at_ + interval : (terminal ? kFirstUpdate : kLogInterval);

@@ -13,9 +13,11 @@ namespace stepcast {
 enum class ProgressStyle {
   line,   ///< one line that is overwritten, for a terminal
   plain,  ///< a new line every 10 s, for a log file
+  none,   ///< nothing
 };
 
-/// ProgressStyle::line if standard error is a terminal, otherwise ProgressStyle::plain.
+/// ProgressStyle::none with -q, ProgressStyle::line if standard error is a terminal, otherwise
+/// ProgressStyle::plain.
 ProgressStyle progress_style();
 
 /// Progress text such as "37 of 110 simulations, 12.3 s, 24.5 s left". The remaining time assumes equal cost

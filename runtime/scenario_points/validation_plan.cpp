@@ -249,7 +249,7 @@ std::string unsupported_noise(const Noise& noise, bool sleep) {
   if (sleep && noise.jitter == Noise::Jitter::trace)
     return "noise.jitter: ranks with --sleep cannot replay measured steps; give none, lognormal or layers";
   const bool drawn = noise.jitter == Noise::Jitter::lognormal || noise.jitter == Noise::Jitter::layers;
-  if (!sleep && (drawn || noise.straggler_share > 0))
+  if (!sleep && (drawn || noise.has_stragglers()))
     return "noise: random noise needs --sleep, because ranks that compute have noise of their own; leave "
            "noise out or "
            "give noise.jitter: trace";

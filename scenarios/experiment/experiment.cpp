@@ -17,6 +17,22 @@
 namespace stepcast {
 namespace {
 
+/// Reads `noise.stragglers:`, the factor of each slow worker or node.
+std::map<std::uint32_t, double> read_stragglers(const YamlValue& value, bool per_node) {
+  std::map<std::uint32_t, double> stragglers;
+  const std::string unit = per_node ? "node" : "worker";
+  for (const YamlValue& item : value.list()) {
+    const YamlMap map = read_map(item, stragglers_keys());
+    if (const auto other = map.maybe(per_node ? "worker" : "node"))
+      other->refuse(per_node ? "not valid with per: node; give node" : "only valid with per: node");
+    const YamlValue number = map.at(unit, "the number of a slow " + unit + ", counted from 0");
+    const auto one = static_cast<std::uint32_t>(number.integer(0, (1 << 20) - 1));
+    const double factor = map.at("factor", "by how much it is slower, a number >= 1").number(1, 1000);
+    if (!stragglers.emplace(one, factor).second) number.refuse("there is a second factor for it");
+  }
+  return stragglers;
+}
+
 /// Reads `noise:`. @throws InputError
 Noise read_noise(const YamlValue& value) {
   const YamlMap map = read_map(value, noise_keys());
@@ -36,6 +52,7 @@ Noise read_noise(const YamlValue& value) {
     noise.straggler_factor = factor->number(1, 1000);
     if (!map.has("straggler_share")) factor->refuse("only valid with straggler_share");
   }
+  if (const auto slow = map.maybe("stragglers")) noise.stragglers = read_stragglers(*slow, noise.per_node);
   if (const auto spread = map.maybe("start_spread")) noise.start_spread = spread->seconds().value;
   return noise;
 }
@@ -252,8 +269,11 @@ void note_noise(const YamlMap& map, const Noise& noise, Plan& plan) {
   if (is_drawn(noise) && noise.sigma == 0) note_idle(map, {"jitter"}, "with sigma: 0", idle);
   if (noise.straggler_share > 0 && noise.straggler_factor == 1)
     note_idle(map, {"straggler_share"}, "with straggler_factor: 1", idle);
+  if (!noise.per_node && !noise.stragglers.empty() &&
+      noise.stragglers.begin()->first >= plan.endpoints.size())
+    note_idle(map, {"stragglers"}, "where no worker has such a number", idle);
   if (noise.straggler_share == 0) note_idle(map, {"straggler_factor"}, "with straggler_share: 0", idle);
-  if (noise.jitter == Noise::Jitter::none && noise.straggler_share == 0)
+  if (noise.jitter == Noise::Jitter::none && !noise.has_stragglers())
     note_idle(map, {"per"}, "without jitter or stragglers", idle);
   if (!plan.asynchronous) note_idle(map, {"start_spread"}, "where workers keep a common pace", idle);
 }

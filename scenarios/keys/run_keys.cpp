@@ -29,6 +29,14 @@ const Keys& passes_keys() {
   return keys;
 }
 
+const Keys& stragglers_keys() {
+  static const Keys keys{
+      {"worker", "integer", "0 to 1048575", "this or `node`", "rank of a slow worker"},
+      {"node", "integer", "0 to 1048575", "this or `worker`", "slow node; only with `per: node`"},
+      {"factor", "number", "1 to 1000", "required", "its work takes this many times as long"}};
+  return keys;
+}
+
 const Keys& noise_keys() {
   static const Keys keys{
       {"jitter", "name", "none, trace, lognormal, layers", "none", "variation from step to step"},
@@ -39,6 +47,8 @@ const Keys& noise_keys() {
        "probability that a worker (or node) is slow in every step"},
       {"straggler_factor", "number", "1 to 1000", "required with a share above 0",
        "slow workers take this many times as long"},
+      {"stragglers", "list of mappings", "", "none", "workers (or nodes) that are known to be slow",
+       stragglers_keys},
       {"start_spread", "time", ">= 0", "0 s",
        "asynchronous workers start one after the other, evenly over this time; others start together"}};
   return keys;

@@ -14,6 +14,7 @@ const Keys& whole_scenario_keys();
 const Keys& run_keys();
 const Keys& passes_keys();
 const Keys& noise_keys();
+const Keys& stragglers_keys();
 const Keys& background_keys();
 const Keys& data_keys();
 const Keys& memory_keys();

@@ -209,7 +209,7 @@ UsedFolding chosen_folding(const CollectiveLoad& traffic, ComputeBudget budget,
   if (simulation.fold == Folding::never) return {.folds = false};
   if (simulation.plan->asynchronous || !has_groups(traffic)) return {.folds = true};
   const Noise& noise = simulation.noise;
-  const bool jitters = noise.jitter != Noise::Jitter::none || noise.straggler_share > 0;
+  const bool jitters = noise.jitter != Noise::Jitter::none || noise.has_stragglers();
   if (!jitters && workers_symmetric(traffic, single_messages())) return {.folds = true};
   if (simulation.fold == Folding::automatic && simulation.fidelity == Fidelity::message)
     return {.folds = false};

@@ -53,7 +53,7 @@ double ComputeTimes::seconds(Work pass, LayerRange layers, const Draw& draw) con
 namespace {
 
 bool is_noise_free(const Noise& noise) {
-  return noise.jitter == Noise::Jitter::none && noise.straggler_share == 0;
+  return noise.jitter == Noise::Jitter::none && !noise.has_stragglers();
 }
 
 }  // namespace

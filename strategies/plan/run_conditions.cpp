@@ -45,6 +45,8 @@ Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uin
       uniform({seed, Purpose::straggler, worker, 0, 0}) < noise.straggler_share) {
     drawn.factor *= noise.straggler_factor;
   }
+  if (const auto slow = noise.stragglers.find(worker); slow != noise.stragglers.end())
+    drawn.factor *= slow->second;
   return drawn;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,11 @@ struct Noise {
   bool per_node = false;         ///< all workers of a node draw the same noise
   double straggler_share = 0;    ///< share of the workers (or nodes) that are slow in every step
   double straggler_factor = 1;   ///< factor on their times
-  double start_spread = 0;       ///< interval over which asynchronous workers start, evenly [s]
+  std::map<std::uint32_t, double> stragglers =
+      {};                   ///< factor of each worker (or node) that is known to be slow
+  double start_spread = 0;  ///< interval over which asynchronous workers start, evenly [s]
+
+  bool has_stragglers() const { return straggler_share > 0 || !stragglers.empty(); }
 };
 
 const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jitter

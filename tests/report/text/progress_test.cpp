@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
+#include "core/cli/command_output.hpp"
+
 using namespace stepcast;
 
 TEST_CASE("progress says how much is done and how long the rest takes", "[report]") {
@@ -49,4 +51,15 @@ TEST_CASE("progress that ends early, as by an error, leaves no line on the termi
   std::ostringstream out;
   { Progress(out, ProgressStyle::line).update("half", Seconds{1}); }
   CHECK(out.str() == "\rhalf\r    \r");
+}
+
+TEST_CASE("a command with -q shows no progress", "[report]") {
+  std::ostringstream out;
+  {
+    const CommandOutput quiet({.quiet = true});
+    Progress progress(out, progress_style());
+    progress.update("half", Seconds{20});
+  }
+  CHECK(out.str().empty());
+  CHECK(progress_style() != ProgressStyle::none);
 }

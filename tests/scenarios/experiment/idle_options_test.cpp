@@ -59,6 +59,8 @@ TEST_CASE("keys outside of the strategy can be idle too", "[scenarios]") {
   CHECK(on_16({"noise={jitter: none, per: node, start_spread: 1 s}"}) ==
         Lines{"noise.per: has no effect without jitter or stragglers",
               "noise.start_spread: has no effect where workers keep a common pace"});
+  CHECK(on_16({"noise={stragglers: [{worker: 16, factor: 2}]}"}) ==
+        Lines{"noise.stragglers: has no effect where no worker has such a number"});
   CHECK(on_16({"noise={straggler_share: 0.5, straggler_factor: 1}"}) ==
         Lines{"noise.straggler_share: has no effect with straggler_factor: 1"});
   CHECK(on_16({"compression_times=cpu"}) ==

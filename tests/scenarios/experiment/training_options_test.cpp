@@ -121,6 +121,12 @@ TEST_CASE("noise that would change nothing is refused", "[scenarios][errors]") {
   refused("noise={sigma: 0.1}", "noise.sigma: only valid with jitter: lognormal or layers");
   refused("noise={straggler_share: 0.1}",
           "noise.straggler_factor: missing (expected by how much they are slower, a number >= 1)");
+  refused("noise={stragglers: [{worker: 1}]}",
+          "noise.stragglers[0].factor: missing (expected by how much it is slower, a number >= 1)");
+  refused("noise={stragglers: [{node: 1, factor: 2}]}",
+          "noise.stragglers[0].node: only valid with per: node");
+  refused("noise={stragglers: [{worker: 1, factor: 2}, {worker: 1}]}",
+          "noise.stragglers[1].factor: missing (expected by how much it is slower, a number >= 1)");
   refused("noise={straggler_factor: 2}", "noise.straggler_factor: only valid with straggler_share");
 }
 

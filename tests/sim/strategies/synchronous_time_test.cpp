@@ -149,6 +149,18 @@ TEST_CASE("the straggler sets the pace of every step", "[sim]") {
     CHECK(step.seconds == exactly(1.5 * kFixed + ring_seconds(8)));
 }
 
+TEST_CASE("one named straggler sets the pace of every step", "[sim]") {
+  const double alone = 1.25 * kFixed + ring_seconds(8);
+  Run run(switch_platform(8), 8, three_layers({1e9}));
+  run.options.overlap = false;
+  run.options.steps = 2;
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  run.simulation.noise.stragglers = {{5, 1.25}};
+  for (const StepSeconds& step : run.result().steps) CHECK(step.seconds == exactly(alone));
+  run.simulation.noise.stragglers = {{8, 1.25}};  // there is no such worker
+  for (const StepSeconds& step : run.result().steps) CHECK(step.seconds == exactly(kFixed + ring_seconds(8)));
+}
+
 TEST_CASE("the parts of a step add up to it", "[sim]") {
   Run run(switch_platform(8), 8, three_layers({1}));
   run.options.steps = 5;
