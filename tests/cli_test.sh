@@ -110,6 +110,11 @@ cmp -s quiet/results.csv piped/results.csv || fail "a scenario from standard inp
 "$stepcast" check - <<<'name: x
 workrs: 3' >out 2>err && fail "check - found no error"
 grep -qF 'standard input:2:1: workrs: unknown key; did you mean "workers"?' out || fail "check -: not where the error is"
+"$stepcast" check - <<<'name: x
+platform: {name: p, node: {kind: pcie}, network: {kind: switch}}' >out 2>err && fail "check - found no error"
+for key in device nodes node.memory node.device_link network.bandwidth messages; do
+  grep -qF "platform.$key: missing" out || fail "check -: does not miss platform.$key"
+done
 refuses 2 'shards read the scenario again' run - --shard 0/2
 run_with 0 run tiny.yaml --results-only -v -o quiet
 grep -q 'CPU s, at most' err || fail "-v: no processor time"

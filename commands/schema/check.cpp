@@ -7,6 +7,8 @@
 #include "core/error.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/loader.hpp"
+#include "models/network/network_keys.hpp"
+#include "platforms/platform_keys.hpp"
 #include "report/results/results_text.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/experiment/software_stack.hpp"
@@ -65,6 +67,29 @@ void set_kind_of_stack(YamlNode& root, Errors& errors) {
   note([&] { apply_software_stack(root, library); }, errors);
 }
 
+/// Whether a value below `key` comes from the sweep or from other settings of a scenario.
+bool is_set_elsewhere(const YamlNode& root, const std::string& key) {
+  const auto sets = [&](const std::string& name) {
+    const YamlNode* node = root.find(name);
+    return node != nullptr && std::ranges::any_of(node->entries, [&](const auto& entry) {
+             return entry.first.text.starts_with(key + ".");
+           });
+  };
+  return sets("set") || sets("sweep") || root.find("defaults") != nullptr;
+}
+
+/// Keys that a platform or network that stands in the scenario itself lacks.
+void check_inline(const YamlNode& root, Errors& errors) {
+  for (const auto& [key, keys] :
+       {std::pair{"platform", &platform_keys()}, std::pair{"model", &model_keys()}}) {
+    const YamlNode* node = root.find(key);
+    if (node == nullptr || node->kind != YamlNode::Kind::mapping || is_set_elsewhere(root, key)) continue;
+    for (const std::string& error : key_errors(YamlValue(*node, key), *keys, Required::all)) {
+      if (std::ranges::find(errors, error) == errors.end()) errors.push_back(error);
+    }
+  }
+}
+
 /// All errors of a file. What keys say together is only looked at where each key alone is right.
 Errors errors_of(const std::filesystem::path& file, std::string& kind) {
   Errors errors;
@@ -76,6 +101,7 @@ Errors errors_of(const std::filesystem::path& file, std::string& kind) {
         if (kind == "scenario") set_kind_of_stack(root, errors);
         for (std::string& error : key_errors(YamlValue(root, ""), found.keys, found.required))
           errors.push_back(std::move(error));
+        if (kind == "scenario") check_inline(root, errors);
         if (errors.empty()) read_with_reader(file, kind, root, errors);
       },
       errors);
