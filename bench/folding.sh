@@ -122,7 +122,7 @@ run() {
 import csv, sys
 row = next(csv.DictReader(open(sys.argv[1] + "/out/results.csv")))
 spent = sum(float(x) for x in open(sys.argv[1] + "/time").read().split()[-2:])
-print(row["step_seconds"], row["folding"].replace(" ", "_"), row["communication_form"].replace(" ", "_"), f"{spent:.2f}")
+print(row["step_seconds"], row["folding"].replace(" ", "_"), row["fidelity"].replace(" ", "_"), f"{spent:.2f}")
 PY
 }
 

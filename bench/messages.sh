@@ -15,7 +15,7 @@ measure() {
   local -a settings=()
   for setting in "${@:5}"; do settings+=(--set "$setting"); done
   /usr/bin/time -f '%U %S %M' -o "$work/time" "$build/stepcast" run "$root/bench/cases/s.yaml" --results-only --draws 1 -j 1 \
-    --set "sweep={workers: [$workers]}" --set strategy.bucket=model --set simulation.form=message --set simulation.fold=off \
+    --set "sweep={workers: [$workers]}" --set strategy.bucket=model --set simulation.fidelity=message --set simulation.fold=off \
     --set "simulation.steps=$steps" --set "simulation.sharing=$sharing" "${settings[@]}" -o "$work/out" >"$work/log"
   awk -v n="$name" -v w="$workers" -v s="$steps" -v by="$sharing" '{ m = s * 2 * w * (w - 1); t = $1 + $2
     printf "| %s | %d | %s | %d | %.2f | %.2f | %d |\n", n, w, by, m, t, m / t / 1e6, $3 / 1024 }' "$work/time"

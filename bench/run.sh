@@ -21,14 +21,14 @@ s 4096 - -
 s 16384 1.0 -
 s 131072 8 1500
 s 1048576 60 8000 platform.nodes=1048576 platform.max_nodes=1048576
-s 1024 - - simulation.form=message simulation.fold=off
+s 1024 - - simulation.fidelity=message simulation.fold=off
 r 64 - -
 r 1024 0.12 -
 r 2048 0.2 -
 r 16384 1.5 -
 r 131072 12 2000
 r 1048576 60 8000 platform.nodes=262144 platform.max_nodes=262144
-r 1024 - - simulation.form=message simulation.fold=off
+r 1024 - - simulation.fidelity=message simulation.fold=off
 d 16384 3 -
 t 16384 3 -
 c 1024 0.5 -

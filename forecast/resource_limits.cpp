@@ -229,12 +229,12 @@ void check_time(const Experiment& largest, const RunSize& size, const RunOptions
   const bool cheap = largest.fidelity == Fidelity::automatic;
   throw LimitError(fmt::format(
       "the largest point ({} workers) needs {} simulations of {:.3g} messages or flows each with "
-      "simulation.form: {}, about {:.1f} h with {} processes, over the limit of {:.3g} h: use {}fewer "
+      "simulation.fidelity: {}, about {:.1f} h with {} processes, over the limit of {:.3g} h: use {}fewer "
       "workers or "
       "steps, or raise --time-limit",
       largest.plan.workers, simulations, messages,
       fidelity_names()[static_cast<std::size_t>(largest.fidelity)], needed.value / 3600, at_once,
-      limit.value / 3600, cheap ? "" : "form: automatic, "));
+      limit.value / 3600, cheap ? "" : "fidelity: automatic, "));
 }
 
 }  // namespace stepcast

@@ -209,7 +209,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoic
       row.set(column, value);
   }
   if (doubled == Doubled::none) set_training_columns(row, experiment);
-  row.set("communication_form", to_text(result.fidelity));
+  row.set("fidelity", to_text(result.fidelity));
   row.set("folding", to_text(result.folding));
   if (!result.link_sharing.empty()) row.set("link_sharing", result.link_sharing);
   row.set("all_reduce", result.algorithms);

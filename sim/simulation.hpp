@@ -88,7 +88,7 @@ struct UsedFolding {
   Accuracy accuracy = Accuracy::exact;
 };
 
-/// Text of the column `communication_form`, such as "message", "message, sampled" or "coupled, roughly".
+/// Text of the column `fidelity`, such as "message", "message, sampled" or "coupled, roughly".
 std::string to_text(const UsedFidelity& fidelity);
 
 /// Text of the column `folding`: "folded", "folded, closely", "folded, roughly" or "unfolded".

@@ -167,9 +167,9 @@ refuses 2 '--shard: expected i below 2, the number of points, got 5/6' run tiny.
 refuses 2 '--memory-limit: expected a size' run tiny.yaml --memory-limit 1
 refuses 3 'raise --memory-limit or simulate fewer workers' run tiny.yaml --memory-limit "1 MB"
 refuses 2 '--time-limit: expected a time' run tiny.yaml --time-limit 1
-refuses 3 'use form: automatic, fewer workers or steps, or raise --time-limit' \
+refuses 3 'use fidelity: automatic, fewer workers or steps, or raise --time-limit' \
   run "$source_folder/scenarios/resnet50-ethernet-cpu.yaml" --set 'sweep={workers: [2048]}' --set platform.nodes=2048 --set platform.max_nodes=2048 \
-  --set simulation.form=message --set strategy.all_reduce=ring --time-limit "10 s"
+  --set simulation.fidelity=message --set strategy.all_reduce=ring --time-limit "10 s"
 refuses 3 'more than 100000 points' run tiny.yaml --set 'sweep.workers={from: 1, to: 200000, step: 1}'
 refuses 2 '--jobs' run tiny.yaml -j 0
 refuses 2 'there is no point "workers=3"' run tiny.yaml --timeline workers=3 -o none

@@ -17,7 +17,7 @@ platform: ethernet-cpu
 set: {platform.nodes: 4096}
 batch_per_worker: 64
 strategy: {kind: synchronous, all_reduce: ring, bucket: 100 kB}
-simulation: {steps: 3, form: message}
+simulation: {steps: 3, fidelity: message}
 uncertainty: none
 sweep: {workers: [1024, 8, 16]}
 END

@@ -16,7 +16,7 @@ import yaml
 BASE = """{name: base, model: small-cnn, trace: derived, platform: big-basin, workers: 16, batch_per_worker: 8,
            strategy: {kind: synchronous}, simulation: {steps: 2}}"""
 # How a point was simulated may follow a key that changes nothing.
-HOW = {"folding", "communication_form", "link_sharing"}
+HOW = {"folding", "fidelity", "link_sharing"}
 
 
 def read(text):

@@ -236,8 +236,8 @@ for kind in $("$stepcast" show strategies | awk '/^$/ { exit } { print $1 }'); d
 done
 
 # What stands beside the strategy.
-works simulation.form message coupled workers=24
-idle simulation.form message coupled 'strategy={kind: parameter_server}'
+works simulation.fidelity message coupled workers=24
+idle simulation.fidelity message coupled 'strategy={kind: parameter_server}'
 idle simulation.fold on off 'strategy={kind: parameter_server}'
 idle noise.sigma 0.1 0.2 noise.jitter=none
 works noise.sigma 0.1 0.2 noise.jitter=lognormal

@@ -50,7 +50,7 @@ for folder in again two other; do
 done
 
 simulate unfolded "$first" -j 2 --set simulation.fold=off
-simulate messages "$first" -j 2 --set simulation.form=message
+simulate messages "$first" -j 2 --set simulation.fidelity=message
 grep -q ',message,' messages/results.csv || fail "messages: the form is not message"
 for folder in unfolded messages; do
   agrees $folder

@@ -37,12 +37,12 @@ int draws_of(const Scenario& scenario, int asked) {
   return std::clamp(kEachAssumption * static_cast<int>(scenario.assumptions.size()), kFewest, kMost);
 }
 
-std::vector<std::string> forms_of(const Results& results) {
-  std::set<std::string> forms;
+std::vector<std::string> fidelities_of(const Results& results) {
+  std::set<std::string> fidelities;
   for (const Row& row : results.rows) {
-    if (row.text("failed").empty()) forms.insert(row.text("communication_form"));
+    if (row.text("failed").empty()) fidelities.insert(row.text("fidelity"));
   }
-  return {forms.begin(), forms.end()};
+  return {fidelities.begin(), fidelities.end()};
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ FinishedOutputs finish_run(FinishedRun run, Library& library, Simulations all) {
   add_scaling(scenario, points, all);
   if (run.prepared.has_discrepancy) add_discrepancy(scenario, simulated_points(points, all), library, all);
   const Outputs outputs = outputs_of(scenario, points, all);
-  run.manifest.forms = forms_of(outputs.results);
+  run.manifest.fidelities = fidelities_of(outputs.results);
   DrawnPlots drawn = write_outputs(run.folder, outputs, run.manifest, run.plots);
   drawn.missing.attempt(run.folder, "report.html", [&](const std::filesystem::path&) {
     write_page(run.folder, outputs, run.manifest, scenario, run.settings);

@@ -101,9 +101,9 @@ const std::string& layer_of(const Writer& writer, const Node& node, int index) {
   refuse_node(writer.graph, node, fmt::format("input {} is not the output of an earlier node", index));
 }
 
-std::string unique_name(Writer& writer, const std::string& wish) {
+std::string unique_name(Writer& writer, const std::string& wanted) {
   std::string name;
-  for (const char c : wish) {
+  for (const char c : wanted) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
     if ((plain || !name.empty()) && name.size() < 48) name += plain ? c : '_';
   }

@@ -44,10 +44,14 @@ std::string to_json(const Manifest& manifest) {
   for (const InputFile& input : manifest.inputs) {
     inputs.push_back({{"role", input.role}, {"path", input.path}, {"sha256", input.sha256}});
   }
-  const Json json = {{"version", manifest.version}, {"scenario", manifest.scenario},
-                     {"date", manifest.date},       {"command", manifest.command},
-                     {"seed", manifest.seed},       {"sweep", manifest.sweep},
-                     {"forms", manifest.forms},     {"inputs", inputs}};
+  const Json json = {{"version", manifest.version},
+                     {"scenario", manifest.scenario},
+                     {"date", manifest.date},
+                     {"command", manifest.command},
+                     {"seed", manifest.seed},
+                     {"sweep", manifest.sweep},
+                     {"fidelities", manifest.fidelities},
+                     {"inputs", inputs}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -60,7 +64,7 @@ Manifest read_manifest(std::string_view text, const std::string& file_name) {
             .command = json.at("command").get<std::vector<std::string>>(),
             .seed = json.at("seed").get<std::uint64_t>(),
             .sweep = json.at("sweep").get<std::vector<std::string>>(),
-            .forms = json.at("forms").get<std::vector<std::string>>(),
+            .fidelities = json.at("fidelities").get<std::vector<std::string>>(),
             .inputs = inputs_of(json.at("inputs"))};
   } catch (const Json::exception& error) {
     throw InputError(fmt::format("{}:1:1: expected a manifest of stepcast: {}", file_name, error.what()));

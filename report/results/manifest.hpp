@@ -25,8 +25,8 @@ struct Manifest {
   std::string date = {};                  ///< ISO 8601; set by the caller, so that tests can use a fixed date
   std::vector<std::string> command = {};  ///< one entry per argument
   std::uint64_t seed = 0;
-  std::vector<std::string> sweep = {};  ///< keys of the sweep, the columns that identify a point
-  std::vector<std::string> forms = {};  ///< values of the column communication_form over the points
+  std::vector<std::string> sweep = {};       ///< keys of the sweep, the columns that identify a point
+  std::vector<std::string> fidelities = {};  ///< values of the column fidelity over the points
   std::vector<InputFile> inputs = {};
 };
 

@@ -90,8 +90,8 @@ namespace {
 
 /// Text columns that describe a result, not an input.
 const std::set<std::string, std::less<>>& result_text_columns() {
-  static const std::set<std::string, std::less<>> names{
-      "point", "bottleneck", "communication_form", "folding", "link_sharing", "trace_kind", "fits"};
+  static const std::set<std::string, std::less<>> names{"point",        "bottleneck", "fidelity", "folding",
+                                                        "link_sharing", "trace_kind", "fits"};
   return names;
 }
 

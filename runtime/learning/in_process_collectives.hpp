@@ -15,7 +15,7 @@ namespace stepcast {
 /// ordered pair of ranks.
 using InProcessQueues = std::map<std::pair<int, int>, std::deque<float>>;
 
-/// Transport between ranks of one process and one thread. It takes every float at once. Whoever receives must
+/// Transport between ranks of one process and one thread. It takes every float at once. A receiver must
 /// run after the sender: `wait` throws std::logic_error, because nothing could arrive meanwhile.
 class InProcessTransport : public Transport {
  public:

@@ -180,8 +180,8 @@ class TcpClientStore : public Store {
     const auto end = after(seconds_);
     while (true) {
       const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      const timeval patience{static_cast<time_t>(seconds_) + 1, 0};  // Linux also limits connect by it
-      setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+      const timeval timeout{static_cast<time_t>(seconds_) + 1, 0};  // Linux also limits connect by it
+      setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
       if (connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
         return welcomed(descriptor);
       const std::string reason = std::strerror(errno);

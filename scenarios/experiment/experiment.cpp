@@ -146,8 +146,8 @@ Folding read_folding(const YamlValue& value) {
 void read_simulation(const YamlValue& value, Experiment& experiment) {
   const YamlMap map = read_map(value, simulation_keys());
   if (const auto seed = map.maybe("seed")) experiment.seed = static_cast<std::uint64_t>(seed->integer(0));
-  if (const auto form = map.maybe("form"))
-    experiment.fidelity = static_cast<Fidelity>(form->one_of(fidelity_names()));
+  if (const auto fidelity = map.maybe("fidelity"))
+    experiment.fidelity = static_cast<Fidelity>(fidelity->one_of(fidelity_names()));
   if (const auto sharing = map.maybe("sharing"))
     experiment.sharing = static_cast<Sharing>(sharing->one_of(sharing_names()));
   if (const auto fold = map.maybe("fold")) experiment.fold = read_folding(*fold);
@@ -283,7 +283,7 @@ void note_simulation(const YamlMap& map, Plan& plan) {
     return communicator_of(plan, one).size > 1 && one.buffer.size.value > 0;
   };
   if (plan.asynchronous && std::ranges::none_of(plan.collectives, travels))
-    note_idle(map, {"form"}, "without collectives", plan.idle_keys);
+    note_idle(map, {"fidelity"}, "without collectives", plan.idle_keys);
   if (std::ranges::all_of(plan.roles, [](const Role& role) { return role.members == 1; }))
     note_idle(map, {"fold"}, "where every worker has a program of its own", plan.idle_keys);
 }

@@ -4,7 +4,7 @@
 
 namespace stepcast {
 
-/// Rule for `form: automatic`: the cheapest fidelity that is known to be within 1 % of simulating every
+/// Rule for `fidelity: automatic`: the cheapest fidelity that is known to be within 1 % of simulating every
 /// message.
 ///
 /// Collectives that never run at the same time: "coupled" if their rounds proceed in lock step or the bounds

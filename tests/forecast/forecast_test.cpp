@@ -175,7 +175,8 @@ TEST_CASE("a journal keeps finished simulations, and a second run repeats none o
   CHECK(tampered.doubled[0].at(Doubled::latency).number("batch_per_worker") == 65);
 }
 
-TEST_CASE("what a torn journal lacks is simulated again, and the journal is whole afterwards", "[commands]") {
+TEST_CASE("simulations that a torn journal lacks are repeated, and the journal is complete afterwards",
+          "[commands]") {
   const TemporaryFolder folder;
   const auto journal = folder.path() / "j.jsonl";
   const Simulations whole = forecast_of(kTiny + kAssumed, 1, journal);

@@ -26,7 +26,7 @@ Simulations forecast_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("what jitter and stragglers cost is taken from runs without them", "[commands]") {
+TEST_CASE("the cost of jitter and stragglers is the difference to runs without them", "[commands]") {
   Row row = row_of(8, 100, 10);
   const Row with = row;
   add_noise_losses(row, with, {});

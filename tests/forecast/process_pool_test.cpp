@@ -103,7 +103,7 @@ TEST_CASE("as many tasks run at the same time as there are processes, and no mor
   munmap(memory, sizeof(Shared));
 }
 
-TEST_CASE("what a task throws is thrown again with its text, and the other processes end", "[commands]") {
+TEST_CASE("an exception of a task is thrown again with its text, and the other processes end", "[commands]") {
   check_fails_with<InputError>([]() -> std::string { throw InputError("f.yaml:1:1: no"); }, "f.yaml:1:1: no");
   check_fails_with<LimitError>([]() -> std::string { throw LimitError("too much"); }, "too much");
   check_fails_with<std::runtime_error>([]() -> std::string { throw std::logic_error("a fault"); }, "a fault");
@@ -121,7 +121,7 @@ TEST_CASE("a process that dies is a failure, whatever it had written", "[command
       "(-j)");
 }
 
-TEST_CASE("what the receiver of results throws stops the other processes", "[commands]") {
+TEST_CASE("an exception of the receiver of results stops the other processes", "[commands]") {
   const auto refuse = [](std::size_t, const std::string&) { throw InputError("disk full"); };
   CHECK_THROWS_WITH(run_tasks({wait_for_ever, [] { return std::string("x"); }}, 2, refuse), "disk full");
   CHECK(no_children_left());

@@ -103,31 +103,32 @@ void check_refused(const Experiment& experiment, bool refused) {
 TEST_CASE("with every fidelity, a run that would take hours is refused", "[commands]") {
   const auto steps = [](const char* workers) { return std::string("simulation.steps=") + workers; };
   check_refused(benchmark("s", 131072, {}), false);
-  check_refused(benchmark("s", 131072, {"simulation.form=coupled"}), false);
-  check_refused(benchmark("s", 131072, {"simulation.form=fluid"}), true);
-  check_refused(benchmark("s", 16384, {"simulation.form=message"}), true);
-  check_refused(benchmark("s", 1024, {"simulation.form=fluid"}), false);
-  check_refused(benchmark("s", 64, {"simulation.form=message"}), false);
+  check_refused(benchmark("s", 131072, {"simulation.fidelity=coupled"}), false);
+  check_refused(benchmark("s", 131072, {"simulation.fidelity=fluid"}), true);
+  check_refused(benchmark("s", 16384, {"simulation.fidelity=message"}), true);
+  check_refused(benchmark("s", 1024, {"simulation.fidelity=fluid"}), false);
+  check_refused(benchmark("s", 64, {"simulation.fidelity=message"}), false);
   check_refused(benchmark("p", 4096, {}), false);
   check_refused(benchmark("p", 1024, {steps("1000")}), false);
   check_refused(benchmark("p", 1024, {steps("100000")}), true);  // 3.3 thousand million messages
-  check_refused(benchmark("p", 4096, {"simulation.form=message"}), true);
-  check_refused(benchmark("p", 64, {"simulation.form=message"}), false);
+  check_refused(benchmark("p", 4096, {"simulation.fidelity=message"}), true);
+  check_refused(benchmark("p", 64, {"simulation.fidelity=message"}), false);
 }
 
 TEST_CASE("a run that is refused for its time says how long, and what to do", "[commands]") {
   RunOptions options;
   options.processes = 2;
   CHECK_THROWS_WITH(
-      check_time(benchmark("s", 131072, {"simulation.form=fluid"}), four_simulations(), options),
+      check_time(benchmark("s", 131072, {"simulation.fidelity=fluid"}), four_simulations(), options),
       "the largest point (131072 workers) needs 4 simulations of 2.36e+06 messages or flows each with "
-      "simulation.form: fluid, about 1.7 h with 2 processes, over the limit of 1 h: use form: automatic, "
+      "simulation.fidelity: fluid, about 1.7 h with 2 processes, over the limit of 1 h: use fidelity: "
+      "automatic, "
       "fewer "
       "workers or steps, or raise --time-limit");
-  const Experiment small = benchmark("s", 16, {"simulation.form=message"});
+  const Experiment small = benchmark("s", 16, {"simulation.fidelity=message"});
   const auto buckets = static_cast<double>(small.plan.collectives.size());
   CHECK(simulation_cost(small).messages == buckets * 2 * 16 * 15);  // a ring's
-  const Experiment large = benchmark("s", 16384, {"simulation.form=message"});
+  const Experiment large = benchmark("s", 16384, {"simulation.fidelity=message"});
   options.time_limit = "1000000 h";
   CHECK_NOTHROW(check_time(large, four_simulations(), options));
   options.processes = 4;
@@ -159,7 +160,7 @@ TEST_CASE("a run has its points in every simulation that is asked for", "[comman
   CHECK(run_size(larger, 10, 64).process_memory > coupled);
 }
 
-TEST_CASE("what a run with servers keeps of its messages counts before it starts", "[commands]") {
+TEST_CASE("the estimate before a run counts the messages that a run with servers keeps", "[commands]") {
   const RunSize few = run_size(benchmark("p", 1024, {"simulation.steps=20"}), 1, 1);
   const RunSize many = run_size(benchmark("p", 1024, {"simulation.steps=1000"}), 1, 1);
   const double updates = 1024 * 16 * 980.0;
@@ -173,7 +174,8 @@ TEST_CASE("what a run with servers keeps of its messages counts before it starts
 
 TEST_CASE("links that SimGrid need not know take little memory", "[commands]") {
   const Experiment shared = benchmark("p", 1024, {}),
-                   exact = benchmark("p", 1024, {"simulation.form=message", "simulation.sharing=simgrid"});
+                   exact =
+                       benchmark("p", 1024, {"simulation.fidelity=message", "simulation.sharing=simgrid"});
   const double links = shared.bandwidths.size();
   CHECK(simulated_memory(exact).value - simulated_memory(shared).value > 1000 * links);
 }

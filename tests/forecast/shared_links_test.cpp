@@ -22,7 +22,7 @@ double step_seconds(int workers, const char* form, const char* noise) {
     const Experiment experiment = build_experiment(
         scenario.document,
         {parse_assignment("platform.nodes=4200"), parse_assignment("workers=" + std::to_string(workers)),
-         parse_assignment("simulation.steps=4"), parse_assignment(std::string("simulation.form=") + form),
+         parse_assignment("simulation.steps=4"), parse_assignment(std::string("simulation.fidelity=") + form),
          parse_assignment(std::string("noise=") + noise), parse_assignment("simulation.sharing=simgrid")},
         library);
     const SimulationResult result = simulate(simulation_of(experiment, Doubled::none));

@@ -97,7 +97,7 @@ TEST_CASE("results have the swept keys, the median over draws and its interval",
   for (int draw = 0; draw <= 20; ++draw) {
     Row row = parts(1, 0, 0, 0);
     row.set("step_seconds", 10.0 + draw);
-    row.set("communication_form", std::string(draw == 0 ? "fluid" : "message"));
+    row.set("fidelity", std::string(draw == 0 ? "fluid" : "message"));
     all.rows.push_back({row, {}, {}, {}});
   }
   all.doubled.resize(4);
@@ -109,7 +109,7 @@ TEST_CASE("results have the swept keys, the median over draws and its interval",
   CHECK(row.number("step_seconds") == 20);
   CHECK(row.number("step_seconds_low") == 11);
   CHECK(row.number("step_seconds_high") == 29);
-  CHECK(row.text("communication_form") == "fluid");
+  CHECK(row.text("fidelity") == "fluid");
   CHECK(row.text("bottleneck") == "compute (100 %)");
   CHECK_FALSE(row.number("efficiency_low"));
 }

@@ -62,7 +62,7 @@ TEST_CASE("a key alone takes what the scenario sweeps, else what is usual", "[co
   CHECK(key_of("strategy.bucket").unit == " MiB");
 }
 
-TEST_CASE("what cannot be searched is refused in words", "[commands][errors]") {
+TEST_CASE("keys that cannot be searched are refused with the reason", "[commands][errors]") {
   refused("workers",
           "workers: give its values, such as workers=1..8, workers=\"1 us..50 us:log\" or workers=a|b");
   refused("workers=8", "workers: expected LOW..HIGH, LOW..HIGH:log or A|B|C, got \"8\"");

@@ -65,7 +65,7 @@ double forecast_compute(const std::string& jitter, double message_host) {
 
 }  // namespace
 
-TEST_CASE("what messages between stages cost the cores is in the forecast, with and without jitter",
+TEST_CASE("the forecast contains the cores' time for messages between stages, with and without jitter",
           "[commands]") {
   // Either stage sends one and receives one: a half of message_host each.
   CHECK(forecast_compute("none", 0.02) - forecast_compute("none", 0) == Approx(0.02));

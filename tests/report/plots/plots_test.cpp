@@ -125,7 +125,7 @@ TEST_CASE("without gnuplot one line says so and the script remains", "[report][p
   CHECK(entries(folder.path()) == 1);
 }
 
-TEST_CASE("what gnuplot objects to is passed on in one line and keeps the old pictures",
+TEST_CASE("an error of gnuplot is passed on in one line and keeps the old pictures",
           "[report][plot][errors]") {
   if (!have_gnuplot()) return;
   const TemporaryFolder folder;
@@ -169,7 +169,7 @@ TEST_CASE("a breakdown stacks its parts in the unit of the longest bar", "[repor
   CHECK(script.body.find("step [ms]") != std::string::npos);
 }
 
-TEST_CASE("what takes hours is drawn in hours, under its own name", "[report][plot]") {
+TEST_CASE("times of hours are drawn in hours, under a name of their own", "[report][plot]") {
   const auto script =
       *breakdown_script({"", "workers", {"training"}, {{"1", {36000}}, {"2", {18000}}}, "whole training"});
   CHECK(script.data.find("$b0 << EOD\n0 10 -0.375 0.375 0 10\n1 5 0.625 1.375 0 5\nEOD\n") !=

@@ -160,7 +160,7 @@ TEST_CASE("hostile texts in a plot run no command, write no file and stay text",
   write_atomically(
       inside / "manifest.json",
       "{\"version\":\"1\",\"scenario\":\"hostile\",\"command\":[],\"seed\":1,\"sweep\":[\"strategy.kind\"],"
-      "\"inputs\":[],\"date\":\"\",\"forms\":[]}\n");
+      "\"inputs\":[],\"date\":\"\",\"fidelities\":[]}\n");
   const DrawnPlots drawn = draw_results(inside);
   CHECK(drawn.complaints.empty());
   PlotScript script;

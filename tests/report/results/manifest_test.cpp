@@ -22,7 +22,7 @@ TEST_CASE("manifest.json reads back to what was written", "[report]") {
                           .command = {"stepcast", "run", "a b.yaml"},
                           .seed = 18446744073709551615U,
                           .sweep = {"workers"},
-                          .forms = {"coupled", "message"},
+                          .fidelities = {"coupled", "message"},
                           .inputs = {hashed("scenario", folder.path() / "a.yaml")}};
   const auto text = to_json(manifest);
   const auto read = read_manifest(text, "manifest.json");

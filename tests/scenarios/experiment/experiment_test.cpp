@@ -95,9 +95,10 @@ TEST_CASE("an unknown key is refused with the nearest known one", "[scenarios][e
           "global_batch, strategy, noise, placement, background, data, memory, simulation, epoch, faults, "
           "campaign, learning, compression_times, factors)");
   refused("platform.nods=4", "platform.nods: unknown key; did you mean \"nodes\"?");
-  refused("simulation.sede=4",
-          "simulation.sede: unknown key; did you mean \"seed\"? (expected one of: steps, seed, form, fold, "
-          "sharing)");
+  refused(
+      "simulation.sede=4",
+      "simulation.sede: unknown key; did you mean \"seed\"? (expected one of: steps, seed, fidelity, fold, "
+      "sharing)");
 }
 
 TEST_CASE("an unknown name is refused with the nearest known name", "[scenarios][errors]") {

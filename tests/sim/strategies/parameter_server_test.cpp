@@ -112,7 +112,7 @@ TEST_CASE("a worker three times as slow sees three updates of the other between 
   run.noise.straggler_share = (draw_of(0) + draw_of(1)) / 2;  // one of the two, whichever draws less
   run.noise.straggler_factor = 3;
   const SimulationResult result = run.result();
-  // Of every four updates three come from the fast worker, and one of them is a version stale; the one of the
+  // Three of four updates come from the fast worker, and one of them is a version stale; the one of the
   // slow worker is three versions stale. Updates after the end of the fast worker do not count, because the
   // slow worker then goes on alone.
   CHECK(column(run, result, "staleness_mean") == Approx(1).margin(0.1));

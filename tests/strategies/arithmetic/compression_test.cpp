@@ -97,7 +97,8 @@ TEST_CASE("one bit stands for the mean of a column's elements of that sign", "[s
   }
 }
 
-TEST_CASE("what one bit a gradient sends and owes is what it was given", "[strategies][arithmetic]") {
+TEST_CASE("what one-bit compression sends and its residual add up to the gradient",
+          "[strategies][arithmetic]") {
   const std::size_t rows = GENERATE(16, 33);
   std::vector<float> residual(130), restored(130);
   std::vector<double> total(130), arrived(130);
@@ -121,7 +122,8 @@ TEST_CASE("one bit of a 2048 x 2048 layer is 1/32 of its floats, and two floats 
   CHECK(one_bit_bytes(2048 * 2048, 2048).value == 4.0 * 2048 * 2048 / 32 + 2048 * 8);
 }
 
-TEST_CASE("top-k sends the largest magnitudes and owes the rest", "[strategies][arithmetic]") {
+TEST_CASE("top-k sends the largest magnitudes and keeps the rest as the residual",
+          "[strategies][arithmetic]") {
   const std::size_t count = GENERATE(1, 5, 40, 41);
   std::vector<float> residual(41), restored(41), scratch;
   std::vector<double> total(41), arrived(41);
@@ -143,7 +145,7 @@ TEST_CASE("top-k sends the largest magnitudes and owes the rest", "[strategies][
   }
 }
 
-TEST_CASE("of equal magnitudes top-k takes those of least index, and never more than k",
+TEST_CASE("top-k takes equal magnitudes in the order of their indices, and never more than k",
           "[strategies][arithmetic]") {
   const std::vector<float> gradient{1, -2, 2, -2, 0.5};
   std::vector<float> residual(5), scratch;

@@ -75,7 +75,7 @@ TEST_CASE("a buffer of one look holds no more than the threshold, except one lar
   CHECK(with_period(1, 1000).size() == 1);
 }
 
-TEST_CASE("negotiation is so many trees of small messages over the servers", "[strategies]") {
+TEST_CASE("a negotiation takes a number of trees of small messages over the servers", "[strategies]") {
   const Platform platform = switch_platform(16);  // 1 us from device to device, no overhead
   const double hop =
       Topology(platform).route_latency(platform.host_endpoint(0), platform.host_endpoint(15)).value;

@@ -60,7 +60,7 @@ TEST_CASE("after the last round everybody is answered at once", "[plan]") {
   CHECK(ledger.arrived(from(k0, Array::update, 1)).answers == std::vector{k0});
 }
 
-TEST_CASE("who is ahead by more than the bound waits for the slowest", "[plan]") {
+TEST_CASE("a worker that is ahead by more than the bound waits for the slowest", "[plan]") {
   UpdatePolicy ledger({Mode::bounded_staleness, {k0, k1}, 1, 0, 1});
   CHECK(ledger.arrived(from(k0, Array::update, 0)).answers == std::vector{k0});
   CHECK(ledger.arrived(from(k0, Array::update, 1)).answers.empty());

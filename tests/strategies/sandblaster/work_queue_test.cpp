@@ -24,7 +24,7 @@ TEST_CASE("a replica reads, computes, sends, and waits when nothing is left", "[
   CHECK(board.batch_done());
 }
 
-TEST_CASE("what is left undone is copied once, and the first result counts", "[plan]") {
+TEST_CASE("an unfinished portion is copied once, and the first result counts", "[plan]") {
   WorkQueue board({2, 1, 1, true});
   board.begin_batch();
   for (const int replica : {0, 1}) {
