@@ -87,6 +87,7 @@ prints 'written: own.yaml' init own.yaml --new-platform -y
 prints '4 nodes' show platform own.yaml
 prints 'written: start.yaml' init start.yaml --model small-cnn --platform own.yaml --batch 64 --workers 8..32 -y
 grep -q '^trace: derived' start.yaml || fail "init: not the trace"
+grep -q '^# kernels: {precision: bf16}' start.yaml || fail "init: not the kernels of the rule"
 refuses 2 'from 1 to 4' init more.yaml --model small-cnn --platform own.yaml --workers 8..64 -y
 [ ! -e more.yaml ] || fail "init wrote a file in spite of an error"
 prints 'start.yaml: scenario, no errors' check start.yaml own.yaml

@@ -19,7 +19,9 @@ std::string trace_comment(const ScenarioStart& start) {
   if (start.trace != "derived")
     return "layer times that were measured or derived for this network, batch and device";
   return "layer times by a rule, for any network and device; better: a trace of your own\n"
-         "                   # (stepcast import profile.json.gz --model ... -o my-trace.yaml)";
+         "                   # (stepcast import profile.json.gz --model ... -o my-trace.yaml)\n"
+         "# kernels: {precision: bf16}  # of the rule; default: fp32 (stepcast schema scenario --table "
+         "kernels)";
 }
 
 /// The keys of the strategy's example, one a line.

@@ -87,6 +87,12 @@ std::vector<std::string> warnings(const Model& model, const Device& device, cons
   if (convolutions && !calibration.convolutions_seen) {
     flags.push_back("convolutions extrapolated: the efficiency was fitted on dense networks");
   }
+  const bool fp32 = device.choice().precision == KernelChoice::Precision::f32;
+  if (fp32 && device.precisions.contains(KernelChoice::Precision::tf32)) {
+    flags.push_back(
+        "fp32 without tensor cores, although PyTorch's convolutions use TF32 here by default: name a "
+        "precision");
+  }
   return flags;
 }
 

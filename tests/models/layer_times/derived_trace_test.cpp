@@ -155,6 +155,18 @@ TEST_CASE("devices with shares of their own fit nothing, and others keep the old
   CHECK(load_calibration(older, kModels).efficiency == Approx(0.864).margin(5e-4));
 }
 
+TEST_CASE("times without tensor cores are flagged where PyTorch would use them", "[models]") {
+  const auto flags = [](const Device& device) {
+    return derive(shipped_model("resnet50"), 32, device, load_calibration(device, kModels), {}).flags.size();
+  };
+  const Device a100 = load_device(kModels, "a100-40gb");
+  CHECK(flags(a100) == 1);
+  KernelChoice tf32;
+  tf32.precision = KernelChoice::Precision::tf32;
+  CHECK(flags(with_kernels(a100, tf32)) == 0);
+  CHECK(flags(load_device(kModels, "v100-sxm2-16gb")) == 0);
+}
+
 TEST_CASE("convolutions on a device that was calibrated on dense networks are flagged", "[models]") {
   const Device device = load_device(kModels, "k40");
   const Calibration calibration = load_calibration(device, kModels);
