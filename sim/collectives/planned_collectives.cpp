@@ -18,9 +18,10 @@ namespace {
 std::string schedule_key(const Collective& collective, const AllReduceChoice& choice, const Group& group) {
   const int segments =
       choice.algorithm == Algorithm::double_tree ? tree_pieces(choice, collective.buffer.size) : 0;
-  return fmt::format("{} {} {} {} {} {} {} {} {}", static_cast<int>(collective.kind),
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", static_cast<int>(collective.kind),
                      static_cast<int>(choice.algorithm), choice.channels, static_cast<int>(choice.local),
                      static_cast<int>(choice.network), segments, group.ranks, group.ranks_per_node,
+                     choice.local == LocalPart::flat ? collective.root : 0,
                      static_cast<const void*>(collective.schedule.get()));
 }
 

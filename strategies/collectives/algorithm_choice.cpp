@@ -43,7 +43,7 @@ const std::vector<std::string>& algorithm_names() {
 }
 
 const std::vector<std::string>& local_part_names() {
-  static const std::vector<std::string> names{"reduce_scatter", "leader"};
+  static const std::vector<std::string> names{"reduce_scatter", "leader", "flat"};
   return names;
 }
 

@@ -14,6 +14,7 @@ namespace stepcast {
 struct Group {
   int ranks = 1;
   int ranks_per_node = 1;  ///< divides `ranks`, or is >= `ranks`
+  int root = 0;            ///< local rank that sums for its node with LocalPart::flat
 
   int nodes() const { return (ranks + ranks_per_node - 1) / ranks_per_node; }
 };
@@ -60,12 +61,13 @@ Schedule double_tree_all_reduce(const Group& group, int pieces);
 Schedule all_to_all(const Group& group);
 
 /// Algorithm of a hierarchical all-reduce inside a node and between nodes.
-enum class LocalPart { reduce_scatter, leader };
+enum class LocalPart { reduce_scatter, leader, flat };
 enum class NetworkPart { ring, halving_doubling, binomial_tree };
 
 /// Hierarchical all-reduce: inside every node, between nodes, inside again. `reduce_scatter`: each rank of a
 /// node sums a share of the buffer between nodes. `leader`: one rank of each node sums the whole buffer
-/// between nodes, after a reduce and before a broadcast inside the node.
+/// between nodes, after a reduce and before a broadcast inside the node, by binomial trees. `flat`: likewise,
+/// but all ranks of a node send their buffers to Group::root at once, and receive the sum from it at once.
 Schedule hierarchical_all_reduce(const Group& group, LocalPart local, NetworkPart network);
 
 inline void check_group(const Group& group) {

@@ -32,19 +32,19 @@ Schedule refined(Schedule schedule, int factor) {
   return schedule;
 }
 
-/// `local` in every node at the same time.
-Schedule in_every_node(const Schedule& local, int nodes, int per_node) {
-  return side_by_side(local, nodes, [per_node](Edge& edge, int node) {
-    edge.source += node * per_node;
-    edge.target += node * per_node;
+/// `local` in every node at the same time, with the local ranks moved on by `root`.
+Schedule in_every_node(const Schedule& local, int nodes, int per_node, int root) {
+  return side_by_side(local, nodes, [=](Edge& edge, int node) {
+    edge.source = node * per_node + (edge.source + root) % per_node;
+    edge.target = node * per_node + (edge.target + root) % per_node;
   });
 }
 
-/// `network` among local ranks c of all nodes on region c, for `shares` local ranks.
-Schedule by_local_rank(const Schedule& network, int shares, int per_node) {
+/// `network` among local ranks `root` + c of all nodes on region c, for `shares` local ranks.
+Schedule by_local_rank(const Schedule& network, int shares, int per_node, int root) {
   return side_by_side(network, shares, [&](Edge& edge, int local) {
-    edge.source = edge.source * per_node + local;
-    edge.target = edge.target * per_node + local;
+    edge.source = edge.source * per_node + root + local;
+    edge.target = edge.target * per_node + root + local;
     edge.base += local * network.parts;
   });
 }
@@ -57,12 +57,12 @@ Schedule hierarchical_all_reduce(const Group& group, LocalPart local, NetworkPar
   if (group.ranks % per_node != 0)
     throw std::invalid_argument("hierarchical all-reduce: nodes need equal numbers of ranks");
   const int nodes = group.ranks / per_node;
-  const bool leader = local == LocalPart::leader;
-  const int shares = leader ? 1 : per_node;
+  const bool leader = local != LocalPart::reduce_scatter, flat = local == LocalPart::flat;
+  const int shares = leader ? 1 : per_node, root = flat ? group.root % per_node : 0;
   const Schedule between = network_schedule(network, nodes);
   const Group node{per_node, per_node};
-  const Schedule down = leader ? binomial_reduce(node) : ring_reduce_scatter(node);
-  const Schedule up = leader ? binomial_broadcast(node) : ring_all_gather(node);
+  const Schedule down = flat ? flat_reduce(node) : leader ? binomial_reduce(node) : ring_reduce_scatter(node);
+  const Schedule up = flat ? flat_broadcast(node) : leader ? binomial_broadcast(node) : ring_all_gather(node);
 
   // After the ring's reduce-scatter rank r owns chunk r + 1; shifting the chunks by one makes rank r own
   // chunk r.
@@ -70,11 +70,11 @@ Schedule hierarchical_all_reduce(const Group& group, LocalPart local, NetworkPar
     if (!leader) {
       for (Phase& phase : schedule.phases) phase.offset -= 1;
     }
-    return in_every_node(refined(std::move(schedule), between.parts), nodes, per_node);
+    return in_every_node(refined(std::move(schedule), between.parts), nodes, per_node, root);
   };
   Schedule schedule{group.ranks, shares * between.parts, {}};
   append(schedule, align(down));
-  append(schedule, by_local_rank(between, shares, per_node));
+  append(schedule, by_local_rank(between, shares, per_node, root));
   append(schedule, align(up));
   return schedule;
 }

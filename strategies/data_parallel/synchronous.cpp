@@ -135,6 +135,22 @@ Arithmetic restore_gradients(const Plan& plan) {
   };
 }
 
+/// Chooses the rank of a node that sums each buffer with `inside_node: flat`: the largest buffers first, each
+/// to the rank that has the fewest bytes so far. Source: MXNet, src/kvstore/comm.h,
+/// CommDevice::InitMergeBuffer.
+void choose_roots(Plan& plan) {
+  std::vector<Collective*> sums;
+  for (Collective& one : plan.collectives) sums.push_back(&one);
+  std::ranges::stable_sort(sums, std::ranges::greater{},
+                           [](const Collective* one) { return one->buffer.size.value; });
+  std::vector<double> bytes(static_cast<std::size_t>(plan.communicators.front().ranks_per_node));
+  for (Collective* one : sums) {
+    const auto least = std::ranges::min_element(bytes);
+    one->root = static_cast<int>(least - bytes.begin());
+    *least += one->buffer.size.value;
+  }
+}
+
 /// Adds the all-reduce of every bucket, compressed or not.
 void add_gradient_sums(Plan& plan, Workload& workload, SynchronousRun& run) {
   const GradientCompression& compression = run.options.compression;
@@ -235,6 +251,7 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
   plan.communicators.push_back(communicator(platform, plan.endpoints, first_ranks(workers), workers));
   apply(communication, plan.communicators.back());
   add_gradient_sums(plan, workload, run);
+  choose_roots(plan);
   for (const Bytes& statistics : workload.statistics) {
     const bool summed = run.options.synchronized_batch_norm && statistics.value > 0;
     run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : CollectiveId{});

@@ -89,7 +89,7 @@ const Keys& communication_keys() {
        "automatic, ring, halving_doubling, recursive_doubling, binomial_tree, double_tree, hierarchical, mpi",
        "automatic", "algorithm that sums gradients; automatic takes the fastest for each buffer size"},
       {"channels", "integer", "1 to 64", "1", "rings that share each buffer"},
-      {"inside_node", "name", "reduce_scatter, leader", "reduce_scatter",
+      {"inside_node", "name", "reduce_scatter, leader, flat", "reduce_scatter",
        "hierarchical: algorithm inside a node"},
       {"between_nodes", "name", "ring, halving_doubling, binomial_tree", "halving_doubling",
        "hierarchical: algorithm between nodes"},

@@ -16,7 +16,8 @@ std::shared_ptr<const Schedule> schedule_of(const Collective& collective, const 
                                             const Group& group) {
   switch (collective.kind) {
     case Collective::Kind::all_reduce:
-      return all_reduce_schedule(choice, group, collective.buffer.size);
+      return all_reduce_schedule(choice, {group.ranks, group.ranks_per_node, collective.root},
+                                 collective.buffer.size);
     case Collective::Kind::reduce_scatter:
       return shared(ring_reduce_scatter(group, choice.channels));
     case Collective::Kind::all_gather:

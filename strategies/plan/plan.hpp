@@ -92,6 +92,8 @@ struct Collective {
   /// Activations, error signals and statistics: the layer of the model around whose passes the collective
   /// runs. Gradients and parameters of a pipeline: the first layer of the run of layers. -1: none.
   int layer = -1;
+  /// Rank of a node that sums the buffer, with `inside_node: flat`.
+  int root = 0;
   /// Time from the last rank's call to the start, in which the ranks compute on: a library that looks for
   /// calls now and then, or work of the hosts. Simulated only.
   Seconds wait = {};

@@ -65,13 +65,13 @@ TEST_CASE("every real all-reduce leaves exactly the sum on every rank", "[valida
 TEST_CASE("a real hierarchical all-reduce leaves exactly the sum on every rank", "[validate][collectives]") {
   const std::string kind = GENERATE("memory", "sockets");
   const int ranks = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
-  const LocalPart local = GENERATE(LocalPart::reduce_scatter, LocalPart::leader);
+  const LocalPart local = GENERATE(LocalPart::reduce_scatter, LocalPart::leader, LocalPart::flat);
   const NetworkPart network =
       GENERATE(NetworkPart::ring, NetworkPart::halving_doubling, NetworkPart::binomial_tree);
   for (int each = 1; each <= ranks; ++each) {
     if (ranks % each != 0) continue;
     CAPTURE(kind, ranks, each);
-    const Schedule schedule = hierarchical_all_reduce({ranks, each}, local, network);
+    const Schedule schedule = hierarchical_all_reduce({ranks, each, each / 2}, local, network);
     for (const Values& buffer : played(kind, schedule, 30'001)) CHECK(buffer == sum_of(ranks, 30'001));
   }
 }

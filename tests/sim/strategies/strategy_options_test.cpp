@@ -68,7 +68,7 @@ TEST_CASE("bad options of synchronous training are refused with place and reason
            {"host_swap", "0 GB/s", kRate + "\"0 GB/s\""},
            {"compression_factor", "-1", number("0 to 1000000", "-1")},
            {"inside_node", "leadr",
-            "expected one of reduce_scatter, leader, got \"leadr\"; did you mean \"leader\"?"}});
+            "expected one of reduce_scatter, leader, flat, got \"leadr\"; did you mean \"leader\"?"}});
   refused(kDense, "kind: synchronous, recompute: true",
           {{"host_swap", "1 GB/s", "not valid with recompute: true; give only one of them"}});
   refused(kDense, "kind: synchronous, compression: top_k", {{"density", "0", number("1e-09 to 1", "0")}});

@@ -78,14 +78,15 @@ TEST_CASE("rings over nodes of several ranks leave the sum", "[collectives]") {
 }
 
 TEST_CASE("every hierarchical all-reduce leaves the sum", "[collectives]") {
-  for (const LocalPart local : {LocalPart::reduce_scatter, LocalPart::leader}) {
+  for (const LocalPart local : {LocalPart::reduce_scatter, LocalPart::leader, LocalPart::flat}) {
     for (const NetworkPart network :
          {NetworkPart::ring, NetworkPart::halving_doubling, NetworkPart::binomial_tree}) {
       for (const int per_node : {1, 2, 4, 8}) {
         for (const int nodes : {1, 2, 3, 5, 8}) {
+          const int root = per_node - 1;
           CAPTURE(per_node, nodes);
-          check_sum(hierarchical_all_reduce({nodes * per_node, per_node}, local, network), nodes * per_node,
-                    120);
+          check_sum(hierarchical_all_reduce({nodes * per_node, per_node, root}, local, network),
+                    nodes * per_node, 120);
         }
       }
     }
