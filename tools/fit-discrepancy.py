@@ -58,13 +58,15 @@ def read_rows():
             inside, between = weights(int(figure["devices"]), per_server)
             inside_fed, between_fed = weights(int(fed_in[row["experiment"]]["devices"]), per_server)
             scenario = (ROOT / f"scenarios/published/{row['experiment']}.yaml").read_text()
-            servers = "strategy: {kind: parameter_server" in scenario
+            strategy = re.search(r"^strategy: (.*)$", scenario, re.M).group(1)
+            servers = "kind: parameter_server" in strategy or "like: tensorflow-ps" in strategy
             median = float(row["median"])
             ideal = float(row["ideal_error"]) if row["ideal_error"] else None
             rows.append({
                 "experiment": row["experiment"], "group": row["group"], "part": row["part"], "ideal_error": ideal,
                 "devices": int(figure["devices"]), "class": CLASSES[1] if servers else CLASSES[0],
                 "network": CLASSES[3] if has_slow_messages(figure["platform"]) else CLASSES[2],
+                "changed": "tuned:" in scenario,
                 "z": math.log(median / float(row["published"])),
                 "inside": inside - inside_fed, "between": between - between_fed,
                 "low": math.log(float(row["low_90"]) / median), "high": math.log(float(row["high_90"]) / median)})
@@ -191,12 +193,15 @@ def table(rows):
     fit = [row for row in rows if row["part"] == "fit"]
     nothing = {name: [0] * len(PROBABILITIES) for name in CLASSES}
     term = fitted(fit)
+    left = left_out(rows, "experiment")
     kinds = [("fit, without the term", [(row, forecast(row, nothing)) for row in fit]),
              ("fit, leaving one experiment out", left_out(fit, "experiment")),
              ("fit, leaving one group out", left_out(fit, "group")),
              ("test, without the term", [(row, forecast(row, nothing)) for row in rows if row["part"] == "test"]),
              ("test, as shipped", [(row, forecast(row, term)) for row in rows if row["part"] == "test"]),
-             ("all, leaving one experiment out", left_out(rows, "experiment"))]
+             ("all, leaving one experiment out", left)]
+    kinds += [(f"of these: {what}", [(row, q) for row, q in left if row["changed"] == changed])
+              for what, changed in (("never changed after a result", False), ("changed after a first result", True))]
     return ["| rows | figures | experiments | in 90 % | in 50 % | median \\|error\\| | mean | median where ideal scaling is off by "
             "more than 6 % | median width of 90 % | score 90 % | score 50 % |", "|---|" + "---|" * 10] + [
                 table_row(title, results) for title, results in kinds]

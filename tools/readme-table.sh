@@ -19,10 +19,13 @@ titles() {
 asgd-4gpu|Asynchronous SGD of a speech network, 4 GPUs (Zhang et al. 2013)
 chen-huo-dblstm|Model averaging and BMUF of an LSTM, 8 and 16 K40 (Chen and Huo 2016)
 chen-huo-dnn-bmuf|Model averaging and BMUF of a speech network, 16 to 64 K40 (Chen and Huo 2016)
+gan-12-p100|3DGAN, 12 P100 (abstract, see the file)
 goyal-imagenet-1h|ResNet-50 in one hour, 256 P100 (Goyal et al. 2017)
+goyal-one-gpu|A step of ResNet-50 on one P100 (Gonzalez, lecture)
 goyal-ring-halving-doubling|Ring against halving-doubling, 32 servers (Goyal et al. 2017)
 megatron-tensor|Tensor parallelism of GPT-2, 2 to 8 V100 (Megatron-LM 1.0)
 nnlo-rnn-downpour|Downpour SGD of a recurrent network, 8 and 20 workers (Vlimant et al.)
+seide-20-gpus|1-bit SGD of a speech network, 20 K20X (Chen and Huo, slides)
 seide-1bit|1-bit SGD of a speech network, 8 K20X (Seide et al. 2014)
 END
 }
