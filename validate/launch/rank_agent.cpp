@@ -158,10 +158,12 @@ class RankAgent {
     const bool exited = ranks_->all_exited();
     const RankState& state = control_->rank(options_.rank);
     finished_ = state.finished.load() != 0;
+    const bool died = exited && !finished_;
+    const int process = died ? kDiedElsewhere : is_stopped(state.process.load()) ? kStoppedElsewhere : 0;
     const std::string text =
         fmt::format("{} {} {} {} {} {} {}", state.heartbeat.load(), state.collectives_heartbeat.load(),
                     state.messages_heartbeat.load(), state.waiting_for_stage.load(), finished_ ? 1 : 0,
-                    exited && !finished_ ? 1 : 0, state.status);
+                    process, state.status);
     send_files("");
     send_files("store/");
     send({Frame::state, "", text});

@@ -45,6 +45,10 @@ bool process_died(const RankState& rank) {
 
 }  // namespace
 
+bool is_stopped(int process) {
+  return process == kStoppedElsewhere || (process > 0 && state_of(process) == 'T');
+}
+
 std::string failure_text(const SharedControlBlock& control, const RankFailure& failure) {
   const RankState& state = control.rank(failure.rank);
   const std::string host = state.host[0] == 0 ? "" : fmt::format(" on {}", state.host);
@@ -72,7 +76,7 @@ std::optional<RankFailure> HeartbeatMonitor::check() {
   // that failed.
   for (int rank = 0; rank < control_.ranks(); ++rank) {
     const bool long_silent = silent[static_cast<std::size_t>(rank)] > heartbeat_ / 2;
-    if (long_silent && state_of(control_.rank(rank).process.load()) == 'T') failure = rank;
+    if (long_silent && is_stopped(control_.rank(rank).process.load())) failure = rank;
   }
   const double seconds = silent[static_cast<std::size_t>(failure)];
   return RankFailure{failure, false, fmt::format("hung for {:.0f} s", seconds)};

@@ -20,6 +20,12 @@ struct RankFailure {
   std::string how;  ///< for messages: "died", "hung for 30 s"
 };
 
+/// RankState::process of a rank that a signal has stopped on another machine.
+constexpr int kStoppedElsewhere = -2;
+
+/// True if a signal has stopped the process of a rank. @param process  as in RankState
+bool is_stopped(int process);
+
 /// "rank 1 on h died during step 3 of ...".
 std::string failure_text(const SharedControlBlock& control, const RankFailure& failure);
 

@@ -24,6 +24,7 @@
 #include "report/results/results_text.hpp"
 #include "runtime/rendezvous/store_messages.hpp"
 #include "validate/launch/rank_agent.hpp"
+#include "validate/launch/rank_processes.hpp"
 
 namespace stepcast {
 namespace {
@@ -76,9 +77,9 @@ bool read_state(const std::string& text, RankState& state) {
   std::istringstream words(text);
   std::uint64_t beats[3] = {};
   std::uint32_t stage = 0;
-  int finished = 0, died = 0;
+  int finished = 0, process = 0;
   std::string status;
-  if (!(words >> beats[0] >> beats[1] >> beats[2] >> stage >> finished >> died)) return false;
+  if (!(words >> beats[0] >> beats[1] >> beats[2] >> stage >> finished >> process)) return false;
   std::getline(words >> std::ws, status);
   status.resize(std::min(status.size(), sizeof state.status - 1));
   std::memcpy(state.status, status.c_str(), status.size() + 1);
@@ -87,7 +88,8 @@ bool read_state(const std::string& text, RankState& state) {
   state.messages_heartbeat.store(beats[2]);
   state.waiting_for_stage.store(stage);
   state.finished.store(finished);
-  if (died != 0) state.process.store(kDiedElsewhere);
+  if (process > 0 || process < kStoppedElsewhere) return false;
+  state.process.store(process);
   return true;
 }
 

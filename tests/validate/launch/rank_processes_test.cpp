@@ -82,6 +82,20 @@ TEST_CASE("among several silent ranks the stopped one is reported", "[validate][
   CHECK(failure_text(*scene.control, *failure) == "rank 1 on h hung for 0 s during step 3");
 }
 
+TEST_CASE("among several silent ranks the one that is stopped on another machine is reported",
+          "[validate][faults]") {
+  Scene scene;
+  scene.control->rank(0).process = 0;
+  scene.control->rank(1).process = kStoppedElsewhere;
+  HeartbeatMonitor monitor(*scene.control, 0);
+  monitor.check();
+  const auto failure = monitor.check();
+  REQUIRE(failure);
+  CHECK(failure->rank == 1);
+  CHECK_FALSE(is_stopped(0));
+  CHECK_FALSE(is_stopped(kDiedElsewhere));
+}
+
 TEST_CASE("a process reads what another process writes into the control block", "[validate]") {
   Scene scene;
   const auto other = SharedControlBlock::open(scene.file, 2);
