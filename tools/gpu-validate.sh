@@ -88,11 +88,20 @@ validate() {  # PRECISION LAYOUT
     --seconds "$((STAGE_SECONDS - 8))" -o "$out/validation"
 }
 
-# Trains on two ranks. PATH: host (ranks may share a GPU) or nccl (one GPU per rank).
-ranks() {
+# Trains on two ranks. PATH: host (ranks may share a GPU) or nccl (one GPU per rank). With SWEEP only these points of the scenario.
+ranks() {  # PATH NAME [SWEEP]
   "$program" run "$root/scenarios/validate/gpu.yaml" --ranks 2 --path "$1" --precision tf32 --layout nhwc --repeats 3 \
-    -o "$out/ranks-$1"
+    ${3:+--set "sweep=$3"} -o "$out/ranks-$2"
 }
+# Points in the order of what they need of NCCL, each stage in processes of its own, so that one that hangs costs only itself: one
+# communicator alone; several collectives; then links, on which messages travel beside collectives.
+resnet="model: [resnet50], batch_per_worker: [32]"
+nccl_synchronous="[{model: [small-cnn], batch_per_worker: [64], strategy: [{kind: synchronous, all_reduce: ring}]}]"
+nccl_collectives="[{$resnet, strategy: [{kind: synchronous, all_reduce: ring, bucket: 25 MB}, {kind: synchronous, all_reduce: ring, overlap: false}, \
+{kind: zero, stage: 2, bucket: 25 MB}, {kind: model_averaging, mini_batches: 4, aggregation: all_reduce, all_reduce: ring}]}]"
+nccl_tensor="[{model: [small-transformer], batch_per_worker: [64], strategy: [{kind: tensor, ways: 2}]}]"
+nccl_pipeline="[{$resnet, strategy: [{kind: pipeline, stages: 2, micro_batches: 4}]}]"
+nccl_server="[{model: [small-cnn], batch_per_worker: [64], strategy: [{kind: parameter_server, server: own_device}]}]"
 
 compare_with_torch() {
   local missing=0
@@ -148,9 +157,12 @@ for pair in "${pairs[@]}"; do
   stage "validate-${pair% *}" "$(units_left=$((units_left - 2)); share 1)" validate $pair
   units_left=$((units_left - 3))
 done
-stage ranks-host "$ranks_limit" ranks host
+stage ranks-host "$ranks_limit" ranks host host
 if (($(nvidia-smi -L 2>/dev/null | wc -l) >= 2)); then
-  stage ranks-nccl "$ranks_limit" ranks nccl
+  for points in synchronous collectives tensor pipeline server; do
+    sweep=nccl_$points
+    stage "ranks-nccl-$points" "$ranks_limit" ranks nccl "nccl-$points" "${!sweep}"
+  done
 else
   echo "ranks-nccl: skipped: NCCL needs one GPU per rank, and there is only one"
 fi

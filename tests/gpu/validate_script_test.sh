@@ -131,6 +131,30 @@ says "torch: FAILED with 1 after"
 says "below 0.9 of PyTorch: f32,nchw,64,320.0,640.0,0.500"
 [ "$(grep -c torch asked)" -eq 1 ] || fail "PyTorch was timed again"
 
+# Two GPUs: NCCL begins with one communicator alone, and a point that hangs or fails costs only itself. MODELS chooses.
+printf '#!/bin/sh\necho "GPU 0: pretended"\necho "GPU 1: pretended"\n' >bin/nvidia-smi
+printf '#!/bin/sh\nexit 1\n' >bin/python3
+cat >stepcast-gpu <<'END'
+#!/bin/sh
+echo "$*" >>"$ASKED"
+case "$*" in *"--path nccl"*"kind: zero"*) exit 4 ;; esac
+END
+: >asked
+MODELS=alexnet,vgg16 bash "$script" two >out 2>&1
+[ $? -eq 1 ] || fail "two GPUs: exit code"
+says "ranks-host: done"
+says "ranks-nccl-collectives: FAILED with 4"
+says "ranks-nccl-server: done"
+[ "$(grep -o -e '--path [a-z]*' asked | tr '\n' ' ')" = "--path host --path nccl --path nccl --path nccl --path nccl --path nccl " ] || fail "two GPUs: order"
+grep -m1 -e '--path nccl' asked | grep -q 'sweep=\[{model: \[small-cnn\].*kind: synchronous, all_reduce: ring}\]}\]' || fail "NCCL does not begin with synchronous alone"
+grep -q '^capture-all --precision f32.*--models alexnet,vgg16' asked || fail "MODELS does not choose"
+
+# Every stage of NCCL is a point of the scenario.
+for kind in "kind: synchronous, all_reduce: ring, bucket: 25 MB" "kind: zero, stage: 2" "kind: model_averaging" "kind: pipeline" "kind: tensor" "kind: parameter_server"; do
+  grep -e '--path nccl' asked | grep -qF "$kind" || fail "no stage runs $kind"
+  grep -qF "$kind" "$source_folder/scenarios/validate/gpu.yaml" || fail "the scenario lacks $kind"
+done
+
 # Without any time nothing is begun, and nothing has failed.
 SECONDS_IN_ALL=3 bash "$script" later >out 2>&1
 [ $? -eq 3 ] || fail "no time: exit code"
