@@ -1,0 +1,170 @@
+#include <cublasLt.h>
+#include <cudnn.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "gpu/capture/models.hpp"
+#include "kernels/cudnn/runtime/tensor.hpp"
+#include "scenarios/reader/library.hpp"
+
+// Calls of the real cuDNN and cuBLASLt that need no GPU: descriptions of every tensor, filter, convolution
+// and product of every shipped network, for every precision, layout and usual batch. Searches and heuristics
+// need a device and are not called.
+namespace stepcast::test {
+namespace {
+
+using namespace cudnn;
+
+using FilterDesc = Owned<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
+using ConvolutionDesc = Owned<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
+using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+
+struct Way {
+  Element element;
+  Order order;
+  std::int64_t batch;
+};
+
+std::vector<Way> all_ways() {
+  std::vector<Way> ways;
+  for (const Element element : {Element::f32, Element::f16, Element::bf16})
+    for (const Order order : {Order::row_major, Order::channels_last})
+      for (const std::int64_t batch : {1, 16, 64}) ways.push_back({element, order, batch});
+  return ways;
+}
+
+std::vector<std::string> network_names() {
+  std::vector<std::string> names;
+  for (const auto& one : std::filesystem::recursive_directory_iterator(data_folder() / "models")) {
+    const std::filesystem::path folder = one.path().parent_path();
+    const bool network = folder.filename() == "models" || folder.parent_path().filename() == "library";
+    if (network && one.path().extension() == ".yaml") names.push_back(one.path().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Shape batched(std::int64_t batch, const Shape& sample) {
+  Shape shape{batch};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  return shape;
+}
+
+/// Sizes as the two or three spatial dimensions that cuDNN requires.
+std::vector<int> spatial(const std::vector<std::int64_t>& sizes, int fill) {
+  std::vector<int> result(sizes.begin(), sizes.end());
+  if (result.size() == 1) result.insert(result.begin(), fill);
+  return result;
+}
+
+/// The output's sizes of a convolution by cuDNN.
+Shape output_by_cudnn(const Layer& layer, const Way& way) {
+  const Window& window = layer.window;
+  Shape input = batched(way.batch, layer.input);
+  std::vector<std::int64_t> common;
+  for (std::size_t d = 0; d < window.kernel.size(); ++d) {
+    common.push_back(std::min(window.pad_before[d], window.pad_after[d]));
+    input[d + 2] += window.pad_before[d] + window.pad_after[d] - 2 * common[d];
+  }
+  const TensorDesc x = describe(way.element, as_image(input), way.order);
+  const Shape filter = as_image(layer.parameters.front().shape);
+  const std::vector<int> dims(filter.begin(), filter.end()),
+      pad = spatial(common, 0), stride = spatial(window.stride, 1), dilation(pad.size(), 1);
+  const auto w = make_owned<FilterDesc>(cudnnCreateFilterDescriptor, "cudnnCreateFilterDescriptor");
+  check(cudnnSetFilterNdDescriptor(w.get(), cudnn_type(way.element),
+                                   way.order == Order::channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
+                                   static_cast<int>(dims.size()), dims.data()),
+        "cudnnSetFilterNdDescriptor");
+  const auto c =
+      make_owned<ConvolutionDesc>(cudnnCreateConvolutionDescriptor, "cudnnCreateConvolutionDescriptor");
+  check(cudnnSetConvolutionNdDescriptor(c.get(), static_cast<int>(pad.size()), pad.data(), stride.data(),
+                                        dilation.data(), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+        "cudnnSetConvolutionNdDescriptor");
+  std::vector<int> found(dims.size());
+  check(cudnnGetConvolutionNdForwardOutputDim(c.get(), x.get(), w.get(), static_cast<int>(found.size()),
+                                              found.data()),
+        "cudnnGetConvolutionNdForwardOutputDim");
+  return {found.begin(), found.end()};
+}
+
+bool is_too_large(const Layer& layer, std::int64_t batch) {
+  const auto most = std::max(elements(layer.input), elements(layer.output));
+  return static_cast<double>(batch) * static_cast<double>(most) >= 2147483648.0;
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN itself accepts every convolution of every network and finds the same output",
+          "[gpu][host-calls]") {
+  int convolutions = 0, refused = 0;
+  for (const std::string& name : network_names()) {
+    CAPTURE(name);
+    const Model model = model_of(name);
+    for (const Layer& layer : model.layers) {
+      if (layer.kind != LayerKind::convolution) continue;
+      for (const Way& way : all_ways()) {
+        CAPTURE(layer.name, way.batch, static_cast<int>(way.element), static_cast<int>(way.order));
+        if (is_too_large(layer, way.batch)) {
+          ++refused;
+          continue;
+        }
+        ++convolutions;
+        REQUIRE(output_by_cudnn(layer, way) == as_image(batched(way.batch, layer.output)));
+      }
+    }
+  }
+  CHECK(convolutions > 10000);
+  CHECK(refused > 0);  // mesh-2k with 16 samples
+}
+
+TEST_CASE("cuDNN itself counts the bytes of every tensor as the backend does", "[gpu][host-calls]") {
+  int tensors = 0;
+  for (const std::string& name : network_names()) {
+    CAPTURE(name);
+    const Model model = model_of(name);
+    for (const Layer& layer : model.layers) {
+      if (layer.output.size() != 3 && layer.output.size() != 4) continue;
+      for (const Way& way : all_ways()) {
+        const Shape shape = batched(way.batch, layer.output);
+        if (element_count(shape) > std::int64_t{1} << 30) continue;
+        const TensorDesc desc = describe(way.element, shape, way.order);
+        std::size_t bytes = 0;
+        check(cudnnGetTensorSizeInBytes(desc.get(), &bytes), "cudnnGetTensorSizeInBytes");
+        ++tensors;
+        REQUIRE(bytes == bytes_of(way.element) * static_cast<std::size_t>(element_count(shape)));
+      }
+    }
+  }
+  CHECK(tensors > 10000);
+}
+
+TEST_CASE("cuBLASLt itself accepts the matrices of every dense layer", "[gpu][host-calls]") {
+  int matrices = 0;
+  for (const std::string& name : network_names()) {
+    const Model model = model_of(name);
+    for (const Layer& layer : model.layers) {
+      if (layer.kind != LayerKind::dense || layer.parameters.empty()) continue;
+      const Shape& weights = layer.parameters.front().shape;
+      for (const cudaDataType_t type : {CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF}) {
+        const auto layout = make_owned<MatrixLayout>(
+            [&](cublasLtMatrixLayout_t* made) {
+              return cublasLtMatrixLayoutCreate(made, type, static_cast<std::uint64_t>(weights.back()),
+                                                static_cast<std::uint64_t>(weights.front()), weights.back());
+            },
+            "cublasLtMatrixLayoutCreate");
+        std::uint64_t rows = 0;
+        check(cublasLtMatrixLayoutGetAttribute(layout.get(), CUBLASLT_MATRIX_LAYOUT_ROWS, &rows, sizeof rows,
+                                               nullptr),
+              "cublasLtMatrixLayoutGetAttribute");
+        REQUIRE(rows == static_cast<std::uint64_t>(weights.back()));
+        ++matrices;
+      }
+    }
+  }
+  CHECK(matrices > 100);
+}
+
+}  // namespace stepcast::test
