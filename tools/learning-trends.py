@@ -30,7 +30,7 @@ def main(folders):
     print("| scenario | claim | quantity | point, over | medians | holds in | verdict |")
     print("|---|---|---|---|---|---|---|")
     for row in rows:
-        relation = "<" if row["relation"] == "less than" else ">"
+        relation = {"less than": "<", "more than": ">"}.get(row["relation"], f"is {row['relation']}")
         points = f"{short(row['point'])} {relation} {short(row['over'])}"
         medians = f"{number(row['median_point'])}, {number(row['median_over'])}"
         print(f"| `{row['scenario']}` | {row['source']} | {row['quantity']} | {points} | {medians} "

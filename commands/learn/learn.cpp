@@ -23,7 +23,7 @@ struct LearnOptions {
   std::string scenario, output, memory_limit;
   std::vector<std::string> settings;
   int processes = 0;
-  bool checkpoints = false;
+  bool checkpoints = false, resume = false;
 };
 
 void check_memory(const std::vector<LearningRun>& runs, const LearnOptions& options) {
@@ -59,6 +59,31 @@ Table learning_table(const std::vector<LearnedPoint>& points, double target_loss
          one.seconds_to_target ? human(Seconds{*one.seconds_to_target}) : "not reached"});
   }
   return table;
+}
+
+/// Learning per record, records per second and their product for each point. The learning of a record is the
+/// share of the way to the target loss: 1 / (records to the target).
+Results learning_per_second(const std::string& scenario, const std::vector<LearnedPoint>& points) {
+  Results results{scenario, {}};
+  for (const LearnedPoint& one : points) {
+    Row& row = results.rows.emplace_back();
+    const double rate = one.seconds > 0 ? one.samples / one.seconds : 0;
+    row.set("point", one.point);
+    row.set("learning_per_record", one.samples_to_target ? 1 / *one.samples_to_target : 0);
+    row.set("records_per_second", rate);
+    row.set("learning_per_second", one.samples_to_target ? rate / *one.samples_to_target : 0);
+    if (one.seconds_to_target) row.set("seconds_to_target", *one.seconds_to_target);
+    row.set("loss", one.loss);
+  }
+  return results;
+}
+
+Results trained_or_interrupted(const LearningJob& job, const std::vector<LearningRun>& runs) {
+  try {
+    return trained(job, runs);
+  } catch (const Interrupted&) {
+    throw Interrupted("interrupted; continue with --resume");
+  }
 }
 
 void draw(const std::filesystem::path& folder, const std::string& name, const CurvePlot& plot) {
@@ -110,12 +135,15 @@ void learn(const LearnOptions& options) {
                                            : std::filesystem::path(options.output);
   check_writable(folder);
   const FolderLock lock(folder);
-  const Results rows = trained({scenario, folder, options.checkpoints, options.processes}, runs);
+  const TrainingStore finished(folder, fingerprint_of(scenario, options.settings), options.resume);
+  const Results rows =
+      trained_or_interrupted({scenario, folder, options.checkpoints, options.processes, finished}, runs);
   write_atomically(folder / "learning.csv", to_csv(rows));
   add_json_rows("learning", rows);
   const double target = learning.target_loss.value_or(common_loss(rows));
   const std::vector<LearnedRun> learned = learned_runs(rows, target);
   const std::vector<LearnedPoint> points = learned_points(learned);
+  write_atomically(folder / "learning-per-second.csv", to_csv(learning_per_second(scenario.name, points)));
   fmt::print("{}: {} learns on {}, in the time of the simulated cluster\n{}", scenario.name,
              runs.front().experiment.model.name, runs.front().experiment.platform.name,
              to_string(learning_table(points, target), terminal_width()));
@@ -153,6 +181,10 @@ void add_learn(Command app) {
       "--checkpoints", options->checkpoints,
       "Keep the parameters at the end of each training, as training-N.parameters in the order of "
       "learning.csv. The key learning.start reads such a file.");
+  command.add_flag(
+      "--resume", options->resume,
+      "Continue an interrupted call. Its finished trainings are used if the inputs and settings are "
+      "the same.");
   command
       .add_option("--set", options->settings,
                   "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes the "

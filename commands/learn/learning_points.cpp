@@ -4,9 +4,11 @@
 
 #include <map>
 
+#include "commands/commands.hpp"
 #include "commands/learn/simulate_learning.hpp"
 #include "core/error.hpp"
 #include "forecast/process_pool.hpp"
+#include "report/results/manifest.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
@@ -80,6 +82,47 @@ std::string text_of(const Scenario& scenario, const std::vector<Row>& rows) {
   return text;
 }
 
+/// A training to run in a child process, unless it is known.
+struct Training {
+  std::string name;  ///< in the store of finished trainings
+  const LearningRun* run = nullptr;
+  std::filesystem::path checkpoint = {};  ///< for the parameters at the end; empty: none
+  bool only_end = false;                  ///< keeps the last row alone
+};
+
+std::string trained_text(const Scenario& scenario, const Training& training) {
+  std::vector<Row> rows =
+      simulate_learning(training.run->experiment, training.run->batch, training.checkpoint).rows;
+  if (training.only_end) rows.erase(rows.begin(), rows.end() - 1);
+  return text_of(scenario, rows);
+}
+
+/// The rows of every training as JSON lines. Finished ones come from the store if their checkpoint is there.
+std::vector<std::string> train_all(const LearningJob& job, const std::vector<Training>& trainings,
+                                   const char* what) {
+  std::vector<std::string> texts(trainings.size());
+  std::vector<Task> tasks;
+  std::vector<std::size_t> of_task;
+  for (std::size_t i = 0; i < trainings.size(); ++i) {
+    const Training& one = trainings[i];
+    const auto known = job.finished.known(one.name);
+    if (known && (one.checkpoint.empty() || std::filesystem::exists(one.checkpoint))) {
+      texts[i] = *known;
+      continue;
+    }
+    of_task.push_back(i);
+    tasks.push_back([&job, &one] { return trained_text(job.scenario, one); });
+  }
+  TaskProgress progress(tasks.size(), what);
+  run_tasks(tasks, job.processes, [&](std::size_t task, const std::string& text) {
+    texts[of_task[task]] = text;
+    job.finished.add(trainings[of_task[task]].name, text);
+    progress.one_done();
+  });
+  progress.clear();
+  return texts;
+}
+
 /// Trains every warm start that the runs need, and makes the runs start from it.
 std::map<WarmStartKey, WarmStart> warm_starts(const LearningJob& job, std::vector<LearningRun>& runs) {
   std::map<WarmStartKey, WarmStart> starts;
@@ -88,20 +131,17 @@ std::map<WarmStartKey, WarmStart> warm_starts(const LearningJob& job, std::vecto
     const WarmStartKey key{run.experiment.learning->warm_start, run.seed};
     if (key.first > 0 && !starts.contains(key)) starts.emplace(key, warm_start_of(job, key, library));
   }
-  std::vector<Task> tasks;
-  std::vector<WarmStart*> of_task;
+  std::vector<Training> trainings;
+  std::vector<WarmStart*> of_training;
   for (auto& entry : starts) {
-    WarmStart& start = entry.second;
-    of_task.push_back(&start);
-    tasks.push_back([&job, &start] {
-      return text_of(
-          job.scenario,
-          {simulate_learning(start.run.experiment, start.run.batch, start.checkpoint).rows.back()});
-    });
+    of_training.push_back(&entry.second);
+    const auto [mini_batches, seed] = entry.first;
+    trainings.push_back({fmt::format("warm-start-{}-seed-{}", mini_batches, seed), &entry.second.run,
+                         entry.second.checkpoint, true});
   }
-  run_tasks(tasks, job.processes, [&](std::size_t task, const std::string& text) {
-    of_task[task]->end = read_json_lines(text, "a warm start").rows.front();
-  });
+  const std::vector<std::string> texts = train_all(job, trainings, "warm starts");
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    of_training[i]->end = read_json_lines(texts[i], "a warm start").rows.front();
   for (LearningRun& run : runs) {
     const auto found = starts.find({run.experiment.learning->warm_start, run.seed});
     if (found != starts.end()) run.experiment.learning->start = found->second.checkpoint.string();
@@ -116,6 +156,16 @@ void add_start(const Row& start, Row& row) {
 }
 
 }  // namespace
+
+std::string fingerprint_of(const Scenario& scenario, const std::vector<std::string>& settings) {
+  Library library;
+  for (const Point& point : scenario.points)
+    build_experiment(scenario.document, middle_values(scenario, point), library);
+  std::string all = kVersion + hashed("scenario", scenario.file).sha256;
+  for (const auto& [role, path] : library.files()) all += hashed(role, path).sha256;
+  for (const std::string& setting : settings) all += "\n" + setting;
+  return sha256(all);
+}
 
 std::vector<LearningRun> learning_runs(const Scenario& scenario) {
   if (!scenario.calibrations.empty())
@@ -138,26 +188,16 @@ std::vector<LearningRun> learning_runs(const Scenario& scenario) {
 
 Results trained(const LearningJob& job, std::vector<LearningRun> runs) {
   const auto starts = warm_starts(job, runs);
-  std::vector<Task> tasks;
+  std::vector<Training> trainings;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const LearningRun& run = runs[i];
-    const std::filesystem::path checkpoint =
-        job.checkpoints ? job.folder / fmt::format("training-{}.parameters", i + 1) : std::filesystem::path();
-    tasks.push_back([&job, &run, checkpoint] {
-      return text_of(job.scenario, simulate_learning(run.experiment, run.batch, checkpoint).rows);
-    });
+    Training& training = trainings.emplace_back(Training{fmt::format("training-{}", i + 1), &runs[i]});
+    if (job.checkpoints) training.checkpoint = job.folder / (training.name + ".parameters");
   }
-  TaskProgress progress(tasks.size(), "trainings");
-  std::vector<Results> of_runs(tasks.size());
-  run_tasks(tasks, job.processes, [&](std::size_t task, const std::string& text) {
-    of_runs[task] = read_json_lines(text, "a simulation");
-    progress.one_done();
-  });
-  progress.clear();
+  const std::vector<std::string> texts = train_all(job, trainings, "trainings");
   Results all{job.scenario.name, {}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto start = starts.find({runs[i].experiment.learning->warm_start, runs[i].seed});
-    for (Row& row : of_runs[i].rows) {
+    for (Row& row : read_json_lines(texts[i], "a training").rows) {
       if (start != starts.end()) add_start(start->second.end, row);
       row.set("seed", runs[i].seed);
       all.rows.push_back(with_first("point", runs[i].point, row));

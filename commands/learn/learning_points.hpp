@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/learn/training_store.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/scenario.hpp"
@@ -30,7 +31,11 @@ struct LearningJob {
   std::filesystem::path folder;  ///< for checkpoints
   bool checkpoints = false;      ///< true if the parameters at the end of each training are kept
   int processes = 1;
+  TrainingStore finished = {};  ///< trainings that need not run again
 };
+
+/// A hash of everything on which the results of these trainings depend.
+std::string fingerprint_of(const Scenario& scenario, const std::vector<std::string>& settings);
 
 /// Trains the runs in child processes and returns the rows of learning.csv. Before a run with
 /// `learning.warm_start`, one worker trains alone; the run starts with its parameters, its seconds and its

@@ -52,6 +52,18 @@ std::string short_name(const std::vector<Assignment>& values) {
   return point_name(shortened);
 }
 
+std::string relation_text(const LearningTrend& trend) {
+  if (trend.relation == LearningTrend::Relation::equal)
+    return fmt::format("within {:.3g} % of", 100 * trend.within);
+  return trend.relation == LearningTrend::Relation::less_than ? "less than" : "more than";
+}
+
+bool holds(const LearningTrend& trend, double value, double over) {
+  if (trend.relation == LearningTrend::Relation::equal)
+    return std::abs(value - over) <= trend.within * std::abs(over);
+  return trend.relation == LearningTrend::Relation::less_than ? value < over : value > over;
+}
+
 std::string shown(double value) {
   return std::isfinite(value) ? fmt::format("{:.3g}", value) : "never";
 }
@@ -72,7 +84,7 @@ std::vector<TrendResult> trend_results(const Scenario& scenario, const std::vect
     result.point = short_name(trend.point);
     result.over = short_name(trend.over);
     result.quantity = trend.quantity;
-    result.relation = trend.less ? "less than" : "more than";
+    result.relation = relation_text(trend);
     result.source = trend.source;
     const auto of_point = by_seed(runs, point, trend.quantity), of_over = by_seed(runs, over, trend.quantity);
     std::vector<double> first, second;
@@ -81,7 +93,7 @@ std::vector<TrendResult> trend_results(const Scenario& scenario, const std::vect
       if (other == of_over.end()) continue;
       first.push_back(value);
       second.push_back(other->second);
-      result.holds += trend.less ? value < other->second : value > other->second;
+      result.holds += holds(trend, value, other->second) ? 1 : 0;
     }
     result.seeds = first.size();
     if (first.empty()) continue;
@@ -114,7 +126,7 @@ Table trend_table(const std::vector<TrendResult>& trends) {
   table.columns = {{"claim", "", Align::left, 120}, {"medians"}, {"holds in", "seeds"}, {"verdict"}};
   for (const TrendResult& trend : trends) {
     table.rows.push_back(
-        {fmt::format("{} of {} is {} of {}", trend.quantity, trend.point, trend.relation, trend.over),
+        {fmt::format("{} of {} is {} that of {}", trend.quantity, trend.point, trend.relation, trend.over),
          fmt::format("{}, {}", shown(trend.median_point), shown(trend.median_over)),
          fmt::format("{} of {}", trend.holds, trend.seeds), trend.verdict()});
   }

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "campaigns/search_method.hpp"
 #include "commands/commands.hpp"
 #include "commands/search/search_command.hpp"
+#include "commands/search/search_learner.hpp"
 #include "commands/search/search_results.hpp"
 #include "commands/search/search_scenario.hpp"
 #include "commands/search/search_trials.hpp"
@@ -63,10 +65,10 @@ using Save = std::function<void(const std::vector<Evaluation>&)>;
 
 /// Runs the search. If it is interrupted, the message says how to resume.
 std::vector<Evaluation> searched_by(OptionSearch& optimizer, const TrialOptions& options,
-                                    std::map<std::string, Row> known, SearchSimulator& simulator,
+                                    std::map<std::string, Row> known, const Simulate& simulate,
                                     const Save& save) {
   try {
-    return run_trials(optimizer, options, std::move(known), std::ref(simulator), save);
+    return run_trials(optimizer, options, std::move(known), simulate, save);
   } catch (const Interrupted&) {
     throw Interrupted("interrupted; continue with --resume");
   } catch (const DiskFull& full) {
@@ -98,12 +100,15 @@ void search(const SearchCommand& command) {
   auto known = known_rows(folder, fingerprint(searched, library, command), command, searched);
 
   SearchSimulator simulator(searched, library, command);
-  const Row as_written = simulator.as_written();
+  std::optional<SearchLearner> learner;
+  if (is_learned_column(command.column)) learner.emplace(searched, command, folder);
+  const Row as_written = learner ? learner->as_written() : simulator.as_written();
+  const Simulate simulate = learner ? Simulate(std::ref(*learner)) : Simulate(std::ref(simulator));
   const auto optimizer = make_optimizer(space, method_options);
   const Save save = [&](const std::vector<Evaluation>& so_far) {
     write_atomically(folder / "search.csv", search_csv(searched, so_far));
   };
-  const auto evaluations = searched_by(*optimizer, options, std::move(known), simulator, save);
+  const auto evaluations = searched_by(*optimizer, options, std::move(known), simulate, save);
   simulator.clear();
   const Evaluation& best = best_of(evaluations, options);
   fmt::print("{}{}{}: {} evaluations ({})\n{}", name, searched.point.empty() ? "" : " at ", searched.point,
@@ -183,8 +188,15 @@ void add_search(Command app) {
   auto minimise = std::make_shared<std::string>();
   command.add_option("scenario", options->scenario, "Scenario file.").required().type_name("SCENARIO.yaml");
   const Command goal = command.add_option_group("goal");
-  goal.add_option("--maximise", options->column, "Column of results.csv to maximise.").type_name("COLUMN");
-  goal.add_option("--minimise", *minimise, "Column of results.csv to minimise.").type_name("COLUMN");
+  goal.add_option(
+          "--maximise", options->column,
+          "Column of results.csv to maximise, or accuracy: the settings are then trained as by learn.")
+      .type_name("COLUMN");
+  goal.add_option(
+          "--minimise", *minimise,
+          "Column of results.csv to minimise, or loss, seconds_to_target or samples_to_target: the settings "
+          "are then trained as by learn.")
+      .type_name("COLUMN");
   goal.require_option();
   add_method(command, *options);
   add_run_of_search(command, *options);

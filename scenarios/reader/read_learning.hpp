@@ -12,12 +12,14 @@
 
 namespace stepcast {
 
-/// A claim about two points: a quantity of `point` is less than, or more than, that of `over`. `stepcast
-/// learn` says in which share of the seeds it holds.
+/// A claim about two points: a quantity of `point` is less than, more than or about equal to that of `over`.
+/// `stepcast learn` says in which share of the seeds it holds.
 struct LearningTrend {
   std::vector<Assignment> point, over;
   std::string quantity;  ///< one of learning_quantities()
-  bool less = true;
+  enum class Relation { less_than, more_than, equal };
+  Relation relation = Relation::less_than;
+  double within = 0;  ///< equal: largest difference, as a share of the quantity of `over`
   std::string source;
 };
 

@@ -85,6 +85,7 @@ CompressedGradient::CompressedGradient(const Codec& codec, std::int64_t elements
 }
 
 void CompressedGradient::quantize(std::span<const float> gradient) {
+  if (!codec_.feedback) std::ranges::fill(residual_, 0.0F);
   if (codec_.kind != Compression::top_k) {
     for (int owner = 0; owner < codec_.owners; ++owner) quantize_share(owner, gradient);
     return;
@@ -110,6 +111,7 @@ void CompressedGradient::quantize_share(int owner, std::span<const float> gradie
 
 void CompressedGradient::sum_share() {
   if (codec_.kind == Compression::top_k) return;
+  if (!codec_.feedback) std::ranges::fill(residual_of_sum_, 0.0F);
   std::int64_t word = 0;
   for_each_block(layout_.elements(place_).size(), layout_.block(), [&](const Slice& block) {
     const auto sum = std::span(sum_).first(index(block.size())), part = std::span(part_).first(sum.size());

@@ -9,6 +9,8 @@ namespace stepcast {
 const Keys& compression_keys() {
   static const Keys keys{
       {"density", "number", "1e-9 to 1", "0.01", "compression: top_k: share of the elements that is sent"},
+      {"error_feedback", "boolean", "", "true",
+       "the quantization error of a gradient is added to the next one; false: it is dropped"},
       {"compression_factor", "number", "0 to 1e6", "1", "multiplies the times to quantize and to restore"}};
   return keys;
 }
@@ -20,6 +22,10 @@ GradientCompression read_compression_options(const YamlMap& map, const Setting& 
   if (const auto density = map.maybe("density")) {
     compression.density = density->number(1e-9, 1);
     if (compression.kind != Compression::top_k) density->refuse("only valid with compression: top_k");
+  }
+  if (const auto value = map.maybe("error_feedback")) {
+    compression.feedback = value->boolean();
+    if (compression.kind == Compression::none) value->refuse("only valid with compression");
   }
   if (const auto value = map.maybe("compression_factor")) {
     compression.factor = value->number(0, 1e6);

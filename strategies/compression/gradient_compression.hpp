@@ -16,9 +16,10 @@ struct GradientCompression {
   double factor = 1;      ///< multiplies all times
   CompressionCost cost;   ///< on a worker's device, with the factor
   std::int64_t rows = 1;  ///< one_bit: elements of a column
+  bool feedback = true;   ///< error feedback; without it, quantization errors are dropped
   std::string flag;       ///< doubt about the times; empty: none
 
-  Codec codec(int owners) const { return {kind, rows, density, owners}; }
+  Codec codec(int owners) const { return {kind, rows, density, owners, feedback}; }
 };
 
 /// Keys of strategies that compress, beside `compression`, which every strategy accepts.

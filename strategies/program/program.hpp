@@ -31,6 +31,7 @@ struct Codec {
   std::int64_t rows = 1;  ///< one_bit: elements of a column
   double density = 1;     ///< top_k: share of the elements that each worker sends
   int owners = 1;         ///< one_bit, fp16: workers that each sum a share; top_k: workers that send
+  bool feedback = true;   ///< the quantization error is added to the next gradient
 };
 
 /// Arrays of a worker or server. All but the last three have the length of the model's parameters.

@@ -46,7 +46,7 @@ TEST_CASE("learning has seeds, a warm start, a schedule of rates and trends", "[
   REQUIRE(options.trends.size() == 1);
   CHECK(options.trends[0].point.front().path == "workers");
   CHECK(options.trends[0].quantity == "seconds_to_target");
-  CHECK(options.trends[0].less);
+  CHECK(options.trends[0].relation == LearningTrend::Relation::less_than);
 }
 
 TEST_CASE("learning has five optimizers", "[scenarios]") {
