@@ -75,6 +75,8 @@ class Batches {
   /// The next mini-batch; valid until this object is destroyed.
   const Batch& next();
   void restart() { next_ = 0; }
+  /// Makes mini-batch `number` of this worker the next one.
+  void seek(std::int64_t number) { next_ = number; }
 
  private:
   const Batch& batch(std::int64_t number);

@@ -388,6 +388,30 @@ refuses 2 'strategy.bucekt: unknown key' search tiny.yaml --minimise step_second
 refuses 2 '--point: expected a point of the sweep, such as "workers=2", got "workers=3"' search tiny.yaml --minimise step_seconds --over strategy.bucket --point workers=3
 refuses 2 '--maximise,--minimise' search tiny.yaml --over strategy.bucket
 
+# A search for a loss trains its settings; a call of learn uses the trainings that an earlier one has finished.
+cat >learns.yaml <<'END'
+name: learns
+model: tiny-dnn
+trace: derived
+platform: ethernet-cpu
+workers: 2
+batch_per_worker: 8
+strategy: {kind: synchronous}
+learning: {mini_batches: 4, learning_rate: 0.02, data: {kind: sequences, samples: 256, test_samples: 32}}
+END
+run_with 0 learn learns.yaml -o learned
+cp learned/learning.csv once.csv
+run_with 0 learn learns.yaml -o learned --resume
+cmp -s once.csv learned/learning.csv || fail "learning.csv differs after --resume"
+head -1 learned/learning-per-second.csv | grep -q 'learning_per_record,records_per_second,learning_per_second' || fail "columns of learning-per-second.csv"
+losses=(search learns.yaml --minimise loss --over 'learning.learning_rate=0.001..0.1:log' --evaluations 5)
+prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 2
+cp losses/search.csv once.csv
+prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 1 --resume
+cmp -s once.csv losses/search.csv || fail "search.csv of losses differs after --resume"
+refuses 2 'learning: searching for the column loss needs this key' search tiny.yaml --minimise loss --over strategy.overlap
+refuses 2 'searching for the column seconds_to_target needs target_loss' search learns.yaml --minimise seconds_to_target --over strategy.overlap
+
 # A part of the points has simulations, and no results of its own; tests/shards.sh has more.
 run_with 0 run tiny.yaml -j 1 -o part --shard 1/2
 [ -s part/simulations.jsonl ] && [ ! -e part/results.csv ] || fail "a part of the points has results of its own"

@@ -1,18 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <thread>
 
 #include "commands/commands.hpp"
 #include "commands/learn/learning_points.hpp"
+#include "commands/learn/learning_tables.hpp"
 #include "commands/learn/learning_trends.hpp"
 #include "commands/learn/simulate_learning.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/folder_lock.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/results/results_text.hpp"
-#include "report/text/display_text.hpp"
 #include "report/text/text_table.hpp"
 #include "validate/compare/learning_curves.hpp"
 
@@ -32,52 +31,6 @@ void check_memory(const std::vector<LearningRun>& runs, const LearnOptions& opti
   check_process_memory(most, options.processes, options.memory_limit);
 }
 
-std::string range_of(const LearnedPoint& point) {
-  return point.seeds < 2 ? "" : fmt::format("{:.3g} to {:.3g}", point.lowest_loss, point.highest_loss);
-}
-
-/// Learning per sample, samples per second and their product: the time to the target loss.
-Table learning_table(const std::vector<LearnedPoint>& points, double target_loss) {
-  Table table;
-  const std::string target = fmt::format("loss {:.3g}", target_loss);
-  table.columns = {{"point", "", Align::left, 70},
-                   {"mini-batches", "of a worker"},
-                   {"time"},
-                   {"loss"},
-                   {"of all", "seeds"},
-                   {"accuracy", "%"},
-                   {"samples to", target},
-                   {"samples", "per second"},
-                   {"time to", target}};
-  for (const LearnedPoint& one : points) {
-    table.rows.push_back(
-        {one.point, std::to_string(one.mini_batches), human(Seconds{one.seconds}),
-         fmt::format("{:.3g}", one.loss), range_of(one),
-         one.accuracy ? fmt::format("{:.1f}", 100 * *one.accuracy) : "",
-         one.samples_to_target ? fmt::format("{:.0f}", *one.samples_to_target) : "not reached",
-         fmt::format("{:.4g}", one.seconds > 0 ? one.samples / one.seconds : 0),
-         one.seconds_to_target ? human(Seconds{*one.seconds_to_target}) : "not reached"});
-  }
-  return table;
-}
-
-/// Learning per record, records per second and their product for each point. The learning of a record is the
-/// share of the way to the target loss: 1 / (records to the target).
-Results learning_per_second(const std::string& scenario, const std::vector<LearnedPoint>& points) {
-  Results results{scenario, {}};
-  for (const LearnedPoint& one : points) {
-    Row& row = results.rows.emplace_back();
-    const double rate = one.seconds > 0 ? one.samples / one.seconds : 0;
-    row.set("point", one.point);
-    row.set("learning_per_record", one.samples_to_target ? 1 / *one.samples_to_target : 0);
-    row.set("records_per_second", rate);
-    row.set("learning_per_second", one.samples_to_target ? rate / *one.samples_to_target : 0);
-    if (one.seconds_to_target) row.set("seconds_to_target", *one.seconds_to_target);
-    row.set("loss", one.loss);
-  }
-  return results;
-}
-
 Results trained_or_interrupted(const LearningJob& job, const std::vector<LearningRun>& runs) {
   try {
     return trained(job, runs);
@@ -90,37 +43,6 @@ void draw(const std::filesystem::path& folder, const std::string& name, const Cu
   if (const auto script = curve_script(plot)) {
     if (const auto complaint = draw_plot(folder, name, *script)) fmt::print("{}\n", *complaint);
   }
-}
-
-/// Returns the number that follows "workers=" in the name of a point, and the name without it.
-std::optional<std::pair<double, std::string>> workers_of(const std::string& name) {
-  static constexpr std::string_view kKey = "workers=";
-  const std::size_t at = name.find(kKey);
-  if (at == std::string::npos || (at > 0 && name[at - 1] != ' ')) return std::nullopt;
-  const std::size_t end = std::min(name.find(", ", at), name.size());
-  std::string rest = name.substr(0, at) + name.substr(std::min(end + 2, name.size()));
-  if (rest.ends_with(", ")) rest.resize(rest.size() - 2);
-  return std::pair{std::stod(name.substr(at + kKey.size(), end - at - kKey.size())), rest};
-}
-
-/// Time to the target loss against workers, with a curve for each combination of the other keys.
-CurvePlot time_to_target_plot(const Scenario& scenario, const std::vector<LearnedPoint>& points,
-                              double target_loss) {
-  CurvePlot plot{.title = fmt::format("{}: time to loss {:.3g}", scenario.name, target_loss),
-                 .quantity = "seconds of the simulated cluster",
-                 .time = "workers"};
-  std::map<std::string, Curve> curves;
-  for (const LearnedPoint& point : points) {
-    const auto workers = workers_of(point.point);
-    if (!workers || !point.seconds_to_target) continue;
-    curves[workers->second].measured.emplace_back(workers->first, *point.seconds_to_target);
-  }
-  for (auto& [name, curve] : curves) {
-    std::ranges::sort(curve.measured);
-    curve.name = name.empty() ? scenario.name : name;
-    plot.curves.push_back(std::move(curve));
-  }
-  return plot;
 }
 
 void learn(const LearnOptions& options) {
@@ -156,7 +78,7 @@ void learn(const LearnOptions& options) {
   CurvePlot curves = loss_curves(rows);
   curves.time = "seconds of the simulated cluster";
   draw(folder, "loss-vs-time", curves);
-  draw(folder, "time-to-loss", time_to_target_plot(scenario, points, target));
+  draw(folder, "time-to-loss", time_to_target_plot(scenario.name, points, target));
   fmt::print("written: {}\n", folder.string());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "commands/commands.hpp"
 #include "commands/learn/simulate_learning.hpp"
@@ -159,10 +160,18 @@ void add_start(const Row& start, Row& row) {
 
 std::string fingerprint_of(const Scenario& scenario, const std::vector<std::string>& settings) {
   Library library;
-  for (const Point& point : scenario.points)
-    build_experiment(scenario.document, middle_values(scenario, point), library);
+  std::set<std::string> learned_from;  // files of data and checkpoints
+  for (const Point& point : scenario.points) {
+    const Experiment one = build_experiment(scenario.document, middle_values(scenario, point), library);
+    if (!one.learning) continue;
+    const DataOptions& data = one.learning->data;
+    for (const auto* files : {&data.train, &data.test, &data.train_labels, &data.test_labels})
+      learned_from.insert(files->begin(), files->end());
+    if (one.learning->start) learned_from.insert(*one.learning->start);
+  }
   std::string all = kVersion + hashed("scenario", scenario.file).sha256;
   for (const auto& [role, path] : library.files()) all += hashed(role, path).sha256;
+  for (const std::string& path : learned_from) all += hashed("learning", path).sha256;
   for (const std::string& setting : settings) all += "\n" + setting;
   return sha256(all);
 }

@@ -159,6 +159,8 @@ struct DeviceLearning {
   bool compresses = false;   ///< gradients are compressed before they are sent
   /// Called before each mini-batch; empty: the data never change.
   std::function<void()> next_batch;
+  /// Makes the mini-batch with this number the next one; may be empty.
+  std::function<void(std::int64_t)> choose_mini_batch;
   /// Pipeline stages and spatial shards: called before each step; may be empty.
   std::function<void()> next_step;
   /// Sets the initial parameters; empty: those that the network was made with.

@@ -161,6 +161,9 @@ class ReplicaDevice : public RankDevice, private Arrays {
     network_.update(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.end),
                     mirror_ ? mirror_->uploaded(along) : along.data());
   }
+  void choose_mini_batch(std::int64_t number) override {
+    if (learning_.choose_mini_batch) learning_.choose_mini_batch(number);
+  }
   double learning_rate() const override { return learning_.rate.at(steps_ + 1, learning_.summed); }
 
   void next_step(int summed) {

@@ -38,7 +38,8 @@ Learner::Learner(const Experiment& experiment, Backend& backend, Options options
       shard_(learning_shard({backend_, experiment, task_, options_.rank, options_.batch})),
       batches_(*options_.data->train, task_.form, shard_->split()) {
   if (experiment.learning->start) initial_ = load_checkpoint(*experiment.learning->start, experiment.model);
-  if (options_.rank.value < experiment.plan.workers && shard_->reads_data())
+  const bool in_order = !experiment.plan.chooses_mini_batches;
+  if (in_order && options_.rank.value < experiment.plan.workers && shard_->reads_data())
     batches_.prepare(experiment.learning->mini_batches * experiment.plan.batch_per_worker / options_.batch,
                      options_.on_progress);
 }

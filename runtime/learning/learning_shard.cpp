@@ -43,6 +43,7 @@ class ReplicaShard : public LearningShard {
         writer_(place.backend) {}
 
   Batches::Split split() const override {
+    if (place_.experiment.plan.chooses_mini_batches) return {0, 1, place_.batch};
     return {group_of(place_.experiment, place_.rank, 1), place_.experiment.plan.workers, place_.batch};
   }
 
@@ -51,6 +52,7 @@ class ReplicaShard : public LearningShard {
     learning.next_batch = [this, &batches] {
       write_batch(batches.next(), place_.task.loss_layer, network_, writer_);
     };
+    learning.choose_mini_batch = [&batches](std::int64_t number) { batches.seek(number); };
     return replica_device(network_, std::move(learning));
   }
 

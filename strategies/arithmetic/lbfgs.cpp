@@ -58,8 +58,8 @@ std::vector<float> lbfgs_direction(const LbfgsHistory& history, std::span<const 
 }
 
 int lbfgs_operations(int history) {
-  constexpr int kScaling = 3, kStep = 1, kDifferences = 2;
-  return 4 * history + kScaling + kStep + kDifferences;
+  constexpr int kSlopes = 2, kDifferences = 2, kScaling = 1, kStep = 1;
+  return 4 * history + kSlopes + kDifferences + kScaling + kStep;
 }
 
 }  // namespace stepcast

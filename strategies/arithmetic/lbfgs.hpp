@@ -29,8 +29,9 @@ void remember(LbfgsHistory& history, std::size_t most, LbfgsPair newest);
 std::vector<float> lbfgs_direction(const LbfgsHistory& history, std::span<const float> gradient,
                                    int* operations = nullptr);
 
-/// Vector operations of one batch with a full history: a dot product and a sum for each pair in each of the
-/// two loops, two dot products and one scaling for the scaling, the step, and the two new differences.
+/// Vector operations of one batch of `sandblaster` with a full history: a dot product and a sum for each pair
+/// in each of the two loops; the derivative along the direction at the end of a step and at the start of the
+/// next, from which s y follows; the two new differences, with y y; the scaling; and the step.
 int lbfgs_operations(int history);
 
 }  // namespace stepcast

@@ -167,6 +167,12 @@ Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int ind
   return shard;
 }
 
+std::string no_arithmetic(const ServerOptions& options) {
+  if (options.exchanged) return "exchanged: parameters of another size than the model's";
+  if (options.machines_per_replica > 1) return "machines_per_replica: a network in parts";
+  return options.training.mixed ? "precision: mixed" : "";
+}
+
 Seconds array_seconds(const Setting& setting, const ServerOptions& options, const Workload& whole,
                       const std::string& trace_kind, const Exchanged& exchanged) {
   if (options.apply_time) return *options.apply_time / options.apply_arrays;

@@ -100,6 +100,9 @@ struct Exchanged {
 
 Exchanged exchanged_of(const Setting& setting, const ServerOptions& options);
 
+/// The option whose values are timed but not calculated (Plan::no_arithmetic); empty: none.
+std::string no_arithmetic(const ServerOptions& options);
+
 /// The part of the parameters that shard `index` holds. @param role  of the shard
 Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int index, RoleId role);
 

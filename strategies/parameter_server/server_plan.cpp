@@ -163,12 +163,6 @@ TimedWorkload workload_of(const Setting& setting, const ServerOptions& options, 
   return timed;
 }
 
-std::string no_arithmetic(const ServerOptions& options) {
-  if (options.exchanged) return "exchanged: parameters of another size than the model's";
-  if (options.machines_per_replica > 1) return "machines_per_replica: a network in parts";
-  return options.training.mixed ? "precision: mixed" : "";
-}
-
 /// Sets the numbers of workers and devices, and the columns.
 void add_numbers(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
                  const Tree& tree, Plan& plan) {

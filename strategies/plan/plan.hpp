@@ -161,7 +161,8 @@ struct Plan {
   std::vector<std::pair<RoleId, RoleId>> channels;
   bool assigns_work_by_message = false;  ///< messages between roles say how much work the receiver does
 
-  int summed_gradients = 1;   ///< gradients of workers and micro-batches in one step of a worker's optimizer
+  int summed_gradients = 1;  ///< gradients of workers and micro-batches in one step of a worker's optimizer
+  bool chooses_mini_batches = false;  ///< programs say which mini-batch of all a worker trains on next
   std::string no_arithmetic;  ///< option whose values are timed but not calculated; empty: all are calculated
 
   bool asynchronous = false;    ///< each worker has a pace of its own; every message is simulated

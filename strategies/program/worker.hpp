@@ -26,6 +26,9 @@ class Arrays {
   virtual void descend(Array gradient, const Slice& elements, int summed) = 0;
   /// Compressed form of these elements, with their quantization error, which is zero at the start of a run.
   virtual CompressedGradient& compressed(const Codec& codec, const Slice& elements) = 0;
+  /// The next forward pass reads this mini-batch of the training data, counted from 0, instead of the one
+  /// that is next for this worker.
+  virtual void choose_mini_batch(std::int64_t /*number*/) {}
   /// Learning rate of the optimizer's next step.
   virtual double learning_rate() const = 0;
 };

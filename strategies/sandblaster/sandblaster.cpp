@@ -2,71 +2,100 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
 #include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "strategies/arithmetic/asynchronous_updates.hpp"
 #include "strategies/arithmetic/lbfgs.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/training_options.hpp"
 #include "strategies/parameter_server/server_options.hpp"
 #include "strategies/parameter_server/server_placement.hpp"
+#include "strategies/sandblaster/vector_phase.hpp"
 
 namespace stepcast {
 namespace {
 
 enum : int { kOrder = 11, kReport, kDone };
-constexpr int kOrderKinds = 8;  // a message's number holds an order's kind and its batch
+constexpr std::int64_t kOrderKinds = 8;
 
-Message order_message(const Order& order, int batch) {
+/// A message's number holds an order exactly up to 2^53 / 16 portions in all batches.
+/// @param tasks  portions of a batch
+Message order_message(const Order& order, int tasks) {
+  const std::int64_t task = std::int64_t{order.batch} * (tasks + 1) + order.task + 1;
+  const int counted = order.counted ? 1 : 0;
   Message message;
   message.tag = kOrder;
-  message.value = batch * kOrderKinds + static_cast<int>(order.kind);
+  message.value =
+      static_cast<double>((task * 2 + counted) * kOrderKinds + static_cast<std::int64_t>(order.kind));
   return message;
 }
 
-Order::Kind kind_of(const Message& message) {
-  return static_cast<Order::Kind>(static_cast<int>(message.value) % kOrderKinds);
-}
-
-int batch_of(const Message& message) {
-  return static_cast<int>(message.value) / kOrderKinds;
+Order order_of(const Message& message, int tasks) {
+  const auto number = static_cast<std::int64_t>(message.value);
+  const std::int64_t task = number / (2 * kOrderKinds);
+  Order order;
+  order.kind = static_cast<Order::Kind>(number % kOrderKinds);
+  order.counted = number / kOrderKinds % 2 == 1;
+  order.task = static_cast<int>(task % (tasks + 1)) - 1;
+  order.batch = static_cast<int>(task / (tasks + 1));
+  return order;
 }
 
 /// Sends a replica its next order, if there is one. A replica that must wait gets no message.
 /// @returns whether there was an order
-bool send_order(Worker& worker, WorkQueue& queue, RoleId replica, int batch) {
+bool send_order(Worker& worker, WorkQueue& queue, RoleId replica) {
   const Order order = queue.next(replica.value);
   if (order.kind == Order::Kind::wait) return false;
-  const Message message = order_message(order, batch);
+  const Message message = order_message(order, queue.tasks());
   worker.start_send(replica, message);
   return true;
+}
+
+/// The next pass reads the mini-batch that is this portion.
+LocalWork choice_of(int portion) {
+  return {"portion", Seconds{0}, [portion](Arrays& arrays) { arrays.choose_mini_batch(portion); }};
 }
 
 }  // namespace
 
 /// Step 3.
-SubProgram vector_phase(Worker& worker, const SandblasterRun& run) {
-  for (int i = 0; i < run.options.vector_operations; ++i) {
+SubProgram vector_phase(Worker& worker, const SandblasterRun& run, LbfgsCoordinator& lbfgs) {
+  const std::size_t servers = run.servers.shards.size();
+  std::vector<double> parts(servers);
+  for (int i = 0; i < lbfgs_operations(run.options.history); ++i) {
     for (const Shard& shard : run.servers.shards) {
       Message command;
       command.tag = kRequest;
       command.buffer.array = Array::statistics;
+      command.value = lbfgs.number(i);
       worker.start_send(shard.role, command);
     }
-    for (std::size_t k = 0; k < run.servers.shards.size(); ++k) co_await worker.receive(kDone);
+    for (std::size_t k = 0; k < servers; ++k) {
+      const Message answer = co_await worker.receive(kDone);
+      parts[answer.from.index() - run.servers.shards.front().role.index()] = answer.value;
+    }
+    lbfgs.answered(i, std::accumulate(parts.begin(), parts.end(), 0.0));  // in an order of its own
   }
 }
 
 /// Steps 1 and 2.
-SubProgram batch_phase(Worker& worker, WorkQueue& queue, std::vector<RoleId>& idle, int batch) {
+SubProgram batch_phase(Worker& worker, WorkQueue& queue, std::vector<RoleId>& idle) {
   queue.begin_batch();
   std::vector<RoleId> waiting;
   for (const RoleId replica : idle) {
-    if (!send_order(worker, queue, replica, batch)) waiting.push_back(replica);
+    if (!send_order(worker, queue, replica)) waiting.push_back(replica);
   }
   while (!queue.batch_done()) {
     const Message report = co_await worker.receive(kReport);
     queue.done(report.from.value);
-    if (!send_order(worker, queue, report.from, batch)) waiting.push_back(report.from);
+    if (!send_order(worker, queue, report.from)) waiting.push_back(report.from);
   }
   idle = std::move(waiting);
 }
@@ -76,14 +105,19 @@ Program sandblaster_coordinator(Worker& worker, const SandblasterRun& run) {
   WorkQueue queue(options.queue);
   std::vector<RoleId> idle;
   for (int replica = 0; replica < options.queue.replicas; ++replica) idle.emplace_back(replica);
+  double first_length = 1;
+  LocalWork length{"length of the first step", Seconds{0}, {}};
+  length.run = [&first_length](Arrays& arrays) { first_length = arrays.learning_rate(); };
+  co_await worker.local(length);
+  LbfgsCoordinator lbfgs(options.history, first_length);
   for (int batch = 0; batch < options.batches; ++batch) {
-    co_await batch_phase(worker, queue, idle, batch);
+    co_await batch_phase(worker, queue, idle);
     worker.mark("batch_phase");
-    co_await vector_phase(worker, run);
+    co_await vector_phase(worker, run, lbfgs);
     worker.mark("vector_phase");
   }
   worker.record("wasted", queue.wasted());
-  const Message stop = order_message({Order::Kind::stop, -1}, options.batches);
+  const Message stop = order_message({.kind = Order::Kind::stop, .batch = options.batches}, queue.tasks());
   for (const RoleId replica : idle) worker.start_send(replica, stop);
   for (std::size_t stopped = idle.size(); stopped < static_cast<std::size_t>(options.queue.replicas);
        ++stopped) {
@@ -93,21 +127,28 @@ Program sandblaster_coordinator(Worker& worker, const SandblasterRun& run) {
 }
 
 Program sandblaster_replica(Worker& worker, const SandblasterRun& run) {
-  const ClientExchange read{Array::none, Array::center};
+  const ClientExchange read{Array::none, Array::parameters};
+  const bool sums = run.options.queue.send_every > 1;
+  int summed = 0;  // gradients in the sum that this replica sends next
   ClientState state;
   std::deque<Pending> loads;
   for (int batch = 0;;) {
-    const Message order = co_await worker.receive(kOrder);
-    for (; batch < batch_of(order); ++batch) worker.end_step();
-    switch (kind_of(order)) {
+    const Message message = co_await worker.receive(kOrder);
+    const Order order = order_of(message, run.options.queue.tasks);
+    for (; batch < order.batch; ++batch) worker.end_step();
+    if (order.counted && sums)
+      co_await worker.local(add_array(Array::gradients, Array::update, summed++ == 0, run.array));
+    switch (order.kind) {
       case Order::Kind::read:
         co_await exchange(worker, run.servers, read, state);
         break;
       case Order::Kind::compute:
+        co_await worker.local(choice_of(order.task));
         co_await train_mini_batch(worker, run.portion, loads);
         break;
       case Order::Kind::send:
-        co_await push(worker, run.servers, Array::gradients, state);
+        co_await push(worker, run.servers, sums ? Array::update : Array::gradients, state);
+        summed = 0;
         break;
       case Order::Kind::wait:
         break;
@@ -120,21 +161,36 @@ Program sandblaster_replica(Worker& worker, const SandblasterRun& run) {
   }
 }
 
-Program sandblaster_server(Worker& worker, const SandblasterRun& run) {
+Program sandblaster_server(Worker& worker, const SandblasterRun& run, std::size_t index) {
+  const Shard& share = run.servers.shards[index];
+  LbfgsShard lbfgs(run.options.history, run.options.queue.tasks, share.elements);
+  double number = 0, part = 0;
+  bool first = true;  // the next gradient begins a sum
+  LocalWork add = run.add, vector_work = run.vector_work;
+  add.run = [&](Arrays& arrays) {
+    const std::span<const float> from = arrays.of(Array::update, share.elements);
+    const std::span<float> sum = arrays.of(Array::gradients, share.elements);
+    if (first) std::ranges::fill(sum, 0.0F);
+    first = false;
+    accumulate(from, sum);
+  };
+  vector_work.run = [&](Arrays& arrays) { part = lbfgs.carry_out(arrays, number); };
   for (;;) {
-    const Message request = co_await worker.receive(kRequest);
+    const Message request = co_await worker.receive(kRequest, kAnyone, Array::update);
     Message answer;
-    if (request.buffer.array == Array::gradients) {
-      co_await worker.local(run.add);
-    } else if (request.buffer.array == Array::none) {
-      const Shard& share = run.servers.shards.front();  // all are equal
+    if (request.buffer.array == Array::none) {
       answer.tag = kWeights;
-      answer.buffer = {Array::parameters, {}, share.size};
+      answer.buffer = {Array::parameters, share.elements, share.size};
       answer.parts = share.parts;
       worker.start_send(request.from, answer);
+    } else if (request.buffer.array != Array::statistics) {
+      co_await worker.local(add);
     } else {
-      co_await worker.local(run.vector_work);
+      first = true;
+      number = request.value;
+      co_await worker.local(vector_work);
       answer.tag = kDone;
+      answer.value = part;
       worker.start_send(request.from, answer);
     }
   }
@@ -167,7 +223,7 @@ Sandblaster sandblaster_options(const YamlMap& map, const Setting& setting) {
   options.queue.tasks = static_cast<int>(map.at("tasks", "portions of a batch").integer(1, 10'000'000));
   options.queue.send_every = whole(map, "send_every", 1);
   if (const auto value = map.maybe("backup_tasks")) options.queue.backup_tasks = value->boolean();
-  options.vector_operations = lbfgs_operations(whole(map, "history", 10));
+  options.history = whole(map, "history", 10);
   return options;
 }
 
@@ -177,12 +233,12 @@ void add_roles(Plan& plan, const std::shared_ptr<const SandblasterRun>& run, int
                           [run](Worker& worker) { return sandblaster_replica(worker, *run); }});
   }
   const auto add = [&](const char* name, auto program) {
-    const RankId rank(plan.roles.size());
-    plan.roles.push_back(
-        {name, rank, 1, -1, false, [run, program](Worker& worker) { return program(worker, *run); }});
+    plan.roles.push_back({name, RankId(plan.roles.size()), 1, -1, false, std::move(program)});
   };
-  for (int i = 0; i < servers; ++i) add("server", sandblaster_server);
-  add("coordinator", sandblaster_coordinator);
+  for (int i = 0; i < servers; ++i)
+    add("server",
+        [run, i](Worker& worker) { return sandblaster_server(worker, *run, static_cast<std::size_t>(i)); });
+  add("coordinator", [run](Worker& worker) { return sandblaster_coordinator(worker, *run); });
 }
 
 double sum(const Records& records, const char* name) {
@@ -224,6 +280,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
   auto [workload, source] =
       make_workload(setting.model, setting.times(batch), options.training.compute_factor);
   workload.input = static_cast<double>(batch) * setting.sample_size;
+  run.array = array_work(workload, 1);
   set_servers(setting, options, exchanged, array_seconds(setting, options, workload, source.kind, exchanged),
               run);
 
@@ -243,8 +300,9 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
   finish_plan(setting, options.training,
               {std::move(source), batch, static_cast<double>(batch) * shared->options.queue.tasks,
                training_memory(setting.model, memory_options(setting, options.training, batch)),
-               "kind: sandblaster (its L-BFGS)"},
+               no_arithmetic(options)},
               plan);
+  plan.chooses_mini_batches = true;
   note_idle_server_options(map, options, false, plan);
   return plan;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "strategies/options/strategy.hpp"
 #include "strategies/parameter_server/server_client.hpp"
 #include "strategies/sandblaster/work_queue.hpp"
@@ -10,8 +12,7 @@ namespace stepcast {
 struct Sandblaster {
   int batches = 1;
   WorkQueue::Options queue;
-  int vector_operations =
-      1;  ///< operations of L-BFGS after a batch; each is a command to every server, and its answer
+  int history = 10;  ///< pairs that L-BFGS keeps
 };
 
 /// The options with what the plan adds to them.
@@ -22,6 +23,7 @@ struct SandblasterRun {
   LocalWork vector_work;  ///< one vector operation on one server
   LocalWork add;          ///< adds a gradient to the sum on one server
   MiniBatch portion;
+  Seconds array = {};  ///< time of a replica to read or write one array of the parameters
 };
 
 // Sandblaster L-BFGS. The parameters, the sum of gradients and the history lie on sharded servers. A batch is
@@ -31,14 +33,17 @@ struct SandblasterRun {
 //      gradients of portions, and sends their sum to the servers after every `send_every` of them
 //   2. the coordinator hands slow portions out a second time (backup tasks); the first result counts
 //   3. when all gradients have arrived, the coordinator commands the servers to compute the direction and the
-//      step of L-BFGS, each on its part, one vector operation after the other
+//      step of L-BFGS, each on its part, one vector operation after the other (vector_phase.hpp)
+//
+// Portion t is mini-batch t of the training data in every batch, whoever computes it.
 //
 // Source: J. Dean et al., "Large scale distributed deep networks", NIPS 2012, section 4.2 and algorithm 2.
 
 /// Records "wasted" (results that came second), "batch_phase" and "vector_phase" [s].
 Program sandblaster_coordinator(Worker& worker, const SandblasterRun& run);
 Program sandblaster_replica(Worker& worker, const SandblasterRun& run);
-Program sandblaster_server(Worker& worker, const SandblasterRun& run);
+/// @param index  of the server among the shards
+Program sandblaster_server(Worker& worker, const SandblasterRun& run, std::size_t index);
 
 Strategy sandblaster_strategy();
 

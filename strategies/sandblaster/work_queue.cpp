@@ -1,5 +1,7 @@
 #include "strategies/sandblaster/work_queue.hpp"
 
+#include <utility>
+
 namespace stepcast {
 
 WorkQueue::WorkQueue(const Options& options)
@@ -29,6 +31,7 @@ void WorkQueue::done(int number) {
   }
   done_[task] = true;
   ++finished_;
+  replica.counted = true;
   ++replica.accrued;
   ++unsent_;
 }
@@ -48,16 +51,17 @@ Order WorkQueue::next(int number) {
   Order& order = replica.order;
   const bool work_left = given_ < options_.tasks || (options_.backup_tasks && finished_ < options_.tasks);
   if (replica.accrued >= options_.send_every) {
-    order = {Order::Kind::send, -1};
+    order = {Order::Kind::send};
   } else if (replica.batch < batch_ && work_left) {
-    order = {Order::Kind::read, -1};
+    order = {Order::Kind::read};
   } else if (const int task = open_task(); task >= 0) {
     ++copies_[static_cast<std::size_t>(task)];
-    order = {Order::Kind::compute, task};
+    order = {.kind = Order::Kind::compute, .task = task};
   } else {
-    order = {replica.accrued > 0 ? Order::Kind::send : Order::Kind::wait, -1};
+    order = {replica.accrued > 0 ? Order::Kind::send : Order::Kind::wait};
   }
-  replica.given_batch = batch_;
+  order.counted = std::exchange(replica.counted, false);
+  order.batch = replica.given_batch = batch_;
   return order;
 }
 

@@ -9,7 +9,9 @@ struct Order {
   enum class Kind { compute, read, send, wait, stop };
 
   Kind kind = Kind::wait;
-  int task = -1;  ///< task of an order of kind compute
+  int batch = 0;
+  int task = -1;         ///< task of an order of kind compute
+  bool counted = false;  ///< the task that the replica computed last counts; it adds its gradient to the sum
 };
 
 /// Hands out the tasks of a batch. When none is left, it hands out copies of those that are not finished. It
@@ -34,6 +36,7 @@ class WorkQueue {
   Order next(int replica);
   /// All tasks are finished, and their gradients are sent.
   bool batch_done() const { return finished_ == options_.tasks && unsent_ == 0; }
+  int tasks() const { return options_.tasks; }
   int wasted() const { return wasted_; }  ///< results that came second or after their batch
 
  private:
@@ -41,6 +44,7 @@ class WorkQueue {
     int batch = -1;        ///< batch whose parameters it has read
     int accrued = 0;       ///< finished tasks whose gradients it has not sent
     int given_batch = -1;  ///< batch of its last order
+    bool counted = false;  ///< its last result counts
     Order order;
   };
 

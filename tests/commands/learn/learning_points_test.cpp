@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "commands/learn/learning_tables.hpp"
 #include "commands/learn/learning_trends.hpp"
 #include "report/results/results_text.hpp"
 
@@ -94,6 +95,66 @@ TEST_CASE("a training continues from a checkpoint", "[commands]") {
   CHECK(next.rows[0].number("loss") == first.rows[3].number("loss"));
 }
 
+TEST_CASE("a resumed call trains only what is not finished, and gives the same rows", "[commands]") {
+  const Folder folder;
+  const Scenario scenario = folder.scenario();
+  const std::string inputs = fingerprint_of(scenario, {});
+  const auto rows_with = [&](const TrainingStore& store) {
+    return to_csv(trained({scenario, folder.path, false, 2, store}, learning_runs(scenario)));
+  };
+  const std::string whole = rows_with(TrainingStore(folder.path, inputs, false));
+  const std::filesystem::path kept = folder.path / "trainings";
+  std::filesystem::remove(kept / "training-2.jsonl");
+  CHECK(rows_with(TrainingStore(folder.path, inputs, true)) == whole);
+  std::filesystem::copy_file(kept / "training-1.jsonl", kept / "training-2.jsonl",
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(rows_with(TrainingStore(folder.path, inputs, true)) != whole);  // a finished one is not run again
+  CHECK(rows_with(TrainingStore(folder.path, inputs, false)) == whole);
+}
+
+TEST_CASE("finished trainings belong to all inputs and settings", "[commands]") {
+  const Folder folder;
+  const std::string inputs = fingerprint_of(folder.scenario(), {});
+  CHECK(inputs == fingerprint_of(folder.scenario(), {}));
+  CHECK(inputs != fingerprint_of(folder.scenario(), {"learning.learning_rate=0.1"}));
+  const TrainingStore first(folder.path, inputs, false);
+  first.add("training-1", "{}\n");
+  CHECK(TrainingStore(folder.path, inputs, true).known("training-1") == "{}\n");
+  CHECK(!TrainingStore(folder.path, "other", true).known("training-1"));
+  CHECK(!TrainingStore(folder.path, inputs, true)
+             .known("training-1"));  // gone: the folder has other inputs now
+  const std::string base = (folder.path / "").string();
+  const std::vector<std::string> raw{"learning.data={kind: raw, train: " + base + "train.raw, test: " + base +
+                                     "test.raw}"};
+  const auto with_data = [&](const char* text) {
+    for (const char* name : {"train.raw", "test.raw"}) std::ofstream(folder.path / name) << text;
+    return fingerprint_of(folder.scenario(raw), raw);
+  };
+  CHECK(with_data("one") != with_data("two"));
+}
+
+TEST_CASE("learning per record times records per second is learning per second", "[commands]") {
+  LearnedPoint learns, fails;
+  learns.point = "workers=4";
+  learns.seconds = 2;
+  learns.samples = 1000;
+  learns.samples_to_target = 250;
+  learns.seconds_to_target = 0.6;
+  fails.point = "workers=8";
+  fails.seconds = 1;
+  fails.samples = 1000;
+  const Results table = learning_per_second("s", {learns, fails});
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.rows[0].number("learning_per_record") == 1.0 / 250);
+  CHECK(table.rows[0].number("records_per_second") == 500);
+  CHECK(table.rows[0].number("learning_per_second") == 2);
+  CHECK(table.rows[1].number("records_per_second") == 1000);
+  CHECK(!table.rows[1].number("learning_per_second"));  // never reaches the target
+  const CurvePlot plot = time_to_target_plot("s", {learns, fails}, 0.5);
+  REQUIRE(plot.curves.size() == 1);
+  CHECK(plot.curves[0].measured == std::vector<std::pair<double, double>>{{4, 0.6}});
+}
+
 TEST_CASE("a trend is judged by the share of seeds in which it holds", "[commands]") {
   const Folder folder;
   const Scenario scenario = folder.scenario();
@@ -108,6 +169,15 @@ TEST_CASE("a trend is judged by the share of seeds in which it holds", "[command
   auto unreached = trends;
   unreached[0].quantity = "seconds_to_target";  // a loss of 0.1 is not reached by any training
   CHECK(trend_results(scenario, unreached, runs)[0].holds == 0);
+  auto same = trends;
+  same[0].quantity = same[1].quantity = "loss";
+  same[0].relation = same[1].relation = LearningTrend::Relation::equal;
+  same[0].within = 0.5;  // the losses of one and two workers after five mini-batches differ by a few percent
+  same[1].within = 1e-6;
+  const auto equal = trend_results(scenario, same, runs);
+  CHECK(equal[0].holds == 2);
+  CHECK(equal[1].holds == 0);
+  CHECK(equal[0].relation == "within 50 % of");
   auto missing = trends;
   missing[0].point = {parse_assignment("workers=3")};
   CHECK_THROWS_WITH(trend_results(scenario, missing, runs),

@@ -140,6 +140,28 @@ TEST_CASE("simulated ranks that share a network learn what one rank with the who
                                8));
 }
 
+TEST_CASE("L-BFGS of several replicas and servers learns what it learns with one of each", "[commands]") {
+  const std::vector<std::string> common{
+      "model=tiny-dnn", "trace=derived", "learning.evaluate_every=1000", "learning.learning_rate=0.1",
+      "learning.data={kind: sequences, samples: 256, test_samples: 50, noise: 0.1}"};
+  const auto last_losses = [&](std::vector<std::string> settings) {
+    settings.insert(settings.end(), common.begin(), common.end());
+    const auto points = curve(settings);
+    return std::pair{points.front().second, points.back().second};
+  };
+  // Ten batches of 16 portions, which all workers share.
+  const auto one =
+      last_losses({"workers=1", "learning.mini_batches=160", "strategy={kind: sandblaster, tasks: 16}"});
+  CHECK(one.second < 0.05 * one.first);
+  const auto two = last_losses({"workers=2", "learning.mini_batches=80",
+                                "strategy={kind: sandblaster, tasks: 16, shards: 2, send_every: 2}"});
+  const auto copies = last_losses({"workers=2", "learning.mini_batches=80", "noise.straggler_share=0.3",
+                                   "noise.straggler_factor=5",
+                                   "strategy={kind: sandblaster, tasks: 16, shards: 3, backup_tasks: true}"});
+  CHECK(two.second == Approx(one.second).epsilon(1e-4));  // rounding grows in ten steps of L-BFGS
+  CHECK(copies.second == Approx(one.second).epsilon(1e-4));
+}
+
 TEST_CASE(
     "compressed gradients of simulated workers: fp16 learns as fp32 does, one bit learns something else",
     "[commands]") {
@@ -155,6 +177,10 @@ TEST_CASE(
   CHECK(half.back().second != whole.back().second);
   CHECK(std::abs(bit.back().second - whole.back().second) > 1e-3);
   CHECK(std::isfinite(bit.back().second));
+  const auto no_feedback = curve({"workers=4",
+                                  "strategy={kind: synchronous, all_reduce: ring, compression: one_bit, "
+                                  "error_feedback: false}"});
+  CHECK(no_feedback[1].second != bit[1].second);
 }
 
 TEST_CASE("a simulation that learns takes the time of a simulation without values, to the bit",
@@ -165,6 +191,7 @@ TEST_CASE("a simulation that learns takes the time of a simulation without value
         {"workers=4", "strategy={kind: bmuf, mini_batches: 2, block_momentum: 0.5}"},
         {"workers=3", "strategy={kind: parameter_server, n_fetch: 2, n_push: 3}"},
         {"workers=3", "strategy={kind: elastic_averaging, period: 2, elastic_force: 0.1}"},
+        {"workers=3", "strategy={kind: sandblaster, tasks: 6, history: 3, backup_tasks: true}"},
         {"workers=3", "strategy={kind: gradient_energy_matching}"}}) {
     CAPTURE(settings);
     std::vector<double> seconds;

@@ -49,6 +49,23 @@ TEST_CASE("learning has seeds, a warm start, a schedule of rates and trends", "[
   CHECK(options.trends[0].relation == LearningTrend::Relation::less_than);
 }
 
+TEST_CASE("a trend may say that two points are equal within a share", "[scenarios]") {
+  const auto trend = [](const std::string& relation) {
+    return read(std::string(kStart) +
+                ", trends: [{point: {workers: 8}, over: {workers: 1}, quantity: loss, " + relation +
+                ", source: a}]}")
+        .trends.at(0);
+  };
+  CHECK(trend("relation: more_than").relation == LearningTrend::Relation::more_than);
+  CHECK(trend("relation: equal, within: 0.1").within == 0.1);
+  CHECK_THROWS_WITH(
+      trend("relation: equal"),
+      Catch::EndsWith(
+          "learning.trends[0].within: missing (expected largest difference, a share of the quantity)"));
+  CHECK_THROWS_WITH(trend("relation: less_than, within: 0.1"),
+                    Catch::EndsWith("learning.trends[0].within: only valid with relation: equal"));
+}
+
 TEST_CASE("learning has five optimizers", "[scenarios]") {
   const auto optimizer = [](const std::string& keys) {
     return read(std::string(kStart) + ", " + keys + "}").optimizer;

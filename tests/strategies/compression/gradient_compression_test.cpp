@@ -1,6 +1,10 @@
 #include "strategies/compression/gradient_compression.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "strategies/compression/compressed_gradient.hpp"
 
 using namespace stepcast;
 
@@ -59,4 +63,30 @@ TEST_CASE("figures of compression sum what every bucket sends, and its times", "
   CHECK(whole[0].second == 8.0 * kElements);
   CHECK(whole[1].second + whole[2].second == 0);
   CHECK(compression_figures(with(Compression::one_bit), buckets, 1)[0].second == 0);  // nobody to send to
+}
+
+TEST_CASE("errors of quantization are added to the next gradient, unless error feedback is off",
+          "[strategies]") {
+  const std::vector<float> gradient{1, 2, 3, -1, -2, -6, 4, 0.5F};
+  const auto error_after = [&](bool feedback, int steps) {
+    Codec codec = with(Compression::one_bit).codec(1);
+    codec.rows = static_cast<std::int64_t>(gradient.size());
+    codec.feedback = feedback;
+    CompressedGradient compressed(codec, codec.rows, 0);
+    std::vector<float> sum(gradient.size()), sent(gradient.size());
+    for (int step = 0; step < steps; ++step) {
+      compressed.quantize(gradient);
+      compressed.sum_share();
+      compressed.restore(sent);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += sent[i];
+    }
+    double error = 0;
+    for (std::size_t i = 0; i < sum.size(); ++i) error += std::abs(sum[i] - steps * gradient[i]);
+    return error / steps;
+  };
+  const double once = error_after(false, 1);
+  CHECK(once > 1);
+  CHECK(error_after(true, 1) == once);
+  CHECK(error_after(false, 100) == Approx(once));  // every step errs alike
+  CHECK(error_after(true, 100) < 0.2 * once);      // errors stay bounded, so their mean vanishes
 }

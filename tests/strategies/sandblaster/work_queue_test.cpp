@@ -52,3 +52,21 @@ TEST_CASE("without backup tasks the batch waits for who has them", "[plan]") {
   CHECK(board.next(0).task == 0);
   CHECK(kind(board.next(1)) == Order::Kind::wait);
 }
+
+TEST_CASE("the next order says whether the last result counts", "[plan]") {
+  WorkQueue board({2, 2, 2, true});
+  board.begin_batch();
+  for (const int replica : {0, 1}) {
+    CHECK(kind(board.next(replica)) == Order::Kind::read);
+    board.done(replica);
+    CHECK(board.next(replica).task == replica);
+  }
+  board.done(0);
+  const Order copy = board.next(0);  // of task 1, which replica 1 is slow with
+  CHECK(copy.counted);
+  CHECK(copy.task == 1);
+  board.done(1);
+  CHECK(board.next(1).counted);
+  board.done(0);
+  CHECK_FALSE(board.next(0).counted);  // replica 1 was first
+}
