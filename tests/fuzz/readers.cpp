@@ -123,7 +123,8 @@ void profile(const std::string& text) {
   step_time(profile_trace(read, all, model, match, 1));
 }
 
-/// The written file may be refused, such as one with more devices than a node can have, but not be invalid YAML.
+/// The written file may be refused, such as one with more devices than a node can have, but not be invalid
+/// YAML.
 void write_platform(const DiscoveredPlatform& found) {
   const YamlNode root = parse_yaml(platform_file_text(found), "written.yaml");
   read_platform(YamlValue(root, ""));
