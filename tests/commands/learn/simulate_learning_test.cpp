@@ -142,7 +142,11 @@ TEST_CASE("simulated ranks that share a network learn what one rank with the who
 
 TEST_CASE("L-BFGS of several replicas and servers learns what it learns with one of each", "[commands]") {
   const std::vector<std::string> common{
-      "model=tiny-dnn", "trace=derived", "learning.evaluate_every=1000", "learning.learning_rate=0.1",
+      "model=tiny-dnn",
+      "trace=derived",
+      "simulation.steps=10",
+      "learning.evaluate_every=1000",
+      "learning.learning_rate=0.1",
       "learning.data={kind: sequences, samples: 256, test_samples: 50, noise: 0.1}"};
   const auto last_losses = [&](std::vector<std::string> settings) {
     settings.insert(settings.end(), common.begin(), common.end());
