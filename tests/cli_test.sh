@@ -397,7 +397,7 @@ platform: ethernet-cpu
 workers: 2
 batch_per_worker: 8
 strategy: {kind: synchronous}
-learning: {mini_batches: 4, learning_rate: 0.02, data: {kind: sequences, samples: 256, test_samples: 32}}
+learning: {mini_batches: 40, learning_rate: 0.02, data: {kind: sequences, samples: 256, test_samples: 32}}
 END
 run_with 0 learn learns.yaml -o learned
 cp learned/learning.csv once.csv
