@@ -14,6 +14,8 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kMostHosts = 1 << 20;
+constexpr std::size_t kMostDigits = 9;     // of a number in a host list
+constexpr std::size_t kMostLetters = 255;  // of a host's name
 
 struct Switch {
   std::vector<std::string> nodes, switches;
@@ -28,6 +30,9 @@ std::string lower(std::string text) {
 }
 
 int number_of(const std::string& text, const std::string& place) {
+  if (text.size() > kMostDigits)
+    throw InputError(fmt::format("{}: expected at most {} digits in a host list, got \"{}\"", place,
+                                 kMostDigits, printable(text)));
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
@@ -38,6 +43,9 @@ int number_of(const std::string& text, const std::string& place) {
 /// Adds `prefix` with each number of "01-03,7" and the rest of the name.
 void expand(const std::string& name, const std::string& place, std::vector<std::string>& hosts) {
   const std::size_t open = name.find('['), close = name.find(']');
+  if (open == std::string::npos && name.size() > kMostLetters)
+    throw InputError(fmt::format("{}: expected a host's name of at most {} letters, got \"{}\"", place,
+                                 kMostLetters, printable(name)));
   if (open == std::string::npos) {
     if (hosts.size() >= kMostHosts)
       throw InputError(fmt::format("{}: expected at most {} hosts", place, kMostHosts));
@@ -89,6 +97,7 @@ std::map<std::string, Switch> read_switches(const std::string& text, const std::
   std::map<std::string, Switch> switches;
   std::istringstream lines(text);
   int number = 0;
+  std::size_t names = 0;  // in all lists
   for (std::string line; std::getline(lines, line);) {
     ++number;
     line = line.substr(0, line.find('#'));
@@ -96,6 +105,9 @@ std::map<std::string, Switch> read_switches(const std::string& text, const std::
     std::string name;
     const std::string place = fmt::format("{}:{}", file, number);
     Switch one = read_switch(line, place, name);
+    names += one.nodes.size() + one.switches.size();
+    if (names > kMostHosts)
+      throw InputError(fmt::format("{}: expected at most {} hosts and switches in all", place, kMostHosts));
     if (!switches.emplace(name, std::move(one)).second)
       throw InputError(fmt::format("{}: there are two switches {}", place, printable(name)));
   }

@@ -134,6 +134,10 @@ TEST_CASE("damaged files of Slurm are refused with their line", "[platforms]") {
   refused("SwitchName=a Switches=b\n", "there is no switch b");
   refused("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "no circle");
   refused("SwitchName=a Nodes=n[1-9999999]\n", "expected at most 1048576 hosts");
+  refused("SwitchName=a Nodes=n[2147483647]\n",
+          "f:1: expected at most 9 digits in a host list, got \"2147483647\"");
+  refused("SwitchName=a Nodes=" + std::string(300, 'n') + "\n",
+          "expected a host's name of at most 255 letters");
 }
 
 TEST_CASE("host lists are those of Slurm", "[platforms]") {
