@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What a plot can show; gnuplot takes minutes for ten thousand lines or bars.
+constexpr std::size_t kMostLines = 500, kMostBars = 2000;
+
 /// The value of a column with its interval, if it has one.
 PlottedValue plotted(const Row& row, const std::string& column) {
   return {row.number(column).value_or(0), row.number(column + "_low"), row.number(column + "_high")};
@@ -134,14 +137,20 @@ DrawnPlots draw_results(const fs::path& folder) {
   const auto sweep = fs::exists(manifest) ? read_manifest(read_file(manifest), manifest.string()).sweep
                                           : std::vector<std::string>{};
   const auto campaigns = campaign_plot(results, sweep);
-  const auto scaling = scaling_script(scaling_plot(results, published, sweep));
+  const auto lines = scaling_plot(results, published, sweep);
+  const auto scaling = lines.series.size() <= kMostLines ? scaling_script(lines) : std::nullopt;
+  const bool bars = results.rows.size() <= kMostBars;
   const std::vector<std::pair<std::string, std::optional<PlotScript>>> plots{
       {"scaling", campaigns.bars.empty() ? scaling : std::nullopt},
-      {"breakdown", breakdown_script(breakdown_plot(results, sweep))},
-      {"training", breakdown_script(training_plot(results, sweep))},
+      {"breakdown", bars ? breakdown_script(breakdown_plot(results, sweep)) : std::nullopt},
+      {"training", bars ? breakdown_script(training_plot(results, sweep)) : std::nullopt},
       {"campaign", campaign_script(campaigns)},
       {"sensitivity", sensitivity_script(sensitivity_plot(read_if_there(folder / "sensitivity.csv")))}};
   DrawnPlots drawn;
+  if (!bars || lines.series.size() > kMostLines)
+    drawn.complaints.push_back(
+        fmt::format("plots of more than {} lines or {} points are not drawn; this sweep has {} and {}",
+                    kMostLines, kMostBars, lines.series.size(), results.rows.size()));
   for (const auto& plot : plots) {
     if (!plot.second) continue;
     try {

@@ -1,5 +1,6 @@
 #include "report/plots/results_plots.hpp"
 
+#include <fmt/format.h>
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
@@ -181,6 +182,24 @@ TEST_CASE("draw_results draws what the folder holds data for", "[report][plot]")
   CHECK(std::filesystem::exists(folder.path() / "breakdown.gp"));
   for (const char* other : {"sensitivity.gp", "campaign.gp", "training.gp"})
     CHECK_FALSE(std::filesystem::exists(folder.path() / other));
+}
+
+TEST_CASE("plots of thousands of lines or points are not drawn, which is said", "[report][plot]") {
+  const TemporaryFolder folder;
+  Results results{"many", {}};
+  for (int i = 0; i < 2002; ++i) {
+    Row row;
+    row.set("strategy.bucket", fmt::format("{} MiB", i / 2));
+    row.set("workers", std::int64_t{1 + i % 2});
+    row.set("samples_per_second", 1.0);
+    row.set("step_seconds_mean", 1.0);
+    results.rows.push_back(std::move(row));
+  }
+  write_atomically(folder.path() / "results.csv", to_csv(results));
+  CHECK(draw_results(folder.path()).complaints ==
+        std::vector<std::string>{
+            "plots of more than 500 lines or 2000 points are not drawn; this sweep has 1001 and 2002"});
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "scaling.gp"));
 }
 
 TEST_CASE("campaigns have a plot of their own instead of scaling", "[report][plot]") {
