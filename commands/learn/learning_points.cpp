@@ -5,11 +5,10 @@
 #include <map>
 #include <set>
 
-#include "commands/commands.hpp"
+#include "commands/fingerprint.hpp"
 #include "commands/learn/simulate_learning.hpp"
 #include "core/error.hpp"
 #include "forecast/process_pool.hpp"
-#include "report/results/manifest.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
@@ -169,11 +168,9 @@ std::string fingerprint_of(const Scenario& scenario, const std::vector<std::stri
       learned_from.insert(files->begin(), files->end());
     if (one.learning->start) learned_from.insert(*one.learning->start);
   }
-  std::string all = kVersion + hashed("scenario", scenario.file).sha256;
-  for (const auto& [role, path] : library.files()) all += hashed(role, path).sha256;
-  for (const std::string& path : learned_from) all += hashed("learning", path).sha256;
-  for (const std::string& setting : settings) all += "\n" + setting;
-  return sha256(all);
+  std::vector<InputFile> inputs = input_files(scenario, library);
+  for (const std::string& path : learned_from) inputs.push_back(hashed("learning", path));
+  return fingerprint_of(inputs, settings);
 }
 
 std::vector<LearningRun> learning_runs(const Scenario& scenario) {

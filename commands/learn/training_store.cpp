@@ -1,5 +1,6 @@
 #include "commands/learn/training_store.hpp"
 
+#include "commands/fingerprint.hpp"
 #include "core/os/atomic_file.hpp"
 
 namespace stepcast {
@@ -7,12 +8,11 @@ namespace stepcast {
 TrainingStore::TrainingStore(const std::filesystem::path& folder, const std::string& fingerprint, bool resume)
     : folder_(folder / "trainings") {
   const std::filesystem::path of_inputs = folder_ / "inputs.sha256";
+  if (resume && holds_fingerprint(of_inputs, fingerprint)) return;
   std::error_code error;
-  const bool same = std::filesystem::exists(of_inputs, error) && read_file(of_inputs) == fingerprint + "\n";
-  if (resume && same) return;
   if (std::filesystem::exists(of_inputs, error)) std::filesystem::remove_all(folder_, error);
   std::filesystem::create_directories(folder_, error);
-  write_atomically(of_inputs, fingerprint + "\n");
+  write_fingerprint(of_inputs, fingerprint);
 }
 
 std::optional<std::string> TrainingStore::known(const std::string& name) const {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "commands/commands.hpp"
+#include "commands/fingerprint.hpp"
 #include "core/os/atomic_file.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "report/page/page.hpp"
@@ -43,10 +44,7 @@ Manifest manifest_of(const Scenario& scenario, const Library& library) {
   manifest.scenario = scenario.name;
   manifest.command = own_command();
   manifest.sweep = scenario.sweep_keys;
-  manifest.inputs.push_back(hashed("scenario", scenario.file));
-  for (const std::filesystem::path& file : scenario.defaults)
-    manifest.inputs.push_back(hashed("defaults", file));
-  for (const auto& [role, path] : library.files()) manifest.inputs.push_back(hashed(role, path));
+  manifest.inputs = input_files(scenario, library);
   manifest.date =
       fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                   std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()));
@@ -55,21 +53,19 @@ Manifest manifest_of(const Scenario& scenario, const Library& library) {
 
 std::filesystem::path journal_of(const std::filesystem::path& folder, const Manifest& manifest,
                                  const RunOptions& options) {
-  std::string all = manifest.version + std::to_string(options.draws);
-  for (const InputFile& input : manifest.inputs) all += input.path + input.sha256;
-  for (const std::string& setting : options.settings) all += setting + "\n";
+  std::vector<std::string> texts = options.settings;
+  texts.push_back(std::to_string(options.draws));
   const auto journal = folder / "simulations.jsonl";
   const auto fingerprint_file = folder / "simulations.sha256";
-  const std::string fingerprint = sha256(all);
+  const std::string fingerprint = fingerprint_of(manifest.inputs, texts);
+  const bool same = holds_fingerprint(fingerprint_file, fingerprint);
   std::error_code error;
-  const bool same =
-      std::filesystem::exists(fingerprint_file, error) && read_file(fingerprint_file) == fingerprint + "\n";
   if (options.resume && !same && std::filesystem::exists(journal, error))
     fmt::print(stderr, "--resume: the inputs or settings differ from those of {}; starting from scratch\n",
                journal.string());
   if (!options.resume || !same) {
     std::filesystem::remove(journal, error);
-    write_atomically(fingerprint_file, fingerprint + "\n");
+    write_fingerprint(fingerprint_file, fingerprint);
   }
   return journal;
 }

@@ -10,6 +10,7 @@
 
 #include "campaigns/search_method.hpp"
 #include "commands/commands.hpp"
+#include "commands/fingerprint.hpp"
 #include "commands/search/search_command.hpp"
 #include "commands/search/search_learner.hpp"
 #include "commands/search/search_results.hpp"
@@ -51,13 +52,12 @@ TrialOptions trial_options_of(const SearchCommand& command, const SearchOptions&
 /// The evaluations of an earlier search with the same inputs, if `--resume` is given; otherwise deletes them.
 std::map<std::string, Row> known_rows(const std::filesystem::path& folder, const std::string& fingerprint,
                                       const SearchCommand& command, const SearchedScenario& searched) {
-  std::error_code error;
   const auto fingerprint_file = folder / "search.sha256", file = folder / "search.csv";
-  const bool same =
-      std::filesystem::exists(fingerprint_file, error) && read_file(fingerprint_file) == fingerprint + "\n";
+  const bool same = holds_fingerprint(fingerprint_file, fingerprint);
+  std::error_code error;
   if (command.resume && same && std::filesystem::exists(file, error)) return read_search_csv(file, searched);
   std::filesystem::remove(file, error);
-  write_atomically(fingerprint_file, fingerprint + "\n");
+  write_fingerprint(fingerprint_file, fingerprint);
   return {};
 }
 
@@ -97,7 +97,7 @@ void search(const SearchCommand& command) {
       command.output.empty() ? "results/" + name + "-search" : command.output;
   check_writable(folder);
   const FolderLock lock(folder);
-  auto known = known_rows(folder, fingerprint(searched, library, command), command, searched);
+  auto known = known_rows(folder, fingerprint_of(searched, library, command), command, searched);
 
   SearchSimulator simulator(searched, library, command);
   std::optional<SearchLearner> learner;

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
-#include "commands/commands.hpp"
+#include "commands/fingerprint.hpp"
 #include "core/error.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
-#include "report/results/manifest.hpp"
 #include "report/results/results_text.hpp"
 #include "scenarios/reader/sweep.hpp"
 
@@ -77,14 +76,12 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
   return searched;
 }
 
-std::string fingerprint(const SearchedScenario& searched, const Library& library,
-                        const SearchCommand& command) {
-  std::string all = kVersion + searched.point + hashed("scenario", searched.scenario.file).sha256;
-  for (const std::filesystem::path& file : searched.scenario.defaults) all += hashed("defaults", file).sha256;
-  for (const auto& [role, path] : library.files()) all += hashed(role, path).sha256;
-  for (const std::string& setting : command.settings) all += "\n" + setting;
-  for (const SearchKey& key : searched.keys) all += "\n" + key.parameter.name;
-  return sha256(all);
+std::string fingerprint_of(const SearchedScenario& searched, const Library& library,
+                           const SearchCommand& command) {
+  std::vector<std::string> texts = command.settings;
+  texts.push_back(searched.point);
+  for (const SearchKey& key : searched.keys) texts.push_back(key.parameter.name);
+  return fingerprint_of(input_files(searched.scenario, library), texts);
 }
 
 SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& library,

@@ -27,8 +27,8 @@ struct SearchedScenario {
 SearchedScenario read_searched_scenario(const SearchCommand& command, Library& library);
 
 /// A hash of all inputs on which the rows of evaluations depend.
-std::string fingerprint(const SearchedScenario& searched, const Library& library,
-                        const SearchCommand& command);
+std::string fingerprint_of(const SearchedScenario& searched, const Library& library,
+                           const SearchCommand& command);
 
 /// Simulates settings in child processes and shows the progress of the search.
 class SearchSimulator {

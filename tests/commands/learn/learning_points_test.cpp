@@ -133,6 +133,16 @@ TEST_CASE("finished trainings belong to all inputs and settings", "[commands]") 
   CHECK(with_data("one") != with_data("two"));
 }
 
+TEST_CASE("finished trainings belong to the scenarios that theirs inherits from, too", "[commands]") {
+  const Folder folder;
+  std::ofstream(folder.path / "child.yaml") << "defaults: learns.yaml\nname: child\n";
+  const auto inputs = [&] { return fingerprint_of(read_scenario(folder.path / "child.yaml", {}), {}); };
+  const std::string before = inputs();
+  CHECK(inputs() == before);
+  std::ofstream(folder.path / "learns.yaml", std::ios::app) << "description: another rate\n";
+  CHECK(inputs() != before);
+}
+
 TEST_CASE("learning per record times records per second is learning per second", "[commands]") {
   LearnedPoint learns, fails;
   learns.point = "workers=4";
