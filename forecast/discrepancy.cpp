@@ -23,7 +23,7 @@ std::vector<double> read_numbers(const YamlValue& value, std::size_t count) {
 }  // namespace
 
 Discrepancy read_discrepancy(const YamlValue& value) {
-  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles", "stacks"});
+  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles"});
   Discrepancy term;
   for (const YamlValue& one : map.at("probabilities").list()) term.probabilities.push_back(one.number(0, 1));
   const std::size_t count = term.probabilities.size();
@@ -34,12 +34,6 @@ Discrepancy read_discrepancy(const YamlValue& value) {
   term.parameter_servers = read_numbers(quantiles.at("parameter_servers"), count);
   term.between_servers = read_numbers(quantiles.at("between_servers"), count);
   term.between_servers_slow_messages = read_numbers(quantiles.at("between_servers_slow_messages"), count);
-  if (const auto stacks = map.maybe("stacks")) {
-    for (const auto& [stack, tables] : stacks->any_map().entries()) {
-      for (const auto& [name, table] : tables.map(kTables).entries())
-        term.stacks[stack][name] = read_numbers(table, count);
-    }
-  }
   return term;
 }
 
@@ -60,7 +54,6 @@ Spread spread_of(const Experiment& experiment) {
   for (const auto& [node, count] : devices)
     spread.devices_of_server = std::max(spread.devices_of_server, count);
   spread.parameter_servers = std::ranges::any_of(plan.roles, [](const Role& role) { return !role.training; });
-  spread.stack = experiment.stack;
   spread.slow_messages =
       !platform.message_costs.empty() && platform.message_costs.back().overhead.value >= kSlowMessage.value;
   return spread;
@@ -87,28 +80,10 @@ double radical_inverse(unsigned index) {
 
 }  // namespace
 
-namespace {
-
-/// The table of a class: that of the stack, or else `of_all`.
-const std::vector<double>& table_of(const Discrepancy& term, const Spread& spread, const std::string& name,
-                                    const std::vector<double>& of_all) {
-  const auto stack = term.stacks.find(spread.stack);
-  if (stack == term.stacks.end()) return of_all;
-  const auto table = stack->second.find(name);
-  return table == stack->second.end() ? of_all : table->second;
-}
-
-}  // namespace
-
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
   const double inside = std::sqrt(std::log2(spread.devices_of_server) / 3);
-  const auto& of_server = spread.parameter_servers
-                              ? table_of(term, spread, "parameter_servers", term.parameter_servers)
-                              : table_of(term, spread, "inside_server", term.inside_server);
-  const auto& between =
-      spread.slow_messages
-          ? table_of(term, spread, "between_servers_slow_messages", term.between_servers_slow_messages)
-          : table_of(term, spread, "between_servers", term.between_servers);
+  const auto& of_server = spread.parameter_servers ? term.parameter_servers : term.inside_server;
+  const auto& between = spread.slow_messages ? term.between_servers_slow_messages : term.between_servers;
   std::vector<double> errors;
   for (unsigned k = 0; k < kDiscrepancySamples; ++k) {
     const double u = (k + 0.5) / kDiscrepancySamples;

@@ -19,9 +19,6 @@ struct Discrepancy {
   std::vector<double> between_servers;    ///< in addition, on several servers
   /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
   std::vector<double> between_servers_slow_messages;
-  /// For each software stack (`like`), tables that give the experiments of this stack more weight. If a table
-  /// is missing here, the ones above apply.
-  std::map<std::string, std::map<std::string, std::vector<double>>> stacks;
 };
 
 /// Reads the content of such a file. @throws InputError
@@ -36,7 +33,6 @@ struct Spread {
   int servers = 1;            ///< servers (nodes) in use
   bool parameter_servers = false;
   bool slow_messages = false;  ///< see kSlowMessage
-  std::string stack = {};      ///< Experiment::stack
 };
 
 /// Overhead of a large message between servers that tells sockets of virtual machines (20 us) from verbs (6

@@ -241,7 +241,6 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);
   experiment.plan = read_plan(map, experiment, library);
-  if (const auto stack = map.at("strategy").any_map().maybe("like")) experiment.stack = stack->text();
   if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
   note_idle_options(map, experiment);

@@ -23,7 +23,6 @@ struct Experiment {
   Platform platform;
   LinkBandwidths bandwidths;  ///< after background traffic
   std::string strategy;       ///< kind of the strategy
-  std::string stack;          ///< software stack that `like` names; empty: none
   Plan plan;
   Noise noise;
   Fidelity fidelity = Fidelity::automatic;
