@@ -138,16 +138,16 @@ DrawnPlots draw_results(const fs::path& folder) {
                                           : std::vector<std::string>{};
   const auto campaigns = campaign_plot(results, sweep);
   const auto lines = scaling_plot(results, published, sweep);
-  const auto scaling = lines.series.size() <= kMostLines ? scaling_script(lines) : std::nullopt;
-  const bool bars = results.rows.size() <= kMostBars;
+  const bool few_lines = lines.series.size() <= kMostLines, few_bars = results.rows.size() <= kMostBars;
+  const auto scaling = few_lines ? scaling_script(lines) : std::nullopt;
   const std::vector<std::pair<std::string, std::optional<PlotScript>>> plots{
       {"scaling", campaigns.bars.empty() ? scaling : std::nullopt},
-      {"breakdown", bars ? breakdown_script(breakdown_plot(results, sweep)) : std::nullopt},
-      {"training", bars ? breakdown_script(training_plot(results, sweep)) : std::nullopt},
+      {"breakdown", few_bars ? breakdown_script(breakdown_plot(results, sweep)) : std::nullopt},
+      {"training", few_bars ? breakdown_script(training_plot(results, sweep)) : std::nullopt},
       {"campaign", campaign_script(campaigns)},
       {"sensitivity", sensitivity_script(sensitivity_plot(read_if_there(folder / "sensitivity.csv")))}};
   DrawnPlots drawn;
-  if (!bars || lines.series.size() > kMostLines)
+  if (!few_lines || !few_bars)
     drawn.complaints.push_back(
         fmt::format("plots of more than {} lines or {} points are not drawn; this sweep has {} and {}",
                     kMostLines, kMostBars, lines.series.size(), results.rows.size()));
