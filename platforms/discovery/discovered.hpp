@@ -24,7 +24,7 @@ struct DiscoveredServer {
   std::vector<PeerLink> nvlinks;           ///< pairs of GPUs with direct NVLinks
   int nvlinks_to_switch = 0;               ///< NVLinks of each GPU to NVSwitches; 0: no NVSwitch
   std::optional<BytesPerSecond> gpu_pcie;  ///< nominal bandwidth of a GPU's PCIe link
-  std::vector<std::string> doubts;         ///< sentences: what the file cannot say, or was simplified
+  std::vector<std::string> doubts;  ///< sentences about what the tool does not say or the reader simplifies
 };
 
 /// The network between nodes as tools print it.

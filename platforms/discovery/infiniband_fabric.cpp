@@ -14,19 +14,20 @@
 namespace stepcast {
 namespace {
 
-/// One switch or CA with the cables to its peers, by identifier such as "S-0002c90200412345".
-struct Station {
+/// A switch or channel adapter. `cables` counts the cables to each peer, whose identifier is such as
+/// "S-0002c90200412345".
+struct IbNode {
   bool is_switch = false;
-  std::string node;  ///< of a CA: the first word of its description
-  std::string card;  ///< of a CA: the rest, such as "mlx5_0"
+  std::string host;     ///< of a CA: the first word of its description
+  std::string adapter;  ///< of a CA: the rest, such as "mlx5_0"
   std::map<std::string, int> cables;
   int level = -1;  ///< of a switch; 0: a leaf
 };
 
-using Stations = std::map<std::string, Station>;
+using IbNodes = std::map<std::string, IbNode>;
 
-/// Data rate of a lane [bit/s]. Source: InfiniBand Trade Association, InfiniBand roadmap; signalling rate
-/// times 8/10 up to QDR, times 64/66 from FDR on, as rated for HDR and later.
+/// Data rate of a lane [bit/s], which is the signalling rate times 8/10 up to QDR and times 64/66 from FDR
+/// on. Source: InfiniBand Trade Association, InfiniBand roadmap.
 double lane_rate(const std::string& speed) {
   static const std::map<std::string, double> rates{{"SDR", 2e9},    {"DDR", 4e9},     {"QDR", 8e9},
                                                    {"FDR10", 10e9}, {"FDR", 13.64e9}, {"EDR", 25e9},
@@ -44,16 +45,16 @@ std::optional<BytesPerSecond> rate_of(const std::string& word) {
   return BytesPerSecond{lanes * lane_rate(word.substr(x + 1)) / 8};
 }
 
-void read_heading(const std::smatch& match, Stations& stations, std::string& current) {
+void read_heading(const std::smatch& match, IbNodes& nodes, std::string& current) {
   current = match[2];
-  Station& one = stations[current];
+  IbNode& one = nodes[current];
   one.is_switch = match[1] == "Switch";
   std::istringstream description(match[3].str());
-  description >> one.node;
-  std::getline(description >> std::ws, one.card);
+  description >> one.host;
+  std::getline(description >> std::ws, one.adapter);
 }
 
-void read_cable(const std::smatch& match, Station& one, std::map<std::string, int>& rates) {
+void read_cable(const std::smatch& match, IbNode& one, std::map<std::string, int>& rates) {
   ++one.cables[match[1]];
   std::istringstream words(match[2].str());
   std::string last;
@@ -61,50 +62,51 @@ void read_cable(const std::smatch& match, Station& one, std::map<std::string, in
   if (one.is_switch && rate_of(last)) ++rates[last];
 }
 
-Stations read_stations(const std::string& text, const std::string& file, std::map<std::string, int>& rates) {
+IbNodes read_nodes(const std::string& text, const std::string& file, std::map<std::string, int>& rates) {
   static const std::regex heading(R"rx(^(Switch|Ca)\s+\d+\s+"([^"]{1,64})"\s*#\s*"([^"]{0,128})".*)rx");
   static const std::regex cable(R"rx(^\[\d+\](?:\([0-9a-f]*\))?\s+"([^"]{1,64})"\[\d+\](.{0,256}))rx");
-  Stations stations;
+  IbNodes nodes;
   std::string current;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.size() > 1024) continue;
     std::smatch match;
     if (std::regex_match(line, match, heading)) {
-      read_heading(match, stations, current);
+      read_heading(match, nodes, current);
     } else if (!current.empty() && std::regex_search(line, match, cable)) {
-      read_cable(match, stations[current], rates);
+      read_cable(match, nodes[current], rates);
     }
   }
-  const bool switches = std::ranges::any_of(stations, [](const auto& one) { return one.second.is_switch; });
+  const bool switches = std::ranges::any_of(nodes, [](const auto& one) { return one.second.is_switch; });
   if (!switches)
     throw InputError(file + ":1: expected the output of ibnetdiscover with lines Switch N \"S-...\"");
-  return stations;
+  return nodes;
 }
 
-const Station* peer(const Stations& stations, const std::string& name) {
-  const auto found = stations.find(name);
-  return found == stations.end() ? nullptr : &found->second;
+const IbNode* peer(const IbNodes& nodes, const std::string& name) {
+  const auto found = nodes.find(name);
+  return found == nodes.end() ? nullptr : &found->second;
 }
 
-/// Levels of switches: 0 with CAs, then one above the lowest neighbour.
-int set_levels(Stations& stations) {
-  const auto has_adapter = [&](const Station& one) {
+/// Sets the level of each switch: 0 if it has channel adapters, else one more than that of its lowest
+/// neighbour. @return the number of levels
+int set_levels(IbNodes& nodes) {
+  const auto has_adapter = [&](const IbNode& one) {
     return std::ranges::any_of(one.cables, [&](const auto& cable) {
-      const Station* other = peer(stations, cable.first);
+      const IbNode* other = peer(nodes, cable.first);
       return other && !other->is_switch;
     });
   };
-  for (auto& [name, one] : stations) {
+  for (auto& [name, one] : nodes) {
     if (one.is_switch && has_adapter(one)) one.level = 0;
   }
   int level = 0;
   for (bool found = true; found; ++level) {
     found = false;
-    for (auto& [name, one] : stations) {
+    for (auto& [name, one] : nodes) {
       if (!one.is_switch || one.level >= 0) continue;
       const bool above = std::ranges::any_of(one.cables, [&](const auto& cable) {
-        const Station* other = peer(stations, cable.first);
+        const IbNode* other = peer(nodes, cable.first);
         return other && other->is_switch && other->level == level;
       });
       if (above) one.level = level + 1, found = true;
@@ -113,15 +115,15 @@ int set_levels(Stations& stations) {
   return level;
 }
 
-/// Cables and switches below and above the switches of one level: the largest of each.
+/// Numbers of cables and peers below and above a switch.
 struct Ports {
   int cables_down = 0, cables_up = 0, switches_down = 0, switches_up = 0;
 };
 
-Ports ports_of(const Stations& stations, const Station& one) {
+Ports ports_of(const IbNodes& nodes, const IbNode& one) {
   Ports ports;
   for (const auto& [name, cables] : one.cables) {
-    const Station* other = peer(stations, name);
+    const IbNode* other = peer(nodes, name);
     if (!other) continue;
     if (other->is_switch && other->level > one.level) {
       ports.cables_up += cables;
@@ -134,13 +136,13 @@ Ports ports_of(const Stations& stations, const Station& one) {
   return ports;
 }
 
-void add_levels(const Stations& stations, int levels, DiscoveredFabric& fabric) {
+void add_levels(const IbNodes& nodes, int levels, DiscoveredFabric& fabric) {
   for (int level = 0; level + 1 < levels; ++level) {
     Ports most;
     bool equal = true;
-    for (const auto& [name, one] : stations) {
+    for (const auto& [name, one] : nodes) {
       if (!one.is_switch || one.level != level) continue;
-      const Ports ports = ports_of(stations, one);
+      const Ports ports = ports_of(nodes, one);
       equal = equal && (most.cables_up == 0 || most.cables_up == ports.cables_up);
       most.cables_down = std::max(most.cables_down, ports.cables_down);
       most.cables_up = std::max(most.cables_up, ports.cables_up);
@@ -161,16 +163,16 @@ void add_levels(const Stations& stations, int levels, DiscoveredFabric& fabric) 
   fabric.tapers_known = true;
 }
 
-/// Nodes, their connected ports, and whether each leaf has only cards of one name.
-void add_nodes(const Stations& stations, DiscoveredFabric& fabric) {
-  std::map<std::string, int> ports;                              // by node
-  std::map<std::string, std::set<std::string>> cards, nodes_of;  // by leaf
-  for (const auto& [name, one] : stations) {
+/// Finds the hosts and their connected ports. There are rails if each leaf has adapters of one name only.
+void add_nodes(const IbNodes& nodes, DiscoveredFabric& fabric) {
+  std::map<std::string, int> ports;                                 // by node
+  std::map<std::string, std::set<std::string>> adapters, nodes_of;  // by leaf
+  for (const auto& [name, one] : nodes) {
     if (one.is_switch) continue;
     for (const auto& [to, cables] : one.cables) {
-      ports[one.node] += cables;
-      cards[to].insert(one.card);
-      nodes_of[to].insert(one.node);
+      ports[one.host] += cables;
+      adapters[to].insert(one.adapter);
+      nodes_of[to].insert(one.host);
     }
   }
   for (const auto& [node, count] : ports) fabric.nics_per_node = std::max(fabric.nics_per_node, count);
@@ -181,7 +183,7 @@ void add_nodes(const Stations& stations, DiscoveredFabric& fabric) {
     fabric.doubts.push_back(
         fmt::format("{} of {} hosts have fewer ports than {} and are left out, such as management nodes.",
                     std::ssize(ports) - full, ports.size(), fabric.nics_per_node));
-  fabric.rails = fabric.nics_per_node > 1 && std::ranges::all_of(cards, [&](const auto& leaf) {
+  fabric.rails = fabric.nics_per_node > 1 && std::ranges::all_of(adapters, [&](const auto& leaf) {
                    return leaf.second.size() == 1 && nodes_of[leaf.first].size() > 1;
                  });
 }
@@ -190,13 +192,13 @@ void add_nodes(const Stations& stations, DiscoveredFabric& fabric) {
 
 DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::string& file) {
   std::map<std::string, int> rates;
-  Stations stations = read_stations(text, file, rates);
+  IbNodes nodes = read_nodes(text, file, rates);
   DiscoveredFabric fabric;
   fabric.found_by = "ibnetdiscover";
-  add_nodes(stations, fabric);
+  add_nodes(nodes, fabric);
   if (fabric.nodes == 0)
     throw InputError(file + ":1: expected channel adapters (Ca N \"H-...\") beside the switches");
-  add_levels(stations, set_levels(stations), fabric);
+  add_levels(nodes, set_levels(nodes), fabric);
   const auto common = std::ranges::max_element(rates, {}, [](const auto& one) { return one.second; });
   if (common != rates.end()) {
     fabric.rate = common->first;

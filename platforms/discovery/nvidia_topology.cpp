@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-constexpr int kMostNvlinks = 18;  // of a GPU: Hopper and Blackwell
+constexpr int kMostNvlinks = 18;  // of a GPU; Hopper and Blackwell have this many
 constexpr std::size_t kMostDevices = 256;
 
 struct Matrix {
@@ -24,7 +24,7 @@ struct Matrix {
   bool is_gpu(std::size_t device) const { return names[device].starts_with("GPU"); }
 };
 
-/// Words of a line; escape sequences, with which newer versions underline the header, are left out.
+/// The words of a line without the escape sequences by which newer versions underline the header.
 std::vector<std::string> words_of(const std::string& line) {
   std::string plain;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -135,7 +135,8 @@ std::vector<int> groups_of(std::size_t devices, const Joined& joined) {
   return group;
 }
 
-/// The socket of each device: by its NUMA domain if all GPUs print one, else devices that no SYS separates.
+/// The socket of each device. GPUs of one NUMA domain share a socket; where not all GPUs have a NUMA domain,
+/// devices share one if their path is not SYS.
 std::vector<int> sockets_of(const Matrix& matrix) {
   const auto gpu_without = [&](std::size_t i) {
     return matrix.is_gpu(i) && (matrix.numa[i].empty() || matrix.numa[i] == "N/A");

@@ -11,12 +11,12 @@ namespace {
 constexpr const char* kAssumed = "assumed";
 
 struct NvlinkRate {
-  const char* device;  ///< how names of devices begin
-  double gigabytes;    ///< a link, each way [GB/s]
+  const char* device;  ///< beginning of the names of its device files
+  double gigabytes;    ///< effective rate of one link in one direction [GB/s]
   const char* source;
 };
 
-/// Effective rate of an NVLink of a device.
+/// The rate of the device's NVLinks; that of NVLink 3 for an unknown device.
 NvlinkRate nvlink_of(const std::string& device) {
   static const std::vector<NvlinkRate> rates{
       {"p100", 18, "NVLink 1: PASCAL_NVLINK_WIDTH in NCCL, src/graph/topo.h"},
@@ -32,7 +32,8 @@ NvlinkRate nvlink_of(const std::string& device) {
   return {"", 20, "assumed: NVLink 3 or 4"};
 }
 
-/// Devices of each PCIe switch if all have equally many neighbouring GPUs; 0: taken as connected to sockets.
+/// Number of GPUs of each PCIe switch. It is 0, which connects GPUs to their sockets, if the switches have
+/// different numbers of GPUs or GPUs that are not numbered one after the other.
 int devices_per_switch(const DiscoveredServer& server) {
   std::map<int, int> gpus;
   int last = -1;
@@ -46,7 +47,7 @@ int devices_per_switch(const DiscoveredServer& server) {
   return equal ? first : 0;
 }
 
-/// True if stepcast's order, GPUs divided over sockets evenly, is the machine's.
+/// True if the machine's sockets have the GPUs that stepcast gives them: equally many each, in order.
 bool evenly_on_sockets(const DiscoveredServer& server) {
   const int gpus = static_cast<int>(server.gpus.size());
   for (int i = 0; i < gpus; ++i) {
@@ -55,7 +56,7 @@ bool evenly_on_sockets(const DiscoveredServer& server) {
   return true;
 }
 
-/// NICs on the PCIe switches of GPUs, or all if none is.
+/// The NICs that share a PCIe switch with a GPU, or all NICs if none does.
 struct Nics {
   int count = 1;
   bool on_switch = false;

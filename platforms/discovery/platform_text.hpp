@@ -7,18 +7,19 @@
 
 namespace stepcast {
 
-/// What a platform file is written from.
+/// The content of a platform file that is to be written.
 struct DiscoveredPlatform {
   std::string name, device;  ///< the platform's name; a name in models/devices/
-  int nodes = 1;             ///< where no fabric says it
+  int nodes = 1;             ///< used if there is no fabric
   std::optional<DiscoveredServer> server;
   std::optional<DiscoveredFabric> fabric;
 };
 
-/// `found` with what `lstopo` adds to it: sockets, and the rate of PCIe links.
+/// `found` with the rate of PCIe links, which only `lstopo` prints.
 DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwloc);
 
-/// The platform file (docs/reference/platforms.md). Each figure has a source: the tool, or "assumed".
+/// The platform file (docs/reference/platforms.md). The source of each figure is the tool or
+/// "assumed".
 std::string platform_file_text(const DiscoveredPlatform& platform);
 
 }  // namespace stepcast

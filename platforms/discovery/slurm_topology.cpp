@@ -40,7 +40,7 @@ int number_of(const std::string& text, const std::string& place) {
   return value;
 }
 
-/// Adds `prefix` with each number of "01-03,7" and the rest of the name.
+/// Adds the names that a name such as "gpu[01-03,7]" stands for.
 void expand(const std::string& name, const std::string& place, std::vector<std::string>& hosts) {
   const std::size_t open = name.find('['), close = name.find(']');
   if (open == std::string::npos && name.size() > kMostLetters)
@@ -116,7 +116,7 @@ std::map<std::string, Switch> read_switches(const std::string& text, const std::
   return switches;
 }
 
-/// The level of a switch: 0 with nodes, else one above the highest switch below it.
+/// The level of a switch: 0 if it has nodes, else one more than that of the highest switch below it.
 int level_of(std::map<std::string, Switch>& switches, const std::string& name, int depth) {
   Switch& one = switches.at(name);
   if (depth > 7) throw InputError(one.place + ": expected at most 7 levels of switches, and no circle");

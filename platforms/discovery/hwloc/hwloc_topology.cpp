@@ -27,7 +27,7 @@ Topology load(const std::string& text, const std::string& file) {
   return owned;
 }
 
-/// GPUs of servers, not the display of a management controller.
+/// True for a GPU that computes, false for the display of a management controller.
 bool is_gpu(hwloc_obj_t device) {
   const auto& pci = device->attr->pcidev;
   const bool vendor = pci.vendor_id == 0x10de || pci.vendor_id == 0x1002 || pci.vendor_id == 0x8086;
@@ -35,7 +35,7 @@ bool is_gpu(hwloc_obj_t device) {
   return vendor && (base == 0x03 || base == 0x12);  // display controller, processing accelerator
 }
 
-/// True if a device that the operating system knows by RDMA belongs to this PCI device.
+/// True if the operating system has an RDMA device for this PCI device.
 bool is_nic(hwloc_obj_t device) {
   for (hwloc_obj_t one = device->io_first_child; one; one = one->next_sibling) {
     if (one->type == HWLOC_OBJ_OS_DEVICE && one->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS) return true;
