@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -21,15 +20,11 @@ struct DeriveOptions {
   std::int64_t batch = 1;
 
   KernelChoice choice() const {
-    const auto index = [](const std::string& word, const std::vector<std::string>& words) {
-      return std::find(words.begin(), words.end(), word) - words.begin();
-    };
-    return {static_cast<KernelChoice::Precision>(index(precision, precision_words())),
-            static_cast<KernelChoice::Attention>(index(attention, attention_words())),
-            static_cast<KernelChoice::Gelu>(index(gelu, gelu_words())),
-            static_cast<KernelChoice::Optimizer>(index(optimizer, optimizer_words())),
-            static_cast<KernelChoice::Update>(index(update, update_words())),
-            static_cast<KernelChoice::Layout>(index(layout, layout_words()))};
+    const YamlNode kernels = parse_yaml(
+        fmt::format("{{precision: {}, attention: {}, gelu: {}, optimizer: {}, update: {}, layout: {}}}",
+                    precision, attention, gelu, optimizer, update, layout),
+        "command line");
+    return read_kernel_choice(YamlValue(kernels, "kernels"));
   }
 };
 
@@ -69,30 +64,30 @@ void add_derive(Command app) {
   command
       .add_option("--precision", options->precision,
                   "Precision of products. The device file lists those it has.")
-      .one_of(precision_words())
+      .one_of(precision_names())
       .show_default();
   command
       .add_option(
           "--attention", options->attention,
           "Kernels of attention: one for each operation; scale, mask and softmax in one; or one that keeps "
           "the scores on the chip.")
-      .one_of(attention_words())
+      .one_of(attention_names())
       .show_default();
   command.add_option("--gelu", options->gelu, "GELU in one kernel, or its tanh form written out.")
-      .one_of(gelu_words())
+      .one_of(gelu_names())
       .show_default();
   command.add_option("--optimizer", options->optimizer, "Optimizer of the update.")
-      .one_of(optimizer_words())
+      .one_of(optimizer_names())
       .show_default();
   command
       .add_option(
           "--update", options->update,
           "Kernels of the optimizer: one for each operation; one for each operation and tensor; or one for "
           "all operations.")
-      .one_of(update_words())
+      .one_of(update_names())
       .show_default();
   command.add_option("--layout", options->layout, "Layout of activations: channels first or last.")
-      .one_of(layout_words())
+      .one_of(layout_names())
       .show_default();
   command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-DEVICE.yaml.")
       .type_name("FILE");

@@ -130,7 +130,7 @@ Device with_kernels(Device device, const KernelChoice& choice) {
     if (found == device.precisions.end() || (bf16 && !device.precisions.contains(Precision::tf32)))
       throw InputError(fmt::format("device {}: precision: expected one of {}, got \"{}\"", device.name,
                                    known_precisions(device),
-                                   precision_words()[static_cast<std::size_t>(choice.precision)]));
+                                   precision_names()[static_cast<std::size_t>(choice.precision)]));
     device.peak = found->second.peak;
     device.kernels = found->second.kernels;
   }

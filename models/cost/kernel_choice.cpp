@@ -4,32 +4,32 @@
 
 namespace stepcast {
 
-const std::vector<std::string>& precision_words() {
+const std::vector<std::string>& precision_names() {
   static const std::vector<std::string> words{"f32", "tf32", "f16", "bf16"};
   return words;
 }
 
-const std::vector<std::string>& attention_words() {
+const std::vector<std::string>& attention_names() {
   static const std::vector<std::string> words{"eager", "fused_softmax", "flash"};
   return words;
 }
 
-const std::vector<std::string>& gelu_words() {
+const std::vector<std::string>& gelu_names() {
   static const std::vector<std::string> words{"fused", "eager"};
   return words;
 }
 
-const std::vector<std::string>& optimizer_words() {
+const std::vector<std::string>& optimizer_names() {
   static const std::vector<std::string> words{"sgd", "momentum", "adam"};
   return words;
 }
 
-const std::vector<std::string>& update_words() {
+const std::vector<std::string>& update_names() {
   static const std::vector<std::string> words{"foreach", "for_loop", "fused"};
   return words;
 }
 
-const std::vector<std::string>& layout_words() {
+const std::vector<std::string>& layout_names() {
   static const std::vector<std::string> words{"nchw", "nhwc"};
   return words;
 }
@@ -48,12 +48,12 @@ std::vector<Chosen> chosen(const KernelChoice& choice) {
     if (choice.*member != usual.*member)
       result.push_back({key, words[static_cast<std::size_t>(choice.*member)]});
   };
-  add("precision", &KernelChoice::precision, precision_words());
-  add("attention", &KernelChoice::attention, attention_words());
-  add("gelu", &KernelChoice::gelu, gelu_words());
-  add("optimizer", &KernelChoice::optimizer, optimizer_words());
-  add("update", &KernelChoice::update, update_words());
-  add("layout", &KernelChoice::layout, layout_words());
+  add("precision", &KernelChoice::precision, precision_names());
+  add("attention", &KernelChoice::attention, attention_names());
+  add("gelu", &KernelChoice::gelu, gelu_names());
+  add("optimizer", &KernelChoice::optimizer, optimizer_names());
+  add("update", &KernelChoice::update, update_names());
+  add("layout", &KernelChoice::layout, layout_names());
   return result;
 }
 
@@ -94,12 +94,12 @@ KernelChoice read_kernel_choice(const YamlValue& value) {
     if (const auto word = map.maybe(key))
       into = static_cast<std::decay_t<decltype(into)>>(word->one_of(words));
   };
-  read("precision", choice.precision, precision_words());
-  read("attention", choice.attention, attention_words());
-  read("gelu", choice.gelu, gelu_words());
-  read("optimizer", choice.optimizer, optimizer_words());
-  read("update", choice.update, update_words());
-  read("layout", choice.layout, layout_words());
+  read("precision", choice.precision, precision_names());
+  read("attention", choice.attention, attention_names());
+  read("gelu", choice.gelu, gelu_names());
+  read("optimizer", choice.optimizer, optimizer_names());
+  read("update", choice.update, update_names());
+  read("layout", choice.layout, layout_names());
   return choice;
 }
 

@@ -43,13 +43,13 @@ struct KernelChoice {
   bool half() const { return precision == Precision::f16 || precision == Precision::bf16; }
 };
 
-/// The words of YAML files and the command line, in the order of the enums.
-const std::vector<std::string>& precision_words();
-const std::vector<std::string>& attention_words();
-const std::vector<std::string>& gelu_words();
-const std::vector<std::string>& optimizer_words();
-const std::vector<std::string>& update_words();
-const std::vector<std::string>& layout_words();
+/// Names in YAML files and on the command line, in the order of the enums.
+const std::vector<std::string>& precision_names();
+const std::vector<std::string>& attention_names();
+const std::vector<std::string>& gelu_names();
+const std::vector<std::string>& optimizer_names();
+const std::vector<std::string>& update_names();
+const std::vector<std::string>& layout_names();
 
 /// The choices that differ from the default, such as "precision f16, attention flash"; empty: none.
 std::string to_string(const KernelChoice& choice);
