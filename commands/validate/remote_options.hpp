@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/cli/command_line.hpp"
-#include "validate/launch/gpu_launch.hpp"
+#include "validate/launch/real_run_options.hpp"
 #include "validate/launch/rendezvous.hpp"
 
 namespace stepcast {

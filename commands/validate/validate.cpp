@@ -20,6 +20,7 @@
 #include "runtime/transport/thread_scheduling.hpp"
 #include "validate/launch/gpu_launch.hpp"
 #include "validate/launch/launcher.hpp"
+#include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {
 namespace {
@@ -86,12 +87,11 @@ void run_ranks_to_end(const RankJob& job) {
 void set_program(const ValidateOptions& options, const std::filesystem::path& gpu, RankJob& job) {
   job.arguments = rank_arguments(options.validation);
   job.interrupted = SignalGuard::interrupted;
+  job.heartbeat = options.heartbeat;
   if (gpu.empty()) {
     job.arguments.insert(job.arguments.begin(), "validate");
-    job.heartbeat = options.heartbeat;
     return;
   }
-  job.heartbeat = std::max(options.heartbeat, kGpuHeartbeat);
   job.commands = [gpu, &options, &job](const std::filesystem::path& control) {
     return gpu_rank_commands(gpu, options.gpus, job, control);
   };

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "validate/launch/gpu_launch.hpp"
+#include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {
 

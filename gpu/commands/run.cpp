@@ -16,6 +16,7 @@
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/launch/gpu_launch.hpp"
 #include "validate/launch/launcher.hpp"
+#include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {
 namespace {
@@ -146,7 +147,6 @@ void add_gpu_run(Command app) {
   const Command command =
       app.add_subcommand("run", "Run a scenario's points for real on several ranks and time them");
   auto options = std::make_shared<RealRunOptions>();
-  options->heartbeat = kGpuHeartbeat;
   add_real_run_options(command, *options,
                        "cuda:NUMBER, the GPU of rank 0; further ranks use the following numbers");
   command.footer("Example: stepcast-gpu run scenarios/validate/small.yaml --ranks 2");

@@ -9,7 +9,7 @@ namespace stepcast {
 /// make two kinds of steps, and the median would be that of one kind or of the other.
 enum class StepStatistic { median, mean };
 
-/// Step time of a synchronous strategy, counted as the simulator does (sim/workers/step_statistics.hpp): the
+/// Step time of a synchronous strategy, counted as the simulator does (forecast/simulate_point.cpp): the
 /// time from the moment when the last worker has ended one step to the moment when the last worker has ended
 /// the next. The first step does not count.
 /// @param ends  times at which each rank ended its steps [s]; empty for ranks that do not train

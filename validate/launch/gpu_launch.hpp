@@ -4,17 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "core/cli/command_line.hpp"
-#include "runtime/scenario_points/validation_plan.hpp"
 #include "validate/launch/launcher.hpp"
 
 namespace stepcast {
 
 extern const std::vector<std::string> kPrecisions;
-
-/// Heartbeat timeout of ranks on GPUs [s]. A rank waits half as long for others in NCCL, so that the rank
-/// that is missing is named before those that wait for it.
-constexpr double kGpuHeartbeat = 30;
 
 /// Command-line options that choose a GPU and how it computes.
 struct GpuOptionsText {
@@ -41,27 +35,11 @@ struct GpuPlace {
 /// @throws InputError if there is no GPU, or if two ranks of one GPU would use NCCL, which refuses that
 GpuPlace gpu_place(const std::string& path, int first, int gpus, int rank, int ranks);
 
-/// Command lines of `stepcast-gpu rank`, one for each rank. The ranks use a file store in the job's folder.
+/// Command lines of `stepcast-gpu rank`, one for each rank. The ranks use a file store in the job's folder. A
+/// rank waits in NCCL half as long as the heartbeat timeout, so that a missing rank is named before those
+/// that wait for it.
 std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::path& program,
                                                         const GpuRanks& gpus, const RankJob& job,
                                                         const std::filesystem::path& control);
-
-/// Options of a real run on any device, which `stepcast validate` and `stepcast-gpu run` share.
-struct RealRunOptions {
-  ValidationOptions validation;
-  int ranks = 2;
-  double heartbeat = 30;  ///< [s]
-  std::string output = {};
-  GpuRanks gpus;
-};
-
-/// @param device_help  help text of --device
-/// @return the option --ranks
-Option add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help);
-
-/// Adds --device, --precision, --layout and --workspace.
-void add_gpu_options(Command command, GpuOptionsText& options, const std::string& device_help);
-/// Adds --path and --device-file.
-void add_gpu_paths(Command command, GpuRanks& gpus);
 
 }  // namespace stepcast

@@ -12,13 +12,16 @@
 
 namespace stepcast {
 
+/// A rank without a heartbeat for this long has failed, unless the user says another time [s].
+constexpr double kHeartbeatTimeout = 30;
+
 /// One launch of all ranks.
 struct RankJob {
   Cluster cluster;
   std::filesystem::path folder;  ///< absolute; ranks write their results here, and their output to ranks.log
-  std::vector<std::string> arguments;  ///< arguments of stepcast-rank, without those that say where it runs
-  double heartbeat = 30;               ///< a rank without a heartbeat for this long has failed [s]
-  std::function<bool()> interrupted;   ///< polled several times a second: true ends the launch; may be empty
+  std::vector<std::string> arguments;    ///< arguments of stepcast-rank, without those that say where it runs
+  double heartbeat = kHeartbeatTimeout;  ///< a rank without a heartbeat for this long has failed [s]
+  std::function<bool()> interrupted;  ///< polled several times a second: true ends the launch; may be empty
   /// Called once when all ranks wait for stage 1; the stage opens when it returns. It calls `check_ranks` now
   /// and then, so that failed ranks are found meanwhile. May be empty: the stage never opens.
   std::function<void(const std::function<void()>& check_ranks)> before_stage;

@@ -1,4 +1,4 @@
-#include "strategies/plan/plan.hpp"
+#include "strategies/plan/pipeline_schedule.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>
