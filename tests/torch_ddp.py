@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs PyTorch's DistributedDataParallel on 2 CPU ranks over gloo and forecasts its steps before they run.
 
-In one start of both ranks: (1) all-reduces of gloo are timed and become a platform file, (2) both ranks capture the traces of
+In one start of both ranks: (1) all-reduces of gloo are timed, beside compute and after it, and become a platform file, (2) both ranks capture the traces of
 all networks at once by tools/capture-torch.py, (3) stepcast forecasts every point and the forecast is written with its
 SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own: nothing of stepcast runs in it. Beside every
 run, both ranks train the same network without DDP (without-ddp.csv). Held against `step_seconds` of the trace, these steps
@@ -13,12 +13,14 @@ import argparse
 import csv
 import hashlib
 import importlib.util
+import math
 import os
 import statistics
 import subprocess
 import sys
 import time
 
+import numpy
 import torch
 import torch.distributed as dist
 import yaml
@@ -41,36 +43,51 @@ def settings(network, batch, options):
                               steps=options.steps, warm_up=2)
 
 
-def timed_all_reduce(elements, repeats=40):
-    """The median seconds in which DDP sums a bucket: divided while it is copied in, summed by gloo, copied out. Two buckets are
-    under way at once, as in a step, and half of their time counts."""
+def all_reduce_seconds(elements, repeats=20):
+    """What the sum of a bucket adds to a step, in seconds: beside the backward pass, and at its end.
+
+    Matrix products stand for the backward pass. Buckets are divided and start to be summed between them, and are waited for and
+    copied back at the end, as DDP does. Beside products that take longer than the sums, a bucket adds what gloo's threads and the
+    copies take from the rank's one core. Where no product follows, it also adds the wait for the other rank."""
     gradients, buckets = ([torch.rand(elements) for _ in range(2)] for _ in range(2))
-    seconds = []
-    for _ in range(repeats):
+    matrix = torch.rand(256, 256)
+    compute_seconds = 0.01 + 5e-8 * elements  # several times what a sum takes
+    begin, products = time.perf_counter(), 0
+    while time.perf_counter() - begin < compute_seconds:
+        torch.mm(matrix, matrix)
+        products += 1
+
+    def step(blocks, started):
         dist.barrier()
-        begin = time.perf_counter()
-        sums = []
-        for gradient, bucket in zip(gradients, buckets):
-            torch.div(gradient, RANKS, out=bucket)
-            sums.append(dist.all_reduce(bucket, async_op=True))
+        begin, sums = time.perf_counter(), []
+        for block in range(blocks):
+            for _ in range(products):
+                torch.mm(matrix, matrix)
+            if block < started:
+                torch.div(gradients[block], RANKS, out=buckets[block])
+                sums.append(dist.all_reduce(buckets[block], async_op=True))
         for gradient, bucket, one in zip(gradients, buckets, sums):
             one.wait()
             gradient.copy_(bucket)
-        seconds.append((time.perf_counter() - begin) / 2)
-    return statistics.median(seconds[repeats // 4:])
+        return time.perf_counter() - begin
+
+    beside, at_end = zip(*(((step(3, 2) - step(3, 0)) / 2, step(1, 1) - step(1, 0)) for _ in range(repeats)))
+    return statistics.median(beside), statistics.median(at_end)
 
 
 def measure_links(folder):
-    """Times all-reduces by size and writes them as a platform: a ring of 2 ranks takes 2 (latency + half the bytes / bandwidth)."""
+    """Times all-reduces by size: what a bucket adds beside the backward pass is returned as (bytes, seconds), and what one adds at its
+    end is written as a platform, in which a ring of 2 ranks takes 2 (latency + half the bytes / bandwidth)."""
     sizes = (1000, 10_000, 100_000, 500_000, 1_000_000, 2_000_000)
-    seconds = [timed_all_reduce(elements) for elements in sizes]
+    beside, at_end = zip(*(all_reduce_seconds(elements) for elements in sizes))
     if dist.get_rank() > 0:
-        return
-    latency = seconds[0] / 2
-    slopes = [(one - seconds[0]) / (4 * n) for n, one in zip(sizes, seconds) if n >= 500_000]
+        return None
+    size = [4 * elements for elements in sizes]
+    latency = statistics.median(at_end[:2]) / 2
+    slopes = [(one - 2 * latency) / n for n, one in zip(size, at_end) if n >= 2_000_000]
     bandwidth = 1 / max(statistics.median(slopes), 1e-12)
     with open(os.path.join(folder, "all-reduces.csv"), "w", encoding="utf-8") as file:
-        file.write("bytes,seconds\n" + "".join(f"{4 * n},{s:.6g}\n" for n, s in zip(sizes, seconds)))
+        file.write("bytes,seconds_beside_compute,seconds_at_end\n" + "".join(f"{n},{s:.6g},{e:.6g}\n" for n, s, e in zip(size, beside, at_end)))
     platform = {
         "name": "gloo-loopback", "source": "torch_ddp.py: all-reduces of gloo between 2 ranks, with DDP's copies",
         "device": "cpu-core", "nodes": RANKS, "max_nodes": {"value": RANKS, "source": "the run"},
@@ -82,6 +99,7 @@ def measure_links(folder):
     }
     with open(os.path.join(folder, "platform.yaml"), "w", encoding="utf-8") as file:
         yaml.safe_dump(platform, file, sort_keys=False)
+    return size, [max(0.0, one) for one in beside]
 
 
 def without_clocks(trace):
@@ -124,8 +142,15 @@ def capture(network, batch, options):
         yaml.safe_dump(first, file, sort_keys=False, default_flow_style=None, width=10_000)
 
 
-def forecast(options):
-    """The forecast of every point, written before any of them runs."""
+def hidden_sums(network, bucket, beside):
+    """The seconds that all buckets of a step but the last add to its backward pass."""
+    size = sum(4 * one.numel() for one in capture_torch.ModelFileNetwork(capture_torch.read_model(network)).parameters())
+    hidden = math.ceil(size / (bucket * 2**20)) - 1
+    return hidden * float(numpy.interp(size / (hidden + 1), *beside))
+
+
+def forecast(options, beside):
+    """The forecast of every point, written before any of them runs. `beside`: what buckets add beside the backward pass."""
     rows = []
     for point in options.points:
         network, batch, bucket = point.split(":")
@@ -136,7 +161,7 @@ def forecast(options):
                 "model": network, "trace": os.path.join(options.output, f"{network}-b{batch}.yaml"),
                 "platform": os.path.join(options.output, "platform.yaml"), "batch_per_worker": int(batch),
                 "strategy": {"kind": "synchronous", "all_reduce": "ring", "bucket": f"{bucket} MiB",
-                             "overlap": options.overlap == "true"},
+                             "overlap": True, "step_overhead": f"{1e6 * hidden_sums(network, float(bucket), beside):.4g} us"},
                 "noise": {"jitter": "trace"}, "uncertainty": "none", "simulation": {"steps": 40, "seed": 1},
                 "sweep": {"workers": [RANKS]}}, file, sort_keys=False)
         subprocess.run([options.stepcast, "run", scenario, "--results-only", "-o", folder], check=True, stdout=subprocess.DEVNULL,
@@ -177,11 +202,11 @@ def rank_main(options):
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     dist.init_process_group("gloo", init_method="env://", rank=rank, world_size=RANKS)
-    measure_links(options.output)
+    beside = measure_links(options.output)
     for network, batch in dict.fromkeys(tuple(point.split(":")[:2]) for point in options.points):
         capture(network, int(batch), options)
     if rank == 0:
-        forecast(options)
+        forecast(options, beside)
     dist.barrier()
     lines, controls = (["point,round,step_seconds\n"] for _ in range(2))
     for turn in range(options.rounds):
@@ -202,8 +227,6 @@ def main():
     parser.add_argument("stepcast", type=os.path.abspath)
     parser.add_argument("-o", "--output", required=True, type=os.path.abspath)
     parser.add_argument("--points", nargs="+", default=POINTS, help="NETWORK:BATCH:BUCKET_MIB")
-    parser.add_argument("--overlap", default="false", choices=("true", "false"),
-                        help="the forecast's overlap. Default: false, because gloo's threads and the kernels take turns on a rank's one core")
     parser.add_argument("--steps", type=int, default=10, help="pairs of steps of a capture")
     parser.add_argument("--run-steps", type=int, default=12, help="steps of a run that count")
     parser.add_argument("--rounds", type=int, default=3)

@@ -111,7 +111,7 @@ void fill(Tensor& tensor, float (*value)(std::int64_t, std::int64_t), std::int64
 
 using Parameters = std::vector<std::vector<float>>;
 
-Parameters parameters_of(Network& network) {
+Parameters parameter_arrays(Network& network) {
   Parameters all;
   for (std::size_t i = 0; i < network.model().layers.size(); ++i) {
     for (std::size_t k = 0; k < network.model().layers[i].parameters.size(); ++k)
@@ -127,7 +127,7 @@ ShardTraining trained_alone(const Model& model, std::int64_t batch) {
   fill(network.input(), input_value, 0, model.input, {});
   fill(*network.kernel(model.layers.size() - 1).targets(), target_value, 0, {}, {});
   for (int step = 0; step < kSteps; ++step) network.step();
-  return {parameters_of(network), {}, network.loss()};
+  return {parameter_arrays(network), {}, network.loss()};
 }
 
 }  // namespace
@@ -160,7 +160,8 @@ ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c,
         }
         const auto device = spatial_device(shard, model, sharing, place);
         CHECK(run(*device).step_ends.size() == kSteps);
-        results[static_cast<std::size_t>(rank)] = {parameters_of(*shard.network), {}, shard.network->loss()};
+        results[static_cast<std::size_t>(rank)] = {
+            parameter_arrays(*shard.network), {}, shard.network->loss()};
       },
       nullptr, place_of.by_backend);
   ShardTraining sum{results.front().parameters, results.back().parameters, 0};

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace stepcast;
+namespace stepcast::simulation_test {
 
 TEST_CASE("results name the fidelity with its variant and its accuracy", "[sim]") {
   CHECK(to_text(UsedFidelity{}) == "message");
@@ -21,3 +21,5 @@ TEST_CASE("results name the folding with its accuracy", "[sim]") {
   CHECK(to_text(UsedFolding{true, Accuracy::close}) == "folded, closely");
   CHECK(to_text(UsedFolding{true, Accuracy::rough}) == "folded, roughly");
 }
+
+}  // namespace stepcast::simulation_test

@@ -6,7 +6,7 @@
 #include "runtime/collectives/schedule_executor.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 
-namespace stepcast {
+namespace stepcast::collectives_test {
 namespace {
 
 using Values = std::vector<float>;
@@ -179,4 +179,4 @@ TEST_CASE("a rank sends the values from before the round", "[validate][collectiv
   }
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::collectives_test

@@ -8,7 +8,7 @@
 #include "runtime/collectives/rank_collectives.hpp"
 #include "strategies/collectives/algorithms.hpp"
 
-namespace stepcast {
+namespace stepcast::library_collective_test {
 namespace {
 
 using Buffers = std::vector<std::vector<float>>;  // one for each rank
@@ -189,4 +189,4 @@ TEST_CASE("a library's own reduce-scatter and all-gather are used if the parts a
   CHECK_FALSE(call(2, 3).even);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::library_collective_test

@@ -4,7 +4,7 @@
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
-namespace stepcast {
+namespace stepcast::sleeping_device_test {
 namespace {
 
 Workload millisecond_steps() {
@@ -70,4 +70,4 @@ TEST_CASE("noise that real ranks cannot have is refused with the reason", "[vali
         "out or give noise.jitter: trace");
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::sleeping_device_test

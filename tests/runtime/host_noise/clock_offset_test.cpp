@@ -6,7 +6,7 @@
 
 #include "ranks.hpp"
 
-namespace stepcast {
+namespace stepcast::clock_offset_test {
 
 TEST_CASE("ranks with one clock are apart by less than a round trip", "[validate]") {
   for (const char* kind : {"memory", "sockets"}) {
@@ -29,4 +29,4 @@ TEST_CASE("texts of any length arrive on rank 0", "[validate]") {
   CHECK(got == sent);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::clock_offset_test

@@ -6,7 +6,7 @@
 
 #include "ranks.hpp"
 
-namespace stepcast {
+namespace stepcast::repeated_timing_test {
 
 TEST_CASE("interrupted probes do not count for the machine's speed", "[validate]") {
   CHECK(mean_of_probes({1.0, 1.2}, 1) == Approx(1.1));
@@ -50,4 +50,4 @@ TEST_CASE("interleaved functions are repeated equally often, and their differenc
   CHECK(median_difference(more, less) == Approx(0.5));
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::repeated_timing_test

@@ -7,7 +7,7 @@
 #include "guarded_backend.hpp"
 #include "learned_curve.hpp"
 
-namespace stepcast {
+namespace stepcast::learning_shard_test {
 
 using namespace test;
 
@@ -116,4 +116,4 @@ TEST_CASE("ranks with arrays in device memory learn to the same bits", "[validat
   std::filesystem::remove(file);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::learning_shard_test

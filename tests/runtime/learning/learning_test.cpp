@@ -10,7 +10,7 @@
 #include "runtime/learning/evaluator.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 
-namespace stepcast {
+namespace stepcast::learning_test {
 namespace {
 
 Model model_of(const char* text) {
@@ -160,4 +160,4 @@ TEST_CASE("the learning rate grows to that of the larger mini-batch", "[validate
   CHECK(steps.at(21, 1) == Approx(0.005));
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::learning_test

@@ -5,7 +5,7 @@
 #include "kernels/timing/host_info.hpp"
 #include "runtime/memory/host_mirror.hpp"
 
-namespace stepcast {
+namespace stepcast::device_memory_test {
 
 TEST_CASE("ranks with arrays in device memory train to the same bits", "[validate][device]") {
   struct Case {
@@ -131,4 +131,4 @@ TEST_CASE("only spans of the mirror have a device address, and others are copied
   CHECK(back == 2);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::device_memory_test

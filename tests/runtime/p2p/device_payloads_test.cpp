@@ -7,7 +7,7 @@
 #include "hand_worker.hpp"
 #include "strategies/plan/plan.hpp"
 
-namespace stepcast {
+namespace stepcast::device_payloads_test {
 namespace {
 
 /// One rank's payloads, in memory that the host cannot access.
@@ -173,4 +173,4 @@ TEST_CASE("message pairs are those of the plan's channels, or workers and server
   CHECK(pairs_of(plan) == std::vector<std::pair<int, int>>{{0, 4}, {1, 4}, {2, 4}, {3, 4}, {4, 0}, {4, 2}});
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::device_payloads_test

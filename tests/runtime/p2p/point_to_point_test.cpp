@@ -7,7 +7,7 @@
 #include "runtime/p2p/in_flight_message.hpp"
 #include "strategies/program/worker.hpp"
 
-namespace stepcast {
+namespace stepcast::point_to_point_test {
 namespace {
 
 Message envelope(int from, int tag, double value) {
@@ -138,4 +138,4 @@ TEST_CASE("messages of an earlier run are not delivered in a later run", "[valid
   });
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::point_to_point_test

@@ -7,7 +7,7 @@
 #include "core/os/atomic_file.hpp"
 #include "tests/report/temporary_folder.hpp"
 
-namespace stepcast {
+namespace stepcast::hosts_test {
 namespace {
 
 /// The error text of a hostfile, without the folder.
@@ -76,4 +76,4 @@ TEST_CASE("ranks meet at the address of one interface", "[validate][errors]") {
               text + "\"");
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::hosts_test

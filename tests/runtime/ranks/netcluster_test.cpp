@@ -8,7 +8,7 @@
 #include "platforms/topology.hpp"
 #include "validate/measure/platform_file.hpp"
 
-namespace stepcast {
+namespace stepcast::netcluster_test {
 namespace {
 
 LinkTable some_links() {
@@ -80,4 +80,4 @@ TEST_CASE("the uplink between two racks has its set share of the measured bandwi
   CHECK(least == Approx(0.2e8));
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::netcluster_test

@@ -13,7 +13,7 @@
 #include "runtime/rendezvous/open_store.hpp"
 #include "runtime/transport/tcp_transport.hpp"
 
-namespace stepcast {
+namespace stepcast::store_test {
 namespace {
 
 /// The place of a new store: an empty folder, or a port that was free a moment ago.
@@ -184,4 +184,4 @@ TEST_CASE("other texts than a folder or an address are refused", "[validate][sto
                     "--store " + place.where + ": cannot listen there: Address already in use");
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::store_test

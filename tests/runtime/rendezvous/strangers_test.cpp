@@ -20,7 +20,7 @@
 
 // Processes that are no ranks of the run connect to the places where ranks meet.
 
-namespace stepcast {
+namespace stepcast::strangers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -236,4 +236,4 @@ TEST_CASE("ranks that connect by sockets pass by strangers, who are dropped",
   for (const Stranger* one : {&silent, &garbage, &liar}) CHECK(one->seconds_until_dropped() < 1.2);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::strangers_test

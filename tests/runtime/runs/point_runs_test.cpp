@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace stepcast {
+namespace stepcast::point_runs_test {
 
 TEST_CASE("runs at the reference speed count, and the nearest others if there are too few", "[validate]") {
   const double off = 2 * kMaxSpeedDeviation;
@@ -28,4 +28,4 @@ TEST_CASE("points are run until enough runs count or their budget is used up", "
   CHECK(unfinished_points(runs, 5, {2, 3, 4}) == std::vector<std::size_t>{0, 1, 2, 3, 4});
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::point_runs_test

@@ -9,7 +9,7 @@
 #include "runtime/collectives/rank_collectives.hpp"
 #include "strategies/arithmetic/compressed_values.hpp"
 
-namespace stepcast {
+namespace stepcast::real_compression_test {
 namespace {
 
 constexpr int kLearningSteps = 500;
@@ -189,4 +189,4 @@ TEST_CASE("a server learns from compressed updates in every mode", "[validate][c
   CHECK(loss_of(trained(plan, kPlain, {.again = 1}).back(), 1) < kLearned);  // the server
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::real_compression_test

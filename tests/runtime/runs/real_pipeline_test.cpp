@@ -6,7 +6,7 @@
 #include "planned_parts.hpp"
 #include "runtime/devices/pipeline_stage_device.hpp"
 
-namespace stepcast {
+namespace stepcast::real_pipeline_test {
 namespace {
 
 // The second input of the sum passes through the middle stage.
@@ -46,7 +46,7 @@ void fill(Network& network, std::int64_t first) {
 }
 
 /// Parameters by layer and array; empty for layers that the network does not have.
-std::vector<std::vector<std::vector<float>>> parameters_of(Network& network) {
+std::vector<std::vector<std::vector<float>>> parameters_by_layer(Network& network) {
   std::vector<std::vector<std::vector<float>>> all(network.model().layers.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t k = 0; network.contains(i) && k < network.model().layers[i].parameters.size(); ++k)
@@ -67,7 +67,7 @@ Alone trained_alone(const Model& model, std::int64_t batch) {
   Network network(*backend, model, {.batch = batch, .optimizer = optimizer(0.1)});
   fill(network, 0);
   for (int step = 0; step < kSteps; ++step) network.step();
-  return {parameters_of(network), network.loss()};
+  return {parameters_by_layer(network), network.loss()};
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
     auto& all = results[static_cast<std::size_t>(rank)];
     all.resize(planned.model.layers.size());
     for (const ChunkNetworks& chunk : networks.chunks) {
-      const auto own = parameters_of(chunk.first());
+      const auto own = parameters_by_layer(chunk.first());
       for (std::size_t layer = 0; layer < own.size(); ++layer) {
         if (!own[layer].empty()) all[layer] = own[layer];
       }
@@ -175,4 +175,4 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
   CHECK(sum / c.replicas == Approx(alone.loss).epsilon(1e-5));
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::real_pipeline_test

@@ -5,7 +5,7 @@
 #include "hand_worker.hpp"
 #include "strategies/arithmetic/asynchronous_updates.hpp"
 
-namespace stepcast {
+namespace stepcast::real_servers_test {
 
 TEST_CASE("elastic averaging follows its formula, worked out by hand", "[validate][training]") {
   const int shards = GENERATE(1, 2);
@@ -101,4 +101,4 @@ TEST_CASE("a worker that reads more often than it pushes goes back to what the s
   check_equal(results[0], hand.parameters(), 2e-6);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::real_servers_test

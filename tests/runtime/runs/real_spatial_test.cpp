@@ -3,7 +3,7 @@
 #include "guarded_backend.hpp"
 #include "spatial_training.hpp"
 
-namespace stepcast {
+namespace stepcast::real_spatial_test {
 
 using namespace test;
 
@@ -56,4 +56,4 @@ TEST_CASE("spatial shards in device memory train to the same bits", "[validate][
   CHECK(guarded.loss == plain.loss);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::real_spatial_test

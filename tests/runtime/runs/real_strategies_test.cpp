@@ -4,7 +4,7 @@
 #include "kernels/onednn/backend.hpp"
 #include "strategies/arithmetic/block_filter.hpp"
 
-namespace stepcast {
+namespace stepcast::real_strategies_test {
 namespace {
 
 /// Mean of the replicas' parameters, summed in double precision and rounded once.
@@ -134,4 +134,4 @@ TEST_CASE("replicas of two workers each average as replicas of one with twice th
   check_equal(results[0], global, 2e-6);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::real_strategies_test

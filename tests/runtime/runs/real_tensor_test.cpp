@@ -5,7 +5,7 @@
 #include "planned_parts.hpp"
 #include "runtime/devices/tensor_parallel_device.hpp"
 
-namespace stepcast {
+namespace stepcast::real_tensor_test {
 
 using test::kStack;
 using test::SharedCase;
@@ -82,4 +82,4 @@ layers:
             "overlap: true") == "a part of layer drop (dropout) would drop other elements");
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::real_tensor_test

@@ -7,7 +7,7 @@
 #include "runtime/collectives/schedule_executor.hpp"
 #include "strategies/collectives/algorithms.hpp"
 
-namespace stepcast {
+namespace stepcast::real_training_test {
 TEST_CASE("N ranks of synchronous SGD equal one rank with N times the batch, to rounding",
           "[validate][training]") {
   const int ranks = GENERATE(1, 2, 3, 4);
@@ -104,4 +104,4 @@ TEST_CASE("all_reduce: mpi asks the library for each bucket's sum", "[validate][
   CHECK(calls == ranks * 5 * 4);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::real_training_test

@@ -9,7 +9,7 @@
 #include "strategies/plan/communicator.hpp"
 #include "tests/report/temporary_folder.hpp"
 
-using namespace stepcast;
+namespace stepcast::frozen_algorithms_test {
 
 namespace {
 
@@ -92,3 +92,5 @@ TEST_CASE("a rank refuses a file without its point, and a word that is no algori
                     Catch::EndsWith("algorithm: expected the algorithm that was chosen, got \"automatic\""));
   CHECK(read_all_reduces(file, "p", plan_with("ring")).empty());  // needs no file
 }
+
+}  // namespace stepcast::frozen_algorithms_test

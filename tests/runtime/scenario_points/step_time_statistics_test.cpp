@@ -4,7 +4,7 @@
 
 #include "validate/compare/point_comparison.hpp"
 
-namespace stepcast {
+namespace stepcast::step_time_statistics_test {
 
 TEST_CASE("a synchronous step lasts from last end to last end, and the first does not count", "[validate]") {
   // The slower worker changes; a rank that does not train reports nothing.
@@ -97,4 +97,4 @@ TEST_CASE("waiting is the compute time of the slowest rank of each step beyond t
   CHECK(waiting_seconds({}, 2) == 0);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::step_time_statistics_test

@@ -5,7 +5,7 @@
 #include "planned_parts.hpp"
 #include "small_training.hpp"
 
-namespace stepcast {
+namespace stepcast::validation_plan_test {
 
 TEST_CASE("points that cannot be run for real are refused with the reason", "[validate]") {
   const auto why = [](const std::string& strategy, int workers, int ranks) {
@@ -68,4 +68,4 @@ layers:
   CHECK(why("loss") == "");
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::validation_plan_test

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <future>
 
-namespace stepcast {
+namespace stepcast::progress_thread_test {
 
 TEST_CASE("discarded work never runs, and what has begun is waited for", "[validate][transport][faults]") {
   PollingPolicy polling;
@@ -33,4 +33,4 @@ TEST_CASE("discarded work never runs, and what has begun is waited for", "[valid
   CHECK(polling.pending_collectives.load() == 0);
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::progress_thread_test

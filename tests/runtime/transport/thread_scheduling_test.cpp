@@ -7,7 +7,7 @@
 
 #include "runtime/transport/progress_thread.hpp"
 
-using namespace stepcast;
+namespace stepcast::thread_scheduling_test {
 
 namespace {
 
@@ -57,3 +57,5 @@ TEST_CASE("the message thread does not poll while a collective is pending", "[va
   }
   CHECK(polling.may_poll_for_messages());
 }
+
+}  // namespace stepcast::thread_scheduling_test

@@ -5,7 +5,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::nccl_seconds_test {
 
 namespace {
 
@@ -73,3 +73,5 @@ TEST_CASE("groups with hosts and exchanges are left to the simulation of message
   CHECK_FALSE(nccl_time_of(run.platform, with_host, run.plan.collectives.front(), {}).has_value());
   CHECK_FALSE(nccl_time_of(switch_platform(4), run.plan, run.plan.collectives.front(), {}).has_value());
 }
+
+}  // namespace stepcast::nccl_seconds_test

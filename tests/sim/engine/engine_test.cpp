@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
-using namespace stepcast;
+namespace stepcast::engine_test {
 
 TEST_CASE("calls of equal date are made in the order of the requests", "[sim]") {
   Engine engine(std::vector<BytesPerSecond>{});
@@ -66,3 +66,5 @@ TEST_CASE("work goes on at 1 / slow-down while anything communicates", "[sim]") 
   engine.run();
   CHECK(ends == std::vector<double>{1.5, 3.0, 4.0});
 }
+
+}  // namespace stepcast::engine_test

@@ -5,7 +5,7 @@
 
 #include "core/random.hpp"
 
-using namespace stepcast;
+namespace stepcast::event_queue_test {
 
 namespace {
 
@@ -46,3 +46,5 @@ TEST_CASE("events leave in the order of date and sequence, in whatever order the
   }
   CHECK(queue.empty());
 }
+
+}  // namespace stepcast::event_queue_test

@@ -4,7 +4,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::fidelity_test {
 
 // Compares the cheap fidelities with every message on networks with contention. Each simulation runs in its
 // own process.
@@ -104,3 +104,5 @@ TEST_CASE("collectives of two communicators are not coupled where links differ",
   CHECK(fidelity_of(1) == "coupled");
   CHECK(fidelity_of(0.4) == "message");
 }
+
+}  // namespace stepcast::fidelity_test

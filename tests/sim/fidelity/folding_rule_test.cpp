@@ -9,7 +9,7 @@
 #include "tests/sim/groups_run.hpp"
 #include "tests/sim/planned_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::folding_rule_test {
 
 // Tests what the rule for `fold: automatic` chooses, and the facts that it uses.
 
@@ -160,3 +160,5 @@ TEST_CASE("calls of workers whose master deals their work out are not counted", 
   setup.training.balanced = true;
   CHECK(!calls_per_step(plan()));
 }
+
+}  // namespace stepcast::folding_rule_test

@@ -3,7 +3,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::folding_test {
 
 namespace {
 
@@ -52,3 +52,5 @@ TEST_CASE("jitter of every layer is the same folded and unfolded, and averages o
   CHECK(step(true, 0) == Approx(kCompute + kUpdate + last).epsilon(1e-9));
   CHECK(step(true, 0.2) > step(true, 0));
 }
+
+}  // namespace stepcast::folding_test

@@ -3,7 +3,7 @@
 #include "tests/sim/compared.hpp"
 #include "tests/sim/random_case.hpp"
 
-using namespace stepcast;
+namespace stepcast::random_fidelity_test {
 
 // Compares the chosen fidelity with every message, and folded with unfolded runs, over 240 random cases. The
 // cases have one switch, tapered fat trees, racks, a torus or a dragonfly, NICs that are equal or partly
@@ -74,3 +74,5 @@ TEST_CASE("the chosen fidelity is within 1 % of every message: random cases 120 
 TEST_CASE("the chosen fidelity is within 1 % of every message: random cases 180 to 239", "[sim]") {
   compare(180, 240);
 }
+
+}  // namespace stepcast::random_fidelity_test

@@ -2,7 +2,7 @@
 
 #include "tests/sim/groups_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::random_groups_test {
 
 // Compares the chosen fidelity with every message while several communicators work at the same time:
 // staggered rings that share NICs and cables, all workers in several orders, and data x tensor x pipeline
@@ -151,3 +151,5 @@ TEST_CASE("the rule against unfolded, 1 %: partitioned samples, cases 0 to 59", 
 TEST_CASE("the rule against unfolded, jittered, 1 %: partitioned samples, cases 0 to 59", "[sim]") {
   CHECK(compare_groups(spatial(0, 60), 0.1) == 0);
 }
+
+}  // namespace stepcast::random_groups_test

@@ -6,7 +6,7 @@
 #include "core/random.hpp"
 #include "tests/sim/child.hpp"
 
-using namespace stepcast;
+namespace stepcast::bottleneck_sharing_test {
 
 namespace {
 
@@ -94,3 +94,5 @@ TEST_CASE("workers that push to shards, and fetch, take as long as under max-min
     CHECK(sum == Approx(reference).epsilon(0.02));
   }
 }
+
+}  // namespace stepcast::bottleneck_sharing_test

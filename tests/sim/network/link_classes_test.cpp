@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace stepcast;
+namespace stepcast::link_classes_test {
 
 namespace {
 
@@ -34,3 +34,5 @@ TEST_CASE("links of different load are kept where either can be the first to sat
   const std::vector<LinkWeight> a{{0, 2}, {1, 1}}, b{{0, 1}, {1, 2}};
   CHECK(merge_links({&a, &b}, all_of(1e9)).bandwidths.size() == 2);
 }
+
+}  // namespace stepcast::link_classes_test

@@ -11,7 +11,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/random_case.hpp"
 
-using namespace stepcast;
+namespace stepcast::max_min_sharing_test {
 
 namespace {
 
@@ -168,3 +168,5 @@ TEST_CASE("collectives that start together on random clusters end when SimGrid's
     }
   }
 }
+
+}  // namespace stepcast::max_min_sharing_test

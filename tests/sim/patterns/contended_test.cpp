@@ -8,7 +8,7 @@
 #include "strategies/collectives/algorithms.hpp"
 #include "tests/sim/child.hpp"
 
-using namespace stepcast;
+namespace stepcast::contended_test {
 
 // Compares the cheap fidelities with every message while several rings share NICs and tapered cables.
 
@@ -193,3 +193,5 @@ TEST_CASE("coupled is within 1 % for rings in different orders over a tapered tr
     CHECK(largest_error(orders, Fidelity::coupled, 8) < 0.01);
   }
 }
+
+}  // namespace stepcast::contended_test

@@ -7,7 +7,7 @@
 #include "tests/sim/random_case.hpp"
 #include "tests/sim/simulated_alone.hpp"
 
-using namespace stepcast;
+namespace stepcast::sampled_time_test {
 
 namespace {
 
@@ -78,3 +78,5 @@ TEST_CASE("nothing is sampled if three samples exceed the allowed work", "[sim]"
   CHECK_FALSE(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1000));
   CHECK(sampled_time(network.pattern(added), {1e6}, LinkBandwidths(platform), 1e6));
 }
+
+}  // namespace stepcast::sampled_time_test

@@ -7,7 +7,7 @@
 #include "tests/sim/simulated_alone.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::time_bounds_test {
 
 namespace {
 
@@ -75,3 +75,5 @@ TEST_CASE("no simulation of the messages is shorter than the bound", "[sim]") {
     }
   }
 }
+
+}  // namespace stepcast::time_bounds_test

@@ -7,7 +7,7 @@
 #include "tests/sim/random_case.hpp"
 #include "tests/sim/simulated_alone.hpp"
 
-using namespace stepcast;
+namespace stepcast::time_lower_bound_test {
 
 // Tests the lower bound that decides whether a cheap run is close: it must be below the time with every
 // message, but not far below.
@@ -87,3 +87,5 @@ TEST_CASE("halving and doubling over nodes that share NICs needs what the busies
   CHECK(text.least <= text.played * (1 + 1e-9));
   CHECK(text.least > 0.95 * text.played);
 }
+
+}  // namespace stepcast::time_lower_bound_test

@@ -3,7 +3,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::compression_time_test {
 
 namespace {
 
@@ -47,3 +47,5 @@ TEST_CASE("quantizing delays the backward pass that the sums overlap with", "[si
   CHECK(step_seconds(Compression::fp16, true) ==
         Approx(kCompute + kUpdate + kGradient * (1.25e-9 + 1e-9) + last).epsilon(1e-9));
 }
+
+}  // namespace stepcast::compression_time_test

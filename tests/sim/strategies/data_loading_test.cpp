@@ -3,7 +3,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::data_loading_test {
 
 namespace {
 
@@ -54,3 +54,5 @@ TEST_CASE("a load that is shorter than the step hides behind it", "[sim]") {
 TEST_CASE("a load that is longer than the step sets its pace", "[sim]") {
   CHECK(step_seconds(8, 200e6, 1, true) == exactly(kLoad + 8 * 200e6 / 2e9));
 }
+
+}  // namespace stepcast::data_loading_test

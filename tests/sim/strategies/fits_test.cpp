@@ -2,7 +2,7 @@
 
 #include "tests/sim/planned_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::fits_test {
 
 namespace {
 
@@ -36,3 +36,5 @@ TEST_CASE("filters of blocks hold the model and its last change, shared out insi
   CHECK(held("kind: model_averaging, aggregation: all_reduce, compression: fp16") == plain + model);
   CHECK(held("kind: model_averaging, aggregation: all_reduce, compression: one_bit") == plain + 2 * model);
 }
+
+}  // namespace stepcast::fits_test

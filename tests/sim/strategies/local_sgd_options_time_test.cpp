@@ -5,7 +5,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::local_sgd_options_time_test {
 
 // Tests what options add to the time of a block of three mini-batches of three_layers (24 MB of parameters)
 // on one switch of 1 GB/s and 1 us: validation after some blocks, and compressed updates.
@@ -102,3 +102,5 @@ TEST_CASE("replicas of two workers compress a half of the model each, and gather
   const double gathered = 1e-6 + half / 1e9;
   CHECK(aggregation(Compression::fp16, 2) == exactly(pair + half * (1.5e-9 + 1e-9) + gathered + kFilter / 2));
 }
+
+}  // namespace stepcast::local_sgd_options_time_test

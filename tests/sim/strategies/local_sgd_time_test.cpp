@@ -8,7 +8,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::local_sgd_time_test {
 
 // All blocks have three mini-batches of three_layers (24 MB of parameters), on one switch of 1 GB/s and 1 us.
 
@@ -166,3 +166,5 @@ TEST_CASE("a master that balances the load gives slow workers fewer mini-batches
   CHECK(balanced[2] ==
         Approx(tree_seconds(8, kModel) + factors[0] * kFilter).epsilon(1e-3));  // and two messages of 8 bytes
 }
+
+}  // namespace stepcast::local_sgd_time_test

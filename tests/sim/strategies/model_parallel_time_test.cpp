@@ -4,7 +4,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/planned_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::model_parallel_time_test {
 
 namespace {
 
@@ -283,3 +283,5 @@ TEST_CASE("bad splits and shares are refused with place and reason", "[sim][erro
   CHECK_THROWS_WITH(PlannedRun(4, kDense, "{kind: zero, stage: 4}"),
                     Catch::Matchers::Contains("strategy.stage: expected an integer from 1 to 3"));
 }
+
+}  // namespace stepcast::model_parallel_time_test

@@ -2,7 +2,7 @@
 #include "sim/workers/step_statistics.hpp"
 #include "tests/sim/server_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::parameter_server_test {
 
 namespace {
 
@@ -257,3 +257,5 @@ TEST_CASE("workers that start one after the other find the server free", "[sim]"
   run.noise.start_spread = alone;
   CHECK(run.step_seconds() == exactly(alone));
 }
+
+}  // namespace stepcast::parameter_server_test

@@ -3,7 +3,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/planned_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::pipeline_time_test {
 
 namespace {
 
@@ -188,3 +188,5 @@ TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
                  "{kind: pipeline, stages: 1, schedule: interleaved, chunks: 2, micro_batches: 4}"),
       "strategy.yaml:1:39: strategy.schedule: interleaved needs stages >= 2, got 1");
 }
+
+}  // namespace stepcast::pipeline_time_test

@@ -5,7 +5,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::placement_time_test {
 
 // Tests rings of eight workers on fabrics whose cables are as fast as the NICs (1 GB/s), so that two messages
 // on a cable get half of it each. A NIC has a latency of 0.5 us at both ends. The time depends on where a
@@ -85,3 +85,5 @@ TEST_CASE("background traffic on one NIC sets the pace of the ring through it", 
   });
   CHECK(slowed == Approx(rounds(1e-6, 0.75 * kRate)).epsilon(1e-9));
 }
+
+}  // namespace stepcast::placement_time_test

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "tests/sim/planned_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::registry_test {
 
 namespace {
 
@@ -94,3 +94,5 @@ TEST_CASE("every required key of a strategy is missed by its name", "[sim][regis
     }
   }
 }
+
+}  // namespace stepcast::registry_test

@@ -1,6 +1,6 @@
 #include "tests/sim/server_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::sandblaster_test {
 
 namespace {
 
@@ -35,3 +35,5 @@ TEST_CASE("backup tasks shorten a batch with stragglers", "[sim]") {
   };
   CHECK(batch(true) < 0.8 * batch(false));
 }
+
+}  // namespace stepcast::sandblaster_test

@@ -2,7 +2,7 @@
 
 #include "tests/sim/server_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::server_compression_test {
 
 namespace {
 
@@ -41,3 +41,5 @@ TEST_CASE("a server on a device restores with the device's kernels", "[sim]") {
   };
   CHECK(step("") - step(", compression: fp16") == exactly(kModel / 2 - 4e6 * (1e-9 + 5e-10)));
 }
+
+}  // namespace stepcast::server_compression_test

@@ -3,7 +3,7 @@
 #include "core/error.hpp"
 #include "tests/sim/server_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::server_options_test {
 
 namespace {
 
@@ -59,3 +59,5 @@ TEST_CASE("shards that cannot be dealt out to the machines of a replica are refu
   CHECK(refusal("{kind: parameter_server, shards: 3, machines_per_replica: 2}")
             .find("cannot be assigned evenly") != std::string::npos);
 }
+
+}  // namespace stepcast::server_options_test

@@ -2,7 +2,7 @@
 
 #include "tests/sim/planned_run.hpp"
 
-using namespace stepcast;
+namespace stepcast::strategy_options_test {
 
 namespace {
 
@@ -199,3 +199,5 @@ TEST_CASE("bad options of shared layers are refused with place and reason", "[si
   refused(kDense, "kind: model_parallel", {{"machines", "0", integer("1 to 100000", "0")}});
   refused(kDense, "kind: zero", {{"stage", "0", integer("1 to 3", "0")}});
 }
+
+}  // namespace stepcast::strategy_options_test

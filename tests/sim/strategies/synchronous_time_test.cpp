@@ -3,7 +3,7 @@
 
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::synchronous_time_test {
 
 // Each TEST_CASE runs one simulation, because SimGrid keeps its clock from one engine to the next.
 
@@ -206,3 +206,5 @@ TEST_CASE("host work that a server's workers share bounds the step, beside the d
   CHECK(step(0.500, 1) == exactly(0.500 + kUpdate));
   CHECK(step(0.500, 6) == exactly(0.500 + kUpdate));  // one worker a server
 }
+
+}  // namespace stepcast::synchronous_time_test

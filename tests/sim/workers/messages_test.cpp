@@ -4,7 +4,7 @@
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"
 
-using namespace stepcast;
+namespace stepcast::messages_test {
 
 // Tests messages between programs, and collectives in groups, on one switch of 1 GB/s and 1 us.
 
@@ -121,3 +121,5 @@ TEST_CASE("folded groups of jittered workers wait for their own latest, as unfol
   CHECK(number_from_child([&] { return compute(true); }) ==
         Approx(number_from_child([&] { return compute(false); })).epsilon(1e-9));
 }
+
+}  // namespace stepcast::messages_test

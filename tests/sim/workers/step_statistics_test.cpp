@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace stepcast;
+namespace stepcast::step_statistics_test {
 
 TEST_CASE("records count until a program's last step, those of its date included", "[sim]") {
   RunRecords book;
@@ -31,3 +31,5 @@ TEST_CASE("a program that ends its last step at the end of a run has all records
   CHECK(book.counts_at_end(2).at("a") == 2);
   CHECK(book.counts_at_end(0).at("a") == 0);  // ended none
 }
+
+}  // namespace stepcast::step_statistics_test
