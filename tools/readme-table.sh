@@ -13,12 +13,13 @@ if ((${#files[@]} == 0)); then
   exit 2
 fi
 
-# What README.md calls an experiment; one that is not listed here is called by the name of its scenario.
+# What README.md calls the experiment of a scenario; without an entry here it has the scenario's name. Scenarios of one name
+# share a row, unless one is blind and the other is not.
 titles() {
   cat <<'END'
 asgd-4gpu|Asynchronous SGD of a speech network, 4 GPUs (Zhang et al. 2013)
-chen-huo-dblstm|Model averaging and BMUF of an LSTM, 8 and 16 K40 (Chen and Huo 2016)
-chen-huo-dnn-bmuf|Model averaging and BMUF of a speech network, 16 to 64 K40 (Chen and Huo 2016)
+chen-huo-dblstm|Model averaging and BMUF of two speech networks, 8 to 64 K40 (Chen and Huo 2016)
+chen-huo-dnn-bmuf|Model averaging and BMUF of two speech networks, 8 to 64 K40 (Chen and Huo 2016)
 gan-12-p100|3DGAN, 12 P100 (abstract, see the file)
 goyal-imagenet-1h|ResNet-50 in one hour, 256 P100 (Goyal et al. 2017)
 goyal-one-gpu|A step of ResNet-50 on one P100 (Gonzalez, lecture)
@@ -32,7 +33,7 @@ END
 
 # Reads CSV of one line a row (fields may be quoted, quotes doubled) and prints Markdown. With WHAT "experiments": a row for
 # each scenario with predicted figures. Else: a row for each figure of the kind WHAT. Below both, if they are about
-# predicted figures: a summary.
+# predicted figures: a summary by experiment.
 rows() {  # WHAT FILE...
   local what=$1
   shift
@@ -52,13 +53,20 @@ rows() {  # WHAT FILE...
     function value(name) { return name in at ? cell[at[name]] : "" }
     function number(text) { return text == "" ? "" : sprintf("%.3g", text) }
     function size(x) { return x < 0 ? -x : x }
-    function count_figure(scenario, error, ideal, is_inside, is_blind) {
-      ++figures[is_blind]; ++figures_of[scenario]
-      if (is_inside) { ++inside[is_blind]; ++inside_of[scenario] }
-      if (!(scenario in errors)) scenarios[++experiments] = scenario
-      blind[scenario] = is_blind
-      errors[scenario] = errors[scenario] " " size(error)
-      if (ideal != "") ideal_errors[scenario] = ideal_errors[scenario] " " size(ideal)
+    function read_titles(    n, i, lines, part) {
+      n = split(titles, lines, "\n")
+      for (i = 1; i <= n; ++i) { split(lines[i], part, "|"); title[part[1]] = part[2] }
+    }
+    function count_figure(scenario, error, ideal, is_inside, is_blind,    name) {
+      name = (scenario in title ? title[scenario] : scenario) "|" is_blind
+      ++figures[is_blind]; ++figures_of[name]
+      if (is_inside) { ++inside[is_blind]; ++inside_of[name] }
+      if (!(name in errors)) experiment[++experiments] = name
+      if (index(scenarios[name], "`" scenario "`") == 0)
+        scenarios[name] = scenarios[name] (scenarios[name] == "" ? "" : ", ") "`" scenario "`"
+      blind[name] = is_blind
+      errors[name] = errors[name] " " size(error)
+      if (ideal != "") ideal_errors[name] = ideal_errors[name] " " size(ideal)
     }
     function median(list,    n, i, j, x, sorted) {
       n = split(list, sorted, " ")
@@ -68,25 +76,24 @@ rows() {  # WHAT FILE...
         }
       return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
     }
-    function over_experiments(lists, is_blind,    scenario, all) {
-      for (scenario in lists) if (blind[scenario] == is_blind) all = all " " median(lists[scenario])
+    function over_experiments(lists, is_blind,    name, all) {
+      for (name in lists) if (blind[name] == is_blind) all = all " " median(lists[name])
       return all == "" ? "-" : sprintf("%.1f %%", 100 * median(all))
     }
-    function count_experiments(lists, is_blind,    scenario, n) {
-      for (scenario in lists) n += blind[scenario] == is_blind
+    function count_experiments(lists, is_blind,    name, n) {
+      for (name in lists) n += blind[name] == is_blind
       return n + 0
     }
     function percent(text) { return text == "" ? "" : sprintf("%+.1f %%", 100 * text) }
     function median_percent(list) { return sprintf("%.1f %%", 100 * median(list)) }
-    function print_experiments(    i, n, name, lines, part, title) {
-      n = split(titles, lines, "\n")
-      for (i = 1; i <= n; ++i) { split(lines[i], part, "|"); title[part[1]] = part[2] }
+    function print_experiments(    i, name) {
       for (i = 1; i <= experiments; ++i) {
-        name = scenarios[i]
-        printf "| %s | `%s` | %s | %d of %d | %s | %s |\n", name in title ? title[name] : name, name, blind[name] ? "yes" : "no",
+        name = experiment[i]
+        printf "| %s | %s | %s | %d of %d | %s | %s |\n", substr(name, 1, length(name) - 2), scenarios[name], blind[name] ? "yes" : "no",
           inside_of[name], figures_of[name], median_percent(errors[name]), name in ideal_errors ? median_percent(ideal_errors[name]) : ""
       }
     }
+    BEGIN { read_titles() }
     FNR == 1 {
       split("", at)
       count = split_csv($0, names)
