@@ -19,19 +19,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
 RANDOM=$seed
 
-cat >faults.yaml <<'END'
-name: faults
-description: two strategies, one with collectives and one with messages
-model: small-mlp
-trace: small-cnn-b64-cpu
-platform: this-machine
-batch_per_worker: 8
-simulation: {steps: 6}
-sweep:
-  - strategy.kind: [synchronous]
-  - strategy.kind: [parameter_server]
-    strategy.server: [own_device]
-END
+cp "$STEPCAST_DATA/tests/two-strategies.yaml" faults.yaml
 if [[ ${more[*]} == *"--hosts here"* ]]; then
   printf 'one address=127.0.0.1\ntwo address=127.0.0.1\n' >here
   printf '#!/bin/sh\nshift\nexec "$@"\n' >rsh

@@ -62,22 +62,9 @@ cat >hosts <<END
 node0 slots=1 address=$network.1
 node1
 END
-cat >tiny.yaml <<'END'
-name: tiny
-description: two strategies, one with collectives and one with messages
-model: small-mlp
-trace: small-cnn-b64-cpu
-platform: this-machine
-batch_per_worker: 8
-simulation: {steps: 6}
-noise: {jitter: none}
-sweep:
-  - strategy.kind: [synchronous]
-  - strategy.kind: [parameter_server]
-    strategy.server: [own_device]
-END
+cp "$STEPCAST_DATA/tests/two-strategies.yaml" tiny.yaml
 # Other programs on this machine may hold a rank up for long, so only the errors below wait for heartbeats.
-common=(--sleep --accept-disturbed --repeats 1)
+common=(--sleep --accept-disturbed --repeats 1 --set noise.jitter=none)
 failures=0
 fail() {
   echo "FAILED: $1"
