@@ -76,20 +76,24 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words) {
   text = text.substr(0, 100);
-  std::string best;
-  std::size_t least = std::max<std::size_t>(2, text.size() / 3) + 1;
-  for (const std::string& word : words) {
-    const std::size_t distance = edit_distance(text, word);
-    if (distance < least && distance < word.size()) {
-      least = distance;
-      best = word;
+  const auto nearest = [&](const auto& counts) {
+    std::string best;
+    for (const std::string& word : words) {
+      if (counts(word) && (best.empty() || edit_distance(text, word) < edit_distance(text, best)))
+        best = word;
     }
-  }
-  if (best.empty() && text.size() > 2) {
-    const auto begun = std::ranges::find_if(words, [&](const auto& word) { return word.starts_with(text); });
-    if (begun != words.end()) best = *begun;
-  }
-  return best;
+    return best;
+  };
+  std::string best;
+  if (text.size() > 2) best = nearest([&](const std::string& word) { return word.starts_with(text); });
+  if (text.size() > 2 && best.empty())
+    best = nearest([&](const std::string& word) { return word.find(text) != std::string::npos; });
+  if (!best.empty()) return best;
+  const std::size_t most = std::max<std::size_t>(2, text.size() / 3);
+  return nearest([&](const std::string& word) {
+    const std::size_t distance = edit_distance(text, word);
+    return distance <= most && distance < word.size();
+  });
 }
 
 }  // namespace stepcast

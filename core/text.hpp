@@ -21,9 +21,10 @@ std::optional<BadByte> first_bad_byte(std::string_view text);
 /// line ends become spaces.
 std::string printable(std::string_view text);
 
-/// The word at the least edit distance (inserted, deleted or changed letters) from `text`, for "did you
-/// mean". Words that differ in more than a third of the letters do not count. If none is left, the first word
-/// that begins with `text`, which must have three letters at least. Empty if there is none either.
+/// The word that a user probably meant by `text`, for "did you mean": one that begins with `text`, else one
+/// that contains it, if `text` has three letters at least; else one that differs in at most a third of the
+/// letters, or in two. Among several, the word at the least edit distance (inserted, deleted or changed
+/// letters). Empty if there is none.
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words);
 
 }  // namespace stepcast
