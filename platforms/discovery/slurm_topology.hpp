@@ -7,8 +7,8 @@
 namespace stepcast {
 
 /// The fabric of Slurm's `topology.conf` (plugin topology/tree): switches with their nodes or lower switches.
-/// It names no rates, and of each switch only one that is above it, so that tapers and the number of cables
-/// are not known.
+/// The file names no rates, and for each switch only one of the switches above it, so that tapers and the
+/// number of cables are not known.
 /// @throws InputError `FILE:LINE: ...`
 DiscoveredFabric read_slurm_topology(const std::string& text, const std::string& file);
 

@@ -86,7 +86,7 @@ sockaddr_in tcp_address(const std::string& store) {
 }
 
 /// A stranger has this long to show the token, and a begun request to arrive.
-constexpr std::chrono::milliseconds kPatience(900);
+constexpr std::chrono::milliseconds kStrangerTimeout(900);
 /// Connections at once. A run has a few for each rank; beyond this number only strangers can be at work.
 constexpr std::size_t kMostConnections = 1024;
 
@@ -305,7 +305,7 @@ class TcpServerStore : public Store {
   }
 
   bool is_welcome(int socket) const {
-    const auto end = StoreClock::now() + kPatience;
+    const auto end = StoreClock::now() + kStrangerTimeout;
     std::string token;
     return receive_text(socket, token, kMaxStoreKey, end) && equal_tokens(token_, token) &&
            send_all(socket, "w", 1, end);
@@ -315,7 +315,7 @@ class TcpServerStore : public Store {
     while (!stopping_) {
       wait_for_request(socket);
       StoreRequest request;
-      if (!receive_request(socket, request, StoreClock::now() + kPatience) || !answer(socket, request))
+      if (!receive_request(socket, request, StoreClock::now() + kStrangerTimeout) || !answer(socket, request))
         return;
     }
   }

@@ -19,12 +19,12 @@ const Keys& checkpoint_keys() {
 
 const Keys& slow_keys() {
   static const Keys keys{
-      {"share", "number", "0 to 1", "required", "share of the workers that are slow in a spell"},
+      {"share", "number", "0 to 1", "required", "share of the workers that are slow in a slow period"},
       {"factor", "number", "1 to 1e6", "required", "slow workers take this many times as long"},
       {"lasts", "time", ">= 1 ms", "always slow",
-       "length of a spell; give both `lasts` and `every`, or neither"},
+       "length of a slow period; give both `lasts` and `every`, or neither"},
       {"every", "time", ">= 1 ms", "always slow",
-       "mean time from the end of a spell to the next, exponential"}};
+       "mean time from the end of a slow period to the next, exponential"}};
   return keys;
 }
 
@@ -32,7 +32,7 @@ const Keys& faults_keys() {
   static const Keys keys{
       {"steps", "integer", ">= 1", "the scenario's epochs",
        "steps of the training; required without `epoch`"},
-      {"node_mtbf", "time", ">= 1 s", "nodes never die",
+      {"node_mtbf", "time", ">= 1 s", "nodes never fail",
        "mean time between failures of one node that holds a rank, exponential"},
       {"device_mtbf", "time", ">= 1 s", "none",
        "in place of `node_mtbf`: mean time between failures of one device, which comes back; with `shrink`, "
@@ -41,13 +41,14 @@ const Keys& faults_keys() {
        "time until the node, or a spare one, is there; only valid with an MTBF"},
       {"restart", "time", ">= 0", "0 s", "further time until it trains again; only valid with an MTBF"},
       {"answer", "name", "restart, shrink, automatic", "automatic",
-       "what the training does when a node dies"},
+       "what the training does when a node fails"},
       {"exchange", "time", ">= 0", "a block for local SGD, else a step",
-       "`shrink`: time between two contributions of a worker, of which a dying node loses a part; not valid "
+       "`shrink`: time between two contributions of a worker, of which a failing node loses a part; not "
+       "valid "
        "with `answer: restart`"},
       {"checkpoint", "mapping", "", "none are written", "when and how checkpoints are written",
        checkpoint_keys},
-      {"slow", "mapping", "", "none", "spells in which workers are slow", slow_keys},
+      {"slow", "mapping", "", "none", "periods in which workers are slow", slow_keys},
       {"draws", "integer", "1 to 100,000", "64", "simulated trainings; the columns are their means"}};
   return keys;
 }

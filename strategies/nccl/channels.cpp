@@ -69,7 +69,7 @@ void lay_inside(const Platform& platform, const NcclRanks& group, NcclChannels& 
   result.rings = result.port = rings * node.peer.bandwidth;
 }
 
-/// All NICs beside the devices, each shared by the communicators that work side by side.
+/// Lays channels over all NICs beside the devices. Communicators that work side by side share each NIC.
 void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
   result.network = result.nic = {kUnlimited};
   if (group.nodes == 1) return;

@@ -140,9 +140,9 @@ void consider_tree(Estimates& e, std::size_t protocol) {
   e.consider(latency + e.size / rate, NcclAlgorithm::tree, static_cast<NcclProtocol>(protocol));
 }
 
-/// The switch adds. Inside a node, and between nodes as a tree of nodes. The pipeline fills with chunks of up
-/// to 2 MiB a channel (half of NCCL_BUFFSIZE), which NCCL's model leaves out: on two ways over the port
-/// inside a node, on four over NICs between nodes.
+/// Considers NVLink SHARP: the NVSwitch adds inside a node, and between nodes the nodes form a tree. The
+/// pipeline fills with chunks of up to 2 MiB a channel (half of NCCL_BUFFSIZE), which NCCL's model leaves
+/// out: on two ways over the port inside a node, on four over NICs between nodes.
 void consider_nvls(Estimates& e) {
   if (!e.software.nvls || !e.all_reduce() || e.channels.port.value == 0) return;
   constexpr double kHop = 25 * kMicro, kNetwork = 14 * kMicro, kChunk = 2 << 20;

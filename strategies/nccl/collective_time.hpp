@@ -43,9 +43,9 @@ struct NcclTime {
 /// The estimate is NCCL's own tuning model, latency + size / bandwidth (src/graph/tuning.cc:
 /// ncclTopoTuneModel and ncclTopoGetAlgoTime), with the channels of nccl_channels. Comments in the code mark
 /// what is added to that model.
-/// @param size  as nccl-tests counts it: of all-gather and reduce-scatter the whole buffer, of an all-to-all
-/// what a
-///              rank sends to all
+/// @param size  as nccl-tests counts it: the whole buffer of an all-gather or a reduce-scatter, and all that
+/// a
+///              rank sends in an all-to-all
 NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclOperation operation,
                    Bytes size);
 

@@ -30,7 +30,7 @@ using namespace stepcast;
 
 struct Options {
   std::string folder, control, cluster, transport = "own", mode;
-  /// Of a rank that an agent started, on one of several machines; -1: mpirun started it.
+  /// Numbers that an agent gives to a rank on one of several machines; -1: mpirun started the rank.
   int rank = -1, ranks = -1, local_rank = -1, local_ranks = -1;
   std::string address;  ///< at which such a rank listens
   ValidationOptions validation;
