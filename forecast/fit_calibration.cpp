@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/error.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/results/results_text.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "core/error.hpp"
 #include "forecast/fit_calibration.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "report/results/results_text.hpp"
 #include "sim/engine/simgrid_flows.hpp"
 
@@ -110,7 +110,7 @@ class Forecaster {
       : scenario_(scenario), library_(library), options_(options), known_(std::move(known)) {}
 
   Simulations run() {
-    const std::size_t draws = scenario_.assumptions.empty() ? 1 : static_cast<std::size_t>(options_.draws);
+    const auto draws = static_cast<std::size_t>(draw_count(scenario_, options_.draws));
     for (std::size_t draw = 0; draw < draws; ++draw) {
       all_.inputs.push_back(low_discrepancy(draw, scenario_.assumptions.size()));
     }
@@ -301,6 +301,13 @@ std::vector<double> over_draws(const Simulations& all, std::size_t point, const 
     if (const auto value = rows[point].number(column)) values.push_back(*value);
   }
   return values;
+}
+
+int draw_count(const Scenario& scenario, int asked) {
+  constexpr int kFewest = 16, kMost = 32, kEachAssumption = 4;
+  if (scenario.assumptions.empty()) return 1;
+  if (asked > 0) return asked;
+  return std::clamp(kEachAssumption * static_cast<int>(scenario.assumptions.size()), kFewest, kMost);
 }
 
 std::vector<double> low_discrepancy(std::size_t draw, std::size_t dimensions) {

@@ -17,7 +17,7 @@ namespace stepcast {
 
 struct ForecastOptions {
   int processes = 1;                ///< number of simulations at the same time
-  int draws = 64;                   ///< number of draws of the assumptions, if the scenario has assumptions
+  int draws = 0;                    ///< number of draws of the assumptions; 0: the default of draw_count
   std::vector<std::size_t> points;  ///< points of the scenario that are simulated
   std::map<std::size_t, std::string> failed = {};  ///< points that cannot be built, with the reason
   /// File of finished simulations, one per line; existing ones are not repeated.
@@ -47,6 +47,10 @@ struct Simulations {
   /// For each point of which a simulation has no result, the reason. Such a point has no row in any draw.
   std::map<std::size_t, std::string> failed;
 };
+
+/// The number of draws of a scenario's assumptions: `asked`, or if that is 0 as many as its intervals and the
+/// shares of the variance need (docs/notes/2026-11-discrepancy.md); 1 without assumptions.
+int draw_count(const Scenario& scenario, int asked);
 
 /// The values of all assumptions in [0, 1) for a draw: a point of Sobol's sequence, which fills the unit cube
 /// evenly; the first draw is the middle. Source: I. Sobol, USSR Comput. Math. Math. Phys. 7 (1967);

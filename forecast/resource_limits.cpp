@@ -11,7 +11,7 @@
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/forecast.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/text/display_text.hpp"
 #include "sim/collectives/planned_collectives.hpp"

@@ -17,9 +17,9 @@ includes() {
     sed -E 's/^([^:]*:[0-9]+):[^<"]*[<"]([^>"]*)[>"].*/\1:\2/'
 }
 
-rooms='core data models platforms strategies campaigns scenarios report sim forecast kernels check runtime validate gpu commands'
+libraries='core data models platforms strategies campaigns scenarios report sim forecast kernels check runtime validate gpu commands'
 
-# Sets `who` to the room of this project, or the library, that a header belongs to.
+# Sets `who` to the folder of this project, or the third-party library, that a header belongs to.
 find_owner() {
   case $1 in
     strategies/arithmetic/*) who=arithmetic ;;
@@ -39,7 +39,7 @@ find_owner() {
     CLI/*) who=cli ;;
     catch2/*) who=catch2 ;;
     */*.h) who=system ;;
-    */*) who=${1%%/*}; case " $rooms " in *" $who "*) ;; *) who=unknown ;; esac ;;
+    */*) who=${1%%/*}; case " $libraries " in *" $who "*) ;; *) who=unknown ;; esac ;;
     *) who=system ;;
   esac
 }
@@ -81,31 +81,31 @@ allow validate arithmetic core data models platforms strategies scenarios kernel
 allow gpu arithmetic core models strategies scenarios kernels report check runtime validate cuda
 allow commands arithmetic boost core data models platforms strategies campaigns scenarios report sim forecast kernels runtime validate
 
-# Inside a room: from the bottom to the top. A folder may include itself and the folders before it; those in one pair of
-# quotes do not include each other. "." is the room's own files.
+# Inside a library: from the bottom to the top. A folder may include itself and the folders before it; those in one pair of
+# quotes do not include each other. "." is the library's own files.
 inner_order() {
-  local room=$1 level=0 group folder known
+  local library=$1 level=0 group folder known
   shift
   local -A level_of=()
   for group in "$@"; do
     level=$((level + 1))
     for folder in $group; do
       level_of[$folder]=$level
-      [ "$folder" = . ] || [ -d "$room/$folder" ] || breach "$room/$folder: there is no such folder"
+      [ "$folder" = . ] || [ -d "$library/$folder" ] || breach "$library/$folder: there is no such folder"
     done
   done
   while IFS=: read -r file line header; do
-    folder=$(inner_folder "$room" "$file") && known=$(inner_folder "$room" "$header")
+    folder=$(inner_folder "$library" "$file") && known=$(inner_folder "$library" "$header")
     if [ "$folder" = "$known" ]; then continue; fi
     if [ -z "${level_of[$folder]:-}" ]; then
-      breach "$file: $room/$folder has no place in the order of tests/architecture.sh"
+      breach "$file: $library/$folder has no place in the order of tests/architecture.sh"
     elif [ "${level_of[$folder]}" -le "${level_of[$known]:-99}" ]; then
-      breach "$file:$line: $room/$folder may not include <$header>: see the order in tests/architecture.sh"
+      breach "$file:$line: $library/$folder may not include <$header>: see the order in tests/architecture.sh"
     fi
-  done < <(includes "$room" | grep -E ":$room/")
+  done < <(includes "$library" | grep -E ":$library/")
 }
 
-inner_folder() {  # ROOM PATH: the folder of a path inside the room, "." for the room itself
+inner_folder() {  # LIBRARY PATH: the folder of a path inside the library, "." for the library itself
   local path=${2#"$1"/}
   case $path in */*) echo "${path%/*}" ;; *) echo . ;; esac
 }
@@ -114,6 +114,7 @@ inner_order models network cost layer_times pytorch_profile '. partition tables 
 inner_order strategies 'arithmetic collectives nccl' program plan options compression 'data_parallel local_sgd model_parallel' 'parameter_server pipeline' sandblaster .
 inner_order platforms . discovery discovery/hwloc
 inner_order scenarios keys reader experiment
+inner_order forecast processes .
 inner_order report 'schema statistics text' results 'plots timeline' page
 inner_order sim '. engine' network patterns fidelity collectives workers
 inner_order kernels network 'timing onednn/runtime cudnn/cuda' 'onednn/layers cudnn/runtime' 'onednn cudnn/layers' cudnn cudnn/capture
@@ -123,23 +124,23 @@ inner_order commands . 'capture collectives completion import init learn run sch
 inner_order gpu 'capture check nccl' ranks commands .
 
 # No circle among modules (a header with its source), so that each can be read, tested and replaced alone.
-edges=$(includes $rooms | sed -nE 's#^([^:]*)\.[a-z]+:[0-9]+:(.*/.*)\.(hpp|cuh)$#\1 \2#p' | awk '$1 != $2' | sort -u)
+edges=$(includes $libraries | sed -nE 's#^([^:]*)\.[a-z]+:[0-9]+:(.*/.*)\.(hpp|cuh)$#\1 \2#p' | awk '$1 != $2' | sort -u)
 circle=$(tsort <<<"$edges" 2>&1 >/dev/null)
 [ -z "$circle" ] || breach "modules that include each other in a circle: $(tr '\n' ' ' <<<"$circle")"
 
 # A folder has one purpose, said in its README.md, and a file has one noun.
 while IFS= read -r folder; do
   count=$(find "$folder" -maxdepth 1 \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | wc -l)
-  [ "$count" -le 22 ] || breach "$folder: $count source files; make inner folders"
+  [ "$count" -le 20 ] || breach "$folder: $count source files; make inner folders"
   if [ ! -f "$folder/README.md" ]; then
     breach "$folder: has no README.md"
   elif [ "$(wc -l <"$folder/README.md")" -gt 15 ]; then
     breach "$folder/README.md: more than 15 lines"
   fi
-done < <(find $rooms -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' | xargs -n 1 dirname | sort -u)
+done < <(find $libraries -name '*.cpp' -o -name '*.hpp' -o -name '*.cu' | xargs -n 1 dirname | sort -u)
 while read -r lines file; do
   [ "$lines" -le 400 ] || breach "$file: $lines lines; 400 at most"
-done < <(find $rooms \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -exec wc -l {} + | grep -v ' total$')
+done < <(find $libraries \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -exec wc -l {} + | grep -v ' total$')
 
 # A function has at most 50 lines. clang-format puts its last brace below the start of its first line.
 long_functions() {
@@ -159,7 +160,7 @@ long_functions() {
 }
 while IFS= read -r line; do
   breach "$line; 50 at most"
-done < <(find $rooms \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z | xargs -0 bash -c "$(declare -f long_functions)"'; long_functions "$@"' _)
+done < <(find $libraries \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z | xargs -0 bash -c "$(declare -f long_functions)"'; long_functions "$@"' _)
 
 # g++ 12 frees a braced temporary of a co_await twice.
 while IFS= read -r line; do

@@ -8,7 +8,7 @@
 #include "commands/fingerprint.hpp"
 #include "commands/learn/simulate_learning.hpp"
 #include "core/error.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 #include <set>
 
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "report/results/results_text.hpp"
 
 namespace stepcast {
@@ -26,15 +25,6 @@ Outputs outputs_of(const Scenario& scenario, const std::vector<std::size_t>& poi
   outputs.sensitivity = variance_shares(scenario, all, reported);
   outputs.unmoving = unmoving_assumptions(scenario, all, simulated);
   return outputs;
-}
-
-/// The number of draws. Without `--draws` it is what the intervals and the shares of the variance need
-/// (docs/notes/2026-11-discrepancy.md).
-int draws_of(const Scenario& scenario, int asked) {
-  if (scenario.assumptions.empty()) return 1;
-  constexpr int kFewest = 16, kMost = 32, kEachAssumption = 4;
-  if (asked > 0) return asked;
-  return std::clamp(kEachAssumption * static_cast<int>(scenario.assumptions.size()), kFewest, kMost);
 }
 
 std::vector<std::string> fidelities_of(const Results& results) {
@@ -58,7 +48,7 @@ PreparedRun prepared_run(const Scenario& given, const Experiment& largest, int d
   PreparedRun run{has_intervals ? with_default_ranges(given, largest, library) : given};
   run.has_discrepancy = has_intervals && run.scenario.uncertainty.discrepancy;
   if (run.has_discrepancy) shipped_discrepancy(library);  // names the file in the manifest
-  run.draws = draws_of(run.scenario, draws);
+  run.draws = draw_count(run.scenario, draws);
   return run;
 }
 

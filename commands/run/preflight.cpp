@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 
 namespace stepcast {
 namespace {

@@ -17,7 +17,7 @@
 #include "core/os/standard_input.hpp"
 #include "core/text.hpp"
 #include "forecast/default_ranges.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/results/published.hpp"
 

@@ -9,7 +9,7 @@
 #include "core/os/atomic_file.hpp"
 #include "core/parse_number.hpp"
 #include "core/text.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/timeline/chrome_trace.hpp"
 #include "sim/workers/simulate.hpp"

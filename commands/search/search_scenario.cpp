@@ -7,7 +7,7 @@
 #include "commands/fingerprint.hpp"
 #include "core/error.hpp"
 #include "forecast/fit_calibration.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/results/results_text.hpp"
 #include "scenarios/reader/sweep.hpp"

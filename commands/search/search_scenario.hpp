@@ -6,7 +6,7 @@
 
 #include "commands/search/search_command.hpp"
 #include "commands/search/search_space.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 

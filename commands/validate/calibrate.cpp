@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/work_folder.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/work_folder.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "models/layer_times/trace_text.hpp"

@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "runtime/rendezvous/tcp_store.hpp"
-#include "validate/launch/rank_agent.hpp"
 
 namespace stepcast {
 namespace {
@@ -25,6 +24,15 @@ std::string token_of_job() {
                   "all processes "
                   "(mpirun: -x {})",
                   kMaxStoreKey, kStoreToken, kStoreToken));
+}
+
+/// This process's place in its job. @throws InputError if there is no job, or `bind` has no port
+JobTask task_of_job(const std::string& bind) {
+  const auto task = job_task();
+  if (!task || read_bind_address(bind).port == 0)
+    throw InputError(
+        "--bind: expected ADDRESS:PORT inside mpirun or srun with several processes; otherwise give --hosts");
+  return *task;
 }
 
 /// The first `ranks` slots of the hosts; 0: all.
@@ -57,22 +65,21 @@ void add_hosts(const RemoteOptions& options, RemoteRanks& remote, int& ranks) {
   remote.token = random_token();
 }
 
-/// Ranks that mpirun or srun has started. This process launches them if it is the first, and is an agent
-/// otherwise.
+/// The ranks of a job that mpirun or srun has started; this process is the first of it.
 void add_job(const RemoteOptions& options, RemoteRanks& remote, int& ranks) {
-  const auto task = job_task();
+  ranks = task_of_job(options.bind).tasks;
   remote.bind = read_bind_address(options.bind);
-  if (!task || remote.bind.port == 0)
-    throw InputError(
-        "--bind: expected ADDRESS:PORT inside mpirun or srun with several processes; otherwise give --hosts");
   remote.token = token_of_job();
-  if (task->rank > 0)
-    std::exit(run_rank_agent(
-        {fmt::format("{}:{}", remote.bind.address, remote.bind.port), task->rank, remote.token}));
-  ranks = task->tasks;
 }
 
 }  // namespace
+
+std::optional<AgentOptions> agent_of_job(const RemoteOptions& options) {
+  if (options.bind.empty() || !options.hosts.empty()) return {};
+  const int rank = task_of_job(options.bind).rank;
+  if (rank == 0) return {};
+  return AgentOptions{options.bind, rank, token_of_job()};
+}
 
 void add_remote_options(Command command, RemoteOptions& options) {
   command

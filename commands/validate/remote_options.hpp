@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/cli/command_line.hpp"
+#include "validate/launch/rank_agent.hpp"
 #include "validate/launch/real_run_options.hpp"
 #include "validate/launch/rendezvous.hpp"
 
@@ -20,9 +21,12 @@ struct RemoteOptions {
 /// Adds --hosts, --rsh and --bind.
 void add_remote_options(Command command, RemoteOptions& options);
 
+/// In a job of mpirun or srun, the first process launches the ranks, and each other process is the agent of
+/// its rank. Empty: this process launches. @throws InputError
+std::optional<AgentOptions> agent_of_job(const RemoteOptions& options);
+
 /// The ranks of --hosts, or of a job of mpirun or srun; sets `run.ranks`. Empty: the ranks run on this
-/// machine. In a job, all processes but the first become the agents of their ranks here, and end.
-/// @throws InputError
+/// machine. @throws InputError
 std::optional<RemoteRanks> remote_ranks(const RemoteOptions& options, RealRunOptions& run);
 
 }  // namespace stepcast

@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/folder_lock.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "runtime/ranks/netcluster.hpp"
 #include "runtime/transport/thread_scheduling.hpp"
@@ -97,7 +97,13 @@ void set_program(const ValidateOptions& options, const std::filesystem::path& gp
   };
 }
 
+/// @throws RankLost if the rank did not reach its end
+void run_as_agent(const AgentOptions& agent) {
+  if (run_rank_agent(agent) != 0) throw RankLost(fmt::format("rank {} did not reach its end", agent.rank));
+}
+
 void validate(ValidateOptions& options) {
+  if (const auto agent = agent_of_job(options.remote)) return run_as_agent(*agent);
   options.remote.transport = options.transport;
   const std::optional<RemoteRanks> remote = remote_ranks(options.remote, options);
   if (remote && options.cluster != "memory")

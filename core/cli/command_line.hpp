@@ -91,7 +91,7 @@ class CommandLine {
   Command command() const { return Command(app_.get()); }
 
   /// Parses the words and runs the callback of the command. Errors of use are printed in one line, with the
-  /// nearest command. @return the exit code (core/exit_codes.hpp)
+  /// nearest command. @return the exit code (ExitCode in core/error.hpp)
   int run(int argc, const char* const* argv);
 
  private:

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/network/model.hpp"
-#include "models/pytorch_profile/profile_step.hpp"
+#include "models/pytorch_profile/profile.hpp"
 
 namespace stepcast {
 

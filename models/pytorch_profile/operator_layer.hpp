@@ -4,7 +4,7 @@
 #include <string>
 
 #include "models/network/layer.hpp"
-#include "models/pytorch_profile/profile_step.hpp"
+#include "models/pytorch_profile/profile.hpp"
 
 namespace stepcast {
 

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "models/pytorch_profile/profile.hpp"
-#include "models/pytorch_profile/profile_step.hpp"
 
 namespace stepcast {
 

@@ -75,6 +75,19 @@ TEST_CASE("the first draw is the middle of every range", "[commands]") {
   CHECK(low_discrepancy(3, 0).empty());
 }
 
+TEST_CASE("without --draws a scenario gets four draws for each assumption, from 16 to 32", "[commands]") {
+  Scenario scenario;
+  CHECK(draw_count(scenario, 0) == 1);
+  CHECK(draw_count(scenario, 7) == 1);
+  scenario.assumptions.resize(3);
+  CHECK(draw_count(scenario, 0) == 16);
+  CHECK(draw_count(scenario, 7) == 7);
+  scenario.assumptions.resize(6);
+  CHECK(draw_count(scenario, 0) == 24);
+  scenario.assumptions.resize(20);
+  CHECK(draw_count(scenario, 0) == 32);
+}
+
 TEST_CASE("64 draws of up to 20 assumptions fill every range evenly: an eighth holds 8, give or take 1",
           "[commands]") {
   for (std::size_t dimensions = 1; dimensions <= 20; ++dimensions) {

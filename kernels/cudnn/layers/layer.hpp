@@ -118,4 +118,9 @@ std::unique_ptr<LayerKernel> make_synchronized_batch_norm(std::shared_ptr<Device
                                                           const LayerSite& site);
 std::unique_ptr<LayerKernel> make_vocab_parallel_loss(std::shared_ptr<Device> device, const LayerSite& site);
 
+/// The windows of a pooling layer between two images (pool.cpp).
+/// @throws InputError for windows of more than 65536 elements
+PoolShape pool_shape(const Layer& layer, const std::vector<std::int64_t>& pad_before, const CudnnTensor& from,
+                     const CudnnTensor& to);
+
 }  // namespace stepcast::cudnn

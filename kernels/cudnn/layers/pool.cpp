@@ -1,12 +1,10 @@
-#include "kernels/cudnn/layers/pool.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "kernels/cudnn/cuda/windows.hpp"
 #include "kernels/cudnn/layers/layer.hpp"
+#include "kernels/cudnn/runtime/windows.hpp"
 
 namespace stepcast::cudnn {
 

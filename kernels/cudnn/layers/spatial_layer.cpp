@@ -4,7 +4,6 @@
 
 #include "kernels/cudnn/layers/convolution.hpp"
 #include "kernels/cudnn/layers/layer.hpp"
-#include "kernels/cudnn/layers/pool.hpp"
 #include "kernels/network/device_memory.hpp"
 
 namespace stepcast::cudnn {

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/learning/learning_runs.hpp"

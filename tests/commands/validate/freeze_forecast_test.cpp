@@ -8,7 +8,7 @@
 
 #include "commands/validate/validation_report.hpp"
 #include "core/os/atomic_file.hpp"
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/results/manifest.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"

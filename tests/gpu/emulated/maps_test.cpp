@@ -1,7 +1,7 @@
 #include "kernels/cudnn/cuda/elements.hpp"
 #include "kernels/cudnn/cuda/moves.hpp"
 #include "kernels/cudnn/cuda/rows.hpp"
-#include "kernels/cudnn/cuda/windows.hpp"
+#include "kernels/cudnn/runtime/windows.hpp"
 #include "layered.hpp"
 
 // Compares the project's CUDA kernels, run on the host, with the reference implementations.

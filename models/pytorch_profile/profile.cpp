@@ -1,4 +1,4 @@
-#include "models/pytorch_profile/profile_step.hpp"
+#include "models/pytorch_profile/profile.hpp"
 
 namespace stepcast {
 

@@ -1,4 +1,4 @@
-#include "core/yaml_tree.hpp"
+#include "core/yaml/yaml_tree.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/exceptions.h>

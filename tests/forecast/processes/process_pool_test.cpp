@@ -1,4 +1,4 @@
-#include "forecast/process_pool.hpp"
+#include "forecast/processes/process_pool.hpp"
 
 #include <poll.h>
 #include <sched.h>
