@@ -85,9 +85,11 @@ check_message() {
   echo "$name: $message" | cut -c 1-150
 }
 
-# fault KIND NUMBER: one validation in which a rank fails at a random moment.
+# fault KIND NUMBER: one validation in which a rank fails at a random moment. Counts in `found` those without any complaint, and
+# keeps in `longest` the seconds from the fault to the end of the validation.
+declare -A found longest
 fault() {
-  local kind=$1 name=$1-$2 rank=$((RANDOM % 2)) process how thread begin code took limit
+  local kind=$1 name=$1-$2 rank=$((RANDOM % 2)) process how thread begin code took limit before=$failures
   local wait_for threads=("" collectives messages)
   thread=${threads[RANDOM % 3]}
   wait_for=$(awk -v whole="$whole" -v part="$RANDOM" 'BEGIN { print whole * part / 32768 }')
@@ -117,6 +119,8 @@ fault() {
   [ "$kind" = spinning ] && grep -q 'during startup' "$name.err" && rank='[01]'
   check_message "$name" "$rank" "$how"
   left_behind "$name"
+  if [ "$failures" -eq "$before" ]; then found[$kind]=$((${found[$kind]:-0} + 1)); fi
+  if less "${longest[$kind]:-0}" "$took"; then longest[$kind]=$took; fi
 }
 
 whole=${WITHIN:-}
@@ -132,5 +136,8 @@ kinds=(killed stopped)
 if [ -x "$spin" ]; then kinds+=(spinning); else echo "no $spin: no rank is made to spin"; fi
 for ((number = 1; number <= moments; ++number)); do
   for kind in "${kinds[@]}"; do fault "$kind" "$number"; done
+done
+for kind in "${kinds[@]}"; do
+  printf '%s: %s of %s found, the latest after %.1f s\n' "$kind" "${found[$kind]:-0}" "$moments" "${longest[$kind]:-0}"
 done
 [ $failures -eq 0 ] || { echo "$failures checks failed"; exit 1; }

@@ -4,7 +4,8 @@
 # Usage: tools/validate-all.sh [--again] [STEPCAST] [FOLDER]
 # Writes FOLDER (default validate/data). Measurements stay in results/validate-all, so that a second call skips finished launches
 # (--again repeats all). A launch that fails does not stop the others.
-# Environment: REPEATS=3: repeats of each point (default 6 if kernels compute, 2 if ranks sleep). ONLY='memory-2 ...': only these
+# Environment: TRANSPORT=mpi: the launches with real kernels once more over MPI, as FOLDER/mpi-*; the others are left out.
+# REPEATS=3: repeats of each point (default 6 if kernels compute, 2 if ranks sleep). ONLY='memory-2 ...': only these
 # launches. ACCEPT_DISTURBED=1: also counts disturbed runs.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -22,10 +23,17 @@ computing=${REPEATS:-6} sleeping=${REPEATS:-2}
 more=()
 if [[ ${ACCEPT_DISTURBED:-} ]]; then more=(--accept-disturbed); fi
 failed=() launches=()
+transport=${TRANSPORT:-own} machine=machine prefix=
+if [[ $transport != own ]]; then machine=machine-$transport prefix=$transport-; fi
 
 # run NAME SCENARIO OPTIONS...: runs one launch, prints its table and copies its data to FOLDER/NAME-*.
 run() {
   local name=$1 file command repeats=$computing
+  if [[ $prefix ]]; then
+    if [[ " $* " == *" --sleep "* ]]; then return; fi
+    name=$prefix$name
+    set -- "$name" "${@:2}" --transport "$transport"
+  fi
   if [[ " $* " == *" --sleep "* ]]; then repeats=$sleeping; fi
   launches+=("$name")
   if [[ ${ONLY:-} && " $ONLY " != *" $name "* ]]; then return; fi
@@ -35,6 +43,7 @@ run() {
     echo "already measured; use --again to measure it again"
   else
     rm -rf "${work:?}/$name"
+    rm -f "$work/$name.command"
     if ! (cd "$root" && time "$stepcast" "${command[@]}" -o "$work/$name"); then
       failed+=("$name")
       return
@@ -64,9 +73,10 @@ else
   echo "not root: network namespaces need root, so only shared memory was validated"
 fi
 
-# Removes data of launches that no longer exist.
+# Removes data of launches that no longer exist, of this transport only.
 for file in "$data"/*-measured.csv; do
   name=$(basename "$file" -measured.csv)
+  if [[ $name == mpi-* && ! $prefix || $name != mpi-* && $prefix ]]; then continue; fi
   if ((EUID == 0)) && [[ " ${launches[*]} " != *" $name "* ]]; then rm -f "${data:?}/$name"-{measured,samples,predicted,predicted-all-reduces}.csv "$data/$name"-{predicted.sha256,scatter.svg,breakdown.svg}; fi
 done
 
@@ -74,11 +84,18 @@ done
   echo "date: $(date -u +%F)"
   echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) cores, load $(cut -d' ' -f1-3 /proc/loadavg) at the end"
   echo "command: tools/validate-all.sh (repeats $computing, of ranks that sleep $sleeping${more:+; disturbed runs counted}); each launch:"
-  sed -s 's/^/stepcast /' "$work"/*.command
-} >"$data/machine.txt"
-"$stepcast" --version >>"$data/machine.txt"
-echo
-"$root/tools/validation-summary.sh" "$data"
+  for name in "${launches[@]}"; do
+    if [[ -e $work/$name.command ]]; then sed 's/^/stepcast /' "$work/$name.command"; fi
+  done
+  "$stepcast" --version
+} >"$data/$machine.txt"
+for kind in memory netcluster mpi; do
+  if compgen -G "$data/$kind-*-measured.csv" >/dev/null; then
+    echo
+    echo "$kind:"
+    "$root/tools/validation-summary.sh" "$data" "$kind-*"
+  fi
+done
 if ((${#failed[@]} > 0)); then
   echo "failed: ${failed[*]}" >&2
   exit 1

@@ -2,13 +2,15 @@
 # Summarizes forecasts and real runs of FOLDER/*-measured.csv (default validate/data): a Markdown table of errors with one row
 # per strategy and one for all, and how many pairs of points the forecast orders right by speed. Pairs are points of one launch
 # whose measured 95 % intervals do not overlap.
-# Usage: tools/validation-summary.sh [FOLDER]
+# Usage: tools/validation-summary.sh [FOLDER [LAUNCHES]]; LAUNCHES: a pattern such as 'memory-*', so that ranks that compute and ranks
+# that sleep are never in one figure (default: all).
 set -euo pipefail
 data=${1:-$(dirname "$0")/../validate/data}
 shopt -s nullglob
-files=("$data"/*-measured.csv)
+# shellcheck disable=SC2206  # the pattern is to be expanded
+files=("$data"/${2:-*}-measured.csv)
 if ((${#files[@]} == 0)); then
-  echo "validation-summary: no $data/*-measured.csv; run tools/validate-all.sh first" >&2
+  echo "validation-summary: no $data/${2:-*}-measured.csv; run tools/validate-all.sh first" >&2
   exit 2
 fi
 awk -F, '

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fills the tables of docs/reference/validation-results.md, which hold forecasts against real runs by strategy, by launch and
-# by both, and the sentence of README.md that sums them up, from FOLDER/*-measured.csv (default validate/data), which
-# tools/validate-all.sh writes. Usage: tools/validation-table.sh [FOLDER]
+# by both, and the table of README.md that sums them up, from FOLDER/*-measured.csv (default validate/data), which
+# tools/validate-all.sh writes. Ranks that compute and ranks that sleep are never in one figure.
+# Usage: tools/validation-table.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=${1:-validate/data}
@@ -62,28 +63,64 @@ memory-2|2 ranks in shared memory, real kernels: synchronous
 memory-2-spatial-pipeline|the same: spatial partitioning and pipelines
 memory-2-tensor|the same: tensor parallelism
 memory-2-strategies|the same: compression, ZeRO, local SGD, servers, recomputation
+memory-4-strategies|4 ranks in shared memory, real kernels: several workers and servers, groups
+mpi-memory-2|2 ranks, real kernels, messages by MPI: synchronous
+mpi-memory-2-spatial-pipeline|the same: spatial partitioning and pipelines
+mpi-memory-2-tensor|the same: tensor parallelism
+mpi-memory-2-strategies|the same: compression, ZeRO, local SGD, servers, recomputation
+mpi-memory-4-strategies|4 ranks, real kernels, messages by MPI
 END
 }
 
-# One sentence that sums up the summary.
-in_short() {
-  sed 's/ %//g' "$1" | awk '
-    /^\| all/ { split($0, cell, " *\\| *"); mean = cell[4]; median = cell[5]; largest = cell[7] }
-    /points of/ { total = $0 }
+# One row that sums up the summary of some launches. Nothing if there are none.
+in_short() {  # TITLE PATTERN
+  if ! compgen -G "$data/$2-measured.csv" >/dev/null; then return; fi
+  tools/validation-summary.sh "$data" "$2" | awk -v title="$1" '
+    /^\| all/ { split($0, cell, " *\\| *") }
+    /points of/ { sub(/.* of /, "") ; split($0, part, /[()]/); of = part[2] }
+    END { printf "| %s | %s | %s | %s | %s | %s |\n", title, cell[3], cell[4], cell[5], cell[7], of }'
+}
+
+# By strategy, ranks that compute over the project's own transport and over MPI.
+beside() {
+  awk -F, '
+    function size(x) { return x < 0 ? -x : x }
+    function figures(key) { return key in count ? sprintf("%d | %.1f %% | %.1f %%", count[key], 100 * sum[key] / count[key], 100 * most[key]) : "0 | |" }
+    FNR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; by = FILENAME ~ /mpi-[^\/]*$/ ? "mpi" : "own"; next }
+    {
+      gsub(/"[^"]*"/, "point")
+      name = $at["strategy"]
+      if (!(name in known)) { known[name]; order[++names] = name }
+      error = size($at["predicted_seconds"] / $at["measured_seconds"] - 1)
+      for (k = 0; k < 2; ++k) {
+        key = by " " (k ? "all" : name)
+        ++count[key]; sum[key] += error
+        if (error > most[key]) most[key] = error
+      }
+    }
     END {
-      split(total, part, /\. Ordered right by speed: |\.$/)
-      printf "%s: the step time is %s %% off in the mean, %s %% in the median and %s %% at most.\n", part[1], mean, median, largest
-      sub(/ pairs.*/, "", part[2])
-      printf "Of the pairs of points whose measured intervals do not overlap, %s are ordered correctly by speed.\n", part[2]
-    }'
+      print "| strategy | points, own transport | mean error | largest | points, MPI | mean error | largest |"
+      print "|---|---|---|---|---|---|---|"
+      order[++names] = "all"
+      for (i = 1; i <= names; ++i)
+        printf "| %s | %s | %s |\n", i < names ? "`" order[i] "`" : "all", figures("own " order[i]), figures("mpi " order[i])
+    }' "$data"/memory-*-measured.csv "$data"/mpi-*-measured.csv
 }
 
 page=docs/reference/validation-results.md
 table=$(mktemp)
 summary=$(mktemp)
 trap 'rm -f "$table" "$summary"' EXIT
-tools/validation-summary.sh "$data" >"$summary"
-tools/fill-table.sh "$page" measured-all "$summary"
+tools/validation-summary.sh "$data" 'memory-*' >"$summary"
+tools/fill-table.sh "$page" measured-computing "$summary"
+tools/validation-summary.sh "$data" 'netcluster-*' >"$summary"
+tools/fill-table.sh "$page" measured-sleeping "$summary"
+if compgen -G "$data/mpi-*-measured.csv" >/dev/null; then
+  beside >"$summary"
+else
+  echo "No launch over MPI is committed." >"$summary"
+fi
+tools/fill-table.sh "$page" measured-mpi "$summary"
 {
   echo "| run | strategy | points | mean error, absolute | mean error | largest | half the 95 % interval of the measurement, mean |"
   echo "|---|---|---|---|---|---|---|"
@@ -93,5 +130,11 @@ tools/fill-table.sh "$page" measured "$table"
 echo "$page: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
 launches >"$table"
 tools/fill-table.sh "$page" launches "$table"
-in_short "$summary" >"$table"
+{
+  echo "| ranks | points | mean error of the step time | median | largest | pairs of points in order |"
+  echo "|---|---|---|---|---|---|"
+  in_short "compute, own shared memory" 'memory-*'
+  in_short "compute, messages by MPI" 'mpi-*'
+  in_short "sleep for their layers' times, small clusters" 'netcluster-*'
+} >"$table"
 tools/fill-table.sh README.md real-runs "$table"
