@@ -54,6 +54,9 @@ namespace {
 /// multiprocessors could wait for each other. A server of 7 workers has 14 links, a GPU about 130
 /// multiprocessors.
 constexpr int kLinkBlocks = 8;
+/// Thread blocks of a group, so that a collective fits beside the links: 14 x 8 + 16 are at most 132. NCCL
+/// would take up to 32.
+constexpr int kGroupBlocks = 16;
 
 /// Ranks of the group that a rank belongs to, by their rank in NCCL's communicator; empty if it is in none.
 std::vector<int> group_ranks(const Communicator& communicator, RankId rank) {
@@ -75,6 +78,7 @@ NcclGroup& NcclBackend::group_of(const std::vector<int>& ranks) {
   const std::string key = fmt::format("nccl-{}", fmt::join(ranks, "-"));
   NcclRank self = self_;
   self.group_size = static_cast<int>(ranks.size());
+  self.max_blocks = kGroupBlocks;
   self.group_rank = static_cast<int>(std::ranges::find(ranks, self_.rank) - ranks.begin());
   if (self.group_rank == 0) store_.put(key, nccl_unique_id());
   group = join_nccl(self, store_.get(ranks.front(), key));

@@ -173,6 +173,7 @@ class GpuRank {
                    uses_nccl_ ? "by NCCL" : "through the host");
     if (std::ranges::find(validation.compresses, true) != validation.compresses.end())
       time_compression(validation, library);
+    barrier(run_.transport);  // rank 0 has written the platforms, which all ranks read
     check(validation, library);
     wait_for_stage(run_.control, run_.state, 1);
     if (uses_nccl_) return run_with_nccl(validation, library);
@@ -274,7 +275,6 @@ class GpuRank {
     const auto times =
         ring_times(run_.transport, values.data(), kMaxElements, [](std::size_t, const auto& sum) { sum(); });
     write_platform(times, host_platform_file(run_.folder), "of the host's memory");
-    barrier(run_.transport);
   }
 
   void write_platform(const std::vector<MessageTime>& times, const std::filesystem::path& file,

@@ -9,7 +9,9 @@ namespace stepcast::cudnn {
 namespace {
 
 /// softmax(Q K^T / sqrt(d)) V for every sample and head. Products are cuBLAS calls over lists of matrices;
-/// the probabilities of the forward pass are kept for the backward pass.
+/// the probabilities of the forward pass are kept for the backward pass. All layers of a GPU share the memory
+/// of the scores. With B samples, H heads and T tokens, scores and probabilities have B H T^2 elements each;
+/// a forward pass writes and reads both once, beside 4 B T elements of the width.
 class Attention final : public CudnnLayer {
  public:
   Attention(std::shared_ptr<Device> device, const LayerSite& site)
@@ -19,7 +21,7 @@ class Attention final : public CudnnLayer {
         size_(width_ / layer().heads),
         blocks_(batch() * layer().heads),
         source_(reordered(forward_, input(), Order::row_major)),
-        scores_(scratch({blocks_ * tokens_, tokens_})),
+        scores_(CudnnTensor::within_pass(this->device(), {blocks_ * tokens_, tokens_}, element())),
         probabilities_(scratch({blocks_ * tokens_, tokens_})) {
     make_output(batched(layer().output));
     const List s = squares(scores_), p = squares(probabilities_), y = heads(result(), 0, width_);

@@ -134,6 +134,13 @@ void Device::draw(void* memory, std::size_t bytes, Element element) {
   }
 }
 
+std::shared_ptr<void> Device::memory_within_pass(std::size_t bytes) {
+  std::weak_ptr<void>& known = within_pass_[bytes];
+  std::shared_ptr<void> memory = known.lock();
+  if (memory == nullptr) known = memory = allocate_bytes(bytes, stream.get());
+  return memory;
+}
+
 Element Device::element() const {
   if (options.precision == GpuPrecision::f16) return Element::f16;
   return options.precision == GpuPrecision::bf16 ? Element::bf16 : Element::f32;

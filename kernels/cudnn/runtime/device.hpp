@@ -54,6 +54,9 @@ struct Device {
   /// Fills memory with numbers in (-1, 1). Products of zeros draw less power than products of data, so that
   /// the clock, and with it the order of algorithms, is another.
   void draw(void* memory, std::size_t bytes, Element element);
+  /// Memory whose contents are of use only within one pass of one layer. Layers that want as many bytes share
+  /// it, because the passes of a GPU run one after another on its stream.
+  std::shared_ptr<void> memory_within_pass(std::size_t bytes);
 
   GpuOptions options;
   cudaDeviceProp properties{};
@@ -64,6 +67,9 @@ struct Device {
   Workspace workspace;
   std::map<std::string, TimedChoice> choices;  ///< choices for convolutions, by their geometry
   bool clocks_are_high = false;
+
+ private:
+  std::map<std::size_t, std::weak_ptr<void>> within_pass_;  ///< by size [bytes]
 };
 
 /// @throws InputError if there is no such GPU

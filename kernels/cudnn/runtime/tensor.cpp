@@ -48,6 +48,15 @@ CudnnTensor::CudnnTensor(std::shared_ptr<Device> device, Shape shape, Element el
 CudnnTensor::CudnnTensor(const CudnnTensor& owner, Shape shape)
     : device_(owner.device_), shape_(std::move(shape)), element_(owner.element_), memory_(owner.memory_) {}
 
+CudnnTensor CudnnTensor::within_pass(std::shared_ptr<Device> device, Shape shape, Element element) {
+  CudnnTensor tensor;
+  tensor.device_ = std::move(device);
+  tensor.shape_ = std::move(shape);
+  tensor.element_ = element;
+  tensor.memory_ = tensor.device_->memory_within_pass(tensor.elements() * bytes_of(element));
+  return tensor;
+}
+
 std::size_t CudnnTensor::elements() const {
   return static_cast<std::size_t>(element_count(shape_));
 }

@@ -19,6 +19,8 @@ class CudnnTensor final : public Tensor {
   CudnnTensor(std::shared_ptr<Device> device, Shape shape, Element element, Order order = Order::row_major);
   /// A view of another tensor's memory with another shape of as many elements.
   CudnnTensor(const CudnnTensor& owner, Shape shape);
+  /// A row-major tensor on memory that others use too (Device::memory_within_pass).
+  static CudnnTensor within_pass(std::shared_ptr<Device> device, Shape shape, Element element);
 
   const Shape& shape() const override { return shape_; }
   std::vector<float> read() const override;

@@ -1,8 +1,11 @@
 #include <cuda_runtime_api.h>
 
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "core/yaml.hpp"
+#include "kernels/cudnn/backend.hpp"
+#include "kernels/cudnn/capture/step_events.hpp"
 #include "kernels/timing/gpu_capture.hpp"
 #include "learned_curve.hpp"
 #include "partitioned_training.hpp"
@@ -66,6 +69,53 @@ TEST_CASE("what a CUDA graph cannot hold is refused while one is captured", "[pr
   pretended::capturing() = false;
   CHECK(made != cudaSuccess);
   CHECK(waited != cudaSuccess);
+}
+
+TEST_CASE("a step as a graph trains like the step that was captured", "[pretended]") {
+  const Model model = model_of(kImages);
+  std::vector<std::vector<float>> trained;
+  for (const bool as_graph : {false, true}) {
+    const auto device = std::make_shared<cudnn::Device>(GpuOptions{});
+    const auto backend = cudnn::make_backend(device);
+    Network network(*backend, model, {.batch = 2});
+    cudnn::StepEvents events(device, network);
+    events.time_whole_step();
+    std::optional<cudnn::StepGraph> graph;
+    if (as_graph) graph.emplace(device, network);
+    for (int step = 0; step < 3; ++step) as_graph ? graph->time() : events.time_whole_step();
+    trained.push_back(network.kernel(0).read_parameter(0));
+  }
+  CHECK(trained[0] == trained[1]);
+}
+
+TEST_CASE("attention layers share the memory of their scores", "[pretended]") {
+  const Model model = model_of(R"(
+name: three
+source: test
+input: [7, 24]
+layers:
+  - {name: one, kind: dense, units: 72}
+  - {name: a, kind: attention, heads: 4}
+  - {name: two, kind: dense, units: 72}
+  - {name: b, kind: attention, heads: 4}
+  - {name: three, kind: dense, units: 72}
+  - {name: c, kind: attention, heads: 4}
+  - {name: classes, kind: dense, units: 5}
+  - {name: loss, kind: softmax_cross_entropy}
+)");
+  const auto backend = make_cudnn_backend({});
+  const Network network(*backend, model, {.batch = 3});
+  const std::size_t square = sizeof(float) * 3 * 4 * 7 * 7;
+  CHECK(pretended::allocations_of(square) == 1 + 3);  // scores, and the probabilities of each layer
+}
+
+TEST_CASE("a network whose tensors are too large for cuDNN's calls is refused before it is built",
+          "[pretended][errors]") {
+  Model model = model_of(kImages);
+  model.layers.front().output = {128, 4096, 4096};
+  CHECK_THROWS_WITH(check_capture_fits({}, model, {.batch = 1}),
+                    Catch::Contains("has a tensor of 2.147e+09 elements with batch 1, and cuDNN's calls take "
+                                    "less than 2^31; take a smaller batch"));
 }
 
 TEST_CASE("a shard of tensor-parallel layers is captured in its own shapes", "[pretended]") {

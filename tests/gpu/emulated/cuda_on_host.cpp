@@ -129,11 +129,15 @@ std::function<void(cudaStream_t, std::function<void()>)>& launcher() {
 }
 
 void launch(const Shape& shape, const std::function<void()>& thread) {
-  constexpr unsigned kMostThreads = 1024, kMostRows = 65535;  // limits of all devices that CUDA 13 supports
-  const unsigned threads = shape.block.x * shape.block.y * shape.block.z;
-  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.y > kMostRows || threads == 0 ||
-      threads > kMostThreads)
-    throw std::logic_error("a launch that CUDA refuses");
+  // Limits of all devices that CUDA 13 supports.
+  constexpr unsigned kMostThreads = 1024, kMostDeep = 64, kMostColumns = 2147483647, kMostRows = 65535;
+  const auto within = [](unsigned size, unsigned most) { return size > 0 && size <= most; };
+  const dim3 &grid = shape.grid, &block = shape.block;
+  const bool possible = within(grid.x, kMostColumns) && within(grid.y, kMostRows) &&
+                        within(grid.z, kMostRows) && within(block.x, kMostThreads) &&
+                        within(block.y, kMostThreads) && within(block.z, kMostDeep) &&
+                        within(block.x * block.y * block.z, kMostThreads);
+  if (!possible) throw std::logic_error("a launch that CUDA refuses");
   if (!launcher()) return run(shape, thread);
   launcher()(shape.stream, [shape, thread] { run(shape, thread); });
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <numeric>
@@ -6,6 +7,9 @@
 #include "core/error.hpp"
 #include "gpu/nccl/nccl_backend.hpp"
 #include "pretended_nccl.hpp"
+#include "pretended_streams.hpp"
+#include "runtime/rendezvous/open_store.hpp"
+#include "tests/report/temporary_folder.hpp"
 
 // Tests of NCCL groups and links with a fake NCCL, among ranks that are threads: the calls, their order and
 // memory, and failures of ranks. They do not show how the real library behaves.
@@ -23,6 +27,12 @@ Values values_of(int rank, std::size_t count) {
   return values;
 }
 
+/// A rank with a GPU of its own in a group.
+NcclRank member(int rank, int ranks, double timeout = 30) {
+  pretended::device_count() = 8;
+  return {.device = rank, .rank = rank, .group_rank = rank, .group_size = ranks, .timeout = timeout};
+}
+
 /// The memory of each rank after a call that all ranks make.
 std::vector<Values> after(int ranks, std::size_t count, const std::function<LibraryCollective(int)>& call) {
   std::vector<Values> memory;
@@ -31,7 +41,7 @@ std::vector<Values> after(int ranks, std::size_t count, const std::function<Libr
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto group = join_nccl({.rank = rank, .group_rank = rank, .group_size = ranks}, id);
+      const auto group = join_nccl(member(rank, ranks), id);
       group->run(call(rank), memory[static_cast<std::size_t>(rank)].data(), static_cast<std::int64_t>(count),
                  nullptr);
     });
@@ -59,9 +69,8 @@ std::string loss(const std::function<void()>& run) {
 /// The message on a rank that waits for another rank, which joined and then fails.
 std::string loss_beside_failure() {
   const std::string id = nccl_unique_id();
-  const std::jthread other(
-      [&] { loss([&] { join_nccl({.rank = 1, .group_rank = 1, .group_size = 2}, id); }); });
-  const auto group = join_nccl({.rank = 0, .group_rank = 0, .group_size = 2}, id);
+  const std::jthread other([&] { loss([&] { join_nccl(member(1, 2), id); }); });
+  const auto group = join_nccl(member(0, 2), id);
   const std::jthread fails([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     pretended::break_groups();
@@ -127,11 +136,11 @@ TEST_CASE("a link carries messages in one direction and in order", "[pretended]"
   Values sent = values_of(0, 6), got(6);
   {
     const std::jthread sender([&] {
-      const auto link = join_nccl_link({.rank = 0, .group_rank = 0, .group_size = 2, .max_blocks = 8}, id);
+      const auto link = join_nccl_link(member(0, 2), id);
       link->send(sent.data(), 2, nullptr);
       link->send(sent.data() + 2, 4, nullptr);
     });
-    const auto link = join_nccl_link({.rank = 1, .group_rank = 1, .group_size = 2, .max_blocks = 8}, id);
+    const auto link = join_nccl_link(member(1, 2), id);
     link->receive(got.data(), 2, nullptr);
     link->receive(got.data() + 2, 4, nullptr);
   }
@@ -156,7 +165,7 @@ TEST_CASE("a call that fails within a group of calls ends the group before it ab
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       words[static_cast<std::size_t>(rank)] = loss([&] {
-        const auto group = join_nccl({.rank = rank, .group_rank = rank, .group_size = 2, .timeout = 2}, id);
+        const auto group = join_nccl(member(rank, 2, 2), id);
         LibraryCollective call{.kind = LibraryCollective::Kind::exchange};
         call.rounds = {{{.way = Transfer::Way::send, .peer = 1 - rank, .slice = {0, 2}, .after = {}},
                         {.way = Transfer::Way::receive, .peer = 1 - rank, .slice = {2, 4}, .after = {}}}};
@@ -178,8 +187,7 @@ TEST_CASE("ranks of a group and of a link are connected when they have joined", 
   const std::string id = nccl_unique_id();
   {
     std::vector<std::jthread> threads;
-    for (int rank = 0; rank < 2; ++rank)
-      threads.emplace_back([&, rank] { join_nccl({.rank = rank, .group_rank = rank, .group_size = 2}, id); });
+    for (int rank = 0; rank < 2; ++rank) threads.emplace_back([&, rank] { join_nccl(member(rank, 2), id); });
   }
   CHECK(pretended::behaviour().calls == 2);
 }
@@ -200,6 +208,83 @@ TEST_CASE("a rank that waits for a failed one ends with NCCL's error message", "
     CHECK_THAT(words, Catch::StartsWith("rank 0 on cuda:0: NCCL gave up during an all-reduce: ") &&
                           Catch::EndsWith("an error of the pretended NCCL"));
   }
+}
+
+TEST_CASE("a rank that waits in a collective for a rank that never comes gives up in time",
+          "[pretended][errors]") {
+  const std::string id = nccl_unique_id();
+  std::string words;
+  {
+    const std::jthread other([&] { join_nccl(member(1, 2), id); });  // joins, connects and leaves
+    const auto group = join_nccl(member(0, 2, 0.2), id);
+    Values memory(4);
+    words =
+        loss([&] { group->run({.kind = LibraryCollective::Kind::all_reduce}, memory.data(), 4, nullptr); });
+  }
+  CHECK(words ==
+        "rank 0 on cuda:0: NCCL gave up during an all-reduce: no progress within 0.2 s: another rank is "
+        "missing "
+        "or stuck");
+}
+
+TEST_CASE("ranks that call different collectives end with an error", "[pretended][errors]") {
+  using Kind = LibraryCollective::Kind;
+  const std::string id = nccl_unique_id();
+  std::vector<std::string> words(2);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto group = join_nccl(member(rank, 2, 5), id);
+      Values memory(4);
+      words[static_cast<std::size_t>(rank)] = loss([&] {
+        group->run({.kind = rank == 0 ? Kind::all_reduce : Kind::broadcast}, memory.data(), 4, nullptr);
+      });
+    });
+  }
+  threads.clear();
+  for (const std::string& one : words) CHECK_THAT(one, Catch::EndsWith("an error of the pretended NCCL"));
+}
+
+TEST_CASE("a collective begins when the device's work before its mark is done", "[pretended]") {
+  const std::string id = nccl_unique_id();
+  std::vector<Values> memory(2, Values(4));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto group = join_nccl(member(rank, 2), id);
+      Values& own = memory[static_cast<std::size_t>(rank)];
+      const cudnn::Stream stream = cudnn::make_stream();
+      for (int i = 0; i < 20; ++i) {
+        pretended::enqueue(stream.get(), [&own, i] { std::ranges::fill(own, static_cast<float>(i)); });
+        cudaEvent_t event = nullptr;
+        cudaEventCreate(&event);
+        const DeviceMemory::Mark mark(event,
+                                      [](void* one) { cudaEventDestroy(static_cast<cudaEvent_t>(one)); });
+        cudaEventRecord(event, stream.get());
+        group->run({.kind = LibraryCollective::Kind::all_reduce}, own.data(), 4, mark);
+        CHECK(own == Values(4, 2.F * static_cast<float>(i)));
+      }
+    });
+  }
+}
+
+TEST_CASE("a collective and the links of a server fit on a GPU at once", "[pretended]") {
+  const TemporaryFolder folder;
+  pretended::behaviour() = {};
+  pretended::device_count() = 8;
+  const auto rank = [&](int number) {
+    const auto store = open_store("file:" + folder.path().string(), number, 10);
+    NcclBackend backend(*store, {.device = number, .rank = number});
+    backend.group_of({0, 1});
+    backend.link(RankId(0), RankId(1));
+  };
+  {
+    const std::jthread other([&] { rank(1); });
+    rank(0);
+  }
+  const std::vector<int> blocks = pretended::behaviour().blocks;
+  CHECK(blocks == std::vector<int>{16, 16, 8, 8});
+  CHECK(blocks[0] + 14 * blocks[2] <= 132);  // a server of 7 workers on an H100
 }
 
 }  // namespace stepcast::test

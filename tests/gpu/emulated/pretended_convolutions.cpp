@@ -34,9 +34,19 @@ bool agree(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor&
   return true;
 }
 
+/// Copies of the descriptors, which callers may change before the work runs.
+struct Call {
+  Tensor x, w;
+  Convolution c;
+  Tensor y;
+};
+using Sums = std::vector<double>;
+
 /// Calls visit(index in x, in w, in y) for all products.
-void for_each_product(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y,
+void for_each_product(const Call& call,
                       const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) {
+  const Tensor &x = call.x, &w = call.w, &y = call.y;
+  const Convolution& c = call.c;
   for_each(y.dims, [&](const Sizes& out) {
     Sizes taps = w.dims;
     taps.erase(taps.begin());
@@ -52,14 +62,16 @@ void for_each_product(const Tensor& x, const Tensor& w, const Convolution& c, co
   });
 }
 
-/// Sums products into `to` in double precision; `place` selects which of the three indices of a product is
-/// the target's.
-template <class Visit>
-cudnnStatus_t sum_into(const Tensor& to, void* memory, const Visit& products) {
-  std::vector<double> sums(to.bytes() / (to.type == CUDNN_DATA_FLOAT ? 4 : 2));
-  products(sums);
-  for_each(to.dims,
-           [&](const Sizes& at) { write(to, memory, to.at(at), sums[static_cast<std::size_t>(to.at(at))]); });
+/// Starts to sum products into `to`, in double precision.
+cudnnStatus_t start_sum(cudnnHandle_t handle, const Call& call, const Tensor& to, void* memory,
+                        const std::function<void(const Call&, Sums&)>& products) {
+  enqueue_on(handle, [call, to, memory, products] {
+    Sums sums(to.bytes() / (to.type == CUDNN_DATA_FLOAT ? 4 : 2));
+    products(call, sums);
+    for_each(to.dims, [&](const Sizes& at) {
+      write(to, memory, to.at(at), sums[static_cast<std::size_t>(to.at(at))]);
+    });
+  });
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -81,28 +93,28 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const c
                                       const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t how,
                                       void* work, std::size_t bytes, const void*,
                                       const cudnnTensorDescriptor_t y, void* out) {
-  stepcast::pretended::drain_stream_of(handle);
   if (!agree(of(x), of(w), of(c), of(y)) || !runs(of(c), how, work, bytes, {in, filter, out}))
     return CUDNN_STATUS_BAD_PARAM;
-  return sum_into(of(y), out, [&](std::vector<double>& sums) {
-    for_each_product(of(x), of(w), of(c), of(y), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
-      sums[static_cast<std::size_t>(o)] += double{read(of(x), in, i)} * read(of(w), filter, k);
-    });
-  });
+  return start_sum(
+      handle, {of(x), of(w), of(c), of(y)}, of(y), out, [in, filter](const Call& call, Sums& sums) {
+        for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+          sums[static_cast<std::size_t>(o)] += double{read(call.x, in, i)} * read(call.w, filter, k);
+        });
+      });
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, const cudnnFilterDescriptor_t w,
                                            const void* filter, const cudnnTensorDescriptor_t dy,
                                            const void* errors, const cudnnConvolutionDescriptor_t c,
                                            cudnnConvolutionBwdDataAlgo_t how, void* work, std::size_t bytes,
                                            const void*, const cudnnTensorDescriptor_t dx, void* out) {
-  stepcast::pretended::drain_stream_of(handle);
   if (!agree(of(dx), of(w), of(c), of(dy)) || !runs(of(c), how, work, bytes, {filter, errors, out}))
     return CUDNN_STATUS_BAD_PARAM;
-  return sum_into(of(dx), out, [&](std::vector<double>& sums) {
-    for_each_product(of(dx), of(w), of(c), of(dy), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
-      sums[static_cast<std::size_t>(i)] += double{read(of(dy), errors, o)} * read(of(w), filter, k);
-    });
-  });
+  return start_sum(
+      handle, {of(dx), of(w), of(c), of(dy)}, of(dx), out, [filter, errors](const Call& call, Sums& sums) {
+        for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+          sums[static_cast<std::size_t>(i)] += double{read(call.y, errors, o)} * read(call.w, filter, k);
+        });
+      });
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*,
                                              const cudnnTensorDescriptor_t x, const void* in,
@@ -111,12 +123,12 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*,
                                              cudnnConvolutionBwdFilterAlgo_t how, void* work,
                                              std::size_t bytes, const void*, const cudnnFilterDescriptor_t dw,
                                              void* out) {
-  stepcast::pretended::drain_stream_of(handle);
   if (!agree(of(x), of(dw), of(c), of(dy)) || !runs(of(c), how, work, bytes, {in, errors, out}))
     return CUDNN_STATUS_BAD_PARAM;
-  return sum_into(of(dw), out, [&](std::vector<double>& sums) {
-    for_each_product(of(x), of(dw), of(c), of(dy), [&](std::int64_t i, std::int64_t k, std::int64_t o) {
-      sums[static_cast<std::size_t>(k)] += double{read(of(x), in, i)} * read(of(dy), errors, o);
-    });
-  });
+  return start_sum(
+      handle, {of(x), of(dw), of(c), of(dy)}, of(dw), out, [in, errors](const Call& call, Sums& sums) {
+        for_each_product(call, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+          sums[static_cast<std::size_t>(k)] += double{read(call.x, in, i)} * read(call.y, errors, o);
+        });
+      });
 }

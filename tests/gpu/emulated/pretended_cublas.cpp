@@ -1,6 +1,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -21,6 +22,13 @@ struct Layout {
   std::int64_t leading = 0;
 };
 
+/// What the heuristic is told, and what the algorithm that it finds then wants of the arrays [bytes].
+struct Preference {
+  std::uint32_t a = 256, b = 256, c = 256, d = 256;
+  std::uint64_t workspace = 0;
+};
+constexpr std::size_t kWorkspace = 4096;
+
 struct Product {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -32,6 +40,19 @@ Layout& of(cublasLtMatrixLayout_t one) {
 }
 Product& of(cublasLtMatmulDesc_t one) {
   return *reinterpret_cast<Product*>(one);
+}
+
+Preference& of(cublasLtMatmulPreference_t one) {
+  return *reinterpret_cast<Preference*>(one);
+}
+
+/// The largest power of two, up to 256, that divides an address.
+std::uint64_t alignment_of(const void* memory) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory) | 256;
+  return address & ~(address - 1);
+}
+bool is_aligned(const void* memory, std::uint64_t bytes) {
+  return bytes == 0 || reinterpret_cast<std::uintptr_t>(memory) % bytes == 0;
 }
 
 /// Index of an element in column-major memory, for a matrix that may be read transposed.
@@ -99,41 +120,51 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t one, cublasLt
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
-  *made = reinterpret_cast<cublasLtMatmulPreference_t>(new char);
+  *made = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t one) {
-  delete reinterpret_cast<char*>(one);
+  delete &of(one);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
-                                                    cublasLtMatmulPreferenceAttributes_t, const void*,
-                                                    std::size_t) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t one,
+                                                    cublasLtMatmulPreferenceAttributes_t which,
+                                                    const void* value, std::size_t bytes) {
+  Preference& preference = of(one);
+  void* to = which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES   ? static_cast<void*>(&preference.a)
+             : which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES ? static_cast<void*>(&preference.b)
+             : which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES ? static_cast<void*>(&preference.c)
+             : which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES ? static_cast<void*>(&preference.d)
+             : which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES   ? static_cast<void*>(&preference.workspace)
+                                                                   : nullptr;
+  if (to == nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;
+  std::memcpy(to, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+/// The found algorithm takes arrays that are aligned as the preference says, and a bias that is aligned like
+/// the one in the description: with better alignment it would be another algorithm.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
+  const Preference& told = of(preference);
   results[0] = {};
-  *found = 1;
+  results[0].algo.data[0] = told.a;
+  results[0].algo.data[1] = told.b;
+  results[0].algo.data[2] = std::max(told.c, told.d);
+  results[0].algo.data[3] = of(desc).bias == nullptr ? 256 : alignment_of(of(desc).bias);
+  results[0].workspaceSize = kWorkspace;
+  *found = told.workspace >= kWorkspace ? 1 : 0;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, const void* a,
-                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
-                              const void*, const void*, cublasLtMatrixLayout_t, void* d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*,
-                              std::size_t, cudaStream_t stream) {
-  stepcast::pretended::drain(stream);
-  const Product& product = of(desc);
-  const Layout &one = of(a_layout), &other = of(b_layout), &result = of(d_layout);
+namespace {
+
+void multiply(const Product& product, const Layout& one, const void* a, const Layout& other, const void* b,
+              const Layout& result, void* d) {
   const bool a_turned = product.a == CUBLAS_OP_T, b_turned = product.b == CUBLAS_OP_T;
   const std::uint64_t depth = a_turned ? one.rows : one.columns;
-  const bool agree = (a_turned ? one.columns : one.rows) == result.rows &&
-                     (b_turned ? other.rows : other.columns) == result.columns &&
-                     (b_turned ? other.columns : other.rows) == depth && one.type == other.type;
-  if (!agree) return CUBLAS_STATUS_INVALID_VALUE;
   for (std::uint64_t column = 0; column < result.columns; ++column) {
     for (std::uint64_t row = 0; row < result.rows; ++row) {
       double sum = product.epilogue == CUBLASLT_EPILOGUE_BIAS
@@ -145,6 +176,28 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       write(result.type, d, place(result, false, row, column), sum);
     }
   }
+}
+
+}  // namespace
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void*, const void*, cublasLtMatrixLayout_t, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm,
+                              void* work, std::size_t work_bytes, cudaStream_t stream) {
+  const Product product = of(desc);
+  const Layout one = of(a_layout), other = of(b_layout), result = of(d_layout);
+  const bool a_turned = product.a == CUBLAS_OP_T, b_turned = product.b == CUBLAS_OP_T;
+  const bool agree = (a_turned ? one.columns : one.rows) == result.rows &&
+                     (b_turned ? other.rows : other.columns) == result.columns &&
+                     (b_turned ? other.columns : other.rows) == (a_turned ? one.rows : one.columns) &&
+                     one.type == other.type;
+  const bool aligned =
+      is_aligned(a, algorithm->data[0]) && is_aligned(b, algorithm->data[1]) &&
+      is_aligned(d, algorithm->data[2]) &&
+      (product.epilogue != CUBLASLT_EPILOGUE_BIAS || is_aligned(product.bias, algorithm->data[3]));
+  if (!agree || !aligned || work == nullptr || work_bytes < kWorkspace) return CUBLAS_STATUS_INVALID_VALUE;
+  stepcast::pretended::enqueue(stream, [=] { multiply(product, one, a, other, b, result, d); });
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -153,22 +206,23 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_form, cub
                             int a_leading, const void* b, cudaDataType b_type, int b_leading,
                             const void* beta, void* c, cudaDataType c_type, int c_leading,
                             cublasComputeType_t, cublasGemmAlgo_t) {
-  stepcast::pretended::drain_stream_of(handle);
   const bool a_turned = a_form == CUBLAS_OP_T, b_turned = b_form == CUBLAS_OP_T;
   const bool fits = a_leading >= (a_turned ? k : m) && b_leading >= (b_turned ? n : k) && c_leading >= m;
   if (!fits || *static_cast<const float*>(beta) != 0) return CUBLAS_STATUS_INVALID_VALUE;
-  for (int column = 0; column < n; ++column) {
-    for (int row = 0; row < m; ++row) {
-      double sum = 0;
-      for (int i = 0; i < k; ++i) {
-        const auto at = static_cast<std::uint64_t>(i), r = static_cast<std::uint64_t>(row),
-                   s = static_cast<std::uint64_t>(column);
-        sum += double{read(a_type, a, place(a_leading, a_turned, r, at))} *
-               read(b_type, b, place(b_leading, b_turned, at, s));
+  stepcast::pretended::enqueue_on(handle, [=, factor = *static_cast<const float*>(alpha)] {
+    for (int column = 0; column < n; ++column) {
+      for (int row = 0; row < m; ++row) {
+        double sum = 0;
+        for (int i = 0; i < k; ++i) {
+          const auto at = static_cast<std::uint64_t>(i), r = static_cast<std::uint64_t>(row),
+                     s = static_cast<std::uint64_t>(column);
+          sum += double{read(a_type, a, place(a_leading, a_turned, r, at))} *
+                 read(b_type, b, place(b_leading, b_turned, at, s));
+        }
+        write(c_type, c, row + std::int64_t{column} * c_leading, sum * factor);
       }
-      write(c_type, c, row + std::int64_t{column} * c_leading, sum * *static_cast<const float*>(alpha));
     }
-  }
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -179,7 +233,6 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t a_fo
                                    cudaDataType b_type, int b_leading, const void* beta, void* const c[],
                                    cudaDataType c_type, int c_leading, int count, cublasComputeType_t compute,
                                    cublasGemmAlgo_t algorithm) {
-  stepcast::pretended::drain_stream_of(handle);
   const std::uintptr_t wanted = k % 8 == 0 ? 16 : k % 2 == 0 ? 4 : 1;
   for (int i = 0; i < count; ++i) {
     for (const void* one : {a[i], b[i], static_cast<const void*>(c[i])})

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -14,12 +15,13 @@
 
 namespace {
 
+std::mutex memory_gate;  ///< guards the maps below
 /// Memory of cudaMallocHost; copies from and to other memory of the host are done at once.
-std::mutex pinned_gate;
 std::map<const char*, std::size_t> pinned;
+std::map<const void*, std::size_t> allocated;
 
 bool is_pinned(const void* memory) {
-  const std::lock_guard lock(pinned_gate);
+  const std::lock_guard lock(memory_gate);
   const auto* at = static_cast<const char*>(memory);
   auto after = pinned.upper_bound(at);
   return after != pinned.begin() && (--after, at < after->first + after->second);
@@ -32,6 +34,12 @@ cudaError_t outside_of_graphs() {
 
 }  // namespace
 
+int stepcast::pretended::allocations_of(std::size_t bytes) {
+  const std::lock_guard lock(memory_gate);
+  return static_cast<int>(
+      std::ranges::count_if(allocated, [bytes](const auto& one) { return one.second == bytes; }));
+}
+
 cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
@@ -39,17 +47,26 @@ const char* cudaGetErrorString(cudaError_t) {
   return "an error of the pretended GPU";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = stepcast::pretended::device_count();
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+  if (device < 0 || device >= stepcast::pretended::device_count()) return cudaErrorInvalidDevice;
+  stepcast::pretended::current_device() = device;
+  return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   const char* name = std::getenv("PRETENDED_GPU");
   std::strcpy(properties->name, name == nullptr ? "a pretended GPU" : name);
   properties->totalGlobalMem = std::size_t{1} << 26;  // an eighth of it is the workspace
+  return cudaSuccess;
+}
+/// A memory of 1.024 TB/s.
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  if (which != cudaDevAttrMemoryClockRate && which != cudaDevAttrGlobalMemoryBusWidth)
+    return cudaErrorInvalidValue;
+  *value = which == cudaDevAttrMemoryClockRate ? 1000000 : 4096;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* name, int, int) {
@@ -64,23 +81,30 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (outside_of_graphs() != cudaSuccess) return outside_of_graphs();
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, 0xff, bytes);  // memory that was never written holds NaN
-  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+  const std::lock_guard lock(memory_gate);
+  allocated[*memory] = bytes;
+  return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
   stepcast::pretended::drain_all();  // waits for the device, as the real one does
+  {
+    const std::lock_guard lock(memory_gate);
+    allocated.erase(memory);
+  }
   std::free(memory);
   return outside_of_graphs();
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   const cudaError_t status = cudaMalloc(memory, bytes);
-  const std::lock_guard lock(pinned_gate);
+  const std::lock_guard lock(memory_gate);
   pinned[static_cast<const char*>(*memory)] = bytes;
   return status;
 }
 cudaError_t cudaFreeHost(void* memory) {
   {
-    const std::lock_guard lock(pinned_gate);
+    const std::lock_guard lock(memory_gate);
     pinned.erase(static_cast<const char*>(memory));
   }
   return cudaFree(memory);

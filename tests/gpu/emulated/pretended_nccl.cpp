@@ -1,73 +1,82 @@
 #include "pretended_nccl.hpp"
 
-#include <nccl.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
+#include <utility>
 
-// A fake of NCCL in non-blocking mode, among ranks that are threads. An operation runs when all ranks have
-// enqueued theirs, in order; until then the communicator's state is "in progress". Checks the manual's rules
-// for in-place memory and for operations that must not be mixed. It replaces the library's functions.
+#include "pretended_streams.hpp"
+
+// A fake of NCCL in non-blocking mode, among ranks that are threads. A call is "in progress" until the
+// library has launched it; from then on the communicator's state is "success", and the operation stands in
+// its stream until the streams of all ranks have come to theirs. If another rank has failed, it stands there
+// until its own communicator is aborted. Checks the manual's rules for in-place memory and for operations
+// that must not be mixed. It replaces the library's functions.
 
 namespace {
 
-using stepcast::pretended::Op;
-using EnqueuedOp = std::shared_ptr<Op>;
+using namespace stepcast;
+using pretended::Op;
+using StartedOp = std::shared_ptr<Op>;
 
 /// All ranks of a communicator.
 struct Group {
   int size = 0, joined = 0;
-  bool broken = false;
-  std::vector<std::vector<EnqueuedOp>> collectives;  ///< in order, one operation of each rank
-  std::vector<std::size_t> enqueued;                 ///< number of collectives that each rank has enqueued
-  std::map<std::pair<int, int>, std::vector<EnqueuedOp>>
-      messages;  ///< messages without a partner yet, by sender and receiver
+  ncclResult_t error = ncclSuccess;                 ///< asynchronous error of all its ranks
+  std::vector<std::vector<StartedOp>> collectives;  ///< in order, one operation of each rank
+  std::map<std::pair<int, int>, std::vector<StartedOp>> sent, received;  ///< by sender and receiver, in order
 };
 
 std::mutex mutex;
 std::map<std::string, std::shared_ptr<Group>> groups;
 
+/// One rank's membership, which operations in streams refer to after the communicator is gone.
+struct Membership {
+  std::shared_ptr<Group> group;
+  int rank = 0;
+  std::size_t collectives = 0;  ///< number of collectives that this rank has started
+  std::map<int, std::size_t> messages_to = {}, messages_from = {};
+  bool aborted = false;
+};
+
 }  // namespace
 
 struct ncclComm {
-  std::shared_ptr<Group> group;
-  int rank = 0;
-  int launching = 0;  ///< answers "in progress" that are left before the call counts as launched
-  std::vector<EnqueuedOp> running;
+  std::shared_ptr<Membership> member;
+  int launching = 0;  ///< answers "in progress" that are left before the calls are launched
+  std::vector<StartedOp> unlaunched;
 };
 
-stepcast::pretended::Behaviour& stepcast::pretended::behaviour() {
+pretended::Behaviour& pretended::behaviour() {
   static Behaviour one;
   return one;
 }
-int stepcast::pretended::rank_of(ncclComm_t comm) {
-  return comm->rank;
+int pretended::rank_of(ncclComm_t comm) {
+  return comm->member->rank;
 }
-int stepcast::pretended::size_of(ncclComm_t comm) {
-  return comm->group->size;
+int pretended::size_of(ncclComm_t comm) {
+  return comm->member->group->size;
 }
 
 namespace {
 
-struct Pending {
+struct PendingCall {
   ncclComm* comm;
-  EnqueuedOp op;
+  StartedOp op;
 };
 thread_local int depth = 0;
-thread_local std::vector<Pending> pending;
+thread_local std::vector<PendingCall> pending;
 
-bool agree(const std::vector<EnqueuedOp>& ops) {
-  return std::ranges::all_of(ops, [&](const EnqueuedOp& one) {
+bool agree(const std::vector<StartedOp>& ops) {
+  return std::ranges::all_of(ops, [&](const StartedOp& one) {
     return one->kind == ops[0]->kind && one->count == ops[0]->count && one->root == ops[0]->root;
   });
 }
 
-void do_collective(std::vector<EnqueuedOp>& ops) {
+void do_collective(std::vector<StartedOp>& ops) {
   const std::size_t count = ops[0]->count, ranks = ops.size();
   const auto root = static_cast<std::size_t>(ops[0]->root);
   const bool gathers = ops[0]->kind == Op::Kind::all_gather,
@@ -78,7 +87,7 @@ void do_collective(std::vector<EnqueuedOp>& ops) {
   } else if (ops[0]->kind == Op::Kind::broadcast) {
     std::copy_n(ops[root]->from, count, result.data());
   } else {
-    for (const EnqueuedOp& one : ops)
+    for (const StartedOp& one : ops)
       for (std::size_t i = 0; i < result.size(); ++i) result[i] += one->from[i];
   }
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -88,44 +97,75 @@ void do_collective(std::vector<EnqueuedOp>& ops) {
   }
 }
 
-ncclResult_t enqueue(ncclComm& comm, const EnqueuedOp& op) {
-  Group& group = *comm.group;
-  comm.running.push_back(op);
+template <class List>
+auto& at_place(List& list, std::size_t place) {
+  if (place >= list.size()) list.resize(place + 1);
+  return list[place];
+}
+
+/// Does the collective in this place if all ranks have come to it.
+void try_collective(Group& group, std::size_t place) {
+  std::vector<StartedOp>& all = group.collectives[place];
+  const auto missing = [](const StartedOp& one) { return one == nullptr || !one->begun; };
+  if (std::ranges::any_of(all, missing)) return;
+  if (agree(all)) return do_collective(all);
+  group.error = ncclInvalidUsage;
+}
+
+void try_message(Group& group, std::pair<int, int> pair, std::size_t place) {
+  const StartedOp &sent = at_place(group.sent[pair], place), &got = at_place(group.received[pair], place);
+  if (sent == nullptr || got == nullptr || !sent->begun || !got->begun) return;
+  if (sent->count != got->count) {
+    group.error = ncclInvalidArgument;
+    return;
+  }
+  std::copy_n(sent->from, sent->count, got->to);
+  sent->done = got->done = true;
+}
+
+/// Puts the operation into its place in the order of the communicator's operations. @return what tries it
+std::function<void()> placed(Membership& member, const StartedOp& op) {
+  Group& group = *member.group;
   if (op->kind == Op::Kind::send || op->kind == Op::Kind::receive) {
     const bool sends = op->kind == Op::Kind::send;
-    auto& waiting = group.messages[sends ? std::pair{comm.rank, op->root} : std::pair{op->root, comm.rank}];
-    const auto other =
-        std::ranges::find_if(waiting, [&](const EnqueuedOp& one) { return one->kind != op->kind; });
-    if (other == waiting.end()) {
-      waiting.push_back(op);
-      return ncclSuccess;
-    }
-    const Op &sent = sends ? *op : **other, &got = sends ? **other : *op;
-    if (sent.count != got.count) return ncclInvalidArgument;
-    std::copy_n(sent.from, sent.count, got.to);
-    op->done = (*other)->done = true;
-    waiting.erase(other);
-    return ncclSuccess;
+    const auto pair = sends ? std::pair{member.rank, op->root} : std::pair{op->root, member.rank};
+    const std::size_t place = (sends ? member.messages_to : member.messages_from)[op->root]++;
+    at_place((sends ? group.sent : group.received)[pair], place) = op;
+    return [&group, pair, place] { try_message(group, pair, place); };
   }
-  const std::size_t place = group.enqueued[static_cast<std::size_t>(comm.rank)]++;
-  if (place == group.collectives.size()) group.collectives.emplace_back(static_cast<std::size_t>(group.size));
-  std::vector<EnqueuedOp>& all = group.collectives[place];
-  all[static_cast<std::size_t>(comm.rank)] = op;
-  if (std::ranges::find(all, nullptr) != all.end()) return ncclSuccess;
-  if (!agree(all)) return ncclInvalidUsage;
-  do_collective(all);
-  return ncclSuccess;
+  const std::size_t place = member.collectives++;
+  std::vector<StartedOp>& all = at_place(group.collectives, place);
+  all.resize(static_cast<std::size_t>(group.size));
+  all[static_cast<std::size_t>(member.rank)] = op;
+  return [&group, place] { try_collective(group, place); };
+}
+
+/// An operation with what tries to do it.
+struct LaunchedOp {
+  StartedOp op;
+  std::function<void()> try_it;
+};
+
+/// The operations of a group of calls stand in their stream, as one kernel, until all are done or this rank
+/// gives up.
+void launch(const std::shared_ptr<Membership>& member, const std::vector<LaunchedOp>& ops) {
+  if (ops.empty()) return;
+  pretended::enqueue_waiting(ops.front().op->stream, [member, ops] {
+    const std::lock_guard lock(mutex);
+    for (const LaunchedOp& one : ops) one.op->begun = true;
+    for (const LaunchedOp& one : ops) {
+      if (!one.op->done && member->group->error == ncclSuccess) one.try_it();
+    }
+    return member->aborted || std::ranges::all_of(ops, [](const LaunchedOp& one) { return one.op->done; });
+  });
 }
 
 }  // namespace
 
-ncclResult_t stepcast::pretended::call(ncclComm_t comm, Op op) {
-  op.rank = comm->rank;
+ncclResult_t pretended::call(ncclComm_t comm, Op op) {
   {
     const std::lock_guard lock(mutex);
-    Behaviour& how = behaviour();
-    comm->launching = how.answers_in_progress;
-    if (how.calls++ == how.fails_at) return ncclSystemError;
+    if (behaviour().calls++ == behaviour().fails_at) return ncclSystemError;
   }
   if (op.count == 0) return ncclSuccess;
   pending.push_back({comm, std::make_shared<Op>(op)});
@@ -134,16 +174,22 @@ ncclResult_t stepcast::pretended::call(ncclComm_t comm, Op op) {
   return ncclGroupEnd();
 }
 
-void stepcast::pretended::break_groups() {
+void pretended::fail_next_call() {
   const std::lock_guard lock(mutex);
-  for (auto& [id, group] : groups) group->broken = true;
+  behaviour().fails_at = behaviour().calls;
+}
+
+void pretended::break_groups() {
+  const std::lock_guard lock(mutex);
+  for (auto& [id, group] : groups) group->error = ncclRemoteError;
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static int made = 0;
   const std::lock_guard lock(mutex);
   std::memset(id->internal, 0, sizeof id->internal);
-  std::memcpy(id->internal, &++made, sizeof made);
+  const int number = ++made;
+  std::memcpy(id->internal, &number, sizeof number);
   return ncclSuccess;
 }
 
@@ -154,21 +200,27 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id
   auto& group = groups[std::string(id.internal, sizeof id.internal)];
   if (group == nullptr) group = std::make_shared<Group>();
   group->size = ranks;
-  group->enqueued.resize(static_cast<std::size_t>(ranks));
   ++group->joined;
-  *made = new ncclComm{group, rank, stepcast::pretended::behaviour().answers_in_progress, {}};
+  pretended::Behaviour& how = pretended::behaviour();
+  how.blocks.push_back(config->maxCTAs);
+  *made = new ncclComm{
+      std::make_shared<Membership>(Membership{.group = group, .rank = rank}), how.answers_in_progress, {}};
   return ncclInProgress;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  const std::lock_guard lock(mutex);
-  if (comm->launching > 0 && !comm->group->broken) {
-    --comm->launching;
+  std::vector<LaunchedOp> launched;
+  {
+    const std::lock_guard lock(mutex);
+    const Group& group = *comm->member->group;
+    *state = group.error;
+    if (group.error != ncclSuccess) return ncclSuccess;
     *state = ncclInProgress;
-    return ncclSuccess;
+    if (group.joined < group.size || comm->launching-- > 0) return ncclSuccess;
+    *state = ncclSuccess;
+    for (const StartedOp& op : std::exchange(comm->unlaunched, {}))
+      launched.push_back({op, placed(*comm->member, op)});
   }
-  const bool here = comm->group->joined == comm->group->size;
-  const bool through = std::ranges::all_of(comm->running, [](const EnqueuedOp& one) { return one->done; });
-  *state = comm->group->broken ? ncclRemoteError : here && through ? ncclSuccess : ncclInProgress;
+  launch(comm->member, launched);
   return ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t) {
@@ -181,11 +233,12 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   {
     const std::lock_guard lock(mutex);
-    ++stepcast::pretended::behaviour().aborts;
-    if (depth > 0) ++stepcast::pretended::behaviour().aborts_in_group;
-    comm->group->broken = true;  // the other ranks get an asynchronous error
+    ++pretended::behaviour().aborts;
+    if (depth > 0) ++pretended::behaviour().aborts_in_group;
+    comm->member->aborted = true;
+    comm->member->group->error = ncclRemoteError;  // of the other ranks
   }
-  std::erase_if(pending, [comm](const Pending& one) { return one.comm == comm; });
+  std::erase_if(pending, [comm](const PendingCall& one) { return one.comm == comm; });
   delete comm;
   return ncclSuccess;
 }
@@ -203,11 +256,11 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (--depth > 0) return ncclSuccess;
   const std::lock_guard lock(mutex);
-  ncclResult_t worst = pending.empty() ? ncclSuccess : ncclInProgress;
-  for (const Pending& one : pending) {
-    const ncclResult_t status = enqueue(*one.comm, one.op);
-    if (status != ncclSuccess) worst = status;
+  const ncclResult_t state = pending.empty() ? ncclSuccess : ncclInProgress;
+  for (const PendingCall& one : pending) {
+    one.comm->launching = pretended::behaviour().answers_in_progress;
+    one.comm->unlaunched.push_back(one.op);
   }
   pending.clear();
-  return worst;
+  return state;
 }

@@ -3,10 +3,11 @@
 #include <nccl.h>
 
 #include <cstddef>
+#include <vector>
 
 namespace stepcast::pretended {
 
-/// An operation that a rank enqueues in the fake NCCL.
+/// An operation that a rank starts in the fake NCCL.
 struct Op {
   enum class Kind { all_reduce, broadcast, reduce, reduce_scatter, all_gather, send, receive };
   Kind kind{};
@@ -14,24 +15,29 @@ struct Op {
   float* to = nullptr;
   std::size_t count = 0;
   int root = 0;  ///< root of a collective, or the other rank of a message
-  int rank = 0;
+  cudaStream_t stream = nullptr;
+  bool begun = false;  ///< its stream has come to it
   bool done = false;
 };
 
-/// Enqueues an operation, which runs when the other ranks have enqueued theirs.
+/// Starts an operation, or adds it to the group of calls of this thread.
 ncclResult_t call(ncclComm_t comm, Op op);
 int rank_of(ncclComm_t comm);
 int size_of(ncclComm_t comm);
 
 /// What the fake does besides its duty.
 struct Behaviour {
-  int answers_in_progress = 0;  ///< ncclCommGetAsyncError says so this many times after each call
-  int fails_at = -1;            ///< number of the call that returns an error at once, counted from 0
-  int aborts_in_group = 0;      ///< counts aborts between ncclGroupStart and ncclGroupEnd, which are faults
-  int aborts = 0;               ///< counts all aborts
-  int calls = 0;                ///< counts calls of operations
+  int answers_in_progress = 0;   ///< ncclCommGetAsyncError says so this many times before a call is launched
+  int fails_at = -1;             ///< number of the call that returns an error at once, counted from 0
+  int aborts_in_group = 0;       ///< counts aborts between ncclGroupStart and ncclGroupEnd, which are faults
+  int aborts = 0;                ///< counts all aborts
+  int calls = 0;                 ///< counts calls of operations
+  std::vector<int> blocks = {};  ///< limits of thread blocks of the communicators, in the order of joining
 };
 Behaviour& behaviour();
+
+/// The next call of an operation returns an error at once.
+void fail_next_call();
 
 /// From now on all existing communicators report that another rank has failed.
 void break_groups();

@@ -78,34 +78,35 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     void* running_mean, void* running_variance, double epsilon, void* saved_mean, void* saved_inverse,
     cudnnActivationDescriptor_t activation, void* work, std::size_t work_bytes, void* reserve,
     std::size_t reserve_bytes) {
-  stepcast::pretended::drain_stream_of(handle);
-  const Tensor& in = of(x_desc);
+  const Tensor in = of(x_desc);
   const bool refused = !agree(mode, in, of(y_desc), of(statistics)) || ops != CUDNN_BATCHNORM_OPS_BN ||
                        !plain(alpha, beta) || z_desc != nullptr || z != nullptr || activation != nullptr ||
                        work == nullptr || work_bytes < kWork || reserve == nullptr ||
                        reserve_bytes < kReserve || (running_mean == nullptr) != (running_variance == nullptr);
   if (refused) return CUDNN_STATUS_BAD_PARAM;
-  const auto channels = static_cast<std::size_t>(in.dims[1]);
-  const double count = count_of(in);
-  std::vector<double> mean(channels), variance(channels);
-  for_each_element(in, [&](std::size_t c, std::int64_t at) { mean[c] += read(in, x, at) / count; });
-  for_each_element(in, [&](std::size_t c, std::int64_t at) {
-    const double off = read(in, x, at) - mean[c];
-    variance[c] += off * off / count;
-  });
-  auto* means = static_cast<float*>(saved_mean);
-  auto* inverses = static_cast<float*>(saved_inverse);
-  for (std::size_t c = 0; c < channels; ++c) {
-    means[c] = static_cast<float>(mean[c]);
-    inverses[c] = static_cast<float>(1 / std::sqrt(variance[c] + epsilon));
-    if (running_mean == nullptr) continue;
-    auto &old_mean = static_cast<float*>(running_mean)[c], &old = static_cast<float*>(running_variance)[c];
-    old_mean = static_cast<float>((1 - follow) * old_mean + follow * mean[c]);
-    old = static_cast<float>((1 - follow) * old + follow * variance[c] * count / (count - 1));
-  }
-  for_each_element(in, [&](std::size_t c, std::int64_t at) {
-    const double normal = (read(in, x, at) - mean[c]) * inverses[c];
-    write(in, y, at, static_cast<const float*>(scale)[c] * normal + static_cast<const float*>(bias)[c]);
+  enqueue_on(handle, [=] {
+    const auto channels = static_cast<std::size_t>(in.dims[1]);
+    const double count = count_of(in);
+    std::vector<double> mean(channels), variance(channels);
+    for_each_element(in, [&](std::size_t c, std::int64_t at) { mean[c] += read(in, x, at) / count; });
+    for_each_element(in, [&](std::size_t c, std::int64_t at) {
+      const double off = read(in, x, at) - mean[c];
+      variance[c] += off * off / count;
+    });
+    auto* means = static_cast<float*>(saved_mean);
+    auto* inverses = static_cast<float*>(saved_inverse);
+    for (std::size_t c = 0; c < channels; ++c) {
+      means[c] = static_cast<float>(mean[c]);
+      inverses[c] = static_cast<float>(1 / std::sqrt(variance[c] + epsilon));
+      if (running_mean == nullptr) continue;
+      auto &old_mean = static_cast<float*>(running_mean)[c], &old = static_cast<float*>(running_variance)[c];
+      old_mean = static_cast<float>((1 - follow) * old_mean + follow * mean[c]);
+      old = static_cast<float>((1 - follow) * old + follow * variance[c] * count / (count - 1));
+    }
+    for_each_element(in, [&](std::size_t c, std::int64_t at) {
+      const double normal = (read(in, x, at) - mean[c]) * inverses[c];
+      write(in, y, at, static_cast<const float*>(scale)[c] * normal + static_cast<const float*>(bias)[c]);
+    });
   });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -119,33 +120,34 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     void* scale_gradient, void* bias_gradient, double, const void* saved_mean, const void* saved_inverse,
     cudnnActivationDescriptor_t activation, void* work, std::size_t work_bytes, void* reserve,
     std::size_t reserve_bytes) {
-  stepcast::pretended::drain_stream_of(handle);
-  const Tensor& in = of(x_desc);
+  const Tensor in = of(x_desc);
   const bool refused = !agree(mode, in, of(dy_desc), of(statistics)) || in.strides != of(dx_desc).strides ||
                        ops != CUDNN_BATCHNORM_OPS_BN || !plain(data_alpha, data_beta) ||
                        !plain(alpha, beta) || y_desc != nullptr || y != nullptr || dz_desc != nullptr ||
                        dz != nullptr || activation != nullptr || bias == nullptr || work == nullptr ||
                        work_bytes < 2 * kWork || reserve == nullptr || reserve_bytes < kReserve;
   if (refused) return CUDNN_STATUS_BAD_PARAM;
-  const auto channels = static_cast<std::size_t>(in.dims[1]);
-  const double count = count_of(in);
-  const auto *mean = static_cast<const float*>(saved_mean),
-             *inverse = static_cast<const float*>(saved_inverse);
-  const auto normal = [&](std::size_t c, std::int64_t at) {
-    return (double{read(in, x, at)} - mean[c]) * inverse[c];
-  };
-  std::vector<double> sum(channels), weighted(channels);
-  for_each_element(in, [&](std::size_t c, std::int64_t at) {
-    sum[c] += read(in, dy, at);
-    weighted[c] += read(in, dy, at) * normal(c, at);
-  });
-  for (std::size_t c = 0; c < channels; ++c) {
-    static_cast<float*>(scale_gradient)[c] = static_cast<float>(weighted[c]);
-    static_cast<float*>(bias_gradient)[c] = static_cast<float>(sum[c]);
-  }
-  for_each_element(in, [&](std::size_t c, std::int64_t at) {
-    const double rest = read(in, dy, at) - (sum[c] + normal(c, at) * weighted[c]) / count;
-    write(in, dx, at, static_cast<const float*>(scale)[c] * inverse[c] * rest);
+  enqueue_on(handle, [=] {
+    const auto channels = static_cast<std::size_t>(in.dims[1]);
+    const double count = count_of(in);
+    const auto *mean = static_cast<const float*>(saved_mean),
+               *inverse = static_cast<const float*>(saved_inverse);
+    const auto normal = [&](std::size_t c, std::int64_t at) {
+      return (double{read(in, x, at)} - mean[c]) * inverse[c];
+    };
+    std::vector<double> sum(channels), weighted(channels);
+    for_each_element(in, [&](std::size_t c, std::int64_t at) {
+      sum[c] += read(in, dy, at);
+      weighted[c] += read(in, dy, at) * normal(c, at);
+    });
+    for (std::size_t c = 0; c < channels; ++c) {
+      static_cast<float*>(scale_gradient)[c] = static_cast<float>(weighted[c]);
+      static_cast<float*>(bias_gradient)[c] = static_cast<float>(sum[c]);
+    }
+    for_each_element(in, [&](std::size_t c, std::int64_t at) {
+      const double rest = read(in, dy, at) - (sum[c] + normal(c, at) * weighted[c]) / count;
+      write(in, dx, at, static_cast<const float*>(scale)[c] * inverse[c] * rest);
+    });
   });
   return CUDNN_STATUS_SUCCESS;
 }

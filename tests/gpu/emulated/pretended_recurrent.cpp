@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "pretended_rnn.hpp"
 #include "pretended_streams.hpp"
 
@@ -14,6 +16,11 @@ template <class Handle, class Value>
 cudnnStatus_t make(Handle* made) {
   *made = reinterpret_cast<Handle>(new Value);
   return CUDNN_STATUS_SUCCESS;
+}
+
+/// The reserve space is read when the work runs, too late for a status.
+void require(bool reserved) {
+  if (!reserved) throw std::logic_error("a pass of the pretended RNN finds another pass's reserve space");
 }
 
 }  // namespace
@@ -100,19 +107,20 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t one, cu
                               const void* hx, void* hy, cudnnTensorDescriptor_t cell, const void* cx,
                               void* cy, std::size_t bytes, const void* weights, std::size_t work_bytes,
                               void* work, std::size_t reserve_bytes, void* reserve) {
-  stepcast::pretended::drain_stream_of(handle);
-  const Rnn& rnn = of(one);
-  const Sequence &in = of(x_desc), &out = of(y_desc);
+  const Rnn rnn = of(one);
+  const Sequence in = of(x_desc), out = of(y_desc);
   const bool refused = !agree(rnn, in, out, of(state)) || mode != CUDNN_FWD_MODE_TRAINING ||
                        lengths != nullptr || hx != nullptr || hy != nullptr || cx != nullptr ||
                        cy != nullptr || (rnn.kind == LayerKind::lstm) != (cell != nullptr) ||
                        bytes != weight_bytes(rnn) || work == nullptr || work_bytes < kWork ||
                        reserve_bytes < sizeof(Reserve);
   if (refused) return CUDNN_STATUS_BAD_PARAM;
-  const test::Array values = reference::forward(case_of(rnn, in, x, weights));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    write(cuda_type(rnn.type), y, static_cast<std::int64_t>(i), values[i]);
-  *static_cast<Reserve*>(reserve) = {x, weights, nullptr};
+  enqueue_on(handle, [=] {
+    const test::Array values = reference::forward(case_of(rnn, in, x, weights));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      write(cuda_type(rnn.type), y, static_cast<std::int64_t>(i), values[i]);
+    *static_cast<Reserve*>(reserve) = {x, weights, nullptr};
+  });
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -123,19 +131,20 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       void* dhx, cudnnTensorDescriptor_t, const void* cx, const void* dcy,
                                       void* dcx, std::size_t bytes, const void* weights, std::size_t, void*,
                                       std::size_t, void* reserve) {
-  stepcast::pretended::drain_stream_of(handle);
-  const Rnn& rnn = of(one);
-  const Sequence &in = of(x_desc), &out = of(y_desc);
-  auto& kept = *static_cast<Reserve*>(reserve);
+  const Rnn rnn = of(one);
+  const Sequence in = of(x_desc), out = of(y_desc);
   for (const void* unused : {hx, dhy, static_cast<const void*>(dhx), cx, dcy, static_cast<const void*>(dcx)})
     if (unused != nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
-  if (!agree(rnn, in, out, of(state)) || bytes != weight_bytes(rnn) || kept.weights != weights)
-    return CUDNN_STATUS_BAD_PARAM;
-  kept.dy = dy;
-  const auto gradients =
-      reference::backward(case_of(rnn, in, kept.x, weights), array_of(rnn.type, dy, elements(out)));
-  for (std::size_t i = 0; i < gradients.inputs[0].size(); ++i)
-    write(cuda_type(rnn.type), dx, static_cast<std::int64_t>(i), gradients.inputs[0][i]);
+  if (!agree(rnn, in, out, of(state)) || bytes != weight_bytes(rnn)) return CUDNN_STATUS_BAD_PARAM;
+  enqueue_on(handle, [=] {
+    auto& kept = *static_cast<Reserve*>(reserve);
+    require(kept.weights == weights);
+    kept.dy = dy;
+    const auto gradients =
+        reference::backward(case_of(rnn, in, kept.x, weights), array_of(rnn.type, dy, elements(out)));
+    for (std::size_t i = 0; i < gradients.inputs[0].size(); ++i)
+      write(cuda_type(rnn.type), dx, static_cast<std::int64_t>(i), gradients.inputs[0][i]);
+  });
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -147,18 +156,20 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescripto
                                          cudnnRNNDataDescriptor_t y_desc, const void*, std::size_t bytes,
                                          void* weight_gradients, std::size_t, void*, std::size_t,
                                          void* reserve) {
-  stepcast::pretended::drain_stream_of(handle);
-  const Rnn& rnn = of(one);
-  const auto& kept = *static_cast<Reserve*>(reserve);
-  if (mode != CUDNN_WGRAD_MODE_ADD || hx != nullptr || kept.x != x || kept.dy == nullptr ||
-      bytes != weight_bytes(rnn))
+  const Rnn rnn = of(one);
+  const Sequence in = of(x_desc), out = of(y_desc);
+  if (mode != CUDNN_WGRAD_MODE_ADD || hx != nullptr || bytes != weight_bytes(rnn))
     return CUDNN_STATUS_BAD_PARAM;
-  const auto gradients = reference::backward(case_of(rnn, of(x_desc), x, kept.weights),
-                                             array_of(rnn.type, kept.dy, elements(of(y_desc))));
-  const cudaDataType type = cuda_type(rnn.type);
-  for_each_weight(rnn, [&](std::size_t array, std::size_t element, std::int64_t at) {
-    write(type, weight_gradients, at,
-          stepcast::pretended::read(type, weight_gradients, at) + gradients.parameters[array][element]);
+  enqueue_on(handle, [=] {
+    const auto& kept = *static_cast<Reserve*>(reserve);
+    require(kept.x == x && kept.dy != nullptr);
+    const auto gradients =
+        reference::backward(case_of(rnn, in, x, kept.weights), array_of(rnn.type, kept.dy, elements(out)));
+    const cudaDataType type = cuda_type(rnn.type);
+    for_each_weight(rnn, [&](std::size_t array, std::size_t element, std::int64_t at) {
+      write(type, weight_gradients, at,
+            stepcast::pretended::read(type, weight_gradients, at) + gradients.parameters[array][element]);
+    });
   });
   return CUDNN_STATUS_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include "core/yaml.hpp"
 #include "gpu/check/check_layers.hpp"
 #include "kernels/cudnn/layers/convolution.hpp"
+#include "kernels/cudnn/runtime/matmul.hpp"
 #include "kernels/timing/gpu_capture.hpp"
 #include "pretended_cudnn.hpp"
 
@@ -45,6 +46,31 @@ TEST_CASE("precision f32 takes an algorithm that was timed without tensor cores,
   CHECK(f32.device->clocks_are_high);
   Search tf32(GpuPrecision::tf32);
   CHECK(cudnn::fastest_forward(*tf32.device, tf32.call, tf32.y.data()).math == CUDNN_DEFAULT_MATH);
+}
+
+TEST_CASE("memory that is not aligned, and a workspace that is too small, are refused",
+          "[pretended][errors]") {
+  Search f32(GpuPrecision::f32);
+  cudnn::TimedChoice how = cudnn::fastest_forward(*f32.device, f32.call, f32.y.data());
+  const CudnnTensor w(f32.device, {8, 4, 3, 3}, f32.device->element());
+  const auto convolved = [&](std::size_t offset) {
+    cudnn::convolve(*f32.device, f32.call, how, static_cast<const char*>(f32.x.data()) + offset, w.data(),
+                    f32.y.data());
+  };
+  CHECK_NOTHROW(convolved(0));
+  CHECK_THROWS_AS(convolved(4), cudnn::GpuError);
+  how.workspace = 4096;  // what it takes with tensor cores
+  CHECK_THROWS_AS(convolved(0), cudnn::GpuError);
+}
+
+TEST_CASE("a product's bias may start at any multiple of 64 bytes, as parameters do", "[pretended]") {
+  const auto device = std::make_shared<cudnn::Device>(GpuOptions{});
+  const cudnn::Matmul product(device, {.a = {4, 8}, .b = {8, 16}, .c = {4, 16}, .bias = true});
+  const CudnnTensor a(device, {4, 8}, device->element()), b(device, {8, 16}, device->element()),
+      c(device, {4, 16}, device->element()), biases(device, {64}, device->element());
+  const auto* bias = static_cast<const float*>(biases.data());
+  CHECK_NOTHROW(product.run(a.data(), b.data(), c.data(), bias + 16));
+  CHECK_THROWS_AS(product.run(a.data(), b.data(), c.data(), bias + 1), cudnn::GpuError);
 }
 
 TEST_CASE("a search without a result reports geometry, status, math type and workspace of every candidate",

@@ -1,7 +1,9 @@
 #include <cuda_runtime_api.h>
 
 #include <catch2/catch.hpp>
-#include <memory>
+#include <stdexcept>
+
+#include "cuda_on_host.hpp"
 
 // The fake GPU shows what forgets to wait.
 namespace stepcast::test {
@@ -65,6 +67,44 @@ TEST_CASE("an event is not ready before its stream has come to it, and has no ti
   CHECK(waits < 100);
   CHECK(*two.from == 7);
   CHECK(cudaEventElapsedTime(&milliseconds, two.event, two.event) == cudaSuccess);
+}
+
+TEST_CASE("a graph holds what was captured, runs nothing before it is launched, and runs it each time",
+          "[pretended][streams]") {
+  const Two two;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  cudaStreamBeginCapture(two.first, cudaStreamCaptureModeThreadLocal);
+  cudaMemcpyAsync(two.to, two.from, 1, cudaMemcpyDeviceToDevice, two.first);
+  cudaMemsetAsync(two.from, 9, 1, two.first);
+  cudaStreamEndCapture(two.first, &graph);
+  cudaGraphInstantiate(&executable, graph, 0);
+  cudaStreamSynchronize(two.first);
+  CHECK(*two.from == 0);
+  for (const int expected : {0, 9}) {
+    cudaGraphLaunch(executable, two.first);
+    cudaStreamSynchronize(two.first);
+    CHECK(*two.to == expected);
+  }
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+TEST_CASE("launches that a GPU refuses are refused", "[pretended][streams]") {
+  using emulated::Shape;
+  const auto refuses = [](dim3 grid, dim3 block) {
+    CHECK_THROWS_AS(emulated::launch(Shape(grid, block, 0, nullptr), [] {}), std::logic_error);
+  };
+  refuses(dim3(0), dim3(32));
+  refuses(dim3(1, 0), dim3(32));
+  refuses(dim3(1, 65536), dim3(32));
+  refuses(dim3(1, 1, 65536), dim3(32));
+  refuses(dim3(2147483648U), dim3(32));
+  refuses(dim3(1), dim3(0));
+  refuses(dim3(1), dim3(1025));
+  refuses(dim3(1), dim3(32, 33));
+  refuses(dim3(1), dim3(1, 1, 65));
+  CHECK_NOTHROW(emulated::launch(Shape(dim3(1, 65535), dim3(1), 0, nullptr), [] {}));
 }
 
 }  // namespace stepcast::test
