@@ -37,6 +37,7 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 void NcclCommunicator::start_operation(const char* name) {
+  if (!failure_.empty()) throw RankLost(failure_);
   operation_ = name;
   started_ = std::chrono::steady_clock::now();
 }
@@ -85,8 +86,9 @@ void NcclCommunicator::fail(const std::string& why) {
   if (std::exchange(in_group_, false)) static_cast<void>(ncclGroupEnd());
   if (communicator_ != nullptr) ncclCommAbort(communicator_);
   communicator_ = nullptr;
-  throw RankLost(fmt::format("rank {} on cuda:{}: NCCL gave up during {}: {}", self_.rank, self_.device,
-                             operation_, why));
+  failure_ = fmt::format("rank {} on cuda:{}: NCCL gave up during {}: {}", self_.rank, self_.device,
+                         operation_, why);
+  throw RankLost(failure_);
 }
 
 namespace {

@@ -53,7 +53,8 @@ class NcclCommunicator {
   ~NcclCommunicator();
 
   ncclComm_t get() const { return communicator_; }
-  /// Starts the timeout of an operation, which error messages name.
+  /// Starts the timeout of an operation, which error messages name. @throws RankLost with the message of an
+  /// earlier failure, after which there is no communicator
   void start_operation(const char* name);
   /// Throws unless a call succeeded or is in progress; for calls between ncclGroupStart and ncclGroupEnd.
   /// @throws RankLost
@@ -76,6 +77,7 @@ class NcclCommunicator {
   ncclComm_t communicator_ = nullptr;
   const char* operation_ = "";
   bool in_group_ = false;
+  std::string failure_;  ///< empty: none yet
   std::chrono::steady_clock::time_point started_;
 };
 

@@ -182,6 +182,23 @@ TEST_CASE("a call that fails within a group of calls ends the group before it ab
   pretended::behaviour() = {};
 }
 
+TEST_CASE("a group that gave up gives the same cause for what is called afterwards", "[pretended][errors]") {
+  pretended::behaviour() = {};
+  const std::string id = nccl_unique_id();
+  const std::jthread other([&] { join_nccl(member(1, 2), id); });
+  const auto group = join_nccl(member(0, 2), id);
+  pretended::fail_next_call();
+  Values memory(4);
+  const auto run = [&] {
+    group->run({.kind = LibraryCollective::Kind::all_reduce}, memory.data(), 4, nullptr);
+  };
+  const std::string first = loss(run);
+  CHECK_THAT(first,
+             Catch::StartsWith("rank 0 on cuda:0: NCCL gave up during an all-reduce: ncclAllReduce: "));
+  CHECK(loss(run) == first);
+  pretended::behaviour() = {};
+}
+
 TEST_CASE("ranks of a group and of a link are connected when they have joined", "[pretended]") {
   pretended::behaviour() = {};
   const std::string id = nccl_unique_id();
