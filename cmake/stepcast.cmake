@@ -78,9 +78,12 @@ endfunction()
 # Several files are compiled as one, so each has a namespace of its own (stepcast::FILE).
 # stepcast_tests(core LIBRARIES core): builds the folder's tests as one executable. CTest runs each TEST_CASE in a process of
 # its own, because SimGrid 3.32 keeps its clock and configuration across engines. EXCLUDE as above; SOURCES: files of other
-# folders.
+# folders; TIMEOUT: seconds of a test (300).
 function(stepcast_tests name)
-  cmake_parse_arguments(arg "" "EXCLUDE;APART" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "EXCLUDE;APART;TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
   stepcast_sources(sources "${arg_EXCLUDE}")
   stepcast_compile_apart("${arg_APART}" ${sources})
   add_executable(${name}_tests ${sources} ${arg_SOURCES})
@@ -90,5 +93,5 @@ function(stepcast_tests name)
   stepcast_precompile_tests(${name}_tests)
   stepcast_options(${name}_tests)
   target_compile_options(${name}_tests PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)  # compiles in three quarters of -O2's time
-  catch_discover_tests(${name}_tests TEST_PREFIX "${name}: " PROPERTIES TIMEOUT 300)
+  catch_discover_tests(${name}_tests TEST_PREFIX "${name}: " PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -2,8 +2,11 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -27,7 +30,8 @@ struct Thread {
 struct Block {
   std::vector<std::unique_ptr<Thread>> threads;
   ucontext_t scheduler{};
-  std::size_t current = 0, next = 0;  ///< next: the first thread that has not started
+  std::vector<std::size_t> order = {};  ///< in which the threads run from one barrier to the next
+  std::size_t current = 0, next = 0;  ///< next: place in this order of the first thread that has not started
   const std::function<void()>* body = nullptr;
 };
 Block block;  // the running block
@@ -42,7 +46,7 @@ void select(std::size_t index) {
 /// to that thread.
 void enter() {
   while (block.next < block.threads.size()) {
-    select(block.next++);
+    select(block.order[block.next++]);
     (*block.body)();
     block.threads[block.current]->state = Thread::State::ended;
   }
@@ -81,9 +85,10 @@ bool released(Thread::State at, std::size_t begin, std::size_t end) {
 
 bool step() {
   bool ran = false;
-  for (std::size_t i = 0; i < block.threads.size(); ++i) {
+  for (std::size_t place = 0; place < block.threads.size(); ++place) {
+    const std::size_t i = block.order[place];
     if (block.threads[i]->state != Thread::State::runs) continue;
-    i < block.next ? select(i) : start_on_stack_of(*block.threads[i]);
+    place < block.next ? select(i) : start_on_stack_of(*block.threads[i]);
     swapcontext(&block.scheduler, &block.threads[i]->context);
     ran = true;
   }
@@ -92,12 +97,24 @@ bool step() {
   return released(Thread::State::meets_block, 0, block.threads.size()) || ran;
 }
 
+/// Ascending, descending or shuffled. Two threads that use the same shared memory without a barrier between
+/// them give another result where the second runs first.
+void draw_order(std::size_t threads) {
+  static std::mt19937 random(1);
+  block.order.resize(threads);
+  std::iota(block.order.begin(), block.order.end(), std::size_t{0});
+  const auto which = random() % 3;
+  if (which == 1) std::ranges::reverse(block.order);
+  if (which == 2) std::ranges::shuffle(block.order, random);
+}
+
 void run_block(std::size_t threads) {
   for (std::size_t i = 0; i < threads; ++i) {
     if (i >= block.threads.size()) block.threads.push_back(std::make_unique<Thread>());
     block.threads[i]->state = Thread::State::runs;
   }
   block.threads.resize(threads);
+  draw_order(threads);
   block.next = 0;
   while (step()) {
   }
@@ -118,9 +135,15 @@ void run(const Shape& shape, const std::function<void()>& thread) {
   for (unsigned y = 0; y < gridDim.y; ++y) {
     for (unsigned x = 0; x < gridDim.x; ++x) {
       blockIdx = {x, y, 0};
+      if (chosen_blocks() && !chosen_blocks()(blockIdx)) continue;
       run_block(std::size_t{1} * blockDim.x * blockDim.y * blockDim.z);
     }
   }
+}
+
+std::function<bool(uint3)>& chosen_blocks() {
+  static std::function<bool(uint3)> one;
+  return one;
 }
 
 std::function<void(cudaStream_t, std::function<void()>)>& launcher() {
@@ -132,11 +155,11 @@ void launch(const Shape& shape, const std::function<void()>& thread) {
   // Limits of all devices that CUDA 13 supports.
   constexpr unsigned kMostThreads = 1024, kMostDeep = 64, kMostColumns = 2147483647, kMostRows = 65535;
   const auto within = [](unsigned size, unsigned most) { return size > 0 && size <= most; };
-  const dim3 &grid = shape.grid, &block = shape.block;
+  const dim3 &grid = shape.grid, &threads = shape.block;
   const bool possible = within(grid.x, kMostColumns) && within(grid.y, kMostRows) &&
-                        within(grid.z, kMostRows) && within(block.x, kMostThreads) &&
-                        within(block.y, kMostThreads) && within(block.z, kMostDeep) &&
-                        within(block.x * block.y * block.z, kMostThreads);
+                        within(grid.z, kMostRows) && within(threads.x, kMostThreads) &&
+                        within(threads.y, kMostThreads) && within(threads.z, kMostDeep) &&
+                        within(threads.x * threads.y * threads.z, kMostThreads);
   if (!possible) throw std::logic_error("a launch that CUDA refuses");
   if (!launcher()) return run(shape, thread);
   launcher()(shape.stream, [shape, thread] { run(shape, thread); });

@@ -8,6 +8,7 @@
 
 /// Runs CUDA kernels as plain functions on the host, so that they can be tested without a GPU. Blocks run one
 /// after another; the threads of a block are coroutines with stacks of their own, which switch at barriers.
+/// The order in which they run between two barriers is drawn for each block, so that a missing barrier shows.
 /// For .cu files whose launches were translated to EMULATE (launches.sed).
 namespace stepcast::emulated {
 
@@ -18,6 +19,9 @@ struct Shape {
 };
 
 void run(const Shape& shape, const std::function<void()>& thread);
+
+/// Which blocks of a launch run; empty: all. Tests of very large arrays look at a few.
+std::function<bool(uint3)>& chosen_blocks();
 
 /// What takes a launch to its stream; empty: it runs at once.
 std::function<void(cudaStream_t, std::function<void()>)>& launcher();
