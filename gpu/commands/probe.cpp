@@ -30,8 +30,9 @@ std::string to_yaml(const GpuProbes& probes, const Options& options) {
   for (const std::string& note : probes.notes) text += fmt::format("  - {}\n", quoted(note));
   text += "probes:\n";
   for (const GpuProbe& probe : probes.probes) {
-    text += fmt::format("  - {{name: {}, bytes: {:.0f}, seconds: {}}}\n", quoted(probe.name),
-                        probe.bytes.value, numbers(probe.seconds));
+    text += fmt::format("  - {{name: {}, bytes: {:.0f}, seconds: {}", quoted(probe.name), probe.bytes.value,
+                        numbers(probe.seconds));
+    text += probe.floor.value > 0 ? fmt::format(", floor: {:.4g}}}\n", probe.floor.value) : "}\n";
   }
   return text;
 }
@@ -47,7 +48,11 @@ void probe(const Options& options) {
     const std::string rate = one.bytes.value > 0 && seconds > 0
                                  ? fmt::format(", {:.4g} GB/s", one.bytes.value / seconds / 1e9)
                                  : "";
-    fmt::print("{:60} {:12.0f} B {:10.4g} us{}\n", one.name, one.bytes.value, 1e6 * seconds, rate);
+    const std::string share =
+        one.floor.value > 0 && seconds > 0
+            ? fmt::format(", {:.0f} % of the memory's bandwidth", 100 * one.floor.value / seconds)
+            : "";
+    fmt::print("{:60} {:12.0f} B {:10.4g} us{}{}\n", one.name, one.bytes.value, 1e6 * seconds, rate, share);
   }
   for (const std::string& note : probes.notes) fmt::print("note: {}\n", note);
   fmt::print("written: {}\n", options.file.string());
@@ -56,10 +61,10 @@ void probe(const Options& options) {
 }  // namespace
 
 void add_gpu_probe(Command app) {
-  const Command command =
-      app.add_subcommand("probe",
-                         "Measure launches, copies, an all-reduce of one rank, and how much "
-                         "copies and reductions slow a step down");
+  const Command command = app.add_subcommand(
+      "probe",
+      "Measure launches, copies, the project's kernels against the bandwidth of the memory, an "
+      "all-reduce of one rank, and how much copies and reductions slow a step down");
   auto options = std::make_shared<Options>();
   command.add_option("--model", options->model, "model of the steps").show_default();
   command.add_option("--batch", options->batch, "samples per step").range(1, 1 << 20).show_default();

@@ -36,10 +36,12 @@ struct GpuProbe {
   std::string name;             ///< such as "host to device copy"
   Bytes bytes;                  ///< bytes that it moves, or 0
   std::vector<double> seconds;  ///< times of all repetitions
+  /// Time that the bandwidth of the GPU's memory allows at least for these bytes; 0 for all but kernels.
+  Seconds floor = {0};
 };
 
-/// Times of launches, of copies between host and device and on the device, of NCCL's all-reduce with one
-/// rank, and of steps that run alone and beside a copy or a reduction.
+/// Times of launches, of copies between host and device and on the device, of this project's kernels on large
+/// arrays, of NCCL's all-reduce with one rank, and of steps that run alone and beside a copy or a reduction.
 struct GpuProbes {
   std::string device, state_before, state_after;
   std::vector<GpuProbe> probes;

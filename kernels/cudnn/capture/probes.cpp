@@ -4,6 +4,7 @@
 
 #include "kernels/cudnn/backend.hpp"
 #include "kernels/cudnn/capture/gpu_state.hpp"
+#include "kernels/cudnn/capture/kernel_probes.hpp"
 #include "kernels/cudnn/capture/nccl_probe.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
 #include "kernels/cudnn/cuda/optimizer_updates.hpp"
@@ -96,6 +97,14 @@ void probe_copies(Bench& bench) {
   }
 }
 
+void probe_kernels(Bench& bench) {
+  const double bandwidth = memory_bandwidth(bench.device->options.device);
+  for (const KernelProbe& one : kernel_probes(bench.device, kLargest)) {
+    bench.time(one.name, one.bytes, one.call);
+    if (bandwidth > 0) bench.result.probes.back().floor = {one.bytes / bandwidth};
+  }
+}
+
 void probe_all_reduce(Bench& bench) {
   try {
     const SingleRankAllReduce reduce =
@@ -182,6 +191,7 @@ GpuProbes probe_gpu(const GpuOptions& gpu, const Model& model, std::int64_t batc
   warm_up(bench);
   probe_launches(bench);
   probe_copies(bench);
+  probe_kernels(bench);
   probe_all_reduce(bench);
   Network network(*backend, model, {.batch = batch});
   StepEvents events(device, network);

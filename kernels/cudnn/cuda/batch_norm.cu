@@ -10,11 +10,13 @@ constexpr float kMomentum = 0.9f;
 /// digits.
 template <class T>
 struct Moments {
-  const T* x;
+  using Type = T;
+  static constexpr int kInputs = 1;
+  Inputs<T, 1> in;
   std::int64_t inner;
-  __device__ float2 operator()(std::int64_t i, std::int64_t c, std::int64_t) const {
-    const float v = to_float(x[i]) - to_float(x[c * inner]);
-    return {v, v * v};
+  __device__ float2 terms(const float* v, std::int64_t c, std::int64_t) const {
+    const float difference = v[0] - to_float(in.at[0][c * inner]);
+    return {difference, difference * difference};
   }
 };
 
@@ -57,11 +59,10 @@ __global__ void write_group_statistics(const float* sums, double n, std::int64_t
 
 template <class T>
 struct Squares {
-  const T* x;
-  __device__ float2 operator()(std::int64_t i, std::int64_t, std::int64_t) const {
-    const float v = to_float(x[i]);
-    return {v, v * v};
-  }
+  using Type = T;
+  static constexpr int kInputs = 1;
+  Inputs<T, 1> in;
+  __device__ float2 terms(const float* v, std::int64_t, std::int64_t) const { return {v[0], v[0] * v[0]}; }
 };
 
 /// The linear map of one channel in the forward pass; loading it takes longer than applying it.
@@ -152,7 +153,7 @@ void batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, co
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     const auto* in = static_cast<const T*>(x);
-    const int count = sum_parts(Moments<T>{in, shape.inner}, shape, scratch, stream);
+    const int count = sum_parts(Moments<T>{{{in}}, shape.inner}, shape, scratch, stream);
     write_statistics<<<blocks_for(32 * shape.channels), kThreads, 0, stream>>>(
         static_cast<const float2*>(scratch.data), count, shape, in, arrays);
     check_launch("write_statistics");
@@ -166,7 +167,7 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     const auto *in = static_cast<const T*>(x), *gradient = static_cast<const T*>(dy);
-    const Slopes<T, false> slopes{in, gradient, arrays.mean, arrays.inverse};
+    const Slopes<T, false> slopes{{{in, gradient}}, arrays.mean, arrays.inverse};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
     const auto size = static_cast<float>(shape.outer * shape.inner);
     map_by_channel<T, 2>(NormalizeBack{arrays, scale_gradient, shift_gradient, size}, shape, {in, gradient},
@@ -178,7 +179,7 @@ void group_norm_sums(const Channels& shape, const void* x, float* sums, const Sc
                      cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    sum_into(Squares<T>{static_cast<const T*>(x)}, shape, sums, sums + shape.channels, scratch, stream);
+    sum_into(Squares<T>{{{static_cast<const T*>(x)}}}, shape, sums, sums + shape.channels, scratch, stream);
   });
 }
 
@@ -197,7 +198,7 @@ void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, 
                           float* sums, const Scratch& scratch, cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const Slopes<T, false> slopes{static_cast<const T*>(x), static_cast<const T*>(dy), arrays.mean,
+    const Slopes<T, false> slopes{{{static_cast<const T*>(x), static_cast<const T*>(dy)}}, arrays.mean,
                                   arrays.inverse};
     sum_into(slopes, shape, sums + shape.channels, sums, scratch, stream);
   });

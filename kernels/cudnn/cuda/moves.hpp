@@ -14,7 +14,7 @@ namespace stepcast::cudnn {
 constexpr int kMoveDims = 5;
 
 /// A copy of a box of elements with separate strides [elements] in source and target: permutations, pads,
-/// crops, halos and conversions.
+/// crops, halos and conversions. Moves the bytes of the box in both element types.
 struct Move {
   std::array<std::int64_t, kMoveDims> size{1, 1, 1, 1, 1}, from_stride{}, to_stride{};
   std::int64_t from_offset = 0, to_offset = 0;
@@ -22,7 +22,7 @@ struct Move {
 };
 void move_elements(const Move& move, const void* from, void* to, cudaStream_t stream);
 
-/// to[i] = from[i].
+/// to[i] = from[i]. Moves n elements of both types.
 void convert(const void* from, Element from_element, void* to, Element to_element, std::size_t elements,
              cudaStream_t stream);
 
@@ -39,7 +39,7 @@ struct CopySegments {
 void copy_segments(const CopySegments& segments, const void* from, Element from_element, void* to,
                    Element to_element, cudaStream_t stream);
 
-/// y[i] += bias[channel of i], where element i has channel i / inner % channels.
+/// y[i] += bias[channel of i], where element i has channel i / inner % channels. Moves 2 n e bytes.
 void add_bias(void* y, const float* bias, Element element, std::int64_t elements, std::int64_t inner,
               std::int64_t channels, cudaStream_t stream);
 
@@ -49,13 +49,16 @@ struct PoolShape {
   std::array<std::int64_t, 3> kernel{}, stride{}, pad{};
   bool largest = true;  ///< maximum; false: mean of the elements that are not padding
 };
+/// The forward pass reads x, and writes y and 2 bytes of taps for each of its elements; the backward pass
+/// reads these and writes dx. Windows that overlap are read again from a cache.
 /// @param taps  index in the window of each maximum, in the order of y's memory; null for means
 void pool_forward(const PoolShape& shape, const void* x, void* y, std::uint16_t* taps, Element element,
                   cudaStream_t stream);
 void pool_backward(const PoolShape& shape, const void* dy, void* dx, const std::uint16_t* taps,
                    Element element, cudaStream_t stream);
 
-/// Nearest-neighbour up-sampling by integer factors of {n, c, d, h, w}; the backward pass sums.
+/// Nearest-neighbour up-sampling by integer factors of {n, c, d, h, w}; the backward pass sums. Moves both
+/// images once.
 struct UpSampleShape {
   std::array<std::int64_t, 5> in{}, in_stride{}, out_stride{};
   std::array<std::int64_t, 3> factor{1, 1, 1};
@@ -66,7 +69,7 @@ void up_sample_backward(const UpSampleShape& shape, const void* dy, void* dx, El
                         cudaStream_t stream);
 
 /// Copies row `tokens[i]` of the table to row i; the backward pass adds to `table_gradient`, which must be
-/// zero.
+/// zero. Moves n (4 + e) bytes for n elements of y, the backward pass n (8 + e).
 void embedding_forward(const float* tokens, const float* table, void* y, Element element, std::int64_t count,
                        std::int64_t columns, cudaStream_t stream);
 void embedding_backward(const float* tokens, const void* dy, float* table_gradient, Element element,

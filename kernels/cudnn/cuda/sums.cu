@@ -3,13 +3,12 @@
 namespace stepcast::cudnn {
 namespace {
 
-/// The terms of a sum: two numbers for element i of channel c in line o.
 template <class T>
 struct Value {
-  const T* x;
-  __device__ float2 operator()(std::int64_t i, std::int64_t, std::int64_t) const {
-    return {to_float(x[i]), 0.f};
-  }
+  using Type = T;
+  static constexpr int kInputs = 1;
+  Inputs<T, 1> in;
+  __device__ float2 terms(const float* v, std::int64_t, std::int64_t) const { return {v[0], 0.f}; }
 };
 
 }  // namespace
@@ -18,7 +17,7 @@ void channel_sums(const Channels& shape, const void* x, float* sums, const Scrat
                   cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    sum_into(Value<T>{static_cast<const T*>(x)}, shape, sums, nullptr, scratch, stream);
+    sum_into(Value<T>{{{static_cast<const T*>(x)}}}, shape, sums, nullptr, scratch, stream);
   });
 }
 
@@ -27,7 +26,7 @@ void layer_norm_parameters(const Channels& shape, const void* x, const void* dy,
                            const Scratch& scratch, cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const Slopes<T, true> slopes{static_cast<const T*>(x), static_cast<const T*>(dy), mean, inverse};
+    const Slopes<T, true> slopes{{{static_cast<const T*>(x), static_cast<const T*>(dy)}}, mean, inverse};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
   });
 }

@@ -5,7 +5,8 @@
 #include "kernels/cudnn/cuda/device_code.cuh"
 #include "kernels/cudnn/cuda/sums.hpp"
 
-/// Sums of two numbers at once over all dimensions except channels; for .cu files only.
+/// Sums of two numbers at once over all dimensions except channels; for .cu files only. What is summed is a functor
+/// with inputs `in` of kInputs arrays of Type, and `terms(values, channel, line)` of one element's inputs.
 namespace stepcast::cudnn {
 namespace {
 
@@ -15,17 +16,69 @@ constexpr int kInFlight = 4;              // elements that a thread loads before
 /// The terms dy times the normalized x, and dy; mean and inverse belong to the channel or to the line.
 template <class T, bool ByLine>
 struct Slopes {
-  const T *x, *dy;
+  using Type = T;
+  static constexpr int kInputs = 2;
+  Inputs<T, 2> in;  ///< x and dy
   const float *mean, *inverse;
-  __device__ float2 operator()(std::int64_t i, std::int64_t c, std::int64_t o) const {
+  __device__ float2 terms(const float* v, std::int64_t c, std::int64_t o) const {
     const std::int64_t group = ByLine ? o : c;
-    const float d = to_float(dy[i]);
-    return {d * (to_float(x[i]) - mean[group]) * inverse[group], d};
+    return {v[1] * (v[0] - mean[group]) * inverse[group], v[1]};
   }
 };
 
-/// For innermost channels: a warp reads neighbouring channels of one line. Each thread has several lines in
-/// flight; one element at a time would leave most of the memory's bandwidth unused.
+/// The terms of element i, which has channel c and line o.
+template <class F>
+__device__ float2 terms_at(const F& f, std::int64_t i, std::int64_t c, std::int64_t o) {
+  float v[F::kInputs];
+  for (int k = 0; k < F::kInputs; ++k) v[k] = to_float(f.in.at[k][i]);
+  return f.terms(v, c, o);
+}
+
+/// For innermost channels in whole packs: each thread sums the channels of one pack, 16 bytes a load, and has
+/// several lines in flight; less would leave most of the memory's bandwidth unused. The block is as wide as the
+/// channels have packs, at most a warp.
+template <class F>
+__global__ void sum_packed_columns(F f, std::int64_t outer, std::int64_t channels, float2* parts) {
+  using T = typename F::Type;
+  constexpr int kPack = 16 / sizeof(T);
+  __shared__ float2 sums[kPack][kThreads];
+  const std::int64_t packs = channels / kPack;
+  const std::int64_t p = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * blockDim.y;
+  float2 sum[kPack] = {};
+  for (std::int64_t o = static_cast<std::int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; p < packs && o < outer;
+       o += kInFlight * step) {
+    Pack<T> loaded[kInFlight][F::kInputs];
+    for (int k = 0; k < kInFlight; ++k) {
+      for (int i = 0; i < F::kInputs && o + k * step < outer; ++i)
+        loaded[k][i] = reinterpret_cast<const Pack<T>*>(f.in.at[i])[(o + k * step) * packs + p];
+    }
+    for (int k = 0; k < kInFlight && o + k * step < outer; ++k) {
+      for (int j = 0; j < kPack; ++j) {
+        float v[F::kInputs];
+        for (int i = 0; i < F::kInputs; ++i) v[i] = to_float(loaded[k][i].v[j]);
+        const float2 terms = f.terms(v, p * kPack + j, o + k * step);
+        sum[j].x += terms.x;
+        sum[j].y += terms.y;
+      }
+    }
+  }
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  for (int j = 0; j < kPack; ++j) sums[j][thread] = sum[j];
+  __syncthreads();
+  for (unsigned column = thread; column < blockDim.x * kPack; column += kThreads) {
+    const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x * kPack + column;
+    float2 total{0.f, 0.f};
+    for (unsigned line = 0; line < blockDim.y; ++line) {
+      const float2 one = sums[column % kPack][line * blockDim.x + column / kPack];
+      total.x += one.x;
+      total.y += one.y;
+    }
+    if (c < channels) parts[blockIdx.y * channels + c] = total;
+  }
+}
+
+/// For other innermost channels: a warp reads neighbouring channels of one line.
 template <class F>
 __global__ void sum_columns(F f, std::int64_t outer, std::int64_t channels, float2* parts) {
   __shared__ float2 lines[kLines][kColumns];
@@ -38,7 +91,7 @@ __global__ void sum_columns(F f, std::int64_t outer, std::int64_t channels, floa
       float2 v[kInFlight];
       for (int k = 0; k < kInFlight; ++k) {
         const std::int64_t at = o + k * step;
-        v[k] = at < outer ? f(at * channels + c, c, at) : float2{0.f, 0.f};
+        v[k] = at < outer ? terms_at(f, at * channels + c, c, at) : float2{0.f, 0.f};
       }
       for (int k = 0; k < kInFlight; ++k) {
         sum.x += v[k].x;
@@ -65,7 +118,7 @@ __global__ void sum_planes(F f, std::int64_t outer, std::int64_t channels, std::
   for (std::int64_t o = blockIdx.y; o < outer; o += gridDim.y) {
     const std::int64_t begin = (o * channels + c) * inner;
     for (std::int64_t k = threadIdx.x; k < inner; k += blockDim.x) {
-      const float2 v = f(begin + k, c, o);
+      const float2 v = terms_at(f, begin + k, c, o);
       sum.x += v.x;
       sum.y += v.y;
     }
@@ -118,8 +171,27 @@ int parts_of(std::int64_t blocks, std::int64_t lines, std::int64_t channels, con
 
 /// @return number of parts
 template <class F>
+int sum_packed_parts(const F& f, const Channels& s, const Scratch& scratch, cudaStream_t stream) {
+  const std::int64_t packs = s.channels / static_cast<std::int64_t>(16 / sizeof(typename F::Type));
+  unsigned width = 1;
+  while (width < packs && width < 32) width *= 2;
+  const unsigned lines = kThreads / width;
+  const std::int64_t blocks = (packs + width - 1) / width;
+  const int count = parts_of(blocks, (s.outer + lines - 1) / lines, s.channels, scratch);
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(count));
+  sum_packed_columns<<<grid, dim3(width, lines), 0, stream>>>(f, s.outer, s.channels,
+                                                              static_cast<float2*>(scratch.data));
+  check_launch("sum_packed_columns");
+  return count;
+}
+
+/// @return number of parts
+template <class F>
 int sum_parts(const F& f, const Channels& s, const Scratch& scratch, cudaStream_t stream) {
   auto* parts = static_cast<float2*>(scratch.data);
+  constexpr auto kPack = static_cast<std::int64_t>(16 / sizeof(typename F::Type));
+  if (s.inner == 1 && s.channels % kPack == 0 && takes_packs(f.in, f.in.at[0]))
+    return sum_packed_parts(f, s, scratch, stream);
   if (s.inner == 1) {
     const std::int64_t blocks = (s.channels + kColumns - 1) / kColumns;
     const int count = parts_of(blocks, (s.outer + kLines - 1) / kLines, s.channels, scratch);

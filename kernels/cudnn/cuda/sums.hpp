@@ -25,18 +25,20 @@ struct Scratch {
   std::size_t bytes = 0;
 };
 
-/// sums[c] = sum over channel c.
+/// sums[c] = sum over channel c. Moves n e bytes.
 void channel_sums(const Channels& shape, const void* x, float* sums, const Scratch& scratch,
                   cudaStream_t stream);
 
 /// Gradients of scale and shift of a layer norm, whose rows are `outer` and whose features are channels.
+/// Moves 2 n e bytes.
 void layer_norm_parameters(const Channels& shape, const void* x, const void* dy, const float* mean,
                            const float* inverse, float* scale_gradient, float* shift_gradient,
                            const Scratch& scratch, cudaStream_t stream);
 
 /// Arrays of a batch norm for element types that cuDNN's batch norm is not known to support. `inverse` is 1 /
 /// sqrt(variance + 1e-5). Running statistics keep 0.9 of their value; the running variance divides by n - 1,
-/// as cuDNN's does.
+/// as cuDNN's does. The forward pass reads x for the statistics and again for y: 3 n e bytes. The backward
+/// pass reads x and dy twice: 5 n e.
 struct BatchNormArrays {
   const float *scale = nullptr, *shift = nullptr;
   float *mean = nullptr, *inverse = nullptr;                   ///< statistics of the batch, per channel
@@ -51,6 +53,7 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
 
 /// Batch norm over a group of devices. Each pass has two parts around an all-reduce of `sums`, which are two
 /// lists with one number per channel each. `count` is the number of elements per channel in the whole group.
+/// The bytes are those of batch norm.
 ///   forward   sums of x and x^2        then mean, inverse, running statistics and y
 ///   backward  sums of dy and dy x^     then dx; the sums of the own part are the gradients of shift and
 ///   scale

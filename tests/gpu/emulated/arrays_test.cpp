@@ -117,7 +117,8 @@ TEST_CASE("sums over all but the channels are those of plain loops", "[emulated]
   struct Sizes {
     std::int64_t outer, channels, inner;
   };
-  const auto c = GENERATE(values<Sizes>({{7, 5, 1}, {300, 40, 1}, {3, 4, 50}, {2, 600, 3}}));
+  const auto c =
+      GENERATE(values<Sizes>({{7, 5, 1}, {300, 40, 1}, {1000, 4, 1}, {9, 600, 1}, {3, 4, 50}, {2, 600, 3}}));
   const auto count = static_cast<std::size_t>(c.outer * c.channels * c.inner);
   const Array values = uniform_array(count, 1);
   const Memory x({static_cast<std::int64_t>(count)}, Element::f32, false, values);

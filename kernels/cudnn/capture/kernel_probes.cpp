@@ -1,0 +1,166 @@
+#include "kernels/cudnn/capture/kernel_probes.hpp"
+
+#include "kernels/cudnn/cuda/elements.hpp"
+#include "kernels/cudnn/cuda/moves.hpp"
+#include "kernels/cudnn/cuda/optimizer_updates.hpp"
+#include "kernels/cudnn/cuda/rows.hpp"
+#include "kernels/cudnn/cuda/sums.hpp"
+
+namespace stepcast::cudnn {
+namespace {
+
+constexpr std::int64_t kChannels = 256, kSide = 16, kLength = 1024;
+
+float* floats(const std::shared_ptr<void>& memory) {
+  return static_cast<float*>(memory.get());
+}
+
+/// What the kernels read and write.
+struct Arrays {
+  Arrays(std::shared_ptr<Device> of, std::int64_t elements)
+      : device(std::move(of)), n(elements), element(device->element()) {
+    for (auto* one : {&x, &dy, &y, &first, &second}) *one = memory(n);
+    for (const auto* drawn : {&x, &dy})
+      device->draw(drawn->get(), static_cast<std::size_t>(n) * bytes_of(element), element);
+    for (auto* one : {&scale, &shift, &mean, &inverse}) *one = memory(kLength);
+    for (auto* one : {&row_mean, &row_inverse}) *one = memory(n / kLength);
+  }
+
+  std::shared_ptr<void> memory(std::int64_t floats) const {
+    return allocate_bytes(static_cast<std::size_t>(floats) * sizeof(float), stream());
+  }
+  cudaStream_t stream() const { return device->stream.get(); }
+  Scratch scratch() const { return {device->workspace.data(), device->workspace.bytes}; }
+  BatchNormArrays norm() const { return {floats(scale), floats(shift), floats(mean), floats(inverse)}; }
+  UpdateArrays updated() const {
+    return {floats(y), floats(dy), {floats(first), floats(second)}, static_cast<std::size_t>(n)};
+  }
+
+  std::shared_ptr<Device> device;
+  std::int64_t n;
+  Element element;
+  std::shared_ptr<void> x, dy, y, first, second;  ///< n floats each
+  std::shared_ptr<void> scale, shift, mean, inverse, row_mean, row_inverse;
+};
+
+class Probes {
+ public:
+  explicit Probes(std::shared_ptr<const Arrays> arrays) : arrays_(std::move(arrays)) {}
+
+  std::vector<KernelProbe> all() {
+    add_element_wise();
+    add_norms();
+    add_rows();
+    add_moves();
+    add_updates();
+    return std::move(list_);
+  }
+
+ private:
+  /// @param bytes_each  bytes that the kernel moves for each of the n elements
+  template <class Call>
+  void add(const std::string& name, double bytes_each, const Call& call) {
+    list_.push_back(
+        {name, bytes_each * static_cast<double>(arrays_->n), [arrays = arrays_, call] { call(*arrays); }});
+  }
+
+  /// Bytes of this many elements.
+  double elements(int count) const { return count * static_cast<double>(bytes_of(arrays_->element)); }
+
+  void add_element_wise() {
+    constexpr Activation kRelu{LayerKind::relu, 0};
+    add("relu", elements(2), [kRelu](const Arrays& p) {
+      activation_forward(kRelu, p.x.get(), p.y.get(), p.element, p.n, p.stream());
+    });
+    add("relu, backward", elements(3), [kRelu](const Arrays& p) {
+      activation_backward(kRelu, p.x.get(), p.dy.get(), p.y.get(), p.element, p.n, p.stream());
+    });
+    add("sum of two", elements(3), [](const Arrays& p) {
+      sum({p.x.get(), p.dy.get()}, p.y.get(), p.element, p.n, p.stream());
+    });
+    add("bias", elements(2), [](const Arrays& p) {
+      add_bias(p.y.get(), floats(p.shift), p.element, p.n, 1, kChannels, p.stream());
+    });
+  }
+
+  void add_norms() {
+    const std::int64_t n = arrays_->n;
+    const Element element = arrays_->element;
+    for (const bool innermost : {true, false}) {
+      const Channels shape = innermost
+                                 ? Channels{n / kChannels, kChannels, 1, element}
+                                 : Channels{n / kChannels / kSide / kSide, kChannels, kSide * kSide, element};
+      const std::string layout = innermost ? ", NHWC" : ", NCHW";
+      add("batch norm" + layout, elements(3), [shape](const Arrays& p) {
+        batch_norm_forward(shape, p.norm(), p.x.get(), p.y.get(), p.scratch(), p.stream());
+      });
+      add("batch norm, backward" + layout, elements(5), [shape](const Arrays& p) {
+        batch_norm_backward(shape, p.norm(), p.x.get(), p.dy.get(), p.y.get(), floats(p.first),
+                            floats(p.second), p.scratch(), p.stream());
+      });
+    }
+  }
+
+  void add_rows() {
+    const Rows rows{arrays_->n / kLength, kLength, arrays_->element};
+    add("softmax of rows", elements(2),
+        [rows](const Arrays& p) { softmax_rows(rows, false, p.x.get(), p.y.get(), p.stream()); });
+    add("layer norm", elements(2), [rows](const Arrays& p) {
+      layer_norm_forward(rows, p.x.get(), floats(p.scale), floats(p.shift), p.y.get(), floats(p.row_mean),
+                         floats(p.row_inverse), p.stream());
+    });
+    add("layer norm, backward", elements(3), [rows](const Arrays& p) {
+      layer_norm_backward(rows, p.x.get(), p.dy.get(), floats(p.scale), floats(p.row_mean),
+                          floats(p.row_inverse), p.y.get(), p.stream());
+    });
+    add("layer norm, parameters", elements(2), [rows](const Arrays& p) {
+      layer_norm_parameters({rows.count, rows.length, 1, rows.element}, p.x.get(), p.dy.get(),
+                            floats(p.row_mean), floats(p.row_inverse), floats(p.first), floats(p.second),
+                            p.scratch(), p.stream());
+    });
+  }
+
+  void add_moves() {
+    const std::int64_t images = arrays_->n / kChannels / kSide / kSide;
+    Move move{.from_element = arrays_->element, .to_element = arrays_->element};
+    move.size = {1, 1, images, kChannels, kSide * kSide};
+    move.from_stride = {0, 0, kChannels * kSide * kSide, kSide * kSide, 1};
+    move.to_stride = {0, 0, kChannels * kSide * kSide, 1, kChannels};
+    add("NCHW to NHWC", elements(2),
+        [move](const Arrays& p) { move_elements(move, p.x.get(), p.y.get(), p.stream()); });
+    add("fp32 to the precision", sizeof(float) + elements(1), [](const Arrays& p) {
+      convert(p.first.get(), Element::f32, p.y.get(), p.element, static_cast<std::size_t>(p.n), p.stream());
+    });
+  }
+
+  void add_updates() {
+    add("SGD with momentum", 5 * sizeof(float), [](const Arrays& p) {
+      update({.kind = Optimizer::Kind::sgd, .momentum = 0.9}, p.updated(), p.stream());
+    });
+    add("Adam", 7 * sizeof(float), [](const Arrays& p) {
+      update({.kind = Optimizer::Kind::adam, .momentum = 0.9}, p.updated(), p.stream());
+    });
+    add("fp16 with error feedback", 3 * sizeof(float) + 2, [](const Arrays& p) {
+      to_halves_with_feedback(floats(p.dy), floats(p.first), static_cast<std::uint16_t*>(p.y.get()), p.n,
+                              p.stream());
+    });
+  }
+
+  std::shared_ptr<const Arrays> arrays_;
+  std::vector<KernelProbe> list_;
+};
+
+}  // namespace
+
+std::vector<KernelProbe> kernel_probes(const std::shared_ptr<Device>& device, std::int64_t elements) {
+  return Probes(std::make_shared<Arrays>(device, elements)).all();
+}
+
+double memory_bandwidth(int device) {
+  int kilohertz = 0, bits = 0;
+  check(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device), "cudaDeviceGetAttribute");
+  return 2 * 1e3 * kilohertz * (bits / 8.0);  // two transfers a clock
+}
+
+}  // namespace stepcast::cudnn
