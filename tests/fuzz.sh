@@ -4,6 +4,7 @@
 # SECONDS it runs for that long and draws other inputs each time.
 # The first inputs are the repository's own files. An input that crashes a program, hangs it or takes memory without
 # limit ends this script with the path of that input; give it to the program to see the fault again.
+# INPUTS=NUMBER gives that many inputs in all, in the proportions of the fixed numbers.
 # Usage: tests/fuzz.sh [SECONDS] [scenario|files|readers]...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +13,11 @@ case ${1:-} in [0-9]*) seconds=$1 && shift ;; esac
 programs=("$@")
 declare -A runs=([scenario]=6000 [files]=25000 [readers]=100000)  # about 15 s each
 [ ${#programs[@]} -gt 0 ] || programs=(scenario files readers)
+if [ -n "${INPUTS:-}" ]; then
+  all=0
+  for program in "${programs[@]}"; do all=$((all + runs[$program])); done
+  for program in "${programs[@]}"; do runs[$program]=$((INPUTS * runs[$program] / all + 1)); done
+fi
 cmake --preset sanitize >/dev/null
 cmake --build --preset sanitize --target "${programs[@]/#/fuzz_}"
 

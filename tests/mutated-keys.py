@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Changes every key of every kind of input file in ten ways, one at a time: stepcast must end with 0, or with 2 and one line
-that names the file and the place; it must not crash, hang or take more than 2 GiB.
+that names the file and the place; it must not crash, hang or take more than 2 GiB. With --texts every key that holds a text gets
+each of the hostile texts of tests/hostile.sh instead; beside that, no file may appear and no control character may be printed.
 
 The keys are those of the shipped scenarios, networks, platforms, devices and traces, and of the examples in docs/reference. A key
 counts once, wherever it stands (list positions are left out); it is changed in the shortest file that has it.
-Usage: tests/mutated-keys.py STEPCAST [LIMIT OF KEYS]"""
+Usage: tests/mutated-keys.py STEPCAST [LIMIT OF KEYS] [--texts]"""
 import copy
 import pathlib
 import re
@@ -21,6 +22,14 @@ CHANGES = {
     "removed": None, "misspelt": None, "null": None, "negative": -1, "huge": 1e300, "empty": "", "list": [], "mapping": {"unknown": 1},
     "wrong unit": "10 parsecs", "not a number": float("nan"),
 }
+
+
+def hostile_texts():
+    """The texts of tests/hostile.sh, as bash reads them."""
+    lines = (ROOT / "tests" / "hostile.sh").read_text()
+    array = re.search(r"^texts=\(.*?^  '' .*?\)$", lines, re.S | re.M).group()
+    said = subprocess.run(["bash", "-c", array + '\nprintf "%s\\0" "${texts[@]}"'], capture_output=True, check=True).stdout
+    return {f"text {number}": text.decode() for number, text in enumerate(said.split(b"\0")[:-1])}
 
 
 def documents():
@@ -49,7 +58,7 @@ def keys_of(tree, path=()):
             yield from keys_of(value, path + (index,))
 
 
-def changed(tree, path, change):
+def changed(tree, path, change, changes):
     tree = copy.deepcopy(tree)
     place = tree
     for step in path[:-1]:
@@ -59,7 +68,7 @@ def changed(tree, path, change):
     elif change == "misspelt":
         place[f"{path[-1]}x"] = place.pop(path[-1])
     else:
-        place[path[-1]] = CHANGES[change]
+        place[path[-1]] = changes[change]
     return tree
 
 
@@ -73,6 +82,10 @@ def fault(stepcast, kind, file):
     command = ["run", file, "--dry-run"] if kind == "scenario" else ["show", kind, file]
     done = subprocess.run([stepcast, *command], capture_output=True, text=True, errors="replace", preexec_fn=limit, cwd=file.parent,
                           env={"STEPCAST_DATA": str(ROOT), "PATH": "/usr/bin:/bin"})
+    if [one.name for one in file.parent.iterdir()] != [file.name] or (file.parent.parent / "pwned").exists():
+        return "another file appeared", False
+    if re.search(r"[\x01-\x08\x0b-\x1f\x7f]", done.stdout + done.stderr):
+        return f"control characters: {done.stderr[:200]!r}", False
     if done.returncode == 0:
         return "", True
     if done.returncode != 2:
@@ -82,20 +95,32 @@ def fault(stepcast, kind, file):
     return ("" if re.match(r"stepcast: \S.*: ", done.stderr) else f"no place: {done.stderr[:200]}"), False
 
 
+def value_at(tree, path):
+    for step in path:
+        tree = tree[step]
+    return tree
+
+
 def main():
-    stepcast = pathlib.Path(sys.argv[1]).resolve()
+    texts = "--texts" in sys.argv
+    arguments = [one for one in sys.argv[1:] if one != "--texts"]
+    changes = hostile_texts() if texts else CHANGES
+    stepcast = pathlib.Path(arguments[0]).resolve()
     keys = {}
     for kind, name, tree in sorted(documents(), key=lambda one: len(str(one[2]))):
         for path in keys_of(tree):
+            if texts and not isinstance(value_at(tree, path), str):
+                continue
             known = (kind, ".".join(str(step) for step in path if not isinstance(step, int)))
             keys.setdefault(known, (name, tree, path))
-    chosen = list(keys.items())[:int(sys.argv[2]) if len(sys.argv) > 2 else None]
+    chosen = list(keys.items())[:int(arguments[1]) if len(arguments) > 1 else None]
     runs = accepted = faults = 0
     with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "input.yaml"
+        file = pathlib.Path(folder) / "in" / "input.yaml"
+        file.parent.mkdir()
         for (kind, key), (name, tree, path) in chosen:
-            for change in CHANGES:
-                file.write_text(yaml.safe_dump(changed(tree, path, change), allow_unicode=True, width=10000))
+            for change in changes:
+                file.write_text(yaml.safe_dump(changed(tree, path, change, changes), allow_unicode=True, width=10000))
                 runs += 1
                 wrong, well = fault(stepcast, kind, file)
                 accepted += well

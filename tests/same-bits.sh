@@ -1,6 +1,7 @@
 #!/bin/bash
 # The same scenario gives the same bits: twice, with one process and with two, and with a second binary
 # (another compiler). The exact simulations (a program a worker; every message) agree with the default to 1 %.
+# RUNS=NUMBER simulates so many times more, with both binaries in turn and one process and two in turn.
 # Usage: tests/same-bits.sh STEPCAST [OTHER-STEPCAST]
 set -u
 first=$(realpath "$1")
@@ -48,6 +49,17 @@ simulate other "$second" -j 2
 for folder in again two other; do
   cmp -s one/results.csv $folder/results.csv || fail "$folder: results.csv differs from the first run"
 done
+
+differ=0
+for ((run = 1; run <= ${RUNS:-0}; ++run)); do
+  rm -rf more
+  binary=$first
+  [ $((run % 4)) -lt 2 ] || binary=$second
+  simulate more "$binary" -j $((1 + run % 2))
+  cmp -s one/results.csv more/results.csv || differ=$((differ + 1))
+done
+[ "${RUNS:-0}" -eq 0 ] || echo "$RUNS runs more: $differ differ from the first"
+[ $differ -eq 0 ] || fail "runs with other bits"
 
 simulate unfolded "$first" -j 2 --set simulation.fold=off
 simulate messages "$first" -j 2 --set simulation.fidelity=message
