@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "commands/commands.hpp"
 #include "core/error.hpp"
@@ -22,10 +25,21 @@
 namespace stepcast {
 namespace {
 
+/// Prints texts of files, which must not move the cursor of a terminal.
+template <class... Arguments>
+void print_lines(fmt::format_string<Arguments...> form, Arguments&&... arguments) {
+  const std::string text = fmt::format(form, std::forward<Arguments>(arguments)...);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    fmt::print("{}{}", without_controls(text.substr(begin, end - begin)), end < text.size() ? "\n" : "");
+    begin = end + 1;
+  }
+}
+
 void show_model(const std::string& name) {
   Library library;
   const YamlNode node = command_line_name(name);
-  fmt::print("{}", model_table(library.model(YamlValue(node, "model"))));
+  print_lines("{}", model_table(library.model(YamlValue(node, "model"))));
 }
 
 void show_trace(const std::string& name) {
@@ -34,7 +48,7 @@ void show_trace(const std::string& name) {
   const Trace& trace = library.trace(YamlValue(node, "trace"));
   const YamlNode model = command_line_name(trace.model);
   const bool shipped = std::filesystem::exists(model_file(data_folder() / "models", trace.model));
-  fmt::print("{}", trace_table(trace, shipped ? &library.model(YamlValue(model, "model")) : nullptr));
+  print_lines("{}", trace_table(trace, shipped ? &library.model(YamlValue(model, "model")) : nullptr));
 }
 
 void show_device(const std::string& name) {
@@ -42,7 +56,7 @@ void show_device(const std::string& name) {
   const YamlNode node = command_line_name(name);
   const Device& device = library.device(YamlValue(node, "device"));
   const bool rated = !device.rates.empty() || !device.efficiency_of.empty();
-  fmt::print("{}", device_table(device, rated ? &library.calibration(device) : nullptr));
+  print_lines("{}", device_table(device, rated ? &library.calibration(device) : nullptr));
 }
 
 /// The endpoint that a text such as "3", "host:2" or "storage" names.
@@ -64,39 +78,40 @@ void show_platform(const std::string& name, const std::vector<std::string>& rout
   const Platform platform =
       read_platform(YamlValue(library.tree(YamlValue(node, "platform"), "platforms"), ""));
   if (!route.empty()) {
-    fmt::print("{}", route_table(platform, endpoint_of(platform, route[0]), endpoint_of(platform, route[1])));
+    print_lines("{}",
+                route_table(platform, endpoint_of(platform, route[0]), endpoint_of(platform, route[1])));
     return;
   }
-  fmt::print("{}", platform_table(platform));
-  if (platform.devices() > 1) fmt::print("\n{}", route_table(platform, 0, platform.devices() - 1));
+  print_lines("{}", platform_table(platform));
+  if (platform.devices() > 1) print_lines("\n{}", route_table(platform, 0, platform.devices() - 1));
 }
 
 /// Prints what intervals cover beside the assumptions: default ranges with the class of their source, and the
 /// discrepancy term.
 void show_default_ranges(const Scenario& scenario) {
   if (!scenario.uncertainty.on) {
-    fmt::print("\nuncertainty: none\n");
+    print_lines("\nuncertainty: none\n");
     return;
   }
   Library library;
   const auto ranges = default_ranges(scenario, largest_experiment(scenario, library), library);
-  if (!ranges.empty()) fmt::print("\ndefault ranges\n");
+  if (!ranges.empty()) print_lines("\ndefault ranges\n");
   for (const auto& [kind, source_class, range] : ranges) {
-    fmt::print("  {}: {}: {} ({}): {}\n", range.key, range_text(range), kind, source_class, range.why);
+    print_lines("  {}: {}: {} ({}): {}\n", range.key, range_text(range), kind, source_class, range.why);
   }
   if (scenario.uncertainty.discrepancy)
-    fmt::print("\ndiscrepancy of the model: models/measured/discrepancy.yaml\n");
+    print_lines("\ndiscrepancy of the model: models/measured/discrepancy.yaml\n");
 }
 
 /// Prints the values that the software stack of a point sets, with their sources, or what the scenario gives
 /// instead.
 void show_stack(const SoftwareStack& stack, const YamlNode& document) {
-  fmt::print("\nlike {}: {}\n", stack.name, stack.what);
+  print_lines("\nlike {}: {}\n", stack.name, stack.what);
   for (const StackValue& one : stack.values) {
     const YamlNode* given = find_path(document, "strategy." + one.key);
     const std::string instead = given == nullptr ? "" : fmt::format(" (the scenario gives {})", given->text);
     const std::string where = one.without_nccl ? ", where the platform names no NCCL" : "";
-    fmt::print("  strategy.{}: {}{}{}: {}\n", one.key, one.value.text, where, instead, one.source);
+    print_lines("  strategy.{}: {}{}{}: {}\n", one.key, one.value.text, where, instead, one.source);
   }
 }
 
@@ -114,45 +129,45 @@ void show_stacks(const Scenario& scenario) {
 void show_scenario(const std::string& file) {
   const Scenario scenario = read_scenario(file, {});
   check_keys(scenario.document);
-  fmt::print("{}: {}\n\n{} points\n", scenario.name, scenario.description, scenario.points.size());
-  for (const Point& point : scenario.points) fmt::print("  {}\n", point.name);
-  if (!scenario.assumptions.empty()) fmt::print("\nassumptions\n");
+  print_lines("{}: {}\n\n{} points\n", scenario.name, scenario.description, scenario.points.size());
+  for (const Point& point : scenario.points) print_lines("  {}\n", point.name);
+  if (!scenario.assumptions.empty()) print_lines("\nassumptions\n");
   for (const Assumption& one : scenario.assumptions) {
-    fmt::print("  {}: {}: {}\n", one.key, range_text(one), one.why);
+    print_lines("  {}: {}: {}\n", one.key, range_text(one), one.why);
   }
   show_stacks(scenario);
   show_default_ranges(scenario);
-  if (!scenario.calibrations.empty()) fmt::print("\ncalibrations\n");
+  if (!scenario.calibrations.empty()) print_lines("\ncalibrations\n");
   for (const CalibrationTarget& feed : scenario.calibrations) {
-    fmt::print("  {} so that {} is {} ({})\n", feed.range.key, feed.column, feed.value, feed.source);
+    print_lines("  {} so that {} is {} ({})\n", feed.range.key, feed.column, feed.value, feed.source);
   }
-  if (!scenario.published.empty()) fmt::print("\npublished figures\n");
+  if (!scenario.published.empty()) print_lines("\npublished figures\n");
   for (const Published& one : scenario.published) {
     const std::string over = one.over.empty() ? "" : " / " + point_name(one.over);
     const std::string value = one.kind == "trend" ? "" : fmt::format("{}", one.value);
-    fmt::print("  {} {}{} {} {}{}: {}\n", one.kind, point_name(one.point), over, one.column, one.relation,
-               value.empty() || one.relation.empty() ? value : " " + value, one.source);
+    print_lines("  {} {}{} {} {}{}: {}\n", one.kind, point_name(one.point), over, one.column, one.relation,
+                value.empty() || one.relation.empty() ? value : " " + value, one.source);
   }
 }
 
 void show_strategies() {
-  for (const Strategy& strategy : strategies()) fmt::print("{:<26}{}\n", strategy.kind, strategy.what);
-  fmt::print("\nKeys and defaults: stepcast show strategies KIND\n");
-  fmt::print("Costs and columns: docs/reference/strategies.md\n");
+  for (const Strategy& strategy : strategies()) print_lines("{:<26}{}\n", strategy.kind, strategy.what);
+  print_lines("\nKeys and defaults: stepcast show strategies KIND\n");
+  print_lines("Costs and columns: docs/reference/strategies.md\n");
 }
 
 /// Prints the keys of one strategy, its source and an example.
 void show_strategy(const std::string& kind) {
   const YamlNode node = command_line_name(kind);
   const Strategy& strategy = strategies().at(YamlValue(node, "strategies").one_of(strategy_names()));
-  fmt::print("{}: {}\nsource: {}\n\n", strategy.kind, strategy.what, strategy.source);
+  print_lines("{}: {}\nsource: {}\n\n", strategy.kind, strategy.what, strategy.source);
   Table table{{{"key", "", Align::left}, {"default", "", Align::left}, {"meaning", "", Align::left}}, {}};
   for (const Key& key : strategy.keys) {
     const std::string type = key.range.empty() ? key.type : key.type + ": " + key.range;
     table.rows.push_back({key.name, key.default_value, fmt::format("{} ({})", key.meaning, type)});
   }
-  fmt::print("{}\nexample, on {}: {}\n", to_string(table, terminal_width()), strategy.example_model,
-             strategy.example);
+  print_lines("{}\nexample, on {}: {}\n", to_string(table, terminal_width()), strategy.example_model,
+              strategy.example);
 }
 
 void show_folder(const std::string& folder) {
@@ -161,7 +176,7 @@ void show_folder(const std::string& folder) {
   if (error) {
     throw InputError(fmt::format("{}: cannot read: {}", (data_folder() / folder).string(), error.message()));
   }
-  for (const std::string& name : names_in(data_folder() / folder)) fmt::print("{}\n", name);
+  for (const std::string& name : names_in(data_folder() / folder)) print_lines("{}\n", name);
 }
 
 /// Adds a subcommand that prints one item by name, or all names of the folder.

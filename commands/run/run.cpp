@@ -20,6 +20,7 @@
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/results/published.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -114,7 +115,7 @@ void print_size(const CheckedRun& run, Library& library, const RunOptions& optio
              time_text(run.estimated_work(library), options.processes));
   for (const std::string& misfit : run.checked.misfits) fmt::print("{}\n", misfit);
   for (const auto& [point, reason] : run.checked.failed)
-    fmt::print("failed: {}: {}\n", scenario.points[point].name, reason);
+    fmt::print("failed: {}: {}\n", without_controls(scenario.points[point].name), reason);
   for (const std::string& note : run.checked.largest.plan.flags) fmt::print("{}\n", note);
 }
 
@@ -136,7 +137,7 @@ struct Done {
 void end_shard(const Scenario& scenario, const Simulations& all, std::size_t points,
                const RunOptions& options) {
   for (const auto& [point, reason] : all.failed)
-    fmt::print("failed: {}: {}\n", scenario.points[point].name, reason);
+    fmt::print("failed: {}: {}\n", without_controls(scenario.points[point].name), reason);
   fmt::print("{}: shard {}, {} of {} points; stepcast merge puts the shards together\n", scenario.name,
              options.shard_text, points, scenario.points.size());
 }

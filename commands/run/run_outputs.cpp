@@ -16,6 +16,7 @@
 #include "report/results/manifest.hpp"
 #include "report/results/results_table.hpp"
 #include "report/results/results_text.hpp"
+#include "report/text/display_text.hpp"
 #include "report/timeline/chrome_trace.hpp"
 #include "scenarios/reader/sweep.hpp"
 
@@ -166,9 +167,9 @@ void print_assumptions(const Outputs& outputs, const Simulations& all, const Sce
 void print_misfits(const Results& results) {
   for (const Row& row : results.rows) {
     const std::string why = row.text("why_not");
-    if (!why.empty()) fmt::print("does not fit: {}: {}\n", row.text("point"), why);
+    if (!why.empty()) fmt::print("does not fit: {}: {}\n", without_controls(row.text("point")), why);
     const std::string reason = row.text("failed");
-    if (!reason.empty()) fmt::print("failed: {}: {}\n", row.text("point"), reason);
+    if (!reason.empty()) fmt::print("failed: {}: {}\n", without_controls(row.text("point")), reason);
   }
 }
 
