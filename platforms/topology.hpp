@@ -148,6 +148,7 @@ class LinkBandwidths {
     known->second = factor * known->second;
   }
   void multiply_all(double factor) { factor_ *= factor; }
+  double common_factor() const { return factor_; }  ///< of all links
 
  private:
   std::shared_ptr<const Topology> topology_;  ///< a few kilobytes, shared by all copies

@@ -68,8 +68,10 @@ std::optional<NcclRanks> group_of(const Platform& platform, const Plan& plan,
 
 }  // namespace
 
-std::optional<NcclTime> nccl_time_of(const Platform& platform, const Plan& plan, const Collective& collective,
+std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collective& collective,
                                      const AllReduceChoice& asked) {
+  const Platform& platform = *simulation.platform;
+  const Plan& plan = *simulation.plan;
   const auto operation = operation_of(collective.kind);
   if (platform.software.nccl == 0 || !operation) return std::nullopt;
   Software software = platform.software;
@@ -82,7 +84,11 @@ std::optional<NcclTime> nccl_time_of(const Platform& platform, const Plan& plan,
   if (!group) return std::nullopt;
   Bytes size = collective.buffer.size;
   if (operation == NcclOperation::all_to_all) size.value /= communicator.size;  // nccl-tests: one rank's data
-  return nccl_time(software, nccl_channels(platform, *group), *operation, size);
+  NcclChannels channels = nccl_channels(platform, *group);
+  for (BytesPerSecond* rate : {&channels.rings, &channels.port, &channels.network, &channels.nic})
+    *rate = simulation.bandwidths.common_factor() * *rate;
+  channels.latency_factor = simulation.latency_factor;
+  return nccl_time(software, channels, *operation, size);
 }
 
 Algorithm schedule_algorithm(const NcclTime& time) {

@@ -2,9 +2,8 @@
 
 #include <optional>
 
-#include "platforms/platform.hpp"
+#include "sim/simulation.hpp"
 #include "strategies/nccl/collective_time.hpp"
-#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 
@@ -13,8 +12,9 @@ namespace stepcast {
 /// algorithm that NCCL does not have, or for a collective that it does not run: an exchange of halos, one
 /// that includes hosts, or a group with unequal numbers of ranks on its nodes. Those are simulated message by
 /// message as without NCCL.
+/// The simulation's factors on all bandwidths and latencies count. Those on single links do not.
 /// @param asked  the all-reduce that the scenario asks for; `ring` leaves NCCL only its rings
-std::optional<NcclTime> nccl_time_of(const Platform& platform, const Plan& plan, const Collective& collective,
+std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collective& collective,
                                      const AllReduceChoice& asked);
 
 /// The schedule that stands for NCCL's choice in counts and in real runs: a ring, or a double tree.

@@ -85,7 +85,7 @@ void PlannedCollectives::choose(std::size_t index) {
   const AllReduceChoice& asked = communicator.all_reduce;
   const bool automatic = has_automatic_algorithm(*simulation_.plan, collective);
   const Group group{communicator.size, communicator.ranks_per_node};
-  if (const auto known = nccl_time_of(*simulation_.platform, *simulation_.plan, collective, asked)) {
+  if (const auto known = nccl_time_of(simulation_, collective, asked)) {
     AllReduceChoice choice = asked;
     if (automatic) choice.algorithm = schedule_algorithm(*known);
     chosen_.back() = candidate(collective, choice);

@@ -113,7 +113,8 @@ void consider_ring(Estimates& e, std::size_t protocol) {
   const bool one_way = e.operation == NcclOperation::broadcast || e.operation == NcclOperation::reduce;
   const double rate = ring_bandwidth(e, protocol) * (one_way ? 1 : e.ranks() / rounds.all);
   const double forward = protocol == kSimple ? rounds.network * network_forward(e, part) : 0;
-  e.consider(latency + forward + e.size / rate, NcclAlgorithm::ring, static_cast<NcclProtocol>(protocol));
+  e.consider(e.channels.latency_factor * latency + forward + e.size / rate, NcclAlgorithm::ring,
+             static_cast<NcclProtocol>(protocol));
 }
 
 /// Two nodes exchange only half of a tree's data each way, so that from 2.8 on the search gives a tree
@@ -137,7 +138,8 @@ void consider_tree(Estimates& e, std::size_t protocol) {
   const double latency = table.tree_base[protocol] * kMicro + 2 * (depth + e.log_nodes() * network);
   const double rate =
       0.5 * tree_bandwidth(e, protocol) * nccl_tree_correction(static_cast<int>(protocol), e.size);
-  e.consider(latency + e.size / rate, NcclAlgorithm::tree, static_cast<NcclProtocol>(protocol));
+  e.consider(e.channels.latency_factor * latency + e.size / rate, NcclAlgorithm::tree,
+             static_cast<NcclProtocol>(protocol));
 }
 
 /// Considers NVLink SHARP: the NVSwitch adds inside a node, and between nodes the nodes form a tree. The
@@ -151,7 +153,8 @@ void consider_nvls(Estimates& e) {
     if (e.ranks() <= 2) return;  // the switch adds nothing for two devices
     const double rate = nvls_share(e.software.compute_capability) * e.channels.port.value;
     const double fill = 2 * chunk * e.channels.channels / e.channels.port.value;
-    return e.consider(kHop + e.size / rate + fill, NcclAlgorithm::nvls, NcclProtocol::simple);
+    return e.consider(e.channels.latency_factor * kHop + e.size / rate + fill, NcclAlgorithm::nvls,
+                      NcclProtocol::simple);
   }
   const double most = nccl_limits(e.software.compute_capability).nvls_tree[e.by_nodes()] * kGiga;
   const double nic = e.channels.network.value / e.channels.channels;
@@ -159,7 +162,8 @@ void consider_nvls(Estimates& e) {
   if (channel <= 0) return;
   const double rate = e.channels.channels * channel * e.ranks() / ring_rounds(e).all;
   const double latency = kHop + 2 * e.log_nodes() * (kNetwork + e.channels.network_latency.value);
-  e.consider(latency + e.size / rate + 4 * chunk / nic, NcclAlgorithm::nvls_tree, NcclProtocol::simple);
+  e.consider(e.channels.latency_factor * latency + e.size / rate + 4 * chunk / nic, NcclAlgorithm::nvls_tree,
+             NcclProtocol::simple);
 }
 
 /// Sends and receives between pairs, without a tuning model in NCCL. Fitted on the fit set's tables of
@@ -176,6 +180,7 @@ void consider_direct(Estimates& e) {
   double seconds = (e.nodes() > 1 ? 31 * kMicro : 5 * kMicro) + e.channels.network_latency.value;
   if (e.nodes() == 1 && e.size / ranks >= 65536)
     seconds += nccl_latencies(e.software.nccl).ring_nvlink[kSimple] * kMicro * (to_all ? ranks - 1 : 1);
+  seconds *= e.channels.latency_factor;
   seconds += std::max(far > 0 ? far / outside : 0, near > 0 ? near / inside : 0);
   e.consider(seconds, NcclAlgorithm::direct, NcclProtocol::simple);
 }
@@ -214,7 +219,7 @@ NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclO
     consider_nvls(e);
   }
   const int launched = software.one_process ? channels.devices_per_node() : 1;
-  e.best.time.value += kLaunch + (launched - 1) * kFurtherLaunch;
+  e.best.time.value += channels.latency_factor * (kLaunch + (launched - 1) * kFurtherLaunch);
   return e.best;
 }
 

@@ -52,21 +52,23 @@ std::size_t count(const std::string& text, const std::string& part) {
 TEST_CASE("scaling ends where half of the efficiency or the throughput is lost", "[report]") {
   const Answer falls = answer_of(example().results, kSweep);
   CHECK(falls.scaling ==
-        "Scaling ends at 16 workers: throughput is highest there, and the efficiency is 44.0 % at 32, where "
-        "communication is 57 % of a step.");
+        "Scaling ends at 16 workers: throughput is highest there, and the efficiency is 44.0 % at 32 "
+        "(100 % at 8, below 80 % from 32 on), where communication is 57 % of a step.");
   CHECK(falls.change == "Change first: twice the bandwidth would make steps at 32 workers 40 % faster.");
   const Results slow{
       "s", {row(8, 800, 1, kCompute), row(16, 1000, 0.62, kTraffic), row(64, 1600, 0.25, kTraffic)}};
-  CHECK(answer_of(slow, kSweep).scaling ==
-        "Scaling ends at 16 workers: the efficiency is 62.0 % there, and 25.0 % at 64, where communication "
-        "is 57 % "
-        "of a step.");
+  CHECK(
+      answer_of(slow, kSweep).scaling ==
+      "Scaling ends at 16 workers: the efficiency is 62.0 % there, and 25.0 % at 64 (100 % at 8, below 80 % "
+      "from 16 on), where communication is 57 % "
+      "of a step.");
 }
 
 TEST_CASE("scaling that does not end, a single point and no point are said to be so", "[report]") {
   const Results good{"s", {row(8, 800, 1, kCompute), row(16, 1500, 0.94, kCompute)}};
   CHECK(answer_of(good, kSweep).scaling ==
-        "Scaling does not end within this sweep: the efficiency is 94.0 % at 16 workers, and compute is 90 % "
+        "Scaling does not end within this sweep: the efficiency is 94.0 % at 16 workers (100 % at 8), and "
+        "compute is 90 % "
         "of a "
         "step.");
   const Results one{"s", {row(8, 800, 1, "compute (90 %)")}};
@@ -75,6 +77,21 @@ TEST_CASE("scaling that does not end, a single point and no point are said to be
   CHECK(answer_of({"s", {}}, kSweep).scaling == "No point has results.");
   const Results none{"s", {row(8, 800, 1, "compute (99 %); half the latency: +0 %")}};
   CHECK(answer_of(none, kSweep).change == "At 8 workers no single resource would shorten the step.");
+}
+
+TEST_CASE("points that do not fit into memory are no part of the answer", "[report]") {
+  Results results = example().results;
+  results.rows[2].set("fits", false);
+  CHECK(answer_of(results, kSweep).scaling ==
+        "Scaling does not end within this sweep: the efficiency is 94.0 % at 16 workers (100 % at 8), and "
+        "compute is "
+        "90 % of a step. 1 of 3 points do not fit into memory and do not count here.");
+  for (Row& one : results.rows) {
+    one.set("fits", false);
+    one.set("why_not", "63.9 of 41.9 GB");
+  }
+  CHECK(answer_of(results, kSweep).scaling == "No point of this sweep fits into the memory of its devices.");
+  CHECK_THAT(answer_of(results, kSweep).change, Contains("63.9 of 41.9 GB"));
 }
 
 TEST_CASE("with several series the answer is about the fastest", "[report]") {

@@ -40,6 +40,22 @@ TEST_CASE("a bucket of a synchronous step takes what NCCL takes for it", "[sim][
   }
 }
 
+TEST_CASE("twice the bandwidth and half the latency shorten a collective of NCCL", "[sim][nccl]") {
+  const auto seconds = [](double bandwidth, double latency) {
+    return number_from_child([=] {
+      Run run(with_nccl(), 4, three_layers({1e12}));
+      run.communication.all_reduce.algorithm = Algorithm::ring;
+      run.simulation.bandwidths.multiply_all(bandwidth);
+      run.simulation.latency_factor = latency;
+      return run.result().steps.front().communication;
+    });
+  };
+  const double now = seconds(1, 1), faster = seconds(2, 1), sooner = seconds(1, 0.5);
+  CHECK(faster < now);
+  CHECK(sooner < now);
+  CHECK(seconds(2, 0.5) == Approx(now / 2).epsilon(1e-6));
+}
+
 TEST_CASE("an algorithm that NCCL does not have is simulated as without NCCL", "[sim][nccl]") {
   const auto seconds = [](Platform platform) {
     return number_from_child([&] {
@@ -67,11 +83,16 @@ TEST_CASE("groups with hosts and exchanges are left to the simulation of message
   run.result();
   Collective exchange = run.plan.collectives.front();
   exchange.kind = Collective::Kind::exchange;
-  CHECK_FALSE(nccl_time_of(run.platform, run.plan, exchange, {}).has_value());
+  CHECK_FALSE(nccl_time_of(run.simulation, exchange, {}).has_value());
+  Simulation other = run.simulation;
   Plan with_host = run.plan;
   with_host.endpoints.front() = run.platform.host_endpoint(0);
-  CHECK_FALSE(nccl_time_of(run.platform, with_host, run.plan.collectives.front(), {}).has_value());
-  CHECK_FALSE(nccl_time_of(switch_platform(4), run.plan, run.plan.collectives.front(), {}).has_value());
+  other.plan = &with_host;
+  CHECK_FALSE(nccl_time_of(other, run.plan.collectives.front(), {}).has_value());
+  const Platform without_nccl = switch_platform(4);
+  other = run.simulation;
+  other.platform = &without_nccl;
+  CHECK_FALSE(nccl_time_of(other, run.plan.collectives.front(), {}).has_value());
 }
 
 }  // namespace stepcast::nccl_seconds_test
