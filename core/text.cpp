@@ -72,26 +72,40 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// Small letters of ASCII; a misspelt word should be found whatever its case.
+std::string lower(std::string_view text) {
+  std::string small(text);
+  for (char& letter : small)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return small;
+}
+
 }  // namespace
 
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words) {
-  text = text.substr(0, 100);
+  const std::string sought = lower(text.substr(0, 100));
   const auto nearest = [&](const auto& counts) {
     std::string best;
+    std::size_t least = 0;
     for (const std::string& word : words) {
-      if (counts(word) && (best.empty() || edit_distance(text, word) < edit_distance(text, best)))
+      const std::string known = lower(word);
+      if (!counts(known)) continue;
+      const std::size_t distance = edit_distance(sought, known);
+      if (best.empty() || distance < least) {
         best = word;
+        least = distance;
+      }
     }
     return best;
   };
   std::string best;
-  if (text.size() > 2) best = nearest([&](const std::string& word) { return word.starts_with(text); });
-  if (text.size() > 2 && best.empty())
-    best = nearest([&](const std::string& word) { return word.find(text) != std::string::npos; });
+  if (sought.size() > 2) best = nearest([&](const std::string& word) { return word.starts_with(sought); });
+  if (sought.size() > 2 && best.empty())
+    best = nearest([&](const std::string& word) { return word.find(sought) != std::string::npos; });
   if (!best.empty()) return best;
-  const std::size_t most = std::max<std::size_t>(2, text.size() / 3);
+  const std::size_t most = std::max<std::size_t>(2, sought.size() / 3);
   return nearest([&](const std::string& word) {
-    const std::size_t distance = edit_distance(text, word);
+    const std::size_t distance = edit_distance(sought, word);
     return distance <= most && distance < word.size();
   });
 }

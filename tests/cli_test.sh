@@ -111,6 +111,9 @@ cmp -s quiet/results.csv piped/results.csv || fail "a scenario from standard inp
 "$stepcast" check - <<<'name: x
 workrs: 3' >out 2>err && fail "check - found no error"
 grep -qF 'standard input:2:1: workrs: unknown key; did you mean "workers"?' out || fail "check -: not where the error is"
+printf 'name: x\nmodel: small-cnn\ntrace: derived\nplatform: ethernet-cpu\nbatch_per_worker: 1\nstrategy: {kind: synchronous}\nsweep: {strategy.bukcet: [1 MiB]}\n' |
+  "$stepcast" check - >out 2>err && fail "check - found no error in a sweep without workers"
+grep -qF 'strategy.bukcet: unknown key; did you mean "bucket"?' out || fail "check -: does not name the swept key"
 "$stepcast" check - <<<'name: x
 platform: {name: p, node: {kind: pcie}, network: {kind: switch}}' >out 2>err && fail "check - found no error"
 for key in device nodes node.memory node.device_link network.bandwidth messages; do

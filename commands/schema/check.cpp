@@ -12,6 +12,7 @@
 #include "report/results/results_text.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/experiment/software_stack.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 
@@ -30,6 +31,17 @@ void note(const Read& read, Errors& errors) {
   }
 }
 
+/// Unknown and wrong keys of a point that cannot be built, because `validate` gives it as many workers as
+/// ranks.
+void check_keys_of_point(const Scenario& scenario, std::vector<Assignment> values, Library& library,
+                         Errors& errors) {
+  YamlNode document = document_with(scenario.document, std::move(values), library);
+  apply_software_stack(document, library);
+  for (const std::string& error : key_errors(YamlValue(document, ""), run_keys(), Required::in_lists)) {
+    if (std::ranges::find(errors, error) == errors.end()) errors.push_back(error);
+  }
+}
+
 /// What is wrong with the points of a scenario whose keys are right.
 void check_points(const std::filesystem::path& file, Errors& errors) {
   constexpr std::size_t kMostErrors = 20;  // the points of a sweep may all fail in ways of their own
@@ -37,11 +49,16 @@ void check_points(const std::filesystem::path& file, Errors& errors) {
   check_keys(scenario.document);
   const bool for_validate = scenario.document.find("workers") == nullptr &&
                             std::ranges::find(scenario.sweep_keys, "workers") == scenario.sweep_keys.end();
-  if (for_validate) return;  // which has as many workers as ranks
   Library library;
   for (const Point& point : scenario.points) {
     if (errors.size() >= kMostErrors) return;
-    note([&] { build_experiment(scenario.document, middle_values(scenario, point), library); }, errors);
+    std::vector<Assignment> values = middle_values(scenario, point);
+    note(
+        [&] {
+          if (for_validate) return check_keys_of_point(scenario, std::move(values), library, errors);
+          build_experiment(scenario.document, std::move(values), library);
+        },
+        errors);
   }
 }
 

@@ -15,5 +15,7 @@ TEST_CASE("nearest_word prefers words that begin with or contain the text to sim
   CHECK(nearest_word("h200", {"b200", "gh200-96gb"}) == "gh200-96gb");
   CHECK(nearest_word("v100", {"a-v100", "v100-sxm2-16gb", "v100-pcie"}) == "v100-pcie");
   CHECK(nearest_word("band", {"latency", "bandwidth"}) == "bandwidth");
+  CHECK(nearest_word("V100", {"b200", "v100-sxm2-16gb"}) == "v100-sxm2-16gb");
+  CHECK(nearest_word("BF16", {"f16", "bf16"}) == "bf16");
   CHECK(nearest_word("ba", {"latency", "bandwidth"}).empty());  // two letters do not suffice
 }
