@@ -243,14 +243,23 @@ void set_useful_and_slow(Row& row) {
   row.set("slow", stragglers + loss("lost_to_slow_workers_seconds"));
 }
 
+/// The plot with zero in place of negative parts, which rounding and the discrepancy term give.
+BreakdownPlot without_negative(BreakdownPlot plot) {
+  for (BreakdownBar& bar : plot.bars) {
+    for (double& seconds : bar.seconds) seconds = std::max(0.0, seconds);
+  }
+  return plot;
+}
+
 }  // namespace
 
 BreakdownPlot breakdown_plot(const Results& results, const std::vector<std::string>& sweep) {
   const Parts parts{{"compute_seconds", "compute"},
                     {"exposed_communication_seconds", "exposed communication"},
                     {"waiting_seconds", "waiting for the slowest"},
-                    {"data_loading_seconds", "data loading"}};
-  return stacked(results, sweep, shown_parts(results, parts, 2));
+                    {"data_loading_seconds", "data loading"},
+                    {"unmodelled_seconds", "not modelled (median)"}};
+  return without_negative(stacked(results, sweep, shown_parts(results, parts, 2)));
 }
 
 BreakdownPlot training_plot(const Results& results, const std::vector<std::string>& sweep) {
@@ -263,10 +272,7 @@ BreakdownPlot training_plot(const Results& results, const std::vector<std::strin
                     {"lost_to_jitter_seconds", "jitter"}};
   Results rows = those_with("training_hours_with_faults", results);
   for (Row& row : rows.rows) set_useful_and_slow(row);
-  BreakdownPlot plot = stacked(rows, sweep, shown_parts(rows, parts, 1));
-  for (BreakdownBar& bar : plot.bars) {
-    for (double& seconds : bar.seconds) seconds = std::max(0.0, seconds);
-  }
+  BreakdownPlot plot = without_negative(stacked(rows, sweep, shown_parts(rows, parts, 1)));
   plot.quantity = "training with faults";
   return plot;
 }

@@ -23,6 +23,7 @@ enum class Show {
   seconds_as_hours,  ///< in h
   minutes,
   hours,
+  dollars,
   bytes,
   samples_rate,
   rate,
@@ -49,6 +50,8 @@ const std::vector<ShownColumn>& default_columns() {
       {"efficiency", "efficiency", Show::percent},
       {"memory_bytes", "memory", Show::bytes},
       {"fits", "fits", Show::yes_no},
+      {"training_hours", "training", Show::hours},
+      {"cost_usd", "cost", Show::dollars},
       {"training_hours_with_faults", "training with faults", Show::hours},
       {"useful_share", "of it useful", Show::percent},
       {"best_checkpoint_interval_seconds", "best interval", Show::whole_seconds},
@@ -167,6 +170,8 @@ ColumnScale scale_of(const Results& results, const ShownColumn& shown) {
       return {"min", 1, decimals_for(typical)};
     case Show::hours:
       return {"h", 1, decimals_for(typical)};
+    case Show::dollars:
+      return {"$", 1, typical < 100 ? 2 : 0};
     case Show::bytes:
       return memory_scale(typical);
     case Show::samples_rate:
