@@ -158,12 +158,20 @@ LayerCost gelu_cost(double out, const Site& site) {
 /// Passes over the parameters of an optimizer's step, where each operation is a kernel or all are one.
 /// PyTorch's operators, without weight decay: sgd add_; momentum mul_, add_, add_; adam lerp_, mul_,
 /// addcmul_, sqrt, div_, add_, addcdiv_.
-double update_passes(const KernelChoice& choice) {
+double fp32_passes(const KernelChoice& choice) {
   const bool fused = choice.update == KernelChoice::Update::fused;
   if (choice.optimizer == KernelChoice::Optimizer::sgd) return 3;
   if (choice.optimizer == KernelChoice::Optimizer::momentum) return fused ? 5 : 8;
   return fused ? 7 : 18;
 }
+
+}  // namespace
+
+double update_arrays(const KernelChoice& choice) {
+  return fp32_passes(choice) + (choice.half() ? 0.5 : 0);
+}
+
+namespace {
 
 /// Kernels of each tensor's update.
 int update_kernels(const KernelChoice& choice) {
@@ -172,13 +180,12 @@ int update_kernels(const KernelChoice& choice) {
   return choice.optimizer == KernelChoice::Optimizer::momentum ? 3 : 7;
 }
 
-/// Momentum in one kernel a tensor: weight, gradient and velocity in, weight and velocity out. In half
-/// precision the step writes the weights that products read, too.
+/// Momentum in one kernel a tensor: weight, gradient and velocity in, weight and velocity out.
 PassCost update_cost(const Layer& layer, const KernelChoice& choice) {
   const double count = trainable(layer);
   if (!(count > 0)) return {};
   PassCost cost = pass(0, 0, 5 * count, trainable_tensors(layer) * update_kernels(choice));
-  cost.reread = (update_passes(choice) - 5 + (choice.half() ? 0.5 : 0)) * count;
+  cost.reread = (update_arrays(choice) - 5) * count;
   return cost;
 }
 

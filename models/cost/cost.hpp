@@ -60,6 +60,10 @@ struct LayerCost {
 /// @param choice  the kernels that the counts of KernelShares' rule are of
 std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice = {});
 
+/// Arrays of the parameters' size, of 4 bytes an element, that the chosen optimizer's step reads and writes.
+/// In half precision it writes the weights that products read, too.
+double update_arrays(const KernelChoice& choice);
+
 /// Work of the forward pass of one sample.
 Flops forward_flops(const Model& model);
 /// Work of the forward and both backward passes of one sample. It is a little less than three times the

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "models/cost/cost.hpp"
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
 
@@ -121,6 +122,7 @@ Trace derive(const Model& model, std::int64_t batch, const Device& device, const
   trace.device = device.name;
   trace.command = fmt::format("stepcast derive --model {} --batch {} --device {}{}", model.name, batch,
                               device.name, to_flags(choice));
+  if (device.kernels) trace.update_arrays = update_arrays(choice);
   trace.source = explain(device, calibration);
   trace.flags = warnings(model, device, calibration);
   for (std::size_t i = 0; i < costs.size(); ++i) {

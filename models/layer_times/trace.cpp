@@ -72,6 +72,7 @@ void read_origin(const YamlMap& yaml, Trace& trace) {
   trace.library = optional_text(yaml, "library");
   if (const auto threads = yaml.maybe("threads"))
     trace.threads = static_cast<int>(threads->integer(1, 100'000));
+  if (const auto arrays = yaml.maybe("update_arrays")) trace.update_arrays = arrays->number(1, 100);
   trace.date = optional_text(yaml, "date");
   trace.command = optional_text(yaml, "command");
   trace.source = yaml.at("source", "how the times were obtained").text();

@@ -37,7 +37,10 @@ struct Trace {
   std::string device;      ///< device that it was measured on, or derived for
   std::string library;     ///< kernel library and version
   int threads = 1;
-  int ranks = 1;                      ///< ranks timed at once; their samples follow one after the other
+  int ranks = 1;  ///< ranks timed at once; their samples follow one after the other
+  /// Arrays of the parameters' size that the update reads and writes: momentum in one kernel reads three and
+  /// writes two.
+  double update_arrays = 5;
   std::string date, command, source;  ///< how the trace was made
   std::vector<std::string> flags;     ///< reasons to doubt it; printed with every result that used it
   /// Wall time of steps without timers inside, interleaved with the timed ones [s].

@@ -32,6 +32,8 @@ const Keys& trace_keys() {
       {"threads", "integer", "1 to 100,000", "1", "threads of the kernels"},
       {"ranks", "integer", "1 to 100,000", "1",
        "ranks that were timed at the same time; divides the number of samples"},
+      {"update_arrays", "number", "1 to 100", "5",
+       "arrays of the parameters' size that `update` reads and writes: 5 for momentum in one kernel"},
       {"date", "text", "", "empty", "when the trace was made"},
       {"command", "text", "", "empty", "how the trace was made"},
       {"source", "text", "", "required", "how the times were obtained"},

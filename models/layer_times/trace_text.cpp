@@ -66,6 +66,8 @@ std::string to_yaml(const Trace& trace) {
   result += text_line("precision", trace.precision) + text_line("device", trace.device);
   result += text_line("library", trace.library) + fmt::format("threads: {}\n", trace.threads);
   if (trace.ranks > 1) result += fmt::format("ranks: {}\n", trace.ranks);
+  if (trace.update_arrays != Trace{}.update_arrays)
+    result += fmt::format("update_arrays: {:g}\n", trace.update_arrays);
   result += text_line("date", trace.date) + text_line("command", trace.command);
   result += text_line("source", trace.source) + lines("flags", trace.flags);
   result += lines("notes", trace.notes);

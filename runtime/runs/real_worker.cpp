@@ -64,11 +64,9 @@ void run_on_backend(const CollectiveBackend& backend, CollectiveId id, const Col
   }
 }
 
-/// Time of one array of the parameters' size, from the time of an optimizer step (SGD with momentum).
+/// Time of one array of the parameters' size, from the time of an optimizer step.
 double array_seconds(const Plan& plan) {
-  double update = 0;
-  for (const LayerSeconds& layer : plan.workloads.front().median) update += layer.update;
-  return update / kUpdateArrays;
+  return array_work(plan.workloads.front(), 1).value;
 }
 
 /// An operation with a function that is called when the program has waited for it.

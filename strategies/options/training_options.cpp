@@ -77,6 +77,7 @@ TimedWorkload make_workload(const Model& model, LayerTimes times, double compute
   workload.median = std::move(times.median);
   workload.samples = std::move(times.samples);
   workload.sample_ranks = times.ranks;
+  workload.update_arrays = times.update_arrays;
   return {std::move(workload), {std::move(times.kind), std::move(times.flags)}};
 }
 
@@ -88,7 +89,7 @@ Seconds array_work(const Workload& workload, LayerRange layers, double arrays) {
   double update = 0;
   for (int i = layers.first; i < layers.last; ++i)
     update += workload.median[static_cast<std::size_t>(i)].update;
-  return {update * arrays / kUpdateArrays};
+  return {update * arrays / workload.update_arrays};
 }
 
 void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload) {

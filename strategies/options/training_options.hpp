@@ -47,12 +47,8 @@ struct TimedWorkload {
 };
 TimedWorkload make_workload(const Model& model, LayerTimes times, double compute_factor);
 
-/// Number of arrays that the update pass of a trace reads and writes: SGD with momentum reads three and
-/// writes two.
-constexpr double kUpdateArrays = 5;
-
-/// Time of arithmetic that reads or writes `arrays` arrays of the size of all parameters. It is proportional
-/// to the time of the trace's update pass.
+/// Time of arithmetic that reads or writes `arrays` arrays of the size of all parameters: the time of the
+/// trace's update, which reads and writes Workload::update_arrays of them, in proportion.
 Seconds array_work(const Workload& workload, double arrays);
 /// The same for the parameters of these layers.
 Seconds array_work(const Workload& workload, LayerRange layers, double arrays);

@@ -111,14 +111,14 @@ ServerOptions read_server_options(const YamlMap& map, double apply_arrays) {
 
 namespace {
 
-/// Time of the update of the whole model in a named trace.
-Seconds named_update(const Setting& setting, const YamlValue& name) {
+/// Time of an array of the whole model in the update of a named trace.
+Seconds named_array(const Setting& setting, const YamlValue& name) {
   const Trace& trace = setting.named_trace(name);
   if (trace.model != setting.model.name)
     name.refuse(fmt::format("expected a trace of model {}, got one of {}", setting.model.name, trace.model));
   Seconds sum;
   for (const LayerTrace& layer : trace.layers) sum += median(layer.update.seconds);
-  return sum;
+  return {sum.value / trace.update_arrays};
 }
 
 }  // namespace
@@ -176,7 +176,7 @@ std::string no_arithmetic(const ServerOptions& options) {
 Seconds array_seconds(const Setting& setting, const ServerOptions& options, const Workload& whole,
                       const std::string& trace_kind, const Exchanged& exchanged) {
   if (options.apply_time) return *options.apply_time / options.apply_arrays;
-  if (options.apply_trace) return {named_update(setting, *options.apply_trace).value / kUpdateArrays};
+  if (options.apply_trace) return named_array(setting, *options.apply_trace);
   const bool measured = setting.device.is_processor() && trace_kind.starts_with("captured");
   if (options.place == ServerOptions::Place::own_device || measured) return array_work(whole, 1);
   return exchanged.size / setting.platform.node.memory.bandwidth;

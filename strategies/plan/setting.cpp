@@ -40,6 +40,7 @@ LayerTimes times_of(const Trace& trace) {
   times.kind = trace.kind == Trace::Kind::captured ? "captured" : "derived";
   times.flags = trace.flags;
   times.ranks = trace.ranks;
+  times.update_arrays = trace.update_arrays;
   for (const LayerTrace& layer : trace.layers) times.median.push_back(median_of(layer));
   for (std::size_t i = 0; i < samples_in(trace); ++i) {
     times.samples.emplace_back();

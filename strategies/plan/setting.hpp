@@ -26,7 +26,8 @@ struct LayerTimes {
   std::string
       kind;  ///< "captured", "derived", with ", interpolated" or ", scaled" where the batch was not measured
   std::vector<std::string> flags;
-  int ranks = 1;  ///< ranks of the samples: equally many of each, one rank after the other
+  int ranks = 1;             ///< ranks of the samples: equally many of each, one rank after the other
+  double update_arrays = 5;  ///< see Trace::update_arrays
 };
 
 /// Times for `batch` samples: a trace of that batch; else between two traces of smaller and larger batches,

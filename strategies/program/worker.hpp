@@ -69,6 +69,7 @@ struct Workload {
   std::vector<std::vector<LayerSeconds>>
       samples;                    ///< measured steps: [sample][layer]; empty: no jitter to draw from
   int sample_ranks = 1;           ///< ranks measured together: samples of the first rank, then of the next
+  double update_arrays = 5;       ///< arrays of the parameters' size that an update reads and writes
   std::vector<Bucket> buckets;    ///< in the order in which the backward pass completes them
   std::vector<Bytes> statistics;  ///< batch-norm statistics of each layer; 0: none
   Bytes input;                    ///< input of one micro-batch, read from storage

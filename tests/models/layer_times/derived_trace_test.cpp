@@ -104,6 +104,32 @@ TEST_CASE("derived traces have the times of the rule and the layers and passes o
   CHECK(step_time(again).value == Approx(step_time(trace).value).epsilon(1e-6));
 }
 
+TEST_CASE(
+    "a derived trace states the arrays of its update, so that one of them has the same time for every "
+    "optimizer",
+    "[models]") {
+  const Model model = two_layers();
+  CHECK(derive(model, 1, round_device(), perfect(), {}).update_arrays == 5);
+  Device device = round_device();
+  device.kernels = KernelShares{};
+  device.kernels->gap = {0};
+  const auto array = [&](KernelChoice::Optimizer optimizer, KernelChoice::Update update, double arrays) {
+    device.kernels->choice.optimizer = optimizer;
+    device.kernels->choice.update = update;
+    const Trace trace = derive(model, 1, device, perfect(), {});
+    CHECK(trace.update_arrays == arrays);
+    CHECK(trace_of(to_yaml(trace)).update_arrays == arrays);
+    return median(trace.layers[0].update.seconds).value / trace.update_arrays;
+  };
+  using Choice = KernelChoice;
+  const double expected = 1e6 * 4 / 1e11;  // of a million parameters at 100 GB/s
+  CHECK(array(Choice::Optimizer::momentum, Choice::Update::foreach, 8) == Approx(expected));
+  CHECK(array(Choice::Optimizer::momentum, Choice::Update::fused, 5) == Approx(expected));
+  CHECK(array(Choice::Optimizer::adam, Choice::Update::foreach, 18) == Approx(expected));
+  CHECK(array(Choice::Optimizer::adam, Choice::Update::fused, 7) == Approx(expected));
+  CHECK(array(Choice::Optimizer::sgd, Choice::Update::foreach, 3) == Approx(expected));
+}
+
 TEST_CASE("a derived trace has the relative noise of a captured trace", "[models]") {
   const Model model = two_layers();
   Trace captured;

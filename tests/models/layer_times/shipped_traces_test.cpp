@@ -53,6 +53,7 @@ TEST_CASE("shipped derived traces equal the result of the current rule", "[model
     const Device device = load_device(kModels, trace.device);
     const Trace again =
         derive(load_model(kModels, trace.model), trace.batch, device, load_calibration(device, kModels), {});
+    CHECK(again.update_arrays == trace.update_arrays);
     REQUIRE(again.layers.size() == trace.layers.size());
     for (std::size_t i = 0; i < trace.layers.size(); ++i) {
       const auto old_passes = passes(trace.layers[i]), new_passes = passes(again.layers[i]);

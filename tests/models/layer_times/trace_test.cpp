@@ -20,6 +20,7 @@ Trace small_trace() {
   trace.device = "cpu \"here\"";
   trace.library = "library 1.2";
   trace.threads = 2;
+  trace.update_arrays = 8.5;
   trace.date = "2026-11-21";
   trace.command = "stepcast capture --model m\\n";
   trace.source = "two lines\nof text";
@@ -38,6 +39,7 @@ TEST_CASE("a trace survives writing and reading", "[models]") {
   const Trace again = trace_of(to_yaml(trace));
   CHECK(to_yaml(again) == to_yaml(trace));
   CHECK(again.kind == trace.kind);
+  CHECK(again.update_arrays == 8.5);
   CHECK(again.command == trace.command);
   CHECK(again.source == trace.source);
   CHECK(again.device == trace.device);

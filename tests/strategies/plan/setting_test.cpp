@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
+#include "strategies/options/training_options.hpp"
 
 using namespace stepcast;
 
@@ -45,6 +46,18 @@ TEST_CASE("a trace of the batch gives its medians and every measured step", "[sc
   CHECK(times.median.at(1).backward == 0);
   REQUIRE(times.samples.size() == 3);
   CHECK(times.samples[2].at(0).backward == Approx(6e-3));
+}
+
+TEST_CASE("a strategy's array takes the trace's update over the arrays that the update reads and writes",
+          "[scenarios]") {
+  Trace trace = trace_of(8, 1);
+  const auto array = [&] {
+    const Model model = two_layers();
+    return array_work(make_workload(model, layer_times(model, {&trace}, 16), 2).workload, 3).value;
+  };
+  CHECK(array() == Approx(2 * 3 * 5e-4 / 5));
+  trace.update_arrays = 8;
+  CHECK(array() == Approx(2 * 3 * 5e-4 / 8));
 }
 
 TEST_CASE("between two batches the times are linear in the batch", "[scenarios]") {
