@@ -17,6 +17,10 @@ constexpr double kMicro = 1e-6, kGiga = 1e9;
 constexpr double kLaunch = 6 * kMicro;
 /// Each further kernel that one process launches. Fitted on the tables of the fit set.
 constexpr double kFurtherLaunch = 1.5 * kMicro;
+/// The same in older versions, which launch the kernels of a process together (src/init.cc: launchMode is
+/// GROUP; that this ends with 2.9 is assumed). Fitted on v100-mesh-8-one-process, dgx2-12 and
+/// dgx2-12-reduce-scatter.
+constexpr double kFurtherCooperativeLaunch = 4 * kMicro;
 
 constexpr std::size_t kSimple = 2;
 
@@ -219,7 +223,8 @@ NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclO
     consider_nvls(e);
   }
   const int launched = software.one_process ? channels.devices_per_node() : 1;
-  e.best.time.value += channels.latency_factor * (kLaunch + (launched - 1) * kFurtherLaunch);
+  const double further = software.nccl < 209 ? kFurtherCooperativeLaunch : kFurtherLaunch;
+  e.best.time.value += channels.latency_factor * (kLaunch + (launched - 1) * further);
   return e.best;
 }
 

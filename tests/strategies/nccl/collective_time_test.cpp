@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 
 using namespace stepcast;
 
@@ -51,6 +52,16 @@ constexpr double kLarge = 8.0 * (1 << 30);
 constexpr double kLaunch = 6e-6;
 
 }  // namespace
+
+TEST_CASE("each further kernel of one process takes 1.5 us, and 4 us before 2.9", "[nccl]") {
+  for (const auto& [version, further] : {std::pair("2.8", 4e-6), std::pair("2.9", 1.5e-6)}) {
+    Platform platform = a100(version);
+    const double alone = all_reduce(platform, whole_nodes(platform, 1), 8).time.value;
+    platform.software.one_process = true;
+    const double together = all_reduce(platform, whole_nodes(platform, 1), 8).time.value;
+    CHECK(together - alone == Approx(7 * further));
+  }
+}
 
 TEST_CASE("a small all-reduce takes LL's latencies: base + 14 hops of a ring of eight", "[nccl]") {
   const Platform platform = a100("2.9");
