@@ -9,8 +9,7 @@
 namespace stepcast {
 namespace {
 
-const std::vector<std::string> kTables{"inside_server", "parameter_servers", "between_servers",
-                                       "between_servers_slow_messages"};
+const std::vector<std::string> kTables{"inside_server", "between_servers", "between_servers_slow_messages"};
 
 std::vector<double> read_numbers(const YamlValue& value, std::size_t count) {
   std::vector<double> numbers;
@@ -31,7 +30,6 @@ Discrepancy read_discrepancy(const YamlValue& value) {
     map.at("probabilities").expected("two or more ascending numbers");
   const YamlMap quantiles = map.at("quantiles").map(kTables);
   term.inside_server = read_numbers(quantiles.at("inside_server"), count);
-  term.parameter_servers = read_numbers(quantiles.at("parameter_servers"), count);
   term.between_servers = read_numbers(quantiles.at("between_servers"), count);
   term.between_servers_slow_messages = read_numbers(quantiles.at("between_servers_slow_messages"), count);
   return term;
@@ -53,7 +51,6 @@ Spread spread_of(const Experiment& experiment) {
   spread.servers = std::max(1, static_cast<int>(devices.size()));
   for (const auto& [node, count] : devices)
     spread.devices_of_server = std::max(spread.devices_of_server, count);
-  spread.parameter_servers = std::ranges::any_of(plan.roles, [](const Role& role) { return !role.training; });
   spread.slow_messages =
       !platform.message_costs.empty() && platform.message_costs.back().overhead.value >= kSlowMessage.value;
   return spread;
@@ -82,13 +79,12 @@ double radical_inverse(unsigned index) {
 
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
   const double inside = std::sqrt(std::log2(spread.devices_of_server) / 3);
-  const auto& of_server = spread.parameter_servers ? term.parameter_servers : term.inside_server;
   const auto& between = spread.slow_messages ? term.between_servers_slow_messages : term.between_servers;
   std::vector<double> errors;
   for (unsigned k = 0; k < kDiscrepancySamples; ++k) {
     const double u = (k + 0.5) / kDiscrepancySamples;
     const double v = radical_inverse(k) + 0.5 / kDiscrepancySamples;
-    double error = inside * quantile_at(term.probabilities, of_server, u);
+    double error = inside * quantile_at(term.probabilities, term.inside_server, u);
     if (spread.servers > 1) error += quantile_at(term.probabilities, between, v);
     errors.push_back(error);
   }

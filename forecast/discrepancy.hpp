@@ -14,9 +14,8 @@ namespace stepcast {
 /// figures (docs/notes/2026-11-discrepancy.md).
 struct Discrepancy {
   std::vector<double> probabilities;
-  std::vector<double> inside_server;      ///< of a step on eight devices of a server, against one device
-  std::vector<double> parameter_servers;  ///< likewise, where workers exchange with servers
-  std::vector<double> between_servers;    ///< in addition, on several servers
+  std::vector<double> inside_server;    ///< of a step on eight devices of a server, against one device
+  std::vector<double> between_servers;  ///< in addition, on several servers
   /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
   std::vector<double> between_servers_slow_messages;
 };
@@ -29,9 +28,8 @@ Discrepancy shipped_discrepancy(Library& library);
 
 /// The spread of a point's workers over the machine, which scales the term.
 struct Spread {
-  int devices_of_server = 1;  ///< most devices of the run in one server
-  int servers = 1;            ///< servers (nodes) in use
-  bool parameter_servers = false;
+  int devices_of_server = 1;   ///< most devices of the run in one server
+  int servers = 1;             ///< servers (nodes) in use
   bool slow_messages = false;  ///< see kSlowMessage
 };
 
@@ -44,7 +42,7 @@ Spread spread_of(const Experiment& experiment);
 /// Number of samples of the term. All points use the same samples, so that ratios of points are consistent.
 constexpr int kDiscrepancySamples = 256;
 
-/// Samples of log(measured step / forecast step): sample k is the quantile of the server's class at u_k,
+/// Samples of log(measured step / forecast step): sample k is the quantile inside a server at u_k,
 /// times sqrt(log2(devices of a server) / 3), plus the quantile between servers at v_k if there are several.
 /// (u_k, v_k) are the points of Hammersley's sequence. All zero for one device.
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);

@@ -14,7 +14,7 @@ import statistics
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/notes/2026-11-discrepancy.md"
 TERM = ROOT / "models/measured/discrepancy.yaml"
-CLASSES = ["inside_server", "parameter_servers", "between_servers", "between_servers_slow_messages"]
+CLASSES = ["inside_server", "between_servers", "between_servers_slow_messages"]
 SLOW_MESSAGE = 15e-6  # overhead of a large message between servers [s]: sockets of virtual machines have 20 us, verbs 6 us
 PROBABILITIES = [0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9,
                  0.95, 0.975, 0.99]
@@ -46,7 +46,7 @@ def weights(devices, per_server):
 
 
 def read_rows():
-    """A row a figure: z = log(published step / forecast step), its class and its weights relative to the figure that was fed in."""
+    """A row a figure: z = log(published step / forecast step), its weights relative to the figure that was fed in, and its network."""
     with open(ROOT / "scenarios/published/figures.csv", newline="") as file:
         figures = {row["id"]: row for row in csv.DictReader(file)}
     fed_in = {row["experiment"]: row for row in figures.values() if row["role"] == "base"}
@@ -58,14 +58,11 @@ def read_rows():
             inside, between = weights(int(figure["devices"]), per_server)
             inside_fed, between_fed = weights(int(fed_in[row["experiment"]]["devices"]), per_server)
             scenario = (ROOT / f"scenarios/published/{row['experiment']}.yaml").read_text()
-            strategy = re.search(r"^strategy: (.*)$", scenario, re.M).group(1)
-            servers = "kind: parameter_server" in strategy or "like: tensorflow-ps" in strategy
             median = float(row["median"])
             ideal = float(row["ideal_error"]) if row["ideal_error"] else None
             rows.append({
                 "experiment": row["experiment"], "group": row["group"], "part": row["part"], "ideal_error": ideal,
-                "devices": int(figure["devices"]), "class": CLASSES[1] if servers else CLASSES[0],
-                "network": CLASSES[3] if has_slow_messages(figure["platform"]) else CLASSES[2],
+                "network": CLASSES[2] if has_slow_messages(figure["platform"]) else CLASSES[1],
                 "changed": "tuned:" in scenario,
                 "z": math.log(median / float(row["published"])),
                 "inside": inside - inside_fed, "between": between - between_fed,
@@ -102,7 +99,7 @@ def scores_by_class(rows):
     of_full_server = {}
     for row in rows:
         if row["between"] == 0 and row["inside"] > 0:
-            scored[row["class"]].append((row["experiment"], row["z"] / row["inside"]))
+            scored[CLASSES[0]].append((row["experiment"], row["z"] / row["inside"]))
             of_full_server[row["experiment"]] = row["z"] / row["inside"]
     typical = weighted_quantile(shares_of_experiments(scored[CLASSES[0]]), 0.5)
     for row in rows:
@@ -154,7 +151,7 @@ def forecast(row, term):
     """Quantiles of rate / published rate: the interval of the ranges, a normal law of two halves, and the term."""
     values = []
     for u, v, x in POINTS:
-        wrong = at(term[row["class"]], u) * row["inside"] + at(term[row["network"]], v) * row["between"]
+        wrong = at(term[CLASSES[0]], u) * row["inside"] + at(term[row["network"]], v) * row["between"]
         if row["ideal_error"] is not None:  # no faster than ideal scaling: a step is never shorter than its computation
             wrong = max(wrong, min(0, row["z"] - math.log(1 + row["ideal_error"])))
         values.append(math.exp(row["z"] + (x * row["high"] if x > 0 else -x * row["low"]) - wrong))
@@ -211,7 +208,7 @@ def text_of(rows):
     term, scored = fitted(rows), scores_by_class(rows)
     lines = ["# What the model itself gets wrong: log(published step / forecast step), fitted by tools/fit-discrepancy.py, which",
              "# docs/notes/2026-11-discrepancy.md describes. Do not edit: run the tool.",
-             "# inside_server and parameter_servers: for eight devices of a server. between_servers: for several servers.",
+             "# inside_server: for eight devices of a server. between_servers: for several servers.",
              'source: "open published figures of the part fit (scenarios/published/figures.csv)"', "figures:"]
     lines += [f"  {name}: {{figures: {len(scored[name])}, experiments: {len({one for one, _ in scored[name]})}}}" for name in CLASSES]
     lines += [f"probabilities: [{', '.join(f'{p:g}' for p in PROBABILITIES)}]", "quantiles:"]
