@@ -39,14 +39,6 @@ constexpr std::array kGenerations{Generation{"k20", 35},  Generation{"k40", 35},
                                   Generation{"a100", 80}, Generation{"a10", 86},   Generation{"h100", 90},
                                   Generation{"h200", 90}, Generation{"gh200", 90}, Generation{"b200", 100}};
 
-std::optional<int> compute_capability_of(std::string_view device) {
-  if (const auto slash = device.rfind('/'); slash != std::string_view::npos) device.remove_prefix(slash + 1);
-  for (const Generation& one : kGenerations) {
-    if (device.starts_with(one.begin)) return one.compute_capability;
-  }
-  return std::nullopt;
-}
-
 int read_compute_capability(const YamlMap& map, const std::string& device) {
   if (const auto given = map.maybe("compute_capability"))
     return static_cast<int>(10 * given->number(3, 20) + 0.5);
@@ -65,6 +57,14 @@ bool flag(const YamlMap& map, std::string_view key, bool otherwise) {
 }
 
 }  // namespace
+
+std::optional<int> compute_capability_of(std::string_view device) {
+  if (const auto slash = device.rfind('/'); slash != std::string_view::npos) device.remove_prefix(slash + 1);
+  for (const Generation& one : kGenerations) {
+    if (device.starts_with(one.begin)) return one.compute_capability;
+  }
+  return std::nullopt;
+}
 
 Software read_software(const YamlValue& value, const std::string& device, bool nic_nearby) {
   const YamlMap map = read_map(value, software_keys());

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/units.hpp"
 #include "core/yaml.hpp"
@@ -24,6 +26,10 @@ struct Software {
   bool trees = true;          ///< false: NCCL_ALGO=Ring, or NCCL_TREE_THRESHOLD=0 in NCCL 2.4
   bool one_process = false;   ///< one process launches the kernels of all devices of a node, one by one
 };
+
+/// 10 x CUDA's compute capability of a device in models/devices, by the begin of its name; none if that is no
+/// GPU of NVIDIA's that is listed.
+std::optional<int> compute_capability_of(std::string_view device);
 
 /// Reads `software:` (docs/reference/platforms.md names the keys).
 /// @param device       name of the platform's device, from which the compute capability follows

@@ -151,8 +151,9 @@ void init_platform(const InitOptions& options) {
     };
   };
   start.nic = questions.answer(options.nic, "Bandwidth of one NIC", "200 Gbit/s", rate("--nic"));
-  const std::string nvlink = questions.answer(
-      options.nvlink, "Bandwidth of one device at the NVSwitch, or none", "none", rate("--nvlink"));
+  const std::string nvlink =
+      questions.answer(options.nvlink, "Bandwidth of one device at the NVSwitch in one direction, or none",
+                       "none", rate("--nvlink"));
   if (nvlink != "none") start.nvlink = nvlink;
   write_checked(file, platform_text(start), [&] { platform_named(file.string()); });
   fmt::print("next: correct the values marked as assumed, then stepcast show platform {}\n", file.string());
@@ -244,9 +245,9 @@ void add_init(Command app) {
   command.add_option("--nic", options->nic, "Platform: bandwidth of one NIC. Default: \"200 Gbit/s\".")
       .type_name("RATE");
   command
-      .add_option(
-          "--nvlink", options->nvlink,
-          "Platform: bandwidth of a device at the NVSwitch, such as \"240 GB/s\", or none. Default: none.")
+      .add_option("--nvlink", options->nvlink,
+                  "Platform: bandwidth of a device at the NVSwitch in one direction, such as \"240 GB/s\", "
+                  "or none. Default: none.")
       .type_name("RATE");
   command.add_flag("-y,--yes", options->yes, "Ask nothing and take the defaults.");
   command.callback([=] { options->new_platform ? init_platform(*options) : init_scenario(*options); });

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/yaml.hpp"
+#include "platforms/software.hpp"
 #include "scenarios/reader/sweep.hpp"
 
 namespace stepcast {
@@ -21,7 +22,8 @@ std::string trace_comment(const ScenarioStart& start) {
   return "layer times by a rule, for any network and device; better: a trace of your own\n"
          "                   # (stepcast import profile.json.gz --model ... -o my-trace.yaml)\n"
          "# kernels: {precision: bf16}  # of the rule; default: fp32 (stepcast schema scenario --table "
-         "kernels)";
+         "kernels). The\n"
+         "#   bytes of gradients and activations are set apart from it: strategy.precision: mixed";
 }
 
 /// The keys of the strategy's example, one a line.
@@ -51,8 +53,11 @@ std::string node_text(const PlatformStart& start, const char* assumed) {
                         assumed);
   text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);
   if (nvswitch && start.devices > 1)
-    text += fmt::format("  peer_link: {{bandwidth: {}, latency: 0.25 us, source: \"{}\"}}\n", start.nvlink,
-                        assumed);
+    text += fmt::format(
+        "  peer_link: {{bandwidth: {{value: {}, source: \"given to stepcast init\"}}, latency: {{value: 0.25 "
+        "us, source: "
+        "\"{}\"}}}}  # of one direction\n",
+        start.nvlink, assumed);
   return text;
 }
 
@@ -115,6 +120,13 @@ max_nodes: {}
 # price_per_device_hour: 2.5  # US dollars
 )",
       start.name, start.device, start.nodes, start.nodes);
+  if (compute_capability_of(start.device))
+    text += fmt::format(
+        "software: {{nccl: \"2.18\", source: \"{}\"}}  # without it, collectives are simulated as MPI or "
+        "gloo run them\n"
+        "#   gpudirect: true in it lets NICs read the memory of GPUs; by default only those on the GPUs' "
+        "PCIe switches do\n",
+        assumed);
   text += node_text(start, assumed);
   text += fmt::format(
       R"(network:
