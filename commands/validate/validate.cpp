@@ -39,12 +39,26 @@ long lap(std::chrono::steady_clock::time_point& since) {
 
 void check_cores(const ValidateOptions& options) {
   if (options.remote.given()) return;  // each host's are checked when its ranks are there
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  if (options.ranks <= cores || options.validation.sleep) return;
+  const double cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)),
+               quota = options.validation.cpu_quota;
+  if (options.validation.sleep || options.ranks * (quota > 0 ? quota : 1) <= cores) return;
+  if (quota > 0)
+    throw InputError(fmt::format("--cpu-quota: expected at most {:.4g} for {} ranks on {:g} cores, got {:g}",
+                                 cores / options.ranks, options.ranks, cores, quota));
   throw InputError(fmt::format(
-      "--ranks: expected at most {}, the number of cores, got {}; with --sleep there can be more ranks, "
-      "because they wait for the times of their traces instead of computing",
+      "--ranks: expected at most {:g}, the number of cores, got {}; with --sleep there can be more ranks, "
+      "because they wait for the times of their traces instead of computing, and with --cpu-quota each has a "
+      "share of a core",
       cores, options.ranks));
+}
+
+/// A rank with a quota runs and pauses by turns, so that wall and CPU time always differ.
+void check_quota(ValidateOptions& options, const Cluster& cluster) {
+  if (options.validation.cpu_quota == 0) return;
+  if (cluster.kind != Cluster::Kind::memory || options.validation.sleep ||
+      options.gpus.options.device != "cpu")
+    throw InputError("--cpu-quota: only valid for ranks that compute on the cores of this machine");
+  options.validation.accept_disturbed = true;
 }
 
 void check_gpu_options(const ValidateOptions& options) {
@@ -112,6 +126,7 @@ void validate(ValidateOptions& options) {
   const Cluster cluster = read_cluster(remote ? "hosts" : options.cluster, options.ranks, options.transport);
   const bool on_gpus = options.gpus.options.device != "cpu";
   const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
+  check_quota(options, cluster);
   on_gpus ? check_gpu_options(options) : check_cores(options);
   const Validation validation = read_validation(options.validation, options.ranks);
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
@@ -129,6 +144,7 @@ void validate(ValidateOptions& options) {
   job.cluster = cluster;
   job.remote = remote;
   job.folder = folder;
+  job.cpu_quota = options.validation.cpu_quota;
   set_program(options, gpu, job);
   std::string last;
   job.progress = [&last](const std::string& doing) { show_progress(doing, last); };
@@ -173,6 +189,13 @@ void add_validate(Command app) {
       "--sleep", options->validation.sleep,
       "Let ranks sleep for the times of their traces instead of computing. Then there can be more "
       "ranks than cores.");
+  command
+      .add_option(
+          "--cpu-quota", options->validation.cpu_quota,
+          "Cores of each rank, such as 0.45: more ranks than cores compute, each limited by a control "
+          "group (needs root). Disturbed runs then count.")
+      .type_name("CORES")
+      .range(0.01, 1.0);
   command.add_flag("--accept-disturbed", options->validation.accept_disturbed,
                    "Also count runs that other processes on the machine disturbed.");
   command

@@ -22,6 +22,7 @@
 #include "runtime/transport/tcp_transport.hpp"
 #include "validate/cpu_rank/mpi_transport.hpp"
 #include "validate/cpu_rank/rank_validate.hpp"
+#include "validate/launch/cpu_quota.hpp"
 #include "validate/launch/rank_agent.hpp"
 
 namespace {
@@ -32,24 +33,28 @@ struct Options {
   std::string folder, control, cluster, transport = "own", mode;
   /// Numbers that an agent gives to a rank on one of several machines; -1: mpirun started the rank.
   int rank = -1, ranks = -1, local_rank = -1, local_ranks = -1;
-  std::string address;  ///< at which such a rank listens
+  std::string address;    ///< at which such a rank listens
+  std::string cpu_group;  ///< folder of the control groups of ranks with a CPU quota; empty: none
   ValidationOptions validation;
 
   bool by_agent() const { return rank >= 0; }
 };
 
-/// Binds each rank to a core of its own if there are enough cores. Otherwise the system places the ranks.
+/// Binds each rank to a core of its own if there are enough cores. Otherwise the system places the ranks,
+/// unless they share cores by quotas: then they are bound to the cores in turn.
 /// @return whether the rank has a core of its own
-bool bind_to_core(int rank, int ranks) {
+bool bind_to_core(int rank, int ranks, bool share) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < ranks) return false;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  const int cores = CPU_COUNT(&allowed);
+  if (cores < 1 || (cores < ranks && !share)) return false;
   int core = 0;
-  for (int left = rank; !CPU_ISSET(core, &allowed) || left-- > 0;) ++core;
+  for (int left = rank % cores; !CPU_ISSET(core, &allowed) || left-- > 0;) ++core;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(core, &one);
-  return sched_setaffinity(0, sizeof one, &one) == 0;
+  return sched_setaffinity(0, sizeof one, &one) == 0 && !share;
 }
 
 /// Connects ranks of several machines, which exchange their endpoints by files that their agents carry.
@@ -108,8 +113,9 @@ std::unique_ptr<SharedControlBlock> register_rank(const Options& options, int ra
 void run(const Options& options, SharedControlBlock& control, int rank, int ranks) {
   const Cluster cluster = read_cluster(options.cluster, ranks, options.transport);
   RankState& state = control.rank(rank);
-  const bool own_core =
-      options.by_agent() ? bind_to_core(options.local_rank, options.local_ranks) : bind_to_core(rank, ranks);
+  const bool share = options.validation.cpu_quota > 0;
+  const bool own_core = options.by_agent() ? bind_to_core(options.local_rank, options.local_ranks, share)
+                                           : bind_to_core(rank, ranks, share);
   set_kernel_threads(1);
   PollingPolicy polling;
   const auto make = [&](int which, double spin, bool (PollingPolicy::*may_poll)() const) {
@@ -196,6 +202,7 @@ void start(const Options& options) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (!control) control = register_rank(options, rank, ranks);
+  if (!options.cpu_group.empty()) join_cpu_quota(options.cpu_group, rank);
   run_and_report(options, *control, rank, ranks);
   MPI_Finalize();
 }
@@ -223,12 +230,14 @@ int main(int argc, char** argv) {
   command.add_option("--local-rank", options.local_rank);
   command.add_option("--local-ranks", options.local_ranks);
   command.add_option("--address", options.address);
+  command.add_option("--cpu-group", options.cpu_group);
   command.add_option("mode", options.mode).required().one_of({"calibrate", "validate"});
   command.add_option("--scenario", options.validation.scenario);
   command.add_option("--set", options.validation.settings).one_value();
   command.add_option("--repeats", options.validation.repeats);
   command.add_flag("--sleep", options.validation.sleep);
   command.add_flag("--accept-disturbed", options.validation.accept_disturbed);
+  command.add_option("--cpu-quota", options.validation.cpu_quota);
   command.callback([&] { start(options); });
   return line.run(argc, argv);
 }

@@ -118,7 +118,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
   const auto backend = make_onednn_backend();
   const auto speed = options.sleep ? nullptr : make_core_speed_probe(run, *backend, library);
   CoreToCoreLatency cores(run.transport);
-  if (!options.sleep && run.cluster.kind == Cluster::Kind::memory) {
+  if (!options.sleep && options.cpu_quota == 0 && run.cluster.kind == Cluster::Kind::memory) {
     set_status(run.state, "measuring the latency between cores");
     cores.set_baseline(kBaselineSeconds);
     run.transport.set_core_latency(&cores);

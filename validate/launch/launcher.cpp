@@ -16,6 +16,7 @@
 #include "core/os/atomic_file.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "scenarios/reader/library.hpp"
+#include "validate/launch/cpu_quota.hpp"
 #include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"
 
@@ -68,13 +69,17 @@ std::vector<std::string> rank_arguments(const ValidationOptions& options) {
   for (const std::string& setting : options.settings) words.insert(words.end(), {"--set", setting});
   if (options.sleep) words.push_back("--sleep");
   if (options.accept_disturbed) words.emplace_back("--accept-disturbed");
+  if (options.cpu_quota > 0)
+    words.insert(words.end(), {"--cpu-quota", fmt::format("{:g}", options.cpu_quota)});
   return words;
 }
 
 namespace {
 
 /// The command line that starts all ranks by mpirun. @throws InputError if a program is not installed
-std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control) {
+/// @param quotas  control groups of the ranks; null: none
+std::vector<std::string> rank_command(const RankJob& job, const std::filesystem::path& control,
+                                      const CpuQuotas* quotas) {
   const auto mpirun = find_program("mpirun");
   if (mpirun.empty())
     throw InputError("mpirun not found, which starts the ranks; install it (apt install openmpi-bin)");
@@ -89,6 +94,7 @@ std::vector<std::string> rank_command(const RankJob& job, const std::filesystem:
         transport_names()[static_cast<std::size_t>(job.cluster.transport)]}) {
     command.push_back(word);
   }
+  if (quotas != nullptr) command.insert(command.end(), {"--cpu-group", quotas->folder().string()});
   command.insert(command.end(), job.arguments.begin(), job.arguments.end());
   return command;
 }
@@ -212,6 +218,7 @@ class Launch {
   explicit Launch(const RankJob& job)
       : job_(job),
         control_(made_control()),
+        quotas_(job.cpu_quota > 0 ? std::make_unique<CpuQuotas>(job.cluster.ranks, job.cpu_quota) : nullptr),
         rendezvous_(rendezvous()),
         ranks_(*control_, commands(), job.folder / "ranks.log",
                job.commands || job.remote || job.cluster.kind == Cluster::Kind::netcluster
@@ -255,7 +262,7 @@ class Launch {
   std::vector<std::vector<std::string>> commands() const {
     if (job_.commands) return job_.commands(shared_.control());
     if (job_.remote) return agent_commands(*job_.remote);
-    return {rank_command(job_, shared_.control())};
+    return {rank_command(job_, shared_.control(), quotas_.get())};
   }
 
   std::unique_ptr<Rendezvous> rendezvous() const {
@@ -290,6 +297,7 @@ class Launch {
   const RankJob& job_;
   SharedFolder shared_;
   std::unique_ptr<SharedControlBlock> control_;
+  std::unique_ptr<CpuQuotas> quotas_;  ///< removed after the ranks have ended
   std::unique_ptr<Rendezvous> rendezvous_;
   RankProcesses ranks_;
   HeartbeatMonitor monitor_;

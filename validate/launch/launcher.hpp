@@ -31,6 +31,7 @@ struct RankJob {
   /// starts them.
   std::function<std::vector<std::vector<std::string>>(const std::filesystem::path& control)> commands;
   std::optional<RemoteRanks> remote = {};  ///< ranks on several machines; then `commands` is empty
+  double cpu_quota = 0;                    ///< cores of each rank that mpirun starts; 0: not limited
 };
 
 /// Starts the ranks and monitors them until all have finished. No rank is left running afterwards, whatever
