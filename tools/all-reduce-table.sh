@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The project's own all-reduces against those of the MPI library, by size and number of ranks, in shared memory and over the loopback: a Markdown table.
+# The project's own all-reduces against those of the MPI library and of gloo, by size and number of ranks, in shared memory and over the loopback: a Markdown table.
 # Takes about a minute for each number of ranks; ranks beyond the cores take turns on them, so read those rows with care.
 # Usage: tools/all-reduce-table.sh [STEPCAST] [FOLDER]; writes FOLDER/CLUSTER-N.csv (default results/all-reduce) and FOLDER/table.md.
 # Environment: RANKS='2 4' (default: 2 and 4).
@@ -24,6 +24,7 @@ for cluster in memory loopback; do
         bytes = $at["bytes"] + 0; name = $at["algorithm"]; seconds = $at["seconds"]
         if (!(bytes in seen)) { seen[bytes] = 1; sizes[++n] = bytes }
         if (name == "mpi") mpi[bytes] = seconds
+        else if (name == "gloo") gloo[bytes] = sprintf("%.4g ms", 1e3 * seconds)
         else if (!(bytes in own) || seconds < own[bytes]) { own[bytes] = seconds; by[bytes] = name }
       }
       END {
@@ -31,12 +32,13 @@ for cluster in memory loopback; do
         for (i = 1; i <= n; ++i) {
           b = sizes[i]
           if ((b in mpi) && (b in own) && i % 2 == 1)
-            printf "| %s | %d | %d | %.4g ms (`%s`) | %.4g ms | %.0f %% |\n", cluster, ranks, b, 1e3 * own[b], by[b], 1e3 * mpi[b], 100 * own[b] / mpi[b]
+            printf "| %s | %d | %d | %.4g ms (`%s`) | %.4g ms | %s | %.0f %% |\n", cluster, ranks, b, 1e3 * own[b], by[b], 1e3 * mpi[b],
+              b in gloo ? gloo[b] : "not measured", 100 * own[b] / mpi[b]
         }
       }' "$folder/$cluster-$ranks.csv"
   done
 done | {
-  echo "| links | ranks | bytes | fastest own algorithm | MPI_Allreduce | own / MPI |"
-  echo "|---|---|---|---|---|---|"
+  echo "| links | ranks | bytes | fastest own algorithm | MPI_Allreduce | gloo, loopback sockets | own / MPI |"
+  echo "|---|---|---|---|---|---|---|"
   cat
 } | tee "$folder/table.md"
