@@ -69,7 +69,7 @@ allow strategies/arithmetic arithmetic core
 allow campaigns core eigen
 allow scenarios arithmetic core data models platforms strategies campaigns
 allow report core nlohmann openssl eigen zlib
-allow sim arithmetic core models platforms strategies simgrid
+allow sim arithmetic boost core models platforms strategies simgrid
 allow forecast arithmetic boost core data models platforms strategies campaigns scenarios report sim
 allow kernels/network arithmetic core models
 allow kernels/timing arithmetic core models

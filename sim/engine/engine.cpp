@@ -36,11 +36,6 @@ void Engine::add_slots() {
   for (std::uint64_t slot = first + kBlock; slot-- > first;) free_.push_back(slot);
 }
 
-void Engine::add(const Event& event) {
-  queue_.push(event);
-  arm();
-}
-
 void Engine::start_flow(const std::vector<int>& links, Bytes size, Callback done) {
   const double units = std::round(size.value * kUnitsPerByte);
   ++flows_;
@@ -60,8 +55,9 @@ void Engine::start_waiting() {
 /// Sets a SimGrid timer for the next event or waiting flow, once SimGrid drives the clock.
 void Engine::arm() {
   if (running_ || !simgrid_) return;
-  if (waiting_.empty() && queue_.empty()) return;
-  const double date = waiting_.empty() ? queue_.top().date : now_;
+  const bool now = !waiting_.empty() || !due_.empty();
+  if (!now && queue_.empty()) return;
+  const double date = now ? now_ : queue_.top().date;
   if (!armed_.empty() && armed_.back() <= date) return;
   armed_.push_back(date);
   simgrid_->at(date, [this] { fire(); });
@@ -78,19 +74,31 @@ void Engine::fire() {
   arm();
 }
 
+/// Takes the next event and sets the clock to its date; false if there is none, or if its date is later while
+/// a flow needs SimGrid's clock. Events of the present date in queue_ were requested before those in due_.
+bool Engine::next_slot(std::uint64_t& slot) {
+  if (!due_.empty() && (queue_.empty() || queue_.top().date > now_)) {
+    slot = due_.front();
+    due_.pop_front();
+    return true;
+  }
+  if (queue_.empty()) return false;
+  const Event next = queue_.top();
+  if (next.date > now_) {
+    if ((simgrid_ && simgrid_->active_flows() > 0) || !waiting_.empty()) return false;
+    now_ = next.date;
+  }
+  slot = slot_of(next);
+  queue_.pop();
+  if (const Event* upcoming = queue_.empty() ? nullptr : queue_.upcoming())
+    __builtin_prefetch(&callback(slot_of(*upcoming)));
+  return true;
+}
+
 /// Runs the events that are due, and later ones as long as no flow needs SimGrid's clock.
 void Engine::run_events() {
   running_ = true;
-  while (!queue_.empty()) {
-    const Event next = queue_.top();
-    if (next.date > now_) {
-      if ((simgrid_ && simgrid_->active_flows() > 0) || !waiting_.empty()) break;
-      now_ = next.date;
-    }
-    const std::uint64_t slot = slot_of(next);
-    queue_.pop();
-    if (const Event* upcoming = queue_.empty() ? nullptr : queue_.upcoming())
-      __builtin_prefetch(&callback(slot_of(*upcoming)));
+  for (std::uint64_t slot = 0; next_slot(slot);) {
     ++events_;
     call(callback(slot));
     callback(slot).reset();

@@ -37,7 +37,13 @@ class Engine {
   void at(double date, Function&& function) {
     const std::uint64_t slot = free_slot();
     callback(slot).set(std::forward<Function>(function));
-    add({std::max(now_, date), sequence_++ << kSlotBits | slot});
+    const std::uint64_t number = sequence_++;
+    if (date > now_) {
+      queue_.push({date, number << kSlotBits | slot});
+    } else {
+      due_.push(slot);
+    }
+    if (!running_) arm();
   }
 
   /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
@@ -71,9 +77,9 @@ class Engine {
     return slot;
   }
   void add_slots();
-  void add(const Event& event);
   SimGridFlows& simgrid();
   void run_events();
+  bool next_slot(std::uint64_t& slot);
   void start_waiting();
   void arm();
   void fire();
@@ -82,7 +88,8 @@ class Engine {
   std::vector<BytesPerSecond> links_;
   std::unique_ptr<SimGridFlows> simgrid_;  ///< created when the first flow starts
   double now_ = 0;
-  EventQueue queue_;
+  EventQueue queue_;                ///< events that were requested before their date
+  MonotoneRun<std::uint64_t> due_;  ///< slots of the events that were requested at the present date
   /// The events' callbacks, in blocks with stable addresses, so that each callback is called in place.
   std::vector<std::unique_ptr<Callback[]>> callbacks_;
   std::vector<std::uint64_t> free_;  ///< unused slots of callbacks_

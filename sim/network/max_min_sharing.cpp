@@ -11,8 +11,6 @@ namespace {
 constexpr double kRateRounding = 1e-12;  // relative error of dates and rates
 constexpr double kRoundedSum = 1e-9;
 constexpr double kNever = 1e300;
-constexpr int kFlowBits = 24;  // low bits of an end's order: the flow
-constexpr std::uint64_t kFlowMask = (std::uint64_t{1} << kFlowBits) - 1;
 
 }  // namespace
 
@@ -45,8 +43,10 @@ void MaxMinSharing::widen(std::size_t hops) {
 MaxMinSharing::Index MaxMinSharing::free_flow(std::size_t hops) {
   if (hops > hops_per_flow_) widen(std::max(hops, 2 * hops_per_flow_));
   if (free_.empty()) {
-    if (pool_.size() > kFlowMask) throw std::length_error("more flows at once than MaxMinSharing holds");
+    if (pool_.size() > EndQueue::kMaxFlow)
+      throw std::length_error("more flows at once than MaxMinSharing holds");
     pool_.emplace_back();
+    calls_.emplace_back();
     hops_.resize(pool_.size() * hops_per_flow_);
     return static_cast<Index>(pool_.size() - 1);
   }
@@ -56,8 +56,28 @@ MaxMinSharing::Index MaxMinSharing::free_flow(std::size_t hops) {
 }
 
 void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done) {
+  if (free_kept_.empty()) {
+    free_kept_.push_back(kept_.size());
+    kept_.emplace_back();
+  }
+  const std::uint64_t number = free_kept_.back();
+  free_kept_.pop_back();
+  kept_[number] = std::move(done);
+  const auto call = [](void* self, std::uint64_t kept) {
+    static_cast<MaxMinSharing*>(self)->call_kept(kept);
+  };
+  start_flow(links, size, FlowEnd{call, this, number});
+}
+
+void MaxMinSharing::call_kept(std::uint64_t number) {
+  Engine::Callback callback = std::move(kept_[number]);
+  free_kept_.push_back(number);
+  callback();
+}
+
+void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, const FlowEnd& end) {
   ++flows_;
-  if (links.empty() || size.value <= 0) return engine_.at(engine_.now(), std::move(done));
+  if (links.empty() || size.value <= 0) return engine_.at(engine_.now(), end);
   const Index number = free_flow(links.size());
   Flow& flow = pool_[number];
   flow.remaining = size.value;
@@ -65,7 +85,7 @@ void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, Engine::C
   flow.rate = 0;
   flow.max_rate = kNever;
   flow.queued = kNever;
-  flow.done = std::move(done);
+  calls_[number] = end;
   flow.hops = static_cast<Index>(links.size());
   Hop* hop = hops_.data() + number * hops_per_flow_;
   for (const int id : links) {
@@ -119,18 +139,17 @@ void MaxMinSharing::request_sharing() {
 void MaxMinSharing::queue_end(Index number) {
   Flow& flow = pool_[number];
   flow.queued = flow.end;
-  flow.order = ++sequence_ << kFlowBits | number;
-  ends_.push({flow.end, flow.order});
+  flow.order = ends_.add(flow.end, number);
 }
 
 /// Brings a valid end to the top of the queue, if there is any. The entry of a flow that has become slower
 /// since is queued again.
 void MaxMinSharing::skip_stale_ends() {
   while (!ends_.empty()) {
-    const Event top = ends_.top();
-    const auto number = static_cast<Index>(top.order & kFlowMask);
+    const std::uint64_t first = ends_.order();
+    const Index number = EndQueue::flow_of(first);
     const Flow& flow = pool_[number];
-    const bool valid = flow.order == top.order;
+    const bool valid = flow.order == first;
     if (valid && flow.end <= flow.queued) return;
     ends_.pop();
     if (valid) queue_end(number);
@@ -140,8 +159,8 @@ void MaxMinSharing::skip_stale_ends() {
 /// Sets a timer for the date when the first flow ends, unless an earlier timer is set.
 void MaxMinSharing::arm() {
   skip_stale_ends();
-  if (ends_.empty() || ends_.top().date >= armed_) return;
-  armed_ = ends_.top().date;
+  if (ends_.empty() || ends_.date() >= armed_) return;
+  armed_ = ends_.date();
   engine_.at(armed_, [this] { finish_due_flows(); });
 }
 
@@ -149,15 +168,14 @@ void MaxMinSharing::finish_due_flows() {
   const double now = engine_.now();
   if (now >= armed_) armed_ = kNever;
   done_.clear();
-  for (skip_stale_ends(); !ends_.empty() && ends_.top().date <= now * (1 + kRateRounding);
-       skip_stale_ends()) {
-    const auto flow = static_cast<Index>(ends_.top().order & kFlowMask);
+  for (skip_stale_ends(); !ends_.empty() && ends_.date() <= now * (1 + kRateRounding); skip_stale_ends()) {
+    const Index flow = EndQueue::flow_of(ends_.order());
     ends_.pop();
-    done_.push_back(std::move(pool_[flow].done));
+    done_.push_back(calls_[flow]);
     remove(flow);
   }
   if (!done_.empty()) request_sharing();
-  for (Engine::Callback& callback : done_) callback();
+  for (const FlowEnd& end : done_) end();
   arm();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -9,8 +10,19 @@
 #include "core/memory/zeroed_array.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/event_queue.hpp"
+#include "sim/network/end_queue.hpp"
 
 namespace stepcast {
+
+/// What the end of a flow calls: `call(owner, number)`. It stores nothing, so that starting and ending a
+/// message copies three words.
+struct FlowEnd {
+  void (*call)(void* owner, std::uint64_t number) = nullptr;
+  void* owner = nullptr;
+  std::uint64_t number = 0;
+
+  void operator()() const { call(owner, number); }
+};
 
 /// Max-min fair sharing of links among flows, with the same result as SimGrid at less cost per flow: rates
 /// are recomputed once for all changes of a date, and only for flows that these changes can reach over links
@@ -21,7 +33,8 @@ class MaxMinSharing {
   MaxMinSharing(Engine& engine, int links, std::function<BytesPerSecond(int link)> bandwidth);
 
   /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
-  /// `done`. The flow has no latency.
+  /// `end` or `done`. The flow has no latency.
+  void start_flow(std::span<const int> links, Bytes size, const FlowEnd& end);
   void start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
 
   std::int64_t flows() const { return flows_; }  ///< Number of flows started so far.
@@ -39,8 +52,8 @@ class MaxMinSharing {
     Index link;  ///< index in links_
     Index slot;  ///< index of the flow in Link::flows
   };
-  /// Two cache lines: what sharing reads and writes, and what the end calls.
-  struct Flow {
+  /// What sharing reads and writes of a flow: one cache line.
+  struct alignas(64) Flow {
     double remaining = 0;     ///< bytes left to send at the date `since` [B]
     double since = 0;         ///< date of the last change of rate [s]
     double rate = 0;          ///< [B/s]
@@ -50,13 +63,13 @@ class MaxMinSharing {
     std::uint64_t order = 0;  ///< order of its valid entry in ends_; 0: it has none
     Index hops = 0;           ///< number of its hops
     bool reached = false, fixed = false;
-    Engine::Callback done;
   };
-  /// A link that flows use or have used.
-  struct Link {
+  /// A link that flows use or have used: one cache line. Most links that are not shared have one flow at a
+  /// time.
+  struct alignas(64) Link {
     double bandwidth = 0;
     double max_demand = 0;  ///< sum of Flow::max_rate over its flows [B/s]
-    std::vector<Index> flows;
+    boost::container::small_vector<Index, 2> flows;
     double unassigned = 0;  ///< while rates are computed: bandwidth left for flows without a rate [B/s]
     Index unfixed = 0;      ///< while rates are computed: number of flows without a rate
     bool reached = false;
@@ -74,6 +87,7 @@ class MaxMinSharing {
   Index link_of(int link);
   Index free_flow(std::size_t hops);
   void widen(std::size_t hops);
+  void call_kept(std::uint64_t number);
   std::span<Hop> hops_of(Index flow) { return {hops_.data() + flow * hops_per_flow_, pool_[flow].hops}; }
   bool crosses_full_link(Index flow);
   void note_change(Index link, bool was_full);
@@ -96,12 +110,14 @@ class MaxMinSharing {
   ZeroedArray<Index> link_indices_;  ///< by link of the platform: its index in links_ plus one; 0 if unused
   std::vector<Link> links_;
   std::vector<Flow> pool_;
-  std::vector<Hop> hops_;  ///< of flow i: from i x hops_per_flow_ on
+  std::vector<FlowEnd> calls_;  ///< by flow
+  std::vector<Hop> hops_;       ///< of flow i: from i x hops_per_flow_ on
   std::size_t hops_per_flow_ = 4;
   std::vector<Index> free_;
-  EventQueue ends_;  ///< dates of flows' ends; `order` holds a sequence number and the flow
-  std::uint64_t sequence_ = 0;
-  std::vector<Engine::Callback> done_;                ///< of the flows that end at the present date
+  EndQueue ends_;
+  std::vector<FlowEnd> done_;                         ///< of the flows that end at the present date
+  std::vector<Engine::Callback> kept_;                ///< of the flows that were started with a callback
+  std::vector<std::uint64_t> free_kept_;              ///< unused entries of kept_
   double armed_ = 1e300;                              ///< date of the next call of finish_due_flows [s]
   bool sharing_requested_ = false;                    ///< share_out is scheduled for the present date
   std::vector<Index> started_flows_, changed_links_;  ///< changes since the last call of share_out

@@ -27,10 +27,6 @@ void set_edges_of_ranks(MessagePattern::Edges& edges, const std::vector<Edge>& l
   }
 }
 
-bool is_active(const Phase& phase, const Edge& edge, int round) {
-  return round >= edge.delay && round < edge.delay + phase.active;
-}
-
 }  // namespace
 
 MessagePattern::MessagePattern(const Schedule& of, const Placement& placed)
@@ -55,7 +51,7 @@ MessagePattern::MessagePattern(const Schedule& of, const Placement& placed)
       added.routes.push_back({placement.latency_factor * placement.topology->latency_of(route).value,
                               static_cast<std::uint32_t>(links.size()),
                               static_cast<std::uint16_t>(route.size()),
-                              kind_of(edge, placement) == EdgeKind::inside});
+                              kind_of(edge, placement) == EdgeKind::inside, edge.chunks});
       links.insert(links.end(), route.begin(), route.end());
     }
   }
@@ -123,17 +119,18 @@ class MessageNetwork::Collective {
     done_ = std::move(done);
     ranks_.assign(static_cast<std::size_t>(pattern.schedule.ranks), {});
     ready_.assign(pattern.first_edge.back(), 0);
-    costs_.assign(2 * pattern.schedule.phases.size(), {});
+    phases_.clear();
+    for (std::size_t i = 0; i < pattern.schedule.phases.size(); ++i) phases_.push_back(phase_state(i));
     unfinished_ranks_ = ranks_.size();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) advance(rank);
   }
 
   /// The latency of a message is over.
-  void transfer(std::uint32_t phase_index, std::uint32_t e) {
-    const Edge* edge = &(*phase(phase_index).edges)[e];
-    const MessagePattern::Route& route = edges(phase_index).routes[e];
-    const Bytes size{cost(phase_index, *edge, route.local).bytes};
-    const auto arrived = [this, edge] { arrive(*edge); };
+  void transfer(std::uint32_t phase, std::uint32_t edge) {
+    PhaseState& present = phases_[phase];
+    const MessagePattern::Route& route = present.routes[edge];
+    const Bytes size{cost(present, route).bytes};
+    const FlowEnd arrived{call_arrive, this, std::uint64_t{phase} << 32U | edge};
     const std::span<const int> links = pattern_->links_of(route);
     if (network_.links_ != nullptr) return network_.links_->start_flow(links, size, arrived);
     network_.engine_.start_flow({links.begin(), links.end()}, size, arrived);
@@ -151,20 +148,40 @@ class MessageNetwork::Collective {
     double bytes = 0;     ///< divided by MessageCost::bandwidth_factor [B]
     double overhead = 0;  ///< times Placement::latency_factor [s]
   };
+  /// What the messages of a phase need, in one place.
+  struct PhaseState {
+    const Phase* phase;
+    const Edge* list;
+    const MessagePattern::Route* routes;
+    const std::uint32_t *first_of_rank, *of_rank;
+    std::uint8_t* ready;          ///< by edge: whether one of its two ranks is in its round
+    bool every_round;             ///< all edges are active in all rounds
+    std::array<Cost, 2> costs{};  ///< between nodes and inside
+  };
 
-  const Phase& phase(std::size_t index) const { return pattern_->schedule.phases[index]; }
-  const MessagePattern::Edges& edges(std::size_t phase_index) const {
-    return pattern_->edges[pattern_->edges_of_phase[phase_index]];
+  PhaseState phase_state(std::size_t index) {
+    const Phase& phase = pattern_->schedule.phases[index];
+    const MessagePattern::Edges& edges = pattern_->edges[pattern_->edges_of_phase[index]];
+    const bool every_round =
+        phase.active == phase.rounds &&
+        std::ranges::all_of(*phase.edges, [](const Edge& edge) { return edge.delay == 0; });
+    return {&phase,
+            phase.edges->data(),
+            edges.routes.data(),
+            edges.first_of_rank.data(),
+            edges.of_rank.data(),
+            ready_.data() + pattern_->first_edge[index],
+            every_round};
   }
 
-  const Cost& cost(std::size_t phase_index, const Edge& edge, bool local) {
-    Cost& known = costs_[2 * phase_index + (local ? 1 : 0)];
-    if (known.chunks == edge.chunks) return known;
+  const Cost& cost(PhaseState& present, const MessagePattern::Route& route) {
+    Cost& known = present.costs[route.local ? 1 : 0];
+    if (known.chunks == route.chunks) return known;
     const Platform& platform = *pattern_->placement.platform;
-    const double bytes = buffer_.value * phase(phase_index).unit * edge.chunks / pattern_->schedule.parts;
+    const double bytes = buffer_.value * present.phase->unit * route.chunks / pattern_->schedule.parts;
     const MessageCost& row =
-        message_cost(local ? platform.local_message_costs : platform.message_costs, {bytes});
-    known = {edge.chunks, bytes / row.bandwidth_factor,
+        message_cost(route.local ? platform.local_message_costs : platform.message_costs, {bytes});
+    known = {route.chunks, bytes / row.bandwidth_factor,
              pattern_->placement.latency_factor * row.overhead.value};
     return known;
   }
@@ -173,9 +190,9 @@ class MessageNetwork::Collective {
   void advance(std::size_t index) {
     Rank& rank = ranks_[index];
     while (rank.outstanding == 0) {
-      if (++rank.round >= (rank.phase < pattern_->schedule.phases.size() ? phase(rank.phase).rounds : 0)) {
+      if (++rank.round >= (rank.phase < phases_.size() ? phases_[rank.phase].phase->rounds : 0)) {
         rank.round = -1;
-        if (++rank.phase >= pattern_->schedule.phases.size()) return finish_rank();
+        if (++rank.phase >= phases_.size()) return finish_rank();
         continue;
       }
       enter_round(index);
@@ -184,30 +201,39 @@ class MessageNetwork::Collective {
 
   void enter_round(std::size_t index) {
     Rank& rank = ranks_[index];
-    const Phase& present = phase(rank.phase);
-    const MessagePattern::Edges& all = edges(rank.phase);
-    std::uint8_t* ready = ready_.data() + pattern_->first_edge[rank.phase];
-    for (std::uint32_t i = all.first_of_rank[index]; i < all.first_of_rank[index + 1]; ++i) {
-      const std::uint32_t e = all.of_rank[i];
-      if (!is_active(present, (*present.edges)[e], rank.round)) continue;
+    PhaseState& present = phases_[rank.phase];
+    const std::uint32_t last = present.first_of_rank[index + 1];
+    for (std::uint32_t i = present.first_of_rank[index]; i < last; ++i) {
+      const std::uint32_t edge = present.of_rank[i];
+      if (!is_active(present, edge, rank.round)) continue;
       ++rank.outstanding;
-      if (++ready[e] < 2) continue;
-      ready[e] = 0;
-      send(rank.phase, e);
+      present.ready[edge] ^= 1U;
+      if (present.ready[edge] == 0) send(rank.phase, edge);
     }
   }
 
-  void send(std::uint32_t phase_index, std::uint32_t e) {
-    const MessagePattern::Route& route = edges(phase_index).routes[e];
-    const Cost& message = cost(phase_index, (*phase(phase_index).edges)[e], route.local);
-    network_.start_at(network_.engine_.now() + (route.latency + message.overhead), {this, phase_index, e});
+  static bool is_active(const PhaseState& present, std::uint32_t edge, int round) {
+    if (present.every_round) return true;
+    const int delay = present.list[edge].delay;
+    return round >= delay && round < delay + present.phase->active;
   }
 
-  void arrive(const Edge& edge) {
-    for (const int end : {edge.source, edge.target}) {
-      const auto rank = static_cast<std::size_t>(end);
-      if (--ranks_[rank].outstanding == 0) advance(rank);
-    }
+  void send(std::uint32_t phase, std::uint32_t edge) {
+    const MessagePattern::Route& route = phases_[phase].routes[edge];
+    const Cost& message = cost(phases_[phase], route);
+    network_.start_at(network_.engine_.now() + (route.latency + message.overhead), {this, phase, edge});
+  }
+
+  static void call_arrive(void* self, std::uint64_t phase_and_edge) {
+    auto& collective = *static_cast<Collective*>(self);
+    const PhaseState& present = collective.phases_[phase_and_edge >> 32U];
+    const Edge& edge = present.list[phase_and_edge & 0xffffffffU];
+    collective.message_done(static_cast<std::size_t>(edge.source));
+    collective.message_done(static_cast<std::size_t>(edge.target));
+  }
+
+  void message_done(std::size_t rank) {
+    if (--ranks_[rank].outstanding == 0) advance(rank);
   }
 
   void finish_rank() {
@@ -224,8 +250,8 @@ class MessageNetwork::Collective {
   Bytes buffer_;
   Engine::Callback done_;
   std::vector<Rank> ranks_;
-  std::vector<std::uint8_t> ready_;  ///< by edge of each phase: how many of its two ranks are in its round
-  std::vector<Cost> costs_;          ///< by phase, between nodes and inside
+  std::vector<std::uint8_t> ready_;  ///< see PhaseState::ready, for all phases
+  std::vector<PhaseState> phases_;
   std::size_t unfinished_ranks_ = 0;
 };
 
@@ -245,7 +271,7 @@ void MessageNetwork::simulate(const MessagePattern& pattern, Bytes buffer, Engin
   collective->start(pattern, buffer, std::move(done));
 }
 
-std::uint32_t MessageNetwork::open_batch(double date) {
+std::uint32_t MessageNetwork::batch_at(double date) {
   for (const std::uint32_t open : open_) {
     if (open != kNoBatch && batches_[open].date == date) return open;
   }
@@ -262,11 +288,13 @@ std::uint32_t MessageNetwork::open_batch(double date) {
 }
 
 void MessageNetwork::start_at(double date, const Sent& message) {
-  batches_[open_batch(date)].messages.push_back(message);
+  if (last_ == kNoBatch || batches_[last_].date != date) last_ = batch_at(date);
+  batches_[last_].messages.push_back(message);
 }
 
 void MessageNetwork::start_batch(std::uint32_t number) {
   std::ranges::replace(open_, number, kNoBatch);
+  if (last_ == number) last_ = kNoBatch;
   for (const Sent& message : batches_[number].messages)
     message.collective->transfer(message.phase, message.edge);
   batches_[number].messages.clear();

@@ -20,6 +20,7 @@ struct MessagePattern {
     std::uint32_t first = 0;  ///< index of its first link in `links`
     std::uint16_t count = 0;
     bool local = false;  ///< both endpoints are in one node
+    int chunks = 1;      ///< that its edge moves
   };
   /// Edges that one or several phases use.
   struct Edges {
@@ -74,7 +75,7 @@ class MessageNetwork {
   static constexpr std::uint32_t kNoBatch = ~std::uint32_t{0};
 
   void start_at(double date, const Sent& message);
-  std::uint32_t open_batch(double date);
+  std::uint32_t batch_at(double date);
   void start_batch(std::uint32_t number);
 
   Engine& engine_;
@@ -84,6 +85,7 @@ class MessageNetwork {
   std::vector<Batch> batches_;
   std::vector<std::uint32_t> free_batches_;
   std::array<std::uint32_t, kOpenBatches> open_{};  ///< the last batches, to which messages may be added
+  std::uint32_t last_ = kNoBatch;                   ///< the one to which a message was added last
   std::size_t next_open_ = 0;
 };
 

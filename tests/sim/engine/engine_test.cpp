@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <stdexcept>
+#include <vector>
 
 namespace stepcast::engine_test {
 
@@ -15,6 +16,20 @@ TEST_CASE("calls of equal date are made in the order of the requests", "[sim]") 
     CHECK(order[i] == static_cast<int>(2 * i));
     CHECK(order[50 + i] == static_cast<int>(2 * i + 1));
   }
+}
+
+TEST_CASE("calls at the present date follow those that were requested for it before", "[sim]") {
+  Engine engine(std::vector<BytesPerSecond>{});
+  std::vector<int> order;
+  engine.at(1, [&] {
+    order.push_back(1);
+    engine.at(2, [&] { order.push_back(4); });
+    engine.at(0, [&] { order.push_back(3); });  // a past date is the present one
+  });
+  engine.at(1, [&] { order.push_back(2); });
+  engine.run();
+  CHECK(order == std::vector<int>{1, 2, 3, 4});
+  CHECK(engine.now() == 2);
 }
 
 TEST_CASE("flows share a link fairly, and a link listed twice carries twice as much", "[sim]") {
