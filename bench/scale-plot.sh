@@ -6,7 +6,7 @@ table=$1
 out=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for name in s r; do awk -F, -v c=$name '$1 == c {print $2, $3, $6}' "$table" >"$work/$name"; done
+for name in s r; do awk -F, -v c=$name '$1 == c && $9 !~ /fidelity/ {print $2, $3, $6}' "$table" >"$work/$name"; done
 [ -s "$work/s" ] && [ -s "$work/r" ] || exit 0
 gnuplot -d <<PLOT 2>&1
 set fit quiet logfile '/dev/null'
@@ -18,10 +18,10 @@ fit [log(2000):] fr(x) '$work/r' using (log(\$1)):(log(\$2)) via ar, nr
 print sprintf("S: exponent %.2f from 4,096 workers on; R: %.2f from 2,048 on", ns, nr)
 set logscale x 2
 set logscale y 10
-set xrange [48:196608]
-set yrange [0.02:10]
-set xtics ('64' 64, '256' 256, '1,024' 1024, '4,096' 4096, '16,384' 16384, '131,072' 131072)
-set ytics ('0.02' 0.02, '0.05' 0.05, '0.1' 0.1, '0.2' 0.2, '0.5' 0.5, '1' 1, '2' 2, '5' 5, '10' 10)
+set xrange [48:1572864]
+set yrange [0.02:100]
+set xtics ('64' 64, '1,024' 1024, '16,384' 16384, '131,072' 131072, '1,048,576' 1048576)
+set ytics ('0.02' 0.02, '0.1' 0.1, '0.5' 0.5, '1' 1, '5' 5, '10' 10, '50' 50)
 set border 3 lc rgb '#404040' lw 0.8
 set tics nomirror out scale 0.6 textcolor rgb '#202020'
 set grid back lt 1 lc rgb '#E0E0E0' lw 0.8
