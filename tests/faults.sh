@@ -26,7 +26,7 @@ if [[ ${more[*]} == *"--hosts here"* ]]; then
   chmod +x rsh
   more+=(--rsh "$work/rsh" --bind 127.0.0.1)
 fi
-phases='startup|measuring .*|capturing .*|waiting for the forecast|strategy.kind=.* \(repeat [0-9]+\)|shutdown'
+phases='startup|measuring .*|capturing .*|timing .*|waiting for the forecast|strategy.kind=.* \(repeat [0-9]+\)|shutdown'
 
 failures=0
 fail() {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "core/error.hpp"
@@ -16,7 +18,10 @@
 #include "runtime/learning/learning_runs.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "scenarios/reader/library.hpp"
+#include "strategies/local_sgd/block_plan.hpp"
+#include "strategies/options/training_options.hpp"
 #include "strategies/plan/communicator.hpp"
+#include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/message_times.hpp"
 #include "validate/measure/link_results.hpp"
 #include "validate/measure/platform_file.hpp"
@@ -178,6 +183,51 @@ Measured read_measured(const Cluster& cluster, const std::filesystem::path& fold
   return measured;
 }
 
+/// One key of a strategy for which a validation measures the time.
+struct MeasuredKey {
+  const char *kind, *arithmetic, *key;
+};
+
+constexpr std::array<MeasuredKey, 8> kMeasuredKeys{{
+    {"model_averaging", "average", "filter_bandwidth"},
+    {"bmuf", "filter", "filter_bandwidth"},
+    {"diloco", "filter", "filter_bandwidth"},
+    {"elastic_averaging", "elastic pull", "local_arrays"},
+    {"elastic_averaging", "center move", "apply_time"},
+    {"gradient_energy_matching", "energy matching", "local_arrays"},
+    {"gradient_energy_matching", "center sum", "apply_time"},
+    {"parameter_server", "server update", "apply_time"},
+}};
+
+/// The value of a key with which the forecast takes `seconds` for the arithmetic of all parameters.
+std::string value_of(const MeasuredKey& key, Seconds seconds, const Experiment& experiment) {
+  const std::string name = key.key;
+  if (name == "apply_time") return shortest(seconds.value) + " s";
+  if (name == "local_arrays")
+    return shortest(std::min(1000.0, seconds / array_work(experiment.plan.workloads.front(), 1)));
+  const double arrays = std::string(key.kind) == "model_averaging" ? kAverageArrays : kFilterArrays;
+  return shortest(arrays * 4 * static_cast<double>(trainable_parameters(experiment.model)) / seconds.value) +
+         " B/s";
+}
+
+/// The measured times of a strategy's arithmetic, for the keys that the point leaves to their defaults.
+std::vector<Assignment> arithmetic_keys(const Validation& validation, std::size_t point,
+                                        const Experiment& experiment, const Results& links) {
+  const std::string trace = trace_file("", validation.variants[point]).stem().string();
+  std::vector<Assignment> keys;
+  for (const MeasuredKey& one : kMeasuredKeys) {
+    if (strategy_value(validation, point, "kind") != one.kind ||
+        !strategy_value(validation, point, one.key).empty() ||
+        !strategy_value(validation, point, "apply_trace").empty())
+      continue;
+    const auto seconds = arithmetic_time(links, trace, one.arithmetic);
+    if (seconds && seconds->value > 0)
+      keys.push_back(
+          parse_assignment(fmt::format("strategy.{}={}", one.key, value_of(one, *seconds, experiment))));
+  }
+  return keys;
+}
+
 /// The experiment of a point with all measured times.
 Experiment experiment_of(const Validation& validation, std::size_t point, const ValidationOptions& options,
                          const Measured& measured, const std::filesystem::path& folder, Library& library) {
@@ -189,6 +239,8 @@ Experiment experiment_of(const Validation& validation, std::size_t point, const 
   // mean.
   if (options.sleep) return one;
   const std::size_t common = keys.size();
+  for (Assignment& key : arithmetic_keys(validation, point, one, measured.links))
+    keys.push_back(std::move(key));
   if (!measured.on_gpus && one.plan.sharing.form == NetworkSharing::Form::stages)
     keys.push_back(
         stage_trace(one, measured.links, trace_file(folder, validation.variants[point]), point, library));

@@ -98,6 +98,11 @@ bool compresses_gradients(const Scenario& scenario, const Point& point) {
   return !compression.empty() && compression != "none";
 }
 
+std::string strategy_value(const Validation& validation, std::size_t index, const std::string& key) {
+  const Point& point = validation.scenario.points[validation.points[index]];
+  return value_at(validation.scenario, point, "strategy." + key).text;
+}
+
 namespace {
 
 /// Refuses a network that ranks cannot compute before anything is measured.

@@ -62,6 +62,9 @@ Validation read_validation(const ValidationOptions& options, int ranks);
 /// True if the gradients of a point are compressed.
 bool compresses_gradients(const Scenario& scenario, const Point& point);
 
+/// The text of the key `strategy.KEY` of point number `index`; empty: the point does not set it.
+std::string strategy_value(const Validation& validation, std::size_t index, const std::string& key);
+
 /// Samples of one pass of a worker: a step's, or those of one of its micro-batches.
 /// @throws InputError if the point has no batch_per_worker, or if it is not a multiple of the micro-batches
 std::int64_t samples_of_pass(const Scenario& scenario, const Point& point);

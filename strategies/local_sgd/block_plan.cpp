@@ -9,12 +9,6 @@
 namespace stepcast {
 namespace {
 
-/// Arrays that are read and written when the sum of the models is divided and filtered: the parameters, and
-/// with a filter also D, W and W_g(t-1).
-double filter_arrays(const BlockSetup& setup) {
-  return setup.filters ? 8 : 2;
-}
-
 double sum_of(const Workload& workload, double LayerSeconds::*pass) {
   double seconds = 0;
   for (const LayerSeconds& layer : workload.median) seconds += layer.*pass;
@@ -37,7 +31,7 @@ void set_times(const Workload& workload, const BlockSetup& setup, BlockRun& run)
   run.split = static_cast<double>(options.mini_batches) * workload.input;
   const double inside = setup.workers_per_replica;
   run.filter = {
-      "filter", (filter_arrays(setup) / inside) * setup.array_seconds,
+      "filter", ((setup.filters ? kFilterArrays : kAverageArrays) / inside) * setup.array_seconds,
       setup.filters ? filter_arithmetic(options.filter, run.replicas) : average_arithmetic(run.replicas)};
   const BlockValidation& validation = setup.validation;
   if (validation.every == 0) return;

@@ -26,6 +26,10 @@ struct BlockValidation {
                        ///< it becomes due
 };
 
+/// Arrays that are read and written when the sum of the models is divided: the parameters; where a filter
+/// follows, also D, W and W_g(t-1).
+constexpr double kAverageArrays = 2, kFilterArrays = 8;
+
 /// Input of block_plan beside the workload, whose buckets are those of the sums inside a
 /// replica.
 struct BlockSetup {

@@ -22,19 +22,17 @@ Program elastic_averaging(Worker& worker, const ElasticRun& run) {
   }
 }
 
-namespace {
-
-/// Step 3 of the worker: x = x - a (x - y), with x in `parameters` and y in `center`.
-Arithmetic worker_pull(double a) {
+Arithmetic elastic_pull(double a) {
   return [a](Arrays& arrays) { elastic_move(a, arrays.of(Array::center), arrays.of(Array::parameters)); };
 }
 
-/// Step 3 of the center: y = y + a (x - y), with x in `update` and y in `parameters`.
-std::function<void(Arrays&, const Slice&, int)> center_move(double a) {
+std::function<void(Arrays&, const Slice&, int)> elastic_center_move(double a) {
   return [a](Arrays& arrays, const Slice& elements, int) {
     elastic_move(a, arrays.of(Array::update, elements), arrays.of(Array::parameters, elements));
   };
 }
+
+namespace {
 
 constexpr double kPullArrays = 3;  // reads x and y, writes x
 
@@ -62,9 +60,9 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
   strategy.answer_first = true;
   strategy.held_arrays = 1;  // y as the worker read it
   strategy.updates_a_step = 1.0 / options.period;
-  strategy.apply = center_move(options.elastic_force);
+  strategy.apply = elastic_center_move(options.elastic_force);
   strategy.pull = {"elastic pull", exchange_arithmetic_seconds(map, setting, servers, kPullArrays),
-                   worker_pull(options.elastic_force)};
+                   elastic_pull(options.elastic_force)};
   strategy.program = [options, pull = strategy.pull](ServerClient client) {
     const auto run = std::make_shared<const ElasticRun>(
         ElasticRun{options, pull, std::move(client.servers), client.batch});

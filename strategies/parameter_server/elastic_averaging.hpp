@@ -32,6 +32,11 @@ struct ElasticRun {
 /// algorithm 1.
 Program elastic_averaging(Worker& worker, const ElasticRun& run);
 
+/// Step 3 of the worker: x = x - a (x - y), with x in `parameters` and y in `center`.
+Arithmetic elastic_pull(double a);
+/// Step 3 of the center: y = y + a (x - y), with x in `update` and y in `parameters`.
+std::function<void(Arrays&, const Slice&, int)> elastic_center_move(double a);
+
 Strategy elastic_averaging_strategy();
 
 }  // namespace stepcast

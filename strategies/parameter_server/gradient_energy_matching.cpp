@@ -7,7 +7,6 @@
 #include "strategies/parameter_server/server_plan.hpp"
 
 namespace stepcast {
-namespace {}  // namespace
 
 Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run) {
   const ClientExchange read{Array::none, Array::center};
@@ -28,9 +27,6 @@ Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run) {
   }
 }
 
-namespace {
-
-/// Steps 3 and 4: g is in `update`, c in `center`; the update goes into `gradients`.
 void match_and_continue(Arrays& arrays) {
   const std::span<float> gathered = arrays.of(Array::update), update = arrays.of(Array::gradients);
   EnergyMatching options;
@@ -41,10 +37,11 @@ void match_and_continue(Arrays& arrays) {
   accumulate(update, arrays.of(Array::parameters));
 }
 
-/// Step 5 of the center.
-void add_update(Arrays& arrays, const Slice& elements, int) {
+void add_to_center(Arrays& arrays, const Slice& elements, int) {
   accumulate(arrays.of(Array::update, elements), arrays.of(Array::parameters, elements));
 }
+
+namespace {
 
 constexpr double kUpdateArraysOfCenter = 3;  // reads two, writes one
 /// Whole arrays that the numpy operations of NNLO's class GEM read and write (nnlo/train/optimizer.py):
@@ -76,7 +73,7 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
   ServerStrategy strategy;
   strategy.held_arrays = 4;  // velocity, center as it was read before, center as it was read, update
   strategy.updates_a_step = 1.0 / options.period;
-  strategy.apply = add_update;
+  strategy.apply = add_to_center;
   strategy.program = [options,
                       match = LocalWork{"energy matching",
                                         exchange_arithmetic_seconds(map, setting, servers, kMatchArrays),

@@ -35,6 +35,11 @@ struct EnergyMatchingRun {
 /// arXiv:1805.08469; order of messages: the NNLO package, nnlo/mpi/process.py, MPIWorker.do_gem_sequence.
 Program gradient_energy_matching(Worker& worker, const EnergyMatchingRun& run);
 
+/// Steps 3 and 4: g is in `update`, c in `center`; the update goes into `gradients`.
+void match_and_continue(Arrays& arrays);
+/// Step 5 of the center: c, in `parameters`, plus the update, in `update`.
+void add_to_center(Arrays& arrays, const Slice& elements, int summed);
+
 Strategy gradient_energy_matching_strategy();
 
 }  // namespace stepcast

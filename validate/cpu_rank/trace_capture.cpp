@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/transport/transport.hpp"
 #include "scenarios/reader/library.hpp"
+#include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/interleaved_capture.hpp"
 #include "validate/capture/message_times.hpp"
 
@@ -160,13 +162,63 @@ bool have_same_shapes(Transport& transport, const CaptureJob& one) {
   return std::ranges::all_of(all, [&](const auto& other) { return other == own; });
 }
 
+/// The arithmetic of all strategies that train the whole network of a capture.
+std::vector<TimedArithmetic> arithmetic_of(const CaptureShared& shared, const NetworkVariant& variant,
+                                           const Slice& whole) {
+  const Validation& validation = shared.validation;
+  std::map<std::string, TimedArithmetic> by_name;
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    if (validation.variants[i] != variant || !validation.partitions[i].empty()) continue;
+    for (TimedArithmetic& one :
+         arithmetic_of(strategy_value(validation, i, "kind"), whole, shared.run.transport))
+      by_name.try_emplace(one.name, one);
+  }
+  std::vector<TimedArithmetic> all;
+  for (auto& [name, one] : by_name) all.push_back(std::move(one));
+  return all;
+}
+
+/// Times the arithmetic of all strategies that train these networks, whole, and adds it to the measured
+/// links.
+/// @return on rank 0, by file of the trace: time to read or write an array of the parameters [s]
+std::map<std::filesystem::path, double> time_arithmetic_of(
+    const CaptureShared& shared, const std::vector<CaptureJob>& all,
+    const std::vector<std::unique_ptr<Network>>& captured) {
+  constexpr double kSumArrays = 5;  // a copy reads one and writes one, an addition reads two and writes one
+  const RankContext& run = shared.run;
+  std::map<std::filesystem::path, double> arrays;
+  for (std::size_t job = 0; job < all.size(); ++job) {
+    const CaptureJob& one = all[job];
+    if (!one.shard.is_whole() || one.variant.accumulates || captured[job] == nullptr) continue;
+    const Slice whole{0, trainable_parameters(captured[job]->model())};
+    const auto progress = [&run](const std::string& name) {
+      set_status(run.state, ("timing the arithmetic of a strategy: " + name).c_str());
+      run.state.heartbeat.fetch_add(1);
+    };
+    for (const Row& row : time_arithmetic(run.transport, *captured[job], one.file.stem().string(),
+                                          arithmetic_of(shared, one.variant, whole), progress)) {
+      append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
+      if (row.text("algorithm") == kSumOfGradients) arrays[one.file] = *row.number("seconds") / kSumArrays;
+    }
+  }
+  return arrays;
+}
+
+double update_seconds(const Trace& trace) {
+  double sum = 0;
+  for (const LayerTrace& layer : trace.layers) sum += median(layer.update.seconds).value;
+  return sum;
+}
+
 /// Called by rank 0: joins the samples of all ranks in one trace.
-void join_ranks(const std::filesystem::path& file, int ranks, Library& library) {
+/// @param array  time to read or write an array of the parameters [s]; 0: not measured
+void join_ranks(const std::filesystem::path& file, int ranks, double array, Library& library) {
   const auto trace_of = [&](int rank) {
     return library.trace(YamlValue(command_line_name(own_file(file, rank).string()), "trace"));
   };
   Trace all = trace_of(0);
   for (int rank = 1; rank < ranks; ++rank) join(all, trace_of(rank));
+  if (array > 0) all.update_arrays = std::clamp(update_seconds(all) / array, 1.0, 100.0);
   write_atomically(file, to_yaml(all));
 }
 
@@ -196,10 +248,12 @@ CapturedNetworks capture_traces(const RankContext& run, const Validation& valida
   };
   capture_compressions(run, validation, options, place.library,
                        {.network = options.sleep ? nullptr : std::function(network_of)});
+  std::map<std::filesystem::path, double> arrays;
+  if (!options.sleep) arrays = time_arithmetic_of(shared, all, captured);
   barrier(run.transport);
   for (const CaptureJob& one : all) {
     const int ranks = !options.sleep && have_same_shapes(run.transport, one) ? run.transport.ranks() : 1;
-    if (run.transport.rank() == 0) join_ranks(one.file, ranks, place.library);
+    if (run.transport.rank() == 0) join_ranks(one.file, ranks, arrays[one.file], place.library);
   }
   CapturedNetworks networks;
   for (std::size_t i = 0; i < all.size(); ++i) {

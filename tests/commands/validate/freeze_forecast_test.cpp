@@ -72,6 +72,47 @@ TEST_CASE("the forecast contains the cores' time for messages between stages, wi
   CHECK(forecast_compute("trace", 0.02) - forecast_compute("trace", 0) == Approx(0.02));
 }
 
+namespace {
+
+/// A forecast of two ranks (one worker, where a server takes the other) with measured links, and `rows`
+/// besides.
+double forecast_of(const std::string& strategy, const std::vector<std::string>& rows,
+                   const char* column = "step_seconds") {
+  const Measured measured(
+      "name: two\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
+      "batch_per_worker: 64\nsimulation: {steps: 3}\nstrategy: " +
+          strategy + "\n",
+      {}, 2);
+  for (const std::string& row : rows) measured.add_link(row);
+  return measured.predicted(column);
+}
+
+/// @param network  the trace: that of blocks of local SGD has a name of its own
+std::string arithmetic(const std::string& name, const std::string& network, double seconds) {
+  return fmt::format(R"({{"what":"arithmetic","algorithm":"{}","network":"{}","bytes":1,"seconds":{}}})",
+                     name, network, seconds);
+}
+
+}  // namespace
+
+TEST_CASE("the forecast takes the measured time of a strategy's arithmetic, unless the point gives it",
+          "[commands]") {
+  const std::string bmuf = "{kind: bmuf, mini_batches: 2, block_momentum: 0.5}";
+  const auto more = [](const std::string& strategy, const std::string& name) {
+    const std::string network =
+        name == "filter" || name == "average" ? "small-cnn-b64-local" : "small-cnn-b64";
+    return forecast_of(strategy, {arithmetic(name, network, 0.050)}) -
+           forecast_of(strategy, {arithmetic(name, network, 0.030)});
+  };
+  CHECK(more(bmuf, "filter") == Approx(0.020));
+  CHECK(more("{kind: model_averaging, mini_batches: 2}", "average") == Approx(0.020));
+  CHECK(more("{kind: elastic_averaging, server: own_device}", "elastic pull") == Approx(0.020));
+  CHECK(more("{kind: gradient_energy_matching, server: own_device}", "energy matching") == Approx(0.020));
+  CHECK(more("{kind: parameter_server, server: own_device}", "server update") == Approx(0.020));
+  CHECK(more("{kind: bmuf, mini_batches: 2, block_momentum: 0.5, filter_bandwidth: 1 GB/s}", "filter") == 0);
+  CHECK(more("{kind: parameter_server, server: own_device, apply_time: 1 ms}", "server update") == 0);
+}
+
 TEST_CASE("the algorithms that the forecast chose are frozen for the ranks", "[commands]") {
   const Measured measured(
       "name: sums\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
