@@ -20,7 +20,8 @@ Link bundle(Link cable, int count) {
 NodeGraph::NodeGraph(const Platform& platform)
     : devices_(platform.devices_per_node),
       ports_(platform.network.ports_per_node()),
-      sockets_(platform.node.sockets) {
+      sockets_(platform.node.sockets),
+      half_duplex_(platform.node.half_duplex) {
   add_vertices(platform);
   add_host_tree(platform);
   add_peers(platform);
@@ -101,7 +102,7 @@ void NodeGraph::find_routes(bool devices_relay) {
     for (int to = 0; to < terminals_; ++to) {
       const auto start = static_cast<std::ptrdiff_t>(route_links_.size());
       route_start_.push_back(static_cast<int>(start));
-      for (int at = to; at != from; at = ends_[entry[at]].first) route_links_.push_back(entry[at]);
+      for (int at = to; at != from; at = ends_[entry[at]].first) route_links_.push_back(shared_id(entry[at]));
       std::reverse(route_links_.begin() + start, route_links_.end());
     }
   }

@@ -41,8 +41,11 @@ class NodeGraph {
   void find_routes(bool devices_relay);
   std::vector<int> cheapest_entries(int from, bool devices_relay) const;
   int socket_of(int index, int count) const { return first_socket_ + index * sockets_ / count; }
+  /// The id with which a route names the link: the links of devices are the first, in pairs of directions.
+  int shared_id(int id) const { return half_duplex_ && id < 2 * devices_ ? id & ~1 : id; }
 
   int devices_, ports_, sockets_, terminals_ = 0;
+  bool half_duplex_;  ///< routes use the first direction of a device's link for both
   int first_socket_ = 0, first_switch_ = 0, peer_switch_ = 0, striping_hub_ = 0;
   std::vector<std::string> names_;
   std::vector<Link> links_;

@@ -91,6 +91,8 @@ NodeShape read_node(const YamlValue& value, int& devices) {
   node.sockets = count_or(map, "sockets", 1, kMaxSockets, 1);
   node.devices_per_pcie_switch = count_or(map, "devices_per_pcie_switch", 0, devices, 0);
   node.device = link_at(map, "device_link");
+  if (const auto duplex = map.maybe("device_link_duplex"))
+    node.half_duplex = duplex->one_of({"full", "half"}) == 1;
   node.memory = link_at(map, "memory");
   if (node.devices_per_pcie_switch > 0) node.pcie_switch = link_at(map, "pcie_switch_link");
   if (node.sockets > 1) node.inter_socket = link_at(map, "inter_socket_link");
@@ -266,6 +268,8 @@ Platform read_platform(const YamlValue& value) {
   const YamlMap messages = read_map(map.at("messages", "a mapping"), messages_keys());
   platform.message_costs = read_costs(messages, "between_nodes");
   platform.local_message_costs = read_costs(messages, "inside_node");
+  if (messages.has("programs_inside_node"))
+    platform.local_program_costs = read_costs(messages, "programs_inside_node");
   if (map.has("price_per_device_hour"))
     platform.price_per_device_hour = sourced(map, "price_per_device_hour", "").number(0);
   if (map.has("software"))

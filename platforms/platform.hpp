@@ -41,11 +41,12 @@ struct NodeShape {
   Kind kind{};
   int sockets = 1;                  ///< devices and NICs are divided among the sockets evenly, in order
   int devices_per_pcie_switch = 0;  ///< 0: devices are connected to their socket
-  Link device;        ///< device to its PCIe switch or socket: PCIe, NVLink to the CPU, or memory bus
-  Link pcie_switch;   ///< PCIe switch to socket
-  Link inter_socket;  ///< between every two sockets
-  Link memory;        ///< socket to host memory
-  Link peer;          ///< kind links: one NVLink cable; kind nvswitch: the port of a device
+  Link device;               ///< device to its PCIe switch or socket: PCIe, NVLink to the CPU, or memory bus
+  bool half_duplex = false;  ///< whether both directions of `device` share its bandwidth
+  Link pcie_switch;          ///< PCIe switch to socket
+  Link inter_socket;         ///< between every two sockets
+  Link memory;               ///< socket to host memory
+  Link peer;                 ///< kind links: one NVLink cable; kind nvswitch: the port of a device
   std::vector<PeerLink> peers;  ///< kind links: pairs of devices
   bool devices_relay = false;   ///< kind links: whether devices forward traffic of others
 };
@@ -130,9 +131,15 @@ struct Platform {
   /// Messages between nodes, sorted by size; the last `up_to` is infinite.
   std::vector<MessageCost> message_costs;
   std::vector<MessageCost> local_message_costs;  ///< messages inside a node, sorted in the same way
-  double price_per_device_hour = 0;              ///< US dollars; 0: not given
-  Software software;                             ///< the communication library; none by default
+  /// Messages inside a node between programs, without those of collectives; empty: `local_message_costs`.
+  std::vector<MessageCost> local_program_costs;
+  double price_per_device_hour = 0;  ///< US dollars; 0: not given
+  Software software;                 ///< the communication library; none by default
 
+  /// Costs of messages between programs inside a node.
+  const std::vector<MessageCost>& program_costs_in_node() const {
+    return local_program_costs.empty() ? local_message_costs : local_program_costs;
+  }
   int devices() const { return nodes * devices_per_node; }
   int endpoints() const { return devices() + nodes + 1; }
   int host_endpoint(int node_index) const { return devices() + node_index; }

@@ -61,6 +61,10 @@ const Keys& node_keys() {
                  "from a device to its PCIe switch or socket: PCIe, NVLink to the CPU, or for a CPU core its "
                  "path to "
                  "memory"),
+        {"device_link_duplex", "name", "full, half", "full",
+         "`half`: both directions of a `device_link` share its bandwidth, as where a core copies what it "
+         "sends "
+         "and what it receives"},
         link_key("pcie_switch_link", "from a PCIe switch to its socket", "required with PCIe switches"),
         link_key("inter_socket_link", "between each two sockets", "required with several sockets"),
         link_key("memory", "from a socket to the host's memory"),
@@ -149,10 +153,13 @@ const Keys& message_row_keys() {
 }
 
 const Keys& messages_keys() {
-  static const Keys keys{{"between_nodes", "list of mappings", "", "required",
-                          "cost of messages between nodes, in rows of growing size", message_row_keys},
-                         {"inside_node", "list of mappings", "", "required",
-                          "cost of messages inside a node, in rows of growing size", message_row_keys}};
+  static const Keys keys{
+      {"between_nodes", "list of mappings", "", "required",
+       "cost of messages between nodes, in rows of growing size", message_row_keys},
+      {"inside_node", "list of mappings", "", "required",
+       "cost of messages inside a node, in rows of growing size", message_row_keys},
+      {"programs_inside_node", "list of mappings", "", "`inside_node`",
+       "cost of messages inside a node to and from servers and between pipeline stages", message_row_keys}};
   return keys;
 }
 

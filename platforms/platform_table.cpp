@@ -156,8 +156,9 @@ std::string platform_table(const Platform& platform) {
   }
   const Bisection cut = bisection(platform);
   out += fmt::format("\n{:<12}{} one way ({})\n", "bisection", text(cut.bandwidth), cut.method);
-  out +=
-      costs_text("messages", platform.message_costs) + costs_text("in a node", platform.local_message_costs);
+  out += costs_text("messages", platform.message_costs) +
+         costs_text("in a node", platform.local_message_costs) +
+         costs_text("programs", platform.local_program_costs);
   out += fmt::format("{:<12}{}\n", "storage", storage_text(platform.storage));
   if (platform.software.nccl > 0)
     out += fmt::format("{:<12}NCCL {}.{}\n", "software", platform.software.nccl / 100,

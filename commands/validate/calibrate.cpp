@@ -109,8 +109,7 @@ void write_platform(const CalibrateOptions& options, const MeasuredPlatform& pla
 void calibrate_here(const CalibrateOptions& options) {
   const Cluster cluster = read_cluster(options.cluster, options.ranks, options.transport);
   const Results results = measured(cluster);
-  MeasuredPlatform platform{name_of(options.output), "", cluster,
-                            fitted_link_table(message_times(results, cluster))};
+  MeasuredPlatform platform{name_of(options.output), "", cluster, measured_link_table(results, cluster)};
   platform.source = fmt::format("stepcast calibrate --ranks {} --cluster {} --transport {} on {}, {}",
                                 options.ranks, options.cluster, options.transport, processor_name(), today());
   auto raw = std::filesystem::path(options.output).replace_extension(".csv");

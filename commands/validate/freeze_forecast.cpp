@@ -40,7 +40,7 @@ void write_platform(const Results& links, const Cluster& cluster, const std::fil
     measured.ranks = static_cast<int>(row.number("ranks").value_or(measured.ranks));
   MeasuredPlatform platform{
       "measured", fmt::format("stepcast validate --ranks {} on {}", measured.ranks, processor_name()),
-      cluster, fitted_link_table(message_times(links, measured))};
+      cluster, measured_link_table(links, measured)};
   // One thread measured the links. In a run each message wakes the progress thread, which wakes the program.
   platform.links.latency.value += contention_of(links).hand_over;
   write_atomically(platform_file(folder), platform_text(platform));

@@ -105,7 +105,8 @@ void read_factors(const YamlValue& value, Platform& platform) {
   if (const auto factor = map.maybe("between_servers_bandwidth"))
     multiply(platform.network.nic, factor->number(kLeast, kMost));
   if (const auto factor = map.maybe("message_overhead")) {
-    for (auto* costs : {&platform.message_costs, &platform.local_message_costs}) {
+    for (auto* costs :
+         {&platform.message_costs, &platform.local_message_costs, &platform.local_program_costs}) {
       for (MessageCost& cost : *costs) cost.overhead = factor->number(kLeast, kMost) * cost.overhead;
     }
   }

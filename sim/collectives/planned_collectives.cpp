@@ -162,8 +162,15 @@ void PlannedCollectives::add_loads() {
 }
 
 void PlannedCollectives::add_channels() {
+  Placement placement = placement_;
+  if (!placement.platform->local_program_costs.empty()) {
+    auto of_programs = std::make_unique<Platform>(*placement.platform);
+    of_programs->local_message_costs = of_programs->local_program_costs;
+    of_programs_ = std::move(of_programs);
+    placement.platform = of_programs_.get();
+  }
   for (const auto& channel : simulation_.plan->channels) {
-    SingleMessages messages = channel_messages(*simulation_.plan, placement_, channel);
+    SingleMessages messages = channel_messages(*simulation_.plan, placement, channel);
     channels_[channel] = network_->add(std::move(messages.schedule), std::move(messages.placement));
   }
 }

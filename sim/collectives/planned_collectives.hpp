@@ -57,7 +57,9 @@ class PlannedCollectives {
   void add_channels();
 
   const Simulation& simulation_;
-  Placement placement_;                  ///< of all ranks
+  Placement placement_;  ///< of all ranks
+  /// The platform with the costs of messages between programs for all; null: they have no costs of their own.
+  std::unique_ptr<const Platform> of_programs_;
   std::vector<bool> joint_;              ///< by communicator
   std::vector<Chosen> chosen_;           ///< by collective
   std::unique_ptr<SimNetwork> planner_;  ///< computes the durations of candidate schedules

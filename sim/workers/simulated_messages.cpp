@@ -58,8 +58,9 @@ void SimulatedMessages::transmit(Address from, Address to, const Message& messag
   if (pattern.exists()) return network.start_pattern(pattern, message.buffer.size, 1, std::move(arrived));
   const Platform& platform = *simulation_.platform;
   const RouteCache::Route route = routes_.between(endpoint(from), endpoint(to));
-  const MessageCost& cost = message_cost(route.local ? platform.local_message_costs : platform.message_costs,
-                                         message.buffer.size / message.parts);
+  const MessageCost& cost =
+      message_cost(route.local ? platform.program_costs_in_node() : platform.message_costs,
+                   message.buffer.size / message.parts);
   const Bytes size = message.buffer.size / cost.bandwidth_factor;
   const double latency = message.parts * simulation_.latency_factor * (route.latency + cost.overhead.value);
   Engine& engine = network.engine();

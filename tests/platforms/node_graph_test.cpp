@@ -54,6 +54,20 @@ TEST_CASE("a PCIe tree connects devices through their lowest common switch or ov
   CHECK(names(topology, 0, platform.host_endpoint(0)).back() == "node 0 socket 0 -> memory");
 }
 
+TEST_CASE("a half-duplex link of a device is one link for both directions, and only that link",
+          "[platforms]") {
+  Platform platform = two_servers();
+  platform.node.half_duplex = true;
+  const Topology topology(platform);
+  const std::vector<int> there = route_between(topology, 0, 2), back = route_between(topology, 2, 0);
+  CHECK(there.front() == back.back());
+  CHECK(there.back() == back.front());
+  CHECK(there[1] != back[3]);
+  platform.node.half_duplex = false;
+  const Topology full(platform);
+  CHECK(route_between(full, 0, 2).front() != route_between(full, 2, 0).back());
+}
+
 TEST_CASE("messages of a device leave the node by its own NIC", "[platforms]") {
   Platform platform = two_servers();
   const Topology topology(platform);

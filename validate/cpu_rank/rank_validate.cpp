@@ -21,6 +21,7 @@ namespace stepcast {
 void rank_calibrate(const RankContext& run, bool quick) {
   LinkBenchmarkOptions options;
   options.table_only = quick;
+  options.one_way = run.cluster.kind == Cluster::Kind::memory;
   const bool netcluster = run.cluster.kind == Cluster::Kind::netcluster;
   if (netcluster) options.pause = 0.01;  // lets the links' queues and token buckets recover, as between steps
   if (quick) {

@@ -24,6 +24,7 @@ class LinkBenchmark {
     if (transport_.ranks() < 2) return {};
     for (int round = 0; round < options_.rounds; ++round) {
       if (!options_.table_only) measure_messages();
+      if (options_.table_only && options_.one_way) measure_one_way(1 << 16);
       if (!options_.table_only || group_ < transport_.ranks()) measure_shifts();
       measure_all_reduces();
     }
@@ -40,8 +41,13 @@ class LinkBenchmark {
     Repeats repeats;  ///< repeats of all rounds
   };
 
+  void measure_one_way(std::int64_t smallest) {
+    sweep_sizes("half_round_trip", "", smallest,
+                [this](std::int64_t n) { ping_pong(n, transport_.rank() < 2); });
+  }
+
   void measure_messages() {
-    sweep_sizes("half_round_trip", "", 4, [this](std::int64_t n) { ping_pong(n, transport_.rank() < 2); });
+    measure_one_way(4);
     if (transport_.ranks() > 3) {
       sweep_sizes("pairs", "", 4,
                   [this](std::int64_t n) { ping_pong(n, (transport_.rank() | 1) < transport_.ranks()); });

@@ -19,6 +19,7 @@ struct LinkBenchmarkOptions {
   double pause = 0;          ///< before each all-reduce [s]
   int rounds = 1;            ///< rounds over all benchmarks, because the speed of a shared machine changes
   bool table_only = false;   ///< only what a LinkTable is fitted to
+  bool one_way = false;      ///< with `table_only`: also the rows of measured_one_way
   std::vector<LibraryAllReduce> compared = {};  ///< libraries whose all-reduces are measured too
   /// Called before each benchmark with its name; may be empty.
   std::function<void(const std::string&)> on_progress;

@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "report/statistics/statistics.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "validate/measure/contention_benchmark.hpp"
 
@@ -142,6 +143,29 @@ std::vector<MessageTime> times_of_shifts(const Results& results) {
 
 std::vector<MessageTime> message_times(const Results& results, const Cluster& cluster) {
   return cluster.racks == 1 ? times_of_ring(results, cluster.ranks) : times_of_shifts(results);
+}
+
+double measured_one_way(const Results& results, const Cluster& cluster, const LinkTable& table) {
+  constexpr double kLeast = 1 << 16;  // bytes; smaller messages are mostly latency
+  if (cluster.kind != Cluster::Kind::memory) return 1;
+  std::map<double, double> both_ways;
+  for (const MessageTime& one : times_of_ring(results, cluster.ranks))
+    both_ways.try_emplace(one.size.value, one.time.value);
+  std::vector<double> ratios;
+  for (const Row& row : results.rows) {
+    if (row.text("what") != "half_round_trip") continue;
+    const auto same = both_ways.find(*row.number("bytes"));
+    if (same == both_ways.end() || same->first < kLeast) continue;
+    const double alone = std::max(*row.number("seconds") - table.latency.value, 1e-9);
+    ratios.push_back((same->second - table.latency.value) / alone);
+  }
+  return ratios.empty() ? 1 : std::clamp(median_of(ratios), 1.0, 2.0);
+}
+
+LinkTable measured_link_table(const Results& results, const Cluster& cluster) {
+  LinkTable table = fitted_link_table(message_times(results, cluster));
+  table.one_way = measured_one_way(results, cluster, table);
+  return table;
 }
 
 std::vector<AllReduceTime> all_reduce_times(const Results& results, const LinkTable& links, int ranks) {

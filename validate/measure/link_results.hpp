@@ -23,6 +23,9 @@ struct LinkTable {
   Seconds latency;
   BytesPerSecond bandwidth;
   std::vector<MessageCost> costs;  ///< by rising size; the last row has no upper limit
+  /// How many times less the bytes of a message take whose ranks do not send and receive at once, 1 to 2: a
+  /// core that copies in one direction only has twice the time for it.
+  double one_way = 1;
 };
 
 /// Fits a table to measured times.
@@ -50,6 +53,15 @@ Seconds schedule_time(const Schedule& schedule, const LinkTable& links, Bytes bu
 /// racks, the rows are rounds of a ring inside the racks; a message takes the mean of a round that adds and a
 /// round that replaces.
 std::vector<MessageTime> message_times(const Results& results, const Cluster& cluster);
+
+/// LinkTable::one_way of ranks of one machine, from the rows `half_round_trip` of measure_links and the
+/// messages of ring all-reduces, in which every rank sends and receives at once: the median over the sizes
+/// that both have. 1 if none has, or if ranks are on several machines, whose links work in both directions at
+/// once.
+double measured_one_way(const Results& results, const Cluster& cluster, const LinkTable& table);
+
+/// The table that is fitted to the rows of measure_links, with its `one_way`.
+LinkTable measured_link_table(const Results& results, const Cluster& cluster);
 
 /// Measured and predicted all-reduce times of one buffer size.
 struct AllReduceTime {

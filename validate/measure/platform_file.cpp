@@ -37,17 +37,42 @@ std::string costs_text(const std::vector<MessageCost>& costs) {
 
 const char* const kFree = "    - {overhead: 0 s, bandwidth_factor: 1}\n";
 
+/// Links of devices whose two directions share what a core can copy. The link behind them, one for each
+/// device, has the rate of a message one way. A message between programs is copied once more, by its sender,
+/// which takes what sending and receiving at once takes.
+std::string half_duplex_links(const LinkTable& links, std::vector<MessageCost>& programs) {
+  for (MessageCost& cost : programs) cost.bandwidth_factor /= links.one_way;
+  return fmt::format(
+      "  device_link: {{bandwidth: {}, latency: {}, source: \"measured both ways at once; half of the "
+      "latency "
+      "at each end\"}}\n"
+      "  device_link_duplex: half\n  devices_per_pcie_switch: 1\n"
+      "  pcie_switch_link: {{bandwidth: {}, latency: 0 s, source: \"measured one way\"}}\n",
+      rate(2 * links.bandwidth), seconds(links.latency / 2), rate(links.one_way * links.bandwidth));
+}
+
+/// The host is a place of servers, whose rank is a core as those of the workers are.
 std::string one_machine(const MeasuredPlatform& platform) {
   const LinkTable& links = platform.links;
+  const bool half_duplex = links.one_way > 1;
+  const BytesPerSecond one_way = links.one_way * links.bandwidth;
+  std::vector<MessageCost> programs = links.costs;
+  const std::string devices =
+      half_duplex
+          ? half_duplex_links(links, programs)
+          : fmt::format(
+                "  device_link: {{bandwidth: {}, latency: {}, source: \"measured; half of the latency at "
+                "each end\"}}\n",
+                rate(links.bandwidth), seconds(links.latency / 2));
   return fmt::format(
       "nodes: 1\nmax_nodes: 1\n"
-      "node:\n  kind: pcie\n  devices: {}\n"
-      "  device_link: {{bandwidth: {}, latency: {}, source: \"measured; half of the latency at each end\"}}\n"
-      "  memory: {{bandwidth: {}, latency: 0 s, source: \"not used\"}}\n"
+      "node:\n  kind: pcie\n  devices: {}\n{}"
+      "  memory: {{bandwidth: {}, latency: {}, source: \"as a device\"}}\n"
       "network: {{kind: switch, bandwidth: {}, latency: 0 s, source: \"not used: one node\"}}\n"
-      "messages:\n  inside_node:\n{}  between_nodes:\n{}",
-      platform.cluster.ranks, rate(links.bandwidth), seconds(links.latency / 2), rate(links.bandwidth),
-      rate(links.bandwidth), costs_text(links.costs), kFree);
+      "messages:\n  inside_node:\n{}{}  between_nodes:\n{}",
+      platform.cluster.ranks, devices, rate(one_way), seconds(links.latency / 2), rate(links.bandwidth),
+      costs_text(links.costs),
+      half_duplex ? "  programs_inside_node:\n" + costs_text(programs) : std::string(), kFree);
 }
 
 std::string network_text(const MeasuredPlatform& platform) {
