@@ -83,6 +83,8 @@ for command in run merge learn "show model" "show trace" "show device" "show pla
 done
 
 # Files to start from, errors of all files at once, what is printed.
+prints 'written: own-net.yaml' init own-net.yaml --new-model
+prints 'fc2' show model own-net.yaml
 prints 'written: own.yaml' init own.yaml --new-platform -y
 prints '4 nodes' show platform own.yaml
 prints 'written: start.yaml' init start.yaml --model small-cnn --platform own.yaml --batch 64 --workers 8..32 -y
@@ -124,7 +126,7 @@ run_with 0 run tiny.yaml --results-only -v -o quiet
 grep -q 'CPU s, at most' err || fail "-v: no processor time"
 prints '"$schema"' schema trace
 refuses 2 'there is no key "nois"; did you mean "noise"?' schema scenario --table nois
-rm -r own.yaml start.yaml wrong.yaml quiet piped
+rm -r own.yaml own-net.yaml start.yaml wrong.yaml quiet piped
 
 # A network from Hugging Face, which has no kernels here.
 echo '{"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,

@@ -23,7 +23,7 @@ namespace {
 /// Options of `init`. Empty texts and zeros were not given.
 struct InitOptions {
   std::string file, model, platform, trace, strategy, workers, batch;
-  bool new_platform = false, yes = false;
+  bool new_platform = false, new_model = false, yes = false;
   std::string device, nodes, devices, nics, nic, nvlink;
 };
 
@@ -159,6 +159,17 @@ void init_platform(const InitOptions& options) {
   fmt::print("next: correct the values marked as assumed, then stepcast show platform {}\n", file.string());
 }
 
+void init_model(const InitOptions& options) {
+  const std::filesystem::path file = options.file.empty() ? "my-net.yaml" : options.file;
+  check_new_file(file);
+  write_checked(file, model_text(name_of(file)), [&] {
+    const YamlNode node = command_line_name(file.string());
+    Library().model(YamlValue(node, "--new-model"));
+  });
+  fmt::print("next: replace the layers by those of your network, then stepcast show model {}\n",
+             file.string());
+}
+
 ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::path& file) {
   const Questions questions(options.yes);
   Library library;
@@ -208,15 +219,32 @@ void init_scenario(const InitOptions& options) {
   fmt::print("next: stepcast run {} --dry-run, then stepcast run {}\n", file.string(), file.string());
 }
 
+void add_platform_options(const Command& command, InitOptions& options) {
+  command.add_option("--device", options.device, "Platform: device of a worker. Default: a100-40gb.")
+      .type_name("NAME");
+  command.add_option("--nodes", options.nodes, "Platform: number of nodes. Default: 4.").type_name("N");
+  command.add_option("--devices", options.devices, "Platform: devices of a node. Default: 8.").type_name("N");
+  command.add_option("--nics", options.nics, "Platform: NICs of a node. Default: 1.").type_name("N");
+  command.add_option("--nic", options.nic, "Platform: bandwidth of one NIC. Default: \"200 Gbit/s\".")
+      .type_name("RATE");
+  command
+      .add_option("--nvlink", options.nvlink,
+                  "Platform: bandwidth of a device at the NVSwitch in one direction, such as \"240 GB/s\", "
+                  "or none. Default: none.")
+      .type_name("RATE");
+}
+
 }  // namespace
 
 void add_init(Command app) {
   const Command command = app.add_subcommand("init",
                                              "Write a commented scenario to start from, or with "
-                                             "--new-platform a platform. On a terminal it asks for what no "
-                                             "option gives.");
+                                             "--new-model a network, or with --new-platform a platform. On a "
+                                             "terminal it asks for what no option gives.");
   auto options = std::make_shared<InitOptions>();
-  command.add_option("file", options->file, "File to write. Default: my-scenario.yaml or my-cluster.yaml.")
+  command
+      .add_option("file", options->file,
+                  "File to write. Default: my-scenario.yaml, my-net.yaml or my-cluster.yaml.")
       .type_name("FILE.yaml");
   command.add_option("--model", options->model, "Network: a name or a path. Default: resnet50.")
       .type_name("NAME");
@@ -235,22 +263,16 @@ void add_init(Command app) {
       .add_option("--workers", options->workers,
                   "Workers, such as 8, or 8..256 to double from 8 to 256. Default: from one node to all.")
       .type_name("N");
-  command.add_flag("--new-platform", options->new_platform, "Write a platform in place of a scenario.");
-  command.add_option("--device", options->device, "Platform: device of a worker. Default: a100-40gb.")
-      .type_name("NAME");
-  command.add_option("--nodes", options->nodes, "Platform: number of nodes. Default: 4.").type_name("N");
-  command.add_option("--devices", options->devices, "Platform: devices of a node. Default: 8.")
-      .type_name("N");
-  command.add_option("--nics", options->nics, "Platform: NICs of a node. Default: 1.").type_name("N");
-  command.add_option("--nic", options->nic, "Platform: bandwidth of one NIC. Default: \"200 Gbit/s\".")
-      .type_name("RATE");
-  command
-      .add_option("--nvlink", options->nvlink,
-                  "Platform: bandwidth of a device at the NVSwitch in one direction, such as \"240 GB/s\", "
-                  "or none. Default: none.")
-      .type_name("RATE");
+  const Option new_model =
+      command.add_flag("--new-model", options->new_model, "Write a network in place of a scenario.");
+  command.add_flag("--new-platform", options->new_platform, "Write a platform in place of a scenario.")
+      .excludes(new_model);
+  add_platform_options(command, *options);
   command.add_flag("-y,--yes", options->yes, "Ask nothing and take the defaults.");
-  command.callback([=] { options->new_platform ? init_platform(*options) : init_scenario(*options); });
+  command.callback([=] {
+    if (options->new_model) return init_model(*options);
+    options->new_platform ? init_platform(*options) : init_scenario(*options);
+  });
   command.footer(
       "Example: stepcast init my.yaml --model resnet50 --platform dgx-a100 --batch 64 --workers 8..256");
 }

@@ -105,6 +105,35 @@ sweep:
   return text;
 }
 
+std::string model_text(const std::string& name) {
+  return fmt::format(
+      R"(# A network of stepcast. All keys: stepcast schema model --table . or docs/reference/networks.md
+# Check it, and see shapes, parameters and work: stepcast show model FILE
+# From ONNX or Hugging Face: stepcast import --help. From a PyTorch profile: docs/tutorial/profile-to-forecast.md
+version: 1
+name: {}
+source: "written by stepcast init; say here where the layers come from"
+sample: image
+input: [3, 32, 32]  # one sample, without the batch: channels, height, width
+# PyTorch's Conv2d is kind convolution, Linear is dense, Flatten is reshape; all kinds: docs/reference/networks.md
+layers:  # in the order in which they run; each reads the one above it, or those that `inputs` names
+  - {{name: conv1, kind: convolution, filters: 32, kernel: 3, pad: 1, bias: false}}
+  - {{name: bn1, kind: batch_norm}}
+  - {{name: relu1, kind: relu}}
+  - {{name: conv2, kind: convolution, filters: 32, kernel: 3, pad: 1}}
+  - {{name: sum, kind: add, inputs: [conv2, relu1]}}  # a residual connection
+  - {{name: pool, kind: max_pool, kernel: 2}}
+  - {{name: flatten, kind: reshape, shape: [8192]}}
+  - {{name: fc1, kind: dense, units: 256}}
+  - {{name: relu2, kind: relu}}
+  - {{name: fc2, kind: dense, units: 10}}
+  - {{name: loss, kind: softmax_cross_entropy}}
+# A GPT-style network has one key in place of `input` and `layers`:
+# transformer_stack: {{layers: 12, width: 768, heads: 12, sequence: 1024, vocabulary: 50257}}
+)",
+      name);
+}
+
 std::string platform_text(const PlatformStart& start) {
   const char* assumed = "assumed; replace it by a measurement or a data sheet";
   std::string text = fmt::format(

@@ -23,6 +23,9 @@ struct ScenarioStart {
 /// The YAML text, with a comment at each key.
 std::string scenario_text(const ScenarioStart& start);
 
+/// The YAML text of a small network of images, with a comment at each key.
+std::string model_text(const std::string& name);
+
 /// What a platform to start from is made of.
 struct PlatformStart {
   std::string name;
