@@ -34,6 +34,11 @@ void check(const Parameter& parameter) {
 
 }  // namespace
 
+const std::vector<std::string>& search_method_names() {
+  static const std::vector<std::string> names{"bayesian", "evolution", "random"};
+  return names;
+}
+
 void check(const Space& space) {
   if (space.empty()) throw std::invalid_argument("a space needs at least one parameter");
   for (const Parameter& parameter : space) check(parameter);

@@ -8,6 +8,10 @@
 
 namespace stepcast {
 
+/// Ways to search for good hyper-parameters (search_method.hpp creates them).
+enum class SearchMethod { bayesian, evolution, random };
+const std::vector<std::string>& search_method_names();  ///< in the order of SearchMethod
+
 /// One parameter of a search space.
 struct Parameter {
   enum class Kind { real, integer, choice };

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <queue>
 #include <stdexcept>
-#include <utility>
-#include <vector>
 
 #include "core/random.hpp"
 
@@ -27,109 +23,102 @@ void check(const Campaign& campaign) {
   }
 }
 
-/// A group of devices: the time when it is free [s], and its number.
-using Group = std::pair<double, int>;
-
 /// Devices of the master, and of the optimizers if there are several; a single optimizer runs on the master.
 int driver_devices(const Campaign& campaign) {
   return 1 + (campaign.optimizers > 1 ? campaign.optimizers : 0);
 }
 
-class CampaignRun {
- public:
-  CampaignRun(const Campaign& campaign, int draw)
-      : campaign_(campaign),
-        draw_(static_cast<std::uint32_t>(draw)),
-        slots_(static_cast<std::size_t>(campaign.folds_at_once)),
-        optimizers_(static_cast<std::size_t>(campaign.optimizers)) {
-    for (int group = 0; group < campaign.groups; ++group) free_.push({0, group});
+/// Lognormal factor of mean 1 for the time of a point (item 1) or of one of its folds (items from 2).
+double factor(const Campaign& campaign, int draw, std::uint32_t point, std::uint32_t item, double sigma) {
+  if (sigma == 0) return 1;
+  const RandomKey key{campaign.seed, Purpose::duration, static_cast<std::uint32_t>(draw), point, item};
+  return std::exp(sigma * normal(key) - sigma * sigma / 2);
+}
+
+/// Drawn durations of the folds of a point.
+std::vector<Seconds> drawn_folds(const Campaign& campaign, int draw, int point) {
+  const auto number = static_cast<std::uint32_t>(point);
+  const RandomKey key{campaign.seed, Purpose::duration, static_cast<std::uint32_t>(draw), number, 0};
+  const bool stopped = uniform(key) < campaign.stopped_share;
+  const double training = campaign.training.value * (stopped ? campaign.stopped_after : 1) *
+                          factor(campaign, draw, number, 1, campaign.point_spread);
+  std::vector<Seconds> folds;
+  for (int fold = 0; fold < campaign.folds; ++fold) {
+    const auto item = 2 + static_cast<std::uint32_t>(fold);
+    folds.push_back({training * factor(campaign, draw, number, item, campaign.fold_spread)});
   }
-
-  CampaignTimes run() {
-    for (int point = 0; point < campaign_.points; ++point) evaluate(point);
-    times_.makespan = {end_};
-    times_.devices = static_cast<int>(campaign_devices(campaign_));
-    for (; !free_.empty(); free_.pop()) times_.idle_tail += group_devices() * (end_ - free_.top().first);
-    times_.idle_driver = driver_devices(campaign_) * end_;
-    if (end_ > 0) times_.optimizer_busy = proposing_ / campaign_.optimizers / end_;
-    return times_;
-  }
-
- private:
-  struct Proposer {
-    double free = 0;
-    double history = 0;  ///< points that it proposal_time
-  };
-
-  double group_devices() const { return static_cast<double>(campaign_.training_devices) * slots_.size(); }
-
-  void evaluate(int point) {
-    const auto [free, group] = free_.top();
-    free_.pop();
-    const bool first = campaign_.generation > 0 && point % campaign_.generation == 0;
-    if (first)
-      barrier_ = end_;  // all points of earlier generations are scheduled, so that their end is known
-    const double ready = std::max(free, barrier_);
-    times_.idle_generation += group_devices() * (ready - free);
-    const double start = proposal_time(point, group, ready);
-    times_.idle_optimizer += group_devices() * (start - ready);
-    const double end = start + point_seconds(point);
-    end_ = std::max(end_, end);
-    free_.push({end, group});
-  }
-
-  /// Time at which the proposal for a group that asks at `ready` is complete.
-  double proposal_time(int point, int group, double ready) {
-    const auto own = static_cast<std::size_t>(group) % optimizers_.size();
-    const auto first = std::min_element(optimizers_.begin(), optimizers_.end(),
-                                        [](const Proposer& a, const Proposer& b) { return a.free < b.free; });
-    Proposer& optimizer = campaign_.shared_history ? *first : optimizers_[own];
-    const double known = campaign_.shared_history ? point : optimizer.history;
-    const double seconds = campaign_.cost.base.value + campaign_.cost.cubic.value * known * known * known;
-    optimizer.free = std::max(optimizer.free, ready) + seconds;
-    ++optimizer.history;
-    proposing_ += seconds;
-    return optimizer.free;
-  }
-
-  /// Time that a group needs for a point, until the last fold ends.
-  double point_seconds(int point) {
-    const auto number = static_cast<std::uint32_t>(point);
-    const bool stopped =
-        uniform({campaign_.seed, Purpose::duration, draw_, number, 0}) < campaign_.stopped_share;
-    const double training = campaign_.training.value * (stopped ? campaign_.stopped_after : 1) *
-                            factor(number, 1, campaign_.point_spread);
-    std::fill(slots_.begin(), slots_.end(), 0.0);
-    double busy = 0;
-    for (int fold = 0; fold < campaign_.folds; ++fold) {
-      const double seconds =
-          training * factor(number, 2 + static_cast<std::uint32_t>(fold), campaign_.fold_spread);
-      *std::min_element(slots_.begin(), slots_.end()) += seconds;
-      busy += seconds;
-    }
-    const double last = *std::max_element(slots_.begin(), slots_.end());
-    times_.busy += campaign_.training_devices * busy;
-    times_.idle_fold += campaign_.training_devices * (last * static_cast<double>(slots_.size()) - busy);
-    return last;
-  }
-
-  /// Lognormal factor of mean 1.
-  double factor(std::uint32_t point, std::uint32_t item, double sigma) const {
-    if (sigma == 0) return 1;
-    return std::exp(sigma * normal({campaign_.seed, Purpose::duration, draw_, point, item}) -
-                    sigma * sigma / 2);
-  }
-
-  const Campaign& campaign_;
-  std::uint32_t draw_;
-  CampaignTimes times_;
-  std::priority_queue<Group, std::vector<Group>, std::greater<>> free_;
-  std::vector<double> slots_;  ///< time at which each training slot of the group is free
-  std::vector<Proposer> optimizers_;
-  double barrier_ = 0, end_ = 0, proposing_ = 0;
-};
+  return folds;
+}
 
 }  // namespace
+
+CampaignSchedule::CampaignSchedule(const Campaign& campaign) : campaign_(campaign) {
+  check(campaign);
+  optimizers_.resize(static_cast<std::size_t>(campaign.optimizers));
+  for (int group = 0; group < campaign.groups; ++group) free_.push({0, group});
+}
+
+double CampaignSchedule::group_devices() const {
+  return static_cast<double>(campaign_.training_devices) * campaign_.folds_at_once;
+}
+
+CampaignProposal CampaignSchedule::propose() {
+  const auto [free, group] = free_.top();
+  free_.pop();
+  const int point = points_++;
+  const bool first = campaign_.generation > 0 && point % campaign_.generation == 0;
+  if (first) barrier_ = end_;  // all points of earlier generations are scheduled, so that their end is known
+  const double ready = std::max(free, barrier_);
+  times_.idle_generation += group_devices() * (ready - free);
+
+  const auto first_free =
+      std::min_element(optimizers_.begin(), optimizers_.end(),
+                       [](const Proposer& a, const Proposer& b) { return a.free < b.free; });
+  const int number = campaign_.shared_history ? static_cast<int>(first_free - optimizers_.begin())
+                                              : group % campaign_.optimizers;
+  Proposer& optimizer = optimizers_[static_cast<std::size_t>(number)];
+  const double known = campaign_.shared_history ? point : optimizer.history++;
+  const double seconds = campaign_.cost.base.value + campaign_.cost.cubic.value * known * known * known;
+  const double asked = std::max(optimizer.free, ready);
+  optimizer.free = asked + seconds;
+  proposing_ += seconds;
+  times_.idle_optimizer += group_devices() * (optimizer.free - ready);
+  return {group, number, asked, optimizer.free};
+}
+
+void CampaignSchedule::wait(CampaignProposal& proposal, double time) {
+  const double waits = std::max(0.0, time - proposal.asked);
+  times_.idle_generation += group_devices() * waits;
+  proposal.asked += waits;
+  proposal.start += waits;
+}
+
+double CampaignSchedule::train(const CampaignProposal& proposal, const std::vector<Seconds>& folds) {
+  std::vector<double> slots(static_cast<std::size_t>(campaign_.folds_at_once));  // when each is free
+  double busy = 0;
+  for (const Seconds fold : folds) {
+    *std::min_element(slots.begin(), slots.end()) += fold.value;
+    busy += fold.value;
+  }
+  const double last = *std::max_element(slots.begin(), slots.end());
+  times_.busy += campaign_.training_devices * busy;
+  times_.idle_fold += campaign_.training_devices * (last * static_cast<double>(slots.size()) - busy);
+  const double end = proposal.start + last;
+  end_ = std::max(end_, end);
+  free_.push({end, proposal.group});
+  return end;
+}
+
+CampaignTimes CampaignSchedule::times() const {
+  CampaignTimes times = times_;
+  times.makespan = {end_};
+  times.devices = static_cast<int>(campaign_devices(campaign_));
+  for (auto free = free_; !free.empty(); free.pop())
+    times.idle_tail += group_devices() * (end_ - free.top().first);
+  times.idle_driver = driver_devices(campaign_) * end_;
+  if (end_ > 0) times.optimizer_busy = proposing_ / campaign_.optimizers / end_;
+  return times;
+}
 
 std::int64_t campaign_devices(const Campaign& campaign) {
   return driver_devices(campaign) +
@@ -137,8 +126,10 @@ std::int64_t campaign_devices(const Campaign& campaign) {
 }
 
 CampaignTimes campaign_times(const Campaign& campaign, int draw) {
-  check(campaign);
-  return CampaignRun(campaign, draw).run();
+  CampaignSchedule schedule(campaign);
+  for (int point = 0; point < campaign.points; ++point)
+    schedule.train(schedule.propose(), drawn_folds(campaign, draw, point));
+  return schedule.times();
 }
 
 CampaignTimes mean_campaign_times(const Campaign& campaign, int draws) {

@@ -1,6 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <queue>
+#include <utility>
+#include <vector>
 
 #include "core/units.hpp"
 
@@ -54,9 +58,51 @@ struct CampaignTimes {
   double optimizer_busy = 0;   ///< share of the makespan in which an optimizer works, mean over optimizers
 };
 
-/// Simulates a campaign. Free groups ask for points in order of time, then of number. An optimizer serves one
-/// group at a time. A fold starts on the training slot of its group that is free first. `draw` selects the
-/// random durations.
+/// A proposal of an optimizer for a free group.
+struct CampaignProposal {
+  int group = 0, optimizer = 0;
+  double asked = 0;  ///< when the optimizer begins: it knows the points that have ended by then [s]
+  double start = 0;  ///< when the proposal is complete and the trainings of the point start [s]
+};
+
+/// The event loop of a campaign, point by point: who asks whom at which time, and what the devices wait for.
+/// The caller gives the durations of the trainings. It calls `propose` and then `train` for every point.
+class CampaignSchedule {
+ public:
+  /// @throws std::invalid_argument for counts < 1, negative times, or shares outside [0, 1]
+  explicit CampaignSchedule(const Campaign& campaign);
+
+  /// The group that is free first asks. Successive proposals of an optimizer never ask earlier.
+  CampaignProposal propose();
+  /// The group waits until `time` because its generation has not ended.
+  void wait(CampaignProposal& proposal, double time);
+  /// Trains the folds of a point, each on the training slot of the group that is free first.
+  /// @return when the last one ends [s]
+  double train(const CampaignProposal& proposal, const std::vector<Seconds>& folds);
+  /// The breakdown, after the last point.
+  CampaignTimes times() const;
+
+ private:
+  struct Proposer {
+    double free = 0;
+    double history = 0;  ///< points that it proposed
+  };
+  /// A group of devices: the time when it is free [s], and its number.
+  using Group = std::pair<double, int>;
+
+  double group_devices() const;
+
+  Campaign campaign_;
+  CampaignTimes times_;
+  std::priority_queue<Group, std::vector<Group>, std::greater<>> free_;
+  std::vector<Proposer> optimizers_;
+  int points_ = 0;  ///< proposed so far
+  double barrier_ = 0, end_ = 0, proposing_ = 0;
+};
+
+/// Simulates a campaign of drawn durations. Free groups ask for points in order of time, then of number. An
+/// optimizer serves one group at a time. A fold starts on the training slot of its group that is free first.
+/// `draw` selects the random durations.
 /// @throws std::invalid_argument for counts < 1, negative times, or shares outside [0, 1]
 CampaignTimes campaign_times(const Campaign& campaign, int draw = 0);
 

@@ -29,11 +29,6 @@ class RandomSearch : public OptionSearch {
 
 }  // namespace
 
-const std::vector<std::string>& search_method_names() {
-  static const std::vector<std::string> names{"bayesian", "evolution", "random"};
-  return names;
-}
-
 int population_of(const SearchOptions& options) {
   return options.population > 0 ? options.population : std::clamp(options.evaluations / 10, 5, 50);
 }

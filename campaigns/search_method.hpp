@@ -9,10 +9,6 @@
 
 namespace stepcast {
 
-/// Ways to search for good hyper-parameters.
-enum class SearchMethod { bayesian, evolution, random };
-const std::vector<std::string>& search_method_names();  ///< in the order of SearchMethod
-
 /// Options of a search by any method.
 struct SearchOptions {
   SearchMethod method = SearchMethod::bayesian;

@@ -44,6 +44,10 @@ struct DataOptions {
   std::uint64_t seed = 1;
   std::vector<std::string> train, test;                ///< files of samples; for idx, files of images
   std::vector<std::string> train_labels, test_labels;  ///< idx: files of labels
+  /// K-fold cross-validation: with `folds` > 1, samples n of the training data with n mod folds = fold are
+  /// held out. Networks train on the others, and at most `test_samples` of the held-out ones evaluate them in
+  /// place of the test data.
+  int fold = 0, folds = 1;
 };
 
 const std::vector<std::string>& data_kind_names();  ///< in the order of DataOptions::Kind

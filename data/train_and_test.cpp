@@ -308,10 +308,49 @@ std::unique_ptr<Dataset> file_data(const DataOptions& options, const SampleForm&
   return idx_files(files.at(0), labels.at(0), form);
 }
 
+/// The samples of a data set that are in one fold of several, or all others.
+class FoldOf : public Dataset {
+ public:
+  enum class Part { held_out, others };
+  FoldOf(std::shared_ptr<const Dataset> all, const DataOptions& options, Part part)
+      : all_(std::move(all)), part_(part), fold_(options.fold), folds_(options.folds) {
+    held_out_ = (all_->samples() - fold_ + folds_ - 1) / folds_;
+    most_ = part == Part::held_out ? options.test_samples : all_->samples();
+  }
+
+  std::int64_t samples() const override {
+    return std::min(most_, part_ == Part::held_out ? held_out_ : all_->samples() - held_out_);
+  }
+  void read(std::int64_t sample, std::span<float> input, std::span<float> targets) const override {
+    all_->read(part_ == Part::held_out ? sample * folds_ + fold_ : other(sample), input, targets);
+  }
+
+ private:
+  /// Every block of `folds` samples loses the one at place `fold`.
+  std::int64_t other(std::int64_t sample) const {
+    const std::int64_t block = sample / (folds_ - 1), place = sample % (folds_ - 1);
+    return block * folds_ + place + (place >= fold_ ? 1 : 0);
+  }
+
+  std::shared_ptr<const Dataset> all_;
+  Part part_;
+  std::int64_t fold_, folds_, held_out_ = 0, most_ = 0;
+};
+
 }  // namespace
 
 TrainAndTest make_data(const DataOptions& options, const SampleForm& form) {
   check_form(options, form);
+  if (options.folds > 1) {
+    const std::shared_ptr<const Dataset> all = is_generated(options.kind)
+                                                   ? generated_data(options, form, 0, options.samples)
+                                                   : file_data(options, form, true);
+    if (all->samples() < options.folds)
+      throw InputError(fmt::format("data: expected at least {} samples, one for each fold, got {}",
+                                   options.folds, all->samples()));
+    return {std::make_unique<FoldOf>(all, options, FoldOf::Part::others),
+            std::make_unique<FoldOf>(all, options, FoldOf::Part::held_out)};
+  }
   if (!is_generated(options.kind)) return {file_data(options, form, true), file_data(options, form, false)};
   return {generated_data(options, form, 0, options.samples),
           generated_data(options, form, options.samples, options.test_samples)};

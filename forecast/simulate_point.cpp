@@ -67,10 +67,16 @@ void set_campaign(Row& row, const Experiment& experiment, Seconds training) {
   campaign.seed = experiment.seed;
   campaign.training = training;
   const CampaignTimes times = mean_campaign_times(campaign, experiment.campaign->draws);
+  set_campaign_columns(row, times, campaign.points);
+}
+
+}  // namespace
+
+void set_campaign_columns(Row& row, const CampaignTimes& times, int points) {
   const double all = times.devices * times.makespan.value;
   row.set("campaign_devices", std::int64_t{times.devices});
   row.set("makespan_hours", times.makespan.value / 3600);
-  row.set("points_per_hour", campaign.points / (times.makespan.value / 3600));
+  row.set("points_per_hour", points / (times.makespan.value / 3600));
   row.set("device_utilization", times.busy / all);
   row.set("idle_optimizer_share", times.idle_optimizer / all);
   row.set("idle_fold_share", times.idle_fold / all);
@@ -79,8 +85,6 @@ void set_campaign(Row& row, const Experiment& experiment, Seconds training) {
   row.set("idle_driver_share", times.idle_driver / all);
   row.set("optimizer_utilization", times.optimizer_busy);
 }
-
-}  // namespace
 
 void set_training_columns(Row& row, const Experiment& experiment) {
   std::optional<Seconds> training;

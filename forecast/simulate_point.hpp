@@ -1,10 +1,14 @@
 #pragma once
 
+#include "campaigns/schedule.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "sim/simulation.hpp"
 
 namespace stepcast {
+
+/// Adds the columns of a campaign, which docs/reference/campaigns.md lists. @param points  that it evaluates
+void set_campaign_columns(Row& row, const CampaignTimes& times, int points);
 
 /// Adds the columns of `faults:` and `campaign:` to a row that has its step time (docs/reference/faults.md,
 /// docs/reference/campaigns.md). If the scenario has both, each training of the campaign lasts as long as

@@ -97,11 +97,18 @@ double median_rate(const Simulations& all, std::size_t point) {
   return quantile(predictive_values(all, point, "samples_per_second"), 0.5);
 }
 
-/// The median of a column with fractional numbers, otherwise the cell of the first draw. Speed-up and
-/// efficiency are those of the median rates, so that they agree with the other columns: the median of their
-/// own samples is 1 where most of them are bounded by ideal scaling.
+/// Shares of a campaign's devices, which sum to 1.
+bool is_campaign_share(const std::string& column) {
+  return column == "device_utilization" || (column.starts_with("idle_") && column.ends_with("_share"));
+}
+
+/// The median of a column with fractional numbers, otherwise the cell of the first draw. Shares are means
+/// over the draws, because means sum to 1 as every draw does and medians do not. Speed-up and efficiency are
+/// those of the median rates, so that they agree with the other columns: the median of their own samples is 1
+/// where most of them are bounded by ideal scaling.
 Cell middle(const Simulations& all, std::size_t point, const std::string& column, const Cell& first) {
   if (!std::holds_alternative<double>(first) || !is_uncertain(all, point, column)) return first;
+  if (is_campaign_share(column)) return mean(over_draws(all, point, column));
   const auto base = all.scaling_base.find(point);
   const bool scaling = column == "speedup" || column == "efficiency";
   if (!scaling || all.log_errors.empty() || base == all.scaling_base.end())

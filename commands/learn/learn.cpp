@@ -4,10 +4,13 @@
 #include <thread>
 
 #include "commands/commands.hpp"
+#include "commands/learn/campaign_tables.hpp"
+#include "commands/learn/learned_campaign.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "commands/learn/learning_tables.hpp"
 #include "commands/learn/learning_trends.hpp"
 #include "commands/learn/simulate_learning.hpp"
+#include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "core/os/folder_lock.hpp"
 #include "forecast/resource_limits.hpp"
@@ -31,9 +34,11 @@ void check_memory(const std::vector<LearningRun>& runs, const LearnOptions& opti
   check_process_memory(most, options.processes, options.memory_limit);
 }
 
-Results trained_or_interrupted(const LearningJob& job, const std::vector<LearningRun>& runs) {
+/// Calls a function that trains. If it is interrupted, the message says how to continue.
+template <class Train>
+auto or_interrupted(const Train& train) {
   try {
-    return trained(job, runs);
+    return train();
   } catch (const Interrupted&) {
     throw Interrupted("interrupted; continue with --resume");
   }
@@ -43,6 +48,24 @@ void draw(const std::filesystem::path& folder, const std::string& name, const Cu
   if (const auto script = curve_script(plot)) {
     if (const auto complaint = draw_plot(folder, name, *script)) fmt::print("{}\n", *complaint);
   }
+}
+
+/// The scenario's campaigns: what each found, and when.
+void run_campaigns(const LearningJob& job, const std::vector<LearningRun>& runs) {
+  if (job.checkpoints) throw InputError("--checkpoints: not supported with campaign");
+  const std::string& name = job.scenario.name;
+  const auto campaigns = or_interrupted([&] { return learned_campaigns(job, runs); });
+  const Results results = campaign_results(name, campaigns);
+  write_atomically(job.folder / "campaign.csv", to_csv(results));
+  write_atomically(job.folder / "campaign-points.csv", to_csv(campaign_points(name, campaigns)));
+  add_json_rows("campaign", results);
+  const Experiment& first = runs.front().experiment;
+  fmt::print("{}: campaigns of {} on {}; every point is trained, in the time of the simulated cluster\n{}",
+             name, first.model.name, first.platform.name,
+             to_string(campaign_table(results, campaigns.front().objective), terminal_width()));
+  draw(job.folder, "best-vs-hours", best_against_hours(name, campaigns));
+  draw(job.folder, "regret-vs-utilization", regret_against_utilization(results));
+  fmt::print("written: {}\n", job.folder.string());
 }
 
 void learn(const LearnOptions& options) {
@@ -58,8 +81,9 @@ void learn(const LearnOptions& options) {
   check_writable(folder);
   const FolderLock lock(folder);
   const TrainingStore finished(folder, fingerprint_of(scenario, options.settings), options.resume);
-  const Results rows =
-      trained_or_interrupted({scenario, folder, options.checkpoints, options.processes, finished}, runs);
+  const LearningJob job{scenario, folder, options.checkpoints, options.processes, finished};
+  if (is_learned_campaign(runs)) return run_campaigns(job, runs);
+  const Results rows = or_interrupted([&] { return trained(job, runs); });
   write_atomically(folder / "learning.csv", to_csv(rows));
   add_json_rows("learning", rows);
   const double target = learning.target_loss.value_or(common_loss(rows));

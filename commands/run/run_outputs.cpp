@@ -198,6 +198,9 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
   print_misfits(outputs.results);
   print_assumptions(outputs, all, scenario);
   print_flags(largest);
+  if (largest.campaign)
+    fmt::print("note: campaign: the durations of trainings are drawn, and nothing is trained{}\n",
+               largest.learning ? "; stepcast learn trains the points of this scenario" : "");
   const Answer answer = answer_of(shown, scenario.sweep_keys);
   fmt::print("\n{}\n{}\n", answer.scaling, answer.change);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "commands/search/search_command.hpp"
-#include "commands/search/search_space.hpp"
+#include "commands/search_space.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"

@@ -212,6 +212,12 @@ void read_training(const YamlMap& map, Experiment& experiment) {
   }
   if (const auto campaign = map.maybe("campaign")) {
     experiment.campaign = read_campaign(*campaign, experiment.plan, experiment.platform);
+    double& steps = experiment.campaign->steps;
+    if (steps == 0 && experiment.epochs == 0 && experiment.learning) {
+      const Plan& plan = experiment.plan;
+      const double samples = static_cast<double>(plan.batch_per_worker) * plan.workers;
+      steps = std::max(1.0, experiment.learning->mini_batches * samples / plan.samples_a_step);
+    }
     check_length(*campaign, experiment.faults ? experiment.faults->steps : experiment.campaign->steps);
   }
 }

@@ -61,8 +61,8 @@ const Keys& early_stopping_keys() {
 
 const Keys& campaign_optimizer_keys() {
   static const Keys keys{
-      {"by", "name", "bayesian, evolution", "bayesian",
-       "optimizer; proposals of an `evolution` take no time"},
+      {"by", "name", "bayesian, evolution, random", "bayesian",
+       "optimizer; only proposals of `bayesian` take time"},
       {"count", "integer", "1 to 1e6", "1", "number of optimizers; with `history: own` at most `groups`"},
       {"history", "name", "shared, own", "shared",
        "`own`: an optimizer serves only its own groups and learns only from their points"},
@@ -91,9 +91,13 @@ const Keys& campaign_keys() {
        early_stopping_keys},
       {"optimizer", "mapping", "", "see its keys", "what proposes points", campaign_optimizer_keys},
       {"proposal", "mapping", "", "see its keys", "time of a proposal of a Gaussian process", proposal_keys},
-      {"steps", "integer", ">= 1", "the scenario's epochs",
+      {"steps", "integer", ">= 1", "the scenario's epochs, or `learning.mini_batches`",
        "steps of one training; with `faults`, `faults.steps` counts instead"},
-      {"draws", "integer", "1 to 1e6", "16", "simulated campaigns; the columns are their means"}};
+      {"draws", "integer", "1 to 1e6", "16", "simulated campaigns; the columns are their means"},
+      {"over", "text", "", "required by `learn`",
+       "`learn`: keys that the search chooses, in the form of `search --over`"},
+      {"objective", "name", "loss, accuracy", "loss",
+       "`learn`: mean over the folds that the search minimises or maximises"}};
   return keys;
 }
 

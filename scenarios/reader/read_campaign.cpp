@@ -22,12 +22,13 @@ double number(const YamlMap& map, const char* key, double high, double otherwise
   return value ? value->number(0, high) : otherwise;
 }
 
-void read_optimizer(const YamlValue& value, Campaign& campaign) {
+void read_optimizer(const YamlValue& value, CampaignOptions& options) {
+  Campaign& campaign = options.campaign;
   const YamlMap map = read_map(value, campaign_optimizer_keys());
   const auto by = map.maybe("by");
-  const bool evolution = by && by->one_of({"bayesian", "evolution"}) == 1;
-  if (evolution) {
-    campaign.cost = {};  // the time of breeding is negligible
+  if (by) options.method = static_cast<SearchMethod>(by->one_of(search_method_names()));
+  if (options.method != SearchMethod::bayesian) campaign.cost = {};  // breeding and drawing take no time
+  if (options.method == SearchMethod::evolution) {
     campaign.generation =
         static_cast<int>(map.at("generation", "points of a generation").integer(1, 1'000'000));
   } else if (const auto generation = map.maybe("generation")) {
@@ -73,7 +74,7 @@ CampaignOptions read_campaign(const YamlValue& value, const Plan& plan, const Pl
   }
   campaign.cost = read_proposal(map);
   if (const auto optimizer = map.maybe("optimizer")) {
-    read_optimizer(*optimizer, campaign);
+    read_optimizer(*optimizer, options);
     if (!campaign.shared_history && campaign.optimizers > campaign.groups)
       optimizer->refuse(fmt::format(
           "history: own needs at most one optimizer for each group; got {} optimizers and {} groups",
@@ -81,6 +82,10 @@ CampaignOptions read_campaign(const YamlValue& value, const Plan& plan, const Pl
   }
   if (const auto steps = map.maybe("steps")) options.steps = static_cast<double>(steps->integer(1));
   options.draws = count(map, "draws", options.draws);
+  if (const auto over = map.maybe("over")) options.over = over->text();
+  const std::vector<std::string> objectives{"loss", "accuracy"};
+  const auto objective = map.maybe("objective");
+  options.objective = objectives[objective ? objective->one_of(objectives) : 0];
   const std::int64_t needed = campaign_devices(campaign);
   if (needed > platform.devices()) {
     value.refuse(fmt::format("needs {} devices, but platform {} has {}; set platform.nodes (at most {})",

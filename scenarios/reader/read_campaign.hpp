@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+
+#include "campaigns/option_search.hpp"
 #include "campaigns/schedule.hpp"
 #include "core/yaml.hpp"
 #include "platforms/platform.hpp"
@@ -12,6 +15,10 @@ struct CampaignOptions {
   Campaign campaign;  ///< `training` is not set
   double steps = 0;   ///< steps of a training; 0: the epochs of the scenario
   int draws = 16;
+  // The other members concern `stepcast learn` alone.
+  SearchMethod method = SearchMethod::bayesian;
+  std::string over;       ///< keys that the search chooses, as in `stepcast search --over`
+  std::string objective;  ///< loss, which is minimised, or accuracy, which is maximised
 };
 
 /// Reads `campaign:`. @throws InputError, also if the platform has fewer devices than the campaign needs

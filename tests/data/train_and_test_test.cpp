@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -137,6 +138,42 @@ TEST_CASE("CIFAR-10's binary files are one set", "[data]") {
                     "data: cifar10 needs a network with an input of [3, 32, 32]");
   options.train = {folder.name("missing")};
   CHECK_THROWS_WITH(make_data(options, form), folder.name("missing") + ": No such file or directory");
+}
+
+TEST_CASE("the folds hold out every training sample once, and train on the others", "[data]") {
+  const TestFolder folder;
+  const int samples = GENERATE(9, 10, 11);
+  std::vector<float> numbers;
+  for (int i = 0; i < samples; ++i) numbers.insert(numbers.end(), {static_cast<float>(i), 0});
+  DataOptions options;
+  options.kind = DataOptions::Kind::raw;
+  options.folds = 3;
+  options.train = options.test = {folder.file("folds", floats(numbers))};
+  const SampleForm form{{1}, {1}, 0};
+  const auto inputs = [](const Dataset& data) {
+    std::vector<float> all(static_cast<std::size_t>(data.samples()));
+    float target = 0;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      data.read(static_cast<std::int64_t>(i), std::span(all).subspan(i, 1), std::span(&target, 1));
+    return all;
+  };
+  std::vector<float> held_out;
+  for (options.fold = 0; options.fold < 3; ++options.fold) {
+    const TrainAndTest data = make_data(options, form);
+    std::vector<float> both = inputs(*data.train);
+    for (const float one : inputs(*data.test)) {
+      both.push_back(one);
+      held_out.push_back(one);
+    }
+    std::ranges::sort(both);
+    CHECK(static_cast<int>(both.size()) == samples);
+    CHECK(std::ranges::adjacent_find(both) == both.end());  // no sample is both trained on and held out
+  }
+  CHECK(static_cast<int>(held_out.size()) == samples);
+  options.fold = 0;
+  options.folds = 12;
+  CHECK_THROWS_WITH(make_data(options, form),
+                    "data: expected at least 12 samples, one for each fold, got " + std::to_string(samples));
 }
 
 TEST_CASE("raw files hold inputs and targets as floats", "[data]") {

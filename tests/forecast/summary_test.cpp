@@ -164,3 +164,19 @@ TEST_CASE("an assumption that moves no point is named, and a variance of roundin
   scenario.assumptions[1].by_default = true;
   CHECK(unmoving_assumptions(scenario, all, {0, 1}).empty());
 }
+
+TEST_CASE("shares of a campaign's devices sum to 1 over draws in which they differ", "[commands]") {
+  Simulations all;
+  for (const double busy : {0.2, 0.3, 0.9}) {
+    Row row = parts(1, 0, 0, 0);
+    row.set("device_utilization", busy);
+    row.set("idle_tail_share", busy < 0.5 ? 0.1 : 0.05);
+    row.set("idle_fold_share", busy < 0.5 ? 0.9 - busy : 0.95 - busy);
+    all.rows.push_back({row, {}, {}, {}});
+  }
+  all.doubled.resize(4);
+  const Row row = summarized_results(two_series(), {0}, all).rows.at(0);
+  const double sum =
+      *row.number("device_utilization") + *row.number("idle_tail_share") + *row.number("idle_fold_share");
+  CHECK(sum == Approx(1).epsilon(1e-12));
+}

@@ -1,4 +1,4 @@
-#include "commands/search/search_space.hpp"
+#include "commands/search_space.hpp"
 
 #include <fmt/format.h>
 
@@ -143,7 +143,8 @@ SearchKey read_key(const std::string& text, const Scenario& scenario) {
 std::vector<SearchKey> read_search_keys(const std::string& over, const Scenario& scenario) {
   std::vector<SearchKey> keys;
   for (const std::string& part : split(over, ',')) {
-    keys.push_back(read_key(part, scenario));
+    const std::size_t first = std::min(part.find_first_not_of(" \n"), part.size());  // after a comma
+    keys.push_back(read_key(part.substr(first), scenario));
     for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
       if (keys[i].parameter.name == keys.back().parameter.name)
         throw InputError(fmt::format("--over {}: given twice", keys[i].parameter.name));

@@ -1,4 +1,4 @@
-#include "commands/search/search_space.hpp"
+#include "commands/search_space.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
