@@ -3,6 +3,7 @@
 Usage: python3 tests/schema.py STEPCAST ROOT
 """
 
+import collections
 import copy
 import json
 import pathlib
@@ -14,7 +15,7 @@ import jsonschema
 import yaml
 
 
-class Yaml12Loader(yaml.SafeLoader):
+class Yaml12Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """Reads scalars as YAML 1.2 does, and as editors and stepcast do: on is a text, 1e9 a number."""
 
 
@@ -61,6 +62,7 @@ def main(stepcast, root):
     root = pathlib.Path(root)
     schemas = {}
     failures, files, refused = 0, 0, 0
+    tried = collections.Counter()  # (kind, mistake)
     for path in sorted(root.glob("scenarios/**/*.yaml")) + sorted(root.glob("platforms/*.yaml")) + sorted(root.glob("models/**/*.yaml")):
         kind = kind_of(path, root)
         if kind is None:
@@ -76,6 +78,9 @@ def main(stepcast, root):
         if kind == "trace":
             document["layers"] = document["layers"][:1]  # the others are alike
         for name, wrong in mistakes(document):
+            tried[kind, name] += 1
+            if tried[kind, name] > 3:  # the same rule of the schema refuses the others
+                continue
             if schema.is_valid(wrong):
                 failures += 1
                 print(f"{path}: {name} is valid by the schema")
