@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs what the documents tell people to run, and checks their form. Usage: tests/documents.sh [STEPCAST [DOCUMENT...]]
-# Without DOCUMENT: all of them, *.md and docs/**/*.md.
+# Without DOCUMENT: all of them, *.md and docs/**/*.md. `tests/documents.sh --form` checks the form alone, without a program.
 # - Every ```sh block is run, in order, each document in a folder of its own; ```yaml and ```python FILE=NAME blocks are written there first.
 #   ```sh torch is run where a Python has PyTorch.
 #   ```sh skip is not run. ```sh capture=FILE may fail because the machine is busy, and then takes tests/documents/FILE.
@@ -11,8 +11,10 @@
 set -euo pipefail
 shopt -s globstar
 root=$(cd "$(dirname "$0")/.." && pwd)
-stepcast=$(realpath "${1:-$root/build/release/stepcast}")
-[[ -x $stepcast ]] || { echo "documents: no program $stepcast; build it first" >&2; exit 2; }
+form_only=
+if [[ ${1:-} == --form ]]; then form_only=1 && shift; fi
+stepcast=$(realpath -m "${1:-$root/build/release/stepcast}")
+[[ $form_only || -x $stepcast ]] || { echo "documents: no program $stepcast; build it first" >&2; exit 2; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -139,10 +141,11 @@ for document in "${documents[@]}"; do
   check_links "$document"
   check_paths "$document"
   check_diffs "$document"
-  run_document "$document"
 done
+tests/walk_names.py docs/explanation/walks.md
+if [[ $form_only ]]; then exit 0; fi
+for document in "${documents[@]}"; do run_document "$document"; done
 if (($# >= 2)); then exit 0; fi
 if ((total < 10)); then fail "documents: only $total blocks ran; were the marks lost?"; fi
-tests/walk_names.py docs/explanation/walks.md
 tests/commands-documented.sh "$stepcast"
 if command -v mkdocs >/dev/null; then tools/build-docs.sh; else echo "documents: mkdocs is not installed; the site was not built"; fi
