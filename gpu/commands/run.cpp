@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include "core/error.hpp"
@@ -50,18 +49,7 @@ void add_gpu_rank(Command app) {
   command.add_option("--repeats", options->validation.repeats);
   command.callback([options] {
     options->validation.accept_disturbed = true;  // disturbances of a GPU are not measured
-    // These must be set before CUDA is used. A kernel that is loaded at its first launch may wait for running
-    // kernels, and NCCL's kernels wait for other ranks. Source: CUDA's programming guide, "Lazy loading", on
-    // concurrent execution.
-    if (options->gpus.path != "host") {
-      setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-      // All ranks are on this machine, so NCCL's bootstrap needs the loopback alone; its warnings go to
-      // ranks.log.
-      setenv("NCCL_SOCKET_IFNAME", "lo", 0);
-      setenv("NCCL_DEBUG", "WARN", 0);
-      // Streams that share a hardware queue could wait for each other's collectives.
-      setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    }
+    set_rank_environment(options->gpus.path);
     run_and_report(*options);
   });
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -321,6 +322,19 @@ class GpuRank {
 };
 
 }  // namespace
+
+void set_rank_environment(const std::string& path) {
+  if (path == "host") return;
+  // A kernel that is loaded at its first launch may wait for running kernels, and NCCL's kernels wait for
+  // other ranks. Source: CUDA's programming guide, "Lazy loading", on concurrent execution.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  // All ranks are on this machine, so NCCL's bootstrap needs the loopback alone; its warnings go to
+  // ranks.log.
+  setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  setenv("NCCL_DEBUG", "WARN", 0);
+  // Streams that share a hardware queue could wait for each other's collectives.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
 
 void run_gpu_rank(const RankOptions& options) {
   GpuOptions gpu = DeviceOptions{options.gpus.options}.gpu_options();

@@ -20,6 +20,11 @@ struct RankOptions {
   ValidationOptions validation;
 };
 
+/// Sets what CUDA and NCCL read from the environment, unless the user has set it. Call it before CUDA is
+/// used.
+/// @param path  what carries collectives and messages: nccl, host or auto
+void set_rank_environment(const std::string& path);
+
 /// Writes the error to FOLDER/rank-N.error, from which the process that watches all ranks reports it once. A
 /// file that is there stays: the first error is the cause of later ones.
 void write_rank_error(const RankOptions& options, const std::exception& error);

@@ -42,6 +42,7 @@ std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::p
                         "--layout",        gpus.options.layout,
                         "--workspace",     std::to_string(gpus.options.workspace_mib),
                         "--path",          gpus.path});
+    if (gpus.options.no_fusion) commands.back().push_back("--no-fusion");
     if (!gpus.device_file.empty())
       commands.back().insert(commands.back().end(), {"--device-file", gpus.device_file});
     commands.back().insert(commands.back().end(), job.arguments.begin(), job.arguments.end());

@@ -14,6 +14,7 @@ extern const std::vector<std::string> kPrecisions;
 struct GpuOptionsText {
   std::string device = "cuda:0", precision = "f32", layout = "nchw";
   std::int64_t workspace_mib = 1024;
+  bool no_fusion = false;
 };
 
 /// The use of GPUs by the ranks of a real run.

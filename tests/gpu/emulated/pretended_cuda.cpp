@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "pretended_streams.hpp"
 
@@ -19,6 +20,12 @@ std::mutex memory_gate;  ///< guards the maps below
 /// Memory of cudaMallocHost; copies from and to other memory of the host are done at once.
 std::map<const char*, std::size_t> pinned;
 std::map<const void*, std::size_t> allocated;
+std::set<int> used;  ///< GPUs that have a context
+
+void make_context() {
+  const std::lock_guard lock(memory_gate);
+  used.insert(stepcast::pretended::current_device());
+}
 
 bool is_pinned(const void* memory) {
   const std::lock_guard lock(memory_gate);
@@ -40,6 +47,15 @@ int stepcast::pretended::allocations_of(std::size_t bytes) {
       std::ranges::count_if(allocated, [bytes](const auto& one) { return one.second == bytes; }));
 }
 
+std::set<int> stepcast::pretended::contexts() {
+  const std::lock_guard lock(memory_gate);
+  return used;
+}
+void stepcast::pretended::forget_contexts() {
+  const std::lock_guard lock(memory_gate);
+  used.clear();
+}
+
 cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
@@ -53,6 +69,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= stepcast::pretended::device_count()) return cudaErrorInvalidDevice;
   stepcast::pretended::current_device() = device;
+  make_context();  // since CUDA 12
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -74,12 +91,14 @@ cudaError_t cudaDeviceGetPCIBusId(char* name, int, int) {
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* all) {
+  make_context();
   *free = *all = std::size_t{1} << 30;
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (outside_of_graphs() != cudaSuccess) return outside_of_graphs();
+  make_context();
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, 0xff, bytes);  // memory that was never written holds NaN

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 
 namespace stepcast::pretended {
 
@@ -9,5 +10,9 @@ bool& capturing();
 
 /// Number of blocks of memory with this many bytes that are allocated now.
 int allocations_of(std::size_t bytes);
+
+/// The GPUs on which this process has used a call that makes a context, which takes some hundred megabytes.
+std::set<int> contexts();
+void forget_contexts();
 
 }  // namespace stepcast::pretended

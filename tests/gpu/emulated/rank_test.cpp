@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
+#include "pretended_cuda.hpp"
 #include "pretended_nccl.hpp"
 #include "pretended_streams.hpp"
 #include "report/results/results_text.hpp"
@@ -143,6 +145,17 @@ TEST_CASE("ranks on GPUs capture, measure links and run every point, by NCCL and
   CHECK((pretended::behaviour().calls > 0) == nccl);
   CHECK(two.control->rank(0).finished.load() == 1);
   CHECK(two.control->rank(1).finished.load() == 1);
+}
+
+TEST_CASE("ranks on the second and the third GPU use no memory of the first", "[pretended][ranks]") {
+  TwoRanks two("nccl", 3);
+  for (RankOptions& one : two.options) {
+    one.gpus.options.device = "cuda:1";
+    one.validation.settings = {"sweep=[{strategy: [{kind: parameter_server, server: own_device}]}]"};
+  }
+  pretended::forget_contexts();
+  CHECK(two.run() == std::vector<std::string>(2));
+  CHECK(pretended::contexts() == std::set<int>{1, 2});
 }
 
 TEST_CASE("a rank that NCCL fails leaves its traces and the cause, and hangs nowhere",

@@ -1,6 +1,7 @@
 #include "validate/launch/gpu_launch.hpp"
 
 #include <catch2/catch.hpp>
+#include <string>
 
 namespace stepcast {
 
@@ -16,6 +17,27 @@ TEST_CASE("ranks with a GPU each use NCCL, and ranks that share a GPU communicat
   CHECK(at("auto", 0, 1, 1, 2) == std::pair{0, false});
   CHECK(at("host", 0, 2, 1, 2) == std::pair{1, false});
   CHECK(at("nccl", 0, 2, 1, 2) == std::pair{1, true});
+}
+
+TEST_CASE("a rank on a GPU waits half as long for others as it may be silent, and has all options of the GPU",
+          "[validate][gpu-ranks]") {
+  GpuRanks gpus;
+  RankJob job;
+  job.cluster.ranks = 2;
+  job.folder = "/folder";
+  CHECK(job.heartbeat == 30);
+  const auto words = [&](int rank) {
+    std::string all = " ";
+    const auto commands = gpu_rank_commands("stepcast-gpu", gpus, job, "/control");
+    for (const std::string& word : commands.at(static_cast<std::size_t>(rank))) all += word + " ";
+    return all;
+  };
+  CHECK_THAT(words(1), Catch::StartsWith(" stepcast-gpu rank --rank 1 --ranks 2 "));
+  CHECK_THAT(words(0), Catch::Contains(" --stall-timeout 15 ") && !Catch::Contains("--no-fusion"));
+  gpus.options = {
+      .device = "cuda:1", .precision = "bf16", .layout = "nhwc", .workspace_mib = 64, .no_fusion = true};
+  CHECK_THAT(words(0), Catch::Contains(" --device cuda:1 --precision bf16 --layout nhwc --workspace 64 ") &&
+                           Catch::Contains(" --no-fusion "));
 }
 
 TEST_CASE("NCCL is refused for two ranks of one GPU, and an error says that there is no GPU",
