@@ -200,6 +200,29 @@ Layer norm_layer(LayerKind kind, Shape input) {
   return layer;
 }
 
+namespace {
+
+/// Moves numbers away from zero: [-1, 0) to [-distance - 0.5, -distance), and [0, 1) likewise.
+Array pushed_apart(Array values, double distance) {
+  for (double& value : values) value = value / 2 + (value < 0 ? -distance : distance);
+  return values;
+}
+
+}  // namespace
+
+NormBeforeRelu norm_before_relu(std::int64_t channels) {
+  NormBeforeRelu made;
+  made.norm.layer = norm_layer(LayerKind::batch_norm, {channels, 4, 5});
+  made.norm.batch = 3;
+  const auto count = static_cast<std::size_t>(channels), all = 3 * 4 * 5 * count;
+  made.norm.inputs = {pushed_apart(uniform_array(all, 1), 0.5)};
+  made.term = pushed_apart(uniform_array(all, 2), 4);
+  for (std::uint32_t k = 0; k < 4; ++k) made.norm.parameters.push_back(uniform_array(count, 20 + k));
+  for (double& scale : made.norm.parameters[0]) scale = 1 + scale / 2;
+  for (double& shift : made.norm.parameters[1]) shift /= 20;
+  return made;
+}
+
 Layer plain_layer(LayerKind kind, Shape input, double coefficient) {
   const Shape output = input;
   Layer layer = layer_of(kind, std::move(input), output);

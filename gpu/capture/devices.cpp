@@ -15,12 +15,13 @@ GpuOptions DeviceOptions::gpu_options() const {
   return {.device = device_number(device),
           .precision = static_cast<GpuPrecision>(place),
           .layout = layout == "nhwc" ? ImageLayout::nhwc : ImageLayout::nchw,
-          .workspace = static_cast<std::size_t>(workspace_mib) << 20};
+          .workspace = static_cast<std::size_t>(workspace_mib) << 20,
+          .fuses = !no_fusion};
 }
 
 std::string DeviceOptions::command_line() const {
-  return fmt::format(" --device {} --precision {} --layout {} --workspace {}", device, precision, layout,
-                     workspace_mib);
+  return fmt::format(" --device {} --precision {} --layout {} --workspace {}{}", device, precision, layout,
+                     workspace_mib, no_fusion ? " --no-fusion" : "");
 }
 
 void add_device_options(Command command, DeviceOptions& options) {

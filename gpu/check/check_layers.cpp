@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "check/cases.hpp"
@@ -19,7 +20,7 @@ constexpr double kLossWeight = 0.25;  // the weight of one of four micro-batches
 
 /// One layer on a backend, with the memory that a network would give it.
 struct LayerBench {
-  LayerBench(Backend& backend, const Case& c) {
+  LayerBench(Backend& backend, const Case& c, bool with_relu = false) {
     Shape shape{c.batch};
     shape.insert(shape.end(), c.layer.input.begin(), c.layer.input.end());
     LayerSite site{.layer = &c.layer,
@@ -28,6 +29,7 @@ struct LayerBench {
                    .seed = kSeed,
                    .index = 0,
                    .loss_weight = kLossWeight};
+    site.with_relu = with_relu;
     for (const Array& input : c.inputs) {
       inputs.push_back(backend.make_tensor(shape));
       inputs.back()->write(test::as_floats(input));
@@ -107,6 +109,31 @@ void check_one(Backend& backend, const std::string& name, Case c, std::vector<De
   for (std::size_t i = first; i < found.size(); ++i) found[i].allowance = allowance_of(bench.kernel->notes());
 }
 
+/// A batch norm that computes the ReLU after it too, and the addition of a term before that.
+void check_norm_with_relu(Backend& backend, std::int64_t channels, bool adds, std::vector<Deviation>& found) {
+  const std::string name = adds ? "batch_norm, add and relu" : "batch_norm and relu";
+  const test::NormBeforeRelu made = test::norm_before_relu(channels);
+  Case inputs = made.norm;
+  if (adds) inputs.inputs.push_back(made.term);
+  LayerBench bench(backend, inputs, true);
+  Array expected = reference::forward(made.norm);
+  Array masked = test::uniform_array(expected.size(), 99);
+  bench.connect(backend, two_halves(masked));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (adds) expected[i] += made.term[i];
+    if (expected[i] <= 0) expected[i] = masked[i] = 0;
+  }
+  for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
+    bench.kernel->run(pass);
+  const reference::Gradients gradients = reference::backward(made.norm, masked);
+  found.push_back({name, "output", error_of(bench.kernel->output().read(), expected)});
+  found.push_back({name, "input 0", error_of(bench.kernel->input_gradient(0)->read(), gradients.inputs[0])});
+  if (adds) found.push_back({name, "input 1", error_of(bench.kernel->input_gradient(1)->read(), masked)});
+  for (std::size_t k = 0; k < 2; ++k)
+    found.push_back({name, "parameter " + std::to_string(k),
+                     error_of(bench.kernel->read_gradient(k), gradients.parameters[k])});
+}
+
 /// True if the GPU is unusable for this process: after an error such as an illegal access every call fails.
 bool is_lost(Backend& backend) {
   try {
@@ -139,12 +166,27 @@ double allowance_of(const std::string& notes) {
 }
 
 std::vector<Deviation> check_layers(Backend& backend) {
+  struct Check {
+    std::string name;
+    std::function<void(std::vector<Deviation>&)> run;
+  };
+  std::vector<Check> checks;
+  for (const test::NamedCase& named : test::all_cases())
+    checks.push_back({named.name, [&backend, named](std::vector<Deviation>& found) {
+                        check_one(backend, named.name, named.value, found);
+                      }});
+  for (const std::int64_t channels : {8, 5}) {
+    for (const bool adds : {false, true})
+      checks.push_back({"batch_norm with relu", [&backend, channels, adds](std::vector<Deviation>& found) {
+                          check_norm_with_relu(backend, channels, adds, found);
+                        }});
+  }
   std::vector<Deviation> found;
-  for (const test::NamedCase& named : test::all_cases()) {
+  for (const Check& check : checks) {
     try {
-      check_one(backend, named.name, named.value, found);
+      check.run(found);
     } catch (const std::exception& error) {
-      found.push_back({named.name, error.what(), std::numeric_limits<double>::infinity()});
+      found.push_back({check.name, error.what(), std::numeric_limits<double>::infinity()});
       if (!is_lost(backend)) continue;
       found.back().array +=
           "; the GPU is unusable for this process from here on: later layers were not checked";

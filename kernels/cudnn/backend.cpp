@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "kernels/cudnn/cuda/elements.hpp"
 #include "kernels/cudnn/cuda/optimizer_updates.hpp"
+#include "kernels/cudnn/layer_group.hpp"
 #include "kernels/cudnn/layers/layer.hpp"
 #include "kernels/cudnn/runtime/gpu_memory.hpp"
 #include "kernels/network/layer_table.hpp"
@@ -48,6 +49,10 @@ class CudnnBackend final : public Backend {
   }
 
   std::string device() const override { return device_->properties.name; }
+  bool fuses() const override { return device_->options.fuses; }
+  std::unique_ptr<LayerGroup> make_group(const std::vector<LayerKernel*>& layers) override {
+    return cudnn::make_group(device_, layers);
+  }
 
   /// Always fp32: layers that compute in another precision convert their inputs, as PyTorch's autocast does.
   std::unique_ptr<Tensor> make_tensor(const Shape& shape) override {

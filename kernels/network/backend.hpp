@@ -53,6 +53,8 @@ class Tensor {
 /// `backward_weights` and `update`.
 enum class Pass { forward, backward_data, backward_weights, update };
 
+class LayerKernel;
+
 /// A layer and its place in a network: what a backend needs to build its kernel.
 struct LayerSite {
   const Layer* layer = nullptr;
@@ -67,6 +69,11 @@ struct LayerSite {
   /// alone.
   std::int64_t statistics_count = 0;
   const LayerShare* share = nullptr;  ///< this rank's part of a layer that ranks share; else null
+  /// A batch norm that computes the ReLU after it as well (fused_norms.hpp); its output is that of the ReLU.
+  /// If it has a second input, it adds that before the ReLU, and has the gradient of that input too.
+  bool with_relu = false;
+  /// The batch norm that computes this ReLU or addition; else null. It outlives this kernel.
+  LayerKernel* computed_by = nullptr;
 };
 
 /// One layer with fixed shapes that computes on a backend.
@@ -135,6 +142,22 @@ class LayerKernel {
   virtual std::string notes() const { return {}; }
 };
 
+/// Layers whose passes follow one another, while nothing else reads or writes their parameters. So a backend
+/// can convert all weights before the forward pass, and all gradients after the backward pass, in one call.
+class LayerGroup {
+ public:
+  virtual ~LayerGroup() = default;
+
+  /// Elements of each layer that are converted before `forward` or after `backward_weights`.
+  virtual std::vector<double> converted(Pass pass) const = 0;
+  /// Converts all weights. Until `end_forward` no forward pass of these layers converts its own.
+  virtual void begin_forward() = 0;
+  virtual void end_forward() = 0;
+  /// From now on no backward pass of these layers converts its gradients; `end_backward` converts all.
+  virtual void begin_backward() = 0;
+  virtual void end_backward() = 0;
+};
+
 /// A library and the device that it computes on. An abstract class because oneDNN and cuDNN run the same
 /// networks.
 class Backend {
@@ -143,6 +166,13 @@ class Backend {
 
   virtual std::string library() const = 0;  ///< name and version, such as "oneDNN 2.6.3"
   virtual std::string device() const = 0;   ///< name of the processor or GPU
+  /// Whether layers run in fewer kernels than they are: a batch norm computes the ReLU after it
+  /// (fused_norms.hpp), and one call updates the parameters of all layers.
+  virtual bool fuses() const { return false; }
+  /// Null if each layer converts for itself, or none does. Empty layers are null. They outlive the group.
+  virtual std::unique_ptr<LayerGroup> make_group(const std::vector<LayerKernel*>& /*layers*/) {
+    return nullptr;
+  }
 
   virtual std::unique_ptr<Tensor> make_tensor(const Shape& shape) = 0;
   /// A tensor for activations that another network computes, in the layout in which layers here read them

@@ -28,6 +28,7 @@ struct GpuOptions {
   ImageLayout layout = ImageLayout::nchw;
   std::size_t workspace = std::size_t{1}
                           << 30;  ///< limit of the memory that libraries use beside tensors [bytes]
+  bool fuses = true;  ///< batch norm computes the ReLU after it, and one kernel updates all parameters
 };
 
 /// "cuda:0" -> 0.

@@ -28,6 +28,14 @@ Network::Network(Backend& backend, const Model& model, const NetworkOptions& opt
 }
 
 void Network::make_kernels() {
+  const PartOptions& part = options_.part;
+  if (backend_.fuses() && part.spatial_shard == nullptr) {
+    fused_ = fused_norms(model_);
+    std::erase_if(fused_, [this](const FusedNorm& one) {
+      const std::size_t first = one.add < 0 ? one.norm : static_cast<std::size_t>(one.added);
+      return !in_part(first) || !in_part(one.norm) || !in_part(one.relu);
+    });
+  }
   for (std::size_t i = 0; i < model_.layers.size(); ++i) {
     const Layer& layer = model_.layers[i];
     bool trains = std::any_of(layer.parameters.begin(), layer.parameters.end(),
@@ -52,6 +60,7 @@ LayerSite Network::site_of(std::size_t i) {
                  .index = static_cast<std::uint32_t>(i),
                  .loss_weight = part.loss_weight};
   for (const int from : layer.inputs) site.inputs.push_back(input_from(i, from));
+  add_fusion(i, site);
   if (part.tensor_shard != nullptr && part.tensor_shard->shares[i])
     site.share = &*part.tensor_shard->shares[i];
   if (part.spatial_shard == nullptr) return site;
@@ -63,6 +72,16 @@ LayerSite Network::site_of(std::size_t i) {
     site.statistics_count = part.statistics_replicas * std::llround(own / part.spatial_shard->share[i]);
   }
   return site;
+}
+
+void Network::add_fusion(std::size_t layer, LayerSite& site) {
+  for (const FusedNorm& one : fused_) {
+    if (one.norm == layer) {
+      site.with_relu = true;
+      if (one.add >= 0) site.inputs.push_back(input_from(layer, one.added));
+    }
+    if (one.relu == layer || one.add == static_cast<int>(layer)) site.computed_by = kernels_[one.norm].get();
+  }
 }
 
 void Network::bind_parameters() {
@@ -119,21 +138,74 @@ bool Network::has(std::size_t layer, Pass pass) const {
 }
 
 void Network::run(std::size_t layer, Pass pass) {
-  if (pass == Pass::update) return update(layer);
+  if (pass == Pass::update) return update_range(ranges_.at(layer));
   kernels_.at(layer)->run(pass);
-  if (pass == Pass::backward_weights && options_.part.accumulate) accumulate(layer);
+  if (pass == Pass::backward_weights && options_.part.accumulate) accumulate(ranges_.at(layer));
 }
 
-/// Adds the gradients that the layer's backward pass wrote to their sums since the last update.
-void Network::accumulate(std::size_t layer) {
-  const Range range = ranges_.at(layer);
+LayerGroup* Network::group_of(std::size_t first, std::size_t last) {
+  auto& group = groups_[{first, last}];
+  if (group == nullptr && backend_.fuses()) {
+    std::vector<LayerKernel*> layers;
+    for (std::size_t i = first; i < last; ++i) layers.push_back(kernels_.at(i).get());
+    group = backend_.make_group(layers);
+  }
+  return group.get();
+}
+
+void Network::run_forward(std::size_t first, std::size_t last, const Observer& after) {
+  LayerGroup* group = group_of(first, last);
+  if (group != nullptr) {
+    group->begin_forward();
+    if (after) after(kAllLayers, Pass::forward);
+  }
+  for (std::size_t i = first; i < last; ++i) {
+    if (!has(i, Pass::forward)) continue;
+    run(i, Pass::forward);
+    if (after) after(i, Pass::forward);
+  }
+  if (group != nullptr) group->end_forward();
+}
+
+void Network::run_backward(std::size_t first, std::size_t last, const Observer& after) {
+  LayerGroup* group = group_of(first, last);
+  if (group != nullptr) group->begin_backward();
+  for (std::size_t i = last; i-- > first;) {
+    for (const Pass pass : {Pass::backward_data, Pass::backward_weights}) {
+      if (!has(i, pass)) continue;
+      group != nullptr ? kernels_[i]->run(pass) : run(i, pass);
+      if (after) after(i, pass);
+    }
+  }
+  if (group == nullptr || first >= last) return;
+  group->end_backward();
+  if (options_.part.accumulate) accumulate({ranges_[first].begin, ranges_[last - 1].end});
+  if (after) after(kAllLayers, Pass::backward_weights);
+}
+
+std::vector<double> Network::elements_for_all(Pass pass) {
+  if (pass != Pass::update) return group_of(0, kernels_.size())->converted(pass);
+  std::vector<double> elements;
+  for (const Range& range : ranges_) elements.push_back(static_cast<double>(range.end - range.begin));
+  return elements;
+}
+
+/// Adds the gradients that the backward pass wrote to their sums since the last update.
+void Network::accumulate(Range range) {
   backend_.add(gradients_.get() + range.begin, sums_.get() + range.begin, range.end - range.begin);
 }
 
-void Network::update(std::size_t layer) {
-  const Range range = ranges_.at(layer);
+void Network::update_range(Range range) {
   update(range.begin, range.end, sums_.get() + range.begin);
   if (options_.part.accumulate) backend_.clear(sums_.get() + range.begin, range.end - range.begin);
+}
+
+void Network::update_layers(std::size_t first, std::size_t last) {
+  if (first >= last) return;
+  if (backend_.fuses()) return update_range({ranges_.at(first).begin, ranges_.at(last - 1).end});
+  for (std::size_t i = first; i < last; ++i) {
+    if (has(i, Pass::update)) update_range(ranges_[i]);
+  }
 }
 
 void Network::update(std::size_t begin, std::size_t end, const float* gradient) {
@@ -185,20 +257,23 @@ void Network::step(const Observer& observer, const StepExchange& exchange) {
     exchange.within_pass(summed);
     kernel.finish(which);
   };
-  const auto pass = [&](std::size_t layer, Pass which) {
-    if (!has(layer, which)) return;
-    run(layer, which);
-    if (exchange.within_pass && which != Pass::update) sum(kernel(layer), which);
+  const auto after = [&](std::size_t layer, Pass which) {
+    if (exchange.within_pass && layer != kAllLayers) sum(kernel(layer), which);
     if (observer) observer(layer, which);
   };
-  for (std::size_t i = 0; i < kernels_.size(); ++i) pass(i, Pass::forward);
-  for (std::size_t i = kernels_.size(); i-- > 0;) {
-    pass(i, Pass::backward_data);
-    pass(i, Pass::backward_weights);
-  }
+  run_forward(0, kernels_.size(), after);
+  run_backward(0, kernels_.size(), after);
   if (exchange.before_update) exchange.before_update(*this);
   begin_update();
-  for (std::size_t i = 0; i < kernels_.size(); ++i) pass(i, Pass::update);
+  if (backend_.fuses()) {
+    update_layers(0, kernels_.size());
+    if (observer && all_.elements > 0) observer(kAllLayers, Pass::update);
+  }
+  for (std::size_t i = 0; i < kernels_.size() && !backend_.fuses(); ++i) {
+    if (!has(i, Pass::update)) continue;
+    run(i, Pass::update);
+    if (observer) observer(i, Pass::update);
+  }
   backend_.finish();
 }
 

@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/network/backend.hpp"
+#include "kernels/network/fused_norms.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {
@@ -80,18 +82,29 @@ class Network {
   /// Called after each pass with the layer's index.
   using Observer = std::function<void(std::size_t layer, Pass pass)>;
 
+  /// What an observer gets in place of a layer after a call that works for all layers.
+  static constexpr std::size_t kAllLayers = std::numeric_limits<std::size_t>::max();
+
   /// Runs forward of all layers, then backward_data and backward_weights of all layers from the last to the
   /// first, then update of all layers.
   void step(const Observer& observer = {}, const StepExchange& exchange = {});
 
   bool has(std::size_t layer, Pass pass) const;
   void run(std::size_t layer, Pass pass);
+  /// Runs the passes of layers [first, last) that the network has. Nothing else may use their parameters
+  /// meanwhile, because the backend may convert weights before, and gradients after, in one call for all.
+  void run_forward(std::size_t first, std::size_t last, const Observer& after = {});
+  void run_backward(std::size_t first, std::size_t last, const Observer& after = {});
+  /// Elements of each layer in the call that works for all layers in this pass.
+  std::vector<double> elements_for_all(Pass pass);
   /// Counts steps for the optimizer; `step` calls it before the first update.
   void begin_update() { ++step_; }
   /// Sets the optimizer's learning rate and the factor on gradients (1 / N for sums of N gradients).
   void set_rate(double learning_rate, double gradient_scale);
   /// Runs the optimizer on elements [begin, end) of all parameters with any gradient of that length.
   void update(std::size_t begin, std::size_t end, const float* gradient);
+  /// Runs the update of layers [first, last): on a backend that fuses in one call for all of them.
+  void update_layers(std::size_t first, std::size_t last);
   /// Restores the initial parameters and optimizer state; input and targets stay.
   void reset();
 
@@ -132,6 +145,7 @@ class Network {
   };
 
   LayerSite site_of(std::size_t layer);
+  void add_fusion(std::size_t layer, LayerSite& site);
   bool in_part(std::size_t layer) const { return layer >= options_.part.first && layer < options_.part.last; }
   /// True if the edge from `source` to `reader` comes from another network.
   bool crosses_boundary(std::size_t reader, int source) const;
@@ -146,8 +160,10 @@ class Network {
   void connect();
   /// The gradients of a layer's output, one from each reader.
   std::vector<Tensor*> output_gradients_of(std::size_t layer);
-  void accumulate(std::size_t layer);
-  void update(std::size_t layer);
+  /// The layers of a range that their backend converts together; null if it does not.
+  LayerGroup* group_of(std::size_t first, std::size_t last);
+  void accumulate(Range range);
+  void update_range(Range range);
 
   Backend& backend_;
   Model model_;
@@ -155,6 +171,8 @@ class Network {
   std::unique_ptr<Tensor> input_;
   std::map<int, std::unique_ptr<Tensor>> boundary_inputs_;
   std::vector<std::unique_ptr<LayerKernel>> kernels_;  ///< null for layers outside the part
+  std::vector<FusedNorm> fused_;                       ///< groups whose layers run in one kernel
+  std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<LayerGroup>> groups_;  ///< by range of layers
   std::map<std::size_t, std::unique_ptr<Tensor>> boundary_output_gradients_;
   std::vector<bool> trains_;  ///< whether a layer has trainable arrays or comes after one
   std::vector<std::vector<ParameterView>> views_;

@@ -25,17 +25,14 @@ void run_layers(Network& network, Work pass, LayerRange layers) {
   const auto first = static_cast<std::size_t>(layers.first), last = static_cast<std::size_t>(layers.last);
   switch (pass) {
     case Work::forward:
-      for (std::size_t i = first; i < last; ++i) run(network, i, Pass::forward);
+      network.run_forward(first, last);
       break;
     case Work::backward:
-      for (std::size_t i = last; i-- > first;) {
-        run(network, i, Pass::backward_data);
-        run(network, i, Pass::backward_weights);
-      }
+      network.run_backward(first, last);
       break;
     case Work::update:
       network.begin_update();
-      for (std::size_t i = first; i < last; ++i) run(network, i, Pass::update);
+      network.update_layers(first, last);
       break;
   }
 }

@@ -178,10 +178,7 @@ class ReplicaDevice : public RankDevice, private Arrays {
       network_.update(begin, end, network_.all_parameters().gradient + begin);
     }
     if (!learning_.owned.empty()) return;
-    for (int i = layers.first; i < layers.last; ++i) {
-      const auto layer = static_cast<std::size_t>(i);
-      if (network_.has(layer, Pass::update)) network_.run(layer, Pass::update);
-    }
+    network_.update_layers(static_cast<std::size_t>(layers.first), static_cast<std::size_t>(layers.last));
   }
 
   Network& network_;

@@ -15,6 +15,10 @@ void add_gpu_options(Command command, GpuOptionsText& options, const std::string
       .add_option("--workspace", options.workspace_mib, "on GPUs: workspace limit of cuDNN and cuBLAS [MiB]")
       .range(32, 1 << 16)
       .show_default();
+  command.add_flag(
+      "--no-fusion", options.no_fusion,
+      "on GPUs: compute a ReLU after batch norm, and the update of each layer, in kernels of their "
+      "own, as PyTorch does");
 }
 
 void add_gpu_paths(Command command, GpuRanks& gpus) {

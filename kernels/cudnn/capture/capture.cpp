@@ -70,10 +70,9 @@ std::vector<TimedPair> measure(StepEvents& events, const CaptureOptions& options
   const double cost = events.cost_of_event();
   for (int i = 0; i < options.steps; ++i) {
     TimedPair pair;
-    if (i % 2 == 0) pair.passes = events.time_passes();
+    if (i % 2 == 0) pair.passes = events.time_passes(cost);
     pair.whole = events.time_whole_step();
-    if (i % 2 == 1) pair.passes = events.time_passes();
-    for (double& seconds : pair.passes) seconds = std::max(0.0, seconds - cost);
+    if (i % 2 == 1) pair.passes = events.time_passes(cost);
     pairs.push_back(pair);
     const double share = (i + 1.0) / options.steps;
     if (options.progress) options.progress(share, {2 * pair.whole * (options.steps - i - 1)});
@@ -149,6 +148,13 @@ void add_notes(const Device& device, Network& network, const std::string& before
                                     device.options.layout == ImageLayout::nhwc ? "NHWC" : "NCHW",
                                     device.workspace.bytes >> 20,
                                     static_cast<double>(device.workspace.most_used) / (1 << 20)));
+  if (device.options.fuses)
+    trace.notes.push_back(
+        device.element() == Element::f32
+            ? "one kernel updates the parameters of all layers, which share its time by their elements"
+            : "one kernel each converts the weights of all layers, converts their gradients and updates "
+              "their "
+              "parameters; layers share its time by their elements");
   for (std::size_t i = 0; i < trace.layers.size(); ++i) trace.layers[i].notes = network.kernel(i).notes();
 }
 

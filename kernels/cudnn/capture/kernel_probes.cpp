@@ -22,7 +22,7 @@ struct Arrays {
     for (auto* one : {&x, &dy, &y, &first, &second}) *one = memory(n);
     for (const auto* drawn : {&x, &dy})
       device->draw(drawn->get(), static_cast<std::size_t>(n) * bytes_of(element), element);
-    for (auto* one : {&scale, &shift, &mean, &inverse}) *one = memory(kLength);
+    for (auto* one : {&scale, &shift, &mean, &inverse, &sums}) *one = memory(kLength);
     for (auto* one : {&row_mean, &row_inverse}) *one = memory(n / kLength);
   }
 
@@ -40,7 +40,7 @@ struct Arrays {
   std::int64_t n;
   Element element;
   std::shared_ptr<void> x, dy, y, first, second;  ///< n floats each
-  std::shared_ptr<void> scale, shift, mean, inverse, row_mean, row_inverse;
+  std::shared_ptr<void> scale, shift, mean, inverse, sums, row_mean, row_inverse;
 };
 
 class Probes {
@@ -97,6 +97,24 @@ class Probes {
       add("batch norm, backward" + layout, elements(5), [shape](const Arrays& p) {
         batch_norm_backward(shape, p.norm(), p.x.get(), p.dy.get(), p.y.get(), floats(p.first),
                             floats(p.second), p.scratch(), p.stream());
+      });
+      add_norm_with_relu(shape, layout);
+    }
+  }
+
+  void add_norm_with_relu(const Channels& shape, const std::string& layout) {
+    for (const bool adds : {false, true}) {
+      const std::string name = adds ? "batch norm, sum and ReLU" : "batch norm and ReLU";
+      const auto arrays = [adds](const Arrays& p) {
+        return NormReluArrays{p.x.get(),  adds ? p.dy.get() : nullptr,    p.y.get(),
+                              p.dy.get(), adds ? p.first.get() : nullptr, p.second.get()};
+      };
+      add(name + layout, elements(adds ? 4 : 3), [shape, arrays](const Arrays& p) {
+        batch_norm_relu_forward(shape, p.norm(), arrays(p), p.scratch(), p.stream());
+      });
+      add(name + ", backward" + layout, elements(adds ? 7 : 5), [shape, arrays](const Arrays& p) {
+        batch_norm_relu_backward(shape, p.norm(), arrays(p), floats(p.sums), floats(p.sums) + kChannels,
+                                 p.scratch(), p.stream());
       });
     }
   }

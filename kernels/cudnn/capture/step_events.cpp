@@ -1,6 +1,7 @@
 #include "kernels/cudnn/capture/step_events.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/cudnn/cuda/optimizer_updates.hpp"
 #include "kernels/timing/step_timer.hpp"
@@ -8,14 +9,12 @@
 namespace stepcast::cudnn {
 namespace {
 
-/// Runs a step. The list of passes is made beforehand, because the GPU waits while the host makes it.
-void run_step(Network& network, const std::vector<LayerPass>& passes) {
-  bool updating = false;
-  for (const LayerPass& one : passes) {
-    if (one.pass == Pass::update && !updating) network.begin_update();
-    updating = updating || one.pass == Pass::update;
-    network.run(one.layer, one.pass);
-  }
+void run_step(Network& network) {
+  const std::size_t layers = network.model().layers.size();
+  network.run_forward(0, layers);
+  network.run_backward(0, layers);
+  network.begin_update();
+  network.update_layers(0, layers);
 }
 
 }  // namespace
@@ -32,7 +31,9 @@ double seconds_between(const Event& begin, const Event& end) {
 
 StepEvents::StepEvents(std::shared_ptr<Device> device, Network& network)
     : device_(std::move(device)), network_(network), passes_(passes_in_order(network)) {
-  const std::size_t count = std::max<std::size_t>(passes_.size(), 256) + 1;
+  for (std::size_t i = 0; i < passes_.size(); ++i) places_[{passes_[i].layer, passes_[i].pass}] = i;
+  constexpr std::size_t kForAll = 3;  // conversions of weights and of gradients, and the update
+  const std::size_t count = std::max<std::size_t>(passes_.size() + kForAll, 256) + 1;
   for (std::size_t i = 0; i < count; ++i) events_.push_back(make_event());
 }
 
@@ -53,17 +54,38 @@ void StepEvents::warm_up(int steps) {
 
 double StepEvents::time_whole_step() {
   record(0);
-  run_step(network_, passes_);
+  run_step(network_);
   record(1);
   check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize");
   return intervals(2).front();
 }
 
-std::vector<double> StepEvents::time_passes() {
-  std::size_t next = 0;
-  record(next++);
-  network_.step([&](std::size_t, Pass) { record(next++); });
-  return intervals(next);
+std::vector<double> StepEvents::time_passes(double cost_of_event) {
+  std::vector<LayerPass> seen;
+  seen.reserve(events_.size());
+  record(0);
+  network_.step([&](std::size_t layer, Pass pass) {
+    seen.push_back({layer, pass});
+    record(seen.size());
+  });
+  const std::vector<double> all = intervals(seen.size() + 1);
+  std::vector<double> seconds(passes_.size());
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const double one = std::max(0.0, all[i] - cost_of_event);
+    if (seen[i].layer == Network::kAllLayers)
+      share(one, seen[i].pass, seconds);
+    else
+      seconds[places_.at({seen[i].layer, seen[i].pass})] += one;
+  }
+  return seconds;
+}
+
+void StepEvents::share(double whole, Pass pass, std::vector<double>& seconds) {
+  const std::vector<double> elements = network_.elements_for_all(pass);
+  const double all = std::accumulate(elements.begin(), elements.end(), 0.0);
+  for (std::size_t layer = 0; layer < elements.size(); ++layer) {
+    if (elements[layer] > 0) seconds[places_.at({layer, pass})] += whole * elements[layer] / all;
+  }
 }
 
 double StepEvents::cost_of_event() {
@@ -85,11 +107,10 @@ double StepEvents::cost_of_event() {
 StepGraph::StepGraph(std::shared_ptr<Device> device, Network& network) : device_(std::move(device)) {
   const cudaStream_t stream = device_->stream.get();
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  const std::vector<LayerPass> passes = passes_in_order(network);
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   cudaGraph_t graph = nullptr;
   try {
-    run_step(network, passes);
+    run_step(network);
   } catch (const std::exception&) {
     static_cast<void>(cudaStreamEndCapture(stream, &graph));  // otherwise the stream stays unusable
     if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));

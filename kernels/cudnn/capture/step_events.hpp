@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "kernels/cudnn/runtime/device.hpp"
@@ -19,18 +21,22 @@ class StepEvents {
   /// Runs a step and returns the seconds between events before and after it.
   double time_whole_step();
   /// Runs a step and returns the seconds of each pass, in the order of passes_in_order; each interval belongs
-  /// to the pass that ended.
-  std::vector<double> time_passes();
+  /// to the pass that ended. Layers share the time of a call that works for all of them by their elements.
+  /// @param cost_of_event  is subtracted from each interval, not below zero
+  std::vector<double> time_passes(double cost_of_event);
   /// Seconds that one event adds to an interval while work is queued on the GPU: the median of many.
   double cost_of_event();
 
  private:
   void record(std::size_t event);
   std::vector<double> intervals(std::size_t events) const;
+  /// Adds the time of a call that works for all layers to their passes.
+  void share(double whole, Pass pass, std::vector<double>& seconds);
 
   std::shared_ptr<Device> device_;
   Network& network_;
-  std::vector<LayerPass> passes_;  ///< of a step, in order
+  std::vector<LayerPass> passes_;                               ///< of a step, in order
+  std::map<std::pair<std::size_t, Pass>, std::size_t> places_;  ///< in `passes_`
   std::vector<Event> events_;
 };
 

@@ -79,6 +79,29 @@ struct Normalize {
   }
 };
 
+/// 0 for what is negative; what is not a number stays so.
+__device__ float rectified(float value) {
+  return value < 0 ? 0.f : value;
+}
+
+struct NormalizeRelu {
+  Normalize norm;
+  using Channel = Line;
+  __device__ Line of(std::int64_t c) const { return norm.of(c); }
+  /// @param v  {x}
+  __device__ float operator()(const float* v, const Line& line) const { return rectified(norm(v, line)); }
+};
+
+struct NormalizeAddRelu {
+  Normalize norm;
+  using Channel = Line;
+  __device__ Line of(std::int64_t c) const { return norm.of(c); }
+  /// @param v  {x, added}
+  __device__ float operator()(const float* v, const Line& line) const {
+    return rectified(norm(v, line) + v[1]);
+  }
+};
+
 struct LineBack {
   float mean, factor, less, slope;
 };
@@ -93,6 +116,53 @@ struct NormalizeBack {
   /// @param v  {x, dy}
   __device__ float operator()(const float* v, const LineBack& line) const {
     return line.factor * (v[1] - line.less - (v[0] - line.mean) * line.slope);
+  }
+};
+
+struct LineReluBack {
+  Line forward;
+  LineBack back;
+};
+/// The gradient through a ReLU, whose mask is computed again, and through the norm before it.
+struct NormalizeReluBack {
+  Normalize norm;
+  NormalizeBack back;
+  using Channel = LineReluBack;
+  __device__ LineReluBack of(std::int64_t c) const { return {norm.of(c), back.of(c)}; }
+  /// @param v  {x, dy}
+  __device__ float operator()(const float* v, const LineReluBack& line) const {
+    const float passed[2] = {v[0], norm(v, line.forward) > 0 ? v[1] : 0.f};
+    return back(passed, line.back);
+  }
+};
+
+/// The terms of Slopes for dy where the ReLU after the norm lets it through. Inputs are x and dy.
+template <class T>
+struct ReluSlopes {
+  using Type = T;
+  static constexpr int kInputs = 2;
+  Inputs<T, 2> in;
+  BatchNormArrays a;
+  __device__ float2 terms(const float* v, std::int64_t c, std::int64_t) const {
+    const Normalize norm{a};
+    const float dy = norm(v, norm.of(c)) > 0 ? v[1] : 0.f;
+    return {dy * (v[0] - a.mean[c]) * a.inverse[c], dy};
+  }
+};
+
+/// The same with the mask of y, because an added term is not stored twice; keeps the masked dy, which is the
+/// gradient of that term. Inputs are x, dy and y.
+template <class T>
+struct MaskedSlopes {
+  using Type = T;
+  static constexpr int kInputs = 3;
+  Inputs<T, 3> in;
+  const float *mean, *inverse;
+  T* kept;
+  __device__ float kept_value(const float* v) const { return v[2] > 0 ? v[1] : 0.f; }
+  __device__ float2 terms(const float* v, std::int64_t c, std::int64_t) const {
+    const float dy = kept_value(v);
+    return {dy * (v[0] - mean[c]) * inverse[c], dy};
   }
 };
 
@@ -146,6 +216,16 @@ void map_by_channel(const F& f, const Channels& shape, const Inputs<T, K>& in, T
   check_launch("map_channels");
 }
 
+/// Computes the statistics of the batch.
+template <class T>
+void compute_statistics(const Channels& shape, const BatchNormArrays& arrays, const T* in,
+                        const Scratch& scratch, cudaStream_t stream) {
+  const int count = sum_parts(Moments<T>{{{in}}, shape.inner}, shape, scratch, stream);
+  write_statistics<<<blocks_for(32 * shape.channels), kThreads, 0, stream>>>(
+      static_cast<const float2*>(scratch.data), count, shape, in, arrays);
+  check_launch("write_statistics");
+}
+
 }  // namespace
 
 void batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, const void* x, void* y,
@@ -153,11 +233,40 @@ void batch_norm_forward(const Channels& shape, const BatchNormArrays& arrays, co
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     const auto* in = static_cast<const T*>(x);
-    const int count = sum_parts(Moments<T>{{{in}}, shape.inner}, shape, scratch, stream);
-    write_statistics<<<blocks_for(32 * shape.channels), kThreads, 0, stream>>>(
-        static_cast<const float2*>(scratch.data), count, shape, in, arrays);
-    check_launch("write_statistics");
+    compute_statistics(shape, arrays, in, scratch, stream);
     map_by_channel<T, 1>(Normalize{arrays}, shape, {in}, static_cast<T*>(y), stream);
+  });
+}
+
+void batch_norm_relu_forward(const Channels& shape, const BatchNormArrays& norm, const NormReluArrays& arrays,
+                             const Scratch& scratch, cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const auto *x = static_cast<const T*>(arrays.x), *added = static_cast<const T*>(arrays.added);
+    auto* y = static_cast<T*>(arrays.y);
+    compute_statistics(shape, norm, x, scratch, stream);
+    if (added == nullptr) return map_by_channel<T, 1>(NormalizeRelu{{norm}}, shape, {x}, y, stream);
+    map_by_channel<T, 2>(NormalizeAddRelu{{norm}}, shape, {x, added}, y, stream);
+  });
+}
+
+void batch_norm_relu_backward(const Channels& shape, const BatchNormArrays& norm,
+                              const NormReluArrays& arrays, float* scale_gradient, float* shift_gradient,
+                              const Scratch& scratch, cudaStream_t stream) {
+  with_type(shape.element, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const auto *x = static_cast<const T*>(arrays.x), *dy = static_cast<const T*>(arrays.dy);
+    auto *dx = static_cast<T*>(arrays.dx), *masked = static_cast<T*>(arrays.masked);
+    const NormalizeBack back{norm, scale_gradient, shift_gradient,
+                             static_cast<float>(shape.outer * shape.inner)};
+    if (masked == nullptr) {
+      sum_into(ReluSlopes<T>{{{x, dy}}, norm}, shape, scale_gradient, shift_gradient, scratch, stream);
+      return map_by_channel<T, 2>(NormalizeReluBack{{norm}, back}, shape, {x, dy}, dx, stream);
+    }
+    const MaskedSlopes<T> slopes{
+        {{x, dy, static_cast<const T*>(arrays.y)}}, norm.mean, norm.inverse, masked};
+    sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
+    map_by_channel<T, 2>(back, shape, {x, masked}, dx, stream);
   });
 }
 

@@ -34,6 +34,15 @@ __global__ void convert_all(std::int64_t n, const From* from, To* to) {
 }
 
 template <class From, class To>
+__global__ void convert_part(const Conversion* parts) {
+  const Conversion part = parts[blockIdx.x];
+  const auto* from = static_cast<const From*>(part.from);
+  auto* to = static_cast<To*>(part.to);
+  for (std::int64_t i = threadIdx.x; i < part.count; i += blockDim.x)
+    to[i] = from_float<To>(to_float(from[i]));
+}
+
+template <class From, class To>
 __global__ void copy_listed(const CopySegment* segments, const From* from, To* to) {
   const CopySegment segment = segments[blockIdx.y];
   for (std::int64_t i = first_index(); i < segment.count; i += index_step()) {
@@ -113,6 +122,19 @@ void convert(const void* from, Element from_element, void* to, Element to_elemen
     });
   });
   check_launch("convert_all");
+}
+
+void convert_parts(const Conversion* parts, int count, Element from_element, Element to_element,
+                   cudaStream_t stream) {
+  if (count == 0) return;
+  with_type(from_element, [&](auto source) {
+    with_type(to_element, [&](auto target) {
+      using From = typename decltype(source)::type;
+      using To = typename decltype(target)::type;
+      convert_part<From, To><<<static_cast<unsigned>(count), kThreads, 0, stream>>>(parts);
+    });
+  });
+  check_launch("convert_part");
 }
 
 void copy_segments(const CopySegments& segments, const void* from, Element from_element, void* to,

@@ -26,6 +26,19 @@ void move_elements(const Move& move, const void* from, void* to, cudaStream_t st
 void convert(const void* from, Element from_element, void* to, Element to_element, std::size_t elements,
              cudaStream_t stream);
 
+/// The conversion of `count` contiguous elements.
+struct Conversion {
+  const void* from = nullptr;
+  void* to = nullptr;
+  std::int64_t count = 0;
+};
+/// Conversions in parts of at most this many elements, so that each block has one part, and large arrays have
+/// many blocks.
+constexpr std::int64_t kConversionPart = 1 << 14;
+/// Converts all parts of a list in the device's memory in one launch. Moves their elements of both types.
+void convert_parts(const Conversion* parts, int count, Element from_element, Element to_element,
+                   cudaStream_t stream);
+
 /// A copy of `count` contiguous elements from one offset to another.
 struct CopySegment {
   std::int64_t from, to, count;

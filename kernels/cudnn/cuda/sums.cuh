@@ -26,11 +26,16 @@ struct Slopes {
   }
 };
 
+/// A functor that also stores a number for each element, `kept_value(values)`, in an array `kept`.
+template <class F>
+concept Keeps = requires(const F& f) { f.kept; };
+
 /// The terms of element i, which has channel c and line o.
 template <class F>
 __device__ float2 terms_at(const F& f, std::int64_t i, std::int64_t c, std::int64_t o) {
   float v[F::kInputs];
   for (int k = 0; k < F::kInputs; ++k) v[k] = to_float(f.in.at[k][i]);
+  if constexpr (Keeps<F>) f.kept[i] = from_float<typename F::Type>(f.kept_value(v));
   return f.terms(v, c, o);
 }
 
@@ -54,13 +59,16 @@ __global__ void sum_packed_columns(F f, std::int64_t outer, std::int64_t channel
         loaded[k][i] = reinterpret_cast<const Pack<T>*>(f.in.at[i])[(o + k * step) * packs + p];
     }
     for (int k = 0; k < kInFlight && o + k * step < outer; ++k) {
+      [[maybe_unused]] Pack<T> kept;
       for (int j = 0; j < kPack; ++j) {
         float v[F::kInputs];
         for (int i = 0; i < F::kInputs; ++i) v[i] = to_float(loaded[k][i].v[j]);
+        if constexpr (Keeps<F>) kept.v[j] = from_float<T>(f.kept_value(v));
         const float2 terms = f.terms(v, p * kPack + j, o + k * step);
         sum[j].x += terms.x;
         sum[j].y += terms.y;
       }
+      if constexpr (Keeps<F>) reinterpret_cast<Pack<T>*>(f.kept)[(o + k * step) * packs + p] = kept;
     }
   }
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
@@ -190,8 +198,9 @@ template <class F>
 int sum_parts(const F& f, const Channels& s, const Scratch& scratch, cudaStream_t stream) {
   auto* parts = static_cast<float2*>(scratch.data);
   constexpr auto kPack = static_cast<std::int64_t>(16 / sizeof(typename F::Type));
-  if (s.inner == 1 && s.channels % kPack == 0 && takes_packs(f.in, f.in.at[0]))
-    return sum_packed_parts(f, s, scratch, stream);
+  bool aligned = takes_packs(f.in, f.in.at[0]);
+  if constexpr (Keeps<F>) aligned = takes_packs(f.in, f.kept);
+  if (s.inner == 1 && s.channels % kPack == 0 && aligned) return sum_packed_parts(f, s, scratch, stream);
   if (s.inner == 1) {
     const std::int64_t blocks = (s.channels + kColumns - 1) / kColumns;
     const int count = parts_of(blocks, (s.outer + kLines - 1) / kLines, s.channels, scratch);

@@ -9,7 +9,8 @@ std::int64_t count(const CudnnTensor& tensor) {
   return static_cast<std::int64_t>(tensor.elements());
 }
 
-/// An element-wise activation, out of place, in the layout of the input.
+/// An element-wise activation, out of place, in the layout of the input. A ReLU that a batch norm computes
+/// passes on what it is given.
 class ActivationLayer final : public CudnnLayer {
  public:
   ActivationLayer(std::shared_ptr<Device> device, const LayerSite& site)
@@ -17,6 +18,10 @@ class ActivationLayer final : public CudnnLayer {
         activation_{layer().kind,
                     layer().kind == LayerKind::relu ? 0.f : static_cast<float>(layer().coefficient)},
         source_(reordered(forward_, input(), input_order())) {
+    if (site.computed_by != nullptr) {
+      share_output(source_);
+      return;
+    }
     make_output(source_.shape(), source_.order());
     forward_.emplace_back([this, y = result().data()] {
       activation_forward(activation_, source_.data(), y, element(), count(source_), stream());
@@ -27,6 +32,7 @@ class ActivationLayer final : public CudnnLayer {
   void connect() override {
     if (!wanted()) return;
     const CudnnTensor dy = output_gradient(backward_data_, source_.order());
+    if (site().computed_by != nullptr) return share_input_gradient(dy);
     const CudnnTensor dx = make_input_gradient(source_.shape(), source_.order());
     backward_data_.emplace_back([this, dy, dx] {
       activation_backward(activation_, source_.data(), dy.data(), dx.data(), element(), count(dx), stream());

@@ -5,10 +5,15 @@ namespace stepcast::cudnn {
 namespace {
 
 /// Sum of all inputs in the layout of the first. The gradient of every input is the gradient of the output,
-/// without a copy.
+/// without a copy. If a batch norm computes the sum, that norm has the gradient of the other input, because
+/// it is zero where the ReLU after the sum is.
 class Add final : public CudnnLayer {
  public:
   Add(std::shared_ptr<Device> device, const LayerSite& site) : CudnnLayer(std::move(device), site) {
+    if (site.computed_by != nullptr) {
+      share_output(dynamic_cast<CudnnTensor&>(site.computed_by->output()));
+      return;
+    }
     const CudnnTensor& output = make_output(input().shape(), input_order());
     std::vector<const void*> terms;
     for (std::size_t i = 0; i < this->site().inputs.size(); ++i) {
@@ -17,6 +22,12 @@ class Add final : public CudnnLayer {
     forward_.emplace_back([this, terms, y = output.data(), n = static_cast<std::int64_t>(output.elements())] {
       sum(terms, y, element(), n, stream());
     });
+  }
+
+  Tensor* input_gradient(std::size_t i) override {
+    LayerKernel* norm = site().computed_by;
+    if (norm == nullptr || site().inputs.at(i) == &norm->output()) return CudnnLayer::input_gradient(i);
+    return norm->input_gradient(1);
   }
 
  private:

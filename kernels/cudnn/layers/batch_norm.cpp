@@ -12,7 +12,7 @@ constexpr float kOne = 1, kZero = 0;
 constexpr auto kOps = CUDNN_BATCHNORM_OPS_BN;
 
 /// Batch norm with the statistics of the batch. Running statistics are updated and not used in training.
-/// Computed by cuDNN, and by kernels of this project for bf16.
+/// Computed by cuDNN, and by kernels of this project for bf16 and with a ReLU (LayerSite::with_relu).
 class BatchNorm final : public CudnnLayer {
  public:
   BatchNorm(std::shared_ptr<Device> device, const LayerSite& site)
@@ -25,6 +25,10 @@ class BatchNorm final : public CudnnLayer {
     for (std::size_t i = 0; i < layer().parameters.size(); ++i) add_parameter();
     ones_.write(std::vector<float>(ones_.elements(), 1));
     make_output(source_.shape(), source_.order());
+    if (site.with_relu) {
+      compute_with_relu();
+      return;
+    }
     if (own_kernels()) {
       forward_.emplace_back([this] {
         batch_norm_forward(channels(), arrays(), source_.data(), result().data(), partial(), stream());
@@ -66,6 +70,28 @@ class BatchNorm final : public CudnnLayer {
     return {batch(), c, all / (batch() * c), element()};
   }
   Scratch partial() const { return {device()->workspace.data(), device()->workspace.bytes}; }
+
+  /// @param dy, masked, dx  only for the backward pass
+  NormReluArrays relu_arrays(void* dy = nullptr, void* masked = nullptr, void* dx = nullptr) const {
+    return {source_.data(), added_.data(), result().data(), dy, masked, dx};
+  }
+
+  void compute_with_relu() {
+    const bool adds = site().inputs.size() > 1;
+    if (adds) added_ = reordered(forward_, input(1), source_.order());
+    note(adds ? "with the addition and the ReLU after it" : "with the ReLU after it");
+    forward_.emplace_back(
+        [this] { batch_norm_relu_forward(channels(), arrays(), relu_arrays(), partial(), stream()); });
+  }
+
+  void connect_with_relu(Steps& steps, const CudnnTensor& dy, const CudnnTensor& dx) {
+    CudnnTensor masked;
+    if (added_.data() != nullptr) masked = make_input_gradient(source_.shape(), source_.order(), 1);
+    steps.emplace_back([this, dy, masked, dx] {
+      batch_norm_relu_backward(channels(), arrays(), relu_arrays(dy.data(), masked.data(), dx.data()),
+                               gradient("scale", 1), gradient("shift", 2), partial(), stream());
+    });
+  }
 
   void prepare_cudnn() {
     data_ = describe(source_, as_image(source_.shape()));
@@ -109,6 +135,7 @@ class BatchNorm final : public CudnnLayer {
     Steps& steps = wanted() ? backward_data_ : backward_weights_;
     const CudnnTensor dy = output_gradient(steps, source_.order());
     const CudnnTensor dx = make_input_gradient(source_.shape(), source_.order());
+    if (site().with_relu) return connect_with_relu(steps, dy, dx);
     if (own_kernels()) {
       steps.emplace_back([this, dy, dx] {
         batch_norm_backward(channels(), arrays(), source_.data(), dy.data(), dx.data(), gradient("scale", 1),
@@ -129,7 +156,7 @@ class BatchNorm final : public CudnnLayer {
           "cudnnBatchNormalizationBackwardEx");
   }
 
-  CudnnTensor source_, mean_, inverse_, ones_, unused_;
+  CudnnTensor source_, added_, mean_, inverse_, ones_, unused_;
   TensorDesc data_, statistics_;
   std::size_t work_ = 0, back_work_ = 0, reserve_bytes_ = 0;
   std::shared_ptr<void> reserve_;

@@ -150,6 +150,7 @@ void CudnnLayer::cast_weights(Steps& steps, Parameter& parameter) {
   if (element() == Element::f32) return;
   parameter.low_precision_value = scratch(parameter.shape);
   steps.emplace_back([this, &parameter] {
+    if (!converts_) return;
     convert(parameter.value, Element::f32, parameter.low_precision_value.data(), element(),
             parameter.elements(), stream());
   });
@@ -168,9 +169,23 @@ void CudnnLayer::cast_gradient(Steps& steps, Parameter& parameter) {
   if (element() == Element::f32) return;
   parameter.low_precision_gradient = scratch(parameter.shape);
   steps.emplace_back([this, &parameter] {
+    if (!converts_) return;
     convert(parameter.low_precision_gradient.data(), element(), parameter.gradient, Element::f32,
             parameter.elements(), stream());
   });
+}
+
+std::vector<Conversion> CudnnLayer::conversions(Pass pass) const {
+  std::vector<Conversion> list;
+  for (const Parameter& one : parameters_) {
+    const auto count = static_cast<std::int64_t>(one.elements());
+    void* const weights = one.low_precision_value.data();
+    const void* const gradient = one.low_precision_gradient.data();
+    if (pass == Pass::forward && weights != nullptr) list.push_back({one.value, weights, count});
+    if (pass == Pass::backward_weights && gradient != nullptr)
+      list.push_back({gradient, one.gradient, count});
+  }
+  return list;
 }
 
 }  // namespace stepcast::cudnn

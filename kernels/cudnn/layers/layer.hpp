@@ -26,6 +26,11 @@ class CudnnLayer : public ListedPasses {
   Tensor* input_gradient(std::size_t input) override;
   std::string notes() const override { return notes_; }
 
+  /// What a step converts of the parameters: weights in the forward pass, gradients in backward_weights.
+  std::vector<Conversion> conversions(Pass pass) const;
+  /// Whether the passes convert by themselves; if not, a group of layers does (layer_group.hpp).
+  void set_converts(bool converts) { converts_ = converts; }
+
  protected:
   /// A parameter with fp32 master weights. If activations have a lower precision, the passes use a
   /// low-precision copy of the weights and compute a low-precision gradient.
@@ -92,6 +97,7 @@ class CudnnLayer : public ListedPasses {
   std::unique_ptr<CudnnTensor> gradient_sum_;
   std::vector<Reordered> reordered_;
   std::string notes_;
+  bool converts_ = true;
 };
 
 // Functions that make the kernels; the table in backend.cpp maps kinds of layers to them.

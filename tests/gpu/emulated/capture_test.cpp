@@ -1,11 +1,15 @@
 #include <cuda_runtime_api.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
 #include <optional>
 
 #include "core/yaml.hpp"
+#include "cuda_on_host.hpp"
 #include "kernels/cudnn/backend.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
+#include "kernels/network/fused_norms.hpp"
 #include "kernels/timing/gpu_capture.hpp"
 #include "learned_curve.hpp"
 #include "partitioned_training.hpp"
@@ -31,9 +35,45 @@ layers:
   - {name: loss, kind: softmax_cross_entropy}
 )";
 
+/// Batch norms with a ReLU; with an addition of what came before, and of another path; and one of either kind
+/// whose output has a second reader. The odd channels of the second part are no whole packs.
+const std::string kResidual = R"(
+name: residual
+source: test
+input: [3, 8, 6]
+layers:
+  - {name: conv1, kind: convolution, filters: 8, kernel: 3, pad: 1, bias: false}
+  - {name: bn1, kind: batch_norm}
+  - {name: relu1, kind: relu}
+  - {name: conv2, kind: convolution, filters: 8, kernel: 3, pad: 1, bias: false}
+  - {name: bn2, kind: batch_norm}
+  - {name: add2, kind: add, inputs: [bn2, relu1]}
+  - {name: relu2, kind: relu}
+  - {name: path, kind: convolution, filters: 5, kernel: 1, bias: false}
+  - {name: path_bn, kind: batch_norm}
+  - {name: conv3, kind: convolution, inputs: [relu2], filters: 5, kernel: 3, pad: 1, bias: false}
+  - {name: bn3, kind: batch_norm}
+  - {name: add3, kind: add, inputs: [bn3, path_bn]}
+  - {name: relu3, kind: relu}
+  - {name: bn4, kind: batch_norm}
+  - {name: relu4, kind: relu}
+  - {name: add4, kind: add, inputs: [relu4, bn4]}
+  - {name: flatten, kind: reshape, shape: [240]}
+  - {name: classes, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
 Model model_of(const std::string& text) {
   const YamlNode node = parse_yaml(text, "model.yaml");
   return read_model(YamlValue(node, ""));
+}
+
+/// True for an addition or a ReLU that a batch norm computes.
+bool is_fused(const Model& model, std::size_t layer) {
+  for (const FusedNorm& one : fused_norms(model)) {
+    if (one.relu == layer || one.add == static_cast<int>(layer)) return true;
+  }
+  return false;
 }
 
 void check_trace(const Trace& trace, const Model& model) {
@@ -43,7 +83,7 @@ void check_trace(const Trace& trace, const Model& model) {
   REQUIRE(trace.layers.size() == model.layers.size());
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     CHECK(trace.layers[i].name == model.layers[i].name);
-    const bool works = model.layers[i].kind != LayerKind::reshape;
+    const bool works = model.layers[i].kind != LayerKind::reshape && !is_fused(model, i);
     CHECK(trace.layers[i].forward.seconds.size() == (works ? kSteps : 0));
     const bool trains = !model.layers[i].parameters.empty();
     CHECK(trace.layers[i].update.seconds.size() == (trains ? kSteps : 0));
@@ -53,13 +93,181 @@ void check_trace(const Trace& trace, const Model& model) {
 }  // namespace
 
 TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA graphs", "[pretended]") {
-  const std::vector<std::string> texts{kImages, kMesh, pools("[3, 24, 28]"), kSequences, kStack};
-  const auto number = GENERATE(range<std::size_t>(0, 5));
+  const std::vector<std::string> texts{kImages, kMesh, pools("[3, 24, 28]"), kSequences, kStack, kResidual};
+  const auto number = GENERATE(range<std::size_t>(0, 6));
   const auto precision = number % 2 == 0 ? GpuPrecision::f32 : GpuPrecision::bf16;
   const Model model = model_of(texts.at(number));
   CAPTURE(model.name);
   check_trace(capture_on_gpu({.precision = precision}, model, {.batch = 2, .steps = kSteps, .warm_up = 1}),
               model);
+}
+
+namespace {
+
+/// Counts the launches of this project's kernels.
+class LaunchCount {
+ public:
+  LaunchCount() {
+    emulated::launcher() = [this](cudaStream_t stream, std::function<void()> kernel) {
+      ++launches_;
+      usual_(stream, std::move(kernel));
+    };
+  }
+  LaunchCount(const LaunchCount&) = delete;
+  ~LaunchCount() { emulated::launcher() = usual_; }
+  int launches() const { return launches_; }
+
+ private:
+  std::function<void(cudaStream_t, std::function<void()>)> usual_ = emulated::launcher();
+  int launches_ = 0;
+};
+
+/// All parameters after some steps with momentum, and the loss before the last update.
+struct Trained {
+  std::vector<float> parameters;
+  double loss = 0;
+};
+
+Trained trained(const GpuOptions& gpu, const Model& model, const PartOptions& part = {}) {
+  const auto backend = make_cudnn_backend(gpu);
+  Network network(*backend, model,
+                  {.batch = 4, .optimizer = {.learning_rate = 0.05, .momentum = 0.9}, .part = part});
+  for (int step = 0; step < 3; ++step) network.step();
+  Trained result{{}, network.loss()};
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k) {
+      const std::vector<float> values = network.kernel(i).read_parameter(k);
+      result.parameters.insert(result.parameters.end(), values.begin(), values.end());
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("batch norms that compute additions and ReLUs train like separate layers, to rounding",
+          "[pretended][fused]") {
+  const auto layout = GENERATE(ImageLayout::nchw, ImageLayout::nhwc);
+  const bool accumulate = GENERATE(false, true);
+  const Model model = model_of(kResidual);
+  const PartOptions part{.accumulate = accumulate};
+  const Trained fused = trained({.layout = layout}, model, part);
+  const Trained separate = trained({.layout = layout, .fuses = false}, model, part);
+  CHECK(fused.loss == Approx(separate.loss).epsilon(1e-4));
+  REQUIRE(fused.parameters.size() == separate.parameters.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < fused.parameters.size(); ++i)
+    worst = std::max(worst, std::abs(double{fused.parameters[i]} - double{separate.parameters[i]}));
+  CHECK(worst < 1e-4);  // 3 steps of rate 0.05 over rounding of 1e-6, through five norms
+}
+
+TEST_CASE("a batch norm that computes a ReLU keeps one map in place of three, and its trace says so",
+          "[pretended][fused]") {
+  const Model model = model_of(kResidual);
+  const CaptureOptions options{.batch = 2, .steps = kSteps, .warm_up = 1};
+  const Trace trace = capture_on_gpu({.precision = GpuPrecision::bf16}, model, options);
+  CHECK(trace.layers[1].notes == "with the ReLU after it");
+  CHECK(trace.layers[4].notes == "with the addition and the ReLU after it");
+  CHECK(trace.layers[13].notes.empty());  // two layers read this norm
+  CHECK(trace.layers[14].forward.seconds.size() == kSteps);
+  const Trace separate = capture_on_gpu({.precision = GpuPrecision::bf16, .fuses = false}, model, options);
+  CHECK(separate.layers[2].forward.seconds.size() == kSteps);
+  CHECK(separate.layers[6].backward_data.seconds.size() == kSteps);
+  int maps[2] = {};
+  for (const bool fuses : {false, true}) {
+    const auto backend = make_cudnn_backend({.fuses = fuses});
+    const Network network(*backend, model, {.batch = 2});
+    maps[fuses] = pretended::allocations_of(sizeof(float) * 2 * 8 * 8 * 6);
+  }
+  // Forward: relu1, add2 and relu2 have none. Backward: relu1 and relu2 pass their gradients on; bn2 has one
+  // for relu1, which add2 has not.
+  CHECK(maps[false] - maps[true] == 4);
+}
+
+TEST_CASE("one kernel updates all layers, to the bits of one kernel a layer", "[pretended][fused]") {
+  const Model model = model_of(kImages);
+  const auto kind = GENERATE(Optimizer::Kind::sgd, Optimizer::Kind::adam);
+  std::vector<std::vector<float>> values;
+  std::vector<int> launches;
+  for (const bool fuses : {false, true}) {
+    const auto backend = make_cudnn_backend({.fuses = fuses});
+    Network network(*backend, model, {.batch = 2, .optimizer = {.kind = kind, .momentum = 0.9}});
+    network.step();
+    const LaunchCount count;
+    network.begin_update();
+    network.update_layers(0, model.layers.size());
+    launches.push_back(count.launches());
+    values.push_back({});
+    for (const std::size_t layer : {0, 3, 6, 8}) {
+      const std::vector<float> read = network.kernel(layer).read_parameter(0);
+      values.back().insert(values.back().end(), read.begin(), read.end());
+    }
+  }
+  CHECK(launches == std::vector<int>{4, 1});
+  CHECK(values[0] == values[1]);
+}
+
+TEST_CASE("one kernel converts all weights, and one all gradients, to the bits of one kernel a layer",
+          "[pretended][fused]") {
+  const Model model = model_of(kImages);
+  const bool accumulate = GENERATE(false, true);
+  std::vector<std::vector<float>> values;
+  std::vector<int> launches;
+  for (const bool fuses : {false, true}) {
+    const auto backend = make_cudnn_backend({.precision = GpuPrecision::bf16, .fuses = fuses});
+    Network network(*backend, model,
+                    {.batch = 2, .optimizer = {.learning_rate = 0.1}, .part = {.accumulate = accumulate}});
+    for (int step = 0; step < 2; ++step) network.step();
+    const LaunchCount count;
+    network.run_forward(0, model.layers.size());
+    network.run_backward(0, model.layers.size());
+    launches.push_back(count.launches());
+    for (std::size_t i = 0; i < model.layers.size(); ++i) network.kernel(i).run(Pass::forward);
+    values.push_back({static_cast<float>(network.loss())});
+    for (const std::size_t layer : {0, 3, 6, 8}) {
+      for (const auto& read :
+           {network.kernel(layer).read_parameter(0), network.kernel(layer).read_gradient(0)})
+        values.back().insert(values.back().end(), read.begin(), read.end());
+    }
+  }
+  CHECK(values[0] == values[1]);
+  // Two convolutions and two dense layers have weights, and the dense layers biases too: 6 conversions are
+  // one. Gradients of two convolutions are converted; sums of gradients are made for 4 layers or for all at
+  // once.
+  CHECK(launches[0] - launches[1] == (6 - 1) + (2 - 1) + (accumulate ? 4 - 1 : 0));
+}
+
+TEST_CASE("a part of the layers converts its own weights and gradients alone", "[pretended][fused]") {
+  const Model model = model_of(kImages);
+  const GpuOptions bf16{.precision = GpuPrecision::bf16};
+  const auto backend = make_cudnn_backend(bf16), other = make_cudnn_backend(bf16);
+  Network whole(*backend, model, {.batch = 2}), parts(*other, model, {.batch = 2});
+  whole.step();
+  const std::size_t layers = model.layers.size();
+  parts.run_forward(0, 4);
+  parts.run_forward(4, layers);
+  parts.run_backward(5, layers);
+  parts.run_backward(0, 5);
+  parts.begin_update();
+  parts.update_layers(0, 2);
+  parts.update_layers(2, layers);
+  for (const std::size_t layer : {0, 3, 6, 8})
+    CHECK(parts.kernel(layer).read_parameter(0) == whole.kernel(layer).read_parameter(0));
+}
+
+TEST_CASE("layers share the time of the kernel that updates all of them by their parameters",
+          "[pretended][fused]") {
+  const Model model = model_of(kImages);
+  const Trace trace =
+      capture_on_gpu({.precision = GpuPrecision::f32}, model, {.batch = 2, .steps = kSteps, .warm_up = 1});
+  const double first = trace.layers[0].update.seconds[0], dense = trace.layers[6].update.seconds[0];
+  REQUIRE(first > 0);
+  // Weights and biases, each in whole multiples of 16 elements.
+  CHECK(dense / first == Approx((512.0 * 16 + 16) / (2 * 8 * 9 + 16)));
+  CHECK_THAT(trace.notes,
+             Catch::VectorContains(
+                 std::string("one kernel updates the parameters of all layers, which share its time by their "
+                             "elements")));
 }
 
 TEST_CASE("what a CUDA graph cannot hold is refused while one is captured", "[pretended]") {

@@ -20,10 +20,15 @@ TEST_CASE("every kernel that is probed runs at every precision, and its bytes ar
     CHECK(bytes.emplace(one.name, one.bytes).second);  // a name of its own
   }
   REQUIRE(cudaStreamSynchronize(device->stream.get()) == cudaSuccess);
-  CHECK(bytes.size() == 17);
-  CHECK(bytes.at("relu, backward") == 3 * each);              // x, dy and dx
-  CHECK(bytes.at("batch norm, NHWC") == 3 * each);            // x twice, y
-  CHECK(bytes.at("batch norm, backward, NCHW") == 5 * each);  // x and dy twice, dx
+  CHECK(bytes.size() == 25);
+  CHECK(bytes.at("relu, backward") == 3 * each);                       // x, dy and dx
+  CHECK(bytes.at("batch norm, NHWC") == 3 * each);                     // x twice, y
+  CHECK(bytes.at("batch norm, backward, NCHW") == 5 * each);           // x and dy twice, dx
+  CHECK(bytes.at("batch norm and ReLU, NCHW") == 3 * each);            // as without the ReLU
+  CHECK(bytes.at("batch norm and ReLU, backward, NHWC") == 5 * each);  // the mask follows from x
+  CHECK(bytes.at("batch norm, sum and ReLU, NHWC") == 4 * each);       // x twice, the term, y
+  CHECK(bytes.at("batch norm, sum and ReLU, backward, NCHW") ==
+        7 * each);  // x twice, dy, y; dy's mask twice, dx
   CHECK(bytes.at("fp32 to the precision") == 4.0 * kElements + each);
   CHECK(bytes.at("Adam") == 7 * 4.0 * kElements);  // gradient; value and two states, read and written
 }

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "kernels/cudnn/cuda/elements.hpp"
 #include "kernels/cudnn/cuda/moves.hpp"
 #include "kernels/cudnn/cuda/rows.hpp"
@@ -36,6 +39,51 @@ TEST_CASE("batch norm's kernels compute what plain loops do", "[emulated]") {
     check_near(floats_of(shift_gradient), expected.parameters[1], 2 * way.margin());
     CHECK(running[0] == Approx(0.1F * mean[0]));
   }
+}
+
+TEST_CASE(
+    "a batch norm with the ReLU after it, and with an addition before that, is what the three layers compute",
+    "[emulated]") {
+  const Way way = any_way();
+  const bool adds = GENERATE(false, true);
+  const NormBeforeRelu made = norm_before_relu(GENERATE(8, 5));  // whole packs of channels, or not
+  Layered l{made.norm, way};
+  Array expected = reference::forward(made.norm), masked = l.slope;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (adds) expected[i] += made.term[i];
+    if (expected[i] <= 0) expected[i] = masked[i] = 0;
+  }
+  const Memory term(l.in, way.element, way.channels_last, made.term),
+      kept(l.in, way.element, way.channels_last);
+  const auto count = static_cast<std::size_t>(l.channels().channels);
+  std::vector<float> scale = l.parameter(0), shift = l.parameter(1), mean(count), inverse(count),
+                     running(count), spread(count), scale_gradient(count), shift_gradient(count);
+  const BatchNormArrays norm{scale.data(),   shift.data(),   mean.data(),
+                             inverse.data(), running.data(), spread.data()};
+  const NormReluArrays arrays{l.x.data(),  adds ? term.data() : nullptr, l.y.data(),
+                              l.dy.data(), adds ? kept.data() : nullptr, l.dx.data()};
+  batch_norm_relu_forward(l.channels(), norm, arrays, l.scratch, nullptr);
+  check_near(l.y.values(), expected, way.margin());
+  batch_norm_relu_backward(l.channels(), norm, arrays, scale_gradient.data(), shift_gradient.data(),
+                           l.scratch, nullptr);
+  const reference::Gradients gradients = reference::backward(made.norm, masked);
+  check_near(l.dx.values(), gradients.inputs[0], 2 * way.margin());
+  check_near(floats_of(scale_gradient), gradients.parameters[0], 2 * way.margin());
+  check_near(floats_of(shift_gradient), gradients.parameters[1], 2 * way.margin());
+  if (adds) check_near(kept.values(), masked, way.margin());
+  CHECK(running[0] == Approx(0.1F * mean[0]));
+}
+
+TEST_CASE("what is not a number passes the ReLU of a batch norm", "[emulated]") {
+  const NormBeforeRelu made = norm_before_relu(8);
+  Layered l{made.norm, {Element::f32, true}};
+  Array broken = made.term;
+  broken[3] = std::numeric_limits<double>::quiet_NaN();
+  const Memory term(l.in, Element::f32, true, broken);
+  std::vector<float> scale = l.parameter(0), shift = l.parameter(1), mean(8), inverse(8);
+  batch_norm_relu_forward(l.channels(), {scale.data(), shift.data(), mean.data(), inverse.data()},
+                          {.x = l.x.data(), .added = term.data(), .y = l.y.data()}, l.scratch, nullptr);
+  CHECK(std::isnan(l.y.values()[3]));
 }
 
 TEST_CASE("batch norm's threads change channels from pack to pack", "[emulated]") {
