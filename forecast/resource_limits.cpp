@@ -26,6 +26,10 @@ namespace {
 constexpr double kProcessBytes = 48e6, kBytesPerSimulation = 2.5e6, kBytesPerWorker = 3000,
                  kBytesPerLink = 24, kBytesPerSimGridLink = 1500;
 
+/// A process frees memory after its start, which the first workers use. Each further worker takes more than
+/// kBytesPerWorker: without folding, when it has a program of its own, and with folding.
+constexpr double kFirstWorkers = 4096, kBytesPerUnfoldedWorker = 9500, kBytesPerFoldedWorker = 2000;
+
 /// In a run with servers: memory per worker and server for a message in flight and the routes in both
 /// directions; and memory per update for its records (four numbers, in lists whose capacity doubles: up to
 /// twice their content, and one list once more while it grows).
@@ -64,7 +68,9 @@ Bytes simulated_memory(const Experiment& experiment) {
                                (!communicators.empty() && communicators.front().streams > 1);
   const bool simgrid = flows && experiment.sharing == Sharing::simgrid;
   const double links = experiment.bandwidths.size();
+  const double more = experiment.fold == Folding::never ? kBytesPerUnfoldedWorker : kBytesPerFoldedWorker;
   return {kBytesPerSimulation + kBytesPerWorker * plan.workers +
+          more * std::max(plan.workers - kFirstWorkers, 0.0) +
           links * (kBytesPerLink + (simgrid ? kBytesPerSimGridLink : 0)) +
           (plan.asynchronous ? server_bytes(experiment) : 0)};
 }
