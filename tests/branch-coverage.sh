@@ -1,21 +1,28 @@
 #!/bin/bash
 # Share of the branches of core, strategies and sim that the tests take, by clang's source-based coverage: both sides of every
 # condition that the source states. Exit code 1 if a folder has less than 90 %. Builds in build/coverage.
-# Usage: tests/branch-coverage.sh [FOLDER OF TESTS]...   (core strategies sim scenarios)
+# Usage: tests/branch-coverage.sh [FOLDER OF TESTS]...   (core strategies sim scenarios forecast commands)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=("$@")
-[ ${#tests[@]} -gt 0 ] || tests=(core strategies sim scenarios)
+[ ${#tests[@]} -gt 0 ] || tests=(core strategies sim scenarios forecast commands)
 build=build/coverage
+# Simulations of tests run in child processes that end by _exit, which writes no counts.
+mkdir -p $build
+printf '%s\n' 'int __llvm_profile_write_file(void);' 'void __real__exit(int) __attribute__((noreturn));' \
+  'void __wrap__exit(int code) { __llvm_profile_write_file(); __real__exit(code); }' >$build/write_at_exit.c
+clang -c $build/write_at_exit.c -o $build/write_at_exit.o
 cmake --preset clang -B $build -DCMAKE_BUILD_TYPE=None -DSTEPCAST_WERROR=OFF \
-  -DCMAKE_CXX_FLAGS="-O1 -fprofile-instr-generate -fcoverage-mapping" >/dev/null
-cmake --build $build --target "${tests[@]/%/_tests}"
+  -DCMAKE_CXX_FLAGS="-O1 -fprofile-instr-generate -fcoverage-mapping" \
+  -DCMAKE_EXE_LINKER_FLAGS="-Wl,--wrap=_exit $PWD/$build/write_at_exit.o" >/dev/null
+cmake --build $build --target stepcast stepcast-rank "${tests[@]/%/_tests}"
 rm -rf $build/profiles
-STEPCAST_DATA=$PWD LLVM_PROFILE_FILE=$PWD/$build/profiles/%8m.profraw \
-  ctest --test-dir $build -j 2 --output-on-failure -R "^($(IFS='|'; echo "${tests[*]}")):" | tail -n 3
+export STEPCAST_DATA=$PWD LLVM_PROFILE_FILE=$PWD/$build/profiles/%8m.profraw
+bash tests/cli_test.sh $build/stepcast >$build/cli.log 2>&1 || tail -n 5 $build/cli.log  # the command line
+ctest --test-dir $build -j 2 --output-on-failure -R "^($(IFS='|'; echo "${tests[*]}")):" | tail -n 3
 version=$(clang++ --version | sed -nE 's/.*version ([0-9]+).*/\1/p')
 llvm-profdata-"$version" merge -sparse $build/profiles/*.profraw -o $build/profile
-programs=()
+programs=(-object "$build/stepcast")
 for test in "${tests[@]}"; do programs+=(-object "$build/tests/$test/${test}_tests"); done
 llvm-cov-"$version" export -summary-only -instr-profile=$build/profile "${programs[@]}" >$build/coverage.json
 python3 - $build/coverage.json "$PWD" <<'END'
