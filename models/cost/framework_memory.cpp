@@ -5,18 +5,12 @@
 #include <utility>
 
 #include "models/cost/activation_memory.hpp"
+#include "models/cost/allocator/caching_allocator.hpp"
 #include "models/cost/cost.hpp"
 #include "models/cost/saved_tensors.hpp"
 
 namespace stepcast {
 namespace {
-
-// The caching allocator. Source: c10/cuda/CUDACachingAllocator.cpp of pytorch/pytorch: kMinBlockSize,
-// kSmallSize, kSmallBuffer, kMinLargeAlloc, kLargeBuffer, kRoundLarge.
-constexpr double kBlock = 512;
-constexpr double kSmall = 0x1p20, kSmallSegment = 2 * 0x1p20;
-constexpr double kMedium = 10 * 0x1p20, kMediumSegment = 20 * 0x1p20;
-constexpr double kLargeStep = 2 * 0x1p20;
 
 /// Workspace of cuDNN for a convolution with a window of 3 or more, in bytes of its filters: 56.6 MB beside
 /// filters of 9.44 MB. Source: memory events of ResNet-50 on a V100, pytorch/kineto at 041e7ce99f15,
@@ -27,31 +21,22 @@ constexpr double kWorkspaceFilters = 6;
 /// CUBLAS_WORKSPACE_CONFIG :4096:2:16:8.
 constexpr double kProducts = (2 * 4096 + 8 * 16) * 1024.0;
 
-double round_up(double bytes, double step) {
-  return std::ceil(bytes / step) * step;
-}
+/// Channels in a multiple of which kernels of tensor cores read 16-bit images.
+constexpr double kChannelMultiple = 8;
 
-/// Bytes of live tensors, and what the allocator has reserved for them.
-struct Held {
+/// Bytes of live tensors, and of the segments in which they lie.
+struct MomentOfStep {
   double activations = 0, error_signals = 0, input = 0, workspace = 0;
-  double small = 0, medium = 0, large = 0;  ///< in segments of 2 MiB, of 20 MiB, and of the tensor's own size
+  Bytes in_use = {};
 
   double allocated() const { return activations + error_signals + input + workspace; }
+};
 
-  double reserved() const {
-    return std::max(allocated(), round_up(small, kSmallSegment) + round_up(medium, kMediumSegment) + large);
-  }
-
-  void add(double Held::*part, double bytes, int sign = 1) {
-    const double block = allocated_block({bytes}).value;
-    this->*part += sign * block;
-    if (block <= kSmall)
-      small += sign * block;
-    else if (block < kMedium)
-      medium += sign * block;
-    else
-      large += sign * round_up(block, kLargeStep);
-  }
+/// A tensor that is alive.
+struct Tensor {
+  double MomentOfStep::*part = nullptr;
+  double bytes = 0;
+  CachingAllocator::Block block = CachingAllocator::kNoBlock;
 };
 
 /// An output, by the layer in whose memory it lies.
@@ -62,6 +47,9 @@ struct Buffer {
   bool crosses = false;  ///< a segment after its own reads it (recomputation)
 };
 
+/// Steps that are walked: the second one finds the segments of the first.
+constexpr int kSteps = 2;
+
 struct Step {
   const Model& model;
   const MemoryOptions& options;
@@ -70,7 +58,21 @@ struct Step {
   std::vector<int> owner = {}, segment = {};
   std::vector<SavedTensors> saved = {};
   std::vector<Buffer> buffers = {};
-  Held now = {}, peak = {};
+  std::vector<Tensor> outputs = {}, private_ones = {};  ///< of each layer: its output; what only it saves
+  CachingAllocator allocator = {};
+  MomentOfStep now = {}, peak = {};
+  Bytes most_allocated = {};
+
+  Tensor hold(double MomentOfStep::*part, double bytes) {
+    Tensor tensor{part, allocated_block({bytes}).value, allocator.allocate({bytes})};
+    now.*part += tensor.bytes;
+    return tensor;
+  }
+  void drop(Tensor& tensor) {
+    if (tensor.part != nullptr) now.*tensor.part -= tensor.bytes;
+    allocator.free(tensor.block);
+    tensor = {};
+  }
 
   double size(std::size_t layer) const {
     return samples * width[layer] * static_cast<double>(elements(model.layers[layer].output));
@@ -142,11 +144,6 @@ void set_segments(Step& step) {
   }
 }
 
-/// Bytes of an element of a convolution's filters as its kernels read them.
-double convolution_width(const Step& step) {
-  return step.options.precision == MemoryOptions::Precision::mixed ? kHalfBytes : kFp32Bytes;
-}
-
 /// Bytes beside a loss's inputs and their derivative: the derivative of the logarithms of softmax, in fp32,
 /// and under autocast the fp32 derivative that becomes fp16.
 double loss_bytes(const Step& step, std::size_t layer) {
@@ -158,36 +155,60 @@ double loss_bytes(const Step& step, std::size_t layer) {
   return step.samples * (kFp32Bytes + cast) * element_count(loss.input);
 }
 
+/// Kernels of tensor cores read images with channels last, which PyTorch's networks do not hold: cuDNN copies
+/// the input and the output of a convolution into its workspace, or their derivatives, and the filters.
+/// Windows of 1 at stride 1 are products of matrices, which need no copy. The copies are seen as kernels
+/// `nchwToNhwc` in a profile of ResNet-50 on an A100 (models/measured/layers.csv).
+double channels_last_copies(const Step& step, const Layer& layer, double filters) {
+  const bool product =
+      std::ranges::max(layer.window.kernel) == 1 && std::ranges::max(layer.window.stride) == 1;
+  if (product) return 0;
+  const auto padded = [](const Shape& shape) {
+    const double channels = static_cast<double>(shape.front());
+    return std::ceil(channels / kChannelMultiple) * kChannelMultiple / channels * element_count(shape);
+  };
+  return kHalfBytes * (step.samples * (padded(layer.input) + padded(layer.output)) + filters);
+}
+
 double workspace_of(const Step& step, const Layer& layer) {
   if (step.options.workspace) return step.options.workspace->value;
-  double products = layer.kind == LayerKind::dense || layer.kind == LayerKind::attention ? kProducts : 0;
-  if (layer.kind != LayerKind::convolution) return products;
-  const auto& kernel = layer.window.kernel;
-  if (std::ranges::min(kernel) < 3) return 0;
+  if (layer.kind == LayerKind::dense || layer.kind == LayerKind::attention) return kProducts;
+  if (layer.kind != LayerKind::convolution) return 0;
+  double filters = 0;
   for (const ParameterTensor& tensor : layer.parameters)
-    products = std::max(products,
-                        kWorkspaceFilters * convolution_width(step) * static_cast<double>(tensor.elements()));
-  return products;
+    filters = std::max(filters, static_cast<double>(tensor.elements()));
+  if (autocast(step.options)) return channels_last_copies(step, layer, filters);
+  if (std::ranges::min(layer.window.kernel) < 3) return 0;
+  const bool half = step.options.precision == MemoryOptions::Precision::mixed;
+  return kWorkspaceFilters * (half ? kHalfBytes : kFp32Bytes) * filters;
 }
 
 void observe(std::size_t layer, Step& step) {
-  const double workspace = workspace_of(step, step.model.layers[layer]);
-  const double loss = loss_bytes(step, layer);
-  step.now.add(&Held::workspace, workspace);
-  step.now.add(&Held::error_signals, loss);
-  const auto size = [](const Held& held) { return std::pair(held.reserved(), held.allocated()); };
+  Tensor workspace = step.hold(&MomentOfStep::workspace, workspace_of(step, step.model.layers[layer]));
+  Tensor loss = step.hold(&MomentOfStep::error_signals, loss_bytes(step, layer));
+  step.now.in_use = step.allocator.in_use();
+  const auto size = [](const MomentOfStep& one) { return std::pair(one.in_use, one.allocated()); };
   if (size(step.now) > size(step.peak)) step.peak = step.now;
-  step.now.add(&Held::workspace, workspace, -1);
-  step.now.add(&Held::error_signals, loss, -1);
+  step.most_allocated = std::max(step.most_allocated, Bytes{step.now.allocated()});
+  step.drop(workspace);
+  step.drop(loss);
 }
 
-/// Adds (or with sign -1 frees) what the layers of a segment have saved and recomputation does not keep.
-void hold_segment(int segment, int sign, Step& step) {
+enum class Hold { make, free };
+
+/// Makes or frees what the layers of a segment have saved and recomputation does not keep.
+void hold_segment(int segment, Hold what, Step& step) {
   for (std::size_t i = 0; i < step.buffers.size(); ++i) {
     if (step.segment[i] != segment) continue;
     const Buffer& buffer = step.buffers[i];
-    if (buffer.first_saver >= 0 && !buffer.crosses) step.now.add(&Held::activations, buffer.bytes, sign);
-    step.now.add(&Held::activations, step.private_bytes(i), sign);
+    const bool recomputed = buffer.first_saver >= 0 && !buffer.crosses;
+    if (what == Hold::free) {
+      if (recomputed) step.drop(step.outputs[i]);
+      step.drop(step.private_ones[i]);
+    } else {
+      if (recomputed) step.outputs[i] = step.hold(&MomentOfStep::activations, buffer.bytes);
+      step.private_ones[i] = step.hold(&MomentOfStep::activations, step.private_bytes(i));
+    }
   }
 }
 
@@ -201,12 +222,12 @@ void walk_forward(Step& step) {
   }
   for (int i = 0; i <= last; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    step.now.add(&Held::activations, step.buffers[at].bytes);
-    step.now.add(&Held::activations, step.private_bytes(at));
+    step.outputs[at] = step.hold(&MomentOfStep::activations, step.buffers[at].bytes);
+    step.private_ones[at] = step.hold(&MomentOfStep::activations, step.private_bytes(at));
     observe(at, step);
-    for (const std::size_t freed : read_last[at])
-      step.now.add(&Held::activations, step.buffers[freed].bytes, -1);
-    if (i < last && step.segment[at] != step.segment[at + 1]) hold_segment(step.segment[at], -1, step);
+    for (const std::size_t freed : read_last[at]) step.drop(step.outputs[freed]);
+    if (i < last && step.segment[at] != step.segment[at + 1])
+      hold_segment(step.segment[at], Hold::free, step);
   }
 }
 
@@ -243,21 +264,20 @@ class ErrorSignals {
 
  private:
   int make(std::size_t layer) {
-    bytes_.push_back(step_.size(layer));
+    signals_.push_back(step_.hold(&MomentOfStep::error_signals, step_.size(layer)));
     readers_.push_back(1);
-    step_.now.add(&Held::error_signals, bytes_.back());
-    return static_cast<int>(bytes_.size()) - 1;
+    return static_cast<int>(signals_.size()) - 1;
   }
 
   void release(int signal) {
     const auto at = static_cast<std::size_t>(signal);
-    if (--readers_[at] == 0) step_.now.add(&Held::error_signals, bytes_[at], -1);
+    if (--readers_[at] == 0) step_.drop(signals_[at]);
   }
 
   Step& step_;
-  std::vector<int> of_;        ///< for each layer's output its signal, -1: none
-  std::vector<double> bytes_;  ///< of each signal
-  std::vector<int> readers_;   ///< layers that still need each signal
+  std::vector<int> of_;          ///< for each layer's output its signal, -1: none
+  std::vector<Tensor> signals_;  ///< each derivative
+  std::vector<int> readers_;     ///< layers that still need each signal
 };
 
 void walk_backward(Step& step) {
@@ -272,21 +292,17 @@ void walk_backward(Step& step) {
   ErrorSignals errors(step);
   for (std::size_t i = step.buffers.size(); i-- > 0;) {
     const bool last_of_segment = i + 1 < step.buffers.size() && step.segment[i] != step.segment[i + 1];
-    if (last_of_segment) hold_segment(step.segment[i], 1, step);
+    if (last_of_segment) hold_segment(step.segment[i], Hold::make, step);
     errors.make_inputs(i, data[i]);
     observe(i, step);
     errors.release_output(i);
-    for (const std::size_t freed : freed_by[i])
-      step.now.add(&Held::activations, step.buffers[freed].bytes, -1);
-    step.now.add(&Held::activations, step.private_bytes(i), -1);
+    for (const std::size_t freed : freed_by[i]) step.drop(step.outputs[freed]);
+    step.drop(step.private_ones[i]);
   }
+  for (Tensor& loss : step.outputs) step.drop(loss);
 }
 
 }  // namespace
-
-Bytes allocated_block(Bytes tensor) {
-  return {round_up(tensor.value, kBlock)};
-}
 
 StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
@@ -297,18 +313,25 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
   share_memory(step);
   set_segments(step);
   set_buffers(step);
+  step.outputs.resize(model.layers.size());
+  step.private_ones.resize(model.layers.size());
   const double element = mixed && !autocast(options) ? kHalfBytes : kFp32Bytes;
-  step.now.add(&Held::input, step.samples * element * input_elements(model));
-  walk_forward(step);
-  const double others = options.in_flight - 1;  // micro-batches whose backward pass has not begun
-  const Held kept = step.now;
-  walk_backward(step);
-  const double allocated = step.peak.allocated();
-  return {.activations = {step.peak.activations + others * kept.activations},
-          .error_signals = {step.peak.error_signals},
-          .input = {step.peak.input * options.in_flight},
-          .workspace = {step.peak.workspace},
-          .allocator = {step.peak.reserved() - allocated}};
+  Tensor input = step.hold(&MomentOfStep::input, step.samples * element * input_elements(model));
+  double kept = 0;  // activations of a micro-batch whose backward pass has not begun
+  for (int i = 0; i < kSteps; ++i) {
+    walk_forward(step);
+    kept = step.now.activations;
+    walk_backward(step);
+  }
+  step.drop(input);
+  const MomentOfStep& peak = step.peak;
+  return {.activations = {peak.activations + (options.in_flight - 1) * kept},
+          .error_signals = {peak.error_signals},
+          .input = {peak.input * options.in_flight},
+          .workspace = {peak.workspace},
+          .allocator = peak.in_use - Bytes{peak.allocated()},
+          .cached = step.allocator.reserved() - peak.in_use,
+          .most_allocated = step.most_allocated};
 }
 
 }  // namespace stepcast

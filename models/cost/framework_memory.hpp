@@ -13,18 +13,19 @@ struct StepMemory {
   Bytes error_signals;  ///< derivatives of the loss by outputs
   Bytes input;          ///< the mini-batch, which the training loop holds
   Bytes workspace;      ///< of the layer that runs
-  Bytes allocator;      ///< what the caching allocator reserves beyond the tensors
+  Bytes allocator;      ///< rest of the segments of the caching allocator in which they lie
+  /// Segments without a tensor, which the allocator has kept from other moments (not part of the total). It
+  /// returns them when memory is short.
+  Bytes cached;
+  Bytes most_allocated;  ///< by tensors at one moment, maybe another one (max_memory_allocated)
 
   Bytes total() const { return activations + error_signals + input + workspace + allocator; }
 };
 
-/// The memory at the moment of a step at which it is largest. The forward pass frees an output as soon as no
+/// The memory at the moment of a step at which the segments in use are largest, once the allocator knows the
+/// step. The forward pass frees an output as soon as no
 /// later layer reads it and the backward pass does not need it. The backward pass frees a saved tensor or an
 /// error signal after its last use (docs/explanation/memory.md).
 StepMemory peak_of_step(const Model& model, const MemoryOptions& options);
-
-/// The memory that PyTorch's caching allocator takes for one tensor: a multiple of 512 B.
-/// Source: c10/cuda/CUDACachingAllocator.cpp of pytorch/pytorch, kMinBlockSize.
-Bytes allocated_block(Bytes tensor);
 
 }  // namespace stepcast
