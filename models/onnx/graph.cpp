@@ -111,13 +111,15 @@ std::int64_t fix_batch(OnnxGraph& graph) {
 
 void add_shape(const onnx::ValueInfoProto& value, std::int64_t batch, OnnxGraph& graph) {
   const auto& dims = value.type().tensor_type().shape().dim();
-  if (dims.empty() || dims[0].dim_value() != batch) return;
   Shape shape;
-  for (int i = 1; i < dims.size(); ++i) {
-    if (dims[i].dim_value() < 1) return;
-    shape.push_back(dims[i].dim_value());
+  for (const auto& dim : dims) {
+    if (dim.dim_value() < 1) return;
+    shape.push_back(dim.dim_value());
   }
-  if (!shape.empty()) graph.shapes[value.name()] = shape;
+  graph.whole_shapes[value.name()] = shape;
+  if (shape.size() < 2 || shape.front() != batch) return;
+  shape.erase(shape.begin());
+  graph.shapes[value.name()] = shape;
 }
 
 /// Gives a convolution its kernel as an attribute. Without it ONNX's inference takes the kernel from the
@@ -136,6 +138,7 @@ void set_kernel(const OnnxGraph& graph, onnx::NodeProto& node) {
 
 void infer_shapes(OnnxGraph& graph) {
   const std::int64_t batch = fix_batch(graph);
+  graph.batch = batch;
   onnx::ModelProto copy = graph.model;
   copy.mutable_graph()->clear_value_info();  // a shape with another batch would contradict
   for (auto& output : *copy.mutable_graph()->mutable_output())

@@ -23,9 +23,11 @@ struct OnnxGraph {
   std::string file;
   onnx::ModelProto model;
   std::map<std::string, const onnx::TensorProto*> constants;  ///< initializers and Constant nodes, by name
-  std::map<std::string, Shape> shapes;                        ///< of activations, the batch left out
-  std::map<std::string, int> uses;  ///< how many nodes and graph outputs read a value
-  std::string input;                ///< the one input that is no initializer
+  std::map<std::string, Shape> shapes;  ///< of activations whose first size is the batch, which is left out
+  std::map<std::string, Shape> whole_shapes;  ///< of all values, with the batch
+  std::int64_t batch = 1;                     ///< with which shapes were inferred
+  std::map<std::string, int> uses;            ///< how many nodes and graph outputs read a value
+  std::string input;                          ///< the one input that is no initializer
 };
 
 /// Refuses a node: "FILE: node NAME (OPERATOR): REASON".

@@ -114,6 +114,121 @@ Graph residual() {
   return graph;
 }
 
+/// A word's characters through a GRU of two directions and an LSTM, as PyTorch exports batch_first=True.
+Graph recurrent() {
+  Graph graph({6, 3});
+  set(graph.node("Transpose", {"x"}, "by_time"), "perm", {1, 0, 2});
+  for (const auto& [name, sizes] : std::vector<std::pair<std::string, Shape>>{{"w1", {2, 15, 3}},
+                                                                              {"r1", {2, 15, 5}},
+                                                                              {"b1", {2, 30}},
+                                                                              {"w2", {1, 16, 10}},
+                                                                              {"r2", {1, 16, 4}},
+                                                                              {"b2", {1, 32}},
+                                                                              {"w3", {2, 4}}})
+    graph.weight(name, sizes);
+  auto& gru = graph.node("GRU", {"by_time", "w1", "r1", "b1"}, "y1");
+  set_integer(gru, "hidden_size", 5);
+  auto* direction = gru.add_attribute();
+  direction->set_name("direction");
+  direction->set_type(onnx::AttributeProto::STRING);
+  direction->set_s("bidirectional");
+  set(graph.node("Transpose", {"y1"}, "turned"), "perm", {0, 2, 1, 3});
+  auto& sizes = graph.weight("sizes", {3});
+  sizes.set_data_type(onnx::TensorProto::INT64);
+  for (const int size : {0, 0, -1}) sizes.add_int64_data(size);
+  graph.node("Reshape", {"turned", "sizes"}, "both");
+  set_integer(graph.node("LSTM", {"both", "w2", "r2", "b2"}, "y2"), "hidden_size", 4);
+  auto& axes = graph.weight("axes", {1});
+  axes.set_data_type(onnx::TensorProto::INT64);
+  axes.add_int64_data(1);
+  graph.node("Squeeze", {"y2", "axes"}, "squeezed");
+  set(graph.node("Transpose", {"squeezed"}, "by_sample"), "perm", {1, 0, 2});
+  auto& last = graph.weight("last", {});
+  last.set_data_type(onnx::TensorProto::INT64);
+  last.add_int64_data(-1);
+  set_integer(graph.node("Gather", {"by_sample", "last"}, "state"), "axis", 1);
+  set_integer(graph.node("Gemm", {"state", "w3"}, "y"), "transB", 1);
+  return graph;
+}
+
+void add_numbers(Graph& graph, const std::string& name, const Shape& numbers) {
+  auto& tensor = graph.weight(name, {static_cast<std::int64_t>(numbers.size())});
+  tensor.set_data_type(onnx::TensorProto::INT64);
+  for (const std::int64_t number : numbers) tensor.add_int64_data(number);
+}
+
+/// Attention of 2 heads with a causal mask over 4 tokens of 6 features, written out.
+/// @param joined  queries, keys and values are thirds of one product
+Graph attention(bool joined) {
+  Graph graph({4, 6});
+  add_numbers(graph, "split", {0, 4, 2, 3});
+  add_numbers(graph, "join", {0, 4, 6});
+  if (joined) {
+    graph.weight("w", {6, 18});
+    graph.node("MatMul", {"x", "w"}, "qkv");
+    auto& split = graph.node("Split", {"qkv"}, "q");
+    split.add_output("k");
+    split.add_output("v");
+    set_integer(split, "axis", -1);
+  }
+  for (const std::string part : {"q", "k", "v"}) {
+    if (!joined) {
+      graph.weight("w" + part, {6, 6});
+      graph.weight("b" + part, {6});
+      graph.node("MatMul", {"x", "w" + part}, part + "_product");
+      graph.node("Add", {part + "_product", "b" + part}, part);
+    }
+    graph.node("Reshape", {part, "split"}, part + "_split");
+    const Shape turn = part == "k" ? Shape{0, 2, 3, 1} : Shape{0, 2, 1, 3};
+    set(graph.node("Transpose", {part + "_split"}, part + "_heads"), "perm", turn);
+  }
+  graph.weight("scale", {});
+  auto& mask = graph.weight("mask", {1, 1, 4, 4});
+  mask.set_data_type(onnx::TensorProto::BOOL);
+  std::string rows;
+  for (int i = 0; i < 16; ++i) rows += static_cast<char>(i % 4 <= i / 4);
+  mask.set_raw_data(rows);
+  graph.weight("least", {});
+  graph.node("MatMul", {"q_heads", "k_heads"}, "scores");
+  graph.node("Div", {"scores", "scale"}, "scaled");
+  graph.node("Where", {"mask", "scaled", "least"}, "masked");
+  set_integer(graph.node("Softmax", {"masked"}, "shares"), "axis", -1);
+  graph.node("MatMul", {"shares", "v_heads"}, "heads");
+  set(graph.node("Transpose", {"heads"}, "tokens"), "perm", {0, 2, 1, 3});
+  graph.node("Reshape", {"tokens", "join"}, "joined");
+  graph.node("Add", {"joined", "x"}, "y");
+  return graph;
+}
+
+/// Layer norm and GELU as operators without a name of their own.
+Graph written_out() {
+  Graph graph({4, 6});
+  for (const char* name : {"two", "tiny", "root", "one", "half"}) graph.weight(name, {});
+  for (const char* name : {"scale", "shift"}) graph.weight(name, {6});
+  set(graph.node("ReduceMean", {"x"}, "mean"), "axes", {-1});
+  graph.node("Sub", {"x", "mean"}, "centered");
+  graph.node("Pow", {"centered", "two"}, "square");
+  set(graph.node("ReduceMean", {"square"}, "variance"), "axes", {-1});
+  graph.node("Add", {"variance", "tiny"}, "above");
+  graph.node("Sqrt", {"above"}, "deviation");
+  graph.node("Div", {"centered", "deviation"}, "normal");
+  graph.node("Mul", {"normal", "scale"}, "scaled");
+  graph.node("Add", {"scaled", "shift"}, "norm");
+  graph.node("Div", {"norm", "root"}, "part");
+  graph.node("Erf", {"part"}, "bent");
+  graph.node("Add", {"bent", "one"}, "above_one");
+  graph.node("Mul", {"norm", "above_one"}, "curve");
+  graph.node("Mul", {"curve", "half"}, "y");
+  return graph;
+}
+
+std::string kinds(const Model& model) {
+  std::string text;
+  for (const Layer& layer : model.layers)
+    text += std::string(text.empty() ? "" : " ") + to_string(layer.kind);
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("networks from ONNX have the parameters of the graph's initializers", "[models]") {
@@ -129,11 +244,56 @@ TEST_CASE("networks from ONNX have the parameters of the graph's initializers", 
   CHECK(convolutional.layers[6].output == Shape{8, 4, 4});
 }
 
+TEST_CASE("recurrent layers of ONNX: two directions, all steps or the last one", "[models]") {
+  const Model model = model_of(text(recurrent().bytes("y")));
+  CHECK(kinds(model) == "gru lstm dense softmax_cross_entropy");
+  CHECK(model.layers[0].bidirectional);
+  CHECK(model.layers[0].output == Shape{6, 10});
+  CHECK(model.layers[1].output == Shape{4});
+  // ONNX has two biases a gate, stepcast one.
+  CHECK(trainable_parameters(model) == 2 * 15 * (3 + 5 + 1) + 16 * (10 + 4 + 1) + 2 * 4);
+  Graph states = recurrent();
+  auto* lstm = states.model.mutable_graph()->mutable_node(4);
+  lstm->add_input("");
+  lstm->add_input("both");
+  CHECK_THROWS_WITH(text(states.bytes("y")), Contains("initial states depend on the network's input"));
+}
+
+TEST_CASE("attention that ONNX writes out is one layer behind one product", "[models]") {
+  for (const bool joined : {true, false}) {
+    CAPTURE(joined);
+    const Model model = model_of(text(attention(joined).bytes("y")));
+    CHECK(kinds(model) == "dense attention add softmax_cross_entropy");
+    CHECK(model.layers[0].output == Shape{4, 18});
+    CHECK(model.layers[1].heads == 2);
+    CHECK(model.layers[1].causal);
+    CHECK(trainable_parameters(model) == 6 * 18 + (joined ? 0 : 18));
+  }
+  Graph shared = attention(false);
+  shared.node("Relu", {"k"}, "z");
+  auto* output = shared.model.mutable_graph()->add_output();
+  output->set_name("z");
+  output->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  CHECK_THROWS_WITH(text(shared.bytes("y")), Contains("reads keys or values of an attention"));
+  Graph crossed = attention(false);
+  crossed.model.mutable_graph()->mutable_node(4)->set_input(0, "q");  // keys of the queries
+  CHECK_THROWS_WITH(text(crossed.bytes("y")), Contains("dense layers of one input"));
+}
+
+TEST_CASE("layer norm and GELU that ONNX writes out are one layer each", "[models]") {
+  const Model model = model_of(text(written_out().bytes("y")));
+  CHECK(kinds(model) == "layer_norm gelu softmax_cross_entropy");
+  CHECK(trainable_parameters(model) == 12);
+  Graph bare = written_out();
+  bare.model.mutable_graph()->mutable_node(7)->set_op_type("Add");  // a shift in place of the scale
+  CHECK_THROWS_AS(text(bare.bytes("y")), InputError);
+}
+
 TEST_CASE("networks from ONNX refuse nodes without a layer by name and operator", "[models]") {
   Graph unknown = mlp();
-  unknown.node("Erf", {"y"}, "z");
+  unknown.node("Sinh", {"y"}, "z");
   CHECK_THROWS_WITH(text(unknown.bytes("z")),
-                    "net.onnx: node z_node (Erf): has no kind of layer in stepcast");
+                    "net.onnx: node z_node (Sinh): has no kind of layer in stepcast");
   Graph grouped = residual();
   set_integer(*grouped.model.mutable_graph()->mutable_node(0), "group", 3);
   CHECK_THROWS_WITH(text(grouped.bytes("y")), Contains("node c1_node (Conv)") && Contains("groups"));
@@ -177,7 +337,10 @@ TEST_CASE("networks from ONNX refuse damaged and oversized files in one line", "
 }
 
 TEST_CASE("any changed byte of an ONNX file is read or refused in one line", "[models]") {
-  const std::string whole = residual().bytes("y");
+  const auto graph = GENERATE(0, 1, 2, 3, 4);
+  const std::string whole = std::vector<Graph>{residual(), recurrent(), attention(true), attention(false),
+                                               written_out()}[static_cast<std::size_t>(graph)]
+                                .bytes("y");
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (const int change : {1, 2, 0x80, 0xff}) {
       std::string damaged = whole;
