@@ -12,6 +12,7 @@
 #include <streambuf>
 
 #include "core/error.hpp"
+#include "core/parse_number.hpp"
 #include "models/pytorch_profile/operator_order.hpp"
 
 namespace stepcast {
@@ -128,9 +129,11 @@ class EventCollector {
   }
   bool in_events() const { return top_key_ == "traceEvents"; }
   bool in_shapes() const {
-    return depth_ >= 5 && in_events() && event_key_ == "args" && args_key_ == "Input Dims";
+    return depth_ >= 5 && in_events() && event_key_ == "args" &&
+           (args_key_ == "Input Dims" || args_key_ == "Input dims");
   }
   bool number(double value, std::int64_t whole);
+  void quoted_number(const std::string& text);
   void event_number(double value, std::int64_t whole);
   void argument(std::int64_t value);
   void finish_event();
@@ -188,11 +191,23 @@ bool EventCollector::string(string_t& text) {
     if (event_key_ == "pid") event_.process = text;
     if (event_key_ == "tid") event_.thread = text;
   }
+  quoted_number(text);
   if (depth_ == 3 && top_key_ == "deviceProperties" && event_key_ == "name" && profile_.device.empty())
     profile_.device = text.substr(0, 100);
   if (depth_ == 2 && top_key_ == "distributedInfo" && event_key_ == "nccl_version")
     profile_.software += (profile_.software.empty() ? "NCCL " : ", NCCL ") + text.substr(0, 40);
   return token();
+}
+
+/// Tools that rewrite profiles write times and ids as texts.
+void EventCollector::quoted_number(const std::string& text) {
+  const bool time = depth_ == 3 && (event_key_ == "ts" || event_key_ == "dur");
+  const bool argument_value = depth_ == 4 && event_key_ == "args";
+  if (!in_events() || !(time || argument_value)) return;
+  const auto value = parse_number(text);
+  if (!value || !(std::abs(*value) < 9e15)) return;
+  const auto whole = static_cast<std::int64_t>(*value);
+  time ? event_number(*value, whole) : argument(whole);
 }
 
 bool EventCollector::number(double value, std::int64_t whole) {
