@@ -41,15 +41,20 @@ std::string error_of(int ranks, int per_node) {
 
 TEST_CASE("the model is as close to the published tables as the note says", "[commands][nccl]") {
   const std::vector<MeasuredTable> tables = measured_tables();
-  CHECK(tables.size() >= 35);
+  CHECK(tables.size() >= 45);
+  std::vector<MeasuredTable> modelled;  // tables of a version that the model has
   for (const MeasuredTable& one : tables) {
     CAPTURE(one.name);
     CHECK_FALSE(one.source.empty());
     CHECK_FALSE(one.rows.empty());
+    if (one.nccl != "2.3") modelled.push_back(one);
   }
   // 12.1 % since three tables of a DGX-2 are among them; it was 11.7 % without.
-  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::from) < 0.125);
-  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::below) < 0.12);
+  CHECK(mean_of(modelled, MeasuredTable::Use::test, SizeRange::from) < 0.125);
+  CHECK(mean_of(modelled, MeasuredTable::Use::test, SizeRange::below) < 0.12);
+  // With the tables of P100, whose NCCL is older than the model's oldest version.
+  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::from) < 0.20);
+  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::below) < 0.24);
   CHECK(to_text(tables).find("set aside") != std::string::npos);
 }
 
