@@ -40,11 +40,11 @@ struct OnnxValue {
     deviation,  ///< the mean of the latter, and its root
   };
   Form form = Form::layer;
-  std::string layer;
-  std::string view;   ///< the node that last changed the shape; empty: none
-  int part = -1;      ///< which third of the features: queries, keys, values; -1: all
-  bool bent = false;  ///< of a curve: Erf or Tanh was applied
-  std::string key;    ///< of scores
+  std::string layer = {};
+  std::string view = {};  ///< the node that last changed the shape; empty: none
+  int part = -1;          ///< which third of the features: queries, keys, values; -1: all
+  bool bent = false;      ///< of a curve: Erf or Tanh was applied
+  std::string key = {};   ///< of scores
   int key_part = -1;
   bool causal = false;
 };
