@@ -215,6 +215,8 @@ works strategy.apply_arrays 3 30 'strategy={kind: parameter_server, mode: synchr
 works strategy.n_push 1 2 'strategy={kind: parameter_server}' simulation.steps=8
 works strategy.n_fetch 1 2 'strategy={kind: parameter_server}' simulation.steps=8
 works strategy.overlap true false 'strategy={kind: parameter_server}'
+works strategy.message_slowdown 1 20 'strategy={kind: parameter_server, overlap: true}'
+idle strategy.message_slowdown 1 20 'strategy={kind: parameter_server}'
 works strategy.backup_workers 0 2 'strategy={kind: parameter_server, mode: synchronous}'
 idle strategy.compression_factor 1 2 'strategy={kind: parameter_server, compression: none}'
 works strategy.compression_factor 1 2 'strategy={kind: parameter_server, compression: fp16}'

@@ -45,7 +45,7 @@ void CollectiveQueue::start_ready() {
 
 void CollectiveQueue::slow_down(const Collective& collective, int change) {
   if (options_.load) return;
-  for (const Waiting& waiting_worker : collective.waiting) waiting_worker.clock->communication(change);
+  for (const Waiting& waiting_worker : collective.waiting) waiting_worker.clock->collective(change);
 }
 
 void CollectiveQueue::start(std::size_t index) {

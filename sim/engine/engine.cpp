@@ -131,9 +131,19 @@ void WorkClock::wait(double work, Engine::Callback callback) {
   arm();
 }
 
-void WorkClock::communication(int change) {
-  communications_ += change;
-  const double rate = communications_ > 0 ? 1 / slowdown_ : 1.0;
+void WorkClock::collective(int change) {
+  collectives_ += change;
+  set_rate();
+}
+
+void WorkClock::message(int change) {
+  messages_ += change;
+  set_rate();
+}
+
+void WorkClock::set_rate() {
+  const double rate =
+      1 / std::max(collectives_ > 0 ? slowdown_.collectives : 1.0, messages_ > 0 ? slowdown_.messages : 1.0);
   if (rate == rate_) return;
   work_ = work_now();
   since_ = engine_.now();

@@ -102,13 +102,19 @@ class Engine {
   std::exception_ptr error_;
 };
 
+/// Factors on compute, >= 1.
+struct Slowdown {
+  double collectives = 1;  ///< while a collective of the worker runs
+  double messages = 1;     ///< while a message from or to the worker travels
+};
+
 /// Progress of compute on devices that all slow down by the same factor while they communicate.
 ///
 /// `work(t)` = integral of the rate from 0 to t [s of undisturbed compute]. A worker's clocks are kept in
 /// this coordinate, so that one change of rate moves all of them.
 class WorkClock {
  public:
-  WorkClock(Engine& engine, double slowdown) : engine_(engine), slowdown_(slowdown) {}
+  WorkClock(Engine& engine, Slowdown slowdown) : engine_(engine), slowdown_(slowdown) {}
 
   double work_now() const { return work_ + (engine_.now() - since_) * rate_; }
 
@@ -116,13 +122,15 @@ class WorkClock {
   /// requests.
   template <class Function>
   void at_work(double work, Function&& callback) {
-    if (slowdown_ == 1) return engine_.at(work, std::forward<Function>(callback));  // work is time
+    if (slowdown_.collectives == 1 && slowdown_.messages == 1)
+      return engine_.at(work, std::forward<Function>(callback));  // work is time
     wait(work, std::forward<Function>(callback));
   }
 
-  /// Reports that a communication began (+1) or ended (-1). While any is active, compute runs at the rate
-  /// 1 / slowdown.
-  void communication(int change);
+  /// Report that a collective or a message began (+1) or ended (-1). While any is active, compute runs at the
+  /// rate 1 / slowdown; while both are, the larger slowdown counts.
+  void collective(int change);
+  void message(int change);
 
  private:
   struct Waiting {
@@ -134,14 +142,15 @@ class WorkClock {
     }
   };
 
+  void set_rate();
   void wait(double work, Engine::Callback callback);
   void arm();
   void fire(std::uint64_t generation);
 
   Engine& engine_;
-  double slowdown_;
+  Slowdown slowdown_;
   double work_ = 0, since_ = 0, rate_ = 1;
-  int communications_ = 0;
+  int collectives_ = 0, messages_ = 0;  ///< that are active
   std::uint64_t sequence_ = 0, generation_ = 0;
   double armed_work_ = -1;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;

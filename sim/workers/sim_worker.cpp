@@ -35,6 +35,10 @@ CollectiveQueue::Options load_options(const SimWorld& world, RoleId role, int fi
   return options;
 }
 
+Slowdown slowdown_of(const Plan& plan, const Role& role) {
+  return {plan.compute_slowdown, role.training ? plan.message_slowdown : 1};
+}
+
 }  // namespace
 
 SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, int first, int members)
@@ -48,12 +52,13 @@ SimWorker::SimWorker(SimWorld& world, StepStatistics& statistics, RoleId role, i
       memory_(world.simulation.memories.empty() ? nullptr
                                                 : world.simulation.memories[members_.rank(0).index()]),
       number_(world.program(role, first)),
-      clock_(world.collectives.network().engine(), world.simulation.plan->compute_slowdown),
+      clock_(world.collectives.network().engine(), slowdown_of(*world.simulation.plan, role_)),
       loads_(world.collectives.network(), load_options(world, role, first, members)) {
   if (world.timeline != nullptr) {
     recorded_ = recorded_ranks(world.simulation.timeline_ranks, members_.rank(0).value, members);
     loads_.timeline = world.timeline;
   }
+  world_.messages.add_receiver(number_, clock_);
   draw_step();
 }
 

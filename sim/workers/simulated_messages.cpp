@@ -37,12 +37,19 @@ void SimulatedMessages::send(Address from, Address to, std::size_t to_program,
     operation->record->from = rank_of(from).value;
     operation->record->to = rank_of(to).value;
   }
-  Engine::Callback arrived = [this, operation = std::move(operation), clock = &clock, started, receiver] {
+  const Array content = message.buffer.array;
+  const bool staged = content == Array::activations || content == Array::errors;
+  // What messages between pipeline stages cost the compute beside them is in the layer times of validations.
+  const int slows = staged ? 0 : 1;
+  clock.message(slows);
+  receiver->clock->message(slows);
+  Engine::Callback arrived = [this, operation = std::move(operation), clock = &clock, started, receiver,
+                              slows] {
+    clock->message(-slows);
+    receiver->clock->message(-slows);
     arrive(operation, *clock, started, *receiver);
   };
-  const Array content = message.buffer.array;
-  if (content != Array::activations && content != Array::errors)
-    return transmit(from, to, message, std::move(arrived));
+  if (!staged) return transmit(from, to, message, std::move(arrived));
   // Messages between pipeline stages are sent one after the other, as over a connection: the first of several
   // arrives when its own bytes have arrived, not when all have.
   const Connection connection{from.role, from.member, to.role, to.member};

@@ -26,6 +26,8 @@ class SimulatedMessages {
 
   SimulatedMessages(PlannedCollectives& collectives, const Simulation& simulation, std::size_t programs);
 
+  /// States the clock of a program, before any message is sent to it.
+  void add_receiver(std::size_t program, WorkClock& clock) { receivers_[program].clock = &clock; }
   /// Sends the message of `operation` now and completes `operation` when the message has arrived at the
   /// program.
   void send(Address from, Address to, std::size_t to_program, std::shared_ptr<SimOperation> operation,
@@ -51,6 +53,7 @@ class SimulatedMessages {
   };
   /// The matching queues of one receiving program, as in MPI.
   struct MatchQueues {
+    WorkClock* clock = nullptr;  ///< of the program
     std::vector<PostedReceive> posted_receives;
     std::deque<SentMessage> unexpected_messages;
   };

@@ -159,6 +159,7 @@ ParameterServer parameter_server_options(const YamlMap& map, const Setting& sett
   if (const auto value = map.maybe("n_fetch"))
     options.n_fetch = static_cast<int>(value->integer(1, 1'000'000));
   if (const auto value = map.maybe("overlap")) options.overlap = value->boolean();
+  if (const auto value = map.maybe("message_slowdown")) options.message_slowdown = value->number(1, 100);
   return options;
 }
 
@@ -191,6 +192,8 @@ const Keys& parameter_server_keys() {
                    {{"n_push", "integer", "1 to 1e6", "1", "mini-batches between updates sent"},
                     {"n_fetch", "integer", "1 to 1e6", "1", "mini-batches between reads"},
                     {"overlap", "boolean", "", "false", "reads and updates travel beside the mini-batches"},
+                    {"message_slowdown", "number", "1 to 100", "1",
+                     "overlap: factor on compute while a read or an update travels beside it"},
                     {"mode", "name", "asynchronous, synchronous, bounded_staleness", "asynchronous",
                      "when the server applies updates and answers"},
                     {"backup_workers", "integer", ">= 0", "0",
@@ -220,7 +223,9 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   strategy.apply = descend(options.rounds ? Array::gradients : Array::update);
   strategy.program = make_program(options, compressed);
   Plan plan = server_plan(setting, servers, strategy);
+  plan.message_slowdown = options.message_slowdown;
   note_idle_server_options(map, servers, options.rounds, plan);
+  if (!options.overlap) note_idle(map, {"message_slowdown"}, "with overlap: false", plan.idle_keys);
   return plan;
 }
 

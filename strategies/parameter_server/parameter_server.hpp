@@ -8,10 +8,11 @@ namespace stepcast {
 /// Options of Downpour SGD.
 struct ParameterServer {
   int steps = 1;
-  int n_push = 1;             ///< mini-batches between updates sent
-  int n_fetch = 1;            ///< mini-batches between reads
-  bool overlap = false;       ///< reads and updates travel beside the mini-batches
-  bool local_update = true;   ///< the worker steps its own copy too
+  int n_push = 1;               ///< mini-batches between updates sent
+  int n_fetch = 1;              ///< mini-batches between reads
+  bool overlap = false;         ///< reads and updates travel beside the mini-batches
+  double message_slowdown = 1;  ///< factor on compute while they travel
+  bool local_update = true;     ///< the worker steps its own copy too
   bool array_rounds = false;  ///< with `rounds`: a round of its own for each array, beside the backward pass
   bool rounds = false;        ///< the server waits for all updates of a version; a step is a version
 

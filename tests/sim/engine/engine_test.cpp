@@ -69,15 +69,15 @@ TEST_CASE("an exception in a callback comes out of run", "[sim]") {
 
 TEST_CASE("work goes on at 1 / slow-down while anything communicates", "[sim]") {
   Engine engine(std::vector<BytesPerSecond>{});
-  WorkClock clock(engine, 2);
+  WorkClock clock(engine, {2, 1});
   std::vector<double> ends;
   engine.at(0, [&] {
     for (const double work : {3.0, 1.0, 2.0}) clock.at_work(work, [&] { ends.push_back(engine.now()); });
   });
-  engine.at(0.5, [&] { clock.communication(+1); });
-  engine.at(1.0, [&] { clock.communication(+1); });
-  engine.at(2.0, [&] { clock.communication(-1); });
-  engine.at(2.5, [&] { clock.communication(-1); });
+  engine.at(0.5, [&] { clock.collective(+1); });
+  engine.at(1.0, [&] { clock.collective(+1); });
+  engine.at(2.0, [&] { clock.collective(-1); });
+  engine.at(2.5, [&] { clock.collective(-1); });
   engine.run();
   CHECK(ends == std::vector<double>{1.5, 3.0, 4.0});
 }

@@ -132,6 +132,15 @@ TEST_CASE("reads and updates beside the mini-batch add two copies to its time", 
   CHECK(run.step_seconds() == exactly(kMiniBatch + kOwnUpdate + 4 * kArray));
 }
 
+TEST_CASE("a mini-batch progresses at 1 / message_slowdown while a read or an update travels beside it",
+          "[sim]") {
+  const ServerRun run{kServer + ", overlap: true, message_slowdown: 2}", 1, 0, 8, {}};
+  // The read is asked for when the last one has been copied, which takes twice as long beside the update. It
+  // comes over the other direction of the link, and ends later than the update.
+  const double travelling = 2 * (2 * kArray) + 2 * kHop + kModel;
+  CHECK(run.step_seconds() == exactly(kMiniBatch + kOwnUpdate + 4 * kArray + travelling / 2));
+}
+
 TEST_CASE("a round of an array for itself, of a network with one array, is a round of the network", "[sim]") {
   const std::string rounds = kServer + ", mode: synchronous, messages: array";
   const ServerRun whole{rounds + "}", 3, 0, 8, {}}, arrays{rounds + ", overlap: true}", 3, 0, 8, {}};
