@@ -40,13 +40,12 @@ void add_hosts(const Cluster& cluster, std::vector<std::string>& command) {
   }
 }
 
-/// Ranks of one machine use shared memory, or the loopback where MPI is to carry messages over sockets.
-/// mpirun's own sockets are bound to all interfaces whatever they are told, so its processes also have a
-/// network namespace of their own where the system allows it (RankProcesses).
+/// MPI uses shared memory between ranks of one machine, or sockets of the loopback where the cluster consists
+/// of sockets. mpirun's own sockets are bound to all interfaces whatever they are told, so its processes also
+/// have a network namespace of their own where the system allows it (RankProcesses).
 void add_loopback(const Cluster& cluster, std::vector<std::string>& command) {
-  const bool sockets = cluster.sockets() && cluster.transport == TransportKind::mpi;
-  for (const char* word : {"--mca", "btl", sockets ? "tcp,self" : "vader,self", "--mca", "oob_tcp_if_include",
-                           "lo", "--mca", "btl_tcp_if_include", "lo"})
+  for (const char* word : {"--mca", "btl", cluster.sockets() ? "tcp,self" : "vader,self", "--mca",
+                           "oob_tcp_if_include", "lo", "--mca", "btl_tcp_if_include", "lo"})
     command.emplace_back(word);
 }
 
