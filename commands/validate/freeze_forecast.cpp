@@ -25,6 +25,7 @@
 #include "validate/capture/message_times.hpp"
 #include "validate/measure/link_results.hpp"
 #include "validate/measure/platform_file.hpp"
+#include "validate/measure/storage_benchmark.hpp"
 
 namespace stepcast {
 namespace {
@@ -41,6 +42,7 @@ void write_platform(const Results& links, const Cluster& cluster, const std::fil
   MeasuredPlatform platform{
       "measured", fmt::format("stepcast validate --ranks {} on {}", measured.ranks, processor_name()),
       cluster, measured_link_table(links, measured)};
+  platform.storage = measured_storage(links, cluster.several_nodes() ? 1 : measured.ranks);
   // One thread measured the links. In a run each message wakes the progress thread, which wakes the program.
   platform.links.latency.value += contention_of(links).hand_over;
   write_atomically(platform_file(folder), platform_text(platform));
@@ -233,6 +235,9 @@ Experiment experiment_of(const Validation& validation, std::size_t point, const 
                          const Measured& measured, const std::filesystem::path& folder, Library& library) {
   std::vector<Assignment> keys{
       parse_assignment("strategy.compute_slowdown=" + shortest(measured.compute_slowdown))};
+  if (strategy_value(validation, point, "kind") == "parameter_server" &&
+      strategy_value(validation, point, "overlap") == "true")
+    keys.push_back(parse_assignment("strategy.message_slowdown=" + shortest(measured.compute_slowdown)));
   const auto forecast = [&] { return measured_experiment(validation, point, folder, keys, library); };
   Experiment one = forecast();
   // Sleeping ranks draw the same noise as the simulation, so the forecast is that of one run, not of the
@@ -258,9 +263,9 @@ void check_points(const Validation& validation, const ValidationOptions& options
   const WorkFolder folder;
   const std::filesystem::path platform = folder.path() / "platform.yaml";
   // Any device for which layer times can be derived serves.
-  write_atomically(platform,
-                   platform_text({"unmeasured", "placeholder while points are checked", cluster,
-                                  fitted_link_table({{{1}, {1e-6}}, {{1e6}, {1e-3}}}), "v100-sxm2-16gb"}));
+  write_atomically(platform, platform_text({"unmeasured", "placeholder while points are checked", cluster,
+                                            fitted_link_table({{{1}, {1e-6}}, {{1e6}, {1e-3}}}),
+                                            "v100-sxm2-16gb", MeasuredStorage{{1e9}, {1e-4}}}));
   Library library;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const auto keys = unmeasured_keys(validation, i, platform);

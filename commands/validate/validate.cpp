@@ -129,6 +129,8 @@ void validate(ValidateOptions& options) {
   check_quota(options, cluster);
   on_gpus ? check_gpu_options(options) : check_cores(options);
   const Validation validation = read_validation(options.validation, options.ranks);
+  if (on_gpus && validation.loads)
+    throw InputError("data: expected ranks on CPUs, because ranks on GPUs do not load input yet");
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
   const std::filesystem::path folder = std::filesystem::absolute(name);
   check_writable(folder);

@@ -82,10 +82,21 @@ PointRuns::PointRuns(const RankContext& run, const Validation& validation, const
     });
   networks_ = std::move(resources_.networks);
   for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
+  open_input();
 }
 
 PointRuns::~PointRuns() {
   if (resources_.device_payloads != nullptr) resources_.device_payloads->end_runs();
+}
+
+/// Makes the file that this rank reads its input from, for the largest mini-batch of all points.
+void PointRuns::open_input() {
+  double largest = 0;
+  for (const auto& point : points_) {
+    if (!point->experiment.plan.load_data) continue;
+    for (const Workload& one : point->experiment.plan.workloads) largest = std::max(largest, one.input.value);
+  }
+  if (largest > 0) input_ = std::make_unique<InputLoader>(run_.folder, static_cast<std::int64_t>(largest));
 }
 
 void PointRuns::run_all() {
@@ -190,6 +201,7 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
                   .completions = completions_,
                   .state = run_.state,
                   .polling = &run_.polling,
+                  .input = plan.load_data ? input_.get() : nullptr,
                   .delay = start_seconds(plan, point.experiment.noise, RankId(run_.transport.rank())),
                   .library = run_.library,
                   .collective_backend = point.collective_backend,

@@ -94,6 +94,7 @@ class PointRuns {
   };
 
   void add(std::size_t index);
+  void open_input();
   std::unique_ptr<RankDevice> device_of(std::size_t index, PreparedPoint& point);
   Network& network_of(const NetworkVariant& variant, const Experiment& experiment);
   void run_round(const std::vector<std::size_t>& points, int number);
@@ -112,6 +113,7 @@ class PointRuns {
   CompletionQueue completions_;  // before the threads that post to it: it outlives them
   ProgressThread collective_thread_;
   PointToPoint messages_;
+  std::unique_ptr<InputLoader> input_;  ///< null: no point reads input
   int last_run_ = 0;
   std::vector<RunQuality> runs_;
   std::vector<Row> rows_;  ///< one for each of `runs_`, on rank 0 only

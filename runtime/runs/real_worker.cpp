@@ -100,8 +100,16 @@ Pending RealWorker::start_pause(Seconds duration) {
   return done();
 }
 
-Pending RealWorker::start_load(Bytes) {
-  return done();
+Pending RealWorker::start_load(Bytes input) {
+  if (world_.input == nullptr) return done();
+  auto operation = std::make_shared<RealOperation>();
+  // The run ends only when its loads have ended, so that `completions` outlives them and this worker may not.
+  world_.input->start(static_cast<std::int64_t>(std::ceil(input.value)),
+                      [operation, &completions = world_.completions](std::exception_ptr error) {
+                        operation->error = std::move(error);
+                        completions.post(operation);
+                      });
+  return operation;
 }
 
 Pending RealWorker::start_collective(CollectiveId id) {
@@ -237,12 +245,17 @@ void notify_servers(RealWorld& world, RoleId role) {
   }
 }
 
-/// Waits for all submitted collectives, also for those that the program did not wait for.
-void finish_collectives(RealWorld& world) {
+void finish(ProgressThread& thread, CompletionQueue& completions) {
   const auto last = std::make_shared<Operation>();
-  world.collective_thread.submit([&world, last] { world.completions.post(last); });
-  while (world.completions.next() != last) {
+  thread.submit([&completions, last] { completions.post(last); });
+  while (completions.next() != last) {
   }
+}
+
+/// Waits for all submitted collectives and loads, also for those that the program did not wait for.
+void finish_threads(RealWorld& world) {
+  finish(world.collective_thread, world.completions);
+  if (world.input != nullptr) finish(world.input->thread(), world.completions);
 }
 
 /// When a run has failed, no thread may still execute work of its program. Work that has not
@@ -257,7 +270,8 @@ class DrainAfterFailure {
     try {
       world_.messages.end_run();
       world_.collective_thread.discard();
-      finish_collectives(world_);
+      if (world_.input != nullptr) world_.input->thread().discard();
+      finish_threads(world_);
     } catch (const std::exception&) {  // the first error counts
     }
   }
@@ -305,7 +319,7 @@ RealRun run_program(RealWorld& world, int run) {
     std::rethrow_exception(program.error());
   }
   world.messages.end_run();  // the program may have left receives open
-  finish_collectives(world);
+  finish_threads(world);
   drain.ended_well = true;
   world.transport.count_waits(&world.state.heartbeat);
   if (role.training) notify_servers(world, id);

@@ -12,6 +12,7 @@
 #include "runtime/p2p/device_payloads.hpp"
 #include "runtime/p2p/point_to_point.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
+#include "runtime/runs/input_loader.hpp"
 #include "runtime/transport/library_all_reduce.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/thread_scheduling.hpp"
@@ -43,6 +44,7 @@ struct RealWorld {
   CompletionQueue& completions;
   RankState& state;
   PollingPolicy* polling = nullptr;  ///< of the rank's core; null: no thread polls by it
+  InputLoader* input = nullptr;      ///< loads the rank's input; null: loads take no time
   double delay = 0;                  ///< the program starts this long after the run [s]
   LibraryAllReduce library = {};     ///< makes the sums of one value of `all_reduce`; may be empty
   /// Executes collectives on device memory; empty: they are staged through the host, over the transport.

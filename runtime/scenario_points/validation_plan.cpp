@@ -139,6 +139,7 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
     }
     validation.points.push_back(i);
     validation.variants.push_back(variant_of(scenario, scenario.points[i]));
+    validation.loads |= value_at(scenario, scenario.points[i], "data").kind == YamlNode::Kind::mapping;
     validation.compresses.push_back(compresses_gradients(scenario, scenario.points[i]));
     // Ranks that sleep have no kernels to time at the shapes of a shard, so the forecast estimates the
     // shard's trace.
@@ -227,7 +228,6 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool sleep) {
   if (!sleep && !sharing.simulated_only.empty()) return "simulated only: " + sharing.simulated_only;
   if (plan.workloads.size() != 1) return "ranks with different parts of the network are simulated only";
   if (!plan.simulated_only.empty()) return plan.simulated_only;
-  if (plan.load_data) return "data loading is simulated only";
   for (const Communicator& one : plan.communicators) {
     if (one.streams > 1) return "communicators with several streams are simulated only";
   }

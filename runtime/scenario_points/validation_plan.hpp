@@ -53,6 +53,7 @@ struct Validation {
   /// its own. Empty: no partition.
   std::vector<std::string> partitions;
   std::vector<bool> compresses;  ///< gradients are compressed
+  bool loads = false;            ///< some point reads its input from storage
 };
 
 /// Reads the scenario. Points without `workers` get all ranks that their servers leave.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <mutex>
 
 #include "core/yaml.hpp"
@@ -149,6 +150,10 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
                     .collectives = collectives,
                     .completions = completions,
                     .state = states[rank]};
+    std::unique_ptr<InputLoader> input;
+    if (plan.load_data)
+      input = std::make_unique<InputLoader>(std::filesystem::temp_directory_path(), std::int64_t{1} << 20);
+    world.input = input.get();
     if (options.library)
       world.library = {"mpi", Algorithm::mpi, [&](std::span<float> sum, const std::vector<int>& group) {
                          if (static_cast<int>(group.size()) != ranks) throw std::logic_error("a group");

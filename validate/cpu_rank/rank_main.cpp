@@ -143,7 +143,7 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
   const LibraryAllReduce gloo =
       gloo_all_reduce(rank, ranks, std::filesystem::path(options.control).parent_path() / "gloo");
   if (!options.by_agent() && gloo.sum) run.compared.push_back(gloo);
-  if (options.mode == "calibrate") rank_calibrate(run, false);
+  if (options.mode == "calibrate") rank_calibrate(run, false, false);
   if (options.mode == "validate") rank_validate(run, options.validation);
   set_status(state, "shutdown");
   barrier(*transport);

@@ -15,10 +15,16 @@
 #include "validate/cpu_rank/trace_capture.hpp"
 #include "validate/measure/contention_benchmark.hpp"
 #include "validate/measure/link_benchmark.hpp"
+#include "validate/measure/storage_benchmark.hpp"
 
 namespace stepcast {
+namespace {
 
-void rank_calibrate(const RankContext& run, bool quick) {
+constexpr double kStorageSeconds = 0.5;  // for one size of a read
+
+}  // namespace
+
+void rank_calibrate(const RankContext& run, bool quick, bool storage) {
   LinkBenchmarkOptions options;
   options.table_only = quick;
   options.one_way = run.cluster.kind == Cluster::Kind::memory;
@@ -45,6 +51,11 @@ void rank_calibrate(const RankContext& run, bool quick) {
   const double seconds = quick && netcluster ? 0.1 : 0.5;
   const std::vector<Row> sharing = measure_contention(run.transport, run.polling, network, seconds);
   rows.insert(rows.end(), sharing.begin(), sharing.end());
+  if (storage) {
+    options.on_progress("the storage");
+    const std::vector<Row> reads = measure_storage(run.transport, run.folder, kStorageSeconds);
+    rows.insert(rows.end(), reads.begin(), reads.end());
+  }
   for (Row& row : rows) row.set("ranks", static_cast<std::int64_t>(run.cluster.ranks));
   if (run.transport.rank() == 0)
     write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));
@@ -124,7 +135,7 @@ void rank_validate(const RankContext& run, const ValidationOptions& options) {
     cores.set_baseline(kBaselineSeconds);
     run.transport.set_core_latency(&cores);
   }
-  rank_calibrate(run, true);
+  rank_calibrate(run, true, validation.loads);
   auto networks = capture_traces(run, validation, options, {*backend, library, speed.get()});
   wait_for_stage(run.control, run.state, 1);
   SleepOrShardDevices devices(run, *backend, validation, options, std::move(networks.shards));

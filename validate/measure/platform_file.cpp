@@ -102,12 +102,20 @@ std::string several_nodes(const MeasuredPlatform& platform) {
       costs_text(platform.links.costs), kFree);
 }
 
+std::string storage_text(const MeasuredPlatform& platform) {
+  if (!platform.storage) return {};
+  return fmt::format(
+      "storage: {{kind: local, bandwidth: {}, latency: {}, source: \"measured, all ranks at once\"}}\n",
+      rate(platform.storage->bandwidth), seconds(platform.storage->latency));
+}
+
 }  // namespace
 
 std::string platform_text(const MeasuredPlatform& platform) {
   const bool one = !platform.cluster.several_nodes();
-  return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}", quoted(platform.name), quoted(platform.source),
-                     platform.device, one ? one_machine(platform) : several_nodes(platform));
+  return fmt::format("name: {}\nsource: {}\ndevice: {}\n{}{}", quoted(platform.name), quoted(platform.source),
+                     platform.device, one ? one_machine(platform) : several_nodes(platform),
+                     storage_text(platform));
 }
 
 }  // namespace stepcast

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "runtime/ranks/netcluster.hpp"
 #include "validate/measure/link_results.hpp"
+#include "validate/measure/storage_benchmark.hpp"
 
 namespace stepcast {
 
@@ -14,6 +16,7 @@ struct MeasuredPlatform {
   Cluster cluster;
   LinkTable links;
   std::string device = "cpu-core";  ///< name in models/devices
+  std::optional<MeasuredStorage> storage = {};
 };
 
 /// Text of a platform file with one device for each rank. On one machine all ranks are devices of one node.

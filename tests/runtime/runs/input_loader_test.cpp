@@ -1,0 +1,61 @@
+#include "runtime/runs/input_loader.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <future>
+#include <vector>
+
+#include "../small_training.hpp"
+
+namespace stepcast::input_loader_test {
+namespace {
+
+/// A new folder, removed at the end.
+struct Folder {
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::filesystem::path path = std::filesystem::temp_directory_path() / "stepcast-input-loader-test";
+};
+
+}  // namespace
+
+TEST_CASE("the input of a rank is read beyond its end and leaves no file behind", "[runtime]") {
+  const Folder folder;
+  RankInput input(folder.path, 20 << 20);
+  CHECK(std::filesystem::is_empty(folder.path));
+  for (const std::int64_t bytes : {1, 4096, 5000, 70 << 20, 3 << 20, 33 << 20}) input.read(bytes);
+}
+
+TEST_CASE("input in a folder that does not exist is refused", "[runtime]") {
+  CHECK_THROWS_WITH(RankInput("/nonexistent", 1), Catch::Contains("/nonexistent"));
+}
+
+TEST_CASE("loads end in the order in which they were started", "[runtime]") {
+  const Folder folder;
+  InputLoader loader(folder.path, 1 << 20);
+  std::vector<int> order;
+  std::promise<void> last;
+  for (int i = 0; i < 4; ++i) {
+    loader.start(i == 0 ? 16 << 20 : 1, [&order, &last, i](std::exception_ptr error) {
+      CHECK(error == nullptr);
+      order.push_back(i);
+      if (i == 3) last.set_value();
+    });
+  }
+  last.get_future().wait();
+  CHECK(order == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("workers that load their input end with the parameters of workers that do not", "[runtime]") {
+  const Optimizer optimizer{.learning_rate = 0.1};
+  for (const char* text :
+       {"{kind: synchronous, bucket: tensor}", "{kind: model_averaging, mini_batches: 2}"}) {
+    Plan plan = plan_of(text, 2, 0, 5);
+    const auto without = trained(plan, optimizer);
+    plan.load_data = true;
+    for (Workload& one : plan.workloads) one.input = {100'000};
+    CHECK(trained(plan, optimizer) == without);
+  }
+}
+
+}  // namespace stepcast::input_loader_test
