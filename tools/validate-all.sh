@@ -59,11 +59,12 @@ run memory-2 small --ranks 2
 run memory-2-spatial-pipeline spatial-pipeline --ranks 2
 run memory-2-tensor tensor --ranks 2
 run memory-2-strategies strategies --ranks 2
-# Four ranks have a core each, or by quota almost a half of one.
+run memory-2-input input --ranks 2
+# Four ranks have a core each, or by quota almost a half of one; then the launch has another name and a table of its own.
 if (($(nproc) >= 4)); then
   run memory-4-strategies strategies-4 --ranks 4
 elif ((EUID == 0)) && [[ -w /sys/fs/cgroup/cpu/cgroup.procs || -w /sys/fs/cgroup/cgroup.subtree_control ]]; then
-  run memory-4-strategies strategies-4 --ranks 4 --cpu-quota "$(awk -v cores="$(nproc)" 'BEGIN { print 0.9 * cores / 4 }')"
+  run quota-4-strategies strategies-4 --ranks 4 --cpu-quota "$(awk -v cores="$(nproc)" 'BEGIN { print 0.9 * cores / 4 }')"
 else
   echo "memory-4-strategies is left out: 4 ranks that compute need 4 cores, or the right to make control groups"
   launches+=("${prefix}memory-4-strategies")  # keeps data of another machine
@@ -98,7 +99,7 @@ done
   done
   "$stepcast" --version
 } >"$data/$machine.txt"
-for kind in memory netcluster mpi; do
+for kind in memory quota netcluster mpi-memory mpi-quota; do
   if compgen -G "$data/$kind-*-measured.csv" >/dev/null; then
     echo
     echo "$kind:"

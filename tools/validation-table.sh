@@ -63,12 +63,16 @@ memory-2|2 ranks in shared memory, real kernels: synchronous
 memory-2-spatial-pipeline|the same: spatial partitioning and pipelines
 memory-2-tensor|the same: tensor parallelism
 memory-2-strategies|the same: compression, ZeRO, local SGD, servers, recomputation
+memory-2-input|the same: input from files, faster and slower than compute
 memory-4-strategies|4 ranks in shared memory, real kernels: several workers and servers, groups
+quota-4-strategies|4 ranks with 0.45 of a core each, real kernels: several workers and servers, groups
 mpi-memory-2|2 ranks, real kernels, messages by MPI: synchronous
 mpi-memory-2-spatial-pipeline|the same: spatial partitioning and pipelines
 mpi-memory-2-tensor|the same: tensor parallelism
 mpi-memory-2-strategies|the same: compression, ZeRO, local SGD, servers, recomputation
+mpi-memory-2-input|the same: input from files
 mpi-memory-4-strategies|4 ranks, real kernels, messages by MPI
+mpi-quota-4-strategies|4 ranks with 0.45 of a core each, real kernels, messages by MPI
 END
 }
 
@@ -104,7 +108,7 @@ beside() {
       order[++names] = "all"
       for (i = 1; i <= names; ++i)
         printf "| %s | %s | %s |\n", i < names ? "`" order[i] "`" : "all", figures("own " order[i]), figures("mpi " order[i])
-    }' "$data"/memory-*-measured.csv "$data"/mpi-*-measured.csv
+    }' "$data"/memory-*-measured.csv "$data"/mpi-memory-*-measured.csv
 }
 
 page=docs/reference/validation-results.md
@@ -115,7 +119,13 @@ tools/validation-summary.sh "$data" 'memory-*' >"$summary"
 tools/fill-table.sh "$page" measured-computing "$summary"
 tools/validation-summary.sh "$data" 'netcluster-*' >"$summary"
 tools/fill-table.sh "$page" measured-sleeping "$summary"
-if compgen -G "$data/mpi-*-measured.csv" >/dev/null; then
+if compgen -G "$data/quota-*-measured.csv" >/dev/null; then
+  tools/validation-summary.sh "$data" 'quota-*' >"$summary"
+else
+  echo "No launch with quotas is committed." >"$summary"
+fi
+tools/fill-table.sh "$page" measured-quota "$summary"
+if compgen -G "$data/mpi-memory-*-measured.csv" >/dev/null; then
   beside >"$summary"
 else
   echo "No launch over MPI is committed." >"$summary"
@@ -134,7 +144,8 @@ tools/fill-table.sh "$page" launches "$table"
   echo "| ranks | points | mean error of the step time | median | largest | pairs of points in order |"
   echo "|---|---|---|---|---|---|"
   in_short "compute, own shared memory" 'memory-*'
-  in_short "compute, messages by MPI" 'mpi-*'
+  in_short "compute, messages by MPI" 'mpi-memory-*'
+  in_short "four on two cores, each with 0.45 of a core by quota" 'quota-*'
   in_short "sleep for their layers' times, small clusters" 'netcluster-*'
 } >"$table"
 tools/fill-table.sh README.md real-runs "$table"
