@@ -97,6 +97,13 @@ void run_ranks_to_end(const RankJob& job) {
   if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
 }
 
+Validation checked_validation(const ValidateOptions& options, bool on_gpus) {
+  Validation validation = read_validation(options.validation, options.ranks);
+  if (on_gpus && validation.loads)
+    throw InputError("data: expected ranks on CPUs, because ranks on GPUs do not load input yet");
+  return validation;
+}
+
 /// Makes the ranks those of stepcast-rank, or of the program `gpu`.
 void set_program(const ValidateOptions& options, const std::filesystem::path& gpu, RankJob& job) {
   job.arguments = rank_arguments(options.validation);
@@ -128,9 +135,7 @@ void validate(ValidateOptions& options) {
   const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
   check_quota(options, cluster);
   on_gpus ? check_gpu_options(options) : check_cores(options);
-  const Validation validation = read_validation(options.validation, options.ranks);
-  if (on_gpus && validation.loads)
-    throw InputError("data: expected ranks on CPUs, because ranks on GPUs do not load input yet");
+  const Validation validation = checked_validation(options, on_gpus);
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
   const std::filesystem::path folder = std::filesystem::absolute(name);
   check_writable(folder);
