@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Validates the forecasts on this machine: with shared memory and, as root, on small clusters of network namespaces. The
-# committed ten launches took 14 minutes on 2 idle cores; points were added since. Each cluster and number of ranks is one launch, which runs all its points in turn.
+# committed call took about 22 minutes on 2 idle cores. Each cluster and number of ranks is one launch, which runs all its points in turn.
 # Usage: tools/validate-all.sh [--again] [STEPCAST] [FOLDER]
 # Writes FOLDER (default validate/data). Measurements stay in results/validate-all, so that a second call skips finished launches
 # (--again repeats all). A launch that fails does not stop the others.

@@ -55,7 +55,7 @@ RankInput::RankInput(const std::filesystem::path& folder, std::int64_t largest)
       buffer_(static_cast<std::byte*>(std::aligned_alloc(kBlock, kChunk))) {
   try {
     if (buffer_ == nullptr) throw std::bad_alloc();
-    // The same bytes in every chunk would be stored once by some disks, so each chunk begins with its number.
+    // Some disks store equal blocks only once, so each block begins with its place in the file.
     std::mt19937_64 random(1);
     for (std::int64_t i = 0; i < kChunk; i += 8) {
       const std::uint64_t bits = random();

@@ -5,6 +5,19 @@
 namespace stepcast {
 namespace {
 
+/// True for a message between pipeline stages.
+bool is_between_stages(const Message& message) {
+  return message.buffer.array == Array::activations || message.buffer.array == Array::errors;
+}
+
+/// Counts a message that begins (+1) or ends (-1) on the clocks of both programs. What messages between
+/// pipeline stages cost the compute beside them is in the layer times of validations.
+void count_on_clocks(const Message& message, int change, WorkClock& sender, WorkClock& receiver) {
+  if (is_between_stages(message)) return;
+  sender.message(change);
+  receiver.message(change);
+}
+
 bool matches(const Message& message, int tag, RoleId role) {
   return message.tag == tag && (role == kAnyone || message.from == role);
 }
@@ -37,19 +50,11 @@ void SimulatedMessages::send(Address from, Address to, std::size_t to_program,
     operation->record->from = rank_of(from).value;
     operation->record->to = rank_of(to).value;
   }
-  const Array content = message.buffer.array;
-  const bool staged = content == Array::activations || content == Array::errors;
-  // What messages between pipeline stages cost the compute beside them is in the layer times of validations.
-  const int slows = staged ? 0 : 1;
-  clock.message(slows);
-  receiver->clock->message(slows);
-  Engine::Callback arrived = [this, operation = std::move(operation), clock = &clock, started, receiver,
-                              slows] {
-    clock->message(-slows);
-    receiver->clock->message(-slows);
+  count_on_clocks(message, +1, clock, *receiver->clock);
+  Engine::Callback arrived = [this, operation = std::move(operation), clock = &clock, started, receiver] {
     arrive(operation, *clock, started, *receiver);
   };
-  if (!staged) return transmit(from, to, message, std::move(arrived));
+  if (!is_between_stages(message)) return transmit(from, to, message, std::move(arrived));
   // Messages between pipeline stages are sent one after the other, as over a connection: the first of several
   // arrives when its own bytes have arrived, not when all have.
   const Connection connection{from.role, from.member, to.role, to.member};
@@ -121,6 +126,7 @@ void SimulatedMessages::add_spans(const SimOperation& sent, const SimOperation& 
 
 void SimulatedMessages::arrive(const SentMessage& sent, WorkClock& clock, double started,
                                MatchQueues& receiver) {
+  count_on_clocks(sent->message, -1, clock, *receiver.clock);
   busy_seconds_ += collectives_.network().engine().now() - started;
   sent->end = clock.work_now();
   if (sent->record) sent->record->arrived = collectives_.network().engine().now();
