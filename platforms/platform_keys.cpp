@@ -166,7 +166,7 @@ const Keys& messages_keys() {
 const Keys& software_keys() {
   static const Keys keys = joined_keys(
       {{{"nccl", "text", "", "required",
-         "version in quotes, from \"2.3\" on; the patch level changes nothing"},
+         "version in quotes, from \"2.0\" on; the patch level changes nothing"},
         {"compute_capability", "number", "3 to 20", "by the device's name",
          "CUDA compute capability of the devices, such as 7.0"},
         {"transport", "name", "verbs, sockets, plugin", "verbs", "what carries messages between nodes"},

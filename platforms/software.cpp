@@ -13,7 +13,7 @@ namespace stepcast {
 namespace {
 
 /// The oldest and the newest version whose rules are known (strategies/nccl/tuning.cpp).
-constexpr int kOldest = 203, kNewest = 299;
+constexpr int kOldest = 200, kNewest = 299;
 
 int read_version(const YamlValue& value) {
   const std::string text = value.text();
@@ -24,7 +24,7 @@ int read_version(const YamlValue& value) {
   minor = minor.substr(0, minor.find('.'));  // the patch level changes nothing here
   const auto number = parse_integer(minor);
   if (!major || !number || *major != 2 || *number < kOldest % 100 || *number > kNewest % 100)
-    value.expected("a version of NCCL from 2.3 on, in quotes, such as \"2.18\"");
+    value.expected("a version of NCCL from 2.0 on, in quotes, such as \"2.18\"");
   return static_cast<int>(100 * *major + *number);
 }
 

@@ -85,7 +85,8 @@ std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collect
   Bytes size = collective.buffer.size;
   if (operation == NcclOperation::all_to_all) size.value /= communicator.size;  // nccl-tests: one rank's data
   NcclChannels channels = nccl_channels(platform, *group);
-  for (BytesPerSecond* rate : {&channels.rings, &channels.port, &channels.network, &channels.nic})
+  for (BytesPerSecond* rate :
+       {&channels.rings, &channels.port, &channels.network, &channels.nic, &channels.host_copy})
     *rate = simulation.bandwidths.common_factor() * *rate;
   channels.latency_factor = simulation.latency_factor;
   return nccl_time(software, channels, *operation, size);

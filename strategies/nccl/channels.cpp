@@ -21,6 +21,11 @@ constexpr double kPcieShare = 0.93;
 /// (validate/data/nccl_tests/p3dn-2-nodes-efa.txt).
 constexpr double kStagedShare = 0.75;
 
+/// Share of NVLinks that rings reach on Pascal, where a channel has half as many threads
+/// (src/transport/p2p.cu): 62.9 GB/s in an all-gather and 55.4 GB/s in a reduce-scatter of the 72 GB/s of
+/// four links (the tables of dgx1-p100-8 that are `fit`, validate/data/nccl_tests).
+constexpr double kPascalShare = 0.82;
+
 /// Latency between nodes that NCCL's tables hold already [s].
 constexpr double kTabledLatency = 2e-6;
 
@@ -66,12 +71,13 @@ void lay_inside(const Platform& platform, const NcclRanks& group, NcclChannels& 
   if (rings == 0) return lay_over_pcie(platform, group, result);
   result.nvlink = true;
   result.channels = rings;
-  result.rings = result.port = rings * node.peer.bandwidth;
+  result.port = rings * node.peer.bandwidth;
+  result.rings = (platform.software.compute_capability < 70 ? kPascalShare : 1) * result.port;
 }
 
 /// Lays channels over all NICs beside the devices. Communicators that work side by side share each NIC.
 void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
-  result.network = result.nic = {kUnlimited};
+  result.network = result.nic = result.host_copy = {kUnlimited};
   if (group.nodes == 1) return;
   const NetworkShape& network = platform.network;
   const Software& software = platform.software;
@@ -82,6 +88,7 @@ void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels&
   double nic = std::min(network.nic.bandwidth.value, platform.node.device.bandwidth.value);
   double all = count * nic;
   if (!software.gpudirect) {
+    result.host_copy = platform.node.device.bandwidth;
     const double staged = kStagedShare * platform.node.device.bandwidth.value;
     nic = std::min(nic, staged);
     all = software.staging.value > 0 ? std::min(all, software.staging.value * count / network.nics)

@@ -19,14 +19,15 @@ struct NcclRanks {
 /// The channels that NCCL's graph search finds for a communicator, and their total bandwidth.
 struct NcclChannels {
   int nodes = 1, ranks = 1;
-  int channels = 1;         ///< before NCCL doubles them
-  bool nvlink = false;      ///< inside a node; false: PCIe, or a single device
-  BytesPerSecond rings;     ///< inside a node, over all channels; infinite for a single device
-  BytesPerSecond port;      ///< of a device at the NVSwitch, or all its NVLinks; 0 without NVLink
-  BytesPerSecond network;   ///< into a node and out of it, over all NICs; infinite for one node
-  BytesPerSecond nic;       ///< one NIC
-  bool nic_nearby = false;  ///< NICs and devices share PCIe switches and GPUDirect is on: LL128 may be used
-  Seconds network_latency;  ///< of a message between nodes beyond that of InfiniBand, which the tables hold
+  int channels = 1;          ///< before NCCL doubles them
+  bool nvlink = false;       ///< inside a node; false: PCIe, or a single device
+  BytesPerSecond rings;      ///< inside a node, over all channels; infinite for a single device
+  BytesPerSecond port;       ///< of a device at the NVSwitch, or all its NVLinks; 0 without NVLink
+  BytesPerSecond network;    ///< into a node and out of it, over all NICs; infinite for one node
+  BytesPerSecond nic;        ///< one NIC
+  BytesPerSecond host_copy;  ///< a device's link to the host, which staging uses; infinite with GPUDirect
+  bool nic_nearby = false;   ///< NICs and devices share PCIe switches and GPUDirect is on: LL128 may be used
+  Seconds network_latency;   ///< of a message between nodes beyond that of InfiniBand, which the tables hold
   double latency_factor =
       1;  ///< multiplies all latencies and starts of kernels: what half of them would save
 

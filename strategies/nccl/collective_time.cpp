@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "strategies/nccl/early_rings.hpp"
 #include "strategies/nccl/tuning.hpp"
 
 namespace stepcast {
@@ -15,12 +16,13 @@ constexpr double kMicro = 1e-6, kGiga = 1e9;
 /// tuning model leaves them out, because they are the same for all algorithms. Fitted on the tables of the
 /// fit set.
 constexpr double kLaunch = 6 * kMicro;
-/// Each further kernel that one process launches. Fitted on the tables of the fit set.
-constexpr double kFurtherLaunch = 1.5 * kMicro;
+/// Each further kernel that one process launches, while the operation before is still running, so that it
+/// counts only where it takes longer than the operation. Fitted on the smallest sizes of the fit set's tables
+/// with one process: 32 us on eight devices.
+constexpr double kFurtherLaunch = 3.7 * kMicro;
 /// The same in older versions, which launch the kernels of a process together (src/init.cc: launchMode is
-/// GROUP; that this ends with 2.9 is assumed). Fitted on v100-mesh-8-one-process, dgx2-12 and
-/// dgx2-12-reduce-scatter.
-constexpr double kFurtherCooperativeLaunch = 4 * kMicro;
+/// GROUP; NCCL_LAUNCH_MODE is deprecated from 2.9 on). 48 us on eight devices, 59 to 61 us on twelve.
+constexpr double kFurtherCooperativeLaunch = 5 * kMicro;
 
 constexpr std::size_t kSimple = 2;
 
@@ -213,8 +215,10 @@ NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclO
   Estimates e{software, channels, operation, size.value};
   if (operation == NcclOperation::all_to_all || operation == NcclOperation::send_receive) {
     consider_direct(e);
+  } else if (software.nccl < kFirstWithTrees) {
+    e.best = early_ring_time(software, channels, operation, size.value);
   } else {
-    const bool trees = operation == NcclOperation::all_reduce && software.trees && software.nccl >= 204;
+    const bool trees = operation == NcclOperation::all_reduce && software.trees;
     for (const std::size_t protocol : {0U, 1U, 2U}) {
       if (protocol == 1 && !has_ll128(e)) continue;
       consider_ring(e, protocol);
@@ -224,7 +228,8 @@ NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclO
   }
   const int launched = software.one_process ? channels.devices_per_node() : 1;
   const double further = software.nccl < 209 ? kFurtherCooperativeLaunch : kFurtherLaunch;
-  e.best.time.value += channels.latency_factor * (kLaunch + (launched - 1) * further);
+  const double launches = channels.latency_factor * (launched - 1) * further;
+  e.best.time.value = channels.latency_factor * kLaunch + std::max(e.best.time.value, launches);
   return e.best;
 }
 

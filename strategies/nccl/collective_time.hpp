@@ -7,34 +7,14 @@
 #include "core/units.hpp"
 #include "platforms/platform.hpp"
 #include "strategies/nccl/channels.hpp"
+#include "strategies/nccl/operation.hpp"
 
 namespace stepcast {
-
-/// The operations of nccl-tests.
-enum class NcclOperation {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  broadcast,
-  reduce,
-  all_to_all,
-  send_receive
-};
-
-enum class NcclAlgorithm { ring, tree, nvls, nvls_tree, direct };
-enum class NcclProtocol { ll, ll128, simple };
 
 const std::vector<std::string>&
 nccl_operation_names();                          ///< in the order of NcclOperation, as nccl-tests names them
 std::string to_string(NcclAlgorithm algorithm);  ///< as NCCL names it, such as "RING"; "P2P" for sends
 std::string to_string(NcclProtocol protocol);    ///< "LL", "LL128", "SIMPLE"
-
-/// Time of a collective with one algorithm and protocol.
-struct NcclTime {
-  Seconds time;
-  NcclAlgorithm algorithm = NcclAlgorithm::ring;
-  NcclProtocol protocol = NcclProtocol::simple;
-};
 
 /// The algorithm that NCCL chooses for a buffer of `size` bytes, and its time: the least estimate of all
 /// algorithms and protocols that the version has on these channels, with the start of the kernel. All ranks
@@ -42,10 +22,9 @@ struct NcclTime {
 ///
 /// The estimate is NCCL's own tuning model, latency + size / bandwidth (src/graph/tuning.cc:
 /// ncclTopoTuneModel and ncclTopoGetAlgoTime), with the channels of nccl_channels. Comments in the code mark
-/// what is added to that model.
-/// @param size  as nccl-tests counts it: the whole buffer of an all-gather or a reduce-scatter, and all that
-/// a
-///              rank sends in an all-to-all
+/// what is added to that model. Versions before 2.4 have early_ring_time in its place.
+/// @param size  as nccl-tests counts it: the whole buffer of an all-gather or a reduce-scatter, and all
+///              that a rank sends in an all-to-all
 NcclTime nccl_time(const Software& software, const NcclChannels& channels, NcclOperation operation,
                    Bytes size);
 

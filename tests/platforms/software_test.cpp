@@ -52,7 +52,7 @@ TEST_CASE("software states what NCCL finds on the machine", "[platforms]") {
 
 TEST_CASE("wrong software is refused with its place", "[platforms][errors]") {
   CHECK(error_of("{nccl: \"1.3\"}") ==
-        "f.yaml:1:8: software.nccl: expected a version of NCCL from 2.3 on, in quotes, such as \"2.18\", got "
+        "f.yaml:1:8: software.nccl: expected a version of NCCL from 2.0 on, in quotes, such as \"2.18\", got "
         "\"1.3\"");
   CHECK(error_of("{nccl: \"2.x\"}").find("expected a version of NCCL") != std::string::npos);
   CHECK(error_of("{cpu: amd}") ==

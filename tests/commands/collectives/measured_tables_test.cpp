@@ -42,19 +42,20 @@ std::string error_of(int ranks, int per_node) {
 TEST_CASE("the model is as close to the published tables as the note says", "[commands][nccl]") {
   const std::vector<MeasuredTable> tables = measured_tables();
   CHECK(tables.size() >= 45);
-  std::vector<MeasuredTable> modelled;  // tables of a version that the model has
+  std::vector<MeasuredTable> tuned;  // of versions that have a tuning model
   for (const MeasuredTable& one : tables) {
     CAPTURE(one.name);
     CHECK_FALSE(one.source.empty());
     CHECK_FALSE(one.rows.empty());
-    if (one.nccl != "2.3") modelled.push_back(one);
+    if (one.nccl != "2.1") tuned.push_back(one);
   }
-  // 12.1 % since three tables of a DGX-2 are among them; it was 11.7 % without.
-  CHECK(mean_of(modelled, MeasuredTable::Use::test, SizeRange::from) < 0.125);
-  CHECK(mean_of(modelled, MeasuredTable::Use::test, SizeRange::below) < 0.12);
-  // With the tables of P100, whose NCCL is older than the model's oldest version.
-  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::from) < 0.20);
-  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::below) < 0.24);
+  // 11.6 and 12.6 %. Further kernels of a process are launched beside the operation before: that took 0.5
+  // from the first figure and added 1.6 to the second (12.1 and 11.0 % before).
+  CHECK(mean_of(tuned, MeasuredTable::Use::test, SizeRange::from) < 0.12);
+  CHECK(mean_of(tuned, MeasuredTable::Use::test, SizeRange::below) < 0.13);
+  // 10.1 and 18.7 %.
+  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::from) < 0.105);
+  CHECK(mean_of(tables, MeasuredTable::Use::test, SizeRange::below) < 0.195);
   CHECK(to_text(tables).find("set aside") != std::string::npos);
 }
 
