@@ -1,12 +1,11 @@
 #include "runtime/transport/shared_memory_transport.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "runtime/transport/wake_flags.hpp"
 
 namespace stepcast {
 namespace {
@@ -19,15 +18,6 @@ struct alignas(64) Ring {
   alignas(64) std::atomic<std::int64_t> read;
   alignas(64) float data[kCapacity];
 };
-
-struct alignas(64) WakeFlag {
-  std::atomic<std::uint32_t> signals;
-  std::atomic<std::uint32_t> sleeping;
-};
-
-std::size_t wake_flags_bytes(int ranks) {
-  return sizeof(WakeFlag) * static_cast<std::size_t>(ranks);
-}
 
 void add(float* __restrict target, const float* __restrict source, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) target[i] += source[i];
@@ -43,8 +33,8 @@ class SharedMemory : public Transport {
  public:
   SharedMemory(void* memory, int rank, int ranks, double spin, std::function<bool()> may_poll)
       : Transport(rank, ranks),
-        wake_flags_(static_cast<WakeFlag*>(memory)),
-        rings_(reinterpret_cast<Ring*>(static_cast<char*>(memory) + wake_flags_bytes(ranks))),
+        wake_flags_(memory, rank),
+        rings_(reinterpret_cast<Ring*>(static_cast<char*>(memory) + WakeFlags::bytes_for(ranks))),
         spin_(spin),
         may_poll_(std::move(may_poll)) {}
 
@@ -59,7 +49,7 @@ class SharedMemory : public Transport {
       std::memcpy(lane.data + written % kCapacity, data + sent,
                   static_cast<std::size_t>(chunk) * sizeof(float));
       lane.written.store(written + chunk, std::memory_order_release);
-      wake(peer);
+      wake_flags_.wake_sleeping(peer);
       sent += chunk;
     }
     return sent;
@@ -80,7 +70,7 @@ class SharedMemory : public Transport {
         std::memcpy(target + got, source, static_cast<std::size_t>(chunk) * sizeof(float));
       }
       lane.read.store(taken + chunk, std::memory_order_release);
-      wake(peer);
+      wake_flags_.wake_sleeping(peer);
       got += chunk;
     }
     return got;
@@ -95,30 +85,18 @@ class SharedMemory : public Transport {
         __builtin_ia32_pause();
       }
     } while (keeps_spinning(begin));
-    WakeFlag& flag = wake_flags_[rank()];
-    if (wake_requested_.exchange(false)) return;
-    const std::uint32_t seen = flag.signals.load();
-    flag.sleeping.store(1);
-    if (!ready(sending_to, receiving_from) && !wake_requested_.load()) {
-      const timespec second{1, 0};
-      syscall(SYS_futex, &flag.signals, FUTEX_WAIT, seen, &second, nullptr, 0);
-    }
-    flag.sleeping.store(0);
-    wake_requested_.store(false);
+    wake_flags_.sleep([&] { return ready(sending_to, receiving_from); }, 1);
   }
 
   void wake_to_poll() override {
-    if (wake_flags_[rank()].sleeping.load() != 0) wake();
+    if (wake_flags_.is_sleeping()) wake();
   }
 
-  void wake() override {
-    wake_requested_.store(true);
-    signal(rank());
-  }
+  void wake() override { wake_flags_.wake(); }
 
  private:
   bool keeps_spinning(double begin) const {
-    if (spin_ == 0 || wake_requested_.load(std::memory_order_relaxed)) return false;
+    if (spin_ == 0 || wake_flags_.is_wake_requested()) return false;
     const double spun = seconds_now() - begin;
     return spun < spin_ || (spun < 1 && may_poll_ && may_poll_());
   }
@@ -140,19 +118,7 @@ class SharedMemory : public Transport {
                        [&](int peer) { return filled(peer, rank()) > 0; });
   }
 
-  /// The fence orders the store that the sleeper waits for before the load of `sleeping`.
-  void wake(int peer) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (wake_flags_[peer].sleeping.load(std::memory_order_relaxed) != 0) signal(peer);
-  }
-
-  void signal(int rank) {
-    wake_flags_[rank].signals.fetch_add(1);
-    syscall(SYS_futex, &wake_flags_[rank].signals, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-  }
-
-  std::atomic<bool> wake_requested_ = false;
-  WakeFlag* wake_flags_;
+  WakeFlags wake_flags_;
   Ring* rings_;
   double spin_;
   std::function<bool()> may_poll_;
@@ -161,7 +127,7 @@ class SharedMemory : public Transport {
 }  // namespace
 
 std::size_t SharedMemoryTransport::bytes_for(int ranks) {
-  return wake_flags_bytes(ranks) +
+  return WakeFlags::bytes_for(ranks) +
          sizeof(Ring) * static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
 }
 

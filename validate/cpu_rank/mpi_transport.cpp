@@ -10,7 +10,10 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+
+#include "runtime/transport/wake_flags.hpp"
 
 namespace stepcast {
 namespace {
@@ -23,6 +26,10 @@ constexpr int kTag = 1;
 
 constexpr double kShortestPause = 20e-6, kLongestPause = 1e-3;  // between tests of `wait` [s]
 constexpr double kPauseShare = 1.0 / 32;                        // of the time already waited
+
+// Longest sleeps of a rank that its peers wake [s]. They end only what no peer knows of, such as a message
+// that this rank's own calls must push further because the kernel lets no process read another's memory.
+constexpr double kSleepWhileSending = 1e-3, kSleep = 10e-3;
 
 double seconds_now() {
   timespec time{};
@@ -55,13 +62,14 @@ struct Segments {
 
 class MpiTransport : public Transport {
  public:
-  MpiTransport(MPI_Comm communicator, int rank, int ranks, double spin, std::function<bool()> may_poll)
+  MpiTransport(MPI_Comm communicator, int rank, int ranks, MpiWaiting waiting)
       : Transport(rank, ranks),
         communicator_(communicator),
-        spin_(spin),
-        may_poll_(std::move(may_poll)),
+        spin_(waiting.spin_seconds),
+        may_poll_(std::move(waiting.may_poll)),
         outgoing_(static_cast<std::size_t>(ranks)),
         incoming_(static_cast<std::size_t>(ranks)) {
+    if (waiting.wake_flags != nullptr) wake_flags_.emplace(waiting.wake_flags, rank);
     for (int peer = 0; peer < ranks; ++peer) {
       if (peer == rank) continue;
       for (Segment& one : incoming_[static_cast<std::size_t>(peer)].all) post_receive(peer, one);
@@ -96,6 +104,7 @@ class MpiTransport : public Transport {
       check_mpi(MPI_Isend(one.data.get(), static_cast<int>(floats), MPI_FLOAT, peer, kTag, communicator_,
                           &one.request),
                 "MPI_Isend");
+      if (wake_flags_) wake_flags_->wake_sleeping(peer);
       segments.advance();
       sent += floats;
     }
@@ -118,6 +127,7 @@ class MpiTransport : public Transport {
       one.taken += floats;
       if (one.taken < one.floats) continue;
       post_receive(peer, one);
+      if (wake_flags_) wake_flags_->wake_sleeping(peer);  // its send of this segment is complete
       segments.advance();
     }
     return got;
@@ -131,6 +141,13 @@ class MpiTransport : public Transport {
         if (ready(sending_to, receiving_from)) return;
       }
     } while (keeps_spinning(begin));
+    if (wake_flags_) {
+      const auto ready_now = [&] { return ready(sending_to, receiving_from); };
+      while (!wake_flags_->sleep(ready_now, sending_to.empty() ? kSleep : kSleepWhileSending)) {
+        if (ready_now() || seconds_now() - begin > 1) return;
+      }
+      return;
+    }
     static_cast<void>(prctl(PR_SET_TIMERSLACK, 1));  // pauses of this thread end in time
     for (double waited = 0; waited < 1 && !ready(sending_to, receiving_from);) {
       if (paused(std::clamp(waited * kPauseShare, kShortestPause, kLongestPause))) return;
@@ -138,9 +155,12 @@ class MpiTransport : public Transport {
     }
   }
 
-  void wake_to_poll() override { wake(); }
+  void wake_to_poll() override {
+    if (!wake_flags_ || wake_flags_->is_sleeping()) wake();
+  }
 
   void wake() override {
+    if (wake_flags_) return wake_flags_->wake();
     {
       const std::lock_guard lock(mutex_);
       wake_requested_ = true;
@@ -176,7 +196,7 @@ class MpiTransport : public Transport {
   }
 
   bool keeps_spinning(double begin) const {
-    if (spin_ == 0 || wake_requested_.load(std::memory_order_relaxed)) return false;
+    if (spin_ == 0 || (wake_flags_ ? wake_flags_->is_wake_requested() : wake_requested_.load())) return false;
     const double spun = seconds_now() - begin;
     return spun < spin_ || (spun < 1 && may_poll_ && may_poll_());
   }
@@ -192,7 +212,8 @@ class MpiTransport : public Transport {
   double spin_;
   std::function<bool()> may_poll_;
   std::vector<Segments> outgoing_, incoming_;  ///< per peer
-  std::mutex mutex_;
+  std::optional<WakeFlags> wake_flags_;
+  std::mutex mutex_;  // this and the two below: without wake flags
   std::condition_variable woken_;
   std::atomic<bool> wake_requested_ = false;
 };
@@ -207,7 +228,7 @@ void check_mpi(int status, const char* call) {
   throw std::runtime_error(fmt::format("{} failed: {}", call, text));
 }
 
-std::unique_ptr<Transport> mpi_transport(double spin_seconds, std::function<bool()> may_poll) {
+std::unique_ptr<Transport> mpi_transport(MpiWaiting waiting) {
   MPI_Comm communicator = MPI_COMM_NULL;
   int rank = 0, ranks = 0, provided = 0;
   check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
@@ -215,7 +236,7 @@ std::unique_ptr<Transport> mpi_transport(double spin_seconds, std::function<bool
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup");
   check_mpi(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(communicator, &ranks), "MPI_Comm_size");
-  return std::make_unique<MpiTransport>(communicator, rank, ranks, spin_seconds, std::move(may_poll));
+  return std::make_unique<MpiTransport>(communicator, rank, ranks, std::move(waiting));
 }
 
 MPI_Comm MpiAllReduce::communicator_of(const std::vector<int>& ranks) {

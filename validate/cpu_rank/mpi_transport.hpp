@@ -13,15 +13,25 @@
 
 namespace stepcast {
 
+/// How a transport over MPI waits.
+struct MpiWaiting {
+  /// As of shared_memory_transport: how long it tests without a pause.
+  double spin_seconds = 0;
+  std::function<bool()> may_poll = {};
+  /// Memory of WakeFlags for all ranks; null: ranks share no memory.
+  void* wake_flags = nullptr;
+};
+
 /// Transport over MPI point-to-point messages: MPI_Isend and MPI_Irecv of segments of up to 60 KiB, in a
 /// communicator of its own. Some receives from every peer are always posted, so that no message is unexpected
 /// to MPI. One thread at a time uses a transport, and several transports may be used at once, so MPI must
 /// have been started with MPI_THREAD_MULTIPLE. All ranks of MPI_COMM_WORLD call it, in the same order.
 ///
 /// MPI has no call that waits for a message or for another thread, so `wait` tests the requests: at first
-/// without a pause, then with pauses that grow with the time already waited (1/32 of it, 20 us to 1 ms).
-/// @param spin_seconds, may_poll  as of shared_memory_transport: how long it tests without a pause
-std::unique_ptr<Transport> mpi_transport(double spin_seconds, std::function<bool()> may_poll = {});
+/// without a pause. Then it sleeps until a peer wakes it, which has sent or received a segment, if all ranks
+/// share the memory of wake flags; else it tests with pauses that grow with the time already waited (1/32 of
+/// it, 20 us to 1 ms), each of which takes some 25 us from a computation on the same virtual core.
+std::unique_ptr<Transport> mpi_transport(MpiWaiting waiting);
 
 /// MPI_Allreduce (sum of floats, in place) over groups of ranks. A communicator is created for each group
 /// when it is first used; all ranks of the group call it in the same order.

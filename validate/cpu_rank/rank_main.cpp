@@ -123,7 +123,9 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
   const auto make = [&](int which, double spin, bool (PollingPolicy::*may_poll)() const) {
     const auto polls = [&polling, may_poll] { return (polling.*may_poll)(); };
     if (!own_core) spin = 0;
-    if (cluster.transport == TransportKind::mpi) return mpi_transport(spin, polls);
+    // The ring memory, which MPI does not need, begins with wake flags.
+    void* const wake_flags = options.by_agent() || cluster.sockets() ? nullptr : control.ring_memory(which);
+    if (cluster.transport == TransportKind::mpi) return mpi_transport({spin, polls, wake_flags});
     if (options.by_agent()) return connected_hosts(options, which);
     return cluster.sockets() ? connected(cluster, rank)
                              : shared_memory_transport(control.ring_memory(which), rank, ranks, spin, polls);

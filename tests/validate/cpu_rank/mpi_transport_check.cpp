@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/p2p/point_to_point.hpp"
+#include "runtime/transport/wake_flags.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "validate/cpu_rank/mpi_transport.hpp"
 
@@ -123,6 +126,22 @@ int check_wake(Transport& transport) {
   return (seconds_of(true) < 0.8 ? 0 : 1) + (seconds_of(false) > 0.9 ? 0 : 1);
 }
 
+/// Memory of wake flags that all ranks share, all of them zero.
+void* shared_wake_flags(int rank, int ranks) {
+  const auto bytes = static_cast<MPI_Aint>(rank == 0 ? WakeFlags::bytes_for(ranks) + 64 : 0);
+  void* memory = nullptr;
+  MPI_Win window = MPI_WIN_NULL;
+  MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  MPI_Aint size = 0;
+  int unit = 0;
+  MPI_Win_shared_query(window, 0, &size, &unit, &memory);
+  // The same distance to a multiple of 64 on all ranks, because windows are mapped in whole pages.
+  auto* const start = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(memory) + 63) / 64 * 64);
+  if (rank == 0) std::fill_n(start, WakeFlags::bytes_for(ranks), 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  return start;
+}
+
 }  // namespace
 
 int main() {
@@ -133,13 +152,15 @@ int main() {
   std::vector<int> all;
   for (int peer = 0; peer < ranks; ++peer) all.push_back(peer);
   int wrong = 0;
-  {
-    const auto transport = mpi_transport(0), messages = mpi_transport(20e-6);
+  for (const bool shares_memory : {false, true}) {
+    const auto flags = [&] { return shares_memory ? shared_wake_flags(rank, ranks) : nullptr; };
+    const auto transport = mpi_transport({.wake_flags = flags()}),
+               messages = mpi_transport({.spin_seconds = 20e-6, .wake_flags = flags()});
     const int wakes = check_wake(*transport);
     barrier(*transport);
     const int sums = check_all_reduces(*transport, all), library = check_library(all, rank),
               sent = check_messages(*messages, *transport);
-    wrong = sums + library + sent + wakes;
+    wrong += sums + library + sent + wakes;
     if (wrong > 0)
       fmt::print(stderr, "rank {}: {} wrong sums, {} of MPI, {} wrong messages, {} wrong waits\n", rank, sums,
                  library, sent, wakes);
