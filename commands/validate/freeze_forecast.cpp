@@ -23,6 +23,7 @@
 #include "strategies/plan/communicator.hpp"
 #include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/message_times.hpp"
+#include "validate/measure/contention_benchmark.hpp"
 #include "validate/measure/link_results.hpp"
 #include "validate/measure/platform_file.hpp"
 #include "validate/measure/storage_benchmark.hpp"
@@ -237,7 +238,8 @@ Experiment experiment_of(const Validation& validation, std::size_t point, const 
       parse_assignment("strategy.compute_slowdown=" + shortest(measured.compute_slowdown))};
   if (strategy_value(validation, point, "kind") == "parameter_server" &&
       strategy_value(validation, point, "overlap") == "true")
-    keys.push_back(parse_assignment("strategy.message_slowdown=" + shortest(measured.compute_slowdown)));
+    keys.push_back(parse_assignment("strategy.message_slowdown=" +
+                                    shortest(message_slowdown(measured.compute_slowdown))));
   const auto forecast = [&] { return measured_experiment(validation, point, folder, keys, library); };
   Experiment one = forecast();
   // Sleeping ranks draw the same noise as the simulation, so the forecast is that of one run, not of the

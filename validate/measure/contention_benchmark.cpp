@@ -112,6 +112,11 @@ double compute_slowdown(double compute, double collective, double together) {
   return collective / (collective - lost);
 }
 
+double message_slowdown(double compute_slowdown) {
+  constexpr double kCopiesShare = 3.0 / 4;
+  return 1 / (1 - kCopiesShare * (1 - 1 / compute_slowdown));
+}
+
 std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling, Network& network,
                                     double budget) {
   std::vector<Row> rows = measure_memory(transport, budget);

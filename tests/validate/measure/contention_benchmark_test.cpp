@@ -15,6 +15,13 @@ TEST_CASE("the compute slowdown explains the time that was lost", "[validate]") 
   CHECK(compute_slowdown(0.1, 0.02, 0.09) == 1);  // noise
 }
 
+TEST_CASE("beside a server's messages, compute loses three quarters of what it loses beside an all-reduce",
+          "[validate]") {
+  CHECK(message_slowdown(1) == 1);
+  for (const double slowdown : {1.2, 2.0, 100.0})
+    CHECK(1 - 1 / message_slowdown(slowdown) == Approx(0.75 * (1 - 1 / slowdown)));
+}
+
 TEST_CASE("disturbed repeats do not count, except the least disturbed ones if there are too few",
           "[validate]") {
   Repeats repeats;
