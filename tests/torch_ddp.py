@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs PyTorch's DistributedDataParallel on 2 CPU ranks over gloo and forecasts its steps before they run.
 
-In one start of both ranks: (1) all-reduces of gloo are timed, beside compute and after it, and become a platform file, (2) both ranks capture the traces of
-all networks at once by tools/capture-torch.py, (3) stepcast forecasts every point and the forecast is written with its
-SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own: nothing of stepcast runs in it. Beside every
+In one start of both ranks: (1) DDP trains chains of dense layers, of which none is forecast; what it adds to their steps becomes
+a platform file, (2) both ranks capture the traces of all networks at once by tools/capture-torch.py, (3) stepcast forecasts
+every point and the forecast is written with its SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own: nothing of stepcast runs in it. Beside every
 run, both ranks train the same network without DDP (without-ddp.csv). Held against `step_seconds` of the trace, these steps
 say how much faster or slower the machine was than during the captures.
 
@@ -35,6 +35,7 @@ POINTS = [f"{network}:{batch}:{bucket}"
                                             ("small-mesh", (2, 4), (0.1, 25)), ("small-transformer", (4, 8), (0.1, 25)))
           for batch in batches for bucket in buckets]
 RANKS = 2
+FIRST_BUCKET = dist._DEFAULT_FIRST_BUCKET_BYTES  # 1 MiB
 
 
 def settings(network, batch, options):
@@ -43,63 +44,114 @@ def settings(network, batch, options):
                               steps=options.steps, warm_up=2)
 
 
-def all_reduce_seconds(elements, repeats=20):
-    """What the sum of a bucket adds to a step, in seconds: beside the backward pass, and at its end.
+LAYERS = 8  # of the networks that DDP's cost is measured with, and parameter tensors of each
 
-    Matrix products stand for the backward pass. Buckets are divided and start to be summed between them, and are waited for and
-    copied back at the end, as DDP does. Beside products that take longer than the sums, a bucket adds what gloo's threads and the
-    copies take from the rank's one core. Where no product follows, it also adds the wait for the other rank."""
-    gradients, buckets = ([torch.rand(elements) for _ in range(2)] for _ in range(2))
-    matrix = torch.rand(256, 256)
-    compute_seconds = 0.01 + 5e-8 * elements  # several times what a sum takes
-    begin, products = time.perf_counter(), 0
-    while time.perf_counter() - begin < compute_seconds:
-        torch.mm(matrix, matrix)
-        products += 1
 
-    def step(blocks, started):
-        dist.barrier()
-        begin, sums = time.perf_counter(), []
-        for block in range(blocks):
-            for _ in range(products):
-                torch.mm(matrix, matrix)
-            if block < started:
-                torch.div(gradients[block], RANKS, out=buckets[block])
-                sums.append(dist.all_reduce(buckets[block], async_op=True))
-        for gradient, bucket, one in zip(gradients, buckets, sums):
-            one.wait()
-            gradient.copy_(bucket)
-        return time.perf_counter() - begin
+def benchmark_network(elements, norm):
+    """A chain of dense layers with about so many parameters, `norm`: and batch norm. None of the networks that are forecast is one."""
+    width = round(math.sqrt(elements / LAYERS))
+    layers = [[torch.nn.Linear(width, width, bias=False), *[torch.nn.BatchNorm1d(width)] * norm, torch.nn.Tanh()] for _ in range(LAYERS)]
+    return torch.nn.Sequential(*sum(layers, [])), width
 
-    beside, at_end = zip(*(((step(3, 2) - step(3, 0)) / 2, step(1, 1) - step(1, 0)) for _ in range(repeats)))
-    return statistics.median(beside), statistics.median(at_end)
+
+def tensor_bytes(network):
+    return [4 * one.numel() for one in network.parameters()]
+
+
+def slowest(seconds):
+    """The longest time of all ranks."""
+    longest = torch.tensor(seconds)
+    dist.all_reduce(longest, op=dist.ReduceOp.MAX)
+    return float(longest)
+
+
+def timed_step(network, optimizer, x):
+    dist.barrier()
+    begin = time.perf_counter()
+    optimizer.zero_grad(set_to_none=True)
+    network(x).sum().backward()
+    optimizer.step()
+    return slowest(time.perf_counter() - begin)
+
+
+def bucket_bytes(tensors, cap):
+    """The bytes of DDP's buckets, in the order in which they are summed: a bucket is full as soon as its tensors reach 1 MiB (the first
+    bucket, whatever the cap) or the cap. `tensors`: bytes in the order in which the network runs."""
+    buckets, full = [0], False
+    for size in reversed(tensors):
+        if full:
+            buckets.append(0)
+        buckets[-1] += size
+        full = buckets[-1] >= (FIRST_BUCKET if len(buckets) == 1 else cap)
+    return buckets
+
+
+def ddp_seconds(elements, norm, caps, repeats=15):
+    """What DDP adds to a step, in seconds, for each bucket size.
+
+    Copies of a network take turns: one without DDP, and one for each bucket size. A step counts from a barrier to the end
+    of the slower rank, so that the wait for the other rank, which the forecast has too, is in none of the differences."""
+    def copy(cap):
+        torch.manual_seed(1)
+        network, width = benchmark_network(elements, norm)
+        if cap:
+            network = torch.nn.parallel.DistributedDataParallel(network, bucket_cap_mb=cap / 2**20)
+        return network, torch.optim.SGD(network.parameters(), lr=1e-6, momentum=0.9), width
+
+    copies = [copy(cap) for cap in (None, *caps)]
+    x = torch.rand(64, copies[0][2])
+    once = slowest(statistics.median(timed_step(*copies[0][:2], x) for _ in range(5)))  # the same batch on all ranks
+    x = torch.rand(max(8, int(64 * 0.02 / once)), copies[0][2])  # steps of about 20 ms
+    rounds = [[timed_step(network, optimizer, x) for network, optimizer, _ in copies] for _ in range(repeats + 3)][3:]
+    return [statistics.median(one[i] - one[0] for one in rounds) for i in range(1, len(copies))]
+
+
+def fitted(rows, seconds):
+    """Coefficients of the least relative errors; a negative one counts as 0, and the others are fitted again."""
+    rows, seconds = numpy.array(rows), numpy.maximum(seconds, 1e-5)
+    kept, found = list(range(rows.shape[1])), numpy.zeros(rows.shape[1])
+    while kept:
+        found[:] = 0
+        found[kept] = numpy.linalg.lstsq(rows[:, kept] / seconds[:, None], numpy.ones(len(seconds)), rcond=None)[0]
+        if min(found) >= 0:
+            break
+        kept.remove(int(numpy.argmin(found)))
+    return found
 
 
 def measure_links(folder):
-    """Times all-reduces by size: what a bucket adds beside the backward pass is returned as (bytes, seconds), and what one adds at its
-    end is written as a platform, in which a ring of 2 ranks takes 2 (latency + half the bytes / bandwidth)."""
-    sizes = (1000, 10_000, 100_000, 500_000, 1_000_000, 2_000_000)
-    beside, at_end = zip(*(all_reduce_seconds(elements) for elements in sizes))
+    """Measures what DDP adds to steps of networks of several sizes with several bucket sizes, in seconds: a + b x bytes of the last
+    bucket, whose sum nothing follows, + c x number + d x bytes of all buckets before it, which are summed beside the backward
+    pass, + e for the broadcast of batch norm's buffers, with which DDP begins a step. The first two are written as a platform, in
+    which a ring of 2 ranks takes 2 (latency + half the bytes / bandwidth); returns c, d and e."""
+    lines, rows, seconds = ["bytes,batch_norm,bucket_bytes,seconds\n"], [], []
+    chains = [(elements, False) for elements in (10_000, 30_000, 100_000, 300_000, 600_000, 1_000_000, 2_000_000)]
+    for elements, norm in chains + [(30_000, True), (100_000, True), (600_000, True)]:
+        tensors = tensor_bytes(benchmark_network(elements, norm)[0])
+        caps = [25 * 2**20, sum(tensors) / 4]
+        for cap, one in zip(caps, ddp_seconds(elements, norm, caps)):
+            *hidden, last = bucket_bytes(tensors, cap)
+            rows.append([1, last, len(hidden), sum(hidden), norm])
+            seconds.append(one)
+            lines.append(f"{sum(tensors)},{norm:d},{cap:.0f},{one:.6g}\n")
     if dist.get_rank() > 0:
         return None
-    size = [4 * elements for elements in sizes]
-    latency = statistics.median(at_end[:2]) / 2
-    slopes = [(one - 2 * latency) / n for n, one in zip(size, at_end) if n >= 2_000_000]
-    bandwidth = 1 / max(statistics.median(slopes), 1e-12)
-    with open(os.path.join(folder, "all-reduces.csv"), "w", encoding="utf-8") as file:
-        file.write("bytes,seconds_beside_compute,seconds_at_end\n" + "".join(f"{n},{s:.6g},{e:.6g}\n" for n, s, e in zip(size, beside, at_end)))
+    a, b, *rest = fitted(rows, seconds)
+    with open(os.path.join(folder, "ddp-costs.csv"), "w", encoding="utf-8") as file:
+        file.writelines(lines)
     platform = {
-        "name": "gloo-loopback", "source": "torch_ddp.py: all-reduces of gloo between 2 ranks, with DDP's copies",
+        "name": "gloo-loopback", "source": "torch_ddp.py: what DDP over gloo adds to steps of 2 ranks",
         "device": "cpu-core", "nodes": RANKS, "max_nodes": {"value": RANKS, "source": "the run"},
         "node": {"kind": "single", "device_link": {"bandwidth": "1000 GB/s", "latency": "0 us", "source": "not used"},
                  "memory": {"bandwidth": "1000 GB/s", "latency": "0 us", "source": "not used"}},
-        "network": {"kind": "switch", "bandwidth": f"{bandwidth / 1e9:.4g} GB/s", "latency": f"{1e6 * latency:.4g} us", "source": "all-reduces.csv"},
+        "network": {"kind": "switch", "bandwidth": f"{1e-9 / max(b, 1e-12):.4g} GB/s", "latency": f"{1e6 * max(a, 2e-6) / 2:.4g} us",
+                    "source": "ddp-costs.csv"},
         "messages": {where: [{"overhead": "0 us", "bandwidth_factor": 1, "source": "stands at network"}]
                      for where in ("between_nodes", "inside_node")},
     }
     with open(os.path.join(folder, "platform.yaml"), "w", encoding="utf-8") as file:
         yaml.safe_dump(platform, file, sort_keys=False)
-    return size, [max(0.0, one) for one in beside]
+    return rest
 
 
 def without_clocks(trace):
@@ -142,15 +194,15 @@ def capture(network, batch, options):
         yaml.safe_dump(first, file, sort_keys=False, default_flow_style=None, width=10_000)
 
 
-def hidden_sums(network, bucket, beside):
-    """The seconds that all buckets of a step but the last add to its backward pass."""
-    size = sum(4 * one.numel() for one in capture_torch.ModelFileNetwork(capture_torch.read_model(network)).parameters())
-    hidden = math.ceil(size / (bucket * 2**20)) - 1
-    return hidden * float(numpy.interp(size / (hidden + 1), *beside))
+def beside_seconds(name, bucket, beside):
+    """The seconds that DDP adds to a step beside the sum of the last bucket."""
+    network = capture_torch.ModelFileNetwork(capture_torch.read_model(name))
+    *hidden, _ = bucket_bytes(tensor_bytes(network), bucket * 2**20)
+    return float(numpy.dot(beside, [len(hidden), sum(hidden), any(True for _ in network.buffers())]))
 
 
 def forecast(options, beside):
-    """The forecast of every point, written before any of them runs. `beside`: what buckets add beside the backward pass."""
+    """The forecast of every point, written before any of them runs. `beside`: as of measure_links."""
     rows = []
     for point in options.points:
         network, batch, bucket = point.split(":")
@@ -160,8 +212,8 @@ def forecast(options, beside):
                 "name": "torch-ddp", "description": f"DistributedDataParallel over gloo: {point}",
                 "model": network, "trace": os.path.join(options.output, f"{network}-b{batch}.yaml"),
                 "platform": os.path.join(options.output, "platform.yaml"), "batch_per_worker": int(batch),
-                "strategy": {"kind": "synchronous", "all_reduce": "ring", "bucket": f"{bucket} MiB",
-                             "overlap": True, "step_overhead": f"{1e6 * hidden_sums(network, float(bucket), beside):.4g} us"},
+                "strategy": {"kind": "synchronous", "all_reduce": "ring", "bucket": f"{bucket} MiB", "first_bucket": "1 MiB",
+                             "overlap": True, "step_overhead": f"{1e6 * beside_seconds(network, float(bucket), beside):.4g} us"},
                 "noise": {"jitter": "trace"}, "uncertainty": "none", "simulation": {"steps": 40, "seed": 1},
                 "sweep": {"workers": [RANKS]}}, file, sort_keys=False)
         subprocess.run([options.stepcast, "run", scenario, "--results-only", "-o", folder], check=True, stdout=subprocess.DEVNULL,
