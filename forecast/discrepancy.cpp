@@ -6,6 +6,9 @@
 #include <map>
 #include <optional>
 
+#include "scenarios/experiment/software_stack.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -22,7 +25,7 @@ std::vector<double> read_numbers(const YamlValue& value, std::size_t count) {
 }  // namespace
 
 Discrepancy read_discrepancy(const YamlValue& value) {
-  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles"});
+  const YamlMap map = value.map({"source", "figures", "probabilities", "quantiles", "spreads"});
   Discrepancy term;
   for (const YamlValue& one : map.at("probabilities").list()) term.probabilities.push_back(one.number(0, 1));
   const std::size_t count = term.probabilities.size();
@@ -32,6 +35,10 @@ Discrepancy read_discrepancy(const YamlValue& value) {
   term.inside_server = read_numbers(quantiles.at("inside_server"), count);
   term.between_servers = read_numbers(quantiles.at("between_servers"), count);
   term.between_servers_slow_messages = read_numbers(quantiles.at("between_servers_slow_messages"), count);
+  if (const auto spreads = map.maybe("spreads")) {
+    for (const auto& [name, factor] : spreads->map(framework_names()).entries())
+      term.spreads[name] = factor.number(0.01, 100);
+  }
   return term;
 }
 
@@ -78,13 +85,17 @@ double radical_inverse(unsigned index) {
 }  // namespace
 
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
-  const double inside = std::sqrt(std::log2(spread.devices_of_server) / 3);
+  const double inside = std::log2(spread.devices_of_server) / 3;
+  const double middle = quantile_at(term.probabilities, term.inside_server, 0.5);
+  const auto own = term.spreads.find(spread.framework);
+  const double factor = own == term.spreads.end() ? 1 : own->second;
   const auto& between = spread.slow_messages ? term.between_servers_slow_messages : term.between_servers;
   std::vector<double> errors;
   for (unsigned k = 0; k < kDiscrepancySamples; ++k) {
     const double u = (k + 0.5) / kDiscrepancySamples;
     const double v = radical_inverse(k) + 0.5 / kDiscrepancySamples;
-    double error = inside * quantile_at(term.probabilities, term.inside_server, u);
+    const double of_server = quantile_at(term.probabilities, term.inside_server, u);
+    double error = inside * (middle + factor * (of_server - middle));
     if (spread.servers > 1) error += quantile_at(term.probabilities, between, v);
     errors.push_back(error);
   }
@@ -99,13 +110,23 @@ struct FedIn {
   std::vector<double> errors;
 };
 
+/// The samples of the term at a point, and its number of devices.
+FedIn errors_at(const Scenario& scenario, const Point& point, const Discrepancy& term, Library& library) {
+  const auto values = middle_values(scenario, point);
+  const Experiment experiment = build_experiment(scenario.document, values, library);
+  Spread spread = spread_of(experiment);
+  spread.framework = scenario.framework;
+  if (spread.framework.empty()) {
+    const auto stack = software_stack_of(document_with(scenario.document, values, library), library);
+    if (stack) spread.framework = stack->framework;
+  }
+  return {experiment.plan.devices, log_errors(term, spread)};
+}
+
 std::vector<FedIn> fed_in_errors(const Scenario& scenario, const Discrepancy& term, Library& library) {
   std::vector<FedIn> all;
-  for (const CalibrationTarget& target : scenario.calibrations) {
-    const Experiment experiment =
-        build_experiment(scenario.document, middle_values(scenario, {"", target.point}), library);
-    all.push_back({experiment.plan.devices, log_errors(term, spread_of(experiment))});
-  }
+  for (const CalibrationTarget& target : scenario.calibrations)
+    all.push_back(errors_at(scenario, {"", target.point}, term, library));
   return all;
 }
 
@@ -125,11 +146,9 @@ void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& p
   const auto fed_in = fed_in_errors(scenario, term, library);
   all.log_errors.assign(scenario.points.size(), {});
   for (const std::size_t point : points) {
-    const Experiment experiment =
-        build_experiment(scenario.document, middle_values(scenario, scenario.points[point]), library);
-    auto errors = log_errors(term, spread_of(experiment));
+    auto [devices, errors] = errors_at(scenario, scenario.points[point], term, library);
     if (!fed_in.empty()) {
-      const auto& taken_off = nearest(fed_in, experiment.plan.devices).errors;
+      const auto& taken_off = nearest(fed_in, devices).errors;
       for (std::size_t k = 0; k < errors.size(); ++k) errors[k] -= taken_off[k];
     }
     all.log_errors[point] = std::move(errors);

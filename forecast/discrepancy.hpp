@@ -18,6 +18,8 @@ struct Discrepancy {
   std::vector<double> between_servers;  ///< in addition, on several servers
   /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
   std::vector<double> between_servers_slow_messages;
+  /// By framework: factor on the distance of inside_server from its median. Others have 1.
+  std::map<std::string, double> spreads;
 };
 
 /// Reads the content of such a file. @throws InputError
@@ -31,20 +33,22 @@ struct Spread {
   int devices_of_server = 1;   ///< most devices of the run in one server
   int servers = 1;             ///< servers (nodes) in use
   bool slow_messages = false;  ///< see kSlowMessage
+  std::string framework{};     ///< one of framework_names, or empty
 };
 
 /// Overhead of a large message between servers that tells sockets of virtual machines (20 us) from verbs (6
 /// us).
 constexpr Seconds kSlowMessage{15e-6};
 
+/// Without the framework, which an experiment does not have.
 Spread spread_of(const Experiment& experiment);
 
 /// Number of samples of the term. All points use the same samples, so that ratios of points are consistent.
 constexpr int kDiscrepancySamples = 256;
 
-/// Samples of log(measured step / forecast step): sample k is the quantile inside a server at u_k,
-/// times sqrt(log2(devices of a server) / 3), plus the quantile between servers at v_k if there are several.
-/// (u_k, v_k) are the points of Hammersley's sequence. All zero for one device.
+/// Samples of log(measured step / forecast step): sample k is the quantile inside a server at u_k, at the
+/// framework's spread, times log2(devices of a server) / 3, plus the quantile between servers at v_k if there
+/// are several. (u_k, v_k) are the points of Hammersley's sequence. All zero for one device.
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);
 
 /// Sets Simulations::log_errors of the chosen points. The error of a figure that `calibrate:` feeds in is

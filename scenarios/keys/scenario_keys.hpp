@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/keys.hpp"
 
 namespace stepcast {
@@ -46,6 +49,9 @@ const Keys& learning_schedule_keys();
 // Keys of a software stack, a file of strategies/stacks/ (docs/reference/software-stacks.md).
 const Keys& stack_keys();
 const Keys& stack_value_keys();
+
+/// The frameworks whose forecasts have a spread of their own in models/measured/discrepancy.yaml.
+const std::vector<std::string>& framework_names();
 
 /// Keys of `strategy`, by its kind.
 const std::vector<KindKeys>& keys_by_strategy();

@@ -2,6 +2,11 @@
 
 namespace stepcast {
 
+const std::vector<std::string>& framework_names() {
+  static const std::vector<std::string> names{"mxnet", "oneflow", "paddlepaddle", "pytorch", "tensorflow"};
+  return names;
+}
+
 const Keys& stack_value_keys() {
   static const Keys keys{{"key", "text", "", "required", "key of `strategy`"},
                          {"value", "value", "", "required", "its value in this stack"},
@@ -15,6 +20,8 @@ const Keys& stack_keys() {
   static const Keys keys{
       {"name", "text", "", "required", "name of the software stack"},
       {"what", "text", "", "required", "how the stack exchanges gradients"},
+      {"framework", "name", "mxnet, oneflow, paddlepaddle, pytorch, tensorflow", "none",
+       "framework that trains, as the scenario's `framework`"},
       {"kind", "name", "", "none", "strategy that takes the place of `synchronous`"},
       {"values", "list of mappings", "", "required", "values of keys of `strategy`", stack_value_keys}};
   return keys;

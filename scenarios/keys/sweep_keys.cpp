@@ -80,6 +80,8 @@ const Keys& whole_scenario_keys() {
       {"calibrate", "list of mappings", "", "none", "inputs that are fitted to a published figure",
        calibrate_keys},
       {"published", "list of mappings", "", "none", "published figures to compare with", published_keys},
+      {"framework", "name", "mxnet, oneflow, paddlepaddle, pytorch, tensorflow",
+       "that of the stack in `strategy.like`", "framework that trains: sets how far intervals reach"},
       {"uncertainty", "name, boolean or mapping of values", "default, none, off", "default",
        "what intervals cover beside `assumed`: all, nothing, or a class for each kind of input"}};
   return keys;

@@ -34,6 +34,7 @@ struct Scenario {
   std::vector<CalibrationTarget> calibrations;
   std::vector<Published> published;
   Uncertainty uncertainty;
+  std::string framework;  ///< one of framework_names; empty: that of the stack in strategy.like, if any
 };
 
 /// Reads a scenario. `settings` (`--set`) replace its values first.

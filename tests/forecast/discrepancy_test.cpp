@@ -25,8 +25,10 @@ Discrepancy shipped() {
 
 /// Every point with a step of 1 s on each draw, and the term.
 /// @param efficiency  of 16 devices; that of 8 is in the middle between this and 1
-Simulations forecast_of(const std::string& text, int draws = 1, double efficiency = 0.5) {
-  const Scenario scenario = scenario_of(text);
+/// @param setting  an assignment, or empty
+Simulations forecast_of(const std::string& text, int draws = 1, double efficiency = 0.5,
+                        const std::string& setting = "") {
+  const Scenario scenario = setting.empty() ? scenario_of(text) : scenario_of(text, {setting});
   Simulations all;
   std::vector<std::size_t> points;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) points.push_back(i);
@@ -68,6 +70,29 @@ TEST_CASE("the samples of eight devices have the quantiles of the file", "[forec
     // Samples lie 1 / 256 apart in probability, where the outer quantiles rise by up to 0.02 a sample.
     CHECK(quantile(errors, term.probabilities[i]) == Approx(term.inside_server[i]).margin(0.02));
   }
+}
+
+TEST_CASE("a framework's spread stretches the distances from the median inside a server alone",
+          "[forecast]") {
+  Discrepancy term{{0, 0.5, 1}, {-0.1, 0.05, 0.5}, {0, 0, 0}, {0, 0, 0}, {{"mxnet", 2}}};
+  const auto of_all = log_errors(term, {8, 1});
+  const auto of_mxnet = log_errors(term, {8, 1, false, "mxnet"});
+  for (std::size_t k = 0; k < of_all.size(); ++k)
+    CHECK(of_mxnet[k] - 0.05 == Approx(2 * (of_all[k] - 0.05)).margin(1e-12));
+  CHECK(log_errors(term, {8, 1, false, "pytorch"}) == of_all);
+  CHECK(log_errors(term, {1, 4, false, "mxnet"}) == log_errors(term, {1, 4}));
+}
+
+TEST_CASE("the framework is the scenario's, or else that of its stack", "[forecast]") {
+  const auto errors = [](const std::string& framework, const std::string& like) {
+    const std::string text = kServers + framework;
+    return forecast_of(text, 1, 0.5, "strategy.like=" + like).log_errors[1];
+  };
+  CHECK(errors("", "pytorch-ddp") == errors("framework: pytorch\n", "horovod"));
+  CHECK(errors("", "pytorch-ddp") != errors("", "horovod"));
+  CHECK(errors("framework: mxnet\n", "pytorch-ddp") == errors("framework: mxnet\n", "horovod"));
+  CHECK_THROWS_WITH(scenario_of(kServers + "framework: mxnot\n"),
+                    Catch::Matchers::Contains("framework: expected"));
 }
 
 TEST_CASE("the interval with the term contains the one without it", "[forecast]") {
@@ -175,14 +200,17 @@ TEST_CASE("uncertainty: none turns the term off", "[forecast]") {
 }
 
 TEST_CASE("a file of the term with too few or unsorted numbers is refused", "[forecast][errors]") {
-  const auto read = [](const std::string& quantiles) {
+  const auto read = [](const std::string& quantiles, const std::string& spreads = "") {
     const YamlNode node =
         parse_yaml("source: s\nprobabilities: [0.1, 0.9]\nquantiles: {inside_server: " + quantiles +
-                       ", between_servers: [0, 1], between_servers_slow_messages: [0, 1]}\n",
+                       ", between_servers: [0, 1], between_servers_slow_messages: [0, 1]}\n" + spreads,
                    "d.yaml");
     return read_discrepancy(YamlValue(node, ""));
   };
-  CHECK_NOTHROW(read("[0, 0.5]"));
+  CHECK(read("[0, 0.5]").spreads.empty());
+  CHECK(read("[0, 0.5]", "spreads: {mxnet: 2}\n").spreads.at("mxnet") == 2);
+  CHECK_THROWS_WITH(read("[0, 0.5]", "spreads: {mxnet: 0}\n"),
+                    Catch::Matchers::Contains("spreads.mxnet: expected"));
   CHECK_THROWS_WITH(
       read("[0]"),
       Catch::Matchers::Contains("quantiles.inside_server: expected as many numbers as probabilities has"));
