@@ -1,5 +1,6 @@
 #include "core/keys.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
@@ -88,4 +89,85 @@ TEST_CASE("a value that must have a source is refused without one", "[core][keys
   CHECK(errors("{peak: {value: 1, source: x}}") == Texts{});
   CHECK(errors("{peak: {value: 1}}").size() == 1);
   CHECK(errors("{peak: 1}") == Texts{"f:1:8: peak: expected {value: ..., source: ...}, got \"1\""});
+}
+
+namespace {
+
+const std::vector<KindKeys>& sample_kinds() {
+  static const std::vector<KindKeys> kinds{
+      {"ring",
+       {{"kind", "name", "", "required", "the kind"}, {"chunks", "integer", "1 to 8", "1", "chunks"}}},
+      {"tree",
+       {{"kind", "name", "", "required", "the kind"}, {"degree", "integer", ">= 2", "2", "a degree"}}}};
+  return kinds;
+}
+
+/// Keys of all types, one of which is a mapping whose keys its `kind` decides.
+const Keys& typed_keys() {
+  static const Keys keys{{"plan", "mapping", "", "none", "a plan", nullptr, sample_kinds},
+                         {"rate", "work rate", "", "none", "a rate"},
+                         {"speed", "bandwidth", "> 0", "none", "a speed"},
+                         {"pause", "time", ">= 0", "none", "a pause"},
+                         {"on", "boolean", "", "none", "a switch"},
+                         {"size", "bytes or name", ">= 1 B, tensor", "none", "a size"},
+                         {"inner", "mapping", "", "none", "a mapping", inner_keys},
+                         {"any", "mapping", "", "none", "any mapping"},
+                         {"names", "list of texts", "", "none", "names"},
+                         {"pairs", "list of lists", "", "none", "pairs"}};
+  return keys;
+}
+
+Texts typed_errors(const std::string& text) {
+  const YamlNode node = parse_yaml(text, "f");
+  return key_errors(YamlValue(node, ""), typed_keys(), Required::all);
+}
+
+}  // namespace
+
+TEST_CASE("keys have the paths that lead to them, once for each kind of a mapping", "[core][keys]") {
+  CHECK(key_paths(typed_keys()) == Texts{"plan", "plan.kind", "plan.chunks", "plan.degree", "rate", "speed",
+                                         "pause", "on", "size", "inner", "inner.size", "any", "names",
+                                         "pairs"});
+  Texts paths;
+  for (const auto& [path, key] : keys_with_paths(typed_keys())) paths.push_back(path);
+  CHECK(std::ranges::count(paths, "plan.kind") == 2);
+  CHECK(paths.size() == key_paths(typed_keys()).size() + 1);
+  Texts of_samples;
+  for (const auto& [path, key] : keys_with_paths(sample_keys())) of_samples.push_back(path);
+  CHECK(of_samples == key_paths(sample_keys()));  // keys inside lists have no path
+  CHECK_THROWS_WITH(keys_named(typed_keys(), {"rate", "rates"}), "keys_named: no key rates");
+  CHECK(types_of({"k", "", "", "", ""}).empty());
+}
+
+TEST_CASE("each type of value is checked, also inside a mapping whose kind decides", "[core][keys][errors]") {
+  CHECK(typed_errors("{plan: {kind: tree, degree: 3}, rate: 1 Tflop/s, speed: 1 GB/s, pause: 1 s, on: true, "
+                     "size: tensor, "
+                     "inner: {size: 1 B}, any: {x: 1}, names: [a], pairs: [[1, 2]]}") == Texts{});
+  CHECK(typed_errors("size: 4 MiB") == Texts{});
+  CHECK(typed_errors("plan: {degree: 3}") == Texts{});  // the reader says that the kind is missing
+  CHECK(typed_errors("plan: {kind: tree, chunks: 3}") ==
+        Texts{"f:1:20: plan.chunks: unknown key (expected one of: kind, degree)"});
+  CHECK(typed_errors("plan: {kind: star}") ==
+        Texts{"f:1:14: plan.kind: expected one of ring, tree, got \"star\""});
+  CHECK(typed_errors("rate: 1 TB/s") ==
+        Texts{"f:1:7: rate: expected a value > 0 with its unit, such as \"19.5 Tflop/s\", got \"1 TB/s\""});
+  CHECK(typed_errors("size: 0 B") ==
+        Texts{"f:1:7: size: expected bytes or name (>= 1 B, tensor), got \"0 B\""});
+  CHECK(typed_errors("inner: 3") == Texts{"f:1:8: inner: expected a mapping with keys size, got \"3\""});
+  CHECK(typed_errors("any: 3") == Texts{"f:1:6: any: expected a mapping, got \"3\""});
+  CHECK(typed_errors("names: 3") == Texts{"f:1:8: names: expected a list, got \"3\""});
+  CHECK(typed_errors("[1, 2]") ==
+        Texts{"f:1:1: expected a mapping with keys plan, rate, speed, pause, on, size, inner, any, names, "
+              "pairs, got a list"});
+  CHECK(typed_errors("names: [[1]]").size() == 1);
+}
+
+TEST_CASE("a range whose ends are no numbers is none", "[core][keys]") {
+  const auto range = [](const std::string& text) { return number_range({"k", "number", text, "", ""}); };
+  CHECK(!range("1 to many"));
+  CHECK(!range("few to 3"));
+  CHECK(!range(">= some"));
+  CHECK(range("> 1 GB/s")->low == 1e9);
+  CHECK(range(">= 2 KiB")->low == 2048);
+  CHECK(allowed_words({"k", "name", "f32, Mixed", "", ""}).empty());  // no word of a list of names
 }

@@ -24,3 +24,19 @@ TEST_CASE("parse_quantity knows the units of its dimension only", "[core]") {
     CHECK_FALSE(parse_quantity(bad, Dimension::bytes_per_second));
   }
 }
+
+TEST_CASE("every dimension has its units, its example and its limits, and a product that overflows is none",
+          "[core]") {
+  for (const Dimension dimension : {Dimension::time, Dimension::bytes, Dimension::flops,
+                                    Dimension::bytes_per_second, Dimension::flops_per_second}) {
+    const auto value = parse_quantity(example(dimension), dimension);
+    REQUIRE(value);  // an example that an error shows is valid
+    const ValueRange range = valid_range(dimension);
+    CHECK(range.low <= *value);
+    CHECK(*value <= range.high);
+  }
+  CHECK(parse_quantity("8 Gflop", Dimension::flops) == 8e9);
+  CHECK(parse_quantity("19 Tflop/s", Dimension::flops_per_second) == 19e12);
+  CHECK_FALSE(parse_quantity("1e308 TB", Dimension::bytes));
+  CHECK_FALSE(parse_quantity("1e300 Gflop", Dimension::flops_per_second));
+}
