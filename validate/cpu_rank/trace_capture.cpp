@@ -19,6 +19,7 @@
 #include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/interleaved_capture.hpp"
 #include "validate/capture/message_times.hpp"
+#include "validate/capture/program_messages.hpp"
 
 namespace stepcast {
 namespace {
@@ -178,6 +179,17 @@ std::vector<TimedArithmetic> arithmetic_of(const CaptureShared& shared, const Ne
   return all;
 }
 
+/// Whether a server and a worker that trains this network exchange messages over memory that ranks share.
+bool has_servers(const CaptureShared& shared, const NetworkVariant& variant) {
+  if (shared.run.cluster.kind != Cluster::Kind::memory || shared.run.message_transport == nullptr)
+    return false;
+  const Validation& validation = shared.validation;
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    if (validation.variants[i] == variant && !strategy_value(validation, i, "server").empty()) return true;
+  }
+  return false;
+}
+
 /// Times the arithmetic of all strategies that train these networks, whole, and adds it to the measured
 /// links.
 /// @return on rank 0, by file of the trace: time to read or write an array of the parameters [s]
@@ -200,6 +212,10 @@ std::map<std::filesystem::path, double> time_arithmetic_of(
       append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
       if (row.text("algorithm") == kSumOfGradients) arrays[one.file] = *row.number("seconds") / kSumArrays;
     }
+    if (!has_servers(shared, one.variant)) continue;
+    for (const Row& row :
+         time_program_messages(run, *captured[job], [&] { progress("messages between programs"); }))
+      append_line(run.folder / "links.jsonl", to_json_line({"calibrate", {}}, row));
   }
   return arrays;
 }

@@ -162,9 +162,19 @@ double measured_one_way(const Results& results, const Cluster& cluster, const Li
   return ratios.empty() ? 1 : std::clamp(median_of(ratios), 1.0, 2.0);
 }
 
+std::vector<MessageTime> program_times(const Results& results) {
+  std::vector<MessageTime> times;
+  for (const Row& row : results.rows) {
+    if (row.text("what") == "program_message")
+      times.push_back({{*row.number("bytes")}, {*row.number("seconds")}});
+  }
+  return times;
+}
+
 LinkTable measured_link_table(const Results& results, const Cluster& cluster) {
   LinkTable table = fitted_link_table(message_times(results, cluster));
   table.one_way = measured_one_way(results, cluster, table);
+  table.program_times = program_times(results);
   return table;
 }
 

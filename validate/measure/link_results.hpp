@@ -26,6 +26,8 @@ struct LinkTable {
   /// How many times less the bytes of a message take whose ranks do not send and receive at once, 1 to 2: a
   /// core that copies in one direction only has twice the time for it.
   double one_way = 1;
+  /// Times of messages between programs, which are copied and handed over once more; empty: not measured.
+  std::vector<MessageTime> program_times = {};
 };
 
 /// Fits a table to measured times.
@@ -60,7 +62,10 @@ std::vector<MessageTime> message_times(const Results& results, const Cluster& cl
 /// once.
 double measured_one_way(const Results& results, const Cluster& cluster, const LinkTable& table);
 
-/// The table that is fitted to the rows of measure_links, with its `one_way`.
+/// The rows `program_message`, as time_program_messages measures them.
+std::vector<MessageTime> program_times(const Results& results);
+
+/// The table that is fitted to the rows of measure_links, with its `one_way` and `program_times`.
 LinkTable measured_link_table(const Results& results, const Cluster& cluster);
 
 /// Measured and predicted all-reduce times of one buffer size.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "report/results/results.hpp"
@@ -37,11 +38,28 @@ std::string costs_text(const std::vector<MessageCost>& costs) {
 
 const char* const kFree = "    - {overhead: 0 s, bandwidth_factor: 1}\n";
 
+/// Costs of messages between programs over a link of one message at a time, from their measured times.
+/// Without these, such a message takes what sending and receiving at once takes, because its sender copies it
+/// once more.
+std::vector<MessageCost> program_costs(const LinkTable& links) {
+  std::vector<MessageCost> costs = links.costs;
+  if (links.program_times.empty()) {
+    for (MessageCost& cost : costs) cost.bandwidth_factor /= links.one_way;
+    return costs;
+  }
+  const LinkTable own = fitted_link_table(links.program_times);
+  costs = own.costs;
+  for (MessageCost& cost : costs) {
+    cost.overhead.value = std::max(0.0, (own.latency + cost.overhead - links.latency).value);
+    cost.bandwidth_factor =
+        std::min(1.0, cost.bandwidth_factor * own.bandwidth.value / (links.one_way * links.bandwidth.value));
+  }
+  return costs;
+}
+
 /// Links of devices whose two directions share what a core can copy. The link behind them, one for each
-/// device, has the rate of a message one way. A message between programs is copied once more, by its sender,
-/// which takes what sending and receiving at once takes.
-std::string half_duplex_links(const LinkTable& links, std::vector<MessageCost>& programs) {
-  for (MessageCost& cost : programs) cost.bandwidth_factor /= links.one_way;
+/// device, has the rate of a message one way.
+std::string half_duplex_links(const LinkTable& links) {
   return fmt::format(
       "  device_link: {{bandwidth: {}, latency: {}, source: \"measured both ways at once; half of the "
       "latency "
@@ -56,10 +74,9 @@ std::string one_machine(const MeasuredPlatform& platform) {
   const LinkTable& links = platform.links;
   const bool half_duplex = links.one_way > 1;
   const BytesPerSecond one_way = links.one_way * links.bandwidth;
-  std::vector<MessageCost> programs = links.costs;
   const std::string devices =
       half_duplex
-          ? half_duplex_links(links, programs)
+          ? half_duplex_links(links)
           : fmt::format(
                 "  device_link: {{bandwidth: {}, latency: {}, source: \"measured; half of the latency at "
                 "each end\"}}\n",
@@ -72,7 +89,10 @@ std::string one_machine(const MeasuredPlatform& platform) {
       "messages:\n  inside_node:\n{}{}  between_nodes:\n{}",
       platform.cluster.ranks, devices, rate(one_way), seconds(links.latency / 2), rate(links.bandwidth),
       costs_text(links.costs),
-      half_duplex ? "  programs_inside_node:\n" + costs_text(programs) : std::string(), kFree);
+      half_duplex || !links.program_times.empty()
+          ? "  programs_inside_node:\n" + costs_text(program_costs(links))
+          : std::string(),
+      kFree);
 }
 
 std::string network_text(const MeasuredPlatform& platform) {
