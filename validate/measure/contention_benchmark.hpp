@@ -27,8 +27,8 @@ double compute_slowdown(double compute, double collective, double together);
 
 /// Factor by which a worker's computation is slower while a read or an update between it and a server
 /// travels, from the compute slowdown beside an all-reduce. In a ring all-reduce each core copies all bytes
-/// twice: as it sends and as it receives. The messages between programs are forecast to take as long as the
-/// ring's. Their sender copies them twice too, into a message buffer and into the transport, but their
+/// twice: as it sends and as it receives. Messages between programs take about as long, or less than
+/// that: their sender copies them twice too, into a message buffer and into the transport, but their
 /// receiver once. A worker sends one message and receives one, so it loses 3/4 of what it would lose beside
 /// an all-reduce.
 double message_slowdown(double compute_slowdown);
