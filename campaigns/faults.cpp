@@ -36,20 +36,26 @@ class TrainingRun {
   double live_share() const;  ///< live nodes / all nodes
   double target() const;      ///< work at which the next checkpoint or the training ends this phase
   double phase_seconds() const;
-  double exponential(Purpose purpose, std::uint32_t number, double mean) const;
+  double link_speed() const;  ///< relative speed with the links that have failed
+  double exponential(Purpose purpose, std::uint32_t number, double mean, std::uint32_t item = 0) const;
   double time_to_slow_period() {
     return exponential(Purpose::slow_period, slow_periods_++, faults_.slow.every.value);
   }
   void draw_hazard();
+  void start_links();
+  double time_to_link_failure(std::size_t fault) const;
 
   void step();
   void advance(double seconds);
   void advance_timers(bool slow_period, bool write);
   void fail_node();
-  void remove_node(double away);
+  void remove_node(double away, double part);
   void roll_back_to(double work);
   void return_node();
   void toggle_slow_period();
+  void toggle_link(std::size_t fault);
+  void cut_off(std::size_t fault);
+  void stop_for(double seconds);
   void end_write();
   void end_phase();
   void end_working();
@@ -77,6 +83,12 @@ class TrainingRun {
   bool slow_ = false, done_ = false;
   double slow_timer_ = kNever;
   std::uint32_t slow_periods_ = 0;
+  struct LinkState {
+    double timer = kNever;  ///< time until the links fail, or until they are repaired
+    bool failed = false;
+    std::uint32_t failures = 0;
+  };
+  std::vector<LinkState> links_;  ///< of each of `faults_.links`
 };
 
 TrainingRun::TrainingRun(const Faults& faults, int draw)
@@ -84,11 +96,19 @@ TrainingRun::TrainingRun(const Faults& faults, int draw)
   slow_ = faults.slow.share > 0 && faults.slow.every.value == 0;
   slow_timer_ = faults.slow.share > 0 && !slow_ ? time_to_slow_period() : kNever;
   draw_hazard();
+  start_links();
   resume_training();
 }
 
+void TrainingRun::start_links() {
+  links_.resize(faults_.links.size());
+  for (std::size_t i = 0; i < links_.size(); ++i)
+    links_[i].timer = faults_.links[i].mtbf.value > 0 ? time_to_link_failure(i) : faults_.links[i].at.value;
+}
+
 TrainingTime TrainingRun::run() {
-  for (int i = 0; !done_ && i < kMostEvents && time_.failures < kMostFailures; ++i) step();
+  for (int i = 0; !done_ && i < kMostEvents && time_.failures + time_.link_failures < kMostFailures; ++i)
+    step();
   time_.finished = done_;
   return time_;
 }
@@ -106,8 +126,22 @@ double TrainingRun::live_share() const {
 double TrainingRun::target() const {
   return writes_checkpoints() ? std::min(next_checkpoint_, faults_.training.value) : faults_.training.value;
 }
-double TrainingRun::exponential(Purpose purpose, std::uint32_t number, double mean) const {
-  return -mean * std::log1p(-uniform({faults_.seed, purpose, draw_, number, 0}));
+double TrainingRun::link_speed() const {
+  double least = 1;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].failed) least = std::min(least, faults_.links[i].speed);
+  }
+  return least;
+}
+double TrainingRun::time_to_link_failure(std::size_t fault) const {
+  const double mean = faults_.links[fault].mtbf.value;
+  return mean > 0 ? exponential(Purpose::link_failure, links_[fault].failures, mean,
+                                static_cast<std::uint32_t>(fault))
+                  : kNever;
+}
+double TrainingRun::exponential(Purpose purpose, std::uint32_t number, double mean,
+                                std::uint32_t item) const {
+  return -mean * std::log1p(-uniform({faults_.seed, purpose, draw_, number, item}));
 }
 
 /// A failure happens when the live nodes have run for this time together [node seconds]. So failures come at
@@ -121,18 +155,21 @@ void TrainingRun::draw_hazard() {
 double TrainingRun::phase_seconds() const {
   if (phase_ == Phase::draining) return kNever;  // ends with the write
   if (phase_ != Phase::working) return phase_left_;
-  return live_ > 0 ? (target() - work_) / (live_share() * speed()) : kNever;
+  return live_ > 0 ? (target() - work_) / (live_share() * speed() * link_speed()) : kNever;
 }
 
 void TrainingRun::step() {
   const double phase = phase_seconds();
   const double failure = live_ > 0 ? hazard_left_ / live_ : kNever;
   const double back = returns_.empty() ? kNever : returns_.top() - time_.total.value;
-  const double next = std::min({phase, failure, back, slow_timer_, write_left_});
+  const auto link = std::ranges::min_element(links_, {}, &LinkState::timer);
+  const double of_links = link == links_.end() ? kNever : link->timer;
+  const double next = std::min({phase, failure, back, slow_timer_, write_left_, of_links});
   advance(next);
   if (next == failure) return fail_node();
   if (next == back) return return_node();
   if (next == slow_timer_) return toggle_slow_period();
+  if (next == of_links) return toggle_link(static_cast<std::size_t>(link - links_.begin()));
   if (next == write_left_) return end_write();
   end_phase();
 }
@@ -141,7 +178,8 @@ void TrainingRun::advance(double seconds) {
   time_.total.value += seconds;
   if (hazard_left_ != kNever) hazard_left_ -= seconds * live_;
   if (phase_ == Phase::working) {
-    work_ += seconds * live_share() * speed();
+    work_ += seconds * live_share() * speed() * link_speed();
+    time_.links.value += seconds * live_share() * speed() * (1 - link_speed());
     time_.missing.value += seconds * (1 - live_share());
     time_.slow.value += seconds * live_share() * (1 - speed());
   } else if (phase_ == Phase::down) {
@@ -157,6 +195,7 @@ void TrainingRun::advance(double seconds) {
 void TrainingRun::advance_timers(bool slow_period, bool write) {
   if (slow_period && slow_timer_ != kNever) slow_timer_ -= last_advance_;
   if (write && write_left_ != kNever) write_left_ -= last_advance_;
+  for (LinkState& link : links_) link.timer -= last_advance_;  // infinity stays infinity
 }
 
 void TrainingRun::fail_node() {
@@ -164,16 +203,22 @@ void TrainingRun::fail_node() {
   ++time_.failures;
   draw_hazard();
   const double away = faults_.repair.value + faults_.restart.value;
-  if (faults_.response == FailureResponse::shrink) return remove_node(away);
-  roll_back_to(saved_);
-  start(Phase::down, away);
+  const auto number = static_cast<std::uint32_t>(time_.failures);
+  if (faults_.response == FailureResponse::shrink)
+    return remove_node(away, uniform({faults_.seed, Purpose::failure, draw_, number, 1}));
+  stop_for(away);
 }
 
-/// Removes a node with the work that it had not sent. With the last node the model is lost.
-void TrainingRun::remove_node(double away) {
+/// All nodes stop, go back to the last checkpoint and train again after this time at the earliest.
+void TrainingRun::stop_for(double seconds) {
+  roll_back_to(saved_);
+  start(Phase::down, phase_ == Phase::down ? std::max(seconds, phase_left_) : seconds);
+}
+
+/// Removes a node with the work that it had not sent, a part of `exchange`. With the last node the model is
+/// lost.
+void TrainingRun::remove_node(double away, double part) {
   if (phase_ == Phase::working) {
-    const auto number = static_cast<std::uint32_t>(time_.failures);
-    const double part = uniform({faults_.seed, Purpose::failure, draw_, number, 1});
     const double unsent = part * faults_.exchange.value / faults_.nodes;
     time_.rework.value += std::min(unsent, work_);
     work_ -= std::min(unsent, work_);
@@ -201,6 +246,31 @@ void TrainingRun::toggle_slow_period() {
   advance_timers(false, true);
   slow_ = !slow_;
   slow_timer_ = slow_ ? faults_.slow.lasts.value : time_to_slow_period();
+}
+
+void TrainingRun::toggle_link(std::size_t fault) {
+  advance_timers(true, true);
+  const LinkFault& links = faults_.links[fault];
+  LinkState& state = links_[fault];
+  state.failed = !state.failed;
+  if (!state.failed) {
+    state.timer = time_to_link_failure(fault);
+    return;
+  }
+  ++state.failures;
+  ++time_.link_failures;
+  state.timer = links.lasts.value;
+  if (links.cut_off > 0) cut_off(fault);
+}
+
+void TrainingRun::cut_off(std::size_t fault) {
+  const LinkFault& links = faults_.links[fault];
+  if (faults_.response == FailureResponse::restart)
+    return stop_for(links.lasts.value + faults_.restart.value);
+  const auto item = static_cast<std::uint32_t>(faults_.links.size() + fault);
+  for (int node = std::min(links.cut_off, live_); node > 0; --node)
+    remove_node(links.lasts.value,
+                uniform({faults_.seed, Purpose::link_failure, draw_, links_[fault].failures, item}));
 }
 
 void TrainingRun::end_write() {
@@ -267,11 +337,13 @@ TrainingTime mean_training_time(const Faults& faults, int draws, std::vector<dou
   TrainingTime sum;
   for (int draw = 0; draw < draws; ++draw) {
     const TrainingTime one = training_time(faults, draw);
-    for (const auto part : {&TrainingTime::total, &TrainingTime::checkpoints, &TrainingTime::rework,
-                            &TrainingTime::restart, &TrainingTime::missing, &TrainingTime::slow}) {
+    for (const auto part :
+         {&TrainingTime::total, &TrainingTime::checkpoints, &TrainingTime::rework, &TrainingTime::restart,
+          &TrainingTime::missing, &TrainingTime::slow, &TrainingTime::links}) {
       sum.*part += one.*part / draws;
     }
     sum.failures += one.failures / draws;
+    sum.link_failures += one.link_failures / draws;
     sum.finished = sum.finished && one.finished;
     if (totals != nullptr) totals->push_back(one.total.value);
   }

@@ -29,6 +29,15 @@ struct SlowPeriods {
   Seconds every = {};  ///< mean time from the end of a slow period to the next; 0: always slow
 };
 
+/// Links that fail together: dead, or with less bandwidth, until they are repaired.
+struct LinkFault {
+  Seconds at;        ///< time from the start of the training at which they fail once; only without `mtbf`
+  Seconds mtbf;      ///< mean time from a repair to the next failure, exponential; 0: they fail once
+  Seconds lasts;     ///< time until they are repaired
+  double speed = 1;  ///< speed of the training meanwhile, over its usual speed; at most 1
+  int cut_off = 0;   ///< nodes that no route leads to meanwhile
+};
+
 /// A training and the faults that may happen during it.
 struct Faults {
   Seconds training;  ///< training time without faults and checkpoints: steps x seconds a step
@@ -41,10 +50,11 @@ struct Faults {
   Seconds exchange;  ///< shrink: time between two contributions of a worker; a failure loses the unsent one
   Checkpoints checkpoints;
   SlowPeriods slow;
+  std::vector<LinkFault> links;
   std::uint64_t seed = 1;
 };
 
-/// Breakdown of the time of a training: total = training + the five losses. For several draws, their means.
+/// Breakdown of the time of a training: total = training + the six losses. For several draws, their means.
 struct TrainingTime {
   Seconds total;
   Seconds checkpoints;  ///< training waited for a checkpoint
@@ -52,7 +62,9 @@ struct TrainingTime {
   Seconds restart;      ///< repair and restart, while all nodes waited
   Seconds missing;      ///< delay because workers were missing (shrink)
   Seconds slow;         ///< delay because workers were slow
-  double failures = 0;
+  Seconds links;        ///< delay because failed links slowed communication
+  double failures = 0;  ///< of nodes
+  double link_failures = 0;
   bool finished = true;  ///< false: the simulation gave up, because failures come faster than checkpoints
 };
 
@@ -65,6 +77,9 @@ struct TrainingTime {
 /// uniformly drawn part of `exchange`. The model survives as long as one node does; after that the training
 /// continues from the last checkpoint. In a slow period, synchronous workers all wait for the slow ones
 /// (speed 1 / factor); asynchronous workers do not (speed 1 - share (1 - 1 / factor)).
+///
+/// Links that fail slow the work; if several have failed, the slowest counts. Links that cut nodes off act as
+/// the failure of these nodes until the links are repaired, with `restart` as time on top.
 TrainingTime training_time(const Faults& faults, int draw);
 
 /// Means over draws 0 .. draws - 1. @param totals  receives the total time of each draw [s]

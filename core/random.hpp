@@ -20,7 +20,8 @@ enum class Purpose : std::uint32_t {
   duration,   ///< durations of trainings
   failure,
   slow_period,
-  sample  ///< generated training data
+  sample,  ///< generated training data
+  link_failure
 };
 
 /// Key of one random number. The same key gives the same number, in any order and on any machine.

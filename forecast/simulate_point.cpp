@@ -13,6 +13,56 @@
 namespace stepcast {
 namespace {
 
+/// A field of all steps but the first, which waits for the first batch; of the first step if there is no
+/// other.
+std::vector<double> column(const std::vector<StepSeconds>& steps, double StepSeconds::*field) {
+  std::vector<double> values;
+  for (std::size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) values.push_back(steps[i].*field);
+  return values;
+}
+
+/// The step whose time is the median, or the mean of the two in the middle. Its parts add up to that time,
+/// which means over all steps do not.
+StepSeconds median_step(std::vector<StepSeconds> steps) {
+  if (steps.size() > 1) steps.erase(steps.begin());
+  std::ranges::stable_sort(steps, {}, &StepSeconds::seconds);
+  const StepSeconds &one = steps[(steps.size() - 1) / 2], &other = steps[steps.size() / 2];
+  const auto half = [&](double StepSeconds::*field) {
+    return one.*field + 0.5 * (other.*field - one.*field);
+  };
+  return {.seconds = half(&StepSeconds::seconds),
+          .compute = half(&StepSeconds::compute),
+          .straggler = half(&StepSeconds::straggler),
+          .loading = half(&StepSeconds::loading),
+          .exposed = half(&StepSeconds::exposed),
+          .communication = half(&StepSeconds::communication)};
+}
+
+/// The step time with these links failed [s].
+double seconds_with(const Experiment& experiment, const FailedLinks& failed) {
+  Platform platform = experiment.platform;
+  platform.software = {};
+  Simulation simulation = simulation_of(experiment, Doubled::none);
+  simulation.platform = &platform;
+  // A factor of 1 on a dead link still tells the rules of fidelity that links differ.
+  for (const int link : failed.ids) simulation.bandwidths.multiply(link, failed.share > 0 ? failed.share : 1);
+  if (failed.share == 0) platform.dead_links = failed.ids;
+  return median_step(simulate(simulation).steps).seconds;
+}
+
+/// Sets the `speed` of each of `faults.links` that cuts no node off: the step time without the failure over
+/// that with it, each from a simulation of its own. Algorithms of collectives are chosen anew. Both
+/// simulations simulate messages where a platform names NCCL, because the model of NCCL knows no single link.
+void set_link_speeds(Faults& faults, const Experiment& experiment) {
+  if (faults.links.empty()) return;
+  const double usual = seconds_with(experiment, {.ids = {}, .share = 1});
+  for (std::size_t i = 0; i < faults.links.size(); ++i) {
+    LinkFault& fault = faults.links[i];
+    if (fault.cut_off == 0)
+      fault.speed = std::min(1.0, usual / seconds_with(experiment, experiment.faults->links[i]));
+  }
+}
+
 /// Duration of a training of `steps` steps, or of the scenario's epochs if `steps` is 0 [s].
 Seconds training_of(const Row& row, double steps) {
   return {steps > 0 ? steps * *row.number("step_seconds") : 3600 * *row.number("training_hours")};
@@ -44,6 +94,7 @@ std::optional<Seconds> set_faults(Row& row, const Experiment& experiment) {
   faults.training = training_of(row, options.steps);
   if (faults.exchange.value == 0 && faults.response == FailureResponse::shrink)
     faults.exchange = {row.number("block_seconds").value_or(*row.number("step_seconds"))};
+  set_link_speeds(faults, experiment);
   set_intervals(row, faults, options.draws);
   if (options.best_interval) {
     const auto best = row.number("best_checkpoint_interval_seconds");
@@ -59,6 +110,10 @@ std::optional<Seconds> set_faults(Row& row, const Experiment& experiment) {
   row.set("useful_share", faults.training / time.total);
   row.set("failures", time.failures);
   set_losses(row, time);
+  if (!faults.links.empty()) {
+    row.set("link_failures", time.link_failures);
+    row.set("lost_to_links_seconds", time.links.value);
+  }
   return time.total;
 }
 
@@ -95,31 +150,6 @@ void set_training_columns(Row& row, const Experiment& experiment) {
 }
 
 namespace {
-
-/// A field of all steps but the first, which waits for the first batch; of the first step if there is no
-/// other.
-std::vector<double> column(const std::vector<StepSeconds>& steps, double StepSeconds::*field) {
-  std::vector<double> values;
-  for (std::size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) values.push_back(steps[i].*field);
-  return values;
-}
-
-/// The step whose time is the median, or the mean of the two in the middle. Its parts add up to that time,
-/// which means over all steps do not.
-StepSeconds median_step(std::vector<StepSeconds> steps) {
-  if (steps.size() > 1) steps.erase(steps.begin());
-  std::ranges::stable_sort(steps, {}, &StepSeconds::seconds);
-  const StepSeconds &one = steps[(steps.size() - 1) / 2], &other = steps[steps.size() / 2];
-  const auto half = [&](double StepSeconds::*field) {
-    return one.*field + 0.5 * (other.*field - one.*field);
-  };
-  return {.seconds = half(&StepSeconds::seconds),
-          .compute = half(&StepSeconds::compute),
-          .straggler = half(&StepSeconds::straggler),
-          .loading = half(&StepSeconds::loading),
-          .exposed = half(&StepSeconds::exposed),
-          .communication = half(&StepSeconds::communication)};
-}
 
 void set_times(Row& row, const std::vector<StepSeconds>& steps) {
   const auto seconds = column(steps, &StepSeconds::seconds);

@@ -21,7 +21,8 @@ NodeGraph::NodeGraph(const Platform& platform)
     : devices_(platform.devices_per_node),
       ports_(platform.network.ports_per_node()),
       sockets_(platform.node.sockets),
-      half_duplex_(platform.node.half_duplex) {
+      half_duplex_(platform.node.half_duplex),
+      devices_relay_(platform.node.devices_relay) {
   add_vertices(platform);
   add_host_tree(platform);
   add_peers(platform);
@@ -29,7 +30,7 @@ NodeGraph::NodeGraph(const Platform& platform)
   if (platform.storage.kind == Storage::Kind::local) {
     connect(disk(), first_socket_, {platform.storage.bandwidth, platform.storage.latency});
   }
-  find_routes(platform.node.devices_relay);
+  find_routes();
 }
 
 void NodeGraph::add_vertices(const Platform& platform) {
@@ -96,9 +97,9 @@ void NodeGraph::connect(int a, int b, Link link) {
   ends_.insert(ends_.end(), {{a, b}, {b, a}});
 }
 
-void NodeGraph::find_routes(bool devices_relay) {
+void NodeGraph::find_routes() {
   for (int from = 0; from < terminals_; ++from) {
-    const std::vector<int> entry = cheapest_entries(from, devices_relay);
+    const std::vector<int> entry = cheapest_entries(from);
     for (int to = 0; to < terminals_; ++to) {
       const auto start = static_cast<std::ptrdiff_t>(route_links_.size());
       route_start_.push_back(static_cast<int>(start));
@@ -110,8 +111,7 @@ void NodeGraph::find_routes(bool devices_relay) {
 }
 
 /// Dijkstra's shortest paths from vertex `from`. Returns, for each vertex, the last link of its best path.
-std::vector<int> NodeGraph::cheapest_entries(int from, bool devices_relay) const {
-  const auto relays = [&](int v) { return v == from || v >= terminals_ || (devices_relay && v < devices_); };
+std::vector<int> NodeGraph::cheapest_entries(int from) const {
   std::vector<double> cost(names_.size(), std::numeric_limits<double>::infinity());
   std::vector<bool> done(names_.size());
   std::vector<int> entry(names_.size(), -1);
@@ -122,7 +122,7 @@ std::vector<int> NodeGraph::cheapest_entries(int from, bool devices_relay) const
       if (!done[v] && (nearest < 0 || cost[v] < cost[nearest])) nearest = v;
     }
     done[nearest] = true;
-    if (!relays(nearest)) continue;
+    if (nearest != from && !relays(nearest)) continue;
     for (int id = 0; id < link_count(); ++id) {
       if (ends_[id].first != nearest) continue;
       const double arrival =

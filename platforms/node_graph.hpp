@@ -29,6 +29,10 @@ class NodeGraph {
   std::string link_name(int id) const;
   std::string link_kind(int id) const;
 
+  /// Whether routes may lead through the vertex.
+  bool relays(int vertex) const { return vertex >= terminals_ || (devices_relay_ && vertex < devices_); }
+  /// The id with which a route names the link: the links of devices are the first, in pairs of directions.
+  int shared_id(int id) const { return half_duplex_ && id < 2 * devices_ ? id & ~1 : id; }
   /// Appends the link ids of the route, each plus `first_link`.
   void route(int from, int to, int first_link, std::vector<int>& links) const;
 
@@ -38,14 +42,13 @@ class NodeGraph {
   void add_peers(const Platform& platform);
   void add_network(const Platform& platform);
   void connect(int a, int b, Link link);
-  void find_routes(bool devices_relay);
-  std::vector<int> cheapest_entries(int from, bool devices_relay) const;
+  void find_routes();
+  std::vector<int> cheapest_entries(int from) const;
   int socket_of(int index, int count) const { return first_socket_ + index * sockets_ / count; }
-  /// The id with which a route names the link: the links of devices are the first, in pairs of directions.
-  int shared_id(int id) const { return half_duplex_ && id < 2 * devices_ ? id & ~1 : id; }
 
   int devices_, ports_, sockets_, terminals_ = 0;
   bool half_duplex_;  ///< routes use the first direction of a device's link for both
+  bool devices_relay_;
   int first_socket_ = 0, first_switch_ = 0, peer_switch_ = 0, striping_hub_ = 0;
   std::vector<std::string> names_;
   std::vector<Link> links_;

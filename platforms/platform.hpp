@@ -135,6 +135,9 @@ struct Platform {
   std::vector<MessageCost> local_program_costs;
   double price_per_device_hour = 0;  ///< US dollars; 0: not given
   Software software;                 ///< the communication library; none by default
+  /// Links that have failed (ids of Topology, ascending); routes lead around them. No platform file names
+  /// any.
+  std::vector<int> dead_links;
 
   /// Costs of messages between programs inside a node.
   const std::vector<MessageCost>& program_costs_in_node() const {

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <queue>
 #include <stdexcept>
+
+#include "core/random.hpp"
 
 namespace stepcast {
 
@@ -73,12 +77,15 @@ Topology::Topology(const Platform& platform)
       storage_{platform.storage.bandwidth, platform.storage.latency},
       into_cluster_{platform.storage.into_cluster, Seconds{0}},
       storage_client_{platform.storage.per_node, Seconds{0}},
-      first_fabric_(nodes_ * inside_.link_count()) {
+      first_fabric_(nodes_ * inside_.link_count()),
+      dead_(platform.dead_links) {
   const auto [links, vertices] = std::visit(
       [](const auto& fabric) { return std::pair(fabric.link_count(), fabric.vertex_count()); }, fabric_);
   first_storage_ = first_fabric_ + links;
   fabric_vertices_ = vertices;
   if (into_cluster_.bandwidth.value == 0) into_cluster_.bandwidth = storage_.bandwidth;
+  if (dead_.empty()) return;
+  for (int id = first_fabric_; id < first_storage_; ++id) fabric_exits_[link_ends(id).first].push_back(id);
 }
 
 Topology::Terminal Topology::terminal_of(int endpoint) const {
@@ -94,6 +101,110 @@ int Topology::port_towards(Terminal from, Terminal to) const {
 }
 
 void Topology::route(int from, int to, std::vector<int>& links) const {
+  const std::size_t first = links.size();
+  usual_route(from, to, links);
+  const auto begin = links.begin() + static_cast<std::ptrdiff_t>(first);
+  if (dead_.empty() || std::none_of(begin, links.end(), [this](int id) { return is_dead(id); })) return;
+  const auto around = detour(from, to);
+  if (!around) throw std::invalid_argument("dead links leave no route between two endpoints");
+  links.resize(first);
+  links.insert(links.end(), around->begin(), around->end());
+}
+
+bool Topology::connected(int from, int to) const {
+  std::vector<int> links;
+  usual_route(from, to, links);
+  return std::ranges::none_of(links, [this](int id) { return is_dead(id); }) || detour(from, to);
+}
+
+bool Topology::is_dead(int link) const {
+  return std::ranges::binary_search(dead_, link);
+}
+
+/// The vertex of an endpoint; of a local disk, that in the node of the other endpoint.
+int Topology::terminal_vertex(int endpoint, int other) const {
+  const bool disk = endpoint == nodes_ * (devices_per_node_ + 1) && !shared_storage_;
+  return disk ? node_vertex(terminal_of(other).node, inside_.disk()) : endpoint_vertex(endpoint);
+}
+
+/// The live links out of a vertex that a route between two endpoints may take: of the fabric, of the storage,
+/// and of the nodes of both.
+std::vector<int> Topology::exits(int vertex, int from, int to) const {
+  std::vector<int> links;
+  const auto add = [&](int first, int count) {
+    for (int id = first; id < first + count; ++id) {
+      if (link_ends(id).first == vertex) links.push_back(id);
+    }
+  };
+  const int storage = nodes_ * (devices_per_node_ + 1), inside = inside_.link_count();
+  const bool one_node = from == storage || to == storage || terminal_of(from).node == terminal_of(to).node;
+  if (from != storage) add(terminal_of(from).node * inside, inside);
+  if (from == storage || !one_node) add(terminal_of(to).node * inside, inside);
+  if (const auto found = fabric_exits_.find(vertex); found != fabric_exits_.end())
+    links.insert(links.end(), found->second.begin(), found->second.end());
+  if (shared_storage_ && (from == storage || to == storage)) {
+    add(first_storage_, kStorageLinks);
+    add(first_storage_ + kStorageLinks + 2 * terminal_of(from == storage ? to : from).node, 2);
+  }
+  std::erase_if(links, [this](int id) { return is_dead(id); });
+  return links;
+}
+
+/// Dijkstra's shortest path over live links.
+std::optional<std::vector<int>> Topology::detour(int from, int to) const {
+  constexpr Bytes kProbe{1 << 20};
+  constexpr Seconds kPerHop{1e-12};
+  struct Reached {
+    double cost;
+    int entry;  ///< the link that leads to it; -1: none
+  };
+  const int start = terminal_vertex(from, to), end = terminal_vertex(to, from);
+  const auto rank = [&](int id) {
+    return mixed_hash(mixed_hash(static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to)),
+                      static_cast<std::uint64_t>(id));
+  };
+  std::unordered_map<int, Reached> reached{{start, {0, -1}}};
+  std::priority_queue<std::pair<double, int>, std::vector<std::pair<double, int>>, std::greater<>> waiting;
+  for (waiting.push({0, start}); !waiting.empty();) {
+    const auto [cost, vertex] = waiting.top();
+    waiting.pop();
+    if (vertex == end) break;
+    if (cost > reached.at(vertex).cost || (vertex != start && !relays(vertex))) continue;
+    for (const int id : exits(vertex, from, to)) {
+      const Link& one = link(id);
+      const double arrival = cost + (one.latency + kProbe / one.bandwidth + kPerHop).value;
+      const int next = link_ends(id).second;
+      const auto [known, is_new] = reached.try_emplace(next, Reached{arrival, id});
+      if (is_new || arrival < known->second.cost) {
+        waiting.push({arrival, next});
+        known->second = {arrival, id};
+      } else if (arrival == known->second.cost && rank(id) < rank(known->second.entry)) {
+        known->second.entry = id;
+      }
+    }
+  }
+  if (!reached.contains(end)) return std::nullopt;
+  std::vector<int> links;
+  for (int id = reached.at(end).entry; id >= 0; id = reached.at(link_ends(id).first).entry)
+    links.push_back(id);
+  std::ranges::reverse(links);
+  for (int& id : links) id = shared_id(id);
+  return links;
+}
+
+/// Whether routes may lead through a vertex: not through devices, hosts and disks, unless devices relay.
+bool Topology::relays(int vertex) const {
+  const int inside = inside_.vertex_count();
+  return vertex >= nodes_ * inside || inside_.relays(vertex % inside);
+}
+
+/// The id with which routes name a link.
+int Topology::shared_id(int id) const {
+  const int inside = inside_.link_count();
+  return id < first_fabric_ ? id / inside * inside + inside_.shared_id(id % inside) : id;
+}
+
+void Topology::usual_route(int from, int to, std::vector<int>& links) const {
   const int storage = nodes_ * (devices_per_node_ + 1);
   if (from == to) return;
   if (from == storage || to == storage) return route_storage(from, to, links);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -85,9 +86,12 @@ class Topology {
       int id) const;  ///< the name without numbers: "NIC", "leaf - spine", "global cable" ...
   int links_per_node() const { return inside_.link_count(); }
   /// Appends the directed links from one endpoint to another; none if they are equal. A pair of endpoints
-  /// always has the same route. @throws std::invalid_argument for the storage endpoint of a platform without
-  /// storage
+  /// always has the same route. If the usual one has a dead link, it is the path over live links on which
+  /// 1 MiB, sent hop by hop, arrives first; among equal paths a hash of both endpoints chooses. It passes
+  /// through no third node. @throws std::invalid_argument for the storage endpoint of a platform without
+  /// storage, and if no live path is left
   void route(int from, int to, std::vector<int>& links) const;
+  bool connected(int from, int to) const;  ///< Whether `route` finds a path.
   Seconds latency_of(const std::vector<int>& route) const;
   Seconds route_latency(int from, int to) const;
 
@@ -108,7 +112,14 @@ class Topology {
 
   Terminal terminal_of(int endpoint) const;
   int port_towards(Terminal from, Terminal to) const;  ///< index of the NIC inside its node
+  void usual_route(int from, int to, std::vector<int>& links) const;
   void route_storage(int from, int to, std::vector<int>& links) const;
+  bool is_dead(int link) const;
+  bool relays(int vertex) const;
+  int shared_id(int id) const;
+  std::optional<std::vector<int>> detour(int from, int to) const;
+  std::vector<int> exits(int vertex, int from, int to) const;
+  int terminal_vertex(int endpoint, int other) const;
   int node_vertex(int node, int vertex) const;
   std::string vertex_name(int vertex) const;
 
@@ -119,6 +130,8 @@ class Topology {
   Link storage_, into_cluster_, storage_client_;
   int first_fabric_, first_storage_;  ///< link ids
   int fabric_vertices_ = 0;
+  std::vector<int> dead_;                                   ///< ascending
+  std::unordered_map<int, std::vector<int>> fabric_exits_;  ///< links out of a vertex, if there are dead ones
 };
 
 /// Bandwidths of all links of a platform, after background traffic and overrides. Only links that differ from

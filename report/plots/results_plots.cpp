@@ -269,6 +269,7 @@ BreakdownPlot training_plot(const Results& results, const std::vector<std::strin
                     {"lost_to_restart_seconds", "repair and restart"},
                     {"lost_to_missing_workers_seconds", "workers away"},
                     {"slow", "slow workers"},
+                    {"lost_to_links_seconds", "failed links"},
                     {"lost_to_jitter_seconds", "jitter"}};
   Results rows = those_with("training_hours_with_faults", results);
   for (Row& row : rows.rows) set_useful_and_slow(row);

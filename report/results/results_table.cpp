@@ -108,6 +108,7 @@ const std::vector<ShownColumn>& own_columns() {
       {"lost_to_restart_seconds", "lost to restart", Show::seconds_as_hours},
       {"lost_to_missing_workers_seconds", "lost to missing workers", Show::seconds_as_hours},
       {"lost_to_slow_workers_seconds", "lost to slow workers", Show::seconds_as_hours},
+      {"lost_to_links_seconds", "lost to failed links", Show::seconds_as_hours},
       {"lost_to_stragglers_seconds", "lost to stragglers", Show::seconds_as_hours},
       {"lost_to_jitter_seconds", "lost to jitter", Show::seconds_as_hours},
   };

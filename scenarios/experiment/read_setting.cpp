@@ -10,6 +10,7 @@
 #include "models/layer_times/derived_trace.hpp"
 #include "platforms/topology.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
+#include "scenarios/reader/link_names.hpp"
 
 namespace stepcast {
 namespace {
@@ -212,17 +213,9 @@ void read_background(const YamlValue& value, const Platform& platform, LinkBandw
   const Topology topology(platform);
   for (const YamlValue& item : value.list()) {
     const YamlMap map = read_map(item, background_keys());
-    const std::string pattern = map.at("links", "link names, such as \"leaf 0 *\"").text();
+    const YamlValue names = map.at("links", "link names, such as \"leaf 0 *\"");
     const double share = map.at("share", "a number from 0 to 0.99").number(0, 0.99);
-    bool any = false;
-    for (int link = 0; link < topology.link_count(); ++link) {
-      if (fnmatch(pattern.c_str(), topology.link_name(link).c_str(), 0) != 0) continue;
-      bandwidths.multiply(link, 1 - share);
-      any = true;
-    }
-    if (!any)
-      map.at("links").expected(
-          fmt::format("names of links, such as \"{}\" (* stands for anything)", topology.link_name(0)));
+    for (const int link : read_link_names(names, topology)) bandwidths.multiply(link, 1 - share);
   }
 }
 

@@ -35,6 +35,7 @@ const Keys& published_keys();
 const Keys& faults_keys();
 const Keys& checkpoint_keys();
 const Keys& slow_keys();
+const Keys& link_faults_keys();
 const Keys& campaign_keys();
 const Keys& campaign_optimizer_keys();
 const Keys& proposal_keys();

@@ -28,6 +28,20 @@ const Keys& slow_keys() {
   return keys;
 }
 
+const Keys& link_faults_keys() {
+  static const Keys keys{
+      {"links", "text", "", "this or `node`",
+       "name of a link, with `*` for any text, `?` for any letter and `[...]` for one of several letters; "
+       "all "
+       "that match fail together"},
+      {"node", "integer", "0 to 1048575", "this or `links`", "the NICs of this node, both directions"},
+      {"share", "number", "0 to 0.99", "0", "share of the bandwidth that is left; 0: the links are dead"},
+      {"at", "time", ">= 0", "this or `mtbf`", "time from the start of the training; the links fail once"},
+      {"mtbf", "time", ">= 1 s", "this or `at`", "mean time from a repair to the next failure, exponential"},
+      {"lasts", "time", ">= 1 ms", "required", "time until the links are repaired"}};
+  return keys;
+}
+
 const Keys& faults_keys() {
   static const Keys keys{
       {"steps", "integer", ">= 1", "the scenario's epochs",
@@ -38,8 +52,9 @@ const Keys& faults_keys() {
        "in place of `node_mtbf`: mean time between failures of one device, which comes back; with `shrink`, "
        "only its share is missing"},
       {"repair", "time", ">= 0", "0 s",
-       "time until the node, or a spare one, is there; only valid with an MTBF"},
-      {"restart", "time", ">= 0", "0 s", "further time until it trains again; only valid with an MTBF"},
+       "time until the node, or a spare one, is there; only valid with an MTBF of nodes or devices"},
+      {"restart", "time", ">= 0", "0 s",
+       "further time until it trains again; only valid with an MTBF or `links`"},
       {"answer", "name", "restart, shrink, automatic", "automatic",
        "what the training does when a node fails"},
       {"exchange", "time", ">= 0", "a block for local SGD, else a step",
@@ -49,6 +64,7 @@ const Keys& faults_keys() {
       {"checkpoint", "mapping", "", "none are written", "when and how checkpoints are written",
        checkpoint_keys},
       {"slow", "mapping", "", "none", "periods in which workers are slow", slow_keys},
+      {"links", "list of mappings", "", "none", "links that die or lose bandwidth", link_faults_keys},
       {"draws", "integer", "1 to 100,000", "64", "simulated trainings; the columns are their means"}};
   return keys;
 }

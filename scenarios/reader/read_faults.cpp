@@ -4,6 +4,7 @@
 #include <set>
 
 #include "scenarios/keys/scenario_keys.hpp"
+#include "scenarios/reader/link_names.hpp"
 
 namespace stepcast {
 namespace {
@@ -63,8 +64,50 @@ void read_failures(const YamlMap& map, const Plan& plan, const Platform& platfor
   if (mtbf) faults.node_mtbf = mtbf->seconds(1);
   for (const auto& [key, field] : {std::pair{"repair", &Faults::repair}, {"restart", &Faults::restart}}) {
     const auto given = map.maybe(key);
-    if (given && !mtbf) given->refuse("only valid with node_mtbf or device_mtbf");
+    const bool links = key == std::string_view("restart") && map.has("links");
+    if (given && !mtbf && !links) given->refuse("only valid with node_mtbf or device_mtbf");
     if (given) faults.*field = given->seconds();
+  }
+}
+
+/// The links that an entry of `faults.links` names: those of its pattern, or the NICs of its node.
+std::vector<int> read_failed_links(const YamlMap& map, const YamlValue& item, const Topology& topology,
+                                   int nodes) {
+  const auto pattern = map.maybe("links"), node = map.maybe("node");
+  if (pattern.has_value() == node.has_value())
+    item.refuse("expected either links, names of links, or node, whose NICs fail");
+  if (pattern) return read_link_names(*pattern, topology);
+  const int first = static_cast<int>(node->integer(0, nodes - 1)) * topology.links_per_node();
+  std::vector<int> links;
+  for (int link = first; link < first + topology.links_per_node(); ++link) {
+    if (topology.link_kind(link) == "NIC") links.push_back(link);
+  }
+  return links;
+}
+
+void read_link_faults(const YamlValue& value, const Plan& plan, const Platform& platform,
+                      FaultOptions& options) {
+  const Topology topology(platform);
+  for (const YamlValue& item : value.list()) {
+    const YamlMap map = read_map(item, link_faults_keys());
+    FailedLinks links{read_failed_links(map, item, topology, platform.nodes)};
+    LinkFault fault;
+    if (const auto share = map.maybe("share")) links.share = share->number(0, 0.99);
+    const auto at = map.maybe("at"), mtbf = map.maybe("mtbf");
+    if (at.has_value() == mtbf.has_value())
+      item.refuse("expected either at, the time of the only failure, or mtbf");
+    if (at) fault.at = at->seconds();
+    if (mtbf) fault.mtbf = mtbf->seconds(1);
+    fault.lasts = map.at("lasts", "the time until the links are repaired").seconds(1e-3);
+    if (links.share == 0) {
+      Platform damaged = platform;
+      damaged.dead_links = links.ids;
+      const int nodes = cut_off_nodes(plan, damaged);
+      // Where devices fail one by one, those of a node that is cut off are missing together.
+      fault.cut_off = nodes * (options.faults.nodes / nodes_of(plan, platform));
+    }
+    options.faults.links.push_back(fault);
+    options.links.push_back(std::move(links));
   }
 }
 
@@ -74,6 +117,25 @@ FailureResponse default_response(const Plan& plan, const std::string& strategy) 
   static const std::vector<std::string> blocks{"model_averaging", "bmuf", "diloco"};
   const bool block = std::find(blocks.begin(), blocks.end(), strategy) != blocks.end();
   return plan.asynchronous || block ? FailureResponse::shrink : FailureResponse::restart;
+}
+
+int cut_off_nodes(const Plan& plan, const Platform& platform) {
+  const Topology topology(platform);
+  const auto joined = [&](int a, int b) { return topology.connected(a, b) && topology.connected(b, a); };
+  const std::set<int> all(plan.endpoints.begin(), plan.endpoints.end());
+  const auto apart_from = [&](int one) {
+    std::vector<int> apart;
+    for (const int other : all) {
+      const bool reads = !plan.load_data || joined(platform.storage_endpoint(), other);
+      if (!reads || !joined(one, other)) apart.push_back(other);
+    }
+    return apart;
+  };
+  std::vector<int> apart = apart_from(*all.begin());
+  if (2 * apart.size() > all.size()) apart = apart_from(apart.back());
+  std::set<int> nodes;
+  for (const int endpoint : apart) nodes.insert(platform.node_of(endpoint));
+  return static_cast<int>(nodes.size());
 }
 
 int nodes_of(const Plan& plan, const Platform& platform) {
@@ -103,6 +165,7 @@ FaultOptions read_faults(const YamlValue& value, const Plan& plan, const Platfor
     map.at("checkpoint").refuse("interval: best is not available with answer: shrink; give an interval");
   }
   if (const auto slow = map.maybe("slow")) read_slow(*slow, faults.slow);
+  if (const auto links = map.maybe("links")) read_link_faults(*links, plan, platform, options);
   if (const auto steps = map.maybe("steps")) options.steps = static_cast<double>(steps->integer(1));
   if (const auto draws = map.maybe("draws")) options.draws = static_cast<int>(draws->integer(1, 100'000));
   return options;

@@ -20,9 +20,9 @@ SinglePortNodes::SinglePortNodes(const Platform& platform, const LinkBandwidths&
     if (endpoint != platform.storage_endpoint())
       counts[static_cast<std::size_t>(platform.node_of(endpoint))] += one_way ? 1 : 2;
   }
-  // A half-duplex link also carries what the other route carries.
+  // A half-duplex link also carries what the other route carries, and around dead links lead several routes.
   for (std::size_t node = 0; node < counts.size(); ++node)
-    single_port_[node] = counts[node] == 1 && !platform.node.half_duplex;
+    single_port_[node] = counts[node] == 1 && !platform.node.half_duplex && platform.dead_links.empty();
 }
 
 void SinglePortNodes::remove_nonbinding_links(int from, int to, std::vector<int>& route) const {

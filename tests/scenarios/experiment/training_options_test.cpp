@@ -64,6 +64,25 @@ TEST_CASE("asynchronous and block training shrinks, other training restarts", "[
   CHECK(default_response(plan, "anything") == FailureResponse::shrink);
 }
 
+TEST_CASE("dead links cut off the nodes that no route reaches, and slow ones none", "[scenarios]") {
+  const auto cut_off = [](const std::string& link, const std::string& workers = "workers=64") {
+    const Experiment one =
+        quick({workers, "faults={steps: 9, links: [{" + link + ", at: 1 s, lasts: 1 s}]}"});
+    REQUIRE(one.faults->links.size() == 1);
+    return one.faults->faults.links.at(0).cut_off;
+  };
+  CHECK(cut_off("node: 3") == 1);
+  CHECK(cut_off("node: 0") == 1);
+  CHECK(cut_off("node: 3, share: 0.1") == 0);
+  CHECK(cut_off("node: 100") == 0);               // it holds no rank
+  CHECK(cut_off("links: node 3 NIC 0 up") == 1);  // one direction suffices
+  CHECK(cut_off("links: 'node [0-9] NIC 0 *'") == 10);
+  CHECK(cut_off("links: leaf 0 -> spine 0") == 0);                // three more cables lead up
+  CHECK(cut_off("links: leaf 1 -> spine *") == 32);               // the second rack of two
+  CHECK(cut_off("links: leaf 1 -> spine *", "workers=40") == 8);  // the smaller part
+  CHECK(cut_off("links: leaf 0 -> spine *", "workers=40") == 8);
+}
+
 TEST_CASE("a campaign takes the devices of the plan for each training", "[scenarios]") {
   const Experiment one =
       quick({"campaign={points: 50, groups: 4, folds: 5, folds_at_once: 3, point_spread: 0.3, "
@@ -88,6 +107,25 @@ TEST_CASE("invalid faults and campaigns are refused at their place", "[scenarios
       "faults={answer: shrnik}",
       "faults.answer: expected one of restart, shrink, automatic, got \"shrnik\"; did you mean \"shrink\"?");
   refused("faults={repair: 5 min}", "faults.repair: only valid with node_mtbf or device_mtbf");
+  refused("faults={restart: 5 min}", "faults.restart: only valid with node_mtbf or device_mtbf");
+  refused("faults={repair: 5 min, links: []}", "faults.repair: only valid with node_mtbf or device_mtbf");
+  const auto refused_link = [](const std::string& link, const std::string& message) {
+    refused("faults={links: [{" + link + "}]}", "faults.links[0]" + message);
+  };
+  refused_link("at: 1 s, lasts: 1 s", ": expected either links, names of links, or node, whose NICs fail");
+  refused_link("node: 1, links: '*', at: 1 s, lasts: 1 s",
+               ": expected either links, names of links, or node, whose NICs fail");
+  refused_link("node: 1024, at: 1 s, lasts: 1 s", ".node: expected an integer from 0 to 1023, got \"1024\"");
+  refused_link("node: 1, lasts: 1 s", ": expected either at, the time of the only failure, or mtbf");
+  refused_link("node: 1, at: 1 s, mtbf: 1 h, lasts: 1 s",
+               ": expected either at, the time of the only failure, or mtbf");
+  refused_link("node: 1, at: 1 s", ".lasts: missing (expected the time until the links are repaired)");
+  refused_link("node: 1, at: 1 s, lasts: 1 s, share: 1",
+               ".share: expected a number from 0 to 0.99, got \"1\"");
+  refused_link(
+      "links: node 3 NIC 0 upp",
+      ".links: expected names of links, such as \"node 3 NIC 0 up\" (* stands for anything), got \"node 3 "
+      "NIC 0 upp\"");
   refused("faults={slow: {share: 0.1, factor: 2, lasts: 1 s}}",
           "faults.slow: expected both lasts and every, or neither (always slow)");
   refused("faults={slow: {share: 0.1, factor: 0.5}}",
