@@ -11,7 +11,7 @@ struct CompletionWord {
   std::string word, help = {};
 };
 
-/// What a value can be.
+/// The kind of a value, and the words or names that complete it.
 struct CompletionValue {
   enum class From {
     nothing,

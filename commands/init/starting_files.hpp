@@ -7,7 +7,7 @@
 
 namespace stepcast {
 
-/// What a scenario to start from is made of.
+/// The choices from which a first scenario is written.
 struct ScenarioStart {
   std::string name;           ///< of the scenario and its results
   std::string model = {};     ///< name or path
@@ -26,7 +26,7 @@ std::string scenario_text(const ScenarioStart& start);
 /// The YAML text of a small network of images, with a comment at each key.
 std::string model_text(const std::string& name);
 
-/// What a platform to start from is made of.
+/// The choices from which a first platform file is written.
 struct PlatformStart {
   std::string name;
   std::string device = "a100-40gb";

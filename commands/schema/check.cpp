@@ -42,7 +42,7 @@ void check_keys_of_point(const Scenario& scenario, std::vector<Assignment> value
   }
 }
 
-/// What is wrong with the points of a scenario whose keys are right.
+/// Errors of the points of a scenario whose keys are right.
 void check_points(const std::filesystem::path& file, Errors& errors) {
   constexpr std::size_t kMostErrors = 20;  // the points of a sweep may all fail in ways of their own
   const Scenario scenario = read_scenario(file, {});

@@ -6,7 +6,7 @@
 
 namespace stepcast {
 
-/// What the user wants to see of a command: the options -q, -v and --json.
+/// The amount and form of output that the user asked for: the options -q, -v and --json.
 struct OutputOptions {
   bool quiet = false;    ///< nothing but errors
   bool verbose = false;  ///< also the version, and at the end time and memory

@@ -79,7 +79,7 @@ std::string efficiency_range(const std::vector<const Row*>& rows) {
   return fmt::format(" (100 % at {}{})", rows.front()->text("workers"), from);
 }
 
-/// What is said of points that need more memory than a device has.
+/// A sentence about the points that need more memory than a device has.
 std::string left_out(const Results& results) {
   const auto count = std::ranges::count_if(results.rows, [](const Row& row) { return !fits(row); });
   if (count == 0) return "";

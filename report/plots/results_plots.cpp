@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a plot can show; gnuplot takes minutes for ten thousand lines or bars.
+// Limits of a plot: gnuplot takes minutes for ten thousand lines or bars.
 constexpr std::size_t kMostLines = 500, kMostBars = 2000;
 
 /// The value of a column with its interval, if it has one.

@@ -52,7 +52,7 @@ class MaxMinSharing {
     Index link;  ///< index in links_
     Index slot;  ///< index of the flow in Link::flows
   };
-  /// What sharing reads and writes of a flow: one cache line.
+  /// The part of a flow that the solver reads and writes: one cache line.
   struct alignas(64) Flow {
     double remaining = 0;     ///< bytes left to send at the date `since` [B]
     double since = 0;         ///< date of the last change of rate [s]

@@ -148,7 +148,7 @@ class MessageNetwork::Collective {
     double bytes = 0;     ///< divided by MessageCost::bandwidth_factor [B]
     double overhead = 0;  ///< times Placement::latency_factor [s]
   };
-  /// What the messages of a phase need, in one place.
+  /// All data that the messages of a phase need.
   struct PhaseState {
     const Phase* phase;
     const Edge* list;

@@ -18,7 +18,7 @@ inline std::uint32_t half_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffff;
   // 13 bits are cut; adding just under half of a unit, and the last kept bit, rounds ties to even. A carry
-  // into the exponent is what rounding up to the next power of two must be.
+  // into the exponent is the wanted rounding up to the next power of two.
   const std::uint32_t rounded = (magnitude - kBias + 0xfff + ((magnitude >> 13) & 1)) >> 13;
   // Subnormal halves are multiples of 2^-24, which is the unit in the last place of floats in [0.5, 1): the
   // addition rounds.

@@ -52,7 +52,7 @@ void compress_update(Arrays& arrays, const Servers& servers, Array array);
 /// @param array  time to read or write one array of the parameters
 LocalWork add_array(Array values, Array sum, bool first, Seconds array);
 
-/// What a client sends to all shards, and the array that receives their parameters.
+/// The array that a client sends to all shards, and the array that receives their parameters.
 struct ClientExchange {
   Array update = Array::none;  ///< none: only a read
   Array into = Array::none;

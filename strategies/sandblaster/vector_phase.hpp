@@ -34,7 +34,7 @@ enum class Judgement {
   accepted_no_pair,  ///< the same, but the last step does not become part of the history
 };
 
-/// What a server does on a command.
+/// The operation that a server does on a command.
 struct VectorOperation {
   enum class Kind {
     none,

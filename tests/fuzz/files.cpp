@@ -24,7 +24,7 @@ void show_model(const YamlValue& value) {
   training_memory(model, {.batch = 32});
 }
 
-/// What is written of a trace is a trace again.
+/// A trace that is written can be read again.
 void show_trace(const YamlValue& value) {
   const Trace trace = read_trace(value);
   trace_table(trace, nullptr);

@@ -87,7 +87,7 @@ void records(const std::string& text) {
     refuses_or_reads([&] { all_samples(*raw_files({file.name(), file.name()}, form), form); });
 }
 
-/// What is written of a configuration is a network, unless its arrays are too large.
+/// The network file of a configuration can be read, unless its arrays are too large.
 void configuration(const std::string& text) {
   const YamlNode root = parse_yaml(text, "config.json");
   const HuggingFaceConfig config = read_hugging_face_config(YamlValue(root, ""));
@@ -130,7 +130,7 @@ void write_platform(const DiscoveredPlatform& found) {
   read_platform(YamlValue(root, ""));
 }
 
-/// What tools print about servers and fabrics.
+/// Readers of the output of tools about servers and fabrics.
 void platform(const std::string& text) {
   refuses_or_reads([&] { write_platform({"p", "d", 1, read_nvidia_topology(text, "t"), {}}); });
   refuses_or_reads([&] { write_platform({"p", "d", 1, {}, read_infiniband_fabric(text, "t")}); });

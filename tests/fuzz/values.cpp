@@ -35,7 +35,7 @@ std::vector<Span> values_of(std::string_view text) {
   return values;
 }
 
-/// Of "25 GB/s" the 25, so that the unit stays.
+/// The number of a value: 25 of "25 GB/s", so that the unit stays.
 Span number_in(std::string_view text, Span value) {
   const std::size_t digits = text.substr(value.begin, value.length).find_first_not_of("0123456789.-eE");
   return {value.begin, digits == std::string_view::npos || digits == 0 ? value.length : digits};

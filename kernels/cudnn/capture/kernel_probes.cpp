@@ -15,7 +15,7 @@ float* floats(const std::shared_ptr<void>& memory) {
   return static_cast<float*>(memory.get());
 }
 
-/// What the kernels read and write.
+/// Arrays that the kernels read and write.
 struct Arrays {
   Arrays(std::shared_ptr<Device> of, std::int64_t elements)
       : device(std::move(of)), n(elements), element(device->element()) {

@@ -13,7 +13,7 @@ using namespace stepcast;
 
 namespace {
 
-/// What another process is told that locks the folder; empty: it got the lock.
+/// The error of another process that tries to lock the folder; empty: it got the lock.
 std::string refusal_elsewhere(const std::filesystem::path& folder) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);

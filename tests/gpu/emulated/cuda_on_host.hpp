@@ -23,7 +23,7 @@ void run(const Shape& shape, const std::function<void()>& thread);
 /// Which blocks of a launch run; empty: all. Tests of very large arrays look at a few.
 std::function<bool(uint3)>& chosen_blocks();
 
-/// What takes a launch to its stream; empty: it runs at once.
+/// The function that puts a launch into its stream; empty: the launch runs at once.
 std::function<void(cudaStream_t, std::function<void()>)>& launcher();
 /// Runs a kernel on its stream. An empty grid is refused at once, as a launch is.
 void launch(const Shape& shape, const std::function<void()>& thread);

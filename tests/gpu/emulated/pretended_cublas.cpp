@@ -22,7 +22,7 @@ struct Layout {
   std::int64_t leading = 0;
 };
 
-/// What the heuristic is told, and what the algorithm that it finds then wants of the arrays [bytes].
+/// Options of the search for an algorithm: the alignment of each array [bytes], and the workspace.
 struct Preference {
   std::uint32_t a = 256, b = 256, c = 256, d = 256;
   std::uint64_t workspace = 0;

@@ -25,7 +25,7 @@ ncclResult_t call(ncclComm_t comm, Op op);
 int rank_of(ncclComm_t comm);
 int size_of(ncclComm_t comm);
 
-/// What the fake does besides its duty.
+/// Faults that the fake injects, and calls that it counts.
 struct Behaviour {
   int answers_in_progress = 0;   ///< ncclCommGetAsyncError says so this many times before a call is launched
   int fails_at = -1;             ///< number of the call that returns an error at once, counted from 0

@@ -75,7 +75,7 @@ TEST_CASE("a capture of compression takes a new gradient for each kernel and res
                                                       .repeats = 2,
                                                       .next_gradient = next});
   CHECK(steps == 3 * 4);  // two repetitions and one to warm up, each for the copy and three kernels
-  // What the kernels restore is the gradient: one element is exact in 1 bit, a half and the top 0.1 %.
+  // The kernels restore the gradient: one element is exact in 1 bit, a half and the top 0.1 %.
   for (std::size_t i = 1; i < restored.size(); ++i) CHECK(restored[i] == static_cast<float>(i));
   CHECK_THAT(trace.source, Catch::Contains("backward passes"));
 }
