@@ -3,7 +3,6 @@
 #include "core/random.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/network/bottleneck_sharing.hpp"
-#include "sim/network/link_classes.hpp"
 #include "sim/network/schedule_link_load.hpp"
 #include "strategies/collectives/algorithms.hpp"
 

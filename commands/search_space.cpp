@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
-#include "scenarios/experiment/placement.hpp"
+#include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/layer_times/roofline_calibration.hpp"
+#include "models/layer_times/derived_trace.hpp"
 
 namespace stepcast {
 

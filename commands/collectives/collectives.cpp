@@ -4,7 +4,6 @@
 #include <set>
 
 #include "commands/collectives/estimate.hpp"
-#include "commands/collectives/measured_tables.hpp"
 #include "commands/commands.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"

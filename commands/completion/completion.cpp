@@ -1,16 +1,228 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "commands/commands.hpp"
-#include "commands/completion/completion_scripts.hpp"
 #include "core/key_check.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
+
+/// A word that can be typed, and what it does.
+struct CompletionWord {
+  std::string word, help = {};
+};
+
+/// The kind of a value, and the words or names that complete it.
+struct CompletionValue {
+  enum class From {
+    nothing,
+    words,  ///< `words`
+    show,   ///< the names that `stepcast show WHAT` prints
+    keys,   ///< KEY=VALUE
+    files,
+    folders
+  };
+  From from = From::nothing;
+  std::vector<std::string> words = {};
+  std::string what = {};
+};
+
+/// All that completion knows.
+struct Completions {
+  /// Options and subcommands, by command: "" for the program, "show platform".
+  std::vector<std::pair<std::string, std::vector<CompletionWord>>> words;
+  /// Values, by command and option: "run --draws"; or by command alone: its arguments.
+  std::vector<std::pair<std::string, CompletionValue>> values;
+  /// Keys of a scenario with the words that they allow, perhaps none.
+  std::vector<std::pair<std::string, std::vector<std::string>>> keys;
+};
+
+/// The text between single quotes, as both shells read it.
+std::string quoted(const std::string& text) {
+  std::string all = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      all += "'\\''";
+    } else {
+      all += c;
+    }
+  }
+  return all + "'";
+}
+
+/// How the scripts name a kind of value: a list of words, or a word that begins with "@".
+std::string source_of(const CompletionValue& value) {
+  switch (value.from) {
+    case CompletionValue::From::words:
+      return fmt::format("{}", fmt::join(value.words, " "));
+    case CompletionValue::From::show:
+      return "@show " + value.what;
+    case CompletionValue::From::keys:
+      return "@keys";
+    case CompletionValue::From::files:
+      return "@files";
+    case CompletionValue::From::folders:
+      return "@folders";
+    case CompletionValue::From::nothing:
+      break;
+  }
+  return "@nothing";
+}
+
+/// An associative array with an entry for each pair.
+template <class Pairs, class Text>
+std::string array(const std::string& name, const Pairs& pairs, const Text& text) {
+  std::string all = name + "=(\n";
+  for (const auto& [key, value] : pairs)
+    all += fmt::format("  [{}]={}\n", quoted("=" + key), quoted(text(value)));
+  return all + ")\n";
+}
+
+std::string words_alone(const std::vector<CompletionWord>& words) {
+  std::string all;
+  for (const CompletionWord& one : words) all += (all.empty() ? "" : " ") + one.word;
+  return all;
+}
+
+/// Lines "WORD:HELP", in which a colon of the word would be escaped; no option or command has one.
+std::string words_with_help(const std::vector<CompletionWord>& words) {
+  std::string all;
+  for (const CompletionWord& one : words)
+    all += fmt::format("{}{}{}{}", all.empty() ? "" : "\n", one.word, one.help.empty() ? "" : ":", one.help);
+  return all;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+// "=" begins every index, because an index may not be empty.
+constexpr const char* kBash = R"sh(
+_stepcast_values() {  # SOURCE CURRENT
+  case $1 in
+    @files) compopt -o default ;;
+    @folders) mapfile -t COMPREPLY < <(compgen -d -- "$2") && compopt -o filenames ;;
+    @keys)
+      mapfile -t COMPREPLY < <(compgen -S = -W "${!_stepcast_keys[*]}" -- "=$2") && compopt -o nospace
+      COMPREPLY=("${COMPREPLY[@]#=}")
+      ;;
+    "@show "*)
+      mapfile -t COMPREPLY < <(compgen -W "$(stepcast show "${1#@show }" 2>/dev/null)" -- "$2")
+      ((${#COMPREPLY[@]})) || compopt -o default
+      ;;
+    @nothing) ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2") ;;
+  esac
+}
+
+_stepcast() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command="" key="" inner i
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    inner="${command:+$command }${COMP_WORDS[i]}"
+    [[ -n ${_stepcast_words["=$inner"]:-} ]] && command=$inner
+  done
+  if [[ $previous == "=" ]]; then  # bash splits words at "="
+    key=${COMP_WORDS[COMP_CWORD - 2]}
+  elif [[ $current == "=" ]]; then
+    key=$previous current=""
+  fi
+  local value=${_stepcast_arguments["=$command $previous"]:-} argument=${_stepcast_arguments["=$command"]:-}
+  if [[ -n $key ]]; then
+    _stepcast_values "${_stepcast_keys["=$key"]:-@nothing}" "$current"
+  elif [[ -n $value ]]; then
+    _stepcast_values "$value" "$current"
+  elif [[ $current == -* || -z $argument ]]; then
+    _stepcast_values "${_stepcast_words["=$command"]}" "$current"
+  else
+    _stepcast_values "$argument" "$current"
+  fi
+}
+
+complete -F _stepcast stepcast
+)sh";
+
+constexpr const char* kZsh = R"sh(
+_stepcast_values() {  # SOURCE
+  local key
+  local -a names
+  case $1 in
+    @files) _files ;;
+    @folders) _files -/ ;;
+    @keys)
+      if compset -P 1 '*='; then
+        key=${IPREFIX%=}
+        names=(${=_stepcast_keys[=$key]})
+        compadd -a names
+      else
+        names=(${${(k)_stepcast_keys}#=})
+        compadd -S = -a names
+      fi
+      ;;
+    '@show '*)
+      names=(${(f)"$(stepcast show ${1#@show } 2>/dev/null)"})
+      compadd -a names || _files
+      ;;
+    @nothing) ;;
+    *)
+      names=(${=1})
+      compadd -a names
+      ;;
+  esac
+}
+
+_stepcast() {
+  local chosen= inner word previous=${words[CURRENT-1]}
+  local -a described
+  for word in ${words[2,CURRENT-1]}; do
+    inner="${chosen:+$chosen }$word"
+    [[ -n ${_stepcast_words[=$inner]} ]] && chosen=$inner
+  done
+  local value=${_stepcast_arguments[=$chosen $previous]} argument=${_stepcast_arguments[=$chosen]}
+  if [[ -n $value ]]; then
+    _stepcast_values $value
+  elif [[ ${words[CURRENT]} == -* || -z $argument ]]; then
+    described=(${(f)_stepcast_words[=$chosen]})
+    _describe stepcast described
+  else
+    _stepcast_values $argument
+  fi
+}
+
+if [[ ${funcstack[1]:-} == _stepcast ]]; then
+  _stepcast "$@"  # zsh has loaded this file as the function
+else
+  compdef _stepcast stepcast
+fi
+)sh";
+
+/// A script that defines completion in bash.
+std::string bash_completion(const Completions& completions) {
+  return "# Completion of stepcast in bash: source this file, or put it where bash-completion finds it.\n"
+         "declare -gA _stepcast_words _stepcast_arguments _stepcast_keys\n" +
+         array("_stepcast_words", completions.words, words_alone) +
+         array("_stepcast_arguments", completions.values, source_of) +
+         array("_stepcast_keys", completions.keys, joined) + kBash;
+}
+
+/// A script that defines completion in zsh.
+std::string zsh_completion(const Completions& completions) {
+  return "#compdef stepcast\n"
+         "# Completion of stepcast in zsh: put this file into a folder of $fpath as _stepcast, or source it "
+         "after compinit.\n"
+         "typeset -gA _stepcast_words _stepcast_arguments _stepcast_keys\n" +
+         array("_stepcast_words", completions.words, words_with_help) +
+         array("_stepcast_arguments", completions.values, source_of) +
+         array("_stepcast_keys", completions.keys, joined) + kZsh;
+}
 
 using From = CompletionValue::From;
 

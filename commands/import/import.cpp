@@ -11,8 +11,7 @@
 #include "core/os/atomic_file.hpp"
 #include "core/text.hpp"
 #include "models/layer_times/trace_text.hpp"
-#include "models/pytorch_profile/profile_network.hpp"
-#include "models/pytorch_profile/profile_reader.hpp"
+#include "models/pytorch_profile/profile.hpp"
 #include "models/pytorch_profile/profile_trace.hpp"
 #include "scenarios/reader/library.hpp"
 

@@ -1,5 +1,3 @@
-#include "commands/learn/campaign_tables.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "commands/learn/learned_campaign.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/statistics/statistics.hpp"
 #include "report/text/display_text.hpp"

@@ -4,11 +4,9 @@
 #include <thread>
 
 #include "commands/commands.hpp"
-#include "commands/learn/campaign_tables.hpp"
 #include "commands/learn/learned_campaign.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "commands/learn/learning_tables.hpp"
-#include "commands/learn/learning_trends.hpp"
 #include "commands/learn/simulate_learning.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"

@@ -1,15 +1,33 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "commands/learn/training_store.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/scenario.hpp"
 
 namespace stepcast {
+
+/// The finished trainings of a folder, one file each, so that an interrupted `learn` goes on where it
+/// stopped. They belong to a fingerprint of all inputs; with another one, or without `resume`, the store
+/// begins empty.
+class TrainingStore {
+ public:
+  TrainingStore() = default;  ///< keeps nothing
+  TrainingStore(const std::filesystem::path& folder, const std::string& fingerprint, bool resume);
+
+  /// The JSON lines of a training, if it is finished. @param name  part of a file name
+  std::optional<std::string> known(const std::string& name) const;
+  void add(const std::string& name, const std::string& lines) const;
+
+ private:
+  std::filesystem::path file_of(const std::string& name) const { return folder_ / (name + ".jsonl"); }
+
+  std::filesystem::path folder_;  ///< empty: keeps nothing
+};
 
 /// One training: a point of a scenario with one seed.
 struct LearningRun {

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "core/error.hpp"
+#include "report/statistics/statistics.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {
@@ -87,6 +90,129 @@ CurvePlot time_to_target_plot(const std::string& scenario, const std::vector<Lea
     plot.curves.push_back(std::move(curve));
   }
   return plot;
+}
+
+namespace {
+
+/// The name of the point that sets all of these values.
+const std::string& point_with(const Scenario& scenario, const std::vector<Assignment>& values) {
+  const auto sets = [](const Point& point, const Assignment& one) {
+    return std::ranges::any_of(
+        point.values, [&](const Assignment& other) { return point_name({other}) == point_name({one}); });
+  };
+  for (const Point& point : scenario.points) {
+    if (std::ranges::all_of(values, [&](const Assignment& one) { return sets(point, one); }))
+      return point.name;
+  }
+  const std::string place = values.empty() ? scenario.file.string() : to_string(values.front().value.place);
+  throw InputError(
+      fmt::format("{}: learning.trends: the sweep has no point with {}", place, point_name(values)));
+}
+
+double quantity_of(const LearnedRun& run, const std::string& quantity) {
+  if (quantity == "accuracy") return run.accuracy.value_or(0);
+  if (quantity == "seconds") return run.seconds;
+  if (quantity == "seconds_to_target") return run.seconds_to_target.value_or(HUGE_VAL);
+  if (quantity == "samples_to_target") return run.samples_to_target.value_or(HUGE_VAL);
+  return run.loss;
+}
+
+/// The quantity of a point's trainings by seed.
+std::map<std::int64_t, double> by_seed(const std::vector<LearnedRun>& runs, const std::string& point,
+                                       const std::string& quantity) {
+  std::map<std::int64_t, double> values;
+  for (const LearnedRun& run : runs) {
+    if (run.point == point) values[run.seed] = quantity_of(run, quantity);
+  }
+  return values;
+}
+
+/// The values of a point as the table shows them: keys without the mappings that they are in.
+std::string short_name(const std::vector<Assignment>& values) {
+  std::vector<Assignment> shortened = values;
+  for (Assignment& value : shortened) value.path = value.path.substr(value.path.rfind('.') + 1);
+  return point_name(shortened);
+}
+
+std::string relation_text(const LearningTrend& trend) {
+  if (trend.relation == LearningTrend::Relation::equal)
+    return fmt::format("within {:.3g} % of", 100 * trend.within);
+  return trend.relation == LearningTrend::Relation::less_than ? "less than" : "more than";
+}
+
+bool holds(const LearningTrend& trend, double value, double over) {
+  if (trend.relation == LearningTrend::Relation::equal)
+    return std::abs(value - over) <= trend.within * std::abs(over);
+  return trend.relation == LearningTrend::Relation::less_than ? value < over : value > over;
+}
+
+std::string shown(double value) {
+  return std::isfinite(value) ? fmt::format("{:.3g}", value) : "never";
+}
+
+}  // namespace
+
+std::string TrendResult::verdict() const {
+  if (share() >= 0.9) return "yes";
+  return share() <= 0.1 ? "no" : "open";
+}
+
+std::vector<TrendResult> trend_results(const Scenario& scenario, const std::vector<LearningTrend>& trends,
+                                       const std::vector<LearnedRun>& runs) {
+  std::vector<TrendResult> results;
+  for (const LearningTrend& trend : trends) {
+    TrendResult& result = results.emplace_back();
+    const std::string &point = point_with(scenario, trend.point), &over = point_with(scenario, trend.over);
+    result.point = short_name(trend.point);
+    result.over = short_name(trend.over);
+    result.quantity = trend.quantity;
+    result.relation = relation_text(trend);
+    result.source = trend.source;
+    const auto of_point = by_seed(runs, point, trend.quantity), of_over = by_seed(runs, over, trend.quantity);
+    std::vector<double> first, second;
+    for (const auto& [seed, value] : of_point) {
+      const auto other = of_over.find(seed);
+      if (other == of_over.end()) continue;
+      first.push_back(value);
+      second.push_back(other->second);
+      result.holds += holds(trend, value, other->second) ? 1 : 0;
+    }
+    result.seeds = first.size();
+    if (first.empty()) continue;
+    result.median_point = median_of(first);
+    result.median_over = median_of(second);
+  }
+  return results;
+}
+
+Results to_results(const std::string& scenario, const std::vector<TrendResult>& trends) {
+  Results results{scenario, {}};
+  for (const TrendResult& trend : trends) {
+    Row& row = results.rows.emplace_back();
+    row.set("point", trend.point);
+    row.set("quantity", trend.quantity);
+    row.set("relation", trend.relation);
+    row.set("over", trend.over);
+    row.set("median_point", trend.median_point);
+    row.set("median_over", trend.median_over);
+    row.set("seeds", static_cast<std::int64_t>(trend.seeds));
+    row.set("holds_in", static_cast<std::int64_t>(trend.holds));
+    row.set("verdict", trend.verdict());
+    row.set("source", trend.source);
+  }
+  return results;
+}
+
+Table trend_table(const std::vector<TrendResult>& trends) {
+  Table table;
+  table.columns = {{"claim", "", Align::left, 120}, {"medians"}, {"holds in", "seeds"}, {"verdict"}};
+  for (const TrendResult& trend : trends) {
+    table.rows.push_back(
+        {fmt::format("{} of {} is {} that of {}", trend.quantity, trend.point, trend.relation, trend.over),
+         fmt::format("{}, {}", shown(trend.median_point), shown(trend.median_over)),
+         fmt::format("{} of {}", trend.holds, trend.seeds), trend.verdict()});
+  }
+  return table;
 }
 
 }  // namespace stepcast

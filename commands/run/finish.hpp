@@ -1,14 +1,85 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 #include <vector>
 
-#include "commands/run/preflight.hpp"
-#include "commands/run/run_outputs.hpp"
 #include "core/error.hpp"
 #include "core/os/missing_files.hpp"
+#include "forecast/forecast_options.hpp"
+#include "forecast/summary.hpp"
+#include "report/plots/results_plots.hpp"
+#include "report/results/manifest.hpp"
+#include "scenarios/experiment/experiment.hpp"
+#include "scenarios/reader/library.hpp"
+#include "scenarios/reader/scenario.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
+
+/// The results folder of a scenario.
+std::filesystem::path folder_of(const Scenario& scenario, const RunOptions& options);
+
+/// The manifest of a run: version, command line, and the hashes of all files that were read.
+Manifest manifest_of(const Scenario& scenario, const Library& library);
+
+/// Path of the journal of finished simulations. An existing journal is deleted, unless `--resume` is given
+/// and the inputs and settings are the same.
+std::filesystem::path journal_of(const std::filesystem::path& folder, const Manifest& manifest,
+                                 const RunOptions& options);
+
+/// The results of a scenario.
+struct Outputs {
+  Results results;
+  std::vector<PublishedRow> published;
+  std::vector<Sensitivity> sensitivity;
+  std::string sensitive_point, sensitive_column;  ///< the figure whose sensitivity is given
+  std::vector<std::string> unmoving;              ///< assumptions that move nothing
+};
+
+/// Writes results.csv, results.jsonl and manifest.json; published.csv and sensitivity.csv if they have rows;
+/// and draws the plots. A file for which the disk has no room is left out.
+DrawnPlots write_outputs(const std::filesystem::path& folder, const Outputs& outputs,
+                         const Manifest& manifest, bool plots);
+
+/// Writes report.html. @param settings  `--set`. @throws InputError `FILE: cannot write: REASON`
+void write_page(const std::filesystem::path& folder, const Outputs& outputs, const Manifest& manifest,
+                const Scenario& scenario, const std::vector<std::string>& settings);
+
+/// Prints the table of a scenario, the points that do not fit, calibrated values, the sensitivity to the
+/// assumptions, and the flags of traces.
+/// @param largest  the experiment with the most workers, see CheckedPoints
+void print_outputs(const Outputs& outputs, const Simulations& all, const Scenario& scenario,
+                   const Experiment& largest);
+
+/// The keys that have no effect at a point of the sweep.
+struct IneffectiveAtPoint {
+  std::size_t point = 0;
+  IdleKeys keys = {};
+  bool one_device = false;  ///< true for a point of one device, which ignores many keys without listing them
+};
+
+/// One line per key that has no effect at any of the points that set it. A key that has an effect at some
+/// point of a sweep is not listed.
+std::vector<std::string> idle_notes(const Scenario& scenario, const std::vector<IneffectiveAtPoint>& points);
+
+struct CheckedPoints {
+  /// The point with the most workers. The `flags` of its plan are lines to print: the flags of the traces of
+  /// all points, and the keys that have no effect at any point.
+  Experiment largest;
+  /// For each point whose experiment cannot be built, the reason.
+  std::map<std::size_t, std::string> failed = {};
+  /// A line per point that does not fit with the assumptions in the middle.
+  std::vector<std::string> misfits;
+};
+
+/// Builds the experiment of every point before any point is simulated, so that invalid values are found
+/// early. A point that cannot be built fails alone, unless it is alone: if no point can be built, the error
+/// of the first point is thrown.
+/// @param part  the points are a shard's, so all of them may fail
+CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::size_t>& points,
+                             Library& library, bool part = false);
 
 /// A scenario with what its intervals need.
 struct PreparedRun {

@@ -1,8 +1,8 @@
-#include "commands/run/run.hpp"
-
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
+#include <string>
 #include <thread>
 
 #include "commands/commands.hpp"
@@ -17,6 +17,8 @@
 #include "core/os/standard_input.hpp"
 #include "core/text.hpp"
 #include "forecast/default_ranges.hpp"
+#include "forecast/forecast.hpp"
+#include "forecast/forecast_options.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/results/published.hpp"
@@ -201,8 +203,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   fmt::print("written: {}\n", folder.string());
 }
 
-}  // namespace
-
+/// Simulates scenarios, writes their results and prints tables.
 void run(const RunOptions& options) {
   const SignalGuard guard;  // also outside of simulations, a signal must end with a message and its exit code
   Done done;
@@ -213,8 +214,6 @@ void run(const RunOptions& options) {
   print_published(done.published);
   report_failed_points(done.failed);
 }
-
-namespace {
 
 void add_inputs(const Command& command, RunOptions& options) {
   command.add_option("scenario", options.scenarios, "One or more scenario files; - reads standard input.")

@@ -1,5 +1,3 @@
-#include "commands/run/run_outputs.hpp"
-
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -9,6 +7,7 @@
 
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
+#include "commands/run/finish.hpp"
 #include "core/os/atomic_file.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "report/page/page.hpp"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "forecast/forecast_options.hpp"
-#include "report/results/shard.hpp"
+#include "report/results/manifest.hpp"
 #include "scenarios/reader/scenario.hpp"
 
 namespace stepcast {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "commands/commands.hpp"
-#include "commands/schema/file_kinds.hpp"
+#include "commands/schema/schema.hpp"
 #include "core/error.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/loader.hpp"

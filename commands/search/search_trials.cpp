@@ -1,9 +1,17 @@
 #include "commands/search/search_trials.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
+
+#include "core/error.hpp"
+#include "core/os/atomic_file.hpp"
+#include "core/text.hpp"
+#include "report/results/results_text.hpp"
 
 namespace stepcast {
 namespace {
@@ -86,6 +94,113 @@ std::vector<Evaluation> run_trials(OptionSearch& optimizer, const TrialOptions& 
     done(trials.evaluations());
   }
   return std::move(trials.evaluations());
+}
+
+namespace {
+
+/// The indices of the evaluations by decreasing merit. Evaluations without a merit come last, in their order.
+std::vector<std::size_t> ranked(const std::vector<Evaluation>& evaluations, const TrialOptions& options) {
+  std::vector<std::size_t> order(evaluations.size());
+  std::vector<double> merits;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+    const double value = merit(evaluations[i].row, options);
+    merits.push_back(std::isnan(value) ? -std::numeric_limits<double>::infinity() : value);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return merits[a] > merits[b]; });
+  return order;
+}
+
+std::string outcome_of(const Row& row, const TrialOptions& options) {
+  if (const std::string why = row.text("failed"); !why.empty()) return "refused";
+  const auto value = row.number(options.column);
+  const std::string text = value ? fmt::format("{:.6g}", *value) : "nothing";
+  return std::isnan(merit(row, options)) && value ? text + ", does not fit" : text;
+}
+
+/// Throws InputError with the reason why no evaluation has a value: all settings were refused, the column
+/// does not exist, or no setting fits into memory.
+[[noreturn]] void refuse_all(const std::vector<Evaluation>& evaluations, const TrialOptions& options) {
+  const char* option = options.smallest ? "--minimise" : "--maximise";
+  for (const Evaluation& one : evaluations) {
+    if (!one.row.text("failed").empty()) continue;
+    if (one.row.number(options.column)) {
+      throw InputError(
+          fmt::format("none of the {} evaluated settings fits into a device's memory", evaluations.size()));
+    }
+    std::vector<std::string> known;
+    for (const auto& [column, cell] : one.row.cells) {
+      if (one.row.number(column)) known.push_back(column);
+    }
+    std::string text = fmt::format("{}: expected a column with numbers, got \"{}\"", option, options.column);
+    if (const auto nearest = nearest_word(options.column, known); !nearest.empty())
+      text += fmt::format("; did you mean \"{}\"?", nearest);
+    throw InputError(text);
+  }
+  throw InputError(evaluations.empty() ? "no setting was evaluated" : evaluations.front().row.text("failed"));
+}
+
+}  // namespace
+
+std::string search_csv(const SearchedScenario& searched, const std::vector<Evaluation>& evaluations) {
+  Results results{searched.scenario.name, {}};
+  for (std::size_t i = 0; i < evaluations.size(); ++i) {
+    Row row;
+    row.set("evaluation", static_cast<std::int64_t>(i + 1));
+    row.set("point", evaluations[i].name);
+    const auto values = search_values(searched.keys, evaluations[i].values);
+    for (const Assignment& one : values) row.set(one.path, one.value.text);
+    for (const auto& [column, cell] : evaluations[i].row.cells) {
+      if (std::holds_alternative<std::monostate>(row.at(column))) row.set(column, cell);
+    }
+    results.rows.push_back(std::move(row));
+  }
+  return to_csv(results);
+}
+
+std::map<std::string, Row> read_search_csv(const std::filesystem::path& file,
+                                           const SearchedScenario& searched) {
+  std::map<std::string, Row> rows;
+  for (Row& row : read_csv(read_file(file), file.string()).rows) {
+    const std::string name = row.text("point");
+    std::erase_if(row.cells, [&](const auto& cell) {
+      const auto& column = cell.first;
+      const bool key = std::any_of(searched.keys.begin(), searched.keys.end(), [&](const SearchKey& one) {
+        return one.parameter.name == column && column.find('.') != std::string::npos;
+      });
+      return key || column == "scenario" || column == "evaluation" || column == "point";
+    });
+    rows[name] = std::move(row);
+  }
+  return rows;
+}
+
+Table search_table(const SearchedScenario& searched, const std::vector<Evaluation>& evaluations,
+                   const TrialOptions& options, std::size_t rows) {
+  Table table;
+  table.columns.push_back({"evaluation"});
+  for (const SearchKey& key : searched.keys) {
+    const bool words = key.parameter.kind == Parameter::Kind::choice;
+    table.columns.push_back({key.parameter.name, "", words ? Align::left : Align::right});
+  }
+  table.columns.push_back({options.column});
+  for (const std::size_t i : ranked(evaluations, options)) {
+    if (table.rows.size() == rows) break;
+    std::vector<std::string> cells{std::to_string(i + 1)};
+    const auto values = search_values(searched.keys, evaluations[i].values);
+    for (const Assignment& one : values) cells.push_back(one.value.text);
+    cells.push_back(outcome_of(evaluations[i].row, options));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+const Evaluation& best_of(const std::vector<Evaluation>& evaluations, const TrialOptions& options) {
+  const auto order = ranked(evaluations, options);
+  if (order.empty() || std::isnan(merit(evaluations[order.front()].row, options)))
+    refuse_all(evaluations, options);
+  return evaluations[order.front()];
 }
 
 }  // namespace stepcast

@@ -19,7 +19,6 @@
 #include "validate/launch/launcher.hpp"
 #include "validate/measure/benchmark_readers.hpp"
 #include "validate/measure/link_results.hpp"
-#include "validate/measure/platform_file.hpp"
 
 namespace stepcast {
 namespace {

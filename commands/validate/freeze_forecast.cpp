@@ -23,9 +23,8 @@
 #include "strategies/plan/communicator.hpp"
 #include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/message_times.hpp"
-#include "validate/measure/contention_benchmark.hpp"
+#include "validate/measure/link_benchmark.hpp"
 #include "validate/measure/link_results.hpp"
-#include "validate/measure/platform_file.hpp"
 #include "validate/measure/storage_benchmark.hpp"
 
 namespace stepcast {

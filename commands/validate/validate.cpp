@@ -18,7 +18,6 @@
 #include "kernels/timing/host_info.hpp"
 #include "runtime/ranks/netcluster.hpp"
 #include "runtime/transport/thread_scheduling.hpp"
-#include "validate/launch/gpu_launch.hpp"
 #include "validate/launch/launcher.hpp"
 #include "validate/launch/real_run_options.hpp"
 

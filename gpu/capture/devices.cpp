@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "validate/launch/gpu_launch.hpp"
 #include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {

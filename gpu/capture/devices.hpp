@@ -4,7 +4,7 @@
 
 #include "core/cli/command_line.hpp"
 #include "kernels/network/gpu_options.hpp"
-#include "validate/launch/gpu_launch.hpp"
+#include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {
 

@@ -1,10 +1,9 @@
-#include "gpu/check/check_partitioned_layers.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/yaml.hpp"
+#include "gpu/check/check_layers.hpp"
 #include "kernels/network/network.hpp"
 
 namespace stepcast {

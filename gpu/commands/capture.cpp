@@ -1,10 +1,11 @@
+#include "kernels/timing/capture.hpp"
+
 #include <fmt/format.h>
 
 #include "core/os/atomic_file.hpp"
 #include "gpu/capture/devices.hpp"
 #include "gpu/capture/models.hpp"
 #include "gpu/commands/commands.hpp"
-#include "kernels/timing/gpu_capture.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/tables/tables.hpp"
 

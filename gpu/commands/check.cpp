@@ -6,7 +6,6 @@
 #include "core/error.hpp"
 #include "gpu/capture/devices.hpp"
 #include "gpu/check/check_layers.hpp"
-#include "gpu/check/check_partitioned_layers.hpp"
 #include "gpu/commands/commands.hpp"
 
 namespace stepcast {

@@ -3,7 +3,6 @@
 #include "gpu/capture/devices.hpp"
 #include "gpu/capture/models.hpp"
 #include "gpu/capture/step_forecast.hpp"
-#include "gpu/capture/trace_folder.hpp"
 #include "gpu/commands/commands.hpp"
 #include "models/loader.hpp"
 #include "scenarios/reader/library.hpp"

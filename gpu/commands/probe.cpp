@@ -4,8 +4,8 @@
 #include "gpu/capture/devices.hpp"
 #include "gpu/capture/models.hpp"
 #include "gpu/commands/commands.hpp"
+#include "kernels/timing/capture.hpp"
 #include "kernels/timing/capture_flags.hpp"
-#include "kernels/timing/gpu_capture.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/layer_times/trace_text.hpp"
 

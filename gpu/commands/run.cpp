@@ -9,11 +9,10 @@
 #include "gpu/capture/devices.hpp"
 #include "gpu/commands/commands.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
-#include "kernels/timing/gpu_capture.hpp"
+#include "kernels/timing/capture.hpp"
 #include "report/results/results_text.hpp"
 #include "report/statistics/statistics.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
-#include "validate/launch/gpu_launch.hpp"
 #include "validate/launch/launcher.hpp"
 #include "validate/launch/real_run_options.hpp"
 

@@ -17,18 +17,18 @@
 #include "gpu/nccl/nccl_backend.hpp"
 #include "gpu/ranks/message_times.hpp"
 #include "gpu/ranks/unsupported.hpp"
-#include "kernels/timing/gpu_capture.hpp"
+#include "kernels/timing/capture.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "runtime/devices/rank_shard.hpp"
 #include "runtime/learning/learning_runs.hpp"
-#include "runtime/rendezvous/open_store.hpp"
+#include "runtime/rendezvous/store.hpp"
 #include "runtime/runs/point_runs.hpp"
 #include "runtime/transport/shared_memory_transport.hpp"
 #include "scenarios/reader/library.hpp"
 #include "strategies/plan/plan.hpp"
 #include "validate/capture/interleaved_capture.hpp"
-#include "validate/launch/gpu_launch.hpp"
-#include "validate/measure/platform_file.hpp"
+#include "validate/launch/real_run_options.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 

@@ -7,7 +7,7 @@
 #include "runtime/ranks/rank_context.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/library.hpp"
-#include "validate/launch/gpu_launch.hpp"
+#include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/units.hpp"
-#include "models/cost/kernel_shares.hpp"
+#include "models/cost/kernel_choice.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {

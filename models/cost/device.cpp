@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "models/cost/device_keys.hpp"
 
 namespace stepcast {
 namespace {

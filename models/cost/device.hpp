@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "core/keys.hpp"
 #include "core/units.hpp"
 #include "core/yaml.hpp"
-#include "models/cost/kernel_shares.hpp"
+#include "models/cost/kernel_choice.hpp"
 
 namespace stepcast {
 
@@ -61,5 +62,13 @@ Device read_device(const YamlValue& value);
 /// fast as f16 on devices that have tf32.
 /// @throws InputError if the device does not have what is chosen
 Device with_kernels(Device device, const KernelChoice& choice);
+
+// The keys of a device file (docs/reference/trace-files.md). The reader of device.cpp uses these tables.
+const Keys& device_keys();
+const Keys& device_rate_keys();
+const Keys& kernel_share_keys();
+const Keys& precision_keys();  ///< one of `precisions`: `peak` and the shares that differ from fp32
+const Keys& precisions_keys();
+const Keys& sourced_value_keys();  ///< `value` and `source`, both required
 
 }  // namespace stepcast

@@ -1,4 +1,4 @@
-#include "models/cost/device_keys.hpp"
+#include "models/cost/device.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,11 +1,10 @@
-#include "models/hugging_face/config.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "core/text.hpp"
+#include "models/hugging_face/network_text.hpp"
 
 namespace stepcast {
 namespace {

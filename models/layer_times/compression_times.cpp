@@ -4,7 +4,6 @@
 
 #include "models/cost/roofline.hpp"
 #include "models/layer_times/trace.hpp"
-#include "models/layer_times/trace_keys.hpp"
 #include "models/layer_times/trace_text.hpp"
 
 namespace stepcast {

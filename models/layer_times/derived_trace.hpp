@@ -1,9 +1,42 @@
 #pragma once
 
-#include "models/layer_times/roofline_calibration.hpp"
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/cost/device.hpp"
 #include "models/layer_times/trace.hpp"
+#include "models/network/model.hpp"
 
 namespace stepcast {
+
+/// A published training rate, and the prediction of the roofline rule.
+struct RateError {
+  DeviceRate rate;
+  double predicted = 0;  ///< samples/s
+
+  double error() const { return predicted / rate.samples_per_second - 1; }  ///< relative error, as a fraction
+};
+
+/// The error in percent, such as "+1.6 %".
+std::string error_text(const RateError& rate);
+
+/// The efficiency of a device, and the errors of the rule against its published rates.
+struct Calibration {
+  double efficiency = 1;
+  std::string fitted_on;           ///< name of the device whose rates were fitted
+  std::vector<RateError> errors;   ///< errors against all rates of that device
+  bool convolutions_seen = false;  ///< whether a network of the fitted rates has convolutions
+};
+
+/// Fits one efficiency for the whole device: least squares of log(predicted rate / published rate) over its
+/// calibrating rates.
+/// @param models  networks by the names that the rates use
+/// @throws std::invalid_argument if the device has no calibrating rate or a network is missing
+Calibration calibrate(const Device& device, const std::map<std::string, Model>& models);
+
+/// The same for a device with KernelShares: nothing is fitted, all rates are checks, the efficiency is 1.
+Calibration rate_errors(const Device& device, const std::map<std::string, Model>& models);
 
 /// Noise of a derived trace: the relative samples of a captured trace, at most `samples` of them.
 struct TraceNoise {

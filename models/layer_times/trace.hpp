@@ -1,9 +1,11 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "core/keys.hpp"
 #include "core/yaml.hpp"
 #include "models/network/model.hpp"
 
@@ -69,5 +71,32 @@ void check_fits(const Trace& trace, const Model& model);
 /// Appends the samples of another capture of the same network and batch, made by another rank at the same
 /// time. Workers replay the samples of both. @throws std::invalid_argument if their layers differ
 void join(Trace& trace, const Trace& other);
+
+// The keys of a trace and of a file of compression times (docs/reference/trace-files.md). The readers of this
+// folder use these tables.
+const Keys& trace_keys();
+const Keys& layer_trace_keys();  ///< of one layer of a trace
+const Keys& pass_keys();         ///< of one pass of a layer
+const Keys& compression_file_keys();
+const Keys& codec_keys();
+const Keys& byte_times_keys();
+
+/// The traces that the layer times of a batch size come from.
+struct BatchNeighbors {
+  const Trace* lower = nullptr;
+  const Trace* upper = nullptr;  ///< = lower if that batch was captured, or lies outside the captured ones
+  double upper_share = 0;        ///< weight of `upper` in the straight line between both
+
+  bool between() const { return lower != upper; }
+};
+
+/// The trace of `batch`, or the traces of the next smaller and the next larger batch; outside the captured
+/// batches the trace of the nearest one. @throws std::invalid_argument if there is no trace
+BatchNeighbors batch_neighbors(const std::vector<const Trace*>& traces, std::int64_t batch);
+
+/// A trace of `batch` between two captured ones: the median of every pass lies on the straight line between
+/// the medians of both, the samples are those of the larger batch scaled to that median, and the flags are
+/// those of both. Without step times. If `batch` was captured or lies outside: the unchanged neighbor.
+Trace interpolated_trace(const BatchNeighbors& neighbors, std::int64_t batch);
 
 }  // namespace stepcast

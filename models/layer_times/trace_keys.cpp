@@ -1,4 +1,4 @@
-#include "models/layer_times/trace_keys.hpp"
+#include "models/layer_times/trace.hpp"
 
 namespace stepcast {
 

@@ -1,10 +1,9 @@
-#include "models/network/layer_reader.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "models/network/layer.hpp"
+#include "models/network/layer_list.hpp"
 #include "models/network/network_keys.hpp"
 
 namespace stepcast {

@@ -7,7 +7,6 @@
 #include "models/network/layer.hpp"
 #include "models/network/layer_list.hpp"
 #include "models/network/network_keys.hpp"
-#include "models/network/transformer.hpp"
 
 namespace stepcast {
 namespace {

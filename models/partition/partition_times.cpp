@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "models/cost/roofline.hpp"
-#include "models/layer_times/interpolated_trace.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/network/layer.hpp"
 

@@ -1,12 +1,11 @@
-#include "models/pytorch_profile/layer_match.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "core/error.hpp"
-#include "models/pytorch_profile/operator_kinds.hpp"
+#include "models/pytorch_profile/operators.hpp"
+#include "models/pytorch_profile/profile_trace.hpp"
 
 namespace stepcast {
 namespace {

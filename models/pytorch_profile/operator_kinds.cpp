@@ -1,10 +1,10 @@
-#include "models/pytorch_profile/operator_kinds.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <initializer_list>
 #include <unordered_map>
+
+#include "models/pytorch_profile/operators.hpp"
 
 namespace stepcast {
 namespace {

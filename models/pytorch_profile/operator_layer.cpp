@@ -1,5 +1,3 @@
-#include "models/pytorch_profile/operator_layer.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,8 @@
 #include <cctype>
 #include <numeric>
 #include <string_view>
+
+#include "models/pytorch_profile/operators.hpp"
 
 namespace stepcast {
 namespace {

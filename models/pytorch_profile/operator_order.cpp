@@ -1,10 +1,7 @@
-#include "models/pytorch_profile/operator_order.hpp"
-
 #include <algorithm>
 #include <string_view>
 
-#include "models/pytorch_profile/operator_kinds.hpp"
-#include "models/pytorch_profile/operator_roles.hpp"
+#include "models/pytorch_profile/operators.hpp"
 
 namespace stepcast {
 namespace {

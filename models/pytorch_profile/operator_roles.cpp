@@ -1,10 +1,8 @@
-#include "models/pytorch_profile/operator_roles.hpp"
-
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 
-#include "models/pytorch_profile/operator_kinds.hpp"
+#include "models/pytorch_profile/operators.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,5 +1,3 @@
-#include "models/pytorch_profile/profile_network.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,7 +9,8 @@
 
 #include "core/error.hpp"
 #include "core/yaml.hpp"
-#include "models/pytorch_profile/operator_layer.hpp"
+#include "models/pytorch_profile/operators.hpp"
+#include "models/pytorch_profile/profile_trace.hpp"
 
 namespace stepcast {
 namespace {

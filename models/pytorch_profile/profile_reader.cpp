@@ -1,5 +1,3 @@
-#include "models/pytorch_profile/profile_reader.hpp"
-
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -13,7 +11,8 @@
 
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
-#include "models/pytorch_profile/operator_order.hpp"
+#include "models/pytorch_profile/operators.hpp"
+#include "models/pytorch_profile/profile.hpp"
 
 namespace stepcast {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/layer_times/roofline_calibration.hpp"
+#include "models/layer_times/derived_trace.hpp"
 #include "models/layer_times/trace.hpp"
 
 namespace stepcast {

@@ -41,4 +41,42 @@ struct DiscoveredFabric {
   std::vector<std::string> doubts;
 };
 
+/// Reads what `nvidia-smi topo -m` prints: a matrix of GPUs and NICs whose cells name the path between two of
+/// them (X, NV#, PIX, PXB, PHB, NODE, SYS, or SOC in old versions), and the NUMA domain of each GPU.
+///
+/// GPUs that PIX or PXB joins, directly or by a NIC, share a PCIe switch. If all pairs have the same number
+/// of NVLinks, and a GPU cannot have as many to each of its peers, the links lead to NVSwitches.
+/// @throws InputError `FILE:LINE: ...`
+DiscoveredServer read_nvidia_topology(const std::string& text, const std::string& file);
+
+/// The fabric that `ibnetdiscover` prints: switches, channel adapters (CA) and the cables between their
+/// ports. The first word of a CA's description is its node. Switches with CAs are leaves; the others stand
+/// one level above the lowest switches that they are connected to.
+/// @throws InputError `FILE:LINE: ...`
+DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::string& file);
+
+/// The fabric of Slurm's `topology.conf` (plugin topology/tree): switches with their nodes or lower switches.
+/// The file names no rates, and for each switch only one of the switches above it, so that tapers and the
+/// number of cables are not known.
+/// @throws InputError `FILE:LINE: ...`
+DiscoveredFabric read_slurm_topology(const std::string& text, const std::string& file);
+
+/// The names of a host list such as "gpu[01-03,7],login". @throws InputError with `place` in front
+std::vector<std::string> host_list(const std::string& text, const std::string& place);
+
+/// The content of a platform file that is to be written.
+struct DiscoveredPlatform {
+  std::string name, device;  ///< the platform's name; a name in models/devices/
+  int nodes = 1;             ///< used if there is no fabric
+  std::optional<DiscoveredServer> server;
+  std::optional<DiscoveredFabric> fabric;
+};
+
+/// `found` with the rate of PCIe links, which only `lstopo` prints.
+DiscoveredServer with_hwloc(DiscoveredServer found, const DiscoveredServer& hwloc);
+
+/// The platform file (docs/reference/platforms.md). The source of each figure is the tool or
+/// "assumed".
+std::string platform_file_text(const DiscoveredPlatform& platform);
+
 }  // namespace stepcast

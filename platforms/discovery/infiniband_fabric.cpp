@@ -1,5 +1,3 @@
-#include "platforms/discovery/infiniband_fabric.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "platforms/discovery/discovered.hpp"
 
 namespace stepcast {
 namespace {

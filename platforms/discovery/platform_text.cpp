@@ -1,9 +1,9 @@
-#include "platforms/discovery/platform_text.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+
+#include "platforms/discovery/discovered.hpp"
 
 namespace stepcast {
 namespace {

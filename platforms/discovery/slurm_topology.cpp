@@ -1,5 +1,3 @@
-#include "platforms/discovery/slurm_topology.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "platforms/discovery/discovered.hpp"
 
 namespace stepcast {
 namespace {

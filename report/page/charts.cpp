@@ -1,10 +1,9 @@
-#include "report/page/charts.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "report/page/page.hpp"
 #include "report/plots/style.hpp"
 #include "report/text/display_text.hpp"
 

@@ -1,13 +1,27 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "report/page/answer.hpp"
+#include "report/plots/breakdown.hpp"
+#include "report/plots/results_plots.hpp"
+#include "report/plots/scaling.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results.hpp"
 
 namespace stepcast {
+
+/// The two sentences that matter: where scaling ends and why, and what to change first.
+struct Answer {
+  std::string scaling, change;
+};
+
+/// The answer from the rows that have results. It is about the series with the highest throughput at its most
+/// workers. Scaling ends at the most workers that keep half of the efficiency of the series' first point, or
+/// before, where throughput is highest.
+/// @param sweep  keys of the sweep
+Answer answer_of(const Results& results, const std::vector<std::string>& sweep);
 
 /// An assumption of a scenario, as text.
 struct PageAssumption {
@@ -32,5 +46,21 @@ std::string to_html(const Page& page);
 /// The style sheet and the script of the page (page_style.cpp).
 extern const char* const kPageStyle;
 extern const char* const kPageScript;
+
+/// Text for HTML and SVG, in elements and in quoted attributes: markup characters are escaped, control
+/// characters and invalid UTF-8 replaced.
+std::string escaped(const std::string& text);
+
+/// SVG of throughput (both axes logarithmic) or efficiency [%] against workers: a line for each series with
+/// its interval as a band, published figures as open diamonds. Every mark has its numbers as a title. Only
+/// the first 30 series are drawn. Empty if no series has two points.
+std::string throughput_chart(const ScalingPlot& plot);
+std::string efficiency_chart(const ScalingPlot& plot);
+
+/// SVG with a horizontal stacked bar for each of the first 60 points. Empty without bars.
+std::string breakdown_chart(const BreakdownPlot& plot);
+
+/// SVG with a horizontal bar for each assumption's share of the variance. Empty without shares.
+std::string sensitivity_chart(const SensitivityPlot& plot);
 
 }  // namespace stepcast

@@ -1,10 +1,9 @@
-#include "report/plots/campaign.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "report/plots/breakdown.hpp"
+#include "report/plots/results_plots.hpp"
 #include "report/plots/style.hpp"
 #include "report/results/results.hpp"
 

@@ -1,17 +1,46 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/os/missing_files.hpp"
 #include "report/plots/breakdown.hpp"
-#include "report/plots/campaign.hpp"
+#include "report/plots/gnuplot.hpp"
 #include "report/plots/scaling.hpp"
-#include "report/plots/sensitivity_bars.hpp"
 #include "report/results/results.hpp"
+#include "report/statistics/sensitivity.hpp"
 
 namespace stepcast {
+
+struct SensitivityPlot {
+  std::string title = {};
+  std::string result = {};               ///< name of the result, such as "step time at 256 workers"
+  std::vector<Sensitivity> shares = {};  ///< from the top down; only the first 20 are drawn
+};
+
+/// A plot with horizontal bars: the share of the result's variance that each assumption explains. Nothing
+/// without shares.
+std::optional<PlotScript> sensitivity_script(const SensitivityPlot& plot);
+
+/// One campaign.
+struct CampaignBar {
+  std::string label = {};
+  PlottedValue hours = {};          ///< makespan [h]
+  std::vector<double> shares = {};  ///< shares of the devices' time, by part; the first part is training
+};
+
+struct CampaignPlot {
+  std::string title = {};
+  std::string label_name = "workers";   ///< name of the axis of labels
+  std::vector<std::string> parts = {};  ///< names from the bottom up: "training", then the reasons to be idle
+  std::vector<CampaignBar> bars = {};
+};
+
+/// A plot with two panels: above, the makespan of each campaign with its interval; below, how the devices
+/// spend that time. Returns nothing without bars or parts, or if a makespan is not positive.
+std::optional<PlotScript> campaign_script(const CampaignPlot& plot);
 
 /// Throughput and efficiency of each series (series_columns). `published` holds the rows of published.csv.
 /// Their figures for the columns samples_per_second, speedup and efficiency, and for the times of a step, an

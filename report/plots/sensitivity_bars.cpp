@@ -1,9 +1,8 @@
-#include "report/plots/sensitivity_bars.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "report/plots/results_plots.hpp"
 #include "report/plots/style.hpp"
 #include "report/text/display_text.hpp"
 

@@ -6,6 +6,7 @@
 
 #include "kernels/network/network.hpp"
 #include "models/partition/tensor_shard.hpp"
+#include "runtime/devices/rank_device.hpp"
 #include "runtime/devices/stage_boundary.hpp"
 #include "runtime/memory/host_mirror.hpp"
 #include "runtime/memory/parameters.hpp"
@@ -109,5 +110,15 @@ class PipelineStageChunk {
   std::size_t forward_ = 0, backward_ = 0;  ///< micro-batches of this step that have passed
   Network* current_ = nullptr;
 };
+
+/// Device of a pipeline stage: it runs the kernels of one stage. Micro-batches pass through each chunk in
+/// order, forward and backward, so the n-th forward pass of a chunk in a step, and what it receives and
+/// sends, belong to micro-batch n.
+/// @param stage  index of the stage
+/// @param owned  for each chunk, the stored parameters that it updates; empty: all
+std::unique_ptr<RankDevice> pipeline_stage_device(const PipelineStageNetworks& networks,
+                                                  const NetworkSharing& sharing, int stage,
+                                                  std::vector<std::vector<Slice>> owned = {},
+                                                  DeviceLearning learning = {});
 
 }  // namespace stepcast

@@ -1,5 +1,3 @@
-#include "runtime/devices/pipeline_stage_device.hpp"
-
 #include <algorithm>
 #include <deque>
 #include <map>

@@ -1,8 +1,7 @@
-#include "runtime/host_noise/clock_offset.hpp"
-
 #include <cstring>
 
 #include "kernels/timing/step_timer.hpp"
+#include "runtime/host_noise/repeated_timing.hpp"
 
 namespace stepcast {
 namespace {

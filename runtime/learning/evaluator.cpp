@@ -1,11 +1,10 @@
-#include "runtime/learning/evaluator.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/error.hpp"
+#include "runtime/learning/learning_shard.hpp"
 
 namespace stepcast {
 LearningTask learning_task(const Model& model) {

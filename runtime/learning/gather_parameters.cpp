@@ -1,10 +1,9 @@
-#include "runtime/learning/gather_parameters.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <stdexcept>
 
 #include "runtime/devices/tensor_parallel_device.hpp"
+#include "runtime/learning/learning_shard.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "data/train_and_test.hpp"
 #include "report/results/results.hpp"
-#include "runtime/learning/evaluator.hpp"
 #include "runtime/learning/learning_shard.hpp"
 #include "runtime/p2p/device_payloads.hpp"
 #include "runtime/p2p/point_to_point.hpp"

@@ -1,17 +1,90 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "data/dataset.hpp"
+#include "kernels/network/backend.hpp"
+#include "kernels/network/network.hpp"
+#include "models/network/model.hpp"
 #include "runtime/devices/rank_device.hpp"
-#include "runtime/learning/evaluator.hpp"
-#include "runtime/learning/gather_parameters.hpp"
 #include "runtime/memory/parameters.hpp"
 #include "runtime/transport/transport.hpp"
 #include "scenarios/experiment/experiment.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
+
+/// Gathers the full arrays of tensor-parallel layers on rank 0. Collective over the first group; the other
+/// ranks get an empty list. @param own  parameters of this rank's shard
+Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& model,
+                                             const NetworkSharing& sharing, const Parameters& own);
+
+/// Gathers the full arrays of all pipeline stages of the first replica on rank 0; only its ranks call it.
+/// @param own  parameters of this rank's stage
+Parameters gather_pipeline_parameters(Transport& transport, const Model& model, const Plan& plan,
+                                      const Parameters& own);
+
+/// The tensor-parallel shard of the whole network's parameters that the rank at `place` has.
+Parameters shard_of_parameters(const Parameters& whole, const Model& model, const NetworkSharing& sharing,
+                               int place);
+
+/// Writes training data into tensors. On a device whose memory the host cannot access, the data go through a
+/// pinned staging buffer and are copied into the tensor as work of the device, so the host does not wait for
+/// running kernels.
+class BatchWriter {
+ public:
+  explicit BatchWriter(Backend& backend) : backend_(backend) {}
+
+  /// @param values  in row-major order
+  /// @param to      outlives this object
+  void write(const std::vector<float>& values, Tensor& to);
+
+ private:
+  struct StagingPair {
+    std::shared_ptr<float> host, device;
+    DeviceMemory::Mark read;  ///< when the device has read the data that were staged last
+  };
+
+  Backend& backend_;
+  std::map<const Tensor*, StagingPair> staging_;
+};
+
+/// The loss layer of a model, and the form of the samples that it learns from.
+struct LearningTask {
+  std::size_t loss_layer = 0;
+  SampleForm form;
+};
+
+/// @throws InputError for a model without a loss, or with several
+LearningTask learning_task(const Model& model);
+
+/// Quality of parameters on test data, which no rank trains on.
+struct Score {
+  double loss = 0;
+  double accuracy = 0;  ///< share of correctly predicted classes; NaN if the targets are not classes
+};
+
+/// Evaluates parameters of a model, without dropout; batch norm uses the statistics of a test batch.
+class Evaluator {
+ public:
+  /// @param samples  how many samples of `data` are used, from the first on
+  Evaluator(Backend& backend, const Model& model, const LearningTask& task, const Dataset& data,
+            std::int64_t samples);
+
+  /// @param on_progress  called after every batch
+  Score score(const Parameters& parameters, const std::function<void()>& on_progress);
+
+ private:
+  double accuracy(const Batches::Batch& batch);
+
+  LearningTask task_;
+  std::int64_t batches_;
+  Network network_;
+  Batches data_;
+};
 
 /// The learning task of a rank, and its backend.
 struct LearningPlace {

@@ -1,6 +1,6 @@
-#include "runtime/p2p/in_flight_message.hpp"
-
 #include <cstring>
+
+#include "runtime/p2p/point_to_point.hpp"
 
 namespace stepcast {
 namespace {

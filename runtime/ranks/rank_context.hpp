@@ -5,7 +5,6 @@
 
 #include "runtime/ranks/netcluster.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
-#include "runtime/transport/library_all_reduce.hpp"
 #include "runtime/transport/thread_scheduling.hpp"
 #include "runtime/transport/transport.hpp"
 

@@ -1,5 +1,3 @@
-#include "runtime/rendezvous/open_store.hpp"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -8,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "runtime/rendezvous/store.hpp"
 #include "runtime/rendezvous/tcp_store.hpp"
 
 namespace stepcast {

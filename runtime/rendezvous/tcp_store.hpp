@@ -11,7 +11,7 @@ namespace stepcast {
 /// command line, which every user of the machine can read.
 constexpr const char* kStoreToken = "STEPCAST_STORE_TOKEN";
 
-/// Opens the store "tcp:ADDRESS:PORT" (open_store.hpp): rank 0 serves it, other ranks connect.
+/// Opens the store "tcp:ADDRESS:PORT" (open_store): rank 0 serves it, other ranks connect.
 ///
 /// A client sends the token, and 'w' welcomes it. Then it sends 'p', rank, key and value to put a value, or
 /// 'g', rank and key to get one. The reply to 'p' is 'v', or 'd' if there is a value already. The reply to

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "report/results/results.hpp"
-#include "runtime/devices/pipeline_stage_device.hpp"
+#include "runtime/devices/pipeline_stage_chunk.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/ranks/rank_context.hpp"
 #include "runtime/runs/real_worker.hpp"

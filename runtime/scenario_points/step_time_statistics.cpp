@@ -1,9 +1,8 @@
-#include "runtime/scenario_points/step_time_statistics.hpp"
-
 #include <algorithm>
 #include <stdexcept>
 
 #include "report/statistics/statistics.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {

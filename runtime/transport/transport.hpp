@@ -2,10 +2,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "strategies/collectives/algorithm_choice.hpp"
 #include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
@@ -91,5 +94,13 @@ double broadcast_from_rank_0(Transport& transport, double value);
 
 /// The largest value of all ranks, rounded to float; every rank gets it.
 double max_over_ranks(Transport& transport, double own);
+
+/// All-reduce (sum, in place) by a library such as MPI.
+struct LibraryAllReduce {
+  std::string name = {};                 ///< of the library, for tables
+  Algorithm algorithm = Algorithm::mpi;  ///< value of `all_reduce` whose sums the library makes
+  /// Sums over `ranks` (ranks of the run), all of which call it in the same order; empty: no library.
+  std::function<void(std::span<float> values, const std::vector<int>& ranks)> sum = {};
+};
 
 }  // namespace stepcast

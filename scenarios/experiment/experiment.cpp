@@ -7,7 +7,6 @@
 
 #include "models/layer_times/compression_times.hpp"
 #include "platforms/topology.hpp"
-#include "scenarios/experiment/placement.hpp"
 #include "scenarios/experiment/read_setting.hpp"
 #include "scenarios/experiment/software_stack.hpp"
 #include "scenarios/keys/scenario_keys.hpp"

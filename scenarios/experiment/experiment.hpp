@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/yaml.hpp"
+#include "platforms/platform.hpp"
 #include "platforms/topology.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/read_campaign.hpp"
@@ -15,6 +16,14 @@
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {
+
+/// The rule that assigns workers to devices. packed: node after node; spread: one worker per node in turn;
+/// random: random devices.
+enum class PlacementRule { packed, spread, random };
+const std::vector<std::string>& placement_names();  ///< in the order of PlacementRule
+
+/// The device of each worker. The workers of a node have consecutive ranks.
+std::vector<int> place_workers(const Platform& platform, int workers, PlacementRule rule, std::uint64_t seed);
 
 /// One run, ready to be simulated: a point of a scenario with all its files read. Plain data.
 struct Experiment {

@@ -8,7 +8,6 @@
 
 #include "sim/collectives/nccl_seconds.hpp"
 #include "sim/fidelity/fidelity_rule.hpp"
-#include "sim/fidelity/folding_rule.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
 #include "strategies/plan/communicator.hpp"
 

@@ -1,5 +1,3 @@
-#include "sim/fidelity/folding_rule.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include "core/memory/zeroed_array.hpp"
 #include "core/random.hpp"
 #include "sim/fidelity/cost_estimate.hpp"
+#include "sim/fidelity/fidelity_rule.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
 
 namespace stepcast {

@@ -1,5 +1,3 @@
-#include "sim/network/link_classes.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include "core/memory/zeroed_array.hpp"
 #include "core/random.hpp"
+#include "sim/network/schedule_link_load.hpp"
 
 namespace stepcast {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "core/units.hpp"
@@ -81,5 +82,19 @@ PhaseCost phase_cost(const PhaseLoad& phase, EdgeKind kind, const Placement& pla
 /// Duration of a schedule on an otherwise idle network, with rounds in lock step [s]. Needs
 /// `set_most_loaded`.
 double uncontended_seconds(const std::vector<PhaseLoad>& phases, const Placement& placement, Bytes buffer);
+
+/// Equivalence classes of links. They replace the links of a platform when only known patterns of flows use
+/// them.
+struct LinkClasses {
+  std::vector<BytesPerSecond> bandwidths;  ///< by class, scaled so that weights are whole numbers
+  /// Class ids of each pattern; a class of weight k is listed k times.
+  std::vector<std::vector<int>> patterns;
+};
+
+/// Merges links that every pattern loads equally, and drops links that can never be the first to saturate.
+/// Max-min sharing among flows of these patterns is unchanged, up to the rounding of weights to 0.2 % where
+/// their ratios are not ratios of small whole numbers. `patterns[i]` holds the link weights of pattern i.
+LinkClasses merge_links(const std::vector<const std::vector<LinkWeight>*>& patterns,
+                        const std::function<BytesPerSecond(int link)>& bandwidth);
 
 }  // namespace stepcast

@@ -11,8 +11,8 @@
 
 #include "core/typed_id.hpp"
 #include "sim/engine/engine.hpp"
-#include "sim/network/link_classes.hpp"
 #include "sim/network/max_min_sharing.hpp"
+#include "sim/network/schedule_link_load.hpp"
 #include "sim/patterns/message_simulation.hpp"
 #include "sim/patterns/sampled_time.hpp"
 #include "strategies/plan/run_conditions.hpp"

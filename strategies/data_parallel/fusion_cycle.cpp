@@ -1,11 +1,10 @@
-#include "strategies/data_parallel/fusion_cycle.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
 
 #include "platforms/topology.hpp"
+#include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/options/training_options.hpp"
 
 namespace stepcast {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "strategies/compression/compressed_gradient.hpp"
-#include "strategies/data_parallel/fusion_cycle.hpp"
 #include "strategies/options/training_options.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/communicator.hpp"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "models/layer_times/interpolated_trace.hpp"
 #include "models/layer_times/trace.hpp"
 
 namespace stepcast {

@@ -4,19 +4,14 @@
 #include "data/train_and_test.hpp"
 #include "models/hugging_face/network_text.hpp"
 #include "models/network/model.hpp"
-#include "models/pytorch_profile/profile_network.hpp"
-#include "models/pytorch_profile/profile_reader.hpp"
+#include "models/pytorch_profile/profile.hpp"
 #include "models/pytorch_profile/profile_trace.hpp"
-#include "platforms/discovery/infiniband_fabric.hpp"
-#include "platforms/discovery/nvidia_topology.hpp"
-#include "platforms/discovery/platform_text.hpp"
-#include "platforms/discovery/slurm_topology.hpp"
+#include "platforms/discovery/discovered.hpp"
 #include "report/results/results_text.hpp"
 #include "tests/fuzz/input.hpp"
 #include "validate/compare/point_comparison.hpp"
 #include "validate/measure/benchmark_readers.hpp"
-#include "validate/measure/nccl_tests.hpp"
-#include "validate/measure/platform_file.hpp"
+#include "validate/measure/link_results.hpp"
 
 using namespace stepcast;
 

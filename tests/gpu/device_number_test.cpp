@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "kernels/network/gpu_options.hpp"
-#include "kernels/timing/gpu_capture.hpp"
+#include "kernels/timing/capture.hpp"
 
 using namespace stepcast;
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "kernels/timing/gpu_capture.hpp"
+#include "kernels/timing/capture.hpp"
 
 namespace stepcast::test {
 

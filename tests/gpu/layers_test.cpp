@@ -1,4 +1,4 @@
-#include "gpu/check/check_partitioned_layers.hpp"
+#include "gpu/check/check_layers.hpp"
 #include "gpu_or_skip.hpp"
 
 using namespace stepcast;

@@ -13,7 +13,7 @@
 #include "strategies/plan/communicator.hpp"
 #include "strategies/registry.hpp"
 #include "tests/first_endpoints.hpp"
-#include "validate/measure/platform_file.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 

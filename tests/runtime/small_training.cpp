@@ -11,7 +11,7 @@
 #include "ranks.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
-#include "validate/measure/platform_file.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 namespace {

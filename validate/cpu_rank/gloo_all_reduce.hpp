@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "runtime/transport/library_all_reduce.hpp"
+#include "runtime/transport/transport.hpp"
 
 namespace stepcast {
 

@@ -18,7 +18,7 @@
 #include "core/error.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
-#include "runtime/rendezvous/open_store.hpp"
+#include "runtime/rendezvous/store.hpp"
 #include "runtime/transport/shared_memory_transport.hpp"
 #include "runtime/transport/tcp_transport.hpp"
 #include "validate/cpu_rank/gloo_all_reduce.hpp"

@@ -13,7 +13,6 @@
 #include "scenarios/reader/library.hpp"
 #include "strategies/plan/plan.hpp"
 #include "validate/cpu_rank/trace_capture.hpp"
-#include "validate/measure/contention_benchmark.hpp"
 #include "validate/measure/link_benchmark.hpp"
 #include "validate/measure/storage_benchmark.hpp"
 

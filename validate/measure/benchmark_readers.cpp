@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "core/error.hpp"
-#include "validate/measure/nccl_tests.hpp"
 
 namespace stepcast {
 namespace {

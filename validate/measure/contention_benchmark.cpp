@@ -1,5 +1,3 @@
-#include "validate/measure/contention_benchmark.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,6 +8,7 @@
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "strategies/collectives/algorithms.hpp"
+#include "validate/measure/link_benchmark.hpp"
 
 namespace stepcast {
 namespace {

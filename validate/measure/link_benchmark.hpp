@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "kernels/network/network.hpp"
 #include "report/results/results.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
-#include "runtime/transport/library_all_reduce.hpp"
+#include "runtime/transport/thread_scheduling.hpp"
+#include "runtime/transport/transport.hpp"
 
 namespace stepcast {
 
@@ -38,5 +40,32 @@ std::vector<Row> measure_links(Transport& transport, const LinkBenchmarkOptions&
 
 /// A row of such a table.
 Row link_row(const std::string& what, const std::string& algorithm, double bytes, const Repeats& repeats);
+
+/// Measures how much ranks of one machine slow each other down. All ranks call it. The rows have the columns
+/// of measure_links:
+///
+/// memory_alone       rank 0 adds two arrays of 64 MB into a third (12 bytes an element); the others wait
+/// memory_together    all ranks do so at once
+/// compute_alone      training steps of `network` on all ranks at once, without communication
+/// all_reduce_alone   an all-reduce without computation
+/// compute_beside     training steps while the progress thread executes that all-reduce
+/// message_host       CPU time of pipeline messages beside a step, by message size
+/// hand_over          time from the program to the progress thread, and back
+std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling, Network& network,
+                                    double budget);
+
+/// Factor by which computation is slower while a collective runs. Let C be the time of the computation alone,
+/// A that of the collective alone, and T that of both begun at once (A < C). The computation then had T - A
+/// seconds at full speed and A seconds at 1 / slowdown, so slowdown = A / (A - (T - C)). If nothing overlaps
+/// (T >= C + A), the result is the largest value that a scenario accepts.
+double compute_slowdown(double compute, double collective, double together);
+
+/// Factor by which a worker's computation is slower while a read or an update between it and a server
+/// travels, from the compute slowdown beside an all-reduce. In a ring all-reduce each core copies all bytes
+/// twice: as it sends and as it receives. Messages between programs take about as long, or less than
+/// that: their sender copies them twice too, into a message buffer and into the transport, but their
+/// receiver once. A worker sends one message and receives one, so it loses 3/4 of what it would lose beside
+/// an all-reduce.
+double message_slowdown(double compute_slowdown);
 
 }  // namespace stepcast

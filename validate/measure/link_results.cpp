@@ -7,7 +7,7 @@
 
 #include "report/statistics/statistics.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
-#include "validate/measure/contention_benchmark.hpp"
+#include "validate/measure/link_benchmark.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,5 +1,3 @@
-#include "validate/measure/nccl_tests.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/parse_number.hpp"
+#include "validate/measure/benchmark_readers.hpp"
 
 namespace stepcast {
 namespace {

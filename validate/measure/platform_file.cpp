@@ -1,11 +1,10 @@
-#include "validate/measure/platform_file.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "report/results/results.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,3 +1,5 @@
+#include "kernels/timing/capture.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include "kernels/cudnn/capture/gpu_state.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
 #include "kernels/timing/capture_flags.hpp"
-#include "kernels/timing/gpu_capture.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/cost/memory.hpp"
 #include "models/layer_times/trace.hpp"

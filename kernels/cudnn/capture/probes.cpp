@@ -8,7 +8,7 @@
 #include "kernels/cudnn/capture/nccl_probe.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
 #include "kernels/cudnn/cuda/optimizer_updates.hpp"
-#include "kernels/timing/gpu_capture.hpp"
+#include "kernels/timing/capture.hpp"
 #include "kernels/timing/step_timer.hpp"
 
 namespace stepcast {

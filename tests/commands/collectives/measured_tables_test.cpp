@@ -1,8 +1,7 @@
-#include "commands/collectives/measured_tables.hpp"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "commands/collectives/estimate.hpp"
 #include "core/error.hpp"
 
 using namespace stepcast;

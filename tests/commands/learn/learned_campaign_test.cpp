@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "commands/learn/campaign_tables.hpp"
 #include "report/results/results_text.hpp"
 
 using namespace stepcast;

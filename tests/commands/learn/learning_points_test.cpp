@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "commands/learn/learning_tables.hpp"
-#include "commands/learn/learning_trends.hpp"
 #include "report/results/results_text.hpp"
 
 using namespace stepcast;

@@ -1,7 +1,6 @@
-#include "commands/run/preflight.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "commands/run/finish.hpp"
 #include "rows.hpp"
 
 using namespace stepcast;

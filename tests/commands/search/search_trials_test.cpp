@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "campaigns/search_method.hpp"
-#include "commands/search/search_results.hpp"
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
 #include "tests/report/temporary_folder.hpp"

@@ -1,11 +1,10 @@
-#include "gpu/capture/trace_folder.hpp"
-
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "gpu/capture/step_forecast.hpp"
 #include "models/layer_times/trace_text.hpp"
 
 using namespace stepcast;

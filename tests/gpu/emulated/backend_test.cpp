@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 
 #include "gpu/check/check_layers.hpp"
-#include "gpu/check/check_partitioned_layers.hpp"
 #include "kernels/network/gpu_options.hpp"
 #include "learned_curve.hpp"
 #include "partitioned_training.hpp"

@@ -1,3 +1,5 @@
+#include "kernels/timing/capture.hpp"
+
 #include <cuda_runtime_api.h>
 
 #include <catch2/catch.hpp>
@@ -10,7 +12,6 @@
 #include "kernels/cudnn/backend.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
 #include "kernels/network/fused_norms.hpp"
-#include "kernels/timing/gpu_capture.hpp"
 #include "learned_curve.hpp"
 #include "partitioned_training.hpp"
 #include "pretended_cuda.hpp"

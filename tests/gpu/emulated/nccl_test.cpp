@@ -8,7 +8,7 @@
 #include "gpu/nccl/nccl_backend.hpp"
 #include "pretended_nccl.hpp"
 #include "pretended_streams.hpp"
-#include "runtime/rendezvous/open_store.hpp"
+#include "runtime/rendezvous/store.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 // Tests of NCCL groups and links with a fake NCCL, among ranks that are threads: the calls, their order and

@@ -6,7 +6,7 @@
 #include "gpu/check/check_layers.hpp"
 #include "kernels/cudnn/layers/convolution.hpp"
 #include "kernels/cudnn/runtime/matmul.hpp"
-#include "kernels/timing/gpu_capture.hpp"
+#include "kernels/timing/capture.hpp"
 #include "pretended_cudnn.hpp"
 
 // Tests of the choice of convolution algorithms with fakes of cuDNN's searches (pretended_searches.cpp).

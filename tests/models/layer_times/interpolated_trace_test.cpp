@@ -1,9 +1,8 @@
-#include "models/layer_times/interpolated_trace.hpp"
-
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
 #include "core/error.hpp"
+#include "models/layer_times/trace.hpp"
 
 using namespace stepcast;
 

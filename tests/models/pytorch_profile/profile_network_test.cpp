@@ -1,10 +1,8 @@
-#include "models/pytorch_profile/profile_network.hpp"
-
 #include <catch2/catch.hpp>
 #include <numeric>
 
 #include "core/error.hpp"
-#include "models/pytorch_profile/profile_reader.hpp"
+#include "models/pytorch_profile/profile.hpp"
 #include "models/pytorch_profile/profile_trace.hpp"
 #include "tests/models/pytorch_profile/made_up_profile.hpp"
 

@@ -1,5 +1,3 @@
-#include "models/pytorch_profile/profile_reader.hpp"
-
 #include <unistd.h>
 #include <zlib.h>
 
@@ -8,6 +6,7 @@
 #include <fstream>
 
 #include "core/error.hpp"
+#include "models/pytorch_profile/profile.hpp"
 #include "models/pytorch_profile/profile_trace.hpp"
 #include "read_text.hpp"
 #include "tests/models/pytorch_profile/made_up_profile.hpp"

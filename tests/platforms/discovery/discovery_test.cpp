@@ -3,11 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/os/atomic_file.hpp"
+#include "platforms/discovery/discovered.hpp"
 #include "platforms/discovery/hwloc/hwloc_topology.hpp"
-#include "platforms/discovery/infiniband_fabric.hpp"
-#include "platforms/discovery/nvidia_topology.hpp"
-#include "platforms/discovery/platform_text.hpp"
-#include "platforms/discovery/slurm_topology.hpp"
 
 using namespace stepcast;
 

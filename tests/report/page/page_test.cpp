@@ -4,8 +4,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "report/page/charts.hpp"
-
 using namespace stepcast;
 using Catch::Matchers::Contains;
 

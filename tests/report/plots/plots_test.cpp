@@ -4,11 +4,10 @@
 
 #include "core/os/atomic_file.hpp"
 #include "report/plots/breakdown.hpp"
-#include "report/plots/campaign.hpp"
 #include "report/plots/loss_curves.hpp"
+#include "report/plots/results_plots.hpp"
 #include "report/plots/scaling.hpp"
 #include "report/plots/scatter.hpp"
-#include "report/plots/sensitivity_bars.hpp"
 #include "tests/report/have_gnuplot.hpp"
 #include "tests/report/temporary_folder.hpp"
 

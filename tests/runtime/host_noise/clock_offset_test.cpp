@@ -1,10 +1,9 @@
-#include "runtime/host_noise/clock_offset.hpp"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
 #include "ranks.hpp"
+#include "runtime/host_noise/repeated_timing.hpp"
 
 namespace stepcast::clock_offset_test {
 

@@ -7,7 +7,7 @@
 #include "data/train_and_test.hpp"
 #include "kernels/onednn/backend.hpp"
 #include "kernels/timing/host_info.hpp"
-#include "runtime/learning/evaluator.hpp"
+#include "runtime/learning/learning_shard.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 
 namespace stepcast::learning_test {

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "ranks.hpp"
-#include "runtime/p2p/in_flight_message.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast::point_to_point_test {

@@ -6,7 +6,7 @@
 #include "core/yaml.hpp"
 #include "platforms/platform.hpp"
 #include "platforms/topology.hpp"
-#include "validate/measure/platform_file.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast::netcluster_test {
 namespace {

@@ -1,3 +1,5 @@
+#include "runtime/rendezvous/store.hpp"
+
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/rendezvous/open_store.hpp"
 #include "runtime/transport/tcp_transport.hpp"
 
 namespace stepcast::store_test {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/rendezvous/open_store.hpp"
+#include "runtime/rendezvous/store.hpp"
 #include "runtime/rendezvous/store_messages.hpp"
 #include "runtime/transport/tcp_transport.hpp"
 

@@ -4,7 +4,7 @@
 #include "kernels/onednn/backend.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "planned_parts.hpp"
-#include "runtime/devices/pipeline_stage_device.hpp"
+#include "runtime/devices/pipeline_stage_chunk.hpp"
 
 namespace stepcast::real_pipeline_test {
 namespace {

@@ -1,7 +1,6 @@
-#include "runtime/scenario_points/step_time_statistics.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "runtime/scenario_points/validation_plan.hpp"
 #include "validate/compare/point_comparison.hpp"
 
 namespace stepcast::step_time_statistics_test {

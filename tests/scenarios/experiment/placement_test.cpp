@@ -1,9 +1,8 @@
-#include "scenarios/experiment/placement.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "scenarios/experiment/experiment.hpp"
 #include "strategies/plan/communicator.hpp"
 #include "tests/platforms/routes.hpp"
 #include "tests/platforms/shapes.hpp"

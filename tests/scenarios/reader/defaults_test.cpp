@@ -1,10 +1,9 @@
-#include "scenarios/reader/defaults.hpp"
-
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
 #include "scenario_text.hpp"
+#include "scenarios/reader/scenario.hpp"
 
 using namespace stepcast;
 

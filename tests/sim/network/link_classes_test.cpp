@@ -1,6 +1,6 @@
-#include "sim/network/link_classes.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "sim/network/schedule_link_load.hpp"
 
 namespace stepcast::link_classes_test {
 

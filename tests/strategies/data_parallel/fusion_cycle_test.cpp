@@ -1,8 +1,7 @@
-#include "strategies/data_parallel/fusion_cycle.hpp"
-
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "strategies/data_parallel/synchronous.hpp"
 #include "tests/sim/small_cluster.hpp"
 
 using namespace stepcast;

@@ -1,6 +1,6 @@
-#include "strategies/nccl/rings.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "strategies/nccl/channels.hpp"
 
 using namespace stepcast;
 

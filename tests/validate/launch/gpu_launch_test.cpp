@@ -1,7 +1,7 @@
-#include "validate/launch/gpu_launch.hpp"
-
 #include <catch2/catch.hpp>
 #include <string>
+
+#include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {
 

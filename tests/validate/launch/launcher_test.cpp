@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
-#include "runtime/rendezvous/open_store.hpp"
+#include "runtime/rendezvous/store.hpp"
 
 namespace stepcast {
 namespace {

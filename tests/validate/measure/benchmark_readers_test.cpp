@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "validate/measure/platform_file.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,8 +1,7 @@
-#include "validate/measure/contention_benchmark.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "runtime/host_noise/repeated_timing.hpp"
+#include "validate/measure/link_benchmark.hpp"
 #include "validate/measure/link_results.hpp"
 
 namespace stepcast {

@@ -1,5 +1,3 @@
-#include "validate/measure/nccl_tests.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"

@@ -1,10 +1,9 @@
-#include "validate/measure/platform_file.hpp"
-
 #include <catch2/catch.hpp>
 #include <limits>
 
 #include "core/yaml.hpp"
 #include "platforms/platform.hpp"
+#include "validate/measure/link_results.hpp"
 
 namespace stepcast {
 

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/network/layer.hpp"
+#include "models/pytorch_profile/profile.hpp"
+
+namespace stepcast {
+
+/// "aten::relu_" and "ReluBackward0" both become "relu": no namespace, no "Backward" and its number, no
+/// underscores, lower case. An operator and its node of the backward pass have the same word.
+std::string operator_word(std::string_view name);
+
+/// The kind of an operator of the forward pass. Words are those of layer kinds, with three more:
+/// "view" (moves no numbers, or only copies them), "product" (of two computed tensors), "other".
+std::string operator_kind(std::string_view name);
+
+/// True if a layer kind can begin with an operator of that kind, and go on with it. Some layers are one
+/// operator; attention or GELU written out are several.
+bool begins_layer(LayerKind layer, std::string_view operator_kind);
+bool continues_layer(LayerKind layer, std::string_view operator_kind);
+
+/// The precision that kernels' names tell: "tf32", "f16", "bf16" or "f32"; empty if the name tells none.
+std::string kernel_precision(std::string_view kernel);
+
+/// The pass of a convolution that a kernel's name tells.
+enum class ConvolutionPass { data, weights, unknown };
+ConvolutionPass convolution_pass(std::string_view kernel);
+
+/// A layer of a known kind, as an item of a network file.
+struct OperatorLayer {
+  LayerKind kind{};
+  std::string text;          ///< `kind` and its keys, such as "kind: dense, units: 10, bias: true"
+  Shape output;              ///< of one sample
+  bool needs_shape = false;  ///< it reads a shape, not only as many numbers
+};
+
+/// The shape of one sample of a recorded shape: its first size is the batch, or a multiple of it.
+/// {1} for an empty shape or one that does not hold whole samples.
+Shape sample_shape(const Shape& recorded, std::int64_t batch);
+
+/// The recorded shape of the operator's input, with the batch; empty if it is not known.
+Shape input_shape(const NetworkOperator& one);
+
+/// Name of an operator's layer: "aten::max_pool2d" gives "max_pool2d".
+std::string layer_name(const NetworkOperator& one);
+
+/// The layer of an operator, if its shapes say all about it and its trained arrays are those of the layer.
+/// @param in   shape of one sample of the input
+/// @param out  of the output
+std::optional<OperatorLayer> known_layer(const NetworkOperator& one, const Shape& in, const Shape& out);
+
+/// Sorts the operators by thread and start, and finds the operator around each one: those of a thread nest by
+/// time.
+void find_parents(Profile& profile);
+
+/// PyTorch without Kineto records no sequence numbers. The backward pass runs the nodes in the reverse order
+/// of the forward pass, so each node gets the last operator of its type before that of the node before it.
+/// Changes nothing if any operator has a number.
+void number_operators(Profile& profile);
+
+/// The host's time of one training step [us].
+struct StepRange {
+  double start = 0, end = 0;
+  int name = 0;
+};
+
+/// The steps of a profile ("ProfilerStep#n") in order of time.
+std::vector<StepRange> step_ranges(const Profile& profile);
+
+/// The step in which a time lies; -1 if in none.
+int step_at(const std::vector<StepRange>& steps, double time);
+
+/// The purpose of an operator's work.
+struct OperatorRole {
+  enum class Pass { forward, backward_data, backward_weights, backward_both, gradient_sum };
+  int network_operator = -1;  ///< index into the step's operators; -1: no layer's
+  Pass pass{};
+  Share share = Share::other;
+};
+
+/// The role of each operator of the profile.
+struct OperatorRoles {
+  std::vector<OperatorRole> of;
+  bool foreach_optimizer = false;  ///< one kernel updated parameters of several layers
+};
+
+/// Finds the operators of each step's forward pass and what every other operator is to them. A node of the
+/// backward pass belongs to the operator that has its sequence number and its type.
+OperatorRoles operator_roles(const Profile& profile, const std::vector<StepRange>& ranges,
+                             std::vector<ProfileStep>& steps);
+
+}  // namespace stepcast
