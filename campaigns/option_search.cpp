@@ -35,7 +35,7 @@ void check(const Parameter& parameter) {
 }  // namespace
 
 const std::vector<std::string>& search_method_names() {
-  static const std::vector<std::string> names{"bayesian", "evolution", "random"};
+  static const std::vector<std::string> names{"bayesian", "evolution", "random", "direct"};
   return names;
 }
 

@@ -9,7 +9,7 @@
 namespace stepcast {
 
 /// Ways to search for good hyper-parameters (search_method.hpp creates them).
-enum class SearchMethod { bayesian, evolution, random };
+enum class SearchMethod { bayesian, evolution, random, direct };
 const std::vector<std::string>& search_method_names();  ///< in the order of SearchMethod
 
 /// One parameter of a search space.

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "campaigns/bayesian.hpp"
+#include "campaigns/direct.hpp"
 #include "campaigns/evolution.hpp"
 
 namespace stepcast {
@@ -45,6 +46,8 @@ std::unique_ptr<OptionSearch> make_optimizer(const Space& space, const SearchOpt
     }
     case SearchMethod::random:
       return std::make_unique<RandomSearch>(space, options.seed);
+    case SearchMethod::direct:
+      return std::make_unique<Direct>(space, options.seed);
     case SearchMethod::bayesian:
       break;
   }

@@ -36,6 +36,7 @@ find_owner() {
     fmt/*) who=fmt ;;
     boost/*) who=boost ;;
     Eigen/*) who=eigen ;;
+    nlopt.h) who=nlopt ;;
     CLI/*) who=cli ;;
     catch2/*) who=catch2 ;;
     */*.h) who=system ;;
@@ -66,7 +67,7 @@ allow models core nlohmann onnx
 allow platforms core hwloc
 allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core
-allow campaigns core eigen
+allow campaigns core eigen nlopt
 allow scenarios arithmetic core data models platforms strategies campaigns
 allow report core nlohmann openssl eigen zlib
 allow sim arithmetic boost core models platforms strategies simgrid

@@ -143,7 +143,7 @@ void add_method(const Command& command, SearchCommand& options) {
   command
       .add_option("--at-once", options.at_once,
                   "Number of settings that are chosen before the first of their results is known. The method "
-                  "evolution ignores it and uses the population.")
+                  "evolution ignores it and uses the population; direct chooses one at a time.")
       .range(1, 1000)
       .show_default();
   command

@@ -77,7 +77,7 @@ const Keys& early_stopping_keys() {
 
 const Keys& campaign_optimizer_keys() {
   static const Keys keys{
-      {"by", "name", "bayesian, evolution, random", "bayesian",
+      {"by", "name", "bayesian, evolution, random, direct", "bayesian",
        "optimizer; only proposals of `bayesian` take time"},
       {"count", "integer", "1 to 1e6", "1", "number of optimizers; with `history: own` at most `groups`"},
       {"history", "name", "shared, own", "shared",

@@ -27,7 +27,8 @@ void read_optimizer(const YamlValue& value, CampaignOptions& options) {
   const YamlMap map = read_map(value, campaign_optimizer_keys());
   const auto by = map.maybe("by");
   if (by) options.method = static_cast<SearchMethod>(by->one_of(search_method_names()));
-  if (options.method != SearchMethod::bayesian) campaign.cost = {};  // breeding and drawing take no time
+  if (options.method != SearchMethod::bayesian)
+    campaign.cost = {};  // breeding, drawing and boxes take no time
   if (options.method == SearchMethod::evolution) {
     campaign.generation =
         static_cast<int>(map.at("generation", "points of a generation").integer(1, 1'000'000));
@@ -35,8 +36,11 @@ void read_optimizer(const YamlValue& value, CampaignOptions& options) {
     campaign.generation = static_cast<int>(generation->integer(0, 1'000'000));
   }
   campaign.optimizers = count(map, "count", 1);
-  if (const auto history = map.maybe("history"))
+  if (const auto history = map.maybe("history")) {
     campaign.shared_history = history->one_of({"shared", "own"}) == 0;
+    if (!campaign.shared_history && campaign.optimizers > 1 && options.method == SearchMethod::direct)
+      history->refuse("not valid with by: direct, whose optimizers would all propose the same points");
+  }
 }
 
 /// Time that a Gaussian process takes to propose a point. Default: the measured time of this project's own

@@ -69,7 +69,8 @@ std::vector<Values> proposals(std::vector<CampaignTrial> trials, OptionSearch& s
 
 TEST_CASE("a proposal knows the results that have ended at its simulated time, and no others",
           "[campaigns]") {
-  const SearchMethod method = GENERATE(SearchMethod::bayesian, SearchMethod::evolution, SearchMethod::random);
+  const SearchMethod method =
+      GENERATE(SearchMethod::bayesian, SearchMethod::evolution, SearchMethod::random, SearchMethod::direct);
   const int groups = GENERATE(1, 5), optimizers = GENERATE(1, 3);
   Campaign campaign = campaign_of(groups, optimizers, true);
   if (method == SearchMethod::evolution) campaign.generation = 6;
@@ -97,7 +98,8 @@ TEST_CASE("with histories of their own, optimizers know the results of their gro
 }
 
 TEST_CASE("every second of a searched campaign's devices is busy or idle for one reason", "[campaigns]") {
-  const SearchMethod method = GENERATE(SearchMethod::bayesian, SearchMethod::evolution, SearchMethod::random);
+  const SearchMethod method =
+      GENERATE(SearchMethod::bayesian, SearchMethod::evolution, SearchMethod::random, SearchMethod::direct);
   const bool shared = GENERATE(true, false);
   Campaign campaign = campaign_of(4, 2, shared);
   if (method == SearchMethod::evolution) campaign.generation = 6;
@@ -105,7 +107,8 @@ TEST_CASE("every second of a searched campaign's devices is busy or idle for one
   const double idle =
       times.idle_optimizer + times.idle_fold + times.idle_generation + times.idle_tail + times.idle_driver;
   CHECK(times.busy + idle == Approx(times.devices * times.makespan.value).epsilon(1e-12));
-  CHECK((times.idle_generation > 0) == (method == SearchMethod::evolution));
+  const bool waits = method == SearchMethod::evolution || method == SearchMethod::direct;
+  CHECK((times.idle_generation > 0) == waits);
 }
 
 TEST_CASE("random points of equal duration end when the schedule of drawn durations says", "[campaigns]") {

@@ -1,9 +1,13 @@
 #include "campaigns/gaussian_process.hpp"
 
+#include <nlopt.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <stdexcept>
 
 #include "core/random.hpp"
 
@@ -79,4 +83,77 @@ TEST_CASE("the most likely hyper-parameters distinguish relevant coordinates and
     other.lengths = {length, length};
     CHECK(GaussianProcess(other, points, smooth, 0).log_likelihood() <= best);
   }
+}
+
+namespace {
+
+/// Observations, and the hyper-parameters whose likelihood NLopt maximises.
+struct Likelihood {
+  std::vector<std::vector<double>> points;
+  std::vector<double> values;
+
+  double of(const GaussianHypers& hypers) const {
+    return GaussianProcess(hypers, points, values, 0).log_likelihood();
+  }
+};
+
+/// @param logarithms  of the length of each coordinate, the noise and the variance
+double likelihood_at(unsigned count, const double* logarithms, double*, void* data) {
+  GaussianHypers hypers;
+  hypers.lengths.clear();
+  for (unsigned i = 0; i + 2 < count; ++i) hypers.lengths.push_back(std::exp(logarithms[i]));
+  hypers.noise = std::exp(logarithms[count - 2]);
+  hypers.variance = std::exp(logarithms[count - 1]);
+  try {
+    return static_cast<const Likelihood*>(data)->of(hypers);
+  } catch (const std::invalid_argument&) {
+    return -1e6;  // not positive definite; NLopt is C and lets no exception through
+  }
+}
+
+/// The largest likelihood that NLopt's BOBYQA finds from `start` on.
+double largest_likelihood(Likelihood& likelihood, const GaussianHypers& start) {
+  std::vector<double> best;
+  for (const double length : start.lengths) best.push_back(std::log(length));
+  best.insert(best.end(), {std::log(start.noise), std::log(start.variance)});
+  const nlopt_opt optimizer = nlopt_create(NLOPT_LN_BOBYQA, static_cast<unsigned>(best.size()));
+  const std::size_t lengths = start.lengths.size();
+  std::vector<double> low(lengths, std::log(0.05)), high(lengths, std::log(1.6));  // the range of the grid
+  low.insert(low.end(), {std::log(1e-6), std::log(1e-6)});
+  high.insert(high.end(), {std::log(0.1), std::log(1e6)});
+  nlopt_set_lower_bounds(optimizer, low.data());
+  nlopt_set_upper_bounds(optimizer, high.data());
+  nlopt_set_max_objective(optimizer, likelihood_at, &likelihood);
+  nlopt_set_xtol_rel(optimizer, 1e-6);
+  nlopt_set_maxeval(optimizer, 2000);
+  double most = 0;
+  const nlopt_result result = nlopt_optimize(optimizer, best.data(), &most);
+  nlopt_destroy(optimizer);
+  REQUIRE(result > 0);
+  return most;
+}
+
+/// Likelihood that NLopt gains over the grid, with observations whose noise has this standard deviation.
+double gain_of_nlopt(double deviation) {
+  Likelihood smooth;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    const auto [x, y] = uniform_pair({1, Purpose::proposal, i, 0, 0});
+    smooth.points.push_back({x, y});
+    smooth.values.push_back(std::sin(8 * x) + 0.5 * y + deviation * normal({1, Purpose::jitter, i, 0, 0}));
+  }
+  const GaussianHypers hypers = most_likely_hypers(Kernel::matern_5_2, smooth.points, smooth.values, 0);
+  return largest_likelihood(smooth, hypers) - smooth.of(hypers);
+}
+
+}  // namespace
+
+TEST_CASE("NLopt finds little more likelihood than the grid if its noise is one of the grid's",
+          "[campaigns]") {
+  const double fitting = gain_of_nlopt(0.3);  // about 0.1 of the variance, as in the grid
+  const double none = gain_of_nlopt(0),
+               between = gain_of_nlopt(0.1);  // below the grid, and between its steps
+  CAPTURE(fitting, none, between);
+  CHECK(std::min({fitting, none, between}) >= 0);  // NLopt starts at the grid's
+  CHECK(fitting < 1);
+  CHECK(std::max(none, between) < 15);  // of a logarithm with 40 values: the grid is that coarse
 }

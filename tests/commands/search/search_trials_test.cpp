@@ -47,7 +47,8 @@ struct Toy {
 }  // namespace
 
 TEST_CASE("a search simulates each setting once and finds the best that fits", "[commands]") {
-  const auto method = GENERATE(SearchMethod::bayesian, SearchMethod::random, SearchMethod::evolution);
+  const auto method =
+      GENERATE(SearchMethod::bayesian, SearchMethod::random, SearchMethod::evolution, SearchMethod::direct);
   const SearchedScenario scenario = searched();
   TrialOptions options = options_of(scenario);
   options.evaluations = 12;  // all there are

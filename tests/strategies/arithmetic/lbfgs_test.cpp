@@ -1,9 +1,12 @@
 #include "strategies/arithmetic/lbfgs.hpp"
 
+#include <nlopt.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "arithmetic/arrays.hpp"
+#include "strategies/arithmetic/line_search.hpp"
 
 using namespace stepcast;
 using test::random_floats;
@@ -96,4 +99,81 @@ TEST_CASE("a batch of Sandblaster counts the vector operations of the two loops"
   int operations = 0;
   lbfgs_direction(history, random_floats(5, 99), &operations);
   CHECK(operations + 3 == lbfgs_operations(pairs));  // then the step and the two differences
+}
+
+namespace {
+
+constexpr int kWeights = 5, kSamples = 40;
+
+/// The mean of the logistic loss over random samples, half of which are of the other class, with weight
+/// decay. @param gradient  set unless null
+double logistic_loss(const double* weights, double* gradient) {
+  double loss = 0;
+  for (int i = 0; gradient != nullptr && i < kWeights; ++i) gradient[i] = 0.01 * weights[i];
+  for (int i = 0; i < kWeights; ++i) loss += 0.005 * weights[i] * weights[i];
+  for (std::uint32_t sample = 0; sample < kSamples; ++sample) {
+    const auto features = random_floats(kWeights, sample + 1);
+    const double sign = sample % 2 == 0 ? 1 : -1;
+    double margin = 0;
+    for (int i = 0; i < kWeights; ++i) margin += sign * weights[i] * features[static_cast<std::size_t>(i)];
+    loss += std::log1p(std::exp(-margin)) / kSamples;
+    for (int i = 0; gradient != nullptr && i < kWeights; ++i)
+      gradient[i] -= sign * features[static_cast<std::size_t>(i)] / (1 + std::exp(margin)) / kSamples;
+  }
+  return loss;
+}
+
+std::vector<float> logistic_gradient(const std::vector<float>& weights) {
+  const std::vector<double> exact(weights.begin(), weights.end());
+  std::vector<double> gradient(kWeights);
+  logistic_loss(exact.data(), gradient.data());
+  return {gradient.begin(), gradient.end()};
+}
+
+double slope(const std::vector<float>& gradient, const std::vector<float>& direction) {
+  double sum = 0;
+  for (std::size_t i = 0; i < gradient.size(); ++i) sum += double{gradient[i]} * direction[i];
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("L-BFGS with its line search ends where NLopt's L-BFGS ends", "[strategies][arithmetic]") {
+  std::vector<float> x(kWeights, 0.5F), gradient = logistic_gradient(x);
+  LbfgsHistory history;
+  for (int step = 0; step < 40 && norm(gradient) > 1e-6; ++step) {
+    const auto direction = lbfgs_direction(history, gradient);
+    LineSearch search;
+    search.slope = slope(gradient, direction);
+    std::vector<float> next, after;
+    do {
+      next = x;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        next[i] += static_cast<float>(search.length * double{direction[i]});
+      after = logistic_gradient(next);
+    } while (!search.accepts(slope(after, direction)));
+    LbfgsPair pair;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      pair.step.push_back(next[i] - x[i]);
+      pair.change.push_back(after[i] - gradient[i]);
+    }
+    remember(history, 4, pair);
+    x = next;
+    gradient = after;
+  }
+
+  const nlopt_opt reference = nlopt_create(NLOPT_LD_LBFGS, kWeights);
+  nlopt_set_min_objective(
+      reference, [](unsigned, const double* at, double* slopes, void*) { return logistic_loss(at, slopes); },
+      nullptr);
+  nlopt_set_xtol_rel(reference, 1e-9);
+  std::vector<double> best(kWeights, 0.5);
+  double least = 0;
+  CHECK(nlopt_optimize(reference, best.data(), &least) > 0);
+  nlopt_destroy(reference);
+
+  const std::vector<double> ours(x.begin(), x.end());
+  CHECK(logistic_loss(ours.data(), nullptr) ==
+        Approx(least).epsilon(1e-6));  // gradients are of single precision
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(ours[i] == Approx(best[i]).margin(1e-3));
 }
