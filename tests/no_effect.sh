@@ -191,6 +191,9 @@ for kind in parameter_server elastic_averaging gradient_energy_matching; do
   idle strategy.streams 1 4 "${server[@]}" strategy.group_size=4
   idle strategy.compute_slowdown 1 2 "${server[@]}"
   idle strategy.compute_slowdown 1 2 "${server[@]}" strategy.group_size=4
+  works strategy.compute_slowdown 1 2 "${server[@]}" strategy.machines_per_replica=2 strategy.shards=2
+  works strategy.exchange_overhead "0 s" "1 ms" "${server[@]}" strategy.machines_per_replica=2 strategy.shards=2
+  idle strategy.exchange_overhead "0 s" "1 ms" "${server[@]}"
   works strategy.apply_arrays 3 30 "${server[@]}"
   idle strategy.apply_arrays 3 30 "${server[@]}" 'strategy.apply_time=10 ms'
   works strategy.apply_arrays 3 30 "${server[@]}" strategy.apply_trace=small-cnn-b64-cpu

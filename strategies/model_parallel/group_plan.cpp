@@ -254,12 +254,16 @@ Trace part_times(const Setting& setting, const GroupPlan& groups) {
   return named;
 }
 
-void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Trace& times,
-                       const Memory& memory, Plan& plan) {
+TimesSource source_of_part(const GroupPlan& groups, const Trace& times) {
   TimesSource source{times.kind == Trace::Kind::captured ? "captured" : "derived", times.flags};
   if (groups.ways > 1 && !groups.captured_trace) source.kind += ", part";
+  return source;
+}
+
+void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Trace& times,
+                       const Memory& memory, Plan& plan) {
   finish_plan(setting, groups.options.training,
-              {std::move(source), plan.batch_per_worker, plan.samples_a_step, memory, ""}, plan);
+              {source_of_part(groups, times), plan.batch_per_worker, plan.samples_a_step, memory, ""}, plan);
 }
 
 Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {

@@ -75,6 +75,9 @@ std::vector<std::vector<CollectiveId>> sums_by_layer(const std::vector<Bucket>& 
 /// Layer times of the device's part. @throws InputError if the named trace does not fit
 Trace part_times(const Setting& setting, const GroupPlan& groups);
 
+/// The origin of layer times from part_times.
+TimesSource source_of_part(const GroupPlan& groups, const Trace& times);
+
 /// Calls finish_plan with the times and the memory of the fullest device.
 void finish_group_plan(const Setting& setting, const GroupPlan& groups, const Trace& times,
                        const Memory& memory, Plan& plan);

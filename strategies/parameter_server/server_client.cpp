@@ -152,10 +152,28 @@ SubProgram start_mini_batch(Worker& worker, const MiniBatch& options, std::deque
   loads.pop_front();
 }
 
+namespace {
+
+/// Forward and backward pass of a rank that has a part of the network.
+SubProgram train_part(Worker& worker, const MiniBatch& options) {
+  const PassRun forward{Work::forward, options.exchange_overhead, false};
+  const PassRun backward{Work::backward, options.exchange_overhead, true};
+  std::vector<Pending> sums;
+  co_await run_pass(worker, *options.passes, forward, sums);
+  co_await run_pass(worker, *options.passes, backward, sums);
+  for (Pending& sum : sums) co_await worker.finished(std::move(sum));
+}
+
+}  // namespace
+
 SubProgram train_mini_batch(Worker& worker, const MiniBatch& options, std::deque<Pending>& loads) {
   co_await start_mini_batch(worker, options, loads);
-  co_await worker.forward();
-  co_await worker.backward();
+  if (options.passes) {
+    co_await train_part(worker, options);
+  } else {
+    co_await worker.forward();
+    co_await worker.backward();
+  }
   if (options.sum.exists()) co_await worker.collective(options.sum);
 }
 

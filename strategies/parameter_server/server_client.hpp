@@ -1,8 +1,10 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
+#include "strategies/model_parallel/layer_segments.hpp"
 #include "strategies/program/program.hpp"
 #include "strategies/program/worker.hpp"
 
@@ -77,6 +79,10 @@ struct MiniBatch {
   int prefetch = 1;
   CollectiveId sum = {};    ///< of the group after the backward pass: sum of gradients, or a barrier
   CollectiveId share = {};  ///< of the group at the end of the step: new weights, or a barrier
+  /// Passes of a rank that has a part of the network, with the exchanges of its group; null: it has all of
+  /// it.
+  std::shared_ptr<const PassSegments> passes = {};
+  Seconds exchange_overhead = {};  ///< device time of every exchange in them
 };
 
 /// Starts a mini-batch: awaits its input and the time outside the layers, which precede the passes.

@@ -35,6 +35,7 @@ void read_tree(const YamlMap& map, ServerOptions& options) {
     options.machines_at->refuse("give either group_size or machines_per_replica");
   if (options.sub_masters > 0 && options.machines_per_replica > 1)
     options.machines_at->refuse("not supported with sub_masters");
+  if (const auto value = map.maybe("exchange_overhead")) options.exchange_overhead = value->seconds();
 }
 
 }  // namespace
@@ -60,15 +61,19 @@ const Keys& server_keys() {
         {"sub_master_every", "integer", "1 to 1e6", "1",
          "updates between two exchanges of a sub-master with the master"},
         {"group_size", "integer", "1 to 1e6", "1", "ranks of one worker, each with its own samples"},
-        {"machines_per_replica", "integer", "1 to 1e6", "1",
-         "devices that share the network of one worker"}}});
+        {"machines_per_replica", "integer", "1 to 1e6", "1", "devices that share the network of one worker"},
+        {"exchange_overhead", "time", ">= 0", "0 s",
+         "machines_per_replica: device time of every exchange between them"}}});
   return keys;
 }
 
 void note_idle_server_options(const YamlMap& map, const ServerOptions& options, bool sums, Plan& plan) {
   note_idle_compression(map, plan.idle_keys);
   note_idle_communication(map, options.group_size > 1 ? "" : "without a group_size above 1", false, plan);
-  note_idle(map, {"compute_slowdown"}, "where no collective is beside compute", plan.idle_keys);
+  if (options.machines_per_replica == 1) {
+    note_idle(map, {"compute_slowdown"}, "where no collective is beside compute", plan.idle_keys);
+    note_idle(map, {"exchange_overhead"}, "with machines_per_replica: 1", plan.idle_keys);
+  }
   if (options.apply_time && !sums) note_idle(map, {"apply_arrays"}, "with apply_time", plan.idle_keys);
   if (!options.by_array) note_idle(map, {"arrays"}, "with messages: model", plan.idle_keys);
   if (options.sub_masters == 0) note_idle(map, {"sub_master_every"}, "with sub_masters: 0", plan.idle_keys);

@@ -33,6 +33,7 @@ struct ServerOptions {
   int sub_master_every = 1;      ///< updates between two exchanges of a sub-master with its server
   int group_size = 1;            ///< ranks of one worker, each with its own samples
   int machines_per_replica = 1;  ///< devices that share the network of one worker
+  Seconds exchange_overhead;     ///< device time of every exchange between these devices
   TrainingOptions training;
   CommunicationOptions communication;  ///< inside groups
   /// The keys as written, for error messages.

@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
-#include <stdexcept>
 
 #include "models/layer_times/trace.hpp"
 #include "models/partition/layer_partition.hpp"
-#include "platforms/topology.hpp"
-#include "strategies/model_parallel/halo_exchange.hpp"
-#include "strategies/model_parallel/layer_parallel_plans.hpp"
 #include "strategies/options/training_options.hpp"
+#include "strategies/parameter_server/machine_replicas.hpp"
 #include "strategies/parameter_server/server_placement.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/communicator.hpp"
@@ -19,88 +15,6 @@
 
 namespace stepcast {
 namespace {
-
-/// A mini-batch of machines that share a replica (`partitioned_step`).
-struct ReplicaStep {
-  double compute_share = 1;  ///< compute time, over that of the whole model on one machine
-  Seconds exchange;          ///< time of the messages between the machines on an unshared network
-};
-
-void add(const std::vector<Exchange>& exchanges, int machines, double sample_bytes, PartitionedStep& step) {
-  for (const Exchange& exchange : exchanges) {
-    const int passes = exchange.kind == Exchange::Kind::all_reduce ? 2 : 1;  // over the ring
-    step.rounds += passes * (machines - 1);
-    step.bytes += Bytes{passes * sample_bytes * exchange.elements * (machines - 1) / machines};
-  }
-}
-
-void add(const std::vector<HaloMessage>& messages, double sample_bytes, const Device& device,
-         PartitionedStep& step) {
-  std::set<std::size_t> dimensions;  // exchanged one after the other, both sides at the same time
-  for (const HaloMessage& message : messages) dimensions.insert(message.dimension);
-  step.rounds += static_cast<int>(dimensions.size());
-  const Bytes received{sample_bytes * elements_of(messages)};
-  step.bytes += received;
-  step.compute +=
-      2 * packing_seconds(device, received);  // packing of the sent halo, unpacking of the received one
-}
-
-/// @returns the device in the middle of the grid, which has the most neighbours
-int middle_of(const Parts& parts) {
-  int device = 0;
-  for (const int along : parts) device = device * along + along / 2;
-  return device;
-}
-
-}  // namespace
-
-PartitionedStep partitioned_step(const Setting& setting, int machines, std::int64_t batch) {
-  const std::string problem = partition_problem(setting.model, machines);
-  if (!problem.empty()) throw std::invalid_argument(problem);
-  const PartitionedModel model = partition(setting.model, machines);
-  PartitionedStep step;
-  step.compute = step_time(setting.part_trace(
-      {&model.sharded.part, std::vector<std::int64_t>(setting.model.layers.size(), batch)}));
-  if (machines == 1) return step;
-  constexpr double kSingle = 4;  // B an element
-  const double sample_bytes = kSingle * static_cast<double>(batch);
-  const std::vector<LayerHalo> halos =
-      device_halos(setting.model, model.spatial, middle_of(model.spatial.parts));
-  for (std::size_t i = 0; i < halos.size(); ++i) {
-    const LayerExchange& exchange = model.sharded.exchanges[i];
-    add(exchange.before_forward, machines, sample_bytes, step);
-    add(exchange.after_backward, machines, sample_bytes, step);
-    add(halos[i].forward, sample_bytes, setting.device, step);
-    add(halos[i].backward, sample_bytes, setting.device, step);
-  }
-  return step;
-}
-
-namespace {
-
-Seconds exchange_of(const Setting& setting, const PartitionedStep& step) {
-  const Topology topology(setting.platform);
-  const int from = setting.devices[0], to = setting.devices[1];
-  const bool local = setting.platform.node_of(from) == setting.platform.node_of(to);
-  const auto& costs = local ? setting.platform.local_message_costs : setting.platform.message_costs;
-  const MessageCost& cost = message_cost(costs, step.bytes / std::max(step.rounds, 1));
-  std::vector<int> links;
-  topology.route(from, to, links);
-  double bandwidth = 1e300;
-  for (const int link : links) bandwidth = std::min(bandwidth, topology.link(link).bandwidth.value);
-  const double latency = topology.route_latency(from, to).value + cost.overhead.value;
-  return {step.rounds * latency + step.bytes.value / (cost.bandwidth_factor * bandwidth)};
-}
-
-/// Messages take the time of messages between the first two devices of the setting.
-ReplicaStep replica_step(const Setting& setting, int machines, std::int64_t batch) {
-  if (machines < 2) return {};
-  const PartitionedStep step = partitioned_step(setting, machines, batch);
-  double whole = 0;
-  for (const LayerSeconds& layer : setting.times(batch).median)
-    whole += layer.forward + layer.backward + layer.update;
-  return {step.compute.value / whole, exchange_of(setting, step)};
-}
 
 /// Time of a worker to compress an update, and of the servers to restore it.
 CompressionSeconds codec_of(const Setting& setting, const ServerOptions& options,
@@ -119,15 +33,17 @@ double update_share(const GradientCompression& compression, Bytes parameters) {
 }
 
 /// Adds the collectives of the ranks of a worker: new weights and the sum of gradients if each rank has its
-/// own samples, barriers if the ranks share the network.
+/// own samples, barriers if the ranks share the network, whose communicator the plan has already.
 void add_group(const Setting& setting, const ServerOptions& options, const Exchanged& exchanged, Plan& plan,
                MiniBatch& batch) {
   const int ranks = options.group_size * options.machines_per_replica;
   if (ranks == 1) return;
-  plan.communicators.push_back(
-      communicator(setting.platform, plan.endpoints, first_ranks(setting.workers()), ranks));
-  apply(options.communication, plan.communicators.back());
   const bool whole = options.group_size > 1;
+  if (whole) {
+    plan.communicators.push_back(
+        communicator(setting.platform, plan.endpoints, first_ranks(setting.workers()), ranks));
+    apply(options.communication, plan.communicators.back());
+  }
   const Bytes size = whole ? exchanged.size : Bytes{};
   const Slice elements = whole ? exchanged.elements : Slice{};
   const CommunicatorId group{0};
@@ -147,20 +63,26 @@ Memory memory_of(const Setting& setting, const ServerOptions& options, const Ser
   return held;
 }
 
-/// Layer times of one rank's mini-batch of `samples`. Sets the time outside the layers.
-TimedWorkload workload_of(const Setting& setting, const ServerOptions& options, std::int64_t samples,
-                          MiniBatch& batch) {
-  const int machines = options.machines_per_replica;
-  if (machines > 1) {
-    const std::string problem = partition_problem(setting.model, machines);
-    if (!problem.empty()) options.machines_at->refuse(problem);
-  }
-  const ReplicaStep step = replica_step(setting, machines, samples);
-  TimedWorkload timed = make_workload(setting.model, setting.times(samples),
-                                      options.training.compute_factor * step.compute_share);
-  timed.workload.input = static_cast<double>(samples) / machines * setting.sample_size;
-  batch.overhead = options.training.step_overhead + step.exchange;
+/// Layer times of the whole network for a mini-batch of `samples`.
+TimedWorkload whole_workload(const Setting& setting, const ServerOptions& options, std::int64_t samples) {
+  TimedWorkload timed = make_workload(setting.model, setting.times(samples), options.training.compute_factor);
+  timed.workload.input = static_cast<double>(samples) * setting.sample_size;
   return timed;
+}
+
+/// Begins the plan: the layer times of one rank's part of a mini-batch of `samples`, and its passes.
+/// @param whole  layer times of the whole network
+TimedWorkload begin_plan(const Setting& setting, const ServerOptions& options, const TimedWorkload& whole,
+                         Plan& plan, MiniBatch& batch) {
+  batch.prefetch = setting.prefetch;
+  batch.overhead = options.training.step_overhead;
+  plan.endpoints = setting.devices;
+  if (options.machines_per_replica == 1) return whole;
+  MachineReplicas replicas = machine_replicas(setting, options);
+  plan = std::move(replicas.plan);
+  batch.passes = replicas.passes;
+  batch.exchange_overhead = options.exchange_overhead;
+  return std::move(replicas.part);
 }
 
 /// Sets the numbers of workers and devices, and the columns.
@@ -210,8 +132,7 @@ Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, 
                                     double arrays) {
   if (const auto value = map.maybe("local_arrays")) arrays = value->number(0, 1000);
   const std::int64_t batch = samples_of_worker(setting, options);
-  return array_work(
-      make_workload(setting.model, setting.times(batch), options.training.compute_factor).workload, arrays);
+  return array_work(whole_workload(setting, options, batch).workload, arrays / options.machines_per_replica);
 }
 
 Plan server_plan(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy) {
@@ -222,16 +143,15 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   exchanged.codec = strategy.compression.codec(1);
   const CompressionSeconds codec = codec_of(setting, options, strategy, exchanged);
   Plan plan;
-  plan.endpoints = setting.devices;
   const std::int64_t batch = samples_of_worker(setting, options);
   ServerClient client;
-  client.batch.prefetch = setting.prefetch;
-  auto [workload, source] = workload_of(setting, options, batch, client.batch);
+  const TimedWorkload whole = whole_workload(setting, options, batch);
+  auto [workload, source] = begin_plan(setting, options, whole, plan, client.batch);
   if (strategy.array_rounds) {
     workload.buckets = gradient_buckets(gradient_arrays(setting.model), options.training.element(), {0});
     plan.simulated_only = "rounds of arrays beside the backward pass are simulated";
   }
-  Server server = server_of(setting, options, strategy, workload, source.kind, exchanged);
+  Server server = server_of(setting, options, strategy, whole.workload, whole.source.kind, exchanged);
   server.restore = {"restore", codec.restore / options.shards, {}};
   client.quantize = {"quantize", codec.quantize / options.machines_per_replica, {}};
   client.array = array_work(workload, 1);

@@ -17,20 +17,6 @@ Seconds exchange_arithmetic_seconds(const YamlMap& map, const Setting& setting, 
 /// @throws InputError for servers that do not fit the platform, and groups that do not divide the workers
 Plan server_plan(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy);
 
-/// A mini-batch of one replica that is partitioned over machines, for strategies whose workers are such
-/// replicas.
-struct PartitionedStep {
-  Seconds
-      compute;     ///< time of the machine with the largest part: forward, backward, update, packing of halos
-  int rounds = 0;  ///< rounds of messages, one after the other
-  Bytes bytes;     ///< bytes that the busiest machine receives in them
-};
-
-/// A step takes compute + rounds x latency + bytes / bandwidth on an unshared network: one message to each
-/// side for a halo, machines - 1 rounds for an all-gather or a reduce-scatter of activations.
-/// @throws std::invalid_argument if the network cannot be partitioned (partition_problem)
-PartitionedStep partitioned_step(const Setting& setting, int machines, std::int64_t batch);
-
 /// Facts of a plan that the columns need.
 struct ServerCounts {
   ServerRules::Mode mode{};

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include "strategies/parameter_server/server_plan.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/planned_run.hpp"
+#include "tests/sim/strategies/partitioned_step.hpp"
 
 namespace stepcast::model_parallel_time_test {
 
@@ -139,13 +139,24 @@ TEST_CASE("the closed form of a replica over machines is what the simulator find
     const PlannedRun planned(2, model, "{kind: model_parallel, machines: 2}");
     Setting setting{planned.model, planned.device, planned.platform, {0, 1}};
     setting.part_trace = [](const PartModel& part) { return PlannedRun::even_trace(*part.model); };
-    const PartitionedStep one = partitioned_step(setting, 2, 3);
+    const test::PartitionedStep one = test::partitioned_step(setting, 2, 3);
     const double network = one.rounds * kLatency + one.bytes.value / kBandwidth;
     const double sums =
         model == kMaps ? ring(2, kMapGradients) : 0;  // shared filters, which DistBelief has not
     CHECK(step(2, model, "{kind: model_parallel, machines: 2, halo_overlap: false, " + kAfter + "}", 3) ==
           exactly(one.compute.value + network + sums));
   }
+}
+
+TEST_CASE("a replica of Downpour over machines takes the step of model_parallel and its exchange", "[sim]") {
+  // The shard of a machine is on the machine itself, so what is left is half of the update.
+  const std::string downpour =
+      "{kind: parameter_server, machines_per_replica: 2, shards: 2, server: colocated, apply_time: 1 ms, "
+      "exchanged: 8 MB, exchange_overhead: 50 us}";
+  const std::string alone = "{kind: model_parallel, machines: 2, exchange_overhead: 50 us}";
+  const double exchange = step(2, kDense, downpour, 3) - step(2, kDense, alone, 3);
+  CHECK(exchange == Approx(0.001 / 2).epsilon(1e-4));
+  CHECK(step(2, kMaps, downpour, 3) - step(2, kMaps, alone, 3) == Approx(exchange).epsilon(1e-6));
 }
 
 TEST_CASE("tensor parallelism pays two all-reduces of a block's output each way", "[sim]") {

@@ -238,6 +238,23 @@ TEST_CASE("machines of a replica share its work and each send their part to thei
         exactly((kMiniBatch + kOwnUpdate) / 2 + inside + 2 * (kHop + kModel / 2) + kApply / 2));
 }
 
+TEST_CASE("the slowest machine of a replica decides, and other replicas do not wait for it", "[sim]") {
+  ServerRun run{kServer + ", machines_per_replica: 2, shards: 2}", 2, 0, 4, {}};
+  run.noise.stragglers = {{1, 3.0}};
+  const double inside = kHop + 2000 / 1e9, exchange = 2 * (kHop + kModel / 2) + kApply / 2;
+  CHECK(number_from_child([&] { return run.step_seconds(); }) ==
+        exactly(3 * (kMiniBatch + kOwnUpdate) / 2 + inside + exchange));
+
+  run.workers = 4;
+  run.steps = 12;
+  const double both = number_from_child([&] { return run.step_seconds(); });
+  run.noise.stragglers = {};
+  const double even = number_from_child([&] { return run.step_seconds(); });
+  // Rates add up: one replica takes three times as long for its mini-batch, the other one as before.
+  const double slow = even + kMiniBatch + kOwnUpdate;
+  CHECK(both == Approx(2 / (1 / even + 1 / slow)).epsilon(0.05));  // they also meet at the servers
+}
+
 TEST_CASE("elastic averaging answers before it applies", "[sim]") {
   const ServerRun run{"{kind: elastic_averaging, apply_time: 2 ms, master: serial}", 1, 0, 4, {}};
   const double pull = 3.0 / 5 * kOwnUpdate;
