@@ -58,6 +58,12 @@ void add_windows(std::vector<NamedCase>& cases) {
   cases.push_back({"convolution 3-D", case_of(convolution_layer({2, 5, 6, 7}, 6, cube, true), 2)});
   cases.push_back(
       {"convolution 1-D", case_of(convolution_layer({4, 13}, 5, window({3}, {2}, {1}, {0}), true), 2)});
+  cases.push_back({"convolution in groups", case_of(convolution_layer({6, 7, 9}, 10, skewed, true, 2), 2)});
+  cases.push_back({"convolution depthwise", case_of(convolution_layer({5, 7, 9}, 5, odd, false, 5), 2)});
+  cases.push_back({"convolution 1-D in groups",
+                   case_of(convolution_layer({32, 13}, 32, window({3}, {2}, {1}, {0}), true, 4), 2)});
+  cases.push_back(
+      {"convolution 3-D in groups", case_of(convolution_layer({4, 5, 6, 7}, 8, cube, true, 4), 2)});
   for (const LayerKind kind : {LayerKind::max_pool, LayerKind::average_pool}) {
     const std::string name = kind == LayerKind::max_pool ? "max_pool" : "average_pool";
     cases.push_back(
@@ -162,10 +168,11 @@ Layer layer_of(LayerKind kind, Shape input, Shape output) {
 
 }  // namespace
 
-Layer convolution_layer(Shape input, std::int64_t filters, Window w, bool bias) {
+Layer convolution_layer(Shape input, std::int64_t filters, Window w, bool bias, std::int64_t groups) {
   const Shape output = window_output(filters, input, w);
   Layer layer = layer_of(LayerKind::convolution, std::move(input), output);
-  Shape weight{filters, layer.input.front()};
+  layer.groups = groups;
+  Shape weight{filters, layer.input.front() / groups};
   weight.insert(weight.end(), w.kernel.begin(), w.kernel.end());
   layer.window = std::move(w);
   layer.parameters = {{"weight", weight}};

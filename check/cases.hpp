@@ -18,7 +18,7 @@ Array as_doubles(const std::vector<float>& values);
 std::size_t elements(const Shape& shape);
 
 // Layers with their parameters, as the reader of models makes them.
-Layer convolution_layer(Shape input, std::int64_t filters, Window window, bool bias);
+Layer convolution_layer(Shape input, std::int64_t filters, Window window, bool bias, std::int64_t groups = 1);
 Layer pool_layer(LayerKind kind, Shape input, Window window);
 Layer dense_layer(Shape input, std::int64_t units, bool bias);
 Layer norm_layer(LayerKind kind, Shape input);

@@ -5,20 +5,23 @@
 # The first inputs are the repository's own files. An input that crashes a program, hangs it or takes memory without
 # limit ends this script with the path of that input; give it to the program to see the fault again.
 # INPUTS=NUMBER gives that many inputs in all, in the proportions of the fixed numbers.
-# Usage: tests/fuzz.sh [SECONDS] [scenario|files|readers]...
+# Usage: tests/fuzz.sh [SECONDS] [scenario|files|readers|onnx]...
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=
 case ${1:-} in [0-9]*) seconds=$1 && shift ;; esac
 programs=("$@")
-declare -A runs=([scenario]=6000 [files]=25000 [readers]=100000)  # about 15 s each
-[ ${#programs[@]} -gt 0 ] || programs=(scenario files readers)
+declare -A runs=([scenario]=6000 [files]=25000 [readers]=100000 [onnx]=20000)  # about 15 s each
+cmake --preset sanitize >/dev/null
+if [ ${#programs[@]} -eq 0 ]; then
+  programs=(scenario files readers)
+  ! grep -q '^ONNX_INCLUDE:PATH=/' build/sanitize/CMakeCache.txt || programs+=(onnx)
+fi
 if [ -n "${INPUTS:-}" ]; then
   all=0
   for program in "${programs[@]}"; do all=$((all + runs[$program])); done
   for program in "${programs[@]}"; do runs[$program]=$((INPUTS * runs[$program] / all + 1)); done
 fi
-cmake --preset sanitize >/dev/null
 cmake --build --preset sanitize --target "${programs[@]/#/fuzz_}"
 
 export STEPCAST_DATA=$PWD
@@ -26,7 +29,7 @@ export ASAN_OPTIONS=detect_container_overflow=0:allocator_may_return_null=0  # y
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 found=build/sanitize/found
-mkdir -p "$found" "$work"/{scenario,files,readers}
+mkdir -p "$found" "$work"/{scenario,files,readers,onnx}
 
 # numbered FOLDER FILES...: copies, as files of several folders have one name.
 numbered() {
@@ -70,6 +73,41 @@ seed slurm 'tSwitchName=s0 Nodes=tux[0-3,7]\nSwitchName=s1 Nodes=tux[4-6]\nSwitc
 seed idx 'i\x00\x00\x08\x03\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x03abcdefghijkl\x00\x00\x08\x01\x00\x00\x00\x02\x01\x09'
 seed raw 'r\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x00\x40'
 head -c 3074 /dev/zero | sed '1s/^/r/' >"$work/readers/cifar"
+
+# ONNX graphs as protobuf's text. dims NAME SIZES..., weight NAME SIZES..., node OPERATOR "INPUTS" "OUTPUTS" [ATTRIBUTES],
+# numbers NAME VALUES..., list NAME VALUES... (an attribute), value NAME VALUE (an attribute), graph FILE INPUT_SIZES.
+dims() { printf 'dims: %s\n' "$@"; }
+weight() { parts+=$'initializer {\n'"name: \"$1\""$'\ndata_type: 1\n'"$([ $# -eq 1 ] || dims "${@:2}")"$'\n}\n'; }
+numbers() { parts+=$'initializer {\n'"name: \"$1\""$'\ndata_type: 7\n'"dims: $(($# - 1))"$'\n'"$(printf 'int64_data: %s\n' "${@:2}")"$'\n}\n'; }
+list() { printf 'attribute {\nname: "%s"\ntype: INTS\n' "$1" && printf 'ints: %s\n' "${@:2}" && echo '}'; }
+value() { printf 'attribute {\nname: "%s"\ntype: INT\ni: %s\n}\n' "$1" "$2"; }
+node() {
+  parts+=$'node {\n'"op_type: \"$1\""$'\n'"$(printf 'input: "%s"\n' $2)"$'\n'"$(printf 'output: "%s"\n' $3)"$'\n'"${4:-}"$'\n}\n'
+}
+graph() {
+  printf 'ir_version: 8\nopset_import {\nversion: 16\n}\ngraph {\n%sinput {\nname: "x"\ntype {\ntensor_type {\nelem_type: 1\nshape {\n' \
+    "$parts" >"$work/onnx/$1"
+  { printf 'dim {\ndim_param: "N"\n}\n' && printf 'dim {\ndim_value: %s\n}\n' $2; } >>"$work/onnx/$1"
+  printf '}\n}\n}\n}\noutput {\nname: "y"\ntype {\ntensor_type {\nelem_type: 1\n}\n}\n}\n}\n' >>"$work/onnx/$1"
+  parts=
+}
+parts=
+weight w 4 1 3 3 && weight b 4 && weight v 4 3
+node Conv 'x w b' c "$(value group 4)$(list pads 1 1 1 1)" && node Sigmoid c s && node Mul 'c s' m && node Clip m r
+node ReduceMean r a "$(list axes 2 3)$(value keepdims 0)" && node Gemm 'a v' y && graph convolution '4 6 6'
+weight w1 2 15 3 && weight r1 2 15 5 && weight b1 2 30 && weight w2 1 16 10 && weight r2 1 16 4 && numbers sizes 0 0 -1 && numbers one 1
+node Transpose x t "$(list perm 1 0 2)"
+node GRU 't w1 r1 b1' g "$(value hidden_size 5)"$'\nattribute {\nname: "direction"\ntype: STRING\ns: "bidirectional"\n}'
+node Transpose g u "$(list perm 0 2 1 3)" && node Reshape 'u sizes' h && node LSTM 'h w2 r2' l "$(value hidden_size 4)"
+node Squeeze 'l one' q && node Transpose q y "$(list perm 1 0 2)" && graph recurrent '6 3'
+weight w 6 18 && weight scale && numbers split 0 4 2 3 && numbers join 0 4 6 && weight gain 6 && weight shift 6
+node LayerNormalization 'x gain shift' n "$(value axis -1)" && node MatMul 'n w' qkv && node Split qkv 'q k v' "$(value axis -1)"
+for part in q k v; do
+  node Reshape "$part split" "${part}s"
+  node Transpose "${part}s" "${part}h" "$([ $part = k ] && list perm 0 2 3 1 || list perm 0 2 1 3)"
+done
+node MatMul 'qh kh' s && node Div 's scale' d && node Softmax d p && node MatMul 'p vh' o && node Transpose o ot "$(list perm 0 2 1 3)"
+node Reshape 'ot join' j && node Erf j e && node Add 'e scale' f && node Mul 'j f' i && node Add 'i x' y && graph attention '4 6'
 
 grep -ohE '\b[a-z_]+:' "${scenarios[@]}" "${files[@]}" | sort -u | sed 's/.*/"&"/' >"$work/keys.dict"
 for program in "${programs[@]}"; do

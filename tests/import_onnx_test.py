@@ -78,13 +78,13 @@ def exported_networks(torch):
     nn, functional = torch.nn, torch.nn.functional
 
     class Inverted(nn.Module):
-        """A block of MobileNet v2, without groups."""
+        """A block of MobileNet v2, and a convolution in groups."""
 
         def __init__(self):
             super().__init__()
             self.body = nn.Sequential(nn.Conv2d(8, 32, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6(),
-                                      nn.Conv2d(32, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32), nn.SiLU(),
-                                      nn.Conv2d(32, 8, 3, 1, 1))
+                                      nn.Conv2d(32, 32, 3, 1, 1, groups=32, bias=False), nn.BatchNorm2d(32), nn.SiLU(),
+                                      nn.Conv2d(32, 8, 3, 1, 1, groups=4))
             self.head = nn.Linear(8, 10)
 
         def forward(self, x):

@@ -457,7 +457,8 @@ def convolution(layer, shape):
     kernel, stride, before, after, positions = window(layer, shape, "one")
     kind = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[len(kernel) - 1]
     even = before == after
-    module = kind(shape[0], layer["filters"], kernel, stride, before if even else 0, bias=layer.get("bias", True))
+    module = kind(shape[0], layer["filters"], kernel, stride, before if even else 0, groups=layer.get("groups", 1),
+                  bias=layer.get("bias", True))
     return module if even else Padded(module, before, after), [layer["filters"], *positions]
 
 
@@ -849,10 +850,11 @@ def window_keys(module, dimensions):
 
 
 def convolution_entry(module, shape):
-    plain = module.groups == 1 and set(module.dilation) == {1} and module.padding_mode == "zeros"
+    plain = set(module.dilation) == {1} and module.padding_mode == "zeros"
     if not plain or isinstance(module.padding, str) or module.transposed:
         return None
-    return {"kind": "convolution", "filters": module.out_channels, **window_keys(module, len(shape) - 1),
+    groups = {"groups": module.groups} if module.groups > 1 else {}
+    return {"kind": "convolution", "filters": module.out_channels, **window_keys(module, len(shape) - 1), **groups,
             "bias": module.bias is not None}
 
 

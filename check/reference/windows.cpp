@@ -10,7 +10,7 @@ using Triple = std::array<std::int64_t, 3>;
 
 /// A window over 1 to 3 spatial dimensions, extended to 3.
 struct Geometry {
-  std::int64_t batch, in_channels, out_channels;
+  std::int64_t batch, in_channels, out_channels, groups;
   Triple in, out, kernel, stride, pad;
 };
 
@@ -27,6 +27,7 @@ Geometry geometry(const Case& c) {
   return {c.batch,
           in[0],
           out[0],
+          c.layer.groups,
           last_three({in.begin() + 1, in.end()}, 1),
           last_three({out.begin() + 1, out.end()}, 1),
           last_three(w.kernel, 1),
@@ -69,16 +70,16 @@ void for_each_tap(const Geometry& g, const Triple& out, const Visit& visit) {
 template <class Visit>
 void for_each_product(const Geometry& g, const Visit& visit) {
   const auto channels = static_cast<std::size_t>(g.in_channels);
-  const auto filters = static_cast<std::size_t>(g.out_channels);
+  const auto filters = static_cast<std::size_t>(g.out_channels), groups = static_cast<std::size_t>(g.groups);
+  const std::size_t read = channels / groups;  // by one filter
   for (std::size_t n = 0; n < static_cast<std::size_t>(g.batch); ++n) {
     for (std::size_t k = 0; k < filters; ++k) {
+      const std::size_t first = n * channels + k / (filters / groups) * read;
       for_each_position(g.out, [&](const Triple& position) {
         const std::size_t output = (n * filters + k) * volume(g.out) + flat(position, g.out);
         for_each_tap(g, position, [&](std::size_t in, std::size_t tap) {
-          for (std::size_t c = 0; c < channels; ++c) {
-            visit(output, (n * channels + c) * volume(g.in) + in,
-                  (k * channels + c) * volume(g.kernel) + tap);
-          }
+          for (std::size_t c = 0; c < read; ++c)
+            visit(output, (first + c) * volume(g.in) + in, (k * read + c) * volume(g.kernel) + tap);
         });
       });
     }

@@ -63,7 +63,8 @@ LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
 double products(const Layer& layer) {
   const double out = element_count(layer.output);
   if (layer.kind == LayerKind::dense) return 2 * out * static_cast<double>(layer.input.back());
-  return 2 * out * static_cast<double>(layer.input.front()) * element_count(layer.window.kernel);
+  const double channels = static_cast<double>(layer.input.front() / layer.groups);
+  return 2 * out * channels * element_count(layer.window.kernel);
 }
 
 /// Cost of a layer without products: one kernel for each pass, which reads and writes `forward` or `backward`

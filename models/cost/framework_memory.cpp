@@ -157,12 +157,13 @@ double loss_bytes(const Step& step, std::size_t layer) {
 
 /// Kernels of tensor cores read images with channels last, which PyTorch's networks do not hold: cuDNN copies
 /// the input and the output of a convolution into its workspace, or their derivatives, and the filters.
-/// Windows of 1 at stride 1 are products of matrices, which need no copy. The copies are seen as kernels
+/// Windows of 1 at stride 1 are products of matrices, and PyTorch has kernels of its own for depthwise
+/// convolutions; they need no copy. The copies are seen as kernels
 /// `nchwToNhwc` in a profile of ResNet-50 on an A100 (models/measured/layers.csv).
 double channels_last_copies(const Step& step, const Layer& layer, double filters) {
   const bool product =
       std::ranges::max(layer.window.kernel) == 1 && std::ranges::max(layer.window.stride) == 1;
-  if (product) return 0;
+  if (product || is_depthwise(layer)) return 0;
   const auto padded = [](const Shape& shape) {
     const double channels = static_cast<double>(shape.front());
     return std::ceil(channels / kChannelMultiple) * kChannelMultiple / channels * element_count(shape);

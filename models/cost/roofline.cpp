@@ -15,7 +15,7 @@ constexpr Bytes kFp32{kFp32Bytes};
 /// Side of a 2-D convolution's window at stride 1 for which libraries have fast algorithms; 0: they have
 /// none.
 std::int64_t fast_window(const Layer& layer) {
-  if (layer.kind != LayerKind::convolution || layer.input.size() != 3) return 0;
+  if (layer.kind != LayerKind::convolution || layer.input.size() != 3 || layer.groups > 1) return 0;
   const Window& window = layer.window;
   if (std::ranges::min(window.kernel) < 3 || std::ranges::max(window.stride) > 1) return 0;
   return std::ranges::max(window.kernel);
@@ -59,16 +59,18 @@ Bytes cached(Bytes array, const KernelShares& kernels) {
   return std::clamp(2 - array / kernels.cache, 0.0, 1.0) * array;
 }
 
-/// True if the kernels of the layer need channels last and in a multiple.
+/// True if the kernels of the layer need channels last and in a multiple. Depthwise convolutions do not run
+/// on tensor cores (PyTorch has kernels of its own for them).
 bool needs_channels_last(const Layer& layer, const KernelShares& kernels) {
   if (!(kernels.channel_multiple > 0) || layer.kind != LayerKind::convolution) return false;
+  if (is_depthwise(layer)) return false;
   return std::ranges::max(layer.window.kernel) > 1 || std::ranges::max(layer.window.stride) > 1;
 }
 
 /// Work over that of the layer, as kernels of tensor cores pad the input channels.
 double padded(const Layer& layer, const KernelShares& kernels) {
   if (!needs_channels_last(layer, kernels)) return 1;
-  const double channels = static_cast<double>(layer.input.front());
+  const double channels = static_cast<double>(layer.input.front() / layer.groups);
   return std::ceil(channels / kernels.channel_multiple) * kernels.channel_multiple / channels;
 }
 

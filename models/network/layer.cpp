@@ -74,6 +74,10 @@ bool is_loss(LayerKind kind) {
          kind == LayerKind::mean_squared_error;
 }
 
+bool is_depthwise(const Layer& layer) {
+  return layer.groups > 1 && layer.groups == layer.input.front();
+}
+
 namespace {
 
 Shape joined(Shape a, const Shape& b) {
@@ -96,7 +100,7 @@ void complete_dense(std::int64_t units, bool bias, Layer& layer) {
 
 void complete_convolution(std::int64_t filters, bool bias, Layer& layer) {
   layer.output = window_output(filters, layer.input, layer.window);
-  layer.parameters = {{"weight", joined({filters, layer.input.front()}, layer.window.kernel)}};
+  layer.parameters = {{"weight", joined({filters, layer.input.front() / layer.groups}, layer.window.kernel)}};
   if (bias) layer.parameters.push_back({"bias", {filters}});
 }
 

@@ -72,6 +72,9 @@ struct Layer {
   Shape input;              ///< shape of the first input
   Shape output;
   Window window;  ///< convolution, locally_connected, pools; `kernel` alone is the factor of up_sample
+  /// convolution: parts into which channels and filters are divided; each part of the filters reads one part
+  /// of the channels
+  std::int64_t groups = 1;
   std::int64_t hidden = 0;    ///< lstm, gru: cells per direction; experts: hidden units of one expert
   std::int64_t heads = 0;     ///< attention, rotary_embedding: heads of the queries
   std::int64_t kv_heads = 0;  ///< heads of keys and of values, if fewer (grouped-query attention); 0: as many
@@ -99,13 +102,16 @@ std::vector<std::string> layer_kind_words();
 
 /// True if the kind is a loss. A loss ends a network: its output is a single number that no layer reads.
 bool is_loss(LayerKind kind);
+/// True if each filter of a convolution reads one channel only.
+bool is_depthwise(const Layer& layer);
 
 // Each function below completes a layer whose `kind` and `input` are set: its output shape and parameters.
 
 /// Dense layer: input {..., features} -> {..., units}; weight {units, features}, bias {units}.
 void complete_dense(std::int64_t units, bool bias, Layer& layer);
 
-/// Convolution: filters {filters, channels, kernel...} shared by all positions. Needs `window`.
+/// Convolution: filters {filters, channels / groups, kernel...} shared by all positions. Needs `window` and
+/// `groups`.
 void complete_convolution(std::int64_t filters, bool bias, Layer& layer);
 
 /// Locally connected layer: every position has its own filters, {positions..., filters, channels, kernel...}.

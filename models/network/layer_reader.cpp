@@ -111,6 +111,12 @@ void read_convolution(const YamlValue& value, Layer& layer) {
   layer.window = read_window(yaml, layer.input, DefaultStride::one);
   const std::int64_t filters = yaml.at("filters", "an integer >= 1").integer(1, kMost);
   const bool bias = flag(yaml, "bias", true);
+  if (const auto groups = yaml.maybe("groups")) {
+    layer.groups = groups->integer(1, kMost);
+    if (layer.input.front() % layer.groups != 0 || filters % layer.groups != 0)
+      groups->refuse(fmt::format("expected a number that divides {} channels and {} filters, got {}",
+                                 layer.input.front(), filters, layer.groups));
+  }
   if (layer.kind == LayerKind::convolution) complete_convolution(filters, bias, layer);
   if (layer.kind == LayerKind::locally_connected) complete_locally_connected(filters, bias, layer);
 }

@@ -15,6 +15,10 @@ constexpr auto kWindows = "convolution, locally_connected, max_pool, average_poo
 Keys window_keys() {
   return joined_keys(
       {only_with(kConvolutions, {{"filters", "integer", kSizes, "required", "channels of the output"}}),
+       only_with("convolution",
+                 {{"groups", "integer", kSizes, "1",
+                   "parts of channels and of filters; a part of the filters reads one part of the "
+                   "channels (as many as channels: depthwise)"}}),
        only_with(kWindows, {{"kernel", "integer or list of integers", "1 to 1e6", "required",
                              "size of the window; one integer, or one for each spatial dimension"},
                             {"stride", "integer or list of integers", "1 to 1e6", "1; of pools the kernel",

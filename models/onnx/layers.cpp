@@ -75,14 +75,15 @@ void add_convolution(OnnxWriter& writer, const OnnxNode& node) {
   const Shape input = shape_of(writer, node, node.input(0));
   const Shape weight = take_parameter(writer, node, 1, input.size() + 1);
   const std::int64_t groups = integer(node, "group", 1);
-  if (groups != 1) refuse_node(writer.graph, node, "stepcast has no convolution with groups");
-  if (weight[0] < 1 || weight[1] != input[0])
+  if (groups < 1 || weight[0] < 1 || weight[0] % groups != 0 || weight[1] != input[0] / groups ||
+      input[0] % groups != 0)
     refuse_node(writer.graph, node, "its filters do not fit the input and the number of groups");
   const bool bias = has_input(node, 2);
   if (bias) take_parameter(writer, node, 2, 1);
   add_layer(writer, node,
-            fmt::format("kind: convolution, filters: {}, {}{}", weight[0],
-                        window_keys(writer, node, {weight.begin() + 2, weight.end()}), bias_key(bias)));
+            fmt::format("kind: convolution, filters: {}, {}{}{}", weight[0],
+                        window_keys(writer, node, {weight.begin() + 2, weight.end()}), bias_key(bias),
+                        groups > 1 ? fmt::format(", groups: {}", groups) : ""));
 }
 
 void add_gemm(OnnxWriter& writer, const OnnxNode& node) {

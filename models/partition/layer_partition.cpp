@@ -110,6 +110,9 @@ std::string filter_problem(const Model& model, int ways) {
     if (mixes_features(layer.kind))
       return fmt::format("layer {} ({}) mixes features and cannot be partitioned by filters", layer.name,
                          to_string(layer.kind));
+    if (layer.groups > 1)
+      return fmt::format("layer {} is a convolution with groups, which filter parallelism does not partition",
+                         layer.name);
     Shape output = layer.output;
     if (has_filters(layer.kind) && channels(output) < ways)
       return fmt::format("layer {} has {} filters for {} devices", layer.name, channels(output), ways);

@@ -37,7 +37,10 @@ std::optional<OperatorLayer> convolution(const NetworkOperator& one, const Shape
                                          Layer& layer) {
   if (one.shapes.size() < 2 || in.size() < 2 || in.size() > 4 || out.size() != in.size()) return {};
   const Shape& weight = one.shapes[1];
-  if (weight.size() != in.size() + 1 || weight[0] != out[0] || weight[1] != in[0]) return {};
+  if (weight.size() != in.size() + 1 || weight[0] != out[0] || weight[1] < 1 || in[0] % weight[1] != 0)
+    return {};
+  layer.groups = in[0] / weight[1];
+  if (weight[0] % layer.groups != 0) return {};
   for (std::size_t i = 1; i < in.size(); ++i) {
     if (std::max({in[i], out[i], weight[i + 1]}) > kLargestWindow) return {};
     std::int64_t stride = 1, pad = 0;
@@ -52,9 +55,10 @@ std::optional<OperatorLayer> convolution(const NetworkOperator& one, const Shape
   const Window& window = layer.window;
   return OperatorLayer{
       layer.kind,
-      fmt::format("kind: convolution, filters: {}, kernel: [{}], stride: [{}], pad: [{}], bias: {}",
+      fmt::format("kind: convolution, filters: {}, kernel: [{}], stride: [{}], pad: [{}], bias: {}{}",
                   weight[0], fmt::join(window.kernel, ", "), fmt::join(window.stride, ", "),
-                  fmt::join(window.pad_before, ", "), bias),
+                  fmt::join(window.pad_before, ", "), bias,
+                  layer.groups > 1 ? fmt::format(", groups: {}", layer.groups) : ""),
       layer.output, true};
 }
 

@@ -83,6 +83,8 @@ Shape output_by_cudnn(const Layer& layer, const Way& way) {
   check(cudnnSetConvolutionNdDescriptor(c.get(), static_cast<int>(pad.size()), pad.data(), stride.data(),
                                         dilation.data(), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
         "cudnnSetConvolutionNdDescriptor");
+  check(cudnnSetConvolutionGroupCount(c.get(), static_cast<int>(layer.groups)),
+        "cudnnSetConvolutionGroupCount");
   std::vector<int> found(dims.size());
   check(cudnnGetConvolutionNdForwardOutputDim(c.get(), x.get(), w.get(), static_cast<int>(found.size()),
                                               found.data()),

@@ -50,6 +50,9 @@ ConvolutionCall describe_shapes(const Device& device, const Shape& x, const Shap
                                         stride.data(), dilation.data(), CUDNN_CROSS_CORRELATION,
                                         CUDNN_DATA_FLOAT),
         "cudnnSetConvolutionNdDescriptor");
+  const std::int64_t groups = x[1] / shape.filter[1];
+  check(cudnnSetConvolutionGroupCount(call.convolution.get(), static_cast<int>(groups)),
+        "cudnnSetConvolutionGroupCount");
   set_math(call, device.cudnn_math());
   call.geometry = fmt::format("{} to {}, filter {}, stride {}, pad {}, order {}", fmt::join(x, "x"),
                               fmt::join(y, "x"), fmt::join(shape.filter, "x"), fmt::join(stride, "x"),

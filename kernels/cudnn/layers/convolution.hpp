@@ -8,7 +8,7 @@ namespace stepcast::cudnn {
 
 /// A convolution's filter, padding and strides.
 struct ConvolutionShape {
-  Shape filter;                ///< {k, c, spatial...}
+  Shape filter;                ///< {k, c / groups, spatial...}
   bool channels_last = false;  ///< the filter is stored {k, spatial, c}
   std::vector<std::int64_t> pad, stride;
 };

@@ -176,7 +176,7 @@ class SpatialConvolution final : public ConvolutionLayer<SpatialLayer> {
  public:
   SpatialConvolution(std::shared_ptr<Device> device, const LayerSite& site)
       : ConvolutionLayer(std::move(device), site),
-        read_{scratch(map_shape(filter()[1], &ShardRows::read, &ShardRows::pad), order()),
+        read_{scratch(map_shape(layer().input.front(), &ShardRows::read, &ShardRows::pad), order()),
               rows(&ShardRows::read), pads_before(&ShardRows::pad)} {
     make_output(batched(layer().output), order());
     gather_input(read_);
@@ -198,7 +198,7 @@ class SpatialConvolution final : public ConvolutionLayer<SpatialLayer> {
   /// them are kept; own rows that no window reads stay zero.
   PartialMap covered() const {
     std::vector<stepcast::Rows> rows_of;
-    Shape dims{batch(), filter()[1]};
+    Shape dims{batch(), layer().input.front()};
     const std::vector<stepcast::Rows> in = rows(&ShardRows::in), reading = rows(&ShardRows::reading);
     const std::vector<std::int64_t> before = pads_before(&ShardRows::pad_in);
     for (std::size_t d = 0; d < in.size(); ++d) {

@@ -6,6 +6,16 @@ namespace stepcast::onednn {
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
+/// The dimensions of the filters as oneDNN takes them: with groups {groups, filters of one, channels of one,
+/// kernel...}.
+inline Shape filter_dims(const Layer& layer) {
+  Shape dims = layer.parameters.at(0).shape;
+  if (layer.groups == 1) return dims;
+  dims.front() /= layer.groups;
+  dims.insert(dims.begin(), layer.groups);
+  return dims;
+}
+
 /// The passes and parameters that convolutions of whole samples share with convolutions of spatially
 /// partitioned samples. `Base` is OnednnLayer or derived from it. Weights stay in the layout of the forward
 /// pass.
@@ -14,11 +24,12 @@ class ConvolutionLayer : public Base {
  protected:
   ConvolutionLayer(std::shared_ptr<Library> library, const LayerSite& site)
       : Base(std::move(library), site),
-        weight_dims_(Base::layer().parameters.at(0).shape),
+        weight_dims_(filter_dims(Base::layer())),
         bias_(Base::layer().parameters.size() > 1) {}
 
   const Shape& weight_dims() const { return weight_dims_; }
-  Desc bias_desc() const { return bias_ ? plain({weight_dims_[0]}) : Desc(); }
+  std::int64_t filters() const { return Base::layer().parameters.at(0).shape.front(); }
+  Desc bias_desc() const { return bias_ ? plain({filters()}) : Desc(); }
 
   /// Makes the parameters and the output in the layouts that the forward primitive chose.
   void make_arrays(const dnnl::convolution_forward::primitive_desc& desc) {

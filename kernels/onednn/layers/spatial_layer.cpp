@@ -142,10 +142,10 @@ class SpatialConvolution final : public ConvolutionLayer<SpatialLayer> {
   }
 
  private:
-  Shape channels_in(Rows ShardRows::*which) const { return map_dims(batch(), weight_dims()[1], rows(which)); }
-  Shape channels_out(Rows ShardRows::*which) const {
-    return map_dims(batch(), weight_dims()[0], rows(which));
+  Shape channels_in(Rows ShardRows::*which) const {
+    return map_dims(batch(), layer().input.front(), rows(which));
   }
+  Shape channels_out(Rows ShardRows::*which) const { return map_dims(batch(), filters(), rows(which)); }
 
   dnnl::convolution_forward::primitive_desc convolution(Rows ShardRows::*from, Rows ShardRows::*to,
                                                         Halo ShardRows::*pad, const Desc& bias) const {

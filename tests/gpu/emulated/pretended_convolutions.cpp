@@ -25,7 +25,8 @@ namespace {
 
 /// True if the sizes agree by the rules of cuDNN's manual.
 bool agree(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y) {
-  if (x.dims[1] != w.dims[1] || y.dims[1] != w.dims[0] || x.dims[0] != y.dims[0]) return false;
+  if (x.dims[1] != w.dims[1] * c.groups || w.dims[0] % c.groups != 0) return false;
+  if (y.dims[1] != w.dims[0] || x.dims[0] != y.dims[0]) return false;
   if (x.type != w.type || x.type != y.type || !has_algorithm(x, w, y)) return false;
   for (std::size_t d = 0; d < c.pad.size(); ++d) {
     const int left = x.dims[d + 2] + 2 * c.pad[d] - w.dims[d + 2];
@@ -50,8 +51,9 @@ void for_each_product(const Call& call,
   for_each(y.dims, [&](const Sizes& out) {
     Sizes taps = w.dims;
     taps.erase(taps.begin());
-    for_each(taps, [&](const Sizes& tap) {  // channel, then the window
-      Sizes in{out[0], tap[0]}, filter{out[1], tap[0]};
+    const int first = out[1] / (w.dims[0] / c.groups) * w.dims[1];  // channel that the filter reads
+    for_each(taps, [&](const Sizes& tap) {                          // channel, then the window
+      Sizes in{out[0], first + tap[0]}, filter{out[1], tap[0]};
       for (std::size_t d = 0; d < c.pad.size(); ++d) {
         in.push_back(out[d + 2] * c.stride[d] - c.pad[d] + tap[d + 1]);
         filter.push_back(tap[d + 1]);

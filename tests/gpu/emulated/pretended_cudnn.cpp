@@ -72,8 +72,12 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t one, 
                                               const int* stride, const int* dilation,
                                               cudnnConvolutionMode_t mode, cudnnDataType_t) {
   of(one) = {Sizes(pad, pad + count), Sizes(stride, stride + count), Sizes(dilation, dilation + count),
-             CUDNN_DEFAULT_MATH};
+             CUDNN_DEFAULT_MATH, 1};
   return mode == CUDNN_CROSS_CORRELATION ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+}
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t one, int groups) {
+  of(one).groups = groups;
+  return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t one, cudnnMathType_t math) {
   of(one).math = math;

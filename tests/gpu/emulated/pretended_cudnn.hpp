@@ -33,6 +33,7 @@ struct Tensor {
 struct Convolution {
   Sizes pad, stride, dilation;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  int groups = 1;
 };
 
 /// What the fake searches report: an algorithm that fails, one on tensor cores, one whose workspace is too

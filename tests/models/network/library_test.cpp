@@ -35,13 +35,16 @@ TEST_CASE("networks of the library have exactly the published numbers of paramet
     std::int64_t parameters;
   };
   const auto published = GENERATE(values<Case>({
-      // num_params in torchvision/models/{resnet,inception,vgg,vision_transformer}.py; Inception with its
+      // num_params in torchvision/models/{resnet,mobilenetv2,inception,vgg,vision_transformer}.py; Inception
+      // with its
       // auxiliary classifier.
       {"resnet18", 11'689'512},
       {"resnet34", 21'797'672},
       {"resnet50", 25'557'032},
       {"resnet101", 44'549'160},
       {"resnet152", 60'192'808},
+      {"resnext50-32x4d", 25'028'904},
+      {"mobilenet-v2", 3'504'872},
       {"inception-v3", 27'161'264},
       {"vgg19", 143'667'240},
       {"vit-b16", 86'567'656},
@@ -104,6 +107,8 @@ TEST_CASE("forward work of networks of images equals torchvision's", "[models]")
                                                      {"resnet50", 4.089, 0},
                                                      {"resnet101", 7.801, 0},
                                                      {"resnet152", 11.514, 0},
+                                                     {"resnext50-32x4d", 4.230, 0},
+                                                     {"mobilenet-v2", 0.301, 0},
                                                      {"vgg16", 15.470, 0},
                                                      {"vgg19", 19.632, 0},
                                                      {"inception-v3", 5.713, auxiliary},

@@ -24,9 +24,9 @@ TEST_CASE("read_model says where and what it expected", "[models][errors]") {
     std::string right, wrong, message;
   };
   const auto edit = GENERATE(values<Case>({
-      {"pad: 1", "pads: 1",
-       "m.yaml:5:57: layers[0].pads: unknown key; did you mean \"pad\"? (expected one of: name, kind, "
-       "inputs, filters, kernel, stride, pad, bias)"},
+      {"pad: 1", "pads: 1", "m.yaml:5:57: layers[0].pads: unknown key; did you mean \"pad\"?"},
+      {"pad: 1", "groups: 2",
+       "m.yaml:5:65: layers[0].groups: expected a number that divides 3 channels and 4 filters, got 2"},
       {"kernel: 3", "kernel: 0",
        "m.yaml:5:54: layers[0].kernel: expected an integer from 1 to 1000000, got \"0\""},
       {"kernel: 3", "kernel: 11",

@@ -280,6 +280,18 @@ TEST_CASE("attention that ONNX writes out is one layer behind one product", "[mo
   CHECK_THROWS_WITH(text(crossed.bytes("y")), Contains("dense layers of one input"));
 }
 
+TEST_CASE("convolutions of ONNX graphs keep their groups", "[models]") {
+  Graph graph({4, 6, 6});
+  graph.weight("w1", {8, 2, 3, 3});
+  graph.weight("w2", {8, 1, 3, 3});
+  set_integer(graph.node("Conv", {"x", "w1"}, "c1"), "group", 2);
+  set_integer(graph.node("Conv", {"c1", "w2"}, "y"), "group", 8);
+  const Model model = model_of(text(graph.bytes("y")));
+  CHECK(model.layers[0].groups == 2);
+  CHECK(model.layers[1].groups == 8);
+  CHECK(trainable_parameters(model) == 8 * 2 * 9 + 8 * 9);
+}
+
 TEST_CASE("layer norm and GELU that ONNX writes out are one layer each", "[models]") {
   const Model model = model_of(text(written_out().bytes("y")));
   CHECK(kinds(model) == "layer_norm gelu softmax_cross_entropy");
@@ -296,7 +308,8 @@ TEST_CASE("networks from ONNX refuse nodes without a layer by name and operator"
                     "net.onnx: node z_node (Sinh): has no kind of layer in stepcast");
   Graph grouped = residual();
   set_integer(*grouped.model.mutable_graph()->mutable_node(0), "group", 3);
-  CHECK_THROWS_WITH(text(grouped.bytes("y")), Contains("node c1_node (Conv)") && Contains("groups"));
+  CHECK_THROWS_WITH(text(grouped.bytes("y")),
+                    Contains("node c1_node (Conv)") && Contains("number of groups"));
   Graph inner = mlp();
   inner.node("Relu", {"y"}, "z");
   CHECK_THROWS_WITH(text(inner.bytes("z")), Contains("node y_node (Softmax)"));

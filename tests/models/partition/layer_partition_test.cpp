@@ -186,6 +186,8 @@ TEST_CASE("networks that cannot be partitioned are refused with a reason", "[mod
   CHECK(filter_problem(shipped_model("resnet50"), 8).empty());
   CHECK_THAT(filter_problem(shipped_model("mesh-1k"), 256),
              Catch::Matchers::Contains("filters for 256 devices"));
+  CHECK_THAT(filter_problem(shipped_model("mobilenet-v2"), 2),
+             Catch::Matchers::Contains("convolution with groups"));
   CHECK_THAT(filter_problem(shipped_model("gpt2-small"), 2), Catch::Matchers::Contains("mixes features"));
   CHECK(tensor_problem(shipped_model("gpt2-small"), 4).empty());
   CHECK_THAT(tensor_problem(shipped_model("gpt2-small"), 8),

@@ -60,9 +60,9 @@ std::vector<Op> residual_network() {
       {"aten::relu_", "ReluBackward0", "[[2,4,5,4]]", "[2,4,5,4]", {}},
       {"aten::conv2d",
        "ConvolutionBackward0",
-       "[[2,4,5,4],[4,4,1,1],[4]]",
+       "[[2,4,5,4],[4,2,1,1],[4]]",
        "[2,4,5,4]",
-       {"[4]", "[4,4,1,1]"},
+       {"[4]", "[4,2,1,1]"},
        true},
       {"aten::add_", "AddBackward0", "[[2,4,5,4],[2,4,5,4],[]]", "[2,4,5,4]", {}},
       {"aten::max_pool2d", "MaxPool2DWithIndicesBackward0", "[[2,4,5,4],[],[]]", "[2,4,2,2]", {}},
@@ -112,10 +112,12 @@ TEST_CASE("shapes of a profile give the network: kinds, parameters, outputs and 
         "convolution batch_norm relu convolution add measured measured reshape dense softmax_cross_entropy");
   CHECK(network.measured == 2);
   CHECK(model.input == Shape{3, 9, 8});
+  CHECK(model.layers[0].groups == 1);
+  CHECK(model.layers[3].groups == 2);
   CHECK(model.layers[0].output == Shape{4, 5, 4});
   CHECK(model.layers[0].window.stride == std::vector<std::int64_t>{2, 2});
   CHECK(model.layers[5].output == Shape{4, 2, 2});
-  CHECK(trainable_parameters(model) == 108 + 8 + 20 + 10 + 170);
+  CHECK(trainable_parameters(model) == 108 + 8 + 12 + 10 + 170);
   CHECK(inputs(model, 4) == std::vector<std::string>{"conv2d_2", "relu"});
   CHECK(inputs(model, 6) == std::vector<std::string>{"max_pool2d"});
   CHECK(model.layers[6].name == "MyNorm");
@@ -125,25 +127,25 @@ TEST_CASE("shapes of a profile give the network: kinds, parameters, outputs and 
 
 TEST_CASE("the trace of a network from a profile has all of the profile's time", "[models]") {
   for (const bool shapes : {true, false}) {
-    const std::vector<std::int64_t> sizes{108, 4, 4, 16, 4, 7, 3, 160, 10};
+    const std::vector<std::int64_t> sizes{108, 4, 4, 8, 4, 7, 3, 160, 10};
     const auto [network, trace] =
         imported(residual_network(), shapes, shapes ? std::vector<std::int64_t>{} : sizes);
     check_fits(trace, network.model);
     CHECK(step_time(trace).value == Approx((9 * 12 + 1) * 1e-6));
-    CHECK(trainable_parameters(network.model) == 316);
+    CHECK(trainable_parameters(network.model) == 308);
   }
 }
 
 TEST_CASE("without shapes all layers are measured, and parameters come from a list", "[models]") {
   const std::vector<Op> ops = residual_network();
-  const auto [network, trace] = imported(ops, false, {108, 4, 4, 16, 4, 7, 3, 160, 10});
+  const auto [network, trace] = imported(ops, false, {108, 4, 4, 8, 4, 7, 3, 160, 10});
   CHECK(network.measured == static_cast<int>(ops.size()));
-  CHECK(network.model.layers[3].parameters.front().elements() == 16);
+  CHECK(network.model.layers[3].parameters.front().elements() == 8);
   CHECK_THROWS_WITH(imported(ops, false),
                     Contains("--parameters: p holds no shapes") && Contains("9 parameters"));
   CHECK_THROWS_WITH(imported(ops, false, {1, 2}), Contains("expected 9 numbers") && Contains("got 2"));
-  CHECK_THROWS_WITH(imported(ops, true, {108, 4, 4, 16, 4, 7, 3, 160, 11}),
-                    Contains("expected 316 elements") && Contains("got 317"));
+  CHECK_THROWS_WITH(imported(ops, true, {108, 4, 4, 8, 4, 7, 3, 160, 11}),
+                    Contains("expected 308 elements") && Contains("got 309"));
 }
 
 TEST_CASE("an operator whose parameters are not those of its kind is measured", "[models]") {
@@ -154,7 +156,7 @@ TEST_CASE("an operator whose parameters are not those of its kind is measured", 
   CHECK(network.model.layers[0].kind == LayerKind::measured);
   CHECK(network.model.layers[0].output == Shape{4, 5, 4});
   CHECK(network.model.layers[7].kind == LayerKind::measured);
-  CHECK(trainable_parameters(network.model) == 316 - 108 - 160);
+  CHECK(trainable_parameters(network.model) == 308 - 108 - 160);
 }
 
 TEST_CASE("a step of too many operators is refused before its network is looked for", "[models]") {
