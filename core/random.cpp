@@ -3,9 +3,11 @@
 #include <Random123/philox.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <stdexcept>
 
 namespace stepcast {
 namespace {
@@ -26,9 +28,34 @@ UniformPair uniform_pair(const RandomKey& key) {
   return {to_unit(words[0], words[1]), to_unit(words[2], words[3])};
 }
 
+namespace {
+
+double radius_of(double uniform) {
+  return std::sqrt(-2 * std::log1p(-uniform));
+}
+
+double cosine_of(double uniform) {
+  return std::cos(2 * std::numbers::pi * uniform);
+}
+
+}  // namespace
+
 double normal(const RandomKey& key) {
   const auto [radius, angle] = uniform_pair(key);
-  return std::sqrt(-2 * std::log1p(-radius)) * std::cos(2 * std::numbers::pi * angle);
+  return radius_of(radius) * cosine_of(angle);
+}
+
+void normal_numbers(const RandomKey& key, std::span<const std::uint32_t> items, std::span<double> numbers) {
+  if (items.size() > kNormalBlock || items.size() != numbers.size())
+    throw std::invalid_argument("normal_numbers: too many items, or not a number for each");
+  std::array<UniformPair, kNormalBlock> uniform{};
+  RandomKey own = key;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    own.item = items[i];
+    uniform[i] = uniform_pair(own);
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) numbers[i] = radius_of(uniform[i].first);
+  for (std::size_t i = 0; i < items.size(); ++i) numbers[i] *= cosine_of(uniform[i].second);
 }
 
 std::size_t uniform_index(const RandomKey& key, std::size_t count) {

@@ -42,7 +42,8 @@ PlannedCollectives::PlannedCollectives(const Simulation& simulation, const Topol
   fidelity_ = choose_fidelity(traffic(), budget);
   network_ = std::make_unique<SimNetwork>(simulation.bandwidths, fidelity_.fidelity, fidelity_.sharing);
   if (plan.channels.empty() && !plan.asynchronous && !plan.assigns_work_by_message)
-    network_->use_patterns_only();
+    network_->use_patterns_only(
+        std::ranges::all_of(plan.communicators, [](const Communicator& one) { return one.in_flight == 1; }));
   add_patterns();
   if (plan.load_data) add_loads();
   if (!plan.asynchronous && folding_.folds) add_channels();

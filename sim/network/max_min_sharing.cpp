@@ -10,7 +10,6 @@ namespace {
 
 constexpr double kRateRounding = 1e-12;  // relative error of dates and rates
 constexpr double kRoundedSum = 1e-9;
-constexpr double kNever = 1e300;
 
 }  // namespace
 
@@ -75,7 +74,18 @@ void MaxMinSharing::call_kept(std::uint64_t number) {
   callback();
 }
 
-void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, const FlowEnd& end) {
+void MaxMinSharing::start_alone(double date, Bytes size, double rate, const FlowEnd& end) {
+  ++flows_;
+  work_ += 4;
+  const Index number = free_flow(0);
+  calls_[number] = end;
+  pool_[number].hops = 0;
+  pool_[number].end = date + size.value / rate;
+  queue_end(number);
+  if (pool_[number].end < armed_) arm();
+}
+
+void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, const FlowEnd& end, double max_rate) {
   ++flows_;
   if (links.empty() || size.value <= 0) return engine_.at(engine_.now(), end);
   const Index number = free_flow(links.size());
@@ -83,7 +93,7 @@ void MaxMinSharing::start_flow(std::span<const int> links, Bytes size, const Flo
   flow.remaining = size.value;
   flow.since = engine_.now();
   flow.rate = 0;
-  flow.max_rate = kNever;
+  flow.max_rate = max_rate;
   flow.queued = kNever;
   calls_[number] = end;
   flow.hops = static_cast<Index>(links.size());
@@ -166,7 +176,7 @@ void MaxMinSharing::arm() {
 
 void MaxMinSharing::finish_due_flows() {
   const double now = engine_.now();
-  if (now >= armed_) armed_ = kNever;
+  const double armed = now >= armed_ ? kNever : armed_;
   done_.clear();
   for (skip_stale_ends(); !ends_.empty() && ends_.date() <= now * (1 + kRateRounding); skip_stale_ends()) {
     const Index flow = EndQueue::flow_of(ends_.order());
@@ -174,8 +184,10 @@ void MaxMinSharing::finish_due_flows() {
     done_.push_back(calls_[flow]);
     remove(flow);
   }
-  if (!done_.empty()) request_sharing();
+  if (!changed_links_.empty()) request_sharing();
+  armed_ = now;  // flows that start alone need no timer before arm() below
   for (const FlowEnd& end : done_) end();
+  armed_ = armed;
   arm();
 }
 

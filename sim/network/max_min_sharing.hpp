@@ -34,8 +34,12 @@ class MaxMinSharing {
 
   /// Moves `size` over all of `links` at once (a link listed k times carries k times as much), then calls
   /// `end` or `done`. The flow has no latency.
-  void start_flow(std::span<const int> links, Bytes size, const FlowEnd& end);
+  /// @param max_rate  bandwidth of links that `links` leaves out because no other flow uses them [B/s]
+  void start_flow(std::span<const int> links, Bytes size, const FlowEnd& end, double max_rate = kNever);
   void start_flow(std::span<const int> links, Bytes size, Engine::Callback&& done);
+
+  /// Moves `size` at `rate` [B/s] from `date` [s] on, over links that no other flow uses until then.
+  void start_alone(double date, Bytes size, double rate, const FlowEnd& end);
 
   std::int64_t flows() const { return flows_; }  ///< Number of flows started so far.
   /// Number of flow starts and rate computations so far; each takes about 0.2 us of processor time.
@@ -47,6 +51,7 @@ class MaxMinSharing {
 
  private:
   using Index = std::uint32_t;
+  static constexpr double kNever = 1e300;  ///< a date or rate that is never reached
 
   struct Hop {
     Index link;  ///< index in links_
@@ -118,7 +123,7 @@ class MaxMinSharing {
   std::vector<FlowEnd> done_;                         ///< of the flows that end at the present date
   std::vector<Engine::Callback> kept_;                ///< of the flows that were started with a callback
   std::vector<std::uint64_t> free_kept_;              ///< unused entries of kept_
-  double armed_ = 1e300;                              ///< date of the next call of finish_due_flows [s]
+  double armed_ = kNever;                             ///< date of the next call of finish_due_flows [s]
   bool sharing_requested_ = false;                    ///< share_out is scheduled for the present date
   std::vector<Index> started_flows_, changed_links_;  ///< changes since the last call of share_out
   std::vector<Index> reached_flows_, reached_links_;  ///< affected by these changes

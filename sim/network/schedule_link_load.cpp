@@ -20,7 +20,7 @@ class LinkSums {
   }
 
   std::vector<LinkWeight> take(double divisor) {
-    std::sort(touched_.begin(), touched_.end());
+    sort_touched();
     std::vector<LinkWeight> weights;
     weights.reserve(touched_.size());
     for (const int link : touched_) {
@@ -33,6 +33,21 @@ class LinkSums {
   }
 
  private:
+  /// Sorts touched_: where it has many of the links between its ends, by a look at all of these.
+  void sort_touched() {
+    constexpr std::size_t kDense = 16;
+    if (touched_.empty()) return;
+    const auto [least, most] = std::ranges::minmax(touched_);
+    if (static_cast<std::size_t>(most - least) > kDense * touched_.size()) {
+      std::ranges::sort(touched_);
+      return;
+    }
+    touched_.clear();
+    for (int link = least; link <= most; ++link) {
+      if (sums_[static_cast<std::size_t>(link)] != 0) touched_.push_back(link);
+    }
+  }
+
   ZeroedArray<double> sums_;
   std::vector<int> touched_;
 };

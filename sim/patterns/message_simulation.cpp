@@ -60,11 +60,17 @@ MessagePattern::MessagePattern(const Schedule& of, const Placement& placed)
 
 namespace {
 
-/// Calls `visit(pair, links, route)` for each edge of all patterns. `pair` is a hash of the edge's endpoints;
-/// `links` holds the links of its route.
+/// An edge of a pattern as hashes: of its endpoints, and of its ranks and its pattern.
+struct HashedEdge {
+  std::uint64_t pair, edge;
+};
+
+/// Calls `visit(hashes, links, route)` for each edge of all patterns; `links` holds the links of its route.
 template <class Visit>
 void for_each_route(std::span<MessagePattern* const> patterns, const Visit& visit) {
+  std::uint64_t number = 0;
   for (MessagePattern* pattern : patterns) {
+    ++number;
     for (std::size_t phase = 0; phase < pattern->schedule.phases.size(); ++phase) {
       const auto& list = *pattern->schedule.phases[phase].edges;
       MessagePattern::Edges& edges = pattern->edges[pattern->edges_of_phase[phase]];
@@ -72,8 +78,11 @@ void for_each_route(std::span<MessagePattern* const> patterns, const Visit& visi
         const auto endpoint = [&](int rank) {
           return static_cast<std::uint64_t>(pattern->placement.endpoints[static_cast<std::size_t>(rank)]);
         };
-        visit(mixed_hash(endpoint(list[e].source) + 1, endpoint(list[e].target)), pattern->links,
-              edges.routes[e]);
+        const auto [source, target] = std::pair{list[e].source, list[e].target};
+        const std::uint64_t of_pattern = mixed_hash(number, static_cast<std::uint64_t>(source));
+        visit(HashedEdge{mixed_hash(endpoint(source) + 1, endpoint(target)),
+                         mixed_hash(of_pattern, static_cast<std::uint64_t>(target))},
+              pattern->links, edges.routes[e]);
       }
     }
   }
@@ -84,12 +93,12 @@ void for_each_route(std::span<MessagePattern* const> patterns, const Visit& visi
 void keep_narrowest_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths) {
   // The sum of the hashes of all pairs whose messages use a link. Links of equal sums are used alike.
   ZeroedArray<std::uint64_t> users(static_cast<std::size_t>(bandwidths.size()));
-  for_each_route(patterns, [&](std::uint64_t pair, const std::vector<int>& links, const auto& route) {
+  for_each_route(patterns, [&](const HashedEdge& of, const std::vector<int>& links, const auto& route) {
     for (std::size_t i = route.first; i < route.first + route.count; ++i)
-      users[static_cast<std::size_t>(links[i])] += pair;
+      users[static_cast<std::size_t>(links[i])] += of.pair;
   });
   const auto users_of = [&](int link) { return users[static_cast<std::size_t>(link)]; };
-  for_each_route(patterns, [&](std::uint64_t, std::vector<int>& links, auto& route) {
+  for_each_route(patterns, [&](const HashedEdge&, std::vector<int>& links, auto& route) {
     std::uint16_t kept = 0;
     for (std::uint16_t i = 0; i < route.count; ++i) {
       const int link = links[route.first + i];
@@ -102,6 +111,29 @@ void keep_narrowest_links(std::span<MessagePattern* const> patterns, const LinkB
       } else if (bandwidths[link].value < bandwidths[other].value ||
                  (bandwidths[link].value == bandwidths[other].value && link < other)) {
         other = link;
+      }
+    }
+    route.count = kept;
+  });
+}
+
+void leave_out_unshared_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths) {
+  constexpr std::uint64_t kNone = 0, kSeveral = ~std::uint64_t{0};
+  ZeroedArray<std::uint64_t> users(static_cast<std::size_t>(bandwidths.size()));  // the hash of the only edge
+  const auto user_of = [&](int link) -> std::uint64_t& { return users[static_cast<std::size_t>(link)]; };
+  for_each_route(patterns, [&](const HashedEdge& of, const std::vector<int>& links, const auto& route) {
+    for (std::size_t i = route.first; i < route.first + route.count; ++i) {
+      std::uint64_t& user = user_of(links[i]);
+      user = user == kNone || user == of.edge ? of.edge : kSeveral;
+    }
+  });
+  for_each_route(patterns, [&](const HashedEdge&, std::vector<int>& links, auto& route) {
+    std::uint16_t kept = 0;
+    for (std::size_t i = route.first; i < route.first + route.count; ++i) {
+      if (user_of(links[i]) == kSeveral) {
+        links[route.first + kept++] = links[i];
+      } else {
+        route.max_rate = std::min(route.max_rate, bandwidths[links[i]].value);
       }
     }
     route.count = kept;
@@ -130,9 +162,9 @@ class MessageNetwork::Collective {
     PhaseState& present = phases_[phase];
     const MessagePattern::Route& route = present.routes[edge];
     const Bytes size{cost(present, route).bytes};
-    const FlowEnd arrived{call_arrive, this, std::uint64_t{phase} << 32U | edge};
+    const FlowEnd arrived = arrival(phase, edge);
     const std::span<const int> links = pattern_->links_of(route);
-    if (network_.links_ != nullptr) return network_.links_->start_flow(links, size, arrived);
+    if (network_.links_ != nullptr) return network_.links_->start_flow(links, size, arrived, route.max_rate);
     network_.engine_.start_flow({links.begin(), links.end()}, size, arrived);
   }
 
@@ -221,7 +253,14 @@ class MessageNetwork::Collective {
   void send(std::uint32_t phase, std::uint32_t edge) {
     const MessagePattern::Route& route = phases_[phase].routes[edge];
     const Cost& message = cost(phases_[phase], route);
-    network_.start_at(network_.engine_.now() + (route.latency + message.overhead), {this, phase, edge});
+    const double start = network_.engine_.now() + (route.latency + message.overhead);
+    if (route.count > 0 || route.max_rate == MessagePattern::kUnlimited)
+      return network_.start_at(start, {this, phase, edge});
+    network_.links_->start_alone(start, {message.bytes}, route.max_rate, arrival(phase, edge));
+  }
+
+  FlowEnd arrival(std::uint32_t phase, std::uint32_t edge) {
+    return {call_arrive, this, std::uint64_t{phase} << 32U | edge};
   }
 
   static void call_arrive(void* self, std::uint64_t phase_and_edge) {

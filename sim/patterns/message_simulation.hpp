@@ -15,12 +15,15 @@ namespace stepcast {
 /// A schedule with the routes of its edges, computed once for all its messages. The schedule and the
 /// placement must outlive it.
 struct MessagePattern {
+  static constexpr double kUnlimited = 1e300;
+
   struct Route {
     double latency = 0;       ///< of its links, times Placement::latency_factor [s]
     std::uint32_t first = 0;  ///< index of its first link in `links`
     std::uint16_t count = 0;
-    bool local = false;  ///< both endpoints are in one node
-    int chunks = 1;      ///< that its edge moves
+    bool local = false;            ///< both endpoints are in one node
+    int chunks = 1;                ///< that its edge moves
+    double max_rate = kUnlimited;  ///< bandwidth of the links that leave_out_unshared_links removed [B/s]
   };
   /// Edges that one or several phases use.
   struct Edges {
@@ -47,6 +50,11 @@ struct MessagePattern {
 /// alike (the same pairs of endpoints), only the narrowest stays. Max-min sharing is unchanged if no other
 /// messages use these links.
 void keep_narrowest_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths);
+
+/// Removes the links that only one edge of all `patterns` uses, and keeps their bandwidth in
+/// Route::max_rate. Max-min sharing is unchanged if no other messages use these links and each pattern runs
+/// once at a time, because an edge has one message at a time.
+void leave_out_unshared_links(std::span<MessagePattern* const> patterns, const LinkBandwidths& bandwidths);
 
 /// Simulates every message of collectives, each after its latency and then over its own links. A rank enters
 /// a round when its sends and receives of all earlier rounds are done; a message starts when both of its

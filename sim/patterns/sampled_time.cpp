@@ -41,6 +41,7 @@ std::optional<double> simulated_seconds(const Schedule& schedule, const Pattern&
   links.limit_work(static_cast<std::int64_t>(work_left));
   MessagePattern messages(schedule, placement);
   keep_narrowest_links(std::array{&messages}, bandwidths);
+  leave_out_unshared_links(std::array{&messages}, bandwidths);
   MessageNetwork network(engine, &links);
   double end = 0;
   network.simulate(messages, buffer, [&] { end = engine.now(); });

@@ -140,6 +140,7 @@ void SimNetwork::place_messages() {
   for (const Pattern& pattern : patterns_)
     all.push_back(&placed_.emplace_back(*pattern.schedule, pattern.placement));
   if (patterns_only_ && links_) keep_narrowest_links(all, bandwidths_);
+  if (one_at_a_time_ && links_) leave_out_unshared_links(all, bandwidths_);
 }
 
 /// Merges the links of all phases and returns the bandwidths of the merged links.

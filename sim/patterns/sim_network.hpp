@@ -58,7 +58,11 @@ class SimNetwork {
 
   /// Tells that `start_flow` will never be called, which allows to leave out links that cannot limit
   /// patterns.
-  void use_patterns_only() { patterns_only_ = true; }
+  /// @param one_at_a_time  no pattern will be started while it is running
+  void use_patterns_only(bool one_at_a_time) {
+    patterns_only_ = true;
+    one_at_a_time_ = one_at_a_time;
+  }
 
   void start();  ///< Builds the engine. A later call builds a new engine for another run.
   Engine& engine() { return *engine_; }
@@ -103,7 +107,7 @@ class SimNetwork {
   std::optional<MaxMinSharing> links_;      ///< unless SimGrid shares them
   std::deque<MessagePattern> placed_;       ///< by pattern (fidelity message)
   std::optional<MessageNetwork> messages_;  ///< fidelity message
-  bool use_lower_bounds_ = false, patterns_only_ = false;
+  bool use_lower_bounds_ = false, patterns_only_ = false, one_at_a_time_ = false;
   std::int64_t max_work_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t computed_routes_ = 0;
   std::int64_t sampled_ = 0, modelled_ = 0;  ///< see Started

@@ -1,6 +1,8 @@
 #include "sim/workers/member_clocks.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace stepcast {
 namespace {
@@ -33,17 +35,33 @@ ComputeTimes::ComputeTimes(const Workload& workload)
     : median_(workload.median), sample_ranks_(workload.sample_ranks) {
   prefixes_.push_back(prefix_sums(workload.median));
   for (const auto& sample : workload.samples) prefixes_.push_back(prefix_sums(sample));
+  for (std::size_t pass = 0; pass < timed_layers_.size(); ++pass) {
+    for (std::size_t layer = 0; layer < median_.size(); ++layer) {
+      if (of(median_[layer], static_cast<Work>(pass)) > 0)
+        timed_layers_[pass].push_back(static_cast<int>(layer));
+    }
+  }
+}
+
+/// Sum over the layers that take time, each with its own factor.
+double ComputeTimes::drawn_seconds(Work pass, LayerRange layers, const Draw& draw) const {
+  const std::vector<int>& all = timed_layers_[static_cast<std::size_t>(pass)];
+  std::array<double, kNormalBlock> factors{};
+  double sum = 0;
+  auto next = std::ranges::lower_bound(all, layers.first);
+  const auto last = std::ranges::lower_bound(all, layers.last);
+  while (next != last) {
+    const std::span block(next, std::min<std::size_t>(kNormalBlock, static_cast<std::size_t>(last - next)));
+    layer_factors(draw, pass, block, std::span(factors).first(block.size()));
+    for (std::size_t i = 0; i < block.size(); ++i)
+      sum += factors[i] * of(median_[static_cast<std::size_t>(block[i])], pass);
+    next += static_cast<std::ptrdiff_t>(block.size());
+  }
+  return sum;
 }
 
 double ComputeTimes::seconds(Work pass, LayerRange layers, const Draw& draw) const {
-  if (draw.layer_sigma > 0) {
-    double drawn = 0;
-    for (int layer = layers.first; layer < layers.last; ++layer) {
-      const double layer_seconds = of(median_[static_cast<std::size_t>(layer)], pass);
-      if (layer_seconds > 0) drawn += draw.layer_factor(layer, pass) * layer_seconds;
-    }
-    return draw.factor * drawn;
-  }
+  if (draw.layer_sigma > 0) return draw.factor * drawn_seconds(pass, layers, draw);
   const Prefix& prefix = prefixes_[static_cast<std::size_t>(draw.sample + 1)];
   const double sum = of(prefix[static_cast<std::size_t>(layers.last)], pass) -
                      of(prefix[static_cast<std::size_t>(layers.first)], pass);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -20,10 +21,13 @@ class ComputeTimes {
   double seconds(Work pass, LayerRange layers, const Draw& draw) const;
 
  private:
+  double drawn_seconds(Work pass, LayerRange layers, const Draw& draw) const;
+
   using Prefix = std::vector<LayerSeconds>;  ///< [i]: sums over layers 0 .. i-1
 
   std::vector<LayerSeconds> median_;
-  std::vector<Prefix> prefixes_;  ///< [0]: of the medians; [1 + i]: of measured step i
+  std::array<std::vector<int>, 3> timed_layers_;  ///< by pass: the layers that take time, ascending
+  std::vector<Prefix> prefixes_;                  ///< [0]: of the medians; [1 + i]: of measured step i
   int sample_ranks_;
 };
 

@@ -1,6 +1,7 @@
 #include "strategies/plan/run_conditions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -8,9 +9,13 @@
 namespace stepcast {
 namespace {
 
-/// Lognormal random number of mean 1.
-double lognormal(double sigma, const RandomKey& key) {
-  return std::exp(sigma * normal(key) - sigma * sigma / 2);
+/// Lognormal number of mean 1 from a standard normal number.
+double lognormal(double sigma, double number) {
+  return std::exp(sigma * number - sigma * sigma / 2);
+}
+
+std::uint32_t item_of(int layer, Work pass) {
+  return 1 + 3 * static_cast<std::uint32_t>(layer) + static_cast<std::uint32_t>(pass);
 }
 
 /// Index of the measured step that a worker replays. It is one of the worker's own rank, because one core may
@@ -26,8 +31,15 @@ int sample_of(const MeasuredSteps& measured, RandomKey key, std::uint32_t worker
 
 double Draw::layer_factor(int layer, Work pass) const {
   RandomKey own = key;
-  own.item = 1 + 3 * static_cast<std::uint32_t>(layer) + static_cast<std::uint32_t>(pass);
-  return lognormal(layer_sigma, own);
+  own.item = item_of(layer, pass);
+  return lognormal(layer_sigma, normal(own));
+}
+
+void layer_factors(const Draw& draw, Work pass, std::span<const int> layers, std::span<double> factors) {
+  std::array<std::uint32_t, kNormalBlock> items{};
+  std::ranges::transform(layers, items.begin(), [pass](int layer) { return item_of(layer, pass); });
+  normal_numbers(draw.key, std::span(items).first(layers.size()), factors);
+  for (double& factor : factors) factor = lognormal(draw.layer_sigma, factor);
 }
 
 Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uint32_t step,
@@ -36,7 +48,7 @@ Draw draw(const Noise& noise, std::uint64_t seed, std::uint32_t worker, std::uin
   const RandomKey key{seed, Purpose::jitter, worker, step, 0};
   if (noise.jitter == Noise::Jitter::trace && measured.count > 0)
     drawn.sample = sample_of(measured, key, worker);
-  if (noise.jitter == Noise::Jitter::lognormal) drawn.factor = lognormal(noise.sigma, key);
+  if (noise.jitter == Noise::Jitter::lognormal) drawn.factor = lognormal(noise.sigma, normal(key));
   if (noise.jitter == Noise::Jitter::layers) {
     drawn.layer_sigma = noise.sigma;
     drawn.key = key;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ struct Draw {
 
   double layer_factor(int layer, Work pass) const;  ///< factor of mean 1
 };
+
+/// Sets `factors[i]` to `draw.layer_factor(layers[i], pass)`, to the bit and at less cost.
+/// @param layers  at most kNormalBlock
+void layer_factors(const Draw& draw, Work pass, std::span<const int> layers, std::span<double> factors);
 
 /// Measured steps that workers replay.
 struct MeasuredSteps {

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
+#include <vector>
 
 using namespace stepcast;
 
@@ -17,6 +19,24 @@ TEST_CASE("the same key gives the same number and each field of the key changes 
         RandomKey{7, Purpose::jitter, 1, 2, 4}}) {
     CHECK(number != uniform(other));
   }
+}
+
+TEST_CASE("a block of normal numbers is that of single ones, to the bit", "[core]") {
+  for (const std::size_t count : {0, 1, 7, 8, 9, 31, 32}) {
+    const RandomKey key{0x123456789abcdef0, Purpose::straggler, 5, static_cast<std::uint32_t>(count), 0};
+    std::vector<std::uint32_t> items;
+    for (std::uint32_t i = 0; i < count; ++i) items.push_back(0x87654321U * i);
+    std::vector<double> numbers(count);
+    normal_numbers(key, items, numbers);
+    for (std::size_t i = 0; i < count; ++i) {
+      RandomKey own = key;
+      own.item = items[i];
+      CHECK(numbers[i] == normal(own));
+    }
+  }
+  std::vector<std::uint32_t> many(kNormalBlock + 1);
+  std::vector<double> numbers(many.size());
+  CHECK_THROWS_AS(normal_numbers({}, many, numbers), std::invalid_argument);
 }
 
 TEST_CASE("uniform and normal numbers have the moments of their law", "[core]") {

@@ -60,7 +60,7 @@ std::vector<double> collective_ends(const RandomCase& c, Sharing sharing) {
     const Placement placement{&platform, &topology, endpoints_of(c)};
     const int ranks = static_cast<int>(placement.endpoints.size());
     SimNetwork network(bandwidths, Fidelity::message, sharing);
-    network.use_patterns_only();
+    network.use_patterns_only(true);
     std::vector<PatternId> patterns;
     for (Schedule schedule : {ring_all_reduce({ranks, 1}), halving_doubling_all_reduce({ranks, 1}),
                               recursive_doubling_all_reduce({ranks, 1})}) {
@@ -155,6 +155,36 @@ TEST_CASE("a link that only follows a narrower one can be left out", "[sim]") {
   for (const MessagePattern::Route& route : alone.edges[0].routes) CHECK(route.count == 1);
   keep_narrowest_links(std::array{&one, &other}, bandwidths);
   for (const MessagePattern::Route& route : one.edges[0].routes) CHECK(route.count == 2);
+
+  leave_out_unshared_links(std::array{&alone}, bandwidths);
+  for (const MessagePattern::Route& route : alone.edges[0].routes) {
+    CHECK(route.count == 0);
+    CHECK(route.max_rate == platform.network.port().bandwidth.value);
+  }
+  leave_out_unshared_links(std::array{&one, &other}, bandwidths);
+  for (const MessagePattern::Route& route : one.edges[0].routes) CHECK(route.count == 2);
+}
+
+TEST_CASE("a flow that shares no link ends after its bytes at its rate", "[sim]") {
+  Engine engine({});
+  MaxMinSharing shared(engine, 1, [](int) { return BytesPerSecond{100}; });
+  std::vector<double> ends;
+  struct Ended {
+    Engine& engine;
+    std::vector<double>& ends;
+  } ended{engine, ends};
+  const auto call = [](void* owner, std::uint64_t number) {
+    const auto* to = static_cast<Ended*>(owner);
+    CHECK(to->ends.size() == number);
+    to->ends.push_back(to->engine.now());
+  };
+  const std::array<int, 1> links{0};
+  shared.start_alone(1, {60}, 20, {call, &ended, 2});
+  shared.start_alone(0.5, {10}, 10, {call, &ended, 1});
+  shared.start_flow(links, {50}, FlowEnd{call, &ended, 0}, 200);
+  engine.run();
+  CHECK(ends == std::vector<double>{0.5, 1.5, 4});
+  CHECK(shared.flows() == 3);
 }
 
 TEST_CASE("collectives that start together on random clusters end when SimGrid's do", "[sim]") {
