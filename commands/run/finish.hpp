@@ -22,7 +22,9 @@ namespace stepcast {
 std::filesystem::path folder_of(const Scenario& scenario, const RunOptions& options);
 
 /// The manifest of a run: version, command line, and the hashes of all files that were read.
-Manifest manifest_of(const Scenario& scenario, const Library& library);
+/// @param settings  values of `--set`
+Manifest manifest_of(const Scenario& scenario, const Library& library,
+                     const std::vector<std::string>& settings);
 
 /// Path of the journal of finished simulations. An existing journal is deleted, unless `--resume` is given
 /// and the inputs and settings are the same.

@@ -35,7 +35,7 @@ void merge(const MergeOptions& options) {
   Library library;
   const CheckedPoints checked = checked_points(scenario, all_points(scenario), library);
   const PreparedRun prepared = prepared_run(scenario, checked.largest, first.draws, library);
-  Manifest manifest = manifest_of(prepared.scenario, library);
+  Manifest manifest = manifest_of(prepared.scenario, library, first.settings);
   manifest.seed = checked.largest.seed;
   for (const ShardRun& shard : shards) check_same_inputs(shard, manifest);
   std::vector<std::filesystem::path> journals;

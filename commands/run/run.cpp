@@ -164,7 +164,7 @@ void run_scenario(const Scenario& given, const RunOptions& options, Done& done) 
   if (options.dry_run || options.slurm > 0) return;
   check_writable(folder);
   const FolderLock lock(folder);
-  Manifest manifest = manifest_of(scenario, library);
+  Manifest manifest = manifest_of(scenario, library, options.settings);
   manifest.seed = run.checked.largest.seed;
 
   const ForecastOptions wanted{

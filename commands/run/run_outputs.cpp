@@ -38,11 +38,13 @@ std::filesystem::path folder_of(const Scenario& scenario, const RunOptions& opti
   return options.scenarios.size() > 1 ? options.output / name : std::filesystem::path(options.output);
 }
 
-Manifest manifest_of(const Scenario& scenario, const Library& library) {
+Manifest manifest_of(const Scenario& scenario, const Library& library,
+                     const std::vector<std::string>& settings) {
   Manifest manifest;
   manifest.version = kVersion;
   manifest.scenario = scenario.name;
   manifest.command = own_command();
+  manifest.settings = settings;
   manifest.sweep = scenario.sweep_keys;
   manifest.inputs = input_files(scenario, library);
   manifest.date =

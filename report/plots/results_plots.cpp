@@ -134,18 +134,24 @@ DrawnPlots draw_results(const fs::path& folder) {
   std::erase_if(results.rows, [](const Row& row) { return !row.text("failed").empty(); });
   const auto published = read_if_there(folder / "published.csv");
   const auto manifest = folder / "manifest.json";
-  const auto sweep = fs::exists(manifest) ? read_manifest(read_file(manifest), manifest.string()).sweep
-                                          : std::vector<std::string>{};
-  const auto campaigns = campaign_plot(results, sweep);
-  const auto lines = scaling_plot(results, published, sweep);
+  const Manifest run =
+      fs::exists(manifest) ? read_manifest(read_file(manifest), manifest.string()) : Manifest{};
+  const auto& sweep = run.sweep;
+  const auto titled = [&run](auto plot) {  // plots of runs with other settings look alike
+    if (!run.settings.empty()) plot.title += fmt::format(" with {}", fmt::join(run.settings, ", "));
+    return plot;
+  };
+  const auto campaigns = titled(campaign_plot(results, sweep));
+  const auto lines = titled(scaling_plot(results, published, sweep));
   const bool few_lines = lines.series.size() <= kMostLines, few_bars = results.rows.size() <= kMostBars;
   const auto scaling = few_lines ? scaling_script(lines) : std::nullopt;
   const std::vector<std::pair<std::string, std::optional<PlotScript>>> plots{
       {"scaling", campaigns.bars.empty() ? scaling : std::nullopt},
-      {"breakdown", few_bars ? breakdown_script(breakdown_plot(results, sweep)) : std::nullopt},
-      {"training", few_bars ? breakdown_script(training_plot(results, sweep)) : std::nullopt},
+      {"breakdown", few_bars ? breakdown_script(titled(breakdown_plot(results, sweep))) : std::nullopt},
+      {"training", few_bars ? breakdown_script(titled(training_plot(results, sweep))) : std::nullopt},
       {"campaign", campaign_script(campaigns)},
-      {"sensitivity", sensitivity_script(sensitivity_plot(read_if_there(folder / "sensitivity.csv")))}};
+      {"sensitivity",
+       sensitivity_script(titled(sensitivity_plot(read_if_there(folder / "sensitivity.csv"))))}};
   DrawnPlots drawn;
   if (!few_lines || !few_bars)
     drawn.complaints.push_back(

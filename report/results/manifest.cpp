@@ -44,14 +44,10 @@ std::string to_json(const Manifest& manifest) {
   for (const InputFile& input : manifest.inputs) {
     inputs.push_back({{"role", input.role}, {"path", input.path}, {"sha256", input.sha256}});
   }
-  const Json json = {{"version", manifest.version},
-                     {"scenario", manifest.scenario},
-                     {"date", manifest.date},
-                     {"command", manifest.command},
-                     {"seed", manifest.seed},
-                     {"sweep", manifest.sweep},
-                     {"fidelities", manifest.fidelities},
-                     {"inputs", inputs}};
+  const Json json = {
+      {"version", manifest.version}, {"scenario", manifest.scenario},     {"date", manifest.date},
+      {"command", manifest.command}, {"settings", manifest.settings},     {"seed", manifest.seed},
+      {"sweep", manifest.sweep},     {"fidelities", manifest.fidelities}, {"inputs", inputs}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -62,6 +58,7 @@ Manifest read_manifest(std::string_view text, const std::string& file_name) {
             .scenario = json.at("scenario"),
             .date = json.at("date"),
             .command = json.at("command").get<std::vector<std::string>>(),
+            .settings = json.value("settings", std::vector<std::string>{}),
             .seed = json.at("seed").get<std::uint64_t>(),
             .sweep = json.at("sweep").get<std::vector<std::string>>(),
             .fidelities = json.at("fidelities").get<std::vector<std::string>>(),

@@ -24,6 +24,7 @@ struct Manifest {
   std::string scenario = {};              ///< its name
   std::string date = {};                  ///< ISO 8601; set by the caller, so that tests can use a fixed date
   std::vector<std::string> command = {};  ///< one entry per argument
+  std::vector<std::string> settings = {};  ///< `--set`
   std::uint64_t seed = 0;
   std::vector<std::string> sweep = {};       ///< keys of the sweep, the columns that identify a point
   std::vector<std::string> fidelities = {};  ///< values of the column fidelity over the points

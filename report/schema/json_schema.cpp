@@ -42,7 +42,8 @@ SchemaJson scalar(const Key& key, const std::string& type) {
 SchemaJson swept_values() {
   SchemaJson range{{"type", "object"}, {"additionalProperties", false}, {"required", {"from", "to"}}};
   for (const char* name : {"from", "to", "times", "step"}) range["properties"][name] = {{"type", "integer"}};
-  return {{"anyOf", {SchemaJson{{"type", "array"}, {"minItems", 1}}, range}}};
+  const SchemaJson doubled{{"type", "string"}, {"pattern", R"(^[0-9]+\.\.[0-9]+$)"}};
+  return {{"anyOf", {SchemaJson{{"type", "array"}, {"minItems", 1}}, range, doubled}}};
 }
 
 class SchemaWriter {

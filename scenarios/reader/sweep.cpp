@@ -177,8 +177,22 @@ std::vector<YamlNode> range_values(const YamlValue& value) {
   return values;
 }
 
+/// Expands "8..256", which doubles from the first number, as in `stepcast init --workers`.
+std::optional<std::vector<YamlNode>> doubled_values(const YamlValue& value) {
+  const std::string& text = value.node().text;
+  const auto dots = text.find("..");
+  if (!value.is(YamlNode::Kind::scalar) || dots == std::string::npos) return std::nullopt;
+  const auto from = parse_integer(text.substr(0, dots)), to = parse_integer(text.substr(dots + 2));
+  if (!from || !to || *from < 1 || *to < *from || *to > 1'000'000'000)
+    value.expected("FIRST..LAST of integers from 1 to 1e9, which doubles from FIRST, such as 8..256");
+  std::vector<YamlNode> values;
+  for (std::int64_t at = *from; at <= *to; at *= 2) values.push_back(whole_number(at, value.node().place));
+  return values;
+}
+
 std::vector<YamlNode> values_of(const YamlValue& value) {
   if (value.is(YamlNode::Kind::mapping)) return range_values(value);
+  if (auto doubled = doubled_values(value)) return std::move(*doubled);
   std::vector<YamlNode> values;
   for (const YamlValue& item : value.list()) {
     if (item.is(YamlNode::Kind::nothing)) item.expected("a value");

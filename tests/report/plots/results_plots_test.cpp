@@ -176,8 +176,10 @@ TEST_CASE("draw_results draws what the folder holds data for", "[report][plot]")
   CHECK_THROWS_WITH(draw_results(folder.path()),
                     (folder.path() / "results.csv").string() + ": cannot read: No such file or directory");
   write_atomically(folder.path() / "results.csv", to_csv(two_algorithms()));
-  write_atomically(folder.path() / "manifest.json", to_json(Manifest{.sweep = {"collective", "workers"}}));
+  write_atomically(folder.path() / "manifest.json",
+                   to_json(Manifest{.settings = {"seed=3"}, .sweep = {"collective", "workers"}}));
   CHECK(draw_results(folder.path()).complaints.empty() == have_gnuplot());
+  CHECK(read_file(folder.path() / "scaling.gp").find(" with seed=3'") != std::string::npos);
   CHECK(std::filesystem::exists(folder.path() / "scaling.gp"));
   CHECK(std::filesystem::exists(folder.path() / "breakdown.gp"));
   for (const char* other : {"sensitivity.gp", "campaign.gp", "training.gp"})

@@ -20,6 +20,7 @@ TEST_CASE("manifest.json reads back to what was written", "[report]") {
                           .scenario = "goyal \"1h\"",
                           .date = "2026-01-02T03:04:05Z",
                           .command = {"stepcast", "run", "a b.yaml"},
+                          .settings = {"sweep.workers=8..64"},
                           .seed = 18446744073709551615U,
                           .sweep = {"workers"},
                           .fidelities = {"coupled", "message"},
@@ -27,6 +28,7 @@ TEST_CASE("manifest.json reads back to what was written", "[report]") {
   const auto text = to_json(manifest);
   const auto read = read_manifest(text, "manifest.json");
   CHECK(to_json(read) == text);
+  CHECK(read.settings == manifest.settings);
   CHECK(read.seed == manifest.seed);
   CHECK(read.command == manifest.command);
   CHECK(read.inputs.at(0).role == "scenario");

@@ -1,5 +1,7 @@
 #include "scenarios/reader/sweep.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
@@ -161,6 +163,8 @@ TEST_CASE("ranges multiply or add up to and with their end", "[scenarios]") {
   CHECK(names_of("{w: {from: 3, to: 20, times: 3}}") == Names{"w=3", "w=9"});
   CHECK(names_of("{w: {from: 0, to: 20, step: 10}}") == Names{"w=0", "w=10", "w=20"});
   CHECK(names_of("{w: {from: 5, to: 5, step: 1}}") == Names{"w=5"});
+  CHECK(names_of("{w: 3..20}") == Names{"w=3", "w=6", "w=12"});
+  CHECK(names_of("{w: 5..5}") == Names{"w=5"});
   CHECK(names_of("{w: {from: 1000000000, to: 1000000000, times: 1000000}}") == Names{"w=1000000000"});
 }
 
@@ -174,6 +178,13 @@ TEST_CASE("an invalid sweep is refused with place and reason", "[scenarios][erro
   CHECK_THROWS_WITH(sweep_of("[3]"), "s.yaml:1:2: sweep[0]: expected a mapping, got \"3\"");
   CHECK_THROWS_WITH(sweep_of("{}"), "s.yaml:1:1: sweep: expected at least one key, got a mapping");
   CHECK_THROWS_WITH(sweep_of("{w: 3}"), "s.yaml:1:5: sweep.w: expected a list, got \"3\"");
+  for (const char* range : {"8..4", "0..4", "a..4", "4..", "4..9000000000"}) {
+    CHECK_THROWS_WITH(
+        sweep_of(fmt::format("{{w: {}}}", range)),
+        fmt::format("s.yaml:1:5: sweep.w: expected FIRST..LAST of integers from 1 to 1e9, which "
+                    "doubles from FIRST, such as 8..256, got \"{}\"",
+                    range));
+  }
   CHECK_THROWS_WITH(sweep_of("{w: []}"), "s.yaml:1:5: sweep.w: expected at least one value, got a list");
   CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8}}"), "s.yaml:1:5: sweep.w: expected either times or step");
   CHECK_THROWS_WITH(sweep_of("{w: {from: 1, to: 8, times: 2, step: 2}}"),
