@@ -83,6 +83,7 @@ void show_platform(const std::string& name, const std::vector<std::string>& rout
     return;
   }
   print_lines("{}", platform_table(platform));
+  if (const std::string doubt = bandwidth_doubt(platform); !doubt.empty()) print_lines("note: {}\n", doubt);
   if (platform.devices() > 1) print_lines("\n{}", route_table(platform, 0, platform.devices() - 1));
 }
 

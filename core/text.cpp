@@ -1,8 +1,10 @@
 #include "core/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 namespace stepcast {
 namespace {
@@ -80,10 +82,33 @@ std::string lower(std::string_view text) {
   return small;
 }
 
+/// Names of PyTorch for words that have no letters in common with them.
+std::string_view word_for(std::string_view name) {
+  using Pair = std::pair<std::string_view, std::string_view>;
+  constexpr std::array kNames{Pair{"linear", "dense"},
+                              Pair{"conv1d", "convolution"},
+                              Pair{"conv2d", "convolution"},
+                              Pair{"conv3d", "convolution"},
+                              Pair{"flatten", "reshape"},
+                              Pair{"view", "reshape"},
+                              Pair{"avgpool2d", "average_pool"},
+                              Pair{"cat", "concatenate"},
+                              Pair{"upsample", "up_sample"},
+                              Pair{"mseloss", "mean_squared_error"},
+                              Pair{"crossentropyloss", "softmax_cross_entropy"},
+                              Pair{"bceloss", "sigmoid_cross_entropy"},
+                              Pair{"multiheadattention", "attention"}};
+  const auto known = std::ranges::find(kNames, name, &Pair::first);
+  return known == kNames.end() ? name : known->second;
+}
+
 }  // namespace
 
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words) {
-  const std::string sought = lower(text.substr(0, 100));
+  const std::string given = lower(text.substr(0, 100));
+  const std::string other(word_for(given));
+  const bool known = std::ranges::find(words, other) != words.end();
+  const std::string& sought = known ? other : given;
   const auto nearest = [&](const auto& counts) {
     std::string best;
     std::size_t least = 0;

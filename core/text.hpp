@@ -24,7 +24,8 @@ std::string printable(std::string_view text);
 /// The word that a user probably meant by `text`, for "did you mean": one that begins with `text`, else one
 /// that contains it, if `text` has three letters at least; else one that differs in at most a third of the
 /// letters, or in two. Among several, the word at the least edit distance (inserted, deleted or changed
-/// letters). Capital and small letters count as equal. Empty if there is none.
+/// letters). Capital and small letters count as equal, and PyTorch's Linear counts as `dense`. Empty if there
+/// is none.
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words);
 
 }  // namespace stepcast

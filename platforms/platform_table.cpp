@@ -205,4 +205,13 @@ std::string route_table(const Platform& platform, int from, int to) {
                            topology.link_name(narrowest));
 }
 
+std::string bandwidth_doubt(const Platform& platform) {
+  constexpr double kFastest = 100;  // GB/s of a NIC of 800 Gbit/s
+  const double given = platform.network.nic.bandwidth.value / 1e9;
+  if (given <= kFastest) return "";
+  return fmt::format(
+      "network.bandwidth: {:g} GB/s is more than the fastest NICs have (100 GB/s); did you mean {:g} Gbit/s?",
+      given, given);
+}
+
 }  // namespace stepcast

@@ -25,4 +25,7 @@ std::string platform_table(const Platform& platform);
 /// @throws std::invalid_argument for an endpoint that the platform does not have
 std::string route_table(const Platform& platform, int from, int to);
 
+/// A doubt about a bandwidth of NICs above that of the fastest ones; empty if there is none.
+std::string bandwidth_doubt(const Platform& platform);
+
 }  // namespace stepcast

@@ -87,6 +87,10 @@ prints 'written: own-net.yaml' init own-net.yaml --new-model
 prints 'fc2' show model own-net.yaml
 prints 'written: own.yaml' init own.yaml --new-platform -y
 prints '4 nodes' show platform own.yaml
+prints 'written: pairs.yaml' init pairs.yaml --new-platform --devices 4 --nvlink-pairs "100 GB/s" --nic "200 GB/s"
+prints '48      100 GB/s' show platform pairs.yaml
+prints 'pairs.yaml: note: network.bandwidth: 200 GB/s is more than the fastest NICs have (100 GB/s); did you mean 200 Gbit/s?' check pairs.yaml
+refuses 2 'nvlink' init other.yaml --new-platform --nvlink-pairs "100 GB/s" --nvlink "240 GB/s"
 prints 'written: start.yaml' init start.yaml --model small-cnn --platform own.yaml --batch 64 --workers 8..32 -y
 grep -q '^trace: derived' start.yaml || fail "init: not the trace"
 grep -q '^# kernels: {precision: bf16}' start.yaml || fail "init: not the kernels of the rule"
@@ -126,7 +130,7 @@ run_with 0 run tiny.yaml --results-only -v -o quiet
 grep -q 'CPU s, at most' err || fail "-v: no processor time"
 prints '"$schema"' schema trace
 refuses 2 'there is no key "nois"; did you mean "noise"?' schema scenario --table nois
-rm -r own.yaml own-net.yaml start.yaml wrong.yaml quiet piped
+rm -r own.yaml own-net.yaml pairs.yaml start.yaml wrong.yaml quiet piped
 
 # A network from Hugging Face, which has no kernels here.
 echo '{"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,

@@ -24,7 +24,7 @@ namespace {
 struct InitOptions {
   std::string file, model, platform, trace, strategy, workers, batch;
   bool new_platform = false, new_model = false, yes = false;
-  std::string device, nodes, devices, nics, nic, nvlink;
+  std::string device, nodes, devices, nics, nic, nvlink, nvlink_pairs;
 };
 
 /// Asks on the terminal for what no option gave. Where there is none, or with --yes, the default is taken.
@@ -132,6 +132,8 @@ std::string seen_from(const std::filesystem::path& file, const std::string& name
   return std::filesystem::proximate(name, folder).string();
 }
 
+constexpr int kMostPaired = 45;  // a platform has at most 1024 pairs of peers
+
 void init_platform(const InitOptions& options) {
   const std::filesystem::path file = options.file.empty() ? "my-cluster.yaml" : options.file;
   check_new_file(file);
@@ -151,9 +153,22 @@ void init_platform(const InitOptions& options) {
     };
   };
   start.nic = questions.answer(options.nic, "Bandwidth of one NIC", "200 Gbit/s", rate("--nic"));
-  const std::string nvlink =
-      questions.answer(options.nvlink, "Bandwidth of one device at the NVSwitch in one direction, or none",
-                       "none", rate("--nvlink"));
+  const std::string pairs =
+      !options.nvlink.empty()
+          ? "none"
+          : questions.answer(options.nvlink_pairs,
+                             "Bandwidth of NVLink between every two devices in one direction, or none",
+                             "none", rate("--nvlink-pairs"));
+  if (pairs != "none") {
+    if (start.devices > kMostPaired)
+      throw InputError(fmt::format("--nvlink-pairs: expected at most {} devices in a node", kMostPaired));
+    start.nvlink_pairs = pairs;
+  }
+  const std::string nvlink = pairs != "none" ? "none"
+                                             : questions.answer(options.nvlink,
+                                                                "Bandwidth of one device at the NVSwitch in "
+                                                                "one direction, or none",
+                                                                "none", rate("--nvlink"));
   if (nvlink != "none") start.nvlink = nvlink;
   write_checked(file, platform_text(start), [&] { platform_named(file.string()); });
   fmt::print("next: correct the values marked as assumed, then stepcast show platform {}\n", file.string());
@@ -227,11 +242,18 @@ void add_platform_options(const Command& command, InitOptions& options) {
   command.add_option("--nics", options.nics, "Platform: NICs of a node. Default: 1.").type_name("N");
   command.add_option("--nic", options.nic, "Platform: bandwidth of one NIC. Default: \"200 Gbit/s\".")
       .type_name("RATE");
+  const Option nvlink =
+      command
+          .add_option("--nvlink", options.nvlink,
+                      "Platform: bandwidth of a device at the NVSwitch in one direction, such as \"240 "
+                      "GB/s\", or none. Default: none.")
+          .type_name("RATE");
   command
-      .add_option("--nvlink", options.nvlink,
-                  "Platform: bandwidth of a device at the NVSwitch in one direction, such as \"240 GB/s\", "
-                  "or none. Default: none.")
-      .type_name("RATE");
+      .add_option("--nvlink-pairs", options.nvlink_pairs,
+                  "Platform without NVSwitch: bandwidth of NVLink between every two devices of a node in one "
+                  "direction, or none. Default: none.")
+      .type_name("RATE")
+      .excludes(nvlink);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace {
 
 std::string workers_text(const ScenarioStart& start) {
   if (start.least == start.most) return fmt::format("[{}]", start.most);
-  return fmt::format("{{from: {}, to: {}, times: 2}}", start.least, start.most);
+  return fmt::format("{}..{}  # doubled; or a list, or {{from: {}, to: {}, step: {}}}", start.least,
+                     start.most, start.least, start.most, start.least);
 }
 
 std::string trace_comment(const ScenarioStart& start) {
@@ -34,9 +35,19 @@ std::string strategy_lines(const ScenarioStart& start) {
   return lines;
 }
 
+/// The list `peers` with every two devices of a node.
+std::string peers_text(int devices) {
+  std::string text;
+  for (int one = 0; one < devices; ++one) {
+    for (int other = one + 1; other < devices; ++other)
+      text += fmt::format("{}[{}, {}]", text.empty() ? "" : ", ", one, other);
+  }
+  return "  peers: [" + text + "]  # [0, 1, 2] has two such links between 0 and 1\n";
+}
+
 /// The mapping `node` of a platform file.
 std::string node_text(const PlatformStart& start, const char* assumed) {
-  const bool nvswitch = !start.nvlink.empty();
+  const bool nvswitch = !start.nvlink.empty(), pairs = !start.nvlink_pairs.empty();
   std::string text = fmt::format(
       R"(node:
   kind: {}  # single: one device; pcie: devices on PCIe; switch: an NVSwitch too; links: NVLinks between pairs
@@ -46,18 +57,20 @@ std::string node_text(const PlatformStart& start, const char* assumed) {
 )",
       start.devices == 1 ? "single"
       : nvswitch         ? "switch"
+      : pairs            ? "links"
                          : "pcie",
       start.devices, start.devices > 1 ? 2 : 1, assumed);
   if (start.devices > 1)
     text += fmt::format("  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n",
                         assumed);
   text += fmt::format("  memory: {{bandwidth: 100 GB/s, latency: 0.1 us, source: \"{}\"}}\n", assumed);
-  if (nvswitch && start.devices > 1)
+  if ((nvswitch || pairs) && start.devices > 1)
     text += fmt::format(
         "  peer_link: {{bandwidth: {{value: {}, source: \"given to stepcast init\"}}, latency: {{value: 0.25 "
         "us, source: "
         "\"{}\"}}}}  # of one direction\n",
-        start.nvlink, assumed);
+        nvswitch ? start.nvlink : start.nvlink_pairs, assumed);
+  if (pairs && start.devices > 1) text += peers_text(start.devices);
   return text;
 }
 

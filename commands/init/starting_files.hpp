@@ -32,7 +32,8 @@ struct PlatformStart {
   std::string device = "a100-40gb";
   int nodes = 4, devices = 8, nics = 1;
   std::string nic = "200 Gbit/s";  ///< of one NIC
-  std::string nvlink = {};         ///< of one device at the NVSwitch; empty: devices are joined by PCIe only
+  std::string nvlink = {};         ///< of one device at the NVSwitch; empty: there is none
+  std::string nvlink_pairs = {};   ///< between every two devices of a node; empty: there is none
 };
 
 /// The YAML text, with a comment and an assumed value at each number that the user did not give.

@@ -9,6 +9,7 @@
 #include "models/loader.hpp"
 #include "models/network/network_keys.hpp"
 #include "platforms/platform_keys.hpp"
+#include "platforms/platform_table.hpp"
 #include "report/results/results_text.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/experiment/software_stack.hpp"
@@ -66,7 +67,11 @@ void read_with_reader(const std::filesystem::path& file, const std::string& kind
                       Errors& errors) {
   const YamlValue value(root, "");
   if (kind == "scenario") return check_points(file, errors);
-  if (kind == "platform") return static_cast<void>(read_platform(value));
+  if (kind == "platform") {
+    const std::string doubt = bandwidth_doubt(read_platform(value));
+    if (!doubt.empty()) fmt::print("{}: note: {}\n", file.string(), doubt);
+    return;
+  }
   if (kind == "model") return static_cast<void>(read_model(value));
   if (kind == "device") return static_cast<void>(read_device(value));
   if (kind == "stack") return static_cast<void>(read_software_stack(value));
