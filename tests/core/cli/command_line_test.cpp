@@ -136,7 +136,8 @@ TEST_CASE("a wrong word of a command line is refused in one line with the neares
   CHECK(answer_to({"sum", "--threads", "9"}).output.empty());
 }
 
-TEST_CASE("Option --json writes the rows alone, -q nothing, and -v adds lines to standard error", "[core][cli]") {
+TEST_CASE("Option --json writes the rows alone, -q nothing, and -v adds lines to standard error",
+          "[core][cli]") {
   const Answer plain = answer_to({"sum"});
   CHECK(plain.code == 0);
   CHECK(plain.output == "sum\n");
