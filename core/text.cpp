@@ -113,9 +113,9 @@ std::string nearest_word(std::string_view text, const std::vector<std::string>& 
     std::string best;
     std::size_t least = 0;
     for (const std::string& word : words) {
-      const std::string known = lower(word);
-      if (!counts(known)) continue;
-      const std::size_t distance = edit_distance(sought, known);
+      const std::string candidate = lower(word);
+      if (!counts(candidate)) continue;
+      const std::size_t distance = edit_distance(sought, candidate);
       if (best.empty() || distance < least) {
         best = word;
         least = distance;
