@@ -183,7 +183,8 @@ def capture(network, batch, options):
     for mine, other in zip(first["layers"], second["layers"]):
         for name in set(mine) - {"name", "notes"}:
             for key in mine[name]:
-                mine[name][key] += other[name][key]
+                # PyYAML reads a number without a decimal point, such as 2e-05, as a text
+                mine[name][key] = [float(one) for one in mine[name][key] + other[name][key]]
     factor = without_clocks(first)
     for layer in first["layers"]:
         for name in set(layer) - {"name", "notes"}:
