@@ -4,7 +4,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/network/bottleneck_sharing.hpp"
 #include "sim/network/schedule_link_load.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 
 // Benchmarks of the parts of a simulation. SimGrid allows one engine per process, so the cases share one.
 

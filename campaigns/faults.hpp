@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 
 namespace stepcast {
 

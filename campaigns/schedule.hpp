@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 
 namespace stepcast {
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "core/os/folder_lock.hpp"
+#include "core/os/folders.hpp"
 #include "report/plots/results_plots.hpp"
 
 namespace stepcast {

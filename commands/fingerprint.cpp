@@ -1,7 +1,7 @@
 #include "commands/fingerprint.hpp"
 
 #include "commands/commands.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 
 namespace stepcast {
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "core/parse_number.hpp"
+#include "core/text.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"

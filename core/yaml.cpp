@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "core/parse_number.hpp"
 #include "core/text.hpp"
 
 namespace stepcast {

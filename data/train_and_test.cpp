@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "data/generated.hpp"
+#include "data/dataset.hpp"
 
 namespace stepcast {
 namespace {

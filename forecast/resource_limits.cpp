@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "core/parse_number.hpp"
 #include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "forecast/forecast.hpp"
@@ -15,7 +14,6 @@
 #include "forecast/simulate_point.hpp"
 #include "report/text/display_text.hpp"
 #include "sim/collectives/planned_collectives.hpp"
-#include "sim/fidelity/cost_estimate.hpp"
 #include "sim/fidelity/fidelity_rule.hpp"
 
 namespace stepcast {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/units.hpp"
-#include "forecast/forecast_options.hpp"
+#include "core/typed_numbers.hpp"
+#include "forecast/forecast.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/parse_number.hpp"
+#include "core/text.hpp"
 #include "forecast/discrepancy.hpp"
 #include "report/statistics/statistics.hpp"
 #include "scenarios/reader/sweep.hpp"

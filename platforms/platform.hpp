@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "core/yaml.hpp"
 #include "platforms/software.hpp"
 

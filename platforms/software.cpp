@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/parse_number.hpp"
+#include "core/text.hpp"
 #include "platforms/platform_keys.hpp"
 
 namespace stepcast {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "core/yaml.hpp"
 
 namespace stepcast {

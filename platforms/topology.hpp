@@ -8,8 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "platforms/dragonfly.hpp"
-#include "platforms/fat_tree.hpp"
+#include "platforms/fabrics.hpp"
 #include "platforms/node_graph.hpp"
 #include "platforms/platform.hpp"
 

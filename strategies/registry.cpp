@@ -6,12 +6,12 @@
 
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/data_parallel/zero.hpp"
-#include "strategies/local_sgd/local_sgd.hpp"
+#include "strategies/local_sgd/block_plan.hpp"
 #include "strategies/model_parallel/layer_parallel_plans.hpp"
 #include "strategies/parameter_server/elastic_averaging.hpp"
 #include "strategies/parameter_server/gradient_energy_matching.hpp"
 #include "strategies/parameter_server/parameter_server.hpp"
-#include "strategies/pipeline/pipeline.hpp"
+#include "strategies/pipeline/pipeline_stage.hpp"
 #include "strategies/sandblaster/sandblaster.hpp"
 
 namespace stepcast {

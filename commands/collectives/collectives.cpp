@@ -6,8 +6,8 @@
 #include "commands/collectives/estimate.hpp"
 #include "commands/commands.hpp"
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "core/parse_number.hpp"
+#include "core/os/files.hpp"
+#include "core/text.hpp"
 
 namespace stepcast {
 namespace {

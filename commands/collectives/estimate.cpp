@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "report/text/text_table.hpp"
+#include "core/os/files.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 namespace {

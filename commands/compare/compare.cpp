@@ -9,11 +9,11 @@
 #include "commands/commands.hpp"
 #include "commands/validate/validation_report.hpp"
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "models/layer_times/trace.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/results/results_text.hpp"
-#include "report/text/text_table.hpp"
+#include "report/text/display_text.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {

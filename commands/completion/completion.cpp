@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "commands/commands.hpp"
-#include "core/key_check.hpp"
+#include "core/keys.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 #include "strategies/registry.hpp"
 

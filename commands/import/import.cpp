@@ -8,11 +8,10 @@
 #include "commands/commands.hpp"
 #include "commands/import/network.hpp"
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/pytorch_profile/profile.hpp"
-#include "models/pytorch_profile/profile_trace.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {

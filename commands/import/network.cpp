@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "models/cost/cost.hpp"
 #include "models/hugging_face/network_text.hpp"
 #include "models/network/model.hpp"

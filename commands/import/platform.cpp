@@ -5,7 +5,7 @@
 
 #include "commands/commands.hpp"
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "platforms/discovery/discovered.hpp"
 #include "platforms/discovery/hwloc/hwloc_topology.hpp"

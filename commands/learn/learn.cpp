@@ -7,13 +7,12 @@
 #include "commands/learn/learned_campaign.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "commands/learn/learning_tables.hpp"
-#include "commands/learn/simulate_learning.hpp"
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "core/os/folder_lock.hpp"
+#include "core/os/files.hpp"
+#include "core/os/folders.hpp"
 #include "forecast/resource_limits.hpp"
 #include "report/results/results_text.hpp"
-#include "report/text/text_table.hpp"
+#include "report/text/display_text.hpp"
 #include "validate/compare/learning_curves.hpp"
 
 namespace stepcast {

@@ -20,7 +20,7 @@ namespace stepcast {
 namespace {
 
 /// A setting to train, and its folds.
-struct Setting {
+struct CampaignSetting {
   Point point;
   int folds = 1;
   int devices = 1;  ///< of one training
@@ -63,7 +63,7 @@ class Trainer {
   const FoldRows& rows(const std::string& name) const { return known_.at(name); }
 
   /// Trains the settings that are not known.
-  void train(const std::map<std::string, Setting>& settings) {
+  void train(const std::map<std::string, CampaignSetting>& settings) {
     std::vector<LearningRun> runs;
     for (const auto& [name, setting] : settings) {
       if (known_.contains(name)) continue;
@@ -99,7 +99,7 @@ class Trainer {
   }
 
   /// The trainings of a setting. One that cannot be trained gets its row at once.
-  void add_runs(const std::string& name, const Setting& setting, std::vector<LearningRun>& runs) {
+  void add_runs(const std::string& name, const CampaignSetting& setting, std::vector<LearningRun>& runs) {
     Scenario one = scenario_;
     one.points = {setting.point};
     try {
@@ -193,10 +193,10 @@ std::vector<Seconds> durations_of(const FoldRows& rows) {
 
 /// The next setting of a campaign. The name has all values of the training, so that equal ones are trained
 /// once.
-std::optional<Setting> next_setting(Running& campaign) {
+std::optional<CampaignSetting> next_setting(Running& campaign) {
   const auto values = campaign.search.next();
   if (!values) return std::nullopt;
-  Setting setting{
+  CampaignSetting setting{
       {"", campaign.common}, campaign.options.campaign.folds, campaign.options.campaign.training_devices};
   std::ranges::move(search_values(campaign.result.keys, *values), std::back_inserter(setting.point.values));
   setting.point.name = fmt::format("{}, folds={}", point_name(setting.point.values), setting.folds);
@@ -214,7 +214,7 @@ void check_found(const Scenario& scenario, const Running& campaign) {
 
 /// One point of every campaign. @return false after the last one
 bool train_round(std::vector<Running>& campaigns, Trainer& trainer) {
-  std::map<std::string, Setting> settings;
+  std::map<std::string, CampaignSetting> settings;
   for (Running& campaign : campaigns) {
     const auto setting = next_setting(campaign);
     campaign.wanted = setting ? setting->point.name : "";

@@ -9,7 +9,7 @@
 #include "commands/search_space.hpp"
 #include "report/plots/loss_curves.hpp"
 #include "report/results/results.hpp"
-#include "report/text/text_table.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 

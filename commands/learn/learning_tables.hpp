@@ -5,7 +5,7 @@
 
 #include "report/plots/loss_curves.hpp"
 #include "report/results/results.hpp"
-#include "report/text/text_table.hpp"
+#include "report/text/display_text.hpp"
 #include "scenarios/reader/read_learning.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "validate/compare/learning_curves.hpp"

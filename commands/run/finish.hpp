@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/os/missing_files.hpp"
-#include "forecast/forecast_options.hpp"
+#include "core/os/files.hpp"
+#include "forecast/forecast.hpp"
 #include "forecast/summary.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/manifest.hpp"

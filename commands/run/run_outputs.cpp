@@ -8,7 +8,7 @@
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
 #include "commands/run/finish.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"

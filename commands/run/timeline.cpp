@@ -6,13 +6,12 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "core/parse_number.hpp"
+#include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/timeline/chrome_trace.hpp"
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 
 namespace stepcast {
 

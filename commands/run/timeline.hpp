@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "forecast/forecast_options.hpp"
+#include "forecast/forecast.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "strategies/plan/plan.hpp"

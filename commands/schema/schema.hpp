@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/key_check.hpp"
+#include "core/keys.hpp"
 
 namespace stepcast {
 

@@ -11,12 +11,11 @@
 #include "campaigns/search_method.hpp"
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
-#include "commands/search/search_learner.hpp"
 #include "commands/search/search_scenario.hpp"
 #include "commands/search/search_trials.hpp"
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "core/os/folder_lock.hpp"
+#include "core/os/files.hpp"
+#include "core/os/folders.hpp"
 #include "report/results/results_text.hpp"
 
 namespace stepcast {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "report/results/results_text.hpp"
 

@@ -9,7 +9,7 @@
 #include "campaigns/option_search.hpp"
 #include "commands/search/search_scenario.hpp"
 #include "report/results/results.hpp"
-#include "report/text/text_table.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "core/os/work_folder.hpp"
+#include "core/os/files.hpp"
+#include "core/os/folders.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "kernels/timing/host_info.hpp"
@@ -19,13 +19,12 @@
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "scenarios/reader/library.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
-#include "strategies/options/training_options.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/options/strategy.hpp"
+#include "strategies/plan/plan.hpp"
 #include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/message_times.hpp"
 #include "validate/measure/link_benchmark.hpp"
 #include "validate/measure/link_results.hpp"
-#include "validate/measure/storage_benchmark.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <map>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/plots/scatter.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"
-#include "report/text/text_table.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/compare/learning_curves.hpp"
 #include "validate/compare/point_comparison.hpp"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 
 namespace stepcast {
 namespace {

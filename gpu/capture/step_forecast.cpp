@@ -8,7 +8,6 @@
 #include "core/error.hpp"
 #include "core/yaml.hpp"
 #include "models/layer_times/trace.hpp"
-#include "models/partition/halo.hpp"
 #include "models/partition/partition_times.hpp"
 #include "models/partition/spatial_partition.hpp"
 #include "strategies/plan/setting.hpp"

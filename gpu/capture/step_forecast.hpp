@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "models/cost/device.hpp"
 #include "models/layer_times/trace.hpp"
-#include "models/partition/halo.hpp"
+#include "models/partition/spatial_partition.hpp"
 
 namespace stepcast {
 

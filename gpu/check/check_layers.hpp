@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/network/backend.hpp"
-#include "kernels/network/gpu_options.hpp"
 
 namespace stepcast {
 

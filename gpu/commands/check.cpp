@@ -4,14 +4,19 @@
 #include <iterator>
 
 #include "core/error.hpp"
-#include "gpu/capture/devices.hpp"
+#include "core/os/files.hpp"
+#include "gpu/capture/selection.hpp"
 #include "gpu/check/check_layers.hpp"
 #include "gpu/commands/commands.hpp"
+#include "kernels/timing/capture.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/layer_times/trace_text.hpp"
 
 namespace stepcast {
+
 namespace {
 
-struct Options {
+struct CheckCommand {
   DeviceOptions device;
   std::vector<std::string> precisions = kPrecisions;
 };
@@ -42,7 +47,7 @@ int check_precision(DeviceOptions device, const std::string& precision) {
   return off;
 }
 
-void check(const Options& options) {
+void check(const CheckCommand& options) {
   make_cudnn_backend(options.device.gpu_options());  // reports a missing GPU once
   int off = 0;
   for (const std::string& precision : options.precisions) {
@@ -62,7 +67,7 @@ void add_gpu_check(Command app) {
       "check",
       "Compare every kind of layer with a reference in double precision, and tensor-parallel "
       "layers with whole ones, in both layouts");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckCommand>();
   command.add_option("--device", options->device.device, "cuda:NUMBER").show_default();
   command.add_option("--precisions", options->precisions, "precisions to check")
       .delimiter(',')
@@ -70,6 +75,70 @@ void add_gpu_check(Command app) {
       .show_default();
   command.footer("Example: stepcast-gpu check --precisions f32,bf16");
   command.callback([options] { check(*options); });
+}
+
+namespace {
+
+struct ProbeCommand {
+  std::filesystem::path file = "gpu-probes.yaml";
+  std::string model = "resnet50";
+  std::int64_t batch = 32;
+  DeviceOptions device;
+};
+
+std::string to_yaml(const GpuProbes& probes, const ProbeCommand& options) {
+  std::string text =
+      fmt::format("device: {}\ndate: {}\ncommand: {}\n", quoted(probes.device), quoted(today()),
+                  quoted(fmt::format("stepcast-gpu probe --model {} --batch {}{}", options.model,
+                                     options.batch, options.device.command_line())));
+  text += "notes:\n";
+  text += fmt::format("  - {}\n  - {}\n", quoted("before: " + probes.state_before),
+                      quoted("after: " + probes.state_after));
+  for (const std::string& note : probes.notes) text += fmt::format("  - {}\n", quoted(note));
+  text += "probes:\n";
+  for (const GpuProbe& probe : probes.probes) {
+    text += fmt::format("  - {{name: {}, bytes: {:.0f}, seconds: {}", quoted(probe.name), probe.bytes.value,
+                        numbers(probe.seconds));
+    text += probe.floor.value > 0 ? fmt::format(", floor: {:.4g}}}\n", probe.floor.value) : "}\n";
+  }
+  return text;
+}
+
+void probe(const ProbeCommand& options) {
+  const GpuOptions gpu = options.device.gpu_options();
+  free_gpu_memory(gpu.device);
+  check_writable(options.file.has_parent_path() ? options.file.parent_path() : ".");
+  const GpuProbes probes = probe_gpu(gpu, model_of(options.model), options.batch);
+  write_atomically(options.file, to_yaml(probes, options));
+  for (const GpuProbe& one : probes.probes) {
+    const double seconds = median(one.seconds).value;
+    const std::string rate = one.bytes.value > 0 && seconds > 0
+                                 ? fmt::format(", {:.4g} GB/s", one.bytes.value / seconds / 1e9)
+                                 : "";
+    const std::string share =
+        one.floor.value > 0 && seconds > 0
+            ? fmt::format(", {:.0f} % of the memory's bandwidth", 100 * one.floor.value / seconds)
+            : "";
+    fmt::print("{:60} {:12.0f} B {:10.4g} us{}{}\n", one.name, one.bytes.value, 1e6 * seconds, rate, share);
+  }
+  for (const std::string& note : probes.notes) fmt::print("note: {}\n", note);
+  fmt::print("written: {}\n", options.file.string());
+}
+
+}  // namespace
+
+void add_gpu_probe(Command app) {
+  const Command command = app.add_subcommand(
+      "probe",
+      "Measure launches, copies, the project's kernels against the bandwidth of the memory, an "
+      "all-reduce of one rank, and how much copies and reductions slow a step down");
+  auto options = std::make_shared<ProbeCommand>();
+  command.add_option("--model", options->model, "model of the steps").show_default();
+  command.add_option("--batch", options->batch, "samples per step").range(1, 1 << 20).show_default();
+  add_device_options(command, options->device);
+  command.add_option("-o,--output", options->file, "file to write").type_name("FILE").show_default();
+  command.footer("Example: stepcast-gpu probe -o gpu-probes.yaml");
+  command.callback([options] { probe(*options); });
 }
 
 }  // namespace stepcast

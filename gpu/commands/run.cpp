@@ -4,9 +4,9 @@
 #include <map>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "core/os/folder_lock.hpp"
-#include "gpu/capture/devices.hpp"
+#include "core/os/files.hpp"
+#include "core/os/folders.hpp"
+#include "gpu/capture/selection.hpp"
 #include "gpu/commands/commands.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
 #include "kernels/timing/capture.hpp"

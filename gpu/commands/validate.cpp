@@ -4,22 +4,87 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "gpu/capture/devices.hpp"
-#include "gpu/capture/models.hpp"
+#include "core/os/files.hpp"
+#include "gpu/capture/selection.hpp"
 #include "gpu/capture/step_forecast.hpp"
-#include "gpu/capture/time_estimate.hpp"
 #include "gpu/check/check_layers.hpp"
 #include "gpu/commands/commands.hpp"
 #include "kernels/timing/capture.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/layer_times/trace.hpp"
+#include "models/loader.hpp"
 #include "report/results/results_text.hpp"
+#include "scenarios/reader/library.hpp"
 
 namespace stepcast {
+
 namespace {
 
-struct Options {
+struct PredictCommand {
+  TraceChoice traces{"traces", "", "f32", "nchw"};
+  std::int64_t batch = 1, micro_batches = 1;
+  Parts parts = {};
+  std::string device_file = {};
+};
+
+/// The forecast of one micro-batch: of whole samples, or of the largest part of each sample if --parts is
+/// given.
+StepForecast forecast(const PredictCommand& options, const std::vector<Trace>& traces) {
+  const Model model = model_of(options.traces.model);
+  if (options.parts.empty()) return forecast_step(model, traces, options.batch);
+  const std::string& named = options.device_file;
+  const Device device =
+      load_device(data_folder() / "models", named.empty() ? device_file_of(traces[0].device) : named);
+  return forecast_part_step(model, traces, options.parts, device, options.batch);
+}
+
+void predict(const PredictCommand& options) {
+  const std::vector<Trace> traces = read_traces(options.traces);
+  const StepForecast one = forecast(options, traces);
+  const auto count = static_cast<double>(options.micro_batches);
+  // Micro-batches add up their gradients and the optimizer runs once, but each traced step includes an
+  // update.
+  const Seconds step = count * one.step - (count - 1) * one.update;
+  fmt::print("{} on {}, {}, batch {}{}: {:.4g} ms a step, {:.4g} samples/s (from batch {}{})\n",
+             options.traces.model, traces[0].device, options.traces.precision, options.batch,
+             options.micro_batches > 1 ? fmt::format(" x {}", options.micro_batches) : "", 1e3 * step.value,
+             count * static_cast<double>(options.batch) / step.value, one.below,
+             one.above == one.below ? "" : fmt::format(" and {}", one.above));
+  for (const std::string& flag : one.flags) fmt::print("note on the trace: {}\n", flag);
+}
+
+}  // namespace
+
+void add_gpu_predict(Command app) {
+  const Command command = app.add_subcommand(
+      "predict", "Forecast a single GPU's step from captures at other batch sizes (needs no GPU)");
+  auto options = std::make_shared<PredictCommand>();
+  command.add_option("--traces", options->traces.folder, "folder of captures").show_default();
+  command.add_option("--model", options->traces.model, "name of the model").required();
+  command.add_option("--batch", options->batch, "samples per step").required().range(1, 1 << 20);
+  command.add_option("--micro-batches", options->micro_batches, "micro-batches of that size per step")
+      .range(1, 1 << 20)
+      .show_default();
+  command
+      .add_option("--parts", options->parts,
+                  "devices along each spatial dimension of a sample, such as 2,1: forecasts the largest part")
+      .delimiter(',')
+      .range(1, 1024);
+  command.add_option("--device-file", options->device_file,
+                     "with --parts: the GPU's file in models/devices (default: found by the GPU's name)");
+  command.add_option("--precision", options->traces.precision, "precision of the captures")
+      .one_of(kPrecisions)
+      .show_default();
+  command.add_option("--layout", options->traces.layout, "layout of the captures")
+      .one_of({"nchw", "nhwc"})
+      .show_default();
+  command.footer("Example: stepcast-gpu predict --traces traces --model resnet50 --batch 48");
+  command.callback([options] { predict(*options); });
+}
+
+namespace {
+
+struct ValidateCommand {
   std::filesystem::path traces = "traces", folder = "validation";
   std::vector<std::string> models;
   std::vector<std::int64_t> batches{24, 48};
@@ -38,7 +103,7 @@ struct Point {
   double error() const { return forecast.step.value / measured - 1; }
 };
 
-std::vector<Point> forecasts(const Options& options) {
+std::vector<Point> forecasts(const ValidateCommand& options) {
   TraceChoice choice{options.traces, "", options.device.precision, options.device.layout};
   std::vector<Point> points;
   for (const std::string& model : options.models.empty() ? models_in(choice) : options.models) {
@@ -61,7 +126,7 @@ std::vector<Point> forecasts(const Options& options) {
   return points;
 }
 
-std::string predicted_csv(const Options& options, const std::vector<Point>& points) {
+std::string predicted_csv(const ValidateCommand& options, const std::vector<Point>& points) {
   std::string text = "model,precision,layout,batch,batch_below,batch_above,predicted_step_seconds\n";
   for (const Point& p : points) {
     text +=
@@ -71,7 +136,7 @@ std::string predicted_csv(const Options& options, const std::vector<Point>& poin
   return text;
 }
 
-void measure(const Options& options, Point& point) {
+void measure(const ValidateCommand& options, Point& point) {
   try {
     CaptureOptions steps = options.steps;
     steps.batch = point.batch;
@@ -83,7 +148,7 @@ void measure(const Options& options, Point& point) {
   }
 }
 
-std::string measured_csv(const Options& options, const std::vector<Point>& points) {
+std::string measured_csv(const ValidateCommand& options, const std::vector<Point>& points) {
   std::string text =
       "model,precision,layout,batch,predicted_step_seconds,measured_step_seconds,error,samples_per_second\n";
   for (const Point& p : points) {
@@ -110,7 +175,7 @@ void take_known(const std::filesystem::path& file, std::vector<Point>& points) {
 }
 
 /// Prints all points. @return the number of points outside the tolerance
-int print(const Options& options, const std::vector<Point>& points) {
+int print(const ValidateCommand& options, const std::vector<Point>& points) {
   int outside = 0;
   for (const Point& p : points) {
     if (p.measured <= 0) {
@@ -126,7 +191,7 @@ int print(const Options& options, const std::vector<Point>& points) {
   return outside;
 }
 
-void validate(const Options& options) {
+void validate(const ValidateCommand& options) {
   free_gpu_memory(options.device.gpu_options().device);
   check_writable(options.folder);
   std::vector<Point> points = forecasts(options);
@@ -167,7 +232,7 @@ void add_gpu_validate(Command app) {
   const Command command = app.add_subcommand(
       "validate",
       "Forecast steps at batch sizes that were not captured, write the forecasts, then measure the steps");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ValidateCommand>();
   command.add_option("--traces", options->traces, "folder of captures").show_default();
   command.add_option("--models", options->models, "names of models (default: all with captures)")
       .delimiter(',');

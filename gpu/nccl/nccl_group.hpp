@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "kernels/cudnn/runtime/gpu_memory.hpp"
-#include "runtime/collectives/library_collective.hpp"
+#include "kernels/cudnn/runtime/device.hpp"
+#include "runtime/collectives/rank_collectives.hpp"
 #include "runtime/devices/rank_device.hpp"
 
 namespace stepcast {

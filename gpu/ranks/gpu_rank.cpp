@@ -12,11 +12,10 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "gpu/capture/devices.hpp"
+#include "core/os/files.hpp"
+#include "gpu/capture/selection.hpp"
 #include "gpu/nccl/nccl_backend.hpp"
 #include "gpu/ranks/message_times.hpp"
-#include "gpu/ranks/unsupported.hpp"
 #include "kernels/timing/capture.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "runtime/devices/rank_shard.hpp"

@@ -3,8 +3,8 @@
 #include <exception>
 #include <string>
 
-#include "kernels/network/gpu_options.hpp"
-#include "runtime/ranks/rank_context.hpp"
+#include "kernels/network/backend.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/library.hpp"
 #include "validate/launch/real_run_options.hpp"

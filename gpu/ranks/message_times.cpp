@@ -5,7 +5,7 @@
 #include "report/statistics/statistics.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 
 namespace stepcast {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "models/cost/kernel_choice.hpp"
 #include "models/network/model.hpp"
 

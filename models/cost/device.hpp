@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/keys.hpp"
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "core/yaml.hpp"
 #include "models/cost/kernel_choice.hpp"
 

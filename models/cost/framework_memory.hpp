@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/units.hpp"
-#include "models/cost/memory_options.hpp"
+#include "core/typed_numbers.hpp"
+#include "models/cost/activation_memory.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/keys.hpp"
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 
 namespace stepcast {
 

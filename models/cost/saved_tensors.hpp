@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "models/cost/memory_options.hpp"
+#include "models/cost/activation_memory.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {

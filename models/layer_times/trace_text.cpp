@@ -2,7 +2,91 @@
 
 #include <fmt/format.h>
 
+#include "models/layer_times/trace.hpp"
+
 namespace stepcast {
+
+const Keys& pass_keys() {
+  static const Keys keys{
+      {"seconds", "list of numbers", ">= 0", "required", "wall time of each timed step, in seconds"},
+      {"cpu_seconds", "list of numbers", ">= 0", "none", "CPU time of the same steps, in seconds"}};
+  return keys;
+}
+
+const Keys& layer_trace_keys() {
+  static const Keys keys{
+      {"name", "text", "", "required", "name of the layer, as in the network"},
+      {"forward", "mapping", "", "no such pass", "times of the forward pass", pass_keys},
+      {"backward_data", "mapping", "", "no such pass", "times of the gradient of the input", pass_keys},
+      {"backward_weights", "mapping", "", "no such pass", "times of the gradient of the weights", pass_keys},
+      {"update", "mapping", "", "no such pass", "times of the optimizer's update", pass_keys},
+      {"notes", "text", "", "empty", "algorithms that the library chose, and their workspace"}};
+  return keys;
+}
+
+const Keys& trace_keys() {
+  static const Keys keys{
+      {"name", "text", "", "required", "name of the trace"},
+      {"kind", "name", "captured, derived", "required", "measured, or computed by the rule"},
+      {"model", "text", "", "required", "name of the network"},
+      {"batch", "integer", "1 to 1e9", "required", "samples of a step"},
+      {"precision", "text", "", "required", "such as `f32`"},
+      {"device", "text", "", "required", "device that was measured, or for which the times were derived"},
+      {"library", "text", "", "empty", "kernel library and version"},
+      {"threads", "integer", "1 to 100,000", "1", "threads of the kernels"},
+      {"ranks", "integer", "1 to 100,000", "1",
+       "ranks that were timed at the same time; divides the number of samples"},
+      {"update_arrays", "number", "1 to 100", "5",
+       "arrays of the parameters' size that `update` reads and writes: 5 for momentum in one kernel"},
+      {"date", "text", "", "empty", "when the trace was made"},
+      {"command", "text", "", "empty", "how the trace was made"},
+      {"source", "text", "", "required", "how the times were obtained"},
+      {"flags", "list of texts", "", "none",
+       "reasons to doubt the trace; every result that uses the trace repeats them"},
+      {"notes", "list of texts", "", "none", "other observations: clocks, temperature, workspace"},
+      {"step_seconds", "list of numbers", ">= 0", "none",
+       "wall time of steps without timers inside, in seconds"},
+      {"step_cpu_seconds", "list of numbers", ">= 0", "none", "CPU time of the same steps, in seconds"},
+      {"graph_step_seconds", "list of numbers", ">= 0", "none",
+       "GPU: time of steps replayed as one CUDA graph, in seconds"},
+      {"layers", "list of mappings", "", "required", "times, in the order of the network's layers",
+       layer_trace_keys}};
+  return keys;
+}
+
+const Keys& byte_times_keys() {
+  static const Keys keys{
+      {"seconds_per_byte", "list of numbers", "0 to 1", "required", "wall seconds a byte of fp32 gradient"},
+      {"cpu_seconds_per_byte", "list of numbers", "0 to 1", "required",
+       "CPU seconds a byte of fp32 gradient"}};
+  return keys;
+}
+
+const Keys& codec_keys() {
+  static const Keys keys{
+      {"name", "name", "one_bit, fp16, top_k", "required", "the compression"},
+      {"quantize", "mapping", "", "required", "times before a gradient is sent", byte_times_keys},
+      {"restore", "mapping", "", "required", "times after a gradient has arrived", byte_times_keys}};
+  return keys;
+}
+
+const Keys& compression_file_keys() {
+  static const Keys keys{
+      {"name", "text", "", "required", "name of the file"},
+      {"device", "text", "", "required", "the processor"},
+      {"threads", "integer", "1 to 4096", "required", "threads of the kernels"},
+      {"date", "text", "", "required", "when the file was made"},
+      {"command", "text", "", "required", "command that made the file"},
+      {"source", "text", "", "required", "how the times were obtained"},
+      {"gradient_bytes", "number", ">= 1", "required", "size of the measured gradient, in bytes"},
+      {"rows", "integer", ">= 1", "required", "`one_bit`: elements of a column"},
+      {"density", "number", "0 to 1", "required", "`top_k`: share of the elements"},
+      {"copy", "mapping", "", "required", "times of a plain copy", byte_times_keys},
+      {"codecs", "list of mappings", "", "required", "times of `one_bit`, `fp16` and `top_k`, each once",
+       codec_keys}};
+  return keys;
+}
+
 namespace {
 
 std::string escaped(char c) {

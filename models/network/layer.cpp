@@ -1,8 +1,12 @@
 #include "models/network/layer.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <array>
 
 namespace stepcast {
+
 namespace {
 
 // In the order of LayerKind.
@@ -184,6 +188,138 @@ Shape window_output(std::int64_t channels, const Shape& input, const Window& win
     output.push_back((padded - window.kernel[i]) / window.stride[i] + 1);
   }
   return output;
+}
+
+namespace {
+
+constexpr auto kSizes = "1 to 1e9";
+constexpr auto kConvolutions = "convolution, locally_connected";
+constexpr auto kWindows = "convolution, locally_connected, max_pool, average_pool";
+
+Keys window_keys() {
+  return joined_keys(
+      {only_with(kConvolutions, {{"filters", "integer", kSizes, "required", "channels of the output"}}),
+       only_with("convolution",
+                 {{"groups", "integer", kSizes, "1",
+                   "parts of channels and of filters; a part of the filters reads one part of the "
+                   "channels (as many as channels: depthwise)"}}),
+       only_with(kWindows, {{"kernel", "integer or list of integers", "1 to 1e6", "required",
+                             "size of the window; one integer, or one for each spatial dimension"},
+                            {"stride", "integer or list of integers", "1 to 1e6", "1; of pools the kernel",
+                             "step of the window"},
+                            {"pad", "integer, list of integers, name or mapping", "same", "0",
+                             "padding on each side; `same`: the output has ceil(size / stride) positions",
+                             pad_keys}})});
+}
+
+Keys attention_keys() {
+  return joined_keys(
+      {only_with("attention, rotary_embedding",
+                 {{"heads", "integer", kSizes, "required", "heads of queries"},
+                  {"kv_heads", "integer", kSizes, "heads",
+                   "heads of keys and values, a divisor of `heads` (grouped queries)"}}),
+       only_with("attention",
+                 {{"causal", "boolean", "", "false", "whether a token sees only those before it"}}),
+       only_with("experts", {{"experts", "integer", "1 to 1e6", "required", "SwiGLU blocks"},
+                             {"top", "integer", "1 to 1e6", "required", "experts that each token visits"}})});
+}
+
+Keys own_keys() {
+  return joined_keys(
+      {window_keys(),
+       only_with("dense", {{"units", "integer", kSizes, "required", "features of the output"}}),
+       only_with("convolution, locally_connected, dense",
+                 {{"bias", "boolean", "", "true", "whether the layer has a bias"}}),
+       only_with("dense", {{"weight_of", "text", "", "a weight of its own",
+                            "a layer above, whose weight is also that of this layer (tied weights)"}}),
+       only_with("embedding", {{"rows", "integer", kSizes, "required", "rows of the table"},
+                               {"columns", "integer", kSizes, "required", "features of a row"}}),
+       only_with("lstm, gru, experts", {{"hidden", "integer", kSizes, "required", "hidden units"}}),
+       only_with("lstm, gru", {{"bidirectional", "boolean", "", "false",
+                                "whether it also runs from the last step to the first"},
+                               {"output", "name", "sequence, last", "sequence",
+                                "whether all time steps or only the last leave"}}),
+       attention_keys(),
+       only_with("position_embedding", {{"rows", "integer", kSizes, "the number of tokens",
+                                         "trained rows, one for each position"}}),
+       only_with("up_sample", {{"factor", "integer or list of integers", "1 to 1e6", "required",
+                                "factor on each spatial dimension; nearest neighbour"}}),
+       only_with("reshape", {{"shape", "list of integers", kSizes, "required",
+                              "shape with as many elements as the input"}}),
+       only_with("leaky_relu", {{"slope", "number", ">= 0", "0.01", "slope below 0"}}),
+       only_with("elu", {{"alpha", "number", ">= 0", "1", "bound below 0"}}),
+       only_with("dropout", {{"rate", "number", "0 to 0.999", "required", "share that is dropped"}}),
+       only_with(
+           "measured",
+           {{"output", "list of integers", kSizes, "required", "shape of one sample's output"},
+            {"parameters", "list of integers", "1 to 1e15", "none", "elements of each trained array"}})});
+}
+
+}  // namespace
+
+const Keys& pad_keys() {
+  static const Keys keys{
+      {"before", "integer or list of integers", "0 to 1e6", "required", "padding before the first position"},
+      {"after", "integer or list of integers", "0 to 1e6", "required", "padding after the last position"}};
+  return keys;
+}
+
+const Keys& network_layer_keys() {
+  static const Keys keys =
+      joined_keys({{{"name", "text", "", "required", "unique name of the layer"},
+                    {"kind", "name", fmt::format("{}", fmt::join(layer_kind_words(), ", ")), "required",
+                     "what the layer does"},
+                    {"inputs", "list of texts", "", "the layer above",
+                     "earlier layers, or `input` for the network's input"}},
+                   own_keys()});
+  return keys;
+}
+
+const Keys& repeat_keys() {
+  static const Keys keys{
+      {"repeat", "integer", "1 to 10,000", "required", "repetitions"},
+      {"name", "text", "", "required", "the layers of repetition I (from 0) are called `nameI_LAYER`"},
+      {"layers", "list of mappings", "", "required", "layers; a block inside a block is refused",
+       network_layer_keys}};
+  return keys;
+}
+
+const Keys& transformer_stack_keys() {
+  static const Keys keys{
+      {"layers", "integer", "1 to 10,000", "required", "blocks"},
+      {"width", "integer", "1 to 1e6", "required", "features of a token, a multiple of `heads`"},
+      {"heads", "integer", "1 to 100,000", "required", "attention heads"},
+      {"sequence", "integer", "1 to 1e7", "required", "tokens of a sample"},
+      {"vocabulary", "integer", "1 to 1e8", "required", "outputs of the last layer"},
+      {"expansion", "integer", "1 to 1000", "4", "hidden units over `width`"},
+      {"causal", "boolean", "", "true", "causal attention"}};
+  return keys;
+}
+
+const Keys& model_keys() {
+  static const Keys keys{
+      {"name", "text", "", "required", "name of the network; traces refer to it"},
+      {"source", "text", "", "required", "origin of the layers"},
+      {"sample", "text", "", "sample", "what one sample is (\"image\", \"frame\"); only printed"},
+      {"input", "list of integers", kSizes, "required without `transformer_stack`",
+       "shape of one sample, 1 to 4 sizes"},
+      {"layers", "list of mappings", "", "required without `transformer_stack`",
+       "layers in the order in which they run, and blocks that are repeated", layer_item_keys},
+      {"transformer_stack", "mapping", "", "none", "in place of `input` and `layers`: a GPT-style network",
+       transformer_stack_keys}};
+  return keys;
+}
+
+const Keys& layer_item_keys() {
+  static const Keys keys = [] {
+    Keys all = joined_keys(
+        {network_layer_keys(), only_with("no kind", keys_named(repeat_keys(), {"repeat", "layers"}))});
+    for (Key& key : all) {
+      if (key.name == "kind" || key.name == "repeat" || key.name == "layers") key.default_value = "none";
+    }
+    return all;
+  }();
+  return keys;
 }
 
 }  // namespace stepcast

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/keys.hpp"
+
 namespace stepcast {
 
 /// Shape of one sample, batch left out: {channels, height, width}, {channels, depth, height, width},
@@ -159,5 +161,13 @@ void complete_concatenate(std::int64_t first_dimensions, Layer& layer);
 /// Output shape of a window over `input` {channels, sizes...}: {channels, (size + pads - kernel) / stride + 1
 /// ...}.
 Shape window_output(std::int64_t channels, const Shape& input, const Window& window);
+
+// The keys of a network file (docs/reference/networks.md). The readers of this folder use these tables.
+const Keys& model_keys();
+const Keys& layer_item_keys();     ///< of a layer of any kind, or of a block that is repeated
+const Keys& network_layer_keys();  ///< of a layer of any kind; keys_of_kind gives those of one
+const Keys& repeat_keys();         ///< of a block that is repeated
+const Keys& pad_keys();
+const Keys& transformer_stack_keys();
 
 }  // namespace stepcast

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "models/network/layer.hpp"
-#include "models/network/network_keys.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "models/network/layer.hpp"
 #include "models/network/layer_list.hpp"
-#include "models/network/network_keys.hpp"
 
 namespace stepcast {
 namespace {

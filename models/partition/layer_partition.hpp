@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/network/model.hpp"
-#include "models/partition/halo.hpp"
+#include "models/partition/spatial_partition.hpp"
 
 namespace stepcast {
 

@@ -1,10 +1,13 @@
 #include "models/partition/spatial_partition.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
 #include "models/network/layer.hpp"
+#include "models/network/model.hpp"
 
 namespace stepcast {
 
@@ -91,6 +94,215 @@ Model largest_spatial_part(const Model& model, const SpatialPartition& partition
     part.layers[i].output = largest_part(part.layers[i].output, partition.parts);
   }
   return part;
+}
+
+namespace {
+
+/// Integer division, rounded towards minus infinity.
+std::int64_t floor_ratio(std::int64_t a, std::int64_t b) {
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+Rows clipped(Rows rows, std::int64_t size) {
+  return {std::clamp<std::int64_t>(rows.first, 0, size), std::clamp<std::int64_t>(rows.last, 0, size)};
+}
+
+/// Number of needed rows before and after the own rows.
+Halo outside(Rows needed, Rows own) {
+  if (needed.size() <= 0) return {};
+  return {std::max<std::int64_t>(0, own.first - needed.first),
+          std::max<std::int64_t>(0, needed.last - own.last)};
+}
+
+SlidingWindow window_along(const Layer& layer, std::size_t dimension) {
+  return {layer.window.kernel[dimension], layer.window.stride[dimension], layer.window.pad_before[dimension]};
+}
+
+/// Halos of up-sampling: output row o reads input row o / factor.
+DimensionHalo up_sample_halo(const Layer& layer, std::size_t dimension, int parts, int index) {
+  const std::int64_t factor = layer.window.kernel[dimension];
+  const Rows in = part_of(layer.input[dimension + 1], parts, index);
+  const Rows out = part_of(layer.output[dimension + 1], parts, index);
+  return {outside({out.first / factor, (out.last + factor - 1) / factor}, in),
+          outside({in.first * factor, in.last * factor}, out)};
+}
+
+/// Outputs whose windows a device computes: its own, and for a max pool all that read its inputs, because the
+/// error signal of a window goes to its largest element.
+Rows computed_outputs(LayerKind kind, Rows own, Rows reading) {
+  if (kind != LayerKind::max_pool || reading.size() <= 0) return own;
+  return {std::min(own.first, reading.first), std::max(own.last, reading.last)};
+}
+
+bool has_sliding_window(LayerKind kind) {
+  return kind == LayerKind::convolution || kind == LayerKind::locally_connected ||
+         kind == LayerKind::max_pool || kind == LayerKind::average_pool;
+}
+
+/// Messages of the forward or of the backward pass. @param shape  shape of the array whose rows are sent
+std::vector<HaloMessage> messages(const Shape& shape, const SpatialPartition& partition,
+                                  const std::vector<int>& place, const std::vector<Halo>& halos) {
+  std::vector<double> extent{static_cast<double>(shape.front())};
+  for (std::size_t i = 0; i < partition.parts.size(); ++i) {
+    extent.push_back(static_cast<double>(part_of(shape[i + 1], partition.parts[i], place[i]).size()));
+  }
+  std::vector<HaloMessage> found;
+  for (std::size_t i = partition.parts.size(); i-- > 0;) {
+    double row = 1;
+    for (std::size_t other = 0; other < extent.size(); ++other) row *= other == i + 1 ? 1 : extent[other];
+    if (halos[i].before > 0) found.push_back({i, true, static_cast<double>(halos[i].before) * row});
+    if (halos[i].after > 0) found.push_back({i, false, static_cast<double>(halos[i].after) * row});
+    extent[i + 1] += static_cast<double>(halos[i].before + halos[i].after);
+  }
+  return found;
+}
+
+LayerHalo layer_halo(const Layer& layer, const SpatialPartition& partition, const std::vector<int>& place,
+                     bool backward) {
+  const std::size_t dimensions = partition.parts.size();
+  if (layer.input.size() != dimensions + 1 || layer.output.size() != dimensions + 1) return {};
+  std::vector<Halo> forward_rows, backward_rows;
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    const DimensionHalo halo = dimension_halo(layer, i, partition.parts[i], place[i]);
+    forward_rows.push_back(halo.forward);
+    backward_rows.push_back(halo.backward);
+  }
+  LayerHalo halo;
+  halo.forward = messages(layer.input, partition, place, forward_rows);
+  if (backward) halo.backward = messages(layer.output, partition, place, backward_rows);
+  return halo;
+}
+
+}  // namespace
+
+Rows rows_read(const SlidingWindow& slide, Rows outputs, std::int64_t inputs) {
+  if (outputs.size() <= 0) return {};
+  return clipped({outputs.first * slide.stride - slide.pad_before,
+                  (outputs.last - 1) * slide.stride - slide.pad_before + slide.kernel},
+                 inputs);
+}
+
+Rows rows_reading(const SlidingWindow& slide, Rows inputs, std::int64_t outputs) {
+  if (inputs.size() <= 0) return {};
+  // Output o reads a row of [first, last) when o x stride - pad + kernel > first and o x stride - pad < last.
+  return clipped({floor_ratio(inputs.first + slide.pad_before - slide.kernel, slide.stride) + 1,
+                  floor_ratio(inputs.last - 1 + slide.pad_before, slide.stride) + 1},
+                 outputs);
+}
+
+DimensionHalo dimension_halo(const Layer& layer, std::size_t dimension, int parts, int index) {
+  if (parts == 1) return {};
+  if (layer.kind == LayerKind::up_sample) return up_sample_halo(layer, dimension, parts, index);
+  if (!has_sliding_window(layer.kind)) return {};
+  const SlidingWindow slide = window_along(layer, dimension);
+  const std::int64_t inputs = layer.input[dimension + 1], outputs = layer.output[dimension + 1];
+  const Rows in = part_of(inputs, parts, index), out = part_of(outputs, parts, index);
+  const Rows reading = rows_reading(slide, in, outputs);
+  const Rows read = rows_read(slide, computed_outputs(layer.kind, out, reading), inputs);
+  return {outside(read, in), outside(reading, out)};
+}
+
+std::vector<LayerHalo> device_halos(const Model& model, const SpatialPartition& partition, int device) {
+  const std::vector<bool> backward = backward_data_needed(model);
+  const std::vector<int> place = grid_place(partition.parts, device);
+  std::vector<LayerHalo> halos(model.layers.size());
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    if (partition.splits(i)) halos[i] = layer_halo(model.layers[i], partition, place, backward[i]);
+  }
+  return halos;
+}
+
+BorderShare border_share(const Layer& layer, const Parts& parts) {
+  BorderShare inside{1, 1};
+  if (!has_sliding_window(layer.kind) || layer.input.size() != parts.size() + 1) return {};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    BorderShare most;
+    for (int index = 0; index < parts[i]; ++index) {
+      const SlidingWindow slide = window_along(layer, i);
+      const std::int64_t inputs = layer.input[i + 1], outputs = layer.output[i + 1];
+      const Rows in = part_of(inputs, parts[i], index), out = part_of(outputs, parts[i], index);
+      const auto share = [](Rows own, auto reaches_out) {
+        std::int64_t count = 0;
+        for (std::int64_t row = own.first; row < own.last; ++row)
+          count += reaches_out(Rows{row, row + 1}) ? 1 : 0;
+        return own.size() > 0 ? static_cast<double>(count) / static_cast<double>(own.size()) : 0.0;
+      };
+      const auto beyond = [](Rows needed, Rows own) {
+        const Halo halo = outside(needed, own);
+        return halo.before + halo.after > 0;
+      };
+      most.forward = std::max(
+          most.forward, share(out, [&](Rows row) { return beyond(rows_read(slide, row, inputs), in); }));
+      most.backward = std::max(
+          most.backward, share(in, [&](Rows row) { return beyond(rows_reading(slide, row, outputs), out); }));
+    }
+    inside = {inside.forward * (1 - most.forward), inside.backward * (1 - most.backward)};
+  }
+  return {1 - inside.forward, 1 - inside.backward};
+}
+
+double elements_of(const std::vector<HaloMessage>& messages) {
+  double sum = 0;
+  for (const HaloMessage& message : messages) sum += message.elements;
+  return sum;
+}
+
+namespace {
+
+std::string without_rows(const Layer& layer, const Parts& parts) {
+  for (const Shape& shape : {layer.input, layer.output}) {
+    for (std::size_t i = 0; is_map(shape, parts) && i < parts.size(); ++i) {
+      if (shape[i + 1] >= parts[i]) continue;
+      return fmt::format("layer {} has {} rows for {} devices along dimension {}, so {} would have none",
+                         layer.name, shape[i + 1], parts[i], i, parts[i] - shape[i + 1]);
+    }
+  }
+  return "";
+}
+
+/// Number of rows of a device; 0 beyond the first and the last device.
+std::int64_t rows_of(std::int64_t rows, int parts, int device) {
+  return device < 0 || device >= parts ? 0 : part_of(rows, parts, device).size();
+}
+
+std::string beyond_neighbour(const Layer& layer, const Parts& parts) {
+  if (!is_map(layer.input, parts) || !is_map(layer.output, parts)) return "";
+  const auto reason = [&](std::int64_t needed, std::int64_t had) {
+    return fmt::format("layer {} needs {} rows of a neighbour that has {}", layer.name, needed, had);
+  };
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (int device = 0; device < parts[i]; ++device) {
+      const DimensionHalo halo = dimension_halo(layer, i, parts[i], device);
+      for (const auto& [need, rows] :
+           {std::pair{halo.forward, layer.input[i + 1]}, std::pair{halo.backward, layer.output[i + 1]}}) {
+        const std::int64_t before = rows_of(rows, parts[i], device - 1);
+        const std::int64_t after = rows_of(rows, parts[i], device + 1);
+        if (need.before > before) return reason(need.before, before);
+        if (need.after > after) return reason(need.after, after);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string spatial_problem(const Model& model, const SpatialPartition& partition) {
+  if (device_count(partition.parts) == 1) return "";
+  if (!is_map(model.input, partition.parts)) {
+    return fmt::format("a sample of shape {} cannot be partitioned along {} dimensions",
+                       to_string(model.input), partition.parts.size());
+  }
+  const std::size_t mixing = first_mixing_layer(model);
+  for (std::size_t i = 0; i < model.layers.size() && partition.splits(i); ++i) {
+    if (i == mixing) {
+      return fmt::format("layer {} mixes all positions and cannot be partitioned", model.layers[i].name);
+    }
+    std::string problem = without_rows(model.layers[i], partition.parts);
+    if (problem.empty()) problem = beyond_neighbour(model.layers[i], partition.parts);
+    if (!problem.empty()) return problem;
+  }
+  return "";
 }
 
 }  // namespace stepcast

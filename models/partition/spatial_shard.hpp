@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "models/partition/halo.hpp"
 #include "models/partition/spatial_partition.hpp"
 
 namespace stepcast {

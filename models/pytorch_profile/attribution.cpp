@@ -5,7 +5,7 @@
 
 #include "core/error.hpp"
 #include "models/pytorch_profile/operators.hpp"
-#include "models/pytorch_profile/profile_trace.hpp"
+#include "models/pytorch_profile/profile.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,5 +1,10 @@
 #include "models/pytorch_profile/profile.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
 namespace stepcast {
 
 std::int64_t recorded_elements(const Shape& shape) {
@@ -28,6 +33,162 @@ const char* to_string(Share share) {
       break;
   }
   return "not attributed";
+}
+
+namespace {
+
+double trainable(const Layer& layer) {
+  double sum = 0;
+  for (const ParameterTensor& tensor : layer.parameters)
+    sum += tensor.trainable ? static_cast<double>(tensor.elements()) : 0;
+  return sum;
+}
+
+bool is_norm(const Layer& layer) {
+  return layer.kind == LayerKind::batch_norm || layer.kind == LayerKind::layer_norm;
+}
+
+/// The layer that several others read, and whose gradient is the sum that follows a reader's backward pass.
+std::size_t summed_layer(const Model& model, const std::vector<int>& readers, std::size_t reader) {
+  for (const int input : model.layers[reader].inputs) {
+    if (input >= 0 && readers[static_cast<std::size_t>(input)] > 1) return static_cast<std::size_t>(input);
+  }
+  return reader;
+}
+
+/// Times of one step by layer and pass.
+struct LayerSeconds {
+  double forward = 0, backward_data = 0, backward_weights = 0, update = 0;
+};
+
+class StepTimes {
+ public:
+  StepTimes(const Model& model, const LayerMatch& match)
+      : model_(model), match_(match), data_(backward_data_needed(model)), readers_(consumers(model)) {
+    for (const Layer& layer : model.layers) parameters_ += trainable(layer);
+  }
+
+  std::vector<LayerSeconds> of(const ProfileStep& step) const {
+    std::vector<LayerSeconds> all(model_.layers.size());
+    std::vector<double> sums(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) add_layer(step, i, all[i], sums);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      (only_weights(i) ? all[i].backward_weights : all[i].backward_data) += sums[i];
+    const auto optimizer = step.shares.find(Share::optimizer);
+    if (optimizer == step.shares.end() || parameters_ <= 0) return all;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i].update = optimizer->second * trainable(model_.layers[i]) / parameters_;
+    return all;
+  }
+
+ private:
+  bool only_weights(std::size_t layer) const {
+    return !data_[layer] && trainable(model_.layers[layer]) > 0 && !is_norm(model_.layers[layer]);
+  }
+  void add_layer(const ProfileStep& step, std::size_t layer, LayerSeconds& to,
+                 std::vector<double>& sums) const {
+    for (const int index : match_[layer]) {
+      const OperatorTimes& times = step.operators[static_cast<std::size_t>(index)].times;
+      to.forward += times.forward;
+      const bool weights = only_weights(layer);
+      const bool data = trainable(model_.layers[layer]) <= 0 || is_norm(model_.layers[layer]);
+      const double both = times.backward_data + times.backward_weights;
+      to.backward_data += data ? both : weights ? 0 : times.backward_data;
+      to.backward_weights += data ? 0 : weights ? both : times.backward_weights;
+      sums[summed_layer(model_, readers_, layer)] += times.gradient_sum;
+    }
+  }
+
+  const Model& model_;
+  const LayerMatch& match_;
+  const std::vector<bool> data_;
+  const std::vector<int> readers_;
+  double parameters_ = 0;
+};
+
+void append_samples(const std::vector<LayerSeconds>& step, Trace& trace) {
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    LayerTrace& to = trace.layers[i];
+    to.forward.seconds.push_back(step[i].forward);
+    to.backward_data.seconds.push_back(step[i].backward_data);
+    to.backward_weights.seconds.push_back(step[i].backward_weights);
+    to.update.seconds.push_back(step[i].update);
+  }
+}
+
+/// A pass without any time is no pass.
+void drop_empty(PassSamples& pass) {
+  const bool empty =
+      std::all_of(pass.seconds.begin(), pass.seconds.end(), [](double value) { return value <= 0; });
+  if (empty) pass.seconds.clear();
+}
+
+std::vector<std::string> flags_of(const Attribution& all, double halved_share) {
+  std::vector<std::string> flags;
+  if (all.halved_seconds > 0) {
+    flags.push_back(
+        fmt::format("backward passes of convolutions with {:.0f} % of the step's time are split in halves: "
+                    "no kernel's name tells data from weights",
+                    100 * halved_share));
+  }
+  flags.push_back(all.foreach_optimizer
+                      ? "the optimizer ran for all layers at once: its time is shared out by parameters"
+                      : "the optimizer's time is shared out by parameters");
+  return flags;
+}
+
+std::vector<std::string> notes_of(const Profile& profile, const Attribution& all) {
+  std::vector<std::string> notes;
+  const double steps = static_cast<double>(all.steps.size());
+  std::map<Share, double> shares;
+  double wall = 0;
+  for (const ProfileStep& step : all.steps) {
+    wall += step.wall;
+    for (const auto& [share, seconds] : step.shares) shares[share] += seconds;
+  }
+  notes.push_back(fmt::format(
+      "{:.2f} % of {:.4g} ms of {} time a step attributed; the host took {:.4g} ms a profiled step",
+      100 * all.attributed(), 1e3 * all.gpu_seconds / steps, profile.cpu_only ? "operators'" : "GPU",
+      1e3 * wall / steps));
+  for (const auto& [share, seconds] : shares) {
+    if (share != Share::optimizer && seconds > 0)
+      notes.push_back(
+          fmt::format("in no layer: {}, {:.4g} ms a step", to_string(share), 1e3 * seconds / steps));
+  }
+  if (!all.dropped.empty()) notes.push_back(all.dropped);
+  if (all.micro_batches > 1)
+    notes.push_back(
+        fmt::format("a step of the profile sums the gradients of {} micro-batches; a step of the trace "
+                    "is one of them and the whole update",
+                    all.micro_batches));
+  return notes;
+}
+
+}  // namespace
+
+Trace profile_trace(const Profile& profile, const Attribution& attribution, const Model& model,
+                    const LayerMatch& match, std::int64_t batch) {
+  Trace trace;
+  trace.kind = Trace::Kind::captured;
+  trace.model = model.name;
+  trace.batch = batch;
+  trace.precision = attribution.precision;
+  trace.device = profile.cpu_only ? "cpu" : profile.device.empty() ? "GPU of a profile" : profile.device;
+  trace.library = profile.software.empty() ? "PyTorch" : "PyTorch, " + profile.software;
+  trace.source = fmt::format("stepcast import: {} steps of {}", attribution.steps.size(),
+                             std::filesystem::path(profile.file).filename().string());
+  trace.flags = flags_of(attribution, attribution.halved_seconds / attribution.gpu_seconds);
+  trace.notes = notes_of(profile, attribution);
+  for (const Layer& layer : model.layers)
+    trace.layers.push_back(
+        {.name = layer.name, .forward = {}, .backward_data = {}, .backward_weights = {}, .update = {}});
+  const StepTimes times(model, match);
+  for (const ProfileStep& step : attribution.steps) append_samples(times.of(step), trace);
+  for (LayerTrace& layer : trace.layers) {
+    for (PassSamples* pass : {&layer.forward, &layer.backward_data, &layer.backward_weights, &layer.update})
+      drop_empty(*pass);
+  }
+  return trace;
 }
 
 }  // namespace stepcast

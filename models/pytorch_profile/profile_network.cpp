@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/yaml.hpp"
 #include "models/pytorch_profile/operators.hpp"
-#include "models/pytorch_profile/profile_trace.hpp"
+#include "models/pytorch_profile/profile.hpp"
 
 namespace stepcast {
 namespace {

@@ -10,7 +10,7 @@
 #include <streambuf>
 
 #include "core/error.hpp"
-#include "core/parse_number.hpp"
+#include "core/text.hpp"
 #include "models/pytorch_profile/operators.hpp"
 #include "models/pytorch_profile/profile.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "platforms/platform.hpp"
 
 namespace stepcast {

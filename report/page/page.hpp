@@ -43,7 +43,7 @@ struct Page {
 /// is escaped. The table has the first 2,000 points.
 std::string to_html(const Page& page);
 
-/// The style sheet and the script of the page (page_style.cpp).
+/// The style sheet and the script of the page (page.cpp).
 extern const char* const kPageStyle;
 extern const char* const kPageScript;
 

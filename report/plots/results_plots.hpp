@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/os/missing_files.hpp"
+#include "core/os/files.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/plots/gnuplot.hpp"
 #include "report/plots/scaling.hpp"

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 
 namespace stepcast {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "report/results/results.hpp"
-#include "report/text/text_table.hpp"
+#include "report/text/display_text.hpp"
 
 namespace stepcast {
 

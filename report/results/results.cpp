@@ -95,17 +95,17 @@ const std::set<std::string, std::less<>>& result_text_columns() {
   return names;
 }
 
-using Key = std::vector<std::string>;
+using GroupKey = std::vector<std::string>;
 
-Key key_of(const Results& results, const Row& row, const std::vector<std::string>& columns) {
-  Key key{row.text("workers")};
+GroupKey key_of(const Results& results, const Row& row, const std::vector<std::string>& columns) {
+  GroupKey key{row.text("workers")};
   for (const auto& column : columns) key.push_back(to_text(at(results, row, column)));
   return key;
 }
 
 /// The number of groups into which `columns` and `workers` divide the rows.
 std::size_t groups(const Results& results, const std::vector<std::string>& columns) {
-  std::set<Key> keys;
+  std::set<GroupKey> keys;
   for (const Row& row : results.rows) keys.insert(key_of(results, row, columns));
   return keys.size();
 }

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "core/cli/command_output.hpp"
+#include "core/cli/command_line.hpp"
 #include "core/error.hpp"
 #include "report/text/display_text.hpp"
 

@@ -26,7 +26,7 @@ std::string to_json_line(const Results& results, const Row& row);
 /// The content of results.jsonl: a line per row, with the same cells as results.csv and exact types.
 std::string to_json_lines(const Results& results);
 
-/// Adds the rows to a table of the command's JSON object (core/cli/command_output.hpp).
+/// Adds the rows to a table of the command's JSON object (core/cli/command_line.hpp).
 void add_json_rows(const std::string& table, const Results& results);
 
 /// The treatment of a last line that an interruption left incomplete.

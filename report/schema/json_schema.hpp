@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/key_check.hpp"
+#include "core/keys.hpp"
 
 namespace stepcast {
 

@@ -1,11 +1,15 @@
 #include "report/text/display_text.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
 
 namespace stepcast {
 
@@ -129,6 +133,166 @@ std::string human(Bytes bytes) {
 std::string fixed(double value, int decimals) {
   const auto text = fmt::format("{:.{}f}", value, decimals);
   return text.find_first_not_of("-0.") == std::string::npos ? fmt::format("{:.{}f}", 0.0, decimals) : text;
+}
+
+namespace {
+
+std::vector<std::string> words_in(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+/// Words wrapped into lines of at most `width` characters; a longer word gets its own line.
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines;
+  for (const auto& word : words_in(text)) {
+    if (lines.empty() || display_width(lines.back()) + 1 + display_width(word) > width) {
+      lines.push_back(word);
+    } else {
+      lines.back() += " " + word;
+    }
+  }
+  return lines;
+}
+
+struct Layout {
+  std::size_t width = 0;
+  std::vector<std::string> header;  ///< lines, unit last
+};
+
+Layout layout_of(const TableColumn& column, const std::vector<std::vector<std::string>>& rows,
+                 std::size_t index) {
+  Layout layout;
+  for (const auto& row : rows) layout.width = std::max(layout.width, display_width(row[index]));
+  for (const auto& word : words_in(column.header)) layout.width = std::max(layout.width, display_width(word));
+  layout.width = std::max(layout.width, display_width(column.unit));
+  layout.header = wrapped(column.header, layout.width);
+  layout.header.push_back(column.unit);
+  return layout;
+}
+
+std::string line_of(const std::vector<std::string>& cells, const std::vector<Layout>& layouts,
+                    const Table& table) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string padding(layouts[i].width - display_width(cells[i]), ' ');
+    const bool right = table.columns[i].align == Align::right;
+    line += (i ? "  " : "") + (right ? padding + cells[i] : cells[i] + padding);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+/// The header lines, aligned to the bottom, and the rule below. A table without units has no line for units.
+std::string header_of(const std::vector<Layout>& layouts, const Table& table) {
+  const bool units =
+      std::any_of(table.columns.begin(), table.columns.end(), [](const auto& c) { return !c.unit.empty(); });
+  std::size_t height = 0;
+  for (const auto& layout : layouts) height = std::max(height, layout.header.size());
+  std::string out;
+  for (std::size_t line = 0; line + (units ? 0 : 1) < height; ++line) {
+    std::vector<std::string> cells;
+    for (const auto& layout : layouts) {
+      const auto above = height - layout.header.size();
+      cells.push_back(line < above ? "" : layout.header[line - above]);
+    }
+    out += line_of(cells, layouts, table);
+  }
+  std::size_t width = 0;
+  for (const auto& layout : layouts) width += layout.width + 2;
+  return out + std::string(width > 2 ? width - 2 : 0, '-') + "\n";
+}
+
+}  // namespace
+
+std::string to_string(const Table& table) {
+  auto rows = table.rows;
+  for (auto& row : rows) {
+    row.resize(table.columns.size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = shortened_middle(without_controls(row[i]), static_cast<std::size_t>(table.columns[i].widest));
+    }
+  }
+  std::vector<Layout> layouts;
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    layouts.push_back(layout_of(table.columns[i], rows, i));
+  std::string out = header_of(layouts, table);
+  for (const auto& row : rows) out += line_of(row, layouts, table);
+  return out;
+}
+
+namespace {
+
+/// Widths of all columns as to_string prints them.
+std::vector<std::size_t> widths_of(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    std::vector<std::vector<std::string>> cells;
+    for (const auto& row : table.rows)
+      cells.push_back({shortened_middle(i < row.size() ? row[i] : "",
+                                        static_cast<std::size_t>(table.columns[i].widest))});
+    widths.push_back(layout_of(table.columns[i], cells, 0).width);
+  }
+  return widths;
+}
+
+/// The table with the cells of its last column in lines of at most `width` characters.
+Table with_wrapped_end(const Table& table, std::size_t width) {
+  Table wrapped_table{table.columns, {}};
+  for (auto row : table.rows) {
+    row.resize(table.columns.size());
+    auto lines = wrapped(row.back(), width);
+    if (lines.empty()) lines.emplace_back();
+    for (const std::string& line : lines) {
+      row.back() = line;
+      wrapped_table.rows.push_back(row);
+      row.assign(row.size(), "");
+    }
+  }
+  return wrapped_table;
+}
+
+Table with_columns(const Table& table, const std::vector<std::size_t>& chosen) {
+  Table part;
+  for (const std::size_t i : chosen) part.columns.push_back(table.columns[i]);
+  for (const auto& row : table.rows) {
+    part.rows.emplace_back();
+    for (const std::size_t i : chosen) part.rows.back().push_back(i < row.size() ? row[i] : "");
+  }
+  return part;
+}
+
+}  // namespace
+
+std::string to_string(const Table& table, int width) {
+  constexpr std::size_t kNarrowest = 24;  // of a column of text that is wrapped
+  const std::vector<std::size_t> widths = widths_of(table);
+  const auto most = static_cast<std::size_t>(width);
+  const std::size_t all = std::accumulate(widths.begin(), widths.end(),
+                                          2 * (widths.size() - std::min<std::size_t>(1, widths.size())));
+  if (width <= 0 || all <= most) return to_string(table);
+  const std::size_t others = all - widths.back();
+  if (table.columns.back().align == Align::left && others + kNarrowest <= most)
+    return to_string(with_wrapped_end(table, most - others));
+  std::string text;
+  for (std::size_t next = 1; next < widths.size();) {
+    std::vector<std::size_t> chosen{0};
+    std::size_t used = widths[0];
+    do {
+      used += 2 + widths[next];
+      chosen.push_back(next++);
+    } while (next < widths.size() && used + 2 + widths[next] <= most);
+    text += (text.empty() ? "" : "\n") + to_string(with_columns(table, chosen));
+  }
+  return text;
+}
+
+int terminal_width() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
 }
 
 }  // namespace stepcast

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "core/cli/command_output.hpp"
+#include "core/cli/command_line.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {

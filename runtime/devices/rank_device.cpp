@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/transport/thread_scheduling.hpp"
-#include "strategies/compression/compressed_gradient.hpp"
+#include "runtime/transport/progress_thread.hpp"
+#include "strategies/compression/gradient_compression.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
 
 namespace stepcast {

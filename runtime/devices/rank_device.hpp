@@ -9,7 +9,6 @@
 
 #include "kernels/network/network.hpp"
 #include "kernels/timing/step_timer.hpp"
-#include "runtime/memory/host_mirror.hpp"
 #include "runtime/memory/parameters.hpp"
 #include "strategies/arithmetic/optimizer.hpp"
 #include "strategies/plan/plan.hpp"

@@ -1,10 +1,93 @@
 #include "runtime/devices/rank_shard.hpp"
 
+#include "runtime/devices/rank_device.hpp"
 #include "runtime/devices/spatial_device.hpp"
-#include "runtime/devices/tensor_parallel_device.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
+
+namespace {
+
+class TensorParallelDevice : public RankDevice {
+ public:
+  TensorParallelDevice(const TensorParallelNetwork& shard, DeviceLearning learning)
+      : RankDevice(*shard.network),
+        network_(*shard.network),
+        part_(*shard.part),
+        learning_(std::move(learning)),
+        map_(network_) {
+    for (std::size_t i = 0; i < part_.shares.size(); ++i) {
+      if (part_.shares[i]) network_.kernel(i).defer_sums();
+    }
+  }
+
+  void begin() override {
+    network_.reset();
+    if (learning_.start) learning_.start(network_);
+    steps_ = 0;
+    mini_batch_begun_ = false;
+  }
+
+  void compute(Work pass, LayerRange segments) override {
+    if (pass == Work::forward && segments.first == 0 && !mini_batch_begun_ && learning_.next_batch)
+      learning_.next_batch();
+    if (pass != Work::update && segments.first == 0) mini_batch_begun_ = pass == Work::forward;
+    time_work([&] { pass == Work::update ? update() : run_segments(network_, pass, segments); });
+  }
+
+  CollectiveBinding bind_collective(const Collective& collective) override {
+    const Array array = collective.buffer.array;
+    if (array != Array::activations && array != Array::errors) return RankDevice::bind_collective(collective);
+    LayerKernel& kernel = network_.kernel(static_cast<std::size_t>(collective.layer));
+    return bind_layer_sum(kernel, array == Array::activations ? Pass::forward : Pass::backward_data,
+                          collective);
+  }
+
+ protected:
+  std::span<float> array(Array array) override { return array_of(network_, array); }
+  Slice stored(const Slice& of_model) const override { return map_.stored(of_model); }
+
+ private:
+  void update() {
+    network_.set_rate(learning_.rate.at(++steps_, learning_.summed), 1.0 / learning_.summed);
+    run_layers(network_, Work::update, {0, static_cast<int>(part_.shares.size())});
+  }
+
+  Network& network_;
+  const SharedPart& part_;
+  DeviceLearning learning_;
+  ParameterLayout map_;
+  std::int64_t steps_ = 0;         ///< steps of the optimizer
+  bool mini_batch_begun_ = false;  ///< between the forward and the backward pass of the first layer
+};
+
+}  // namespace
+
+SharedPart tensor_shard(const Model& model, const NetworkSharing& sharing, int place) {
+  return tensor_shard(model, sharing.ways, place);
+}
+
+NetworkOptions tensor_parallel_options(const SharedPart& part, const NetworkSharing& sharing,
+                                       NetworkOptions options) {
+  options.batch = sharing.micro_batch;
+  options.part.tensor_shard = &part;
+  options.part.accumulate = sharing.micro_batches > 1;
+  return options;
+}
+
+TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& model,
+                                              const NetworkSharing& sharing, int place,
+                                              const NetworkOptions& options) {
+  TensorParallelNetwork shard{std::make_unique<SharedPart>(tensor_shard(model, sharing, place)), nullptr};
+  shard.network = std::make_unique<Network>(backend, shard.part->model,
+                                            tensor_parallel_options(*shard.part, sharing, options));
+  return shard;
+}
+
+std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& shard,
+                                                   DeviceLearning learning) {
+  return std::make_unique<TensorParallelDevice>(shard, std::move(learning));
+}
 
 RankShard rank_shard(const Model& model, const NetworkSharing& sharing, RankId rank) {
   RankShard shard;

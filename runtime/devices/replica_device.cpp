@@ -6,8 +6,8 @@
 #include "kernels/timing/step_timer.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "runtime/memory/parameters.hpp"
-#include "runtime/transport/thread_scheduling.hpp"
-#include "strategies/compression/compressed_gradient.hpp"
+#include "runtime/transport/progress_thread.hpp"
+#include "strategies/compression/gradient_compression.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {

@@ -2,14 +2,81 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/network/backend.hpp"
 #include "kernels/network/network.hpp"
+#include "models/network/model.hpp"
+#include "models/partition/spatial_partition.hpp"
 #include "models/partition/spatial_shard.hpp"
 #include "runtime/devices/rank_device.hpp"
 #include "scenarios/experiment/experiment.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
+
+/// Elements that are contiguous both in a device's part of one sample's map and in the whole map, row-major.
+struct SampleRun {
+  std::int64_t in_part = 0, in_whole = 0, length = 0;
+};
+
+/// All runs of a device's part, in the order of the part.
+std::vector<SampleRun> runs_of_shard(const Shape& map, const SpatialPartition& partition, int device);
+
+/// Shape of the map that the output of layer `source` (-1: the input) had before any flattening, which keeps
+/// the order of the elements.
+Shape unflattened_shape(const Model& model, int source, const SpatialPartition& partition);
+
+/// Box of a map that one message of a halo exchange holds, and its position in the exchange's buffer.
+struct HaloBox {
+  bool sends = false;  ///< false: receives
+  std::vector<Rows> box;
+  std::int64_t begin = 0;  ///< [floats]
+};
+
+/// The messages that the device at `place` of a group sends and receives in each phase of a halo exchange of
+/// the plan.
+std::vector<std::vector<HaloBox>> halo_messages(const Model& model, const SpatialPartition& partition,
+                                                const Collective& exchange, int place);
+
+/// True if some layer of the network changes from parts of all samples to whole samples.
+bool reshards_to_batch(const NetworkSharing& sharing, const Model& model);
+
+/// Reshards activations from parts of all samples of a group to whole samples of each rank, and error signals
+/// back, by an all-to-all whose block (s, t) of the buffer goes from rank s to rank t. All buffers are memory
+/// of the backend.
+class SpatialToBatchResharding {
+ public:
+  SpatialToBatchResharding(Network& network, const Model& model, const NetworkSharing& sharing, int place);
+
+  /// Sets the hooks of a collective that pack before the first phase and unpack after the last.
+  /// @param memory  buffer of the all-to-all, of the backend
+  void add_hooks(CollectiveBinding& binding, bool forward, float* memory);
+  /// Median time of all copies of one direction after a training step: the part of the resharding that is not
+  /// in its messages.
+  Seconds host_time(bool forward);
+
+ private:
+  /// Copy from part `device` of this rank's samples, row-major, to its place in the whole samples, and back.
+  BoxMove scatter(int device) const;
+  BoxMove gather(int device) const;
+
+  float* block(float* memory, int from, int to) const;
+  void pack_parts(float* memory);
+  void unpack_samples(float* memory);
+  void pack_errors(float* memory);
+  void unpack_errors(float* memory);
+
+  Network& network_;
+  Backend& backend_;
+  SpatialPartition partition_;
+  int place_, ways_, source_ = -1;
+  std::int64_t samples_ = 0;         ///< of each rank
+  Shape map_;                        ///< of one sample, before any flattening
+  std::size_t sample_elements_ = 0;  ///< elements of one rank's samples
+  std::size_t block_elements_ = 0;   ///< elements of one part of them
+  std::shared_ptr<float> blocks_, samples_buffer_, scratch_;
+};
 
 /// Buffer of one exchange between ranks: the backend's kernels pack and unpack it, and the host sends and
 /// receives it.

@@ -2,11 +2,108 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <stdexcept>
 
 #include "core/error.hpp"
+#include "runtime/devices/rank_shard.hpp"
 #include "runtime/learning/learning_shard.hpp"
 
 namespace stepcast {
+
+namespace {
+
+/// Calls visit(layer, index of the array in the layer, index of the array in the model) for all arrays in
+/// order.
+void for_each_array(const Model& model,
+                    const std::function<void(std::size_t, std::size_t, std::size_t)>& visit) {
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    for (std::size_t k = 0; k < model.layers[i].parameters.size(); ++k) visit(i, k, number++);
+  }
+}
+
+/// First rank of the stage that has a layer.
+RankId first_rank_with(const Plan& plan, int layer) {
+  const auto& runs = plan.sharing.stages;
+  const auto run = std::ranges::find_if(runs, [layer](const LayerRange& one) { return layer < one.last; });
+  const auto stage = static_cast<std::size_t>(run - runs.begin()) % plan.roles.size();
+  return plan.roles[stage].first_rank;
+}
+
+}  // namespace
+
+Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& model,
+                                             const NetworkSharing& sharing, const Parameters& own) {
+  if (transport.rank() > 0) {
+    for (const std::vector<float>& array : own)
+      send(transport, 0, array.data(), static_cast<std::int64_t>(array.size()));
+    return {};
+  }
+  Parameters whole(own.size());
+  for (int place = 0; place < sharing.ways; ++place) {
+    const SharedPart part = tensor_shard(model, sharing, place);
+    for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
+      std::vector<float> values = own[number];
+      if (place > 0) receive(transport, place, values.data(), static_cast<std::int64_t>(values.size()));
+      whole[number].resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
+      insert_part(values, part, layer, k, whole[number]);
+    });
+  }
+  return whole;
+}
+
+Parameters gather_pipeline_parameters(Transport& transport, const Model& model, const Plan& plan,
+                                      const Parameters& own) {
+  const int ways = plan.sharing.ways, me = transport.rank();
+  std::vector<SharedPart> parts;
+  for (int place = 0; place < ways; ++place) parts.push_back(tensor_shard(model, plan.sharing, place));
+  Parameters whole(own.size());
+  for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
+    const int first = first_rank_with(plan, static_cast<int>(layer)).value;
+    if (me == 0) whole[number].resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
+    for (int place = 0; place < ways; ++place) {
+      const SharedPart& part = parts[static_cast<std::size_t>(place)];
+      std::vector<float> values = own[number];
+      const std::int64_t count = part.model.layers[layer].parameters[k].elements();
+      values.resize(static_cast<std::size_t>(count));
+      if (me > 0 && me == first + place) send(transport, 0, values.data(), count);
+      if (me > 0) continue;
+      if (first + place > 0) receive(transport, first + place, values.data(), count);
+      insert_part(values, part, layer, k, whole[number]);
+    }
+  });
+  return whole;
+}
+
+Parameters shard_of_parameters(const Parameters& whole, const Model& model, const NetworkSharing& sharing,
+                               int place) {
+  const SharedPart part = tensor_shard(model, sharing, place);
+  Parameters own(whole.size());
+  for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
+    own[number] = extract_part(whole[number], part, layer, k);
+  });
+  return own;
+}
+
+void BatchWriter::write(const std::vector<float>& values, Tensor& to) {
+  DeviceMemory* device = backend_.device_memory();
+  if (device == nullptr) return to.write(values);
+  if (values.size() != to.elements())
+    throw std::invalid_argument(
+        "BatchWriter::write: the number of values differs from the tensor's elements");
+  StagingPair& staging = staging_[&to];
+  if (staging.host == nullptr) {
+    staging = {device->host_memory(values.size()), device->allocate(values.size()), nullptr};
+    staging.read = device->mark();  // the device zeroes new memory first
+  }
+  device->wait(staging.read);
+  std::copy(values.begin(), values.end(), staging.host.get());
+  device->to_device(staging.host.get(), staging.device.get(), values.size());
+  backend_.copy_in(staging.device.get(), to);
+  staging.read = device->mark();
+}
+
 LearningTask learning_task(const Model& model) {
   LearningTask task;
   int losses = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "kernels/network/layer_table.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/memory/parameters.hpp"

@@ -9,7 +9,7 @@
 #include "runtime/learning/learning_shard.hpp"
 #include "runtime/p2p/device_payloads.hpp"
 #include "runtime/p2p/point_to_point.hpp"
-#include "runtime/ranks/rank_context.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "runtime/transport/progress_thread.hpp"

@@ -5,9 +5,8 @@
 #include "models/network/layer.hpp"
 #include "runtime/collectives/rank_collectives.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
+#include "runtime/devices/rank_shard.hpp"
 #include "runtime/devices/spatial_device.hpp"
-#include "runtime/devices/spatial_resharding.hpp"
-#include "runtime/devices/tensor_parallel_device.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {

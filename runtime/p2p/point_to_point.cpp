@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/transport/thread_scheduling.hpp"
+#include "runtime/transport/progress_thread.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {

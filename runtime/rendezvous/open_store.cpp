@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "runtime/rendezvous/store.hpp"
 #include "runtime/rendezvous/tcp_store.hpp"
 

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/parse_number.hpp"
-#include "runtime/rendezvous/store_messages.hpp"
+#include "core/text.hpp"
+#include "runtime/rendezvous/store.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"

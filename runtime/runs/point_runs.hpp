@@ -11,7 +11,7 @@
 #include "report/results/results.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
-#include "runtime/ranks/rank_context.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "runtime/transport/progress_thread.hpp"

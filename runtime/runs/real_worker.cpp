@@ -3,9 +3,9 @@
 #include <functional>
 
 #include "kernels/timing/step_timer.hpp"
-#include "runtime/collectives/library_collective.hpp"
-#include "runtime/transport/thread_scheduling.hpp"
-#include "strategies/options/training_options.hpp"
+#include "runtime/collectives/rank_collectives.hpp"
+#include "runtime/transport/progress_thread.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {

@@ -14,7 +14,6 @@
 #include "runtime/ranks/shared_control_block.hpp"
 #include "runtime/runs/input_loader.hpp"
 #include "runtime/transport/progress_thread.hpp"
-#include "runtime/transport/thread_scheduling.hpp"
 #include "runtime/transport/transport.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/program/worker.hpp"

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "report/results/results_text.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ranks/netcluster.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/scenario.hpp"
 

@@ -10,7 +10,6 @@
 #include "platforms/topology.hpp"
 #include "scenarios/reader/library.hpp"
 #include "scenarios/reader/read_campaign.hpp"
-#include "scenarios/reader/read_faults.hpp"
 #include "scenarios/reader/read_learning.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/plan/run_conditions.hpp"

@@ -10,7 +10,7 @@
 #include "models/layer_times/derived_trace.hpp"
 #include "platforms/topology.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
-#include "scenarios/reader/link_names.hpp"
+#include "scenarios/reader/read_campaign.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "core/parse_number.hpp"
 #include "core/text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 

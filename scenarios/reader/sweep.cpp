@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include "core/error.hpp"
-#include "core/parse_number.hpp"
 #include "core/text.hpp"
 #include "scenarios/keys/scenario_keys.hpp"
 

@@ -2,14 +2,29 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "sim/fidelity/cost_estimate.hpp"
+#include "sim/fidelity/fidelity_rule.hpp"
 #include "sim/patterns/sim_network.hpp"
 #include "sim/simulation.hpp"
+#include "strategies/nccl/collective_time.hpp"
 
 namespace stepcast {
+
+/// The time of NCCL for one group of a collective, with all groups of its communicator active at the same
+/// time: they share NICs and sockets. No value if the platform names no NCCL, if the scenario asks for an
+/// algorithm that NCCL does not have, or for a collective that it does not run: an exchange of halos, one
+/// that includes hosts, or a group with unequal numbers of ranks on its nodes. Those are simulated message by
+/// message as without NCCL.
+/// The simulation's factors on all bandwidths and latencies count. Those on single links do not.
+/// @param asked  the all-reduce that the scenario asks for; `ring` leaves NCCL only its rings
+std::optional<NcclTime> nccl_time_of(const Simulation& simulation, const Collective& collective,
+                                     const AllReduceChoice& asked);
+
+/// The schedule that stands for NCCL's choice in counts and in real runs: a ring, or a double tree.
+Algorithm schedule_algorithm(const NcclTime& time);
 
 /// The traffic of a plan as patterns of the network, which are known before the run starts: a schedule for
 /// every collective (the fastest one if the choice is automatic), the edges of input loads and channels, and

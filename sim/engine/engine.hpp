@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/callback.hpp"
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/engine/simgrid_flows.hpp"
 

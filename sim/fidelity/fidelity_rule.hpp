@@ -1,12 +1,94 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
-#include "sim/fidelity/cost_estimate.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
+#include "sim/patterns/sim_network.hpp"
+#include "sim/simulation.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
+
+/// Limit of the processor time for simulating every message of every worker.
+enum class ComputeBudget {
+  small,  ///< kSmallBudgetPerStep: within it no cheaper fidelity is looked for
+  large,  ///< the small budget or kLargeBudgetPerRun, if no cheaper fidelity is known to be close
+};
+constexpr double kSmallBudgetPerStep = 0.5;  ///< [s]
+constexpr double kLargeBudgetPerRun = 60;    ///< [s]
+
+/// The collectives of a run as the choice of fidelity and folding needs them.
+struct CollectiveLoad {
+  struct One {
+    const Schedule* schedule;  ///< of one group
+    const Pattern* pattern;    ///< of all groups of its communicator together
+    Bytes buffer;
+    CommunicatorId communicator;
+    CollectiveId id;
+    double seconds;  ///< duration on an otherwise idle network with fidelity coupled [s]
+    double latency;  ///< part of `seconds` that does not depend on bandwidth [s]
+  };
+
+  const Simulation& simulation;
+  std::vector<One> collectives;  ///< those that send anything
+  bool folds = true;             ///< one program stands for all workers of a role
+  bool joint = true;             ///< all groups of a communicator are simulated as one pattern
+
+  int groups(const One& one) const {
+    return simulation.plan->communicators[one.communicator.index()].groups();
+  }
+};
+
+/// The chosen way to simulate a run's collectives and messages.
+struct ChosenFidelity {
+  Fidelity fidelity = Fidelity::message;  ///< of the network that simulates patterns
+  Sharing sharing = Sharing::max_min;
+  bool shares_links = false;  ///< single messages use BottleneckSharing
+  int segments = 1;           ///< number of segments that a phase is divided into
+  Accuracy accuracy = Accuracy::exact;
+  /// Sampled durations in the order of CollectiveLoad::collectives [s]; empty if not sampled.
+  std::vector<double> seconds;
+
+  /// The fidelity that results name: sampled durations are those of every message.
+  UsedFidelity used() const {
+    const bool sampled = !seconds.empty();
+    return {sampled ? Fidelity::message : fidelity, sampled, shares_links, accuracy};
+  }
+};
+
+/// True if single messages use BottleneckSharing, in a plan whose messages are simulated one by one.
+inline bool shares_links(const Plan& plan, Fidelity fidelity) {
+  constexpr std::size_t kMostExactRoles = 64;
+  return fidelity == Fidelity::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
+}
+
+/// The operations that workers start in a step.
+struct CallsPerStep {
+  std::vector<double> collectives;  ///< by collective of the plan: calls of one worker
+  double messages = 0;              ///< messages of all workers outside collectives
+  double steps = 1;                 ///< number of steps of the run
+};
+
+/// Counts the operations by running the program of every role in a world in which no operation takes time.
+/// Returns nothing for plans whose programs depend on the content of messages.
+/// @throws std::logic_error if a program waits nevertheless
+std::optional<CallsPerStep> calls_per_step(const Plan& plan);
+
+/// Estimated cost of simulating the collectives of a step, each called once.
+struct StepCost {
+  double messages = 0;  ///< number of messages, or of flows in the fidelities fluid and coupled
+  double seconds = 0;   ///< processor time [s]
+};
+StepCost step_cost(const CollectiveLoad& traffic, const ChosenFidelity& chosen);
+
+/// True if simulating every message, as often as the programs send it, is estimated to fit the budget.
+bool affordable(const CollectiveLoad& traffic, ComputeBudget budget);
+
+/// True if simulating every message fits the budget at the lowest known cost per message. For callers that
+/// abort the simulation when it exceeds the budget.
+bool worth_trying(const CollectiveLoad& traffic, ComputeBudget budget);
 
 /// Rule for `fidelity: automatic`: the cheapest fidelity that is known to be within 1 % of simulating every
 /// message.

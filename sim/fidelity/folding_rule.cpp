@@ -4,9 +4,8 @@
 #include <map>
 #include <set>
 
-#include "core/memory/zeroed_array.hpp"
+#include "core/memory.hpp"
 #include "core/random.hpp"
-#include "sim/fidelity/cost_estimate.hpp"
 #include "sim/fidelity/fidelity_rule.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/memory/zeroed_array.hpp"
+#include "core/memory.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/event_queue.hpp"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "platforms/topology.hpp"
 #include "strategies/collectives/schedule.hpp"
 

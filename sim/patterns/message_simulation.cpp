@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "core/memory/zeroed_array.hpp"
+#include "core/memory.hpp"
 #include "core/random.hpp"
 
 namespace stepcast {

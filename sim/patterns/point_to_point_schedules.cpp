@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
 namespace {

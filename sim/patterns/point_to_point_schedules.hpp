@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "sim/network/schedule_link_load.hpp"
-#include "strategies/plan/communicator.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {

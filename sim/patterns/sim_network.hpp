@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/typed_id.hpp"
+#include "core/typed_numbers.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/network/max_min_sharing.hpp"
 #include "sim/network/schedule_link_load.hpp"

@@ -6,7 +6,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "core/free_lists.hpp"
+#include "core/memory.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "sim/collectives/collective_queue.hpp"
 #include "sim/simulation.hpp"
-#include "sim/workers/member_clocks.hpp"
 #include "sim/workers/simulated_messages.hpp"
 #include "sim/workers/step_statistics.hpp"
 

@@ -1,5 +1,3 @@
-#include "sim/workers/simulate.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "sim/collectives/planned_collectives.hpp"
+#include "sim/simulation.hpp"
 #include "sim/workers/sim_worker.hpp"
 #include "strategies/plan/run_conditions.hpp"
 

@@ -1,7 +1,9 @@
 #include "sim/workers/step_statistics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <span>
 
 #include "strategies/plan/run_conditions.hpp"
 
@@ -90,6 +92,162 @@ StepSeconds StepStatistics::steady_state() const {
   step.exposed = std::max(0.0, step.seconds - step.compute - step.loading);
   step.communication = busy_() / all_.members;
   return step;
+}
+
+namespace {
+
+std::vector<LayerSeconds> prefix_sums(const std::vector<LayerSeconds>& layers) {
+  std::vector<LayerSeconds> sums{{}};
+  for (const LayerSeconds& layer : layers) {
+    const LayerSeconds& last = sums.back();
+    sums.push_back(
+        {last.forward + layer.forward, last.backward + layer.backward, last.update + layer.update});
+  }
+  return sums;
+}
+
+double of(const LayerSeconds& seconds, Work pass) {
+  switch (pass) {
+    case Work::forward:
+      return seconds.forward;
+    case Work::backward:
+      return seconds.backward;
+    case Work::update:
+      return seconds.update;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ComputeTimes::ComputeTimes(const Workload& workload)
+    : median_(workload.median), sample_ranks_(workload.sample_ranks) {
+  prefixes_.push_back(prefix_sums(workload.median));
+  for (const auto& sample : workload.samples) prefixes_.push_back(prefix_sums(sample));
+  for (std::size_t pass = 0; pass < timed_layers_.size(); ++pass) {
+    for (std::size_t layer = 0; layer < median_.size(); ++layer) {
+      if (of(median_[layer], static_cast<Work>(pass)) > 0)
+        timed_layers_[pass].push_back(static_cast<int>(layer));
+    }
+  }
+}
+
+/// Sum over the layers that take time, each with its own factor.
+double ComputeTimes::drawn_seconds(Work pass, LayerRange layers, const Draw& draw) const {
+  const std::vector<int>& all = timed_layers_[static_cast<std::size_t>(pass)];
+  std::array<double, kNormalBlock> factors{};
+  double sum = 0;
+  auto next = std::ranges::lower_bound(all, layers.first);
+  const auto last = std::ranges::lower_bound(all, layers.last);
+  while (next != last) {
+    const std::span block(next, std::min<std::size_t>(kNormalBlock, static_cast<std::size_t>(last - next)));
+    layer_factors(draw, pass, block, std::span(factors).first(block.size()));
+    for (std::size_t i = 0; i < block.size(); ++i)
+      sum += factors[i] * of(median_[static_cast<std::size_t>(block[i])], pass);
+    next += static_cast<std::ptrdiff_t>(block.size());
+  }
+  return sum;
+}
+
+double ComputeTimes::seconds(Work pass, LayerRange layers, const Draw& draw) const {
+  if (draw.layer_sigma > 0) return draw.factor * drawn_seconds(pass, layers, draw);
+  const Prefix& prefix = prefixes_[static_cast<std::size_t>(draw.sample + 1)];
+  const double sum = of(prefix[static_cast<std::size_t>(layers.last)], pass) -
+                     of(prefix[static_cast<std::size_t>(layers.first)], pass);
+  return draw.factor * sum;
+}
+
+namespace {
+
+bool is_noise_free(const Noise& noise) {
+  return noise.jitter == Noise::Jitter::none && !noise.has_stragglers();
+}
+
+}  // namespace
+
+MemberClocks::MemberClocks(const Simulation& simulation, const Role& role, int first, int members)
+    : simulation_(simulation), first_rank_(role.rank(first)) {
+  const bool one_clock = is_noise_free(simulation.noise) || !role.training;
+  members_.resize(one_clock ? 1 : static_cast<std::size_t>(members));
+}
+
+void MemberClocks::draw_step(int step, const MeasuredSteps& samples) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const int endpoint = simulation_.plan->endpoints[rank(i)];
+    const int key = simulation_.noise.per_node ? simulation_.platform->node_of(endpoint) : rank(i).value;
+    members_[i].draw = draw(simulation_.noise, simulation_.seed, static_cast<std::uint32_t>(key),
+                            static_cast<std::uint32_t>(step), samples);
+  }
+}
+
+void MemberClocks::compute(Work pass, LayerRange layers, const ComputeTimes& times) {
+  for (Member& member : members_) {
+    const double seconds = simulation_.compute_factor * times.seconds(pass, layers, member.draw);
+    member.clock += seconds;
+    member.work += seconds;
+  }
+}
+
+void MemberClocks::add_busy_time(double seconds, double factor, double from) {
+  for (Member& member : members_) {
+    const double taken = factor * member.draw.factor * seconds;
+    member.clock = std::max(member.clock, from) + taken;
+    member.work += taken;
+  }
+}
+
+void MemberClocks::wait_until(double end, const Lags& lags) {
+  const bool apart = lags != nullptr && lags->size() == members_.size();
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    members_[i].clock = std::max(members_[i].clock, end - (apart ? (*lags)[i] : 0));
+}
+
+double MemberClocks::latest() const {
+  double latest = 0;
+  for (const Member& member : members_) latest = std::max(latest, member.clock);
+  return latest;
+}
+
+std::vector<std::pair<int, double>> MemberClocks::layer_ends(Work pass, LayerRange layers,
+                                                             const ComputeTimes& times, double begin) const {
+  std::vector<std::pair<int, double>> ends;
+  double sum = 0;
+  for (int i = 0; i < layers.last - layers.first; ++i) {
+    const int layer = pass == Work::backward ? layers.last - 1 - i : layers.first + i;
+    sum += times.seconds(pass, {layer, layer + 1}, members_.front().draw);
+    ends.emplace_back(layer, sum);
+  }
+  for (auto& [layer, end] : ends) end = begin + (sum > 0 ? end / sum : 1) * (latest() - begin);
+  return ends;
+}
+
+Lags MemberClocks::lags() const {
+  if (members_.size() == 1) return nullptr;
+  std::vector<double> lags;
+  lags.reserve(members_.size());
+  const double last = latest();
+  for (const Member& member : members_) lags.push_back(last - member.clock);
+  return std::make_shared<const std::vector<double>>(std::move(lags));
+}
+
+Lags MemberClocks::group_lags(const Communicator& all, const IdTable<RankId, int>& position) const {
+  const Lags alone = all.groups() == 1 ? nullptr : lags();
+  if (alone == nullptr) return nullptr;
+  std::vector<double> own = *alone;
+  const auto group = [&](std::size_t i) { return static_cast<std::size_t>(position[rank(i)] / all.size); };
+  std::vector<double> least(static_cast<std::size_t>(all.groups()), 1e300);
+  for (std::size_t i = 0; i < own.size(); ++i) least[group(i)] = std::min(least[group(i)], own[i]);
+  for (std::size_t i = 0; i < own.size(); ++i) own[i] = least[group(i)];
+  return std::make_shared<const std::vector<double>>(std::move(own));
+}
+
+void MemberClocks::end_step(ProgramStep& step) {
+  const double weight = static_cast<double>(step.members) / static_cast<double>(members_.size());
+  for (Member& member : members_) {
+    step.work_sum += weight * member.work;
+    step.work_max = std::max(step.work_max, member.work);
+    member.work = 0;
+  }
 }
 
 }  // namespace stepcast

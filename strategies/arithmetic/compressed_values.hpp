@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 
 namespace stepcast {
 

@@ -1,10 +1,12 @@
 #include "strategies/arithmetic/lbfgs.hpp"
 
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
 
 namespace stepcast {
+
 namespace {
 
 double dot(std::span<const float> a, std::span<const float> b) {
@@ -60,6 +62,17 @@ std::vector<float> lbfgs_direction(const LbfgsHistory& history, std::span<const 
 int lbfgs_operations(int history) {
   constexpr int kSlopes = 2, kDifferences = 2, kScaling = 1, kStep = 1;
   return 4 * history + kSlopes + kDifferences + kScaling + kStep;
+}
+
+bool LineSearch::accepts(double derivative) {
+  constexpr double kDelta = 0.1, kSigma = 0.9;
+  const bool too_long = !std::isfinite(derivative) || derivative > (2 * kDelta - 1) * slope;
+  const bool too_short = !too_long && derivative < kSigma * slope;
+  if ((!too_long && !too_short) || trials == kMaxRefused) return true;
+  ++trials;
+  (too_long ? high : low) = length;
+  length = std::isfinite(high) ? (low + high) / 2 : 2 * length;
+  return false;
 }
 
 }  // namespace stepcast

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/units.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "core/typed_numbers.hpp"
+#include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
 

@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {
 

@@ -5,7 +5,7 @@
 
 #include "platforms/topology.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,10 +6,10 @@
 #include <map>
 #include <vector>
 
-#include "strategies/compression/compressed_gradient.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/compression/gradient_compression.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 #include "strategies/program/program.hpp"
 
 namespace stepcast {

@@ -2,11 +2,10 @@
 
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "core/yaml.hpp"
 #include "platforms/platform.hpp"
 #include "strategies/compression/gradient_compression.hpp"
-#include "strategies/options/communication_options.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/setting.hpp"

@@ -6,10 +6,9 @@
 
 #include "models/cost/cost.hpp"
 #include "strategies/compression/gradient_compression.hpp"
-#include "strategies/options/communication_options.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 #include "strategies/program/program.hpp"
 
 namespace stepcast {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/program/worker.hpp"
 

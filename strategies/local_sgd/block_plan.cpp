@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "strategies/collectives/algorithms.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/collectives/schedule.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/local_sgd/block_training.hpp"
-#include "strategies/options/communication_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
@@ -51,5 +51,11 @@ struct BlockSetup {
 /// where they are given.
 /// @throws std::invalid_argument if workers_per_replica does not divide the workers
 Plan block_plan(const Platform& platform, std::vector<int> endpoints, Workload workload, BlockSetup setup);
+
+// Blocks of local SGD (local_sgd/block_training.hpp). The strategies differ in the filter only.
+
+Strategy model_averaging_strategy();
+Strategy bmuf_strategy();
+Strategy diloco_strategy();
 
 }  // namespace stepcast

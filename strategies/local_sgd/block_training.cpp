@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "strategies/arithmetic/asynchronous_updates.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/program/program.hpp"
 
 namespace stepcast {

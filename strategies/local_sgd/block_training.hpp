@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "strategies/arithmetic/block_filter.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/program/worker.hpp"
 
 namespace stepcast {

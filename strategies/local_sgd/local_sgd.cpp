@@ -1,11 +1,9 @@
-#include "strategies/local_sgd/local_sgd.hpp"
-
 #include <fmt/format.h>
 
 #include <optional>
 
 #include "strategies/local_sgd/block_plan.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
 
 namespace stepcast {

@@ -8,9 +8,9 @@
 #include "models/cost/activation_memory.hpp"
 #include "models/layer_times/trace.hpp"
 #include "strategies/compression/gradient_compression.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,8 +6,7 @@
 
 #include "models/partition/layer_partition.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
-#include "strategies/options/communication_options.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 
 namespace stepcast {
 

@@ -9,7 +9,7 @@
 #include "models/network/layer.hpp"
 #include "models/network/model.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 
 namespace stepcast {
 namespace {

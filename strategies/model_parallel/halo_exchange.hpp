@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "models/cost/device.hpp"
-#include "models/partition/halo.hpp"
+#include "models/partition/spatial_partition.hpp"
 #include "strategies/collectives/schedule.hpp"
 
 namespace stepcast {

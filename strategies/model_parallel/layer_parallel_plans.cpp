@@ -7,7 +7,7 @@
 #include "models/partition/spatial_shard.hpp"
 #include "models/partition/tensor_shard.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,7 @@
 #include "models/cost/cost.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/partition/partition_times.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/setting.hpp"
 #include "strategies/program/program.hpp"
 #include "strategies/program/worker.hpp"

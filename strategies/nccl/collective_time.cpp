@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "strategies/nccl/early_rings.hpp"
 #include "strategies/nccl/tuning.hpp"
 
 namespace stepcast {

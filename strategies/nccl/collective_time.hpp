@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "platforms/platform.hpp"
 #include "strategies/nccl/channels.hpp"
-#include "strategies/nccl/operation.hpp"
+#include "strategies/nccl/tuning.hpp"
 
 namespace stepcast {
 

@@ -4,8 +4,12 @@
 #include <vector>
 
 #include "core/keys.hpp"
+#include "core/yaml.hpp"
+#include "models/cost/memory.hpp"
+#include "models/network/model.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/plan/setting.hpp"
+#include "strategies/program/worker.hpp"
 
 namespace stepcast {
 
@@ -20,5 +24,98 @@ struct Strategy {
   std::string example;        ///< the mapping `strategy:` as YAML text, with all required keys
   std::string example_model;  ///< a model of models/ that the example can train
 };
+
+/// Options that every strategy has; `compression` is read by strategies/compression.
+struct TrainingOptions {
+  double compute_factor = 1;    ///< multiplies all layer times
+  Seconds step_overhead;        ///< time of a step outside the layers, such as input work
+  bool mixed = false;           ///< gradients and activations have 2 bytes
+  double compute_slowdown = 1;  ///< factor on compute while a collective runs beside it; >= 1
+
+  Bytes element() const { return {mixed ? 2.0 : 4.0}; }  ///< size of a gradient in a message
+};
+
+const Keys& training_keys();
+TrainingOptions read_training_options(const YamlMap& map);
+
+/// Size of the gradients that one all-reduce sums if the scenario has no `bucket`: 25 MiB.
+constexpr Bytes kDefaultBucket{26214400};
+/// A bucket size that holds every model: all gradients travel at once.
+constexpr Bytes kWholeModel{1e300};
+
+Key bucket_key();
+/// `bucket`: a size such as "25 MiB", `tensor` (0 B: each array alone) or `model` (kWholeModel).
+Bytes read_bucket(const YamlMap& map, Bytes otherwise = kDefaultBucket);
+
+/// The origin of a plan's layer times, for the results.
+struct TimesSource {
+  std::string kind;                ///< see LayerTimes::kind
+  std::vector<std::string> flags;  ///< doubts about the times
+};
+
+/// The layers' names and times. The strategy adds buckets, batch-norm statistics and input.
+struct TimedWorkload {
+  Workload workload;
+  TimesSource source;
+};
+TimedWorkload make_workload(const Model& model, LayerTimes times, double compute_factor);
+
+/// Time of arithmetic that reads or writes `arrays` arrays of the size of all parameters: the time of the
+/// trace's update, which reads and writes Workload::update_arrays of them, in proportion.
+Seconds array_work(const Workload& workload, double arrays);
+/// The same for the parameters of these layers.
+Seconds array_work(const Workload& workload, LayerRange layers, double arrays);
+
+/// Activations that are kept in the host's memory until the backward pass.
+struct ActivationOffload {
+  BytesPerSecond bandwidth;  ///< bandwidth of the device's link to the host, in each direction
+  Bytes element;             ///< size of an element
+  MemoryOptions memory;      ///< samples at once, and which layers overwrite their input
+};
+
+/// Lengthens every forward and backward pass whose copies (models/cost/activation_memory.hpp) take longer
+/// than its kernels. A layer's copies run beside its kernels, and the next layer waits for both.
+void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload);
+
+/// Facts about a training step that every plan states, whatever the strategy.
+struct StepFacts {
+  TimesSource times;
+  std::int64_t batch_per_worker = 1;  ///< samples a step of one replica
+  double samples_a_step = 1;          ///< samples a step of all replicas
+  Memory memory;                      ///< memory of the fullest device
+  std::string no_arithmetic;          ///< key of an option whose values are not calculated; empty: none
+};
+
+/// The last step of every plan: writes the facts into it, and whether the memory fits the device.
+void finish_plan(const Setting& setting, const TrainingOptions& training, const StepFacts& step, Plan& plan);
+
+/// Memory options of a device that works on `batch` samples at once.
+MemoryOptions memory_options(const Setting& setting, const TrainingOptions& training, std::int64_t batch);
+
+/// A network with dropout cannot compute its activations again: the second pass would drop other elements.
+bool has_dropout(const Model& model);
+
+/// Size of the statistics that workers sum for a batch-norm layer: sum and sum of squares of every channel,
+/// fp32. 0 for other layers.
+Bytes batch_norm_statistics(const Layer& layer);
+
+/// `all_reduce` and the keys that say how it runs.
+struct CommunicationOptions {
+  AllReduceChoice all_reduce;
+  int streams = 1;    ///< collectives of one stream run one after the other
+  int in_flight = 1;  ///< collectives at once, over all streams
+};
+
+const Keys& communication_keys();
+CommunicationOptions read_communication(const YamlMap& map);
+
+/// Makes a communicator run its collectives as the scenario asks.
+void apply(const CommunicationOptions& options, Communicator& communicator);
+
+/// Adds a note to the plan for each of communication_keys() that the scenario sets and the plan does not use.
+/// A plan of one worker gets no notes.
+/// @param instead  reason why the plan has no all-reduce, such as "with compression: top_k"
+/// @param at_once  whether several collectives of a communicator can run at the same time
+void note_idle_communication(const YamlMap& map, const std::string& instead, bool at_once, Plan& plan);
 
 }  // namespace stepcast

@@ -1,6 +1,6 @@
 #include "strategies/parameter_server/elastic_averaging.hpp"
 
-#include "strategies/arithmetic/asynchronous_updates.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/parameter_server/server_plan.hpp"
 

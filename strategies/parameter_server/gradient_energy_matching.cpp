@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/arithmetic/asynchronous_updates.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/parameter_server/server_plan.hpp"
 

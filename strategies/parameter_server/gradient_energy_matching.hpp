@@ -27,7 +27,7 @@ struct EnergyMatchingRun {
 ///   2. reads the center's parameters c
 ///   3. update = s u with u = -learning rate x g. The scale s makes |c - c0| + |update| = kappa |p|, where c0
 ///      is the center that the worker read before, and p is the velocity of SGD with momentum
-///      (arithmetic/asynchronous_updates.hpp)
+///      (arithmetic/model_updates.hpp)
 ///   4. continues from c + update
 ///   5. sends the update to the center, which adds it: c = c + update
 ///

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/arithmetic/asynchronous_updates.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/parameter_server/server_plan.hpp"
 
 namespace stepcast {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategies/arithmetic/asynchronous_updates.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 
 namespace stepcast {
 namespace {

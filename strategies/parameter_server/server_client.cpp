@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "strategies/arithmetic/asynchronous_updates.hpp"
-#include "strategies/compression/compressed_gradient.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
+#include "strategies/compression/gradient_compression.hpp"
 
 namespace stepcast {
 namespace {

@@ -7,8 +7,7 @@
 
 #include "core/yaml.hpp"
 #include "strategies/compression/gradient_compression.hpp"
-#include "strategies/options/communication_options.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/parameter_server/server.hpp"
 #include "strategies/plan/setting.hpp"
 

@@ -1,14 +1,12 @@
-#include "strategies/pipeline/pipeline.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "models/partition/tensor_shard.hpp"
 #include "strategies/data_parallel/zero.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/pipeline/pipeline_stage.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 namespace {

@@ -5,6 +5,7 @@
 #include "models/partition/pipeline_stages.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/model_parallel/layer_segments.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/program/worker.hpp"
 
@@ -74,5 +75,7 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options);
 /// whose collectives are added to the plan.
 PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
                          const Stages& starts, GroupPlan& groups);
+
+Strategy pipeline_strategy();
 
 }  // namespace stepcast

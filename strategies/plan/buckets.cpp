@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/arithmetic/asynchronous_updates.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,11 +1,53 @@
 #include "strategies/plan/plan.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <set>
+#include <stdexcept>
+#include <string>
 
 #include "core/yaml.hpp"
 
 namespace stepcast {
+
+namespace {
+
+/// The k-th turn of its kind: groups of as many micro-batches as there are stages, chunk after chunk.
+Turn turn(Work pass, int k, int stages, int chunks) {
+  const int group = k / (stages * chunks), within = k % (stages * chunks);
+  const int chunk = within / stages;
+  return {pass, group * stages + within % stages, pass == Work::forward ? chunk : chunks - 1 - chunk};
+}
+
+}  // namespace
+
+std::vector<Turn> turns(PipelineOrder order, int stage, int stages, int micro_batches, int chunks) {
+  const int all = micro_batches * chunks, left = stages - stage;
+  int ahead = all;  // forward turns before the first backward turn
+  if (order == PipelineOrder::naive) ahead = 1;
+  if (order == PipelineOrder::one_forward_one_backward) ahead = std::min(all, left);
+  if (order == PipelineOrder::interleaved) ahead = std::min(all, 2 * (left - 1) + (chunks - 1) * stages + 1);
+  std::vector<Turn> made;
+  for (int i = 0; i < ahead; ++i) made.push_back(turn(Work::forward, i, stages, chunks));
+  for (int i = 0; i < all; ++i) {
+    made.push_back(turn(Work::backward, i, stages, chunks));
+    if (ahead + i < all) made.push_back(turn(Work::forward, ahead + i, stages, chunks));
+  }
+  return made;
+}
+
+std::vector<int> most_in_flight(const std::vector<Turn>& turns, int chunks) {
+  std::vector<int> held(static_cast<std::size_t>(chunks)), most = held;
+  const auto sum = [](const std::vector<int>& counts) {
+    return std::accumulate(counts.begin(), counts.end(), 0);
+  };
+  for (const Turn& one : turns) {
+    held[static_cast<std::size_t>(one.chunk)] += one.pass == Work::forward ? 1 : -1;
+    if (sum(held) > sum(most)) most = held;
+  }
+  return most;
+}
 
 std::string to_string(const IneffectiveKey& one) {
   return one.key + ": has no effect " + one.why;
@@ -69,6 +111,80 @@ std::vector<std::pair<RankId, RankId>> message_pairs(const Plan& plan) {
     }
   }
   return {pairs.begin(), pairs.end()};
+}
+
+namespace {
+
+std::shared_ptr<const Schedule> shared(Schedule schedule) {
+  return std::make_shared<const Schedule>(std::move(schedule));
+}
+
+}  // namespace
+
+std::shared_ptr<const Schedule> schedule_of(const Collective& collective, const AllReduceChoice& choice,
+                                            const Group& group) {
+  switch (collective.kind) {
+    case Collective::Kind::all_reduce:
+      return all_reduce_schedule(choice, {group.ranks, group.ranks_per_node, collective.root},
+                                 collective.buffer.size);
+    case Collective::Kind::reduce_scatter:
+      return shared(ring_reduce_scatter(group, choice.channels));
+    case Collective::Kind::all_gather:
+      return shared(ring_all_gather(group, choice.channels));
+    case Collective::Kind::broadcast:
+      return shared(binomial_broadcast(group));
+    case Collective::Kind::reduce:
+      return shared(binomial_reduce(group));
+    case Collective::Kind::all_to_all:
+      return shared(all_to_all(group));
+    case Collective::Kind::exchange:
+      break;
+  }
+  if (collective.schedule == nullptr || collective.schedule->ranks != group.ranks)
+    throw std::logic_error("an exchange needs a schedule of as many ranks as its group");
+  return collective.schedule;
+}
+
+bool has_automatic_algorithm(const Plan& plan, const Collective& collective) {
+  const Communicator& communicator = communicator_of(plan, collective);
+  return collective.kind == Collective::Kind::all_reduce &&
+         communicator.all_reduce.algorithm == Algorithm::automatic && communicator.size > 1 &&
+         collective.buffer.size.value > 0;
+}
+
+int even_ranks_per_node(const Platform& platform, const std::vector<int>& endpoints) {
+  std::vector<int> runs;
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    const bool same = i > 0 && platform.node_of(endpoints[i]) == platform.node_of(endpoints[i - 1]);
+    same ? ++runs.back() : (runs.push_back(1), 0);
+  }
+  return std::all_of(runs.begin(), runs.end(), [&](int run) { return run == runs.front(); }) ? runs.front()
+                                                                                             : 1;
+}
+
+Communicator communicator(const Platform& platform, const IdTable<RankId, int>& endpoints,
+                          std::vector<RankId> ranks, int size) {
+  Communicator made;
+  made.ranks = std::move(ranks);
+  made.size = size;
+  std::vector<int> one_group;
+  int least = size;
+  for (std::size_t i = 0; i < made.ranks.size(); ++i) {
+    one_group.push_back(endpoints[made.ranks[i]]);
+    if (static_cast<int>(one_group.size()) < size) continue;
+    const int here = even_ranks_per_node(platform, one_group);
+    if (i + 1 > static_cast<std::size_t>(size) && here != least) least = 1;  // groups of different placement
+    if (i + 1 == static_cast<std::size_t>(size)) least = here;
+    one_group.clear();
+  }
+  made.ranks_per_node = least;
+  return made;
+}
+
+std::vector<RankId> first_ranks(int count) {
+  std::vector<RankId> ranks;
+  for (int rank = 0; rank < count; ++rank) ranks.emplace_back(rank);
+  return ranks;
 }
 
 }  // namespace stepcast

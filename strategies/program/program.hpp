@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/free_lists.hpp"
-#include "core/typed_id.hpp"
-#include "core/units.hpp"
+#include "core/memory.hpp"
+#include "core/typed_numbers.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "strategies/collectives/schedule.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "strategies/collectives/schedule.hpp"
 #include "strategies/program/program.hpp"
 

@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/arithmetic/asynchronous_updates.hpp"
 #include "strategies/arithmetic/lbfgs.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/parameter_server/server_options.hpp"
 #include "strategies/parameter_server/server_placement.hpp"
-#include "strategies/sandblaster/vector_phase.hpp"
+#include "strategies/sandblaster/coordinator.hpp"
 
 namespace stepcast {
 namespace {

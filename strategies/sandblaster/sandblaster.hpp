@@ -4,7 +4,7 @@
 
 #include "strategies/options/strategy.hpp"
 #include "strategies/parameter_server/server_client.hpp"
-#include "strategies/sandblaster/work_queue.hpp"
+#include "strategies/sandblaster/coordinator.hpp"
 
 namespace stepcast {
 
@@ -33,7 +33,7 @@ struct SandblasterRun {
 //      gradients of portions, and sends their sum to the servers after every `send_every` of them
 //   2. the coordinator hands slow portions out a second time (backup tasks); the first result counts
 //   3. when all gradients have arrived, the coordinator commands the servers to compute the direction and the
-//      step of L-BFGS, each on its part, one vector operation after the other (vector_phase.hpp)
+//      step of L-BFGS, each on its part, one vector operation after the other (coordinator.hpp)
 //
 // Portion t is mini-batch t of the training data in every batch, whoever computes it.
 //

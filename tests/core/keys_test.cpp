@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "core/key_check.hpp"
 
 using namespace stepcast;
 

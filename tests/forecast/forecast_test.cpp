@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "report/results/results_text.hpp"
 #include "tests/report/temporary_folder.hpp"

@@ -3,7 +3,7 @@
 #include "forecast/forecast.hpp"
 #include "forecast/resource_limits.hpp"
 #include "forecast/simulate_point.hpp"
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 #include "tests/forecast/counted_memory.hpp"
 #include "tests/sim/child.hpp"
 

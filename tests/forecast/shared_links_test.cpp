@@ -2,7 +2,7 @@
 
 #include "forecast/forecast.hpp"
 #include "forecast/simulate_point.hpp"
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 #include "tests/sim/child.hpp"
 
 using namespace stepcast;

@@ -5,7 +5,6 @@
 #include "models/hugging_face/network_text.hpp"
 #include "models/network/model.hpp"
 #include "models/pytorch_profile/profile.hpp"
-#include "models/pytorch_profile/profile_trace.hpp"
 #include "platforms/discovery/discovered.hpp"
 #include "report/results/results_text.hpp"
 #include "tests/fuzz/input.hpp"

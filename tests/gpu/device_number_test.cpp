@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "kernels/network/gpu_options.hpp"
+#include "kernels/network/backend.hpp"
 #include "kernels/timing/capture.hpp"
 
 using namespace stepcast;

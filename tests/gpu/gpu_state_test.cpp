@@ -1,6 +1,6 @@
-#include "kernels/cudnn/capture/gpu_state.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "kernels/cudnn/capture/step_events.hpp"
 
 using namespace stepcast;
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "core/error.hpp"
-#include "gpu/capture/models.hpp"
+#include "gpu/capture/selection.hpp"
 #include "kernels/cudnn/runtime/tensor.hpp"
 #include "scenarios/reader/library.hpp"
 

@@ -6,7 +6,7 @@
 #include "gpu_or_skip.hpp"
 #include "kernels/network/network.hpp"
 #include "networks.hpp"
-#include "runtime/memory/host_mirror.hpp"
+#include "runtime/memory/parameters.hpp"
 
 using namespace stepcast;
 using namespace stepcast::test;

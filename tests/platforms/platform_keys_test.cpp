@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "core/key_check.hpp"
+#include "core/keys.hpp"
 
 using namespace stepcast;
 

@@ -5,7 +5,7 @@
 #include "kernels/onednn/backend.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "planned_parts.hpp"
-#include "runtime/devices/tensor_parallel_device.hpp"
+#include "runtime/devices/rank_shard.hpp"
 #include "runtime/memory/parameters.hpp"
 
 namespace stepcast::test {

@@ -10,7 +10,7 @@
 #include "ranks.hpp"
 #include "runtime/runs/real_worker.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 #include "strategies/registry.hpp"
 #include "tests/first_endpoints.hpp"
 #include "validate/measure/link_results.hpp"

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "strategies/collectives/algorithms.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/collectives/schedule.hpp"
+#include "strategies/plan/plan.hpp"
 #include "tests/sim/random_groups.hpp"
 
 namespace stepcast {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 #include "tests/sim/compared.hpp"
 #include "tests/sim/groups_plan.hpp"
 

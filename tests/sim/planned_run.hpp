@@ -3,7 +3,7 @@
 #include <map>
 
 #include "models/partition/partition_times.hpp"
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 #include "strategies/registry.hpp"
 #include "tests/sim/small_cluster.hpp"
 

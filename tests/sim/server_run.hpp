@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/workers/simulate.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "sim/simulation.hpp"
+#include "strategies/plan/plan.hpp"
 #include "strategies/registry.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"

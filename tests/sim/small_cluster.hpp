@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/yaml.hpp"
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
 #include "strategies/plan/buckets.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 #include "tests/first_endpoints.hpp"
 
 namespace stepcast {

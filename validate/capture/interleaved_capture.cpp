@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"

@@ -13,7 +13,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "runtime/transport/wake_flags.hpp"
+#include "runtime/transport/shared_memory_transport.hpp"
 
 namespace stepcast {
 namespace {

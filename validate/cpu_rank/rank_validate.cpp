@@ -1,6 +1,6 @@
 #include "validate/cpu_rank/rank_validate.hpp"
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "kernels/network/backend.hpp"
 #include "kernels/network/network.hpp"
 #include "kernels/onednn/backend.hpp"
@@ -14,7 +14,6 @@
 #include "strategies/plan/plan.hpp"
 #include "validate/cpu_rank/trace_capture.hpp"
 #include "validate/measure/link_benchmark.hpp"
-#include "validate/measure/storage_benchmark.hpp"
 
 namespace stepcast {
 namespace {

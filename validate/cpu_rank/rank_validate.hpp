@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/ranks/rank_context.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 
 namespace stepcast {

@@ -7,19 +7,18 @@
 #include <memory>
 #include <set>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "models/layer_times/trace.hpp"
 #include "models/layer_times/trace_text.hpp"
 #include "models/network/layer.hpp"
 #include "report/results/results_text.hpp"
-#include "runtime/devices/spatial_resharding.hpp"
+#include "runtime/devices/spatial_device.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/transport/transport.hpp"
 #include "scenarios/reader/library.hpp"
 #include "validate/capture/arithmetic_times.hpp"
 #include "validate/capture/interleaved_capture.hpp"
 #include "validate/capture/message_times.hpp"
-#include "validate/capture/program_messages.hpp"
 
 namespace stepcast {
 namespace {

@@ -7,7 +7,7 @@
 #include "kernels/timing/capture.hpp"
 #include "runtime/devices/rank_shard.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
-#include "runtime/ranks/rank_context.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/library.hpp"
 #include "validate/capture/message_times.hpp"

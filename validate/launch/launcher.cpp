@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "scenarios/reader/library.hpp"
 #include "validate/launch/cpu_quota.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ranks/netcluster.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "validate/launch/rendezvous.hpp"
 

@@ -7,27 +7,47 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "core/os/work_folder.hpp"
-#include "core/parse_number.hpp"
+#include "core/os/files.hpp"
+#include "core/os/folders.hpp"
+#include "core/text.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "report/results/manifest.hpp"
-#include "runtime/ranks/hosts.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
-#include "validate/launch/frame.hpp"
 #include "validate/launch/rank_processes.hpp"
 
 namespace stepcast {
+
+bool send_frame(int socket, const Frame& frame, StoreClock::time_point end) {
+  return send_all(socket, &frame.kind, 1, end) && send_text(socket, frame.name, end) &&
+         send_text(socket, frame.body, end);
+}
+
+bool receive_frame(int socket, Frame& frame, StoreClock::time_point end) {
+  return receive_all(socket, &frame.kind, 1, end) && receive_text(socket, frame.name, kMaxStoreKey, end) &&
+         receive_text(socket, frame.body, kMaxFrame, end);
+}
+
+bool is_plain_file_name(const std::string& name) {
+  std::string_view own = name;
+  if (own.starts_with("store/")) own.remove_prefix(6);
+  return !own.empty() && own.front() != '.' && std::ranges::all_of(own, [](unsigned char c) {
+    return (c < 128 && std::isalnum(c) != 0) || c == '.' || c == '-' || c == '_';
+  });
+}
+
 namespace {
 
 using namespace std::chrono_literals;

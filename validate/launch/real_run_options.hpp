@@ -1,12 +1,15 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cli/command_line.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "validate/launch/launcher.hpp"
+#include "validate/launch/rank_agent.hpp"
+#include "validate/launch/rendezvous.hpp"
 
 namespace stepcast {
 
@@ -62,5 +65,24 @@ Option add_real_run_options(Command command, RealRunOptions& options, const std:
 void add_gpu_options(Command command, GpuOptionsText& options, const std::string& device_help);
 /// Adds --path and --device-file.
 void add_gpu_paths(Command command, GpuRanks& gpus);
+
+/// Options of `stepcast validate` for ranks on several machines.
+struct RemoteOptions {
+  std::string hosts, rsh = "ssh", bind, transport = "own";
+  bool ranks_given = false;
+
+  bool given() const { return !hosts.empty() || !bind.empty(); }
+};
+
+/// Adds --hosts, --rsh and --bind.
+void add_remote_options(Command command, RemoteOptions& options);
+
+/// In a job of mpirun or srun, the first process launches the ranks, and each other process is the agent of
+/// its rank. Empty: this process launches. @throws InputError
+std::optional<AgentOptions> agent_of_job(const RemoteOptions& options);
+
+/// The ranks of --hosts, or of a job of mpirun or srun; sets `run.ranks`. Empty: the ranks run on this
+/// machine. @throws InputError
+std::optional<RemoteRanks> remote_ranks(const RemoteOptions& options, RealRunOptions& run);
 
 }  // namespace stepcast

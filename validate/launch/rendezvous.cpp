@@ -16,13 +16,13 @@
 #include <system_error>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
-#include "core/parse_number.hpp"
+#include "core/os/files.hpp"
+#include "core/text.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results.hpp"
 #include "report/results/results_text.hpp"
-#include "runtime/rendezvous/store_messages.hpp"
+#include "runtime/rendezvous/store.hpp"
 #include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/ranks/hosts.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
-#include "validate/launch/frame.hpp"
+#include "validate/launch/rank_agent.hpp"
 
 namespace stepcast {
 

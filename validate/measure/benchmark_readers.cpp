@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace stepcast {
+
 namespace {
 
 constexpr double kLargest = 1e18;                    // largest number accepted in a file
@@ -168,6 +172,146 @@ BenchmarkTimes read_benchmark(std::string_view text, const std::string& file_nam
   }
   if (sizes.size() < 2) refuse(file_name, 1, "expected rows of at least two sizes");
   return benchmark;
+}
+
+namespace {
+
+constexpr double kLargestFigure = 1e15;  // bytes and microseconds that a file may state
+constexpr std::size_t kMostRows = 100'000;
+
+[[noreturn]] void refuse_line(const std::string& file, int line, const std::string& what) {
+  throw InputError(fmt::format("{}:{}:1: {}", file, line, what));
+}
+
+std::vector<std::string> words_of_table(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+/// "all_reduce" of a text with "all_reduce_perf"; empty if there is no such program.
+std::string operation_in(const std::string& line) {
+  const auto end = line.find("_perf");
+  if (end == std::string::npos) return "";
+  auto begin = end;
+  while (begin > 0 &&
+         (std::islower(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
+    --begin;
+  return line.substr(begin, end - begin);
+}
+
+bool is_rank(const std::vector<std::string>& words) {
+  return words.size() > 3 && words[0] == "#" && words[1] == "Rank" && parse_integer(words[2]).has_value();
+}
+
+/// A time in microseconds; nothing for "N/A".
+std::optional<Seconds> time_of(const std::string& word, const std::string& file, int line) {
+  if (word == "N/A") return std::nullopt;
+  const auto number = parse_number(word);
+  if (!number || *number < 0 || *number > kLargestFigure)
+    refuse_line(file, line, fmt::format("expected a time in us, got \"{}\"", word.substr(0, 40)));
+  return Seconds{1e-6 * *number};
+}
+
+/// The columns of a row without a header before it, by its number of words: with root 13, without 12, without
+/// redop 11; half of them without times in place.
+std::vector<std::size_t> usual_columns(std::size_t words) {
+  if (words >= 13) return {5, 9};
+  if (words == 12) return {4, 8};
+  if (words == 11) return {3, 7};
+  return {words == 9 ? std::size_t{5} : words == 8 ? std::size_t{4} : std::size_t{3}};
+}
+
+void read_row(const std::vector<std::string>& words, const std::vector<std::size_t>& header, NcclTests& tests,
+              const std::string& file, int line) {
+  const auto size = parse_integer(words.front());
+  if (!size || static_cast<double>(*size) > kLargestFigure)
+    return;  // a line of a log that begins with a digit
+  const std::vector<std::size_t> columns = header.empty() ? usual_columns(words.size()) : header;
+  if (words.size() <= columns.front()) refuse_line(file, line, "expected a size and a time");
+  NcclTestsRow row{{static_cast<double>(*size)}, time_of(words[columns.front()], file, line), {}};
+  if (columns.size() > 1 && words.size() > columns[1]) row.in_place = time_of(words[columns[1]], file, line);
+  if (row.size.value <= 0 || (!row.out_of_place && !row.in_place)) return;
+  if (row.time().value <= 0) refuse_line(file, line, "expected a time above 0");
+  if (tests.rows.size() == kMostRows) refuse_line(file, line, fmt::format("more than {} rows", kMostRows));
+  tests.rows.push_back(row);
+}
+
+NcclTests read_nccl_text(std::string_view text, const std::string& file) {
+  NcclTests tests;
+  std::vector<std::size_t> columns;
+  std::istringstream lines{std::string(text)};
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::vector<std::string> words = words_of_table(line);
+    if (words.empty()) continue;
+    if (is_rank(words)) ++tests.ranks;
+    if (words.front().front() == '#') {
+      if (tests.operation.empty()) tests.operation = operation_in(line);
+      const auto header = nccl_tests_time_columns(line);
+      if (!header.empty()) columns = header;
+    } else if (std::isdigit(static_cast<unsigned char>(words.front().front())) != 0 && words.size() > 3) {
+      read_row(words, columns, tests, file, number);
+    }
+  }
+  return tests;
+}
+
+std::optional<Seconds> json_time(const nlohmann::json& row, const char* key, const std::string& file) {
+  const auto found = row.find(key);
+  if (found == row.end() || found->is_null()) return std::nullopt;
+  const double time = found->at("time").get<double>();
+  if (!(time > 0 && time <= kLargestFigure))
+    refuse_line(file, 1, fmt::format("expected a time in us, got {:.6g}", time));
+  return Seconds{1e-6 * time};
+}
+
+NcclTests read_nccl_json(std::string_view text, const std::string& file) {
+  NcclTests tests;
+  const auto root = nlohmann::json::parse(text, nullptr, false);
+  if (root.is_discarded() || !root.is_object()) refuse_line(file, 1, "expected the JSON of nccl-tests");
+  try {
+    tests.operation = operation_in(root.at("args").at(0).get<std::string>());
+    if (root.contains("config")) tests.ranks = static_cast<int>(root.at("config").at("devices").size());
+    for (const auto& row : root.at("results")) {
+      const double size = row.at("size").get<double>();
+      if (!(size >= 0 && size <= kLargestFigure))
+        refuse_line(file, 1, fmt::format("expected a size, got {:.6g}", size));
+      const NcclTestsRow read{{size}, json_time(row, "out_of_place", file), json_time(row, "in_place", file)};
+      if (size > 0 && (read.out_of_place || read.in_place)) tests.rows.push_back(read);
+    }
+  } catch (const nlohmann::json::exception&) {
+    refuse_line(
+        file, 1,
+        "expected the JSON of nccl-tests: args, config.devices, results of size and out_of_place.time");
+  }
+  return tests;
+}
+
+}  // namespace
+
+Seconds NcclTestsRow::time() const {
+  if (!in_place) return *out_of_place;
+  return out_of_place ? std::min(*out_of_place, *in_place) : *in_place;
+}
+
+std::vector<std::size_t> nccl_tests_time_columns(const std::string& line) {
+  const std::vector<std::string> words = words_of_table(line);
+  if (words.size() < 4 || words[0] != "#" || words[1] != "size" || words[2] != "count") return {};
+  std::vector<std::size_t> columns;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "time") columns.push_back(i - 1);
+  }
+  return columns;
+}
+
+NcclTests read_nccl_tests(std::string_view text, const std::string& file_name) {
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  const bool json = begin != std::string_view::npos && text[begin] == '{';
+  NcclTests tests = json ? read_nccl_json(text, file_name) : read_nccl_text(text, file_name);
+  if (tests.rows.empty())
+    refuse_line(file_name, 1, "expected a table of nccl-tests: no row has a size and a time");
+  return tests;
 }
 
 }  // namespace stepcast

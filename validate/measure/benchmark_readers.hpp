@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 #include "validate/measure/link_results.hpp"
 
 namespace stepcast {

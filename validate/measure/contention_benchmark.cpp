@@ -7,7 +7,7 @@
 #include "report/statistics/statistics.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/transport/progress_thread.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 #include "validate/measure/link_benchmark.hpp"
 
 namespace stepcast {

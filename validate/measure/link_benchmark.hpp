@@ -1,13 +1,16 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/typed_numbers.hpp"
 #include "kernels/network/network.hpp"
 #include "report/results/results.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
-#include "runtime/transport/thread_scheduling.hpp"
+#include "runtime/transport/progress_thread.hpp"
 #include "runtime/transport/transport.hpp"
 
 namespace stepcast {
@@ -67,5 +70,21 @@ double compute_slowdown(double compute, double collective, double together);
 /// receiver once. A worker sends one message and receives one, so it loses 3/4 of what it would lose beside
 /// an all-reduce.
 double message_slowdown(double compute_slowdown);
+
+/// Measures how fast the ranks read their input, all at once, from files in `folder`; all ranks call it. Rows
+/// (rank 0 only): `what` = storage, `bytes` of each rank, `seconds` on the slowest rank, for a block and for
+/// several megabytes.
+/// @param budget  time for one size, about [s]
+std::vector<Row> measure_storage(Transport& transport, const std::filesystem::path& folder, double budget);
+
+/// A disk that several ranks read at once: a read takes latency + ranks x bytes / bandwidth.
+struct MeasuredStorage {
+  BytesPerSecond bandwidth;  ///< of all ranks that share the disk
+  Seconds latency;
+};
+
+/// The storage of rows of measure_storage; none without such rows.
+/// @param sharing  ranks that the platform puts on one disk
+std::optional<MeasuredStorage> measured_storage(const Results& results, int sharing);
 
 }  // namespace stepcast

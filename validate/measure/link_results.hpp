@@ -7,9 +7,9 @@
 
 #include "platforms/platform.hpp"
 #include "report/results/results.hpp"
-#include "runtime/ranks/netcluster.hpp"
+#include "runtime/ranks/cluster.hpp"
 #include "strategies/collectives/schedule.hpp"
-#include "validate/measure/storage_benchmark.hpp"
+#include "validate/measure/link_benchmark.hpp"
 
 namespace stepcast {
 

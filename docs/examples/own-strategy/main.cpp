@@ -8,8 +8,7 @@
 #include "core/error.hpp"
 #include "forecast/forecast.hpp"
 #include "strategies/data_parallel/synchronous.hpp"
-#include "strategies/options/communication_options.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/registry.hpp"
 

@@ -8,9 +8,7 @@
 
 #include "core/error.hpp"
 #include "kernels/cudnn/backend.hpp"
-#include "kernels/cudnn/capture/gpu_state.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"
-#include "kernels/timing/capture_flags.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/cost/memory.hpp"
 #include "models/layer_times/trace.hpp"

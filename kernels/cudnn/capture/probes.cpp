@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "kernels/cudnn/backend.hpp"
-#include "kernels/cudnn/capture/gpu_state.hpp"
 #include "kernels/cudnn/capture/kernel_probes.hpp"
 #include "kernels/cudnn/capture/nccl_probe.hpp"
 #include "kernels/cudnn/capture/step_events.hpp"

@@ -1,12 +1,29 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/cudnn/runtime/device.hpp"
 #include "kernels/network/network.hpp"
 #include "kernels/timing/step_timer.hpp"
+
+namespace stepcast {
+
+/// Standard output of a program that is found in PATH and runs without a shell.
+struct ProgramOutput {
+  bool ran = false;  ///< false if there is no such program or it failed
+  std::string text;
+};
+ProgramOutput output_of(const std::vector<std::string>& arguments);
+
+/// Clocks, temperature, power and throttle reasons of the GPU with this PCI bus id, in one line from
+/// nvidia-smi, or a sentence that nvidia-smi failed. NVML is not used because no CUDA toolkit contains the
+/// library.
+std::string gpu_state(const std::string& pci_bus);
+
+}  // namespace stepcast
 
 namespace stepcast::cudnn {
 

@@ -7,8 +7,8 @@
 
 #include "kernels/cudnn/cuda/element.hpp"
 
-/// Kernels that copy elements (moves.cu, pools.cu, embedding_tables.cu). They are started on a stream and
-/// return at once.
+/// Kernels that copy elements (moves.cu, pools.cu), also elements that are read several times (up-sampling,
+/// embeddings) with the sums of their gradients. They are started on a stream and return at once.
 namespace stepcast::cudnn {
 
 constexpr int kMoveDims = 5;

@@ -7,8 +7,8 @@
 
 #include "kernels/cudnn/cuda/element.hpp"
 
-/// Kernels that sum over all dimensions except channels (sums.cu), and batch norm made of them
-/// (batch_norm.cu). They are started on a stream and return at once.
+/// Kernels that sum over all dimensions except channels (sums.cu), and batch norm made of them. They are
+/// started on a stream and return at once.
 namespace stepcast::cudnn {
 
 /// A tensor {outer, channels, inner}: element i has channel i / inner % channels.

@@ -3,7 +3,7 @@
 #include "kernels/cudnn/cuda/moves.hpp"
 #include "kernels/cudnn/cuda/sums.hpp"
 #include "kernels/cudnn/layers/layer.hpp"
-#include "kernels/cudnn/runtime/matmul.hpp"
+#include "kernels/cudnn/runtime/tensor.hpp"
 
 namespace stepcast::cudnn {
 namespace {

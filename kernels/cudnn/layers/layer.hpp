@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cudnn/runtime/tensor.hpp"
-#include "kernels/network/listed_passes.hpp"
+#include "kernels/network/layer_table.hpp"
 
 namespace stepcast::cudnn {
 
@@ -28,7 +28,7 @@ class CudnnLayer : public ListedPasses {
 
   /// What a step converts of the parameters: weights in the forward pass, gradients in backward_weights.
   std::vector<Conversion> conversions(Pass pass) const;
-  /// Whether the passes convert by themselves; if not, a group of layers does (layer_group.hpp).
+  /// Whether the passes convert by themselves; if not, a group of layers does (kernels/cudnn/backend.hpp).
   void set_converts(bool converts) { converts_ = converts; }
 
  protected:
@@ -124,7 +124,7 @@ std::unique_ptr<LayerKernel> make_synchronized_batch_norm(std::shared_ptr<Device
                                                           const LayerSite& site);
 std::unique_ptr<LayerKernel> make_vocab_parallel_loss(std::shared_ptr<Device> device, const LayerSite& site);
 
-/// The windows of a pooling layer between two images (pool.cpp).
+/// The windows of a pooling layer between two images (windows.cpp).
 /// @throws InputError for windows of more than 65536 elements
 PoolShape pool_shape(const Layer& layer, const std::vector<std::int64_t>& pad_before, const CudnnTensor& from,
                      const CudnnTensor& to);

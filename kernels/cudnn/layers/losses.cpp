@@ -1,6 +1,5 @@
 #include "kernels/cudnn/cuda/elements.hpp"
 #include "kernels/cudnn/cuda/rows.hpp"
-#include "kernels/cudnn/cuda/vocab_parallel_loss.hpp"
 #include "kernels/cudnn/layers/layer.hpp"
 
 namespace stepcast::cudnn {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cudnn/layers/convolution.hpp"
 #include "kernels/cudnn/layers/layer.hpp"
+#include "kernels/cudnn/layers/windows.hpp"
 #include "kernels/network/device_memory.hpp"
 
 namespace stepcast::cudnn {

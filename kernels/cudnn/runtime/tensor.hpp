@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "kernels/cudnn/cuda/moves.hpp"
 #include "kernels/cudnn/runtime/device.hpp"
@@ -69,5 +72,51 @@ cudnnDataType_t cudnn_type(Element element);
 /// Returns {n, c, 1, l} for {n, c, l} and {n, c, 1, 1} for {n, c}, because cuDNN requires 2 or 3 spatial
 /// dimensions.
 Shape as_image(const Shape& shape);
+
+using MatmulDesc = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+
+/// A row-major matrix of `rows` contiguous rows with `columns` elements each.
+struct Matrix {
+  std::int64_t rows = 0, columns = 0;
+  cudaDataType_t type = CUDA_R_32F;
+};
+
+enum class Transpose { no, yes };
+
+/// The product c = a' b' (+ bias to every row), where a' and b' may be transposed.
+struct ProductShape {
+  Matrix a, b, c;
+  Transpose a_transposed = Transpose::no, b_transposed = Transpose::no;
+  bool bias = false;  ///< add a bias with one number per column of c, in c's element type
+};
+
+/// A product of row-major matrices by cuBLASLt, with the first choice of its heuristic.
+class Matmul {
+ public:
+  Matmul(std::shared_ptr<Device> device, const ProductShape& shape);
+
+  void run(const void* a, const void* b, void* c, const void* bias = nullptr) const;
+
+ private:
+  std::shared_ptr<Device> device_;
+  MatmulDesc product_;
+  MatrixLayout first_, second_, result_;
+  cublasLtMatmulHeuristicResult_t chosen_{};
+};
+
+/// Spatial sizes extended to three by filling in front.
+inline std::array<std::int64_t, 3> last_three(const std::vector<std::int64_t>& sizes, std::int64_t fill) {
+  std::array<std::int64_t, 3> result{fill, fill, fill};
+  std::copy(sizes.begin(), sizes.end(), result.end() - static_cast<std::ptrdiff_t>(sizes.size()));
+  return result;
+}
+
+/// Sizes or strides of {n, c, spatial...} as {n, c, d, h, w}, with spatial ones extended by filling in front.
+inline std::array<std::int64_t, 5> five(const std::vector<std::int64_t>& values, std::int64_t fill) {
+  std::array<std::int64_t, 5> result{values.at(0), values.at(1), fill, fill, fill};
+  std::copy(values.begin() + 2, values.end(), result.end() - static_cast<std::ptrdiff_t>(values.size() - 2));
+  return result;
+}
 
 }  // namespace stepcast::cudnn

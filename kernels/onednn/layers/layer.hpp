@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernels/network/listed_passes.hpp"
+#include "kernels/network/layer_table.hpp"
 #include "kernels/onednn/runtime/tensor.hpp"
 
 namespace stepcast::onednn {

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/typed_numbers.hpp"
 
 namespace stepcast {
 

@@ -1,16 +1,15 @@
-#include "commands/learn/simulate_learning.hpp"
-
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "commands/learn/learning_points.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/learning/learning_runs.hpp"
 #include "scenarios/reader/scenario.hpp"
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 
 using namespace stepcast;
 

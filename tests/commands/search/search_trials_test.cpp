@@ -5,7 +5,7 @@
 
 #include "campaigns/search_method.hpp"
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 using namespace stepcast;

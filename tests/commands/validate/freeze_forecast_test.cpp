@@ -7,7 +7,7 @@
 #include <set>
 
 #include "commands/validate/validation_report.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/results/manifest.hpp"

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 using namespace stepcast;

@@ -6,8 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cstdio>
 
-#include "core/cli/command_output.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 namespace stepcast::command_line_test {

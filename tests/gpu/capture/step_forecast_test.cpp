@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "gpu/capture/models.hpp"
+#include "gpu/capture/selection.hpp"
 #include "models/layer_times/derived_trace.hpp"
 #include "models/loader.hpp"
 #include "scenarios/reader/library.hpp"

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "gpu/capture/step_forecast.hpp"
 #include "models/layer_times/trace_text.hpp"
 

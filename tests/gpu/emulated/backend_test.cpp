@@ -1,7 +1,8 @@
+#include "kernels/network/backend.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "gpu/check/check_layers.hpp"
-#include "kernels/network/gpu_options.hpp"
 #include "learned_curve.hpp"
 #include "partitioned_training.hpp"
 #include "spatial_training.hpp"

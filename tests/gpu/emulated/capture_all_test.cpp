@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "gpu/commands/commands.hpp"
 #include "tests/report/temporary_folder.hpp"
 

@@ -15,7 +15,6 @@
 #include "kernels/cudnn/cuda/optimizer_updates.hpp"
 #include "kernels/cudnn/cuda/rows.hpp"
 #include "kernels/cudnn/cuda/sums.hpp"
-#include "kernels/cudnn/cuda/vocab_parallel_loss.hpp"
 
 // Kernels on arrays of more than 2^31 elements, which have 8 GiB of addresses and few MiB of memory. Only the
 // last block of each launch runs; its last thread computes the last element.

@@ -1,7 +1,6 @@
 #include "kernels/cudnn/cuda/elements.hpp"
 #include "kernels/cudnn/cuda/moves.hpp"
 #include "kernels/cudnn/cuda/rows.hpp"
-#include "kernels/cudnn/cuda/vocab_parallel_loss.hpp"
 #include "kernels/network/dropout_mask.hpp"
 #include "layered.hpp"
 

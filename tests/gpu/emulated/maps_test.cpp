@@ -4,7 +4,7 @@
 #include "kernels/cudnn/cuda/elements.hpp"
 #include "kernels/cudnn/cuda/moves.hpp"
 #include "kernels/cudnn/cuda/rows.hpp"
-#include "kernels/cudnn/runtime/windows.hpp"
+#include "kernels/cudnn/runtime/tensor.hpp"
 #include "layered.hpp"
 
 // Compares the project's CUDA kernels, run on the host, with the reference implementations.
@@ -124,7 +124,7 @@ TEST_CASE("layer norm's kernels compute what plain loops do", "[emulated]") {
     CAPTURE(named.name);
     Layered l{named.value, way};
     const std::int64_t length = l.in.back();
-    const Rows rows{l.elements() / length, length, way.element};
+    const cudnn::Rows rows{l.elements() / length, length, way.element};
     std::vector<float> scale = l.parameter(0), shift = l.parameter(1),
                        mean(static_cast<std::size_t>(rows.count)), inverse(mean),
                        scale_gradient(scale.size()), shift_gradient(scale.size());

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
 #include "pretended_cuda.hpp"
 #include "pretended_nccl.hpp"

@@ -4,8 +4,8 @@
 #include "core/error.hpp"
 #include "core/yaml.hpp"
 #include "gpu/check/check_layers.hpp"
-#include "kernels/cudnn/layers/convolution.hpp"
-#include "kernels/cudnn/runtime/matmul.hpp"
+#include "kernels/cudnn/layers/windows.hpp"
+#include "kernels/cudnn/runtime/tensor.hpp"
 #include "kernels/timing/capture.hpp"
 #include "pretended_cudnn.hpp"
 

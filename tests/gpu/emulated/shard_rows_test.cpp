@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "kernels/cudnn/layers/spatial_layer.hpp"
-#include "kernels/network/gpu_options.hpp"
+#include "kernels/network/backend.hpp"
 
 namespace stepcast::test {
 namespace {

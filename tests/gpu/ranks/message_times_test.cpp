@@ -4,7 +4,7 @@
 
 #include "../runtime/ranks.hpp"
 #include "core/error.hpp"
-#include "gpu/capture/devices.hpp"
+#include "gpu/capture/selection.hpp"
 #include "gpu/nccl/nccl_group.hpp"
 
 using namespace stepcast;

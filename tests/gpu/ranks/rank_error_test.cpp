@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
 #include "tests/report/temporary_folder.hpp"
 

@@ -7,7 +7,6 @@
 #include "core/error.hpp"
 #include "core/yaml.hpp"
 #include "kernels/onednn/backend.hpp"
-#include "kernels/timing/capture_flags.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/layer_times/trace_text.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "models/pytorch_profile/profile.hpp"
-#include "models/pytorch_profile/profile_trace.hpp"
 #include "tests/models/pytorch_profile/made_up_profile.hpp"
 
 using namespace stepcast;

@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "models/pytorch_profile/profile.hpp"
-#include "models/pytorch_profile/profile_trace.hpp"
 #include "read_text.hpp"
 #include "tests/models/pytorch_profile/made_up_profile.hpp"
 

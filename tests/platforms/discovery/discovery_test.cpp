@@ -2,7 +2,7 @@
 #include <map>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "platforms/discovery/discovered.hpp"
 #include "platforms/discovery/hwloc/hwloc_topology.hpp"
 

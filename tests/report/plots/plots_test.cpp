@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/plots/loss_curves.hpp"
 #include "report/plots/results_plots.hpp"

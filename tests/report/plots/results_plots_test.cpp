@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "report/results/manifest.hpp"
 #include "report/results/results.hpp"
 #include "report/results/results_text.hpp"

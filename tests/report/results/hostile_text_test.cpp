@@ -4,7 +4,7 @@
 #include <sstream>
 #include <vector>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "report/plots/gnuplot.hpp"
 #include "report/plots/results_plots.hpp"
 #include "report/results/results_text.hpp"

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "core/cli/command_output.hpp"
+#include "core/cli/command_line.hpp"
 
 using namespace stepcast;
 

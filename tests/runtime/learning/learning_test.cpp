@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "core/yaml.hpp"
 #include "data/train_and_test.hpp"
 #include "kernels/onednn/backend.hpp"

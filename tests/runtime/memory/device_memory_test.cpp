@@ -3,7 +3,7 @@
 #include "guarded_backend.hpp"
 #include "hand_worker.hpp"
 #include "kernels/timing/host_info.hpp"
-#include "runtime/memory/host_mirror.hpp"
+#include "runtime/memory/parameters.hpp"
 
 namespace stepcast::device_memory_test {
 

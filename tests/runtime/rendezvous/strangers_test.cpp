@@ -15,7 +15,6 @@
 
 #include "core/error.hpp"
 #include "runtime/rendezvous/store.hpp"
-#include "runtime/rendezvous/store_messages.hpp"
 #include "runtime/transport/tcp_transport.hpp"
 
 // Processes that are no ranks of the run connect to the places where ranks meet.

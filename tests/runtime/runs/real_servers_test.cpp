@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hand_worker.hpp"
-#include "strategies/arithmetic/asynchronous_updates.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 
 namespace stepcast::real_servers_test {
 

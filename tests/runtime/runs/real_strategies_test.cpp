@@ -2,7 +2,7 @@
 
 #include "hand_worker.hpp"
 #include "kernels/onednn/backend.hpp"
-#include "strategies/arithmetic/block_filter.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 
 namespace stepcast::real_strategies_test {
 namespace {

@@ -3,7 +3,7 @@
 #include "guarded_backend.hpp"
 #include "partitioned_training.hpp"
 #include "planned_parts.hpp"
-#include "runtime/devices/tensor_parallel_device.hpp"
+#include "runtime/devices/rank_shard.hpp"
 
 namespace stepcast::real_tensor_test {
 

@@ -5,7 +5,7 @@
 
 #include "hand_worker.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 
 namespace stepcast::real_training_test {
 TEST_CASE("N ranks of synchronous SGD equal one rank with N times the batch, to rounding",

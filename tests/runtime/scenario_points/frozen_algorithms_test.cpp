@@ -3,10 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "report/results/results_text.hpp"
 #include "small_training.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 namespace stepcast::frozen_algorithms_test {

@@ -2,7 +2,62 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <future>
+#include <thread>
+
+namespace stepcast::thread_scheduling_test {
+
+namespace {
+
+bool comes_true(const std::function<bool()>& condition) {
+  using Clock = std::chrono::steady_clock;
+  for (const auto begin = Clock::now(); Clock::now() - begin < std::chrono::seconds(20);) {
+    if (condition()) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a progress thread may poll while the program waits, until its operation has completed",
+          "[validate]") {
+  PollingPolicy polling;
+  CHECK(polling.may_poll_for_collectives());
+  std::atomic<int> begun = 0;
+  CompletionQueue completions(&polling, [&begun] { ++begun; });
+  std::promise<void> looked;
+  Pending got;
+  std::thread program([&] {
+    const ComputeScope computing(&polling);
+    got = completions.next();
+    looked.get_future().wait();
+  });
+  REQUIRE(comes_true([&] { return begun == 1 && polling.may_poll_for_collectives(); }));
+  const auto operation = std::make_shared<Operation>();
+  completions.post(operation);
+  CHECK_FALSE(polling.may_poll_for_collectives());  // whether or not the program has its core back
+  looked.set_value();
+  program.join();
+  CHECK(got == operation);
+  CHECK(polling.may_poll_for_collectives());
+}
+
+TEST_CASE("the message thread does not poll while a collective is pending", "[validate]") {
+  PollingPolicy polling;
+  std::promise<void> end;
+  {
+    ProgressThread thread(nullptr, &polling);
+    thread.submit([&] { end.get_future().wait(); });
+    CHECK(polling.may_poll_for_collectives());
+    CHECK_FALSE(polling.may_poll_for_messages());
+    end.set_value();
+  }
+  CHECK(polling.may_poll_for_messages());
+}
+
+}  // namespace stepcast::thread_scheduling_test
 
 namespace stepcast::progress_thread_test {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "scenarios/experiment/experiment.hpp"
-#include "strategies/plan/communicator.hpp"
+#include "strategies/plan/plan.hpp"
 #include "tests/platforms/routes.hpp"
 #include "tests/platforms/shapes.hpp"
 

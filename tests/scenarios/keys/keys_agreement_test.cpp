@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/key_check.hpp"
+#include "core/keys.hpp"
 #include "platforms/platform.hpp"
 #include "platforms/platform_keys.hpp"
 #include "scenario_text.hpp"

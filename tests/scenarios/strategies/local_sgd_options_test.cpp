@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "core/os/atomic_file.hpp"
+#include "core/os/files.hpp"
 #include "models/layer_times/compression_times.hpp"
 #include "scenario_text.hpp"
 

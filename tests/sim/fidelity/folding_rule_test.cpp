@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <iterator>
 
-#include "sim/fidelity/cost_estimate.hpp"
-#include "sim/workers/simulate.hpp"
+#include "sim/fidelity/fidelity_rule.hpp"
+#include "sim/simulation.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/groups_run.hpp"

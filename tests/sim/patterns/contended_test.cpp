@@ -5,7 +5,7 @@
 
 #include "core/yaml.hpp"
 #include "sim/patterns/sim_network.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 #include "tests/sim/child.hpp"
 
 namespace stepcast::contended_test {

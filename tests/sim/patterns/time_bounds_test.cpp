@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/simulated_alone.hpp"
 #include "tests/sim/small_cluster.hpp"

@@ -2,7 +2,7 @@
 
 #include "sim/patterns/point_to_point_schedules.hpp"
 #include "sim/patterns/time_bounds.hpp"
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/random_case.hpp"
 #include "tests/sim/simulated_alone.hpp"

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/small_cluster.hpp"

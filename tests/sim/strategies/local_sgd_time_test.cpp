@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/workers/simulate.hpp"
+#include "sim/simulation.hpp"
 #include "strategies/local_sgd/block_plan.hpp"
 #include "strategies/local_sgd/block_training.hpp"
 #include "strategies/plan/run_conditions.hpp"

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "arithmetic/arrays.hpp"
-#include "strategies/arithmetic/asynchronous_updates.hpp"
+#include "strategies/arithmetic/model_updates.hpp"
 
 using namespace stepcast;
 using test::random_floats;

@@ -2,7 +2,7 @@
 #include <functional>
 #include <map>
 
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 #include "tests/strategies/collectives/play.hpp"
 
 using namespace stepcast;

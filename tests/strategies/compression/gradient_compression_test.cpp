@@ -4,8 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "strategies/compression/compressed_gradient.hpp"
-
 using namespace stepcast;
 
 namespace {

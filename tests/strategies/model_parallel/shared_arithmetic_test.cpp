@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "strategies/collectives/algorithms.hpp"
+#include "strategies/collectives/schedule.hpp"
 #include "tests/strategies/collectives/play.hpp"
 
 using namespace stepcast;

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
-#include "strategies/options/training_options.hpp"
+#include "strategies/options/strategy.hpp"
 
 using namespace stepcast;
 

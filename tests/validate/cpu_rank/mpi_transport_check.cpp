@@ -12,7 +12,7 @@
 
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/p2p/point_to_point.hpp"
-#include "runtime/transport/wake_flags.hpp"
+#include "runtime/transport/shared_memory_transport.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "validate/cpu_rank/mpi_transport.hpp"
 

@@ -1,0 +1,101 @@
+#include "core/os/folders.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+#include "core/os/files.hpp"
+
+namespace stepcast {
+namespace {
+
+/// The command line of a process; empty if it cannot be read.
+std::string command_of(int process) {
+  std::ifstream file(fmt::format("/proc/{}/cmdline", process), std::ios::binary);
+  std::string command;
+  for (std::string word; std::getline(file, word, '\0');) command += (command.empty() ? "" : " ") + word;
+  for (char& c : command) c = static_cast<unsigned char>(c) < ' ' ? '?' : c;
+  return command;
+}
+
+[[noreturn]] void throw_held(const std::filesystem::path& file, int process) {
+  const std::string command = command_of(process);
+  throw InputError(fmt::format("{}: process {}{} writes here; wait for it or name another folder with -o",
+                               file.parent_path().string(), process,
+                               command.empty() ? "" : fmt::format(" ({:.80})", command)));
+}
+
+[[noreturn]] void throw_unlockable(const std::filesystem::path& file) {
+  const int error = errno;
+  const std::string line =
+      fmt::format("{}: cannot lock: {}", file.string(), std::generic_category().message(error));
+  if (error == ENOSPC || error == EDQUOT) throw DiskFull(line);
+  throw InputError(line);
+}
+
+/// The process that holds the lock; 0: none.
+int holder_of(int descriptor) {
+  struct flock wanted {};
+  wanted.l_type = F_WRLCK;
+  wanted.l_whence = SEEK_SET;
+  if (::fcntl(descriptor, F_GETLK, &wanted) != 0 || wanted.l_type == F_UNLCK) return 0;
+  return wanted.l_pid;
+}
+
+bool take(int descriptor) {
+  struct flock wanted {};
+  wanted.l_type = F_WRLCK;
+  wanted.l_whence = SEEK_SET;
+  return ::fcntl(descriptor, F_SETLK, &wanted) == 0;
+}
+
+/// False if the holder before has removed the file between its opening and its locking.
+bool is_still(const std::filesystem::path& file, int descriptor) {
+  struct stat opened {
+  }, there{};
+  return ::fstat(descriptor, &opened) == 0 && ::stat(file.c_str(), &there) == 0 &&
+         opened.st_ino == there.st_ino && opened.st_dev == there.st_dev;
+}
+
+/// Removes temporary files that killed runs left (write_atomically). The holder of the lock is the only
+/// writer.
+void remove_left_files(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with('.') && name.ends_with(".tmp")) std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / ".lock"), owner_(::getpid()) {
+  while (true) {
+    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) throw_unlockable(file_);
+    const bool taken = take(descriptor_);
+    if (taken && is_still(file_, descriptor_)) break;
+    const int error = errno, holder = taken ? 0 : holder_of(descriptor_);
+    ::close(descriptor_);
+    descriptor_ = -1;
+    errno = error;
+    if (holder > 0) throw_held(file_, holder);
+    if (!taken && error != EAGAIN && error != EACCES) throw_unlockable(file_);
+  }
+  remove_left_files(folder);
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ < 0) return;
+  if (::getpid() == owner_) ::unlink(file_.c_str());
+  ::close(descriptor_);
+}
+
+}  // namespace stepcast

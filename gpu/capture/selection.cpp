@@ -1,0 +1,131 @@
+#include "gpu/capture/selection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "models/layer_times/derived_trace.hpp"
+#include "models/layer_times/trace.hpp"
+#include "models/loader.hpp"
+#include "runtime/learning/learning_runs.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
+#include "scenarios/reader/library.hpp"
+#include "validate/launch/real_run_options.hpp"
+
+namespace stepcast {
+
+GpuOptions DeviceOptions::gpu_options() const {
+  const auto place = std::find(kPrecisions.begin(), kPrecisions.end(), precision) - kPrecisions.begin();
+  return {.device = device_number(device),
+          .precision = static_cast<GpuPrecision>(place),
+          .layout = layout == "nhwc" ? ImageLayout::nhwc : ImageLayout::nchw,
+          .workspace = static_cast<std::size_t>(workspace_mib) << 20,
+          .fuses = !no_fusion};
+}
+
+std::string DeviceOptions::command_line() const {
+  return fmt::format(" --device {} --precision {} --layout {} --workspace {}{}", device, precision, layout,
+                     workspace_mib, no_fusion ? " --no-fusion" : "");
+}
+
+void add_device_options(Command command, DeviceOptions& options) {
+  add_gpu_options(command, options, "cuda:NUMBER");
+}
+
+std::string device_file_of(const std::string& gpu) {
+  struct File {
+    const char *in_name, *file;
+  };
+  for (const File& one : {File{"H100 80GB HBM3", "h100-sxm"}, File{"A100-SXM4-40GB", "a100-40gb"},
+                          File{"V100-SXM2-16GB", "v100-sxm2-16gb"}, File{"P100-SXM2", "p100-sxm2"},
+                          File{"P100-PCIE", "p100-pcie"}, File{"K80", "k80"}}) {
+    if (gpu.find(one.in_name) != std::string::npos) return one.file;
+  }
+  if (gpu.ends_with(" H200")) return "h200";  // neither the slower H200 NVL nor the GH200
+  throw InputError(fmt::format(
+      "models/devices has no file for {}: add one, or name the most similar device with --device-file NAME",
+      gpu));
+}
+
+Model model_of(const std::string& name) {
+  const YamlNode typed = command_line_name(name);
+  const YamlNode tree = read_yaml(data_file(YamlValue(typed, "--model"), "models"));
+  return read_model(YamlValue(tree, ""));
+}
+
+std::vector<std::string> models_for_gpu(std::vector<std::string>& left_out) {
+  std::vector<std::string> names, usable;
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "models")) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    const Model model = model_of(name);
+    const bool lacking = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+      return layer.kind == LayerKind::locally_connected;
+    });
+    if (lacking)
+      left_out.push_back(fmt::format("{}: left out: kind locally_connected is not supported on GPUs", name));
+    else
+      usable.push_back(name);
+  }
+  return usable;
+}
+
+std::string trace_name(const std::string& model, std::int64_t batch, const std::string& precision,
+                       const std::string& layout) {
+  return fmt::format("{}-b{}-{}-{}-gpu", model, batch, precision, layout);
+}
+
+namespace {
+
+// Assumptions, not measurements.
+constexpr double kSetUpSeconds =
+    1.5;                          // library handles, memory, parameters, nvidia-smi, warm-up of the clocks
+constexpr int kSearchSteps = 25;  // about ten algorithms for each pass of a convolution, timed twice
+
+/// Share of the step in fp32 without tensor cores, which the rule for derived traces estimates, that a step
+/// in this precision takes: products run on tensor cores, and 2-byte precisions move half the bytes of
+/// activations. Assumed, too.
+double share_of_f32(GpuPrecision precision) {
+  if (precision == GpuPrecision::f32) return 1;
+  return precision == GpuPrecision::tf32 ? 0.5 : 0.3;
+}
+
+}  // namespace
+
+TimeEstimate::TimeEstimate(const std::string& gpu, GpuPrecision precision) : precision_(precision) {
+  try {
+    const std::filesystem::path models = data_folder() / "models";
+    device_ = load_device(models, device_file_of(gpu));
+    calibration_ = load_calibration(*device_, models);
+  } catch (const InputError& error) {
+    device_.reset();
+    why_not_ = error.what();
+  }
+}
+
+Seconds TimeEstimate::of(const Model& model, std::int64_t batch, int steps) const {
+  if (!device_) return {0};
+  const Seconds step = step_time(derive(model, batch, *device_, calibration_, {}));
+  return Seconds{kSetUpSeconds} + static_cast<double>(kSearchSteps + steps) * share_of_f32(precision_) * step;
+}
+
+namespace {
+
+bool uses_mpi(const Plan& plan) {
+  return std::ranges::any_of(
+      plan.communicators, [](const Communicator& one) { return one.all_reduce.algorithm == Algorithm::mpi; });
+}
+
+}  // namespace
+
+std::string unsupported_on_gpus(const Experiment& experiment, int ranks) {
+  if (uses_mpi(experiment.plan))
+    return "all_reduce: mpi is not supported on GPUs: their ranks do not use MPI";
+  const std::string why = unsupported_in_real_run(experiment.plan, ranks, false);
+  return why.empty() && experiment.learning ? unsupported_learning(experiment) : why;
+}
+
+}  // namespace stepcast

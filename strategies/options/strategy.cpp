@@ -1,0 +1,276 @@
+#include "strategies/options/strategy.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "models/cost/activation_memory.hpp"
+#include "strategies/plan/plan.hpp"
+
+namespace stepcast {
+
+namespace {
+
+/// Factor on the times of one thread where `threads` share the work and a part of it is serial.
+/// Source: G. Amdahl, "Validity of the single processor approach to achieving large scale computing
+/// capabilities", AFIPS 1967.
+double threads_factor(const YamlMap& map) {
+  const auto threads = map.maybe("threads"), serial = map.maybe("serial_share");
+  const double undivided = serial ? serial->number(0, 1) : 0;
+  if (serial && !threads) serial->refuse("only valid with threads");
+  return undivided + (1 - undivided) / (threads ? static_cast<double>(threads->integer(1, 4096)) : 1);
+}
+
+void scale(std::vector<LayerSeconds>& layers, double factor) {
+  for (LayerSeconds& layer : layers) {
+    layer = {layer.forward * factor, layer.backward * factor, layer.update * factor};
+  }
+}
+
+}  // namespace
+
+const Keys& training_keys() {
+  static const Keys keys{
+      {"kind", "name", "stepcast show strategies lists them", "required", "the strategy"},
+      {"like", "name or path", "", "none", "software stack whose values hold where the scenario gives none"},
+      {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies all layer times"},
+      {"step_overhead", "time", ">= 0", "0 s", "time of a step outside the layers, such as input work"},
+      {"precision", "name", "f32, mixed", "f32",
+       "mixed: gradients and activations have 2 bytes in messages and in memory"},
+      {"threads", "integer", "1 to 4096", "1", "threads of a device, for a trace of one thread"},
+      {"serial_share", "number", "0 to 1", "0", "share of the work that threads do not divide"},
+      {"compute_slowdown", "number", "1 to 100", "1", "factor on compute while a collective runs beside it"},
+      {"compression", "name", "none, one_bit, fp16, top_k", "none",
+       "compression of gradients; most strategies accept only none"}};
+  return keys;
+}
+
+TrainingOptions read_training_options(const YamlMap& map) {
+  TrainingOptions options;
+  if (const auto stack = map.maybe("like")) stack->text();  // the scenario's reader has set its values
+  if (const auto factor = map.maybe("compute_factor")) options.compute_factor = factor->number(1e-6, 1e6);
+  options.compute_factor *= threads_factor(map);
+  if (const auto overhead = map.maybe("step_overhead")) options.step_overhead = overhead->seconds();
+  if (const auto precision = map.maybe("precision")) options.mixed = precision->one_of({"f32", "mixed"}) == 1;
+  if (const auto value = map.maybe("compute_slowdown")) options.compute_slowdown = value->number(1, 100);
+  return options;
+}
+
+Key bucket_key() {
+  return {"bucket", "bytes or name", ">= 1 B, tensor, model", "25 MiB", "gradients that one all-reduce sums"};
+}
+
+Bytes read_bucket(const YamlMap& map, Bytes otherwise) {
+  const auto value = map.maybe("bucket");
+  if (!value) return otherwise;
+  const std::string& text = value->node().text;
+  if (text == "tensor") return {0};
+  if (text == "model") return kWholeModel;
+  if (!text.empty() && std::isalpha(static_cast<unsigned char>(text[0])))
+    value->expected("a size such as \"4 MiB\", tensor or model");
+  return value->bytes(1);
+}
+
+TimedWorkload make_workload(const Model& model, LayerTimes times, double compute_factor) {
+  Workload workload;
+  for (const Layer& layer : model.layers) workload.layer_names.push_back(layer.name);
+  workload.statistics.resize(model.layers.size());
+  scale(times.median, compute_factor);
+  for (auto& sample : times.samples) scale(sample, compute_factor);
+  workload.median = std::move(times.median);
+  workload.samples = std::move(times.samples);
+  workload.sample_ranks = times.ranks;
+  workload.update_arrays = times.update_arrays;
+  return {std::move(workload), {std::move(times.kind), std::move(times.flags)}};
+}
+
+Seconds array_work(const Workload& workload, double arrays) {
+  return array_work(workload, {0, workload.layers()}, arrays);
+}
+
+Seconds array_work(const Workload& workload, LayerRange layers, double arrays) {
+  double update = 0;
+  for (int i = layers.first; i < layers.last; ++i)
+    update += workload.median[static_cast<std::size_t>(i)].update;
+  return {update * arrays / workload.update_arrays};
+}
+
+void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload) {
+  std::vector<double> copy;  // seconds
+  for (const double elements : copied_elements(model, swap.memory)) {
+    const Bytes size = static_cast<double>(swap.memory.batch) * elements * swap.element;
+    copy.push_back((size / swap.bandwidth).value);
+  }
+  const auto lengthen = [&](std::vector<LayerSeconds>& layers) {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      layers[i].forward = std::max(layers[i].forward, copy[i]);
+      layers[i].backward = std::max(layers[i].backward, copy[i]);
+    }
+  };
+  lengthen(workload.median);
+  for (auto& sample : workload.samples) lengthen(sample);
+}
+
+void finish_plan(const Setting& setting, const TrainingOptions& training, const StepFacts& step, Plan& plan) {
+  plan.trace_kind = step.times.kind;
+  plan.flags = step.times.flags;
+  plan.no_arithmetic = step.no_arithmetic;
+  plan.compute_slowdown = training.compute_slowdown;
+  plan.load_data = setting.sample_size.value > 0;
+  plan.batch_per_worker = step.batch_per_worker;
+  plan.samples_a_step = step.samples_a_step;
+  plan.memory = step.memory;
+  plan.fits = fits(plan.memory, setting.device);
+  plan.why_not = why_not(plan.memory, setting.device);
+}
+
+MemoryOptions memory_options(const Setting& setting, const TrainingOptions& training, std::int64_t batch) {
+  MemoryOptions memory = setting.memory;
+  memory.batch = batch;
+  memory.bucket_copies = false;
+  if (training.mixed) memory.precision = MemoryOptions::Precision::mixed;
+  return memory;
+}
+
+bool has_dropout(const Model& model) {
+  return std::ranges::any_of(model.layers,
+                             [](const Layer& layer) { return layer.kind == LayerKind::dropout; });
+}
+
+Bytes batch_norm_statistics(const Layer& layer) {
+  if (layer.kind != LayerKind::batch_norm) return {};
+  return {2.0 * 4 * static_cast<double>(layer.output.front())};
+}
+
+namespace {
+
+constexpr auto kLoneRanks = "where each rank counts as a node";
+
+AllReduceChoice read_all_reduce(const YamlMap& map) {
+  AllReduceChoice choice;
+  if (const auto value = map.maybe("all_reduce"))
+    choice.algorithm = static_cast<Algorithm>(value->one_of(algorithm_names()));
+  if (const auto value = map.maybe("channels")) choice.channels = static_cast<int>(value->integer(1, 64));
+  if (const auto value = map.maybe("inside_node"))
+    choice.local = static_cast<LocalPart>(value->one_of(local_part_names()));
+  if (const auto value = map.maybe("between_nodes")) {
+    choice.network = static_cast<NetworkPart>(value->one_of(network_part_names()));
+  }
+  if (const auto value = map.maybe("tree_piece")) choice.tree_piece = value->bytes(1);
+  return choice;
+}
+
+/// Collectives of the plan on communicators that follow the scenario's options.
+struct Usage {
+  int collectives = 0;
+  bool all_reduces = false;
+  bool rings = false;  ///< reduce-scatters and all-gathers, which are rings
+  bool rings_over_nodes_of_several = false;
+  bool nodes_of_several = false, several_nodes = false;
+};
+
+Usage usage_of(const Plan& plan) {
+  Usage usage;
+  for (const Collective& one : plan.collectives) {
+    const Communicator& ranks = communicator_of(plan, one);
+    if (!ranks.user_specified || ranks.size == 1 || one.buffer.size.value <= 0) continue;
+    ++usage.collectives;
+    if (one.kind == Collective::Kind::reduce_scatter || one.kind == Collective::Kind::all_gather) {
+      usage.rings = true;
+      usage.rings_over_nodes_of_several = usage.rings_over_nodes_of_several || ranks.ranks_per_node > 1;
+    }
+    if (one.kind != Collective::Kind::all_reduce) continue;
+    usage.all_reduces = true;
+    usage.nodes_of_several = usage.nodes_of_several || ranks.ranks_per_node > 1;
+    usage.several_nodes = usage.several_nodes || ranks.size > ranks.ranks_per_node;
+  }
+  return usage;
+}
+
+Algorithm algorithm_of(const YamlMap& map) {
+  const auto named = map.maybe("all_reduce");
+  return named ? static_cast<Algorithm>(named->one_of(algorithm_names())) : Algorithm::automatic;
+}
+
+/// Notes keys that belong to another algorithm than the one that runs.
+void note_algorithm(const YamlMap& map, const Usage& usage, IdleKeys& idle) {
+  const Algorithm algorithm = algorithm_of(map);
+  const std::string with = "with all_reduce: " + algorithm_names()[static_cast<std::size_t>(algorithm)];
+  const bool any = algorithm == Algorithm::automatic;
+  const bool ring = any || algorithm == Algorithm::ring;
+  if (!ring && !usage.rings) note_idle(map, {"channels"}, with, idle);
+  if (!(ring && usage.nodes_of_several) && !usage.rings_over_nodes_of_several)
+    note_idle(map, {"channels"}, kLoneRanks, idle);
+  if (!any && algorithm != Algorithm::double_tree) note_idle(map, {"tree_piece"}, with, idle);
+  if (algorithm != Algorithm::hierarchical)
+    return note_idle(map, {"inside_node", "between_nodes"}, with, idle);
+  if (!usage.nodes_of_several) note_idle(map, {"inside_node"}, kLoneRanks, idle);
+  if (!usage.several_nodes) note_idle(map, {"between_nodes"}, "inside one node", idle);
+}
+
+/// Notes `streams` and `in_flight` where they limit nothing. `in_flight` is by default the number of streams,
+/// and a stream never runs two collectives at once.
+void note_streams(const YamlMap& map, const Usage& usage, bool at_once, IdleKeys& idle) {
+  if (!at_once || usage.collectives == 1)
+    return note_idle(map, {"streams", "in_flight"}, "where collectives run one after the other", idle);
+  const auto value = map.maybe("streams"), limit = map.maybe("in_flight");
+  const std::int64_t streams = value ? value->integer(1) : 1;
+  if (limit && limit->integer(1) > streams)
+    note_idle(map, {"in_flight"}, "above streams: " + std::to_string(streams), idle);
+  if (limit && limit->integer(1) == 1 && streams > 1) note_idle(map, {"streams"}, "with in_flight: 1", idle);
+}
+
+}  // namespace
+
+const Keys& communication_keys() {
+  static const Keys keys{
+      {"all_reduce", "name",
+       "automatic, ring, halving_doubling, recursive_doubling, binomial_tree, double_tree, hierarchical, mpi",
+       "automatic", "algorithm that sums gradients; automatic takes the fastest for each buffer size"},
+      {"channels", "integer", "1 to 64", "1", "rings that share each buffer"},
+      {"inside_node", "name", "reduce_scatter, leader, flat", "reduce_scatter",
+       "hierarchical: algorithm inside a node"},
+      {"between_nodes", "name", "ring, halving_doubling, binomial_tree", "halving_doubling",
+       "hierarchical: algorithm between nodes"},
+      {"tree_piece", "bytes", ">= 1 B", "256 KiB", "double_tree: size of the pieces in its pipeline"},
+      {"streams", "integer", "1 to 1024", "1",
+       "streams; the collectives of one stream run one after the other"},
+      {"in_flight", "integer", "1 to 1024", "streams", "collectives that run at the same time"}};
+  return keys;
+}
+
+CommunicationOptions read_communication(const YamlMap& map) {
+  CommunicationOptions options;
+  options.all_reduce = read_all_reduce(map);
+  if (const auto value = map.maybe("streams")) options.streams = static_cast<int>(value->integer(1, 1024));
+  options.in_flight = options.streams;
+  if (const auto value = map.maybe("in_flight"))
+    options.in_flight = static_cast<int>(value->integer(1, 1024));
+  return options;
+}
+
+void apply(const CommunicationOptions& options, Communicator& communicator) {
+  communicator.all_reduce = options.all_reduce;
+  communicator.streams = options.streams;
+  communicator.in_flight = options.in_flight;
+  communicator.user_specified = true;
+}
+
+void note_idle_communication(const YamlMap& map, const std::string& instead, bool at_once, Plan& plan) {
+  if (plan.devices == 1) return;
+  const Usage usage = usage_of(plan);
+  if (usage.collectives == 0) {
+    return note_idle(map, names_of(communication_keys()),
+                     instead.empty() ? "where no gradients are summed between workers" : instead,
+                     plan.idle_keys);
+  }
+  if (!usage.all_reduces) {
+    note_idle(map, {"all_reduce", "inside_node", "between_nodes", "tree_piece"}, instead, plan.idle_keys);
+    if (!usage.rings) note_idle(map, {"channels"}, instead, plan.idle_keys);
+    if (!usage.rings_over_nodes_of_several) note_idle(map, {"channels"}, kLoneRanks, plan.idle_keys);
+  } else {
+    note_algorithm(map, usage, plan.idle_keys);
+  }
+  note_streams(map, usage, at_once, plan.idle_keys);
+}
+
+}  // namespace stepcast

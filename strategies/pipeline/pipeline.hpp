@@ -1,9 +1,0 @@
-#pragma once
-
-#include "strategies/options/strategy.hpp"
-
-namespace stepcast {
-
-Strategy pipeline_strategy();
-
-}  // namespace stepcast

@@ -1,0 +1,122 @@
+#include "report/text/display_text.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "report/results/results_table.hpp"
+
+using namespace stepcast;
+
+TEST_CASE("a table aligns its columns, wraps its header and ends no line in spaces", "[report]") {
+  Table table;
+  table.columns = {{"name", "", Align::left, 8}, {"exposed communication", "ms"}, {"fits", "", Align::left}};
+  table.rows = {{"a", "1.5", "yes"}, {"h\xc3\xa9llo, wide world", "120.0", "no"}, {"esc\x1b[2J", "3"}};
+  CHECK(to_string(table) ==
+        "                exposed\n"
+        "name      communication  fits\n"
+        "                     ms\n"
+        "-----------------------------\n"
+        "a                   1.5  yes\n"
+        "h\xc3\xa9l...ld          120.0  no\n"
+        "esc?[2J               3\n");
+}
+
+TEST_CASE("the results table names one unit a column and shows intervals", "[report]") {
+  Row one;
+  one.set("point", "workers=8");
+  one.set("workers", 8);
+  one.set("step_seconds", 0.2318);
+  one.set("samples_per_second", 1104.4);
+  one.set("efficiency", 1.0);
+  one.set("memory_bytes", 11.25e9);
+  one.set("fits", true);
+  one.set("bottleneck", "compute");
+  Row two = one;
+  two.set("point", "workers=256");
+  two.set("workers", 256);
+  two.set("step_seconds", 0.2513);
+  two.set("step_seconds_low", 0.2431);
+  two.set("step_seconds_high", 0.262);
+  two.set("samples_per_second", 32599.0);
+  two.set("efficiency", 0.9224);
+  two.set("fits", false);
+  CHECK(to_string(results_table({"goyal", {one, two}}, {})) ==
+        "workers                    step  throughput  efficiency  memory  fits  bottleneck\n"
+        "                             ms   samples/s           %      GB\n"
+        "---------------------------------------------------------------------------------\n"
+        "      8                   231.8        1104       100.0   11.25   yes  compute\n"
+        "    256  251.3 [243.1 .. 262.0]       32599        92.2   11.25    no  compute\n");
+}
+
+TEST_CASE("the second table has what only some strategies have, and is none without", "[report]") {
+  Row row;
+  row.set("workers", 8);
+  row.set("step_seconds", 0.02);
+  row.set("knee_workers", 14.97);
+  row.set("server_utilization", 0.5);
+  row.set("lost_to_restart_seconds", 5400.0);
+  row.set("lost_to_rework_seconds", 0.0);
+  Row other;
+  other.set("workers", 64);
+  other.set("step_seconds", 0.03);
+  other.set("sweep_minutes", 44.2);
+  other.set("master_seconds", 0.001);
+  CHECK(to_string(own_columns_table({"s", {row, other}}, {})) ==
+        "         master\n"
+        "             an     knee  server         lost to\n"
+        "workers  update  workers    busy  sweep  restart\n"
+        "             ms                %    min        h\n"
+        "------------------------------------------------\n"
+        "      8            14.97    50.0           1.500\n"
+        "     64    1.00                   44.20\n");
+  Row plain;
+  plain.set("workers", 8);
+  plain.set("data_loading_seconds", 0.0);
+  CHECK(own_columns_table({"s", {plain}}, {}).columns.empty());
+}
+
+TEST_CASE("swept keys of equal last words are distinguished by the words before", "[report]") {
+  Row row;
+  row.set("platform.node.device_link.bandwidth", std::string("1 GB/s"));
+  row.set("platform.network.bandwidth", std::string("2 GB/s"));
+  row.set("strategy.all_reduce", std::string("ring"));
+  const Table table = results_table({"s", {row}}, {"platform.node.device_link.bandwidth",
+                                                   "platform.network.bandwidth", "strategy.all_reduce"});
+  REQUIRE(table.columns.size() == 3);
+  CHECK(table.columns[0].header == "device link bandwidth");
+  CHECK(table.columns[1].header == "network bandwidth");
+  CHECK(table.columns[2].header == "all reduce");
+}
+
+TEST_CASE("quantities are printed with three digits and a prefix", "[report]") {
+  CHECK(human(12345, "B/s") == "12.3 kB/s");
+  CHECK(human(999.6, "") == "1.00 k");
+  CHECK(human(0, "B") == "0 B");
+  CHECK(human(Seconds{0.2318}) == "232 ms");
+  CHECK(human(Seconds{1.5e-6}) == "1.50 us");
+  CHECK(human(Seconds{90}) == "90.0 s");
+  CHECK(human(Seconds{3000}) == "50.0 min");
+  CHECK(human(Seconds{36000}) == "10.0 h");
+  CHECK(human(Seconds{864000}) == "10.0 d");
+  CHECK(human(Bytes{17179869184}) == "16.0 GiB");
+  CHECK(fixed(-0.001, 1) == "0.0");
+}
+
+TEST_CASE("the default columns with an interval fit 140 letters", "[report]") {
+  Row row;
+  row.set("point", "halving-doubling, workers=16384");
+  row.set("workers", 16384);
+  for (const char* column : {"step_seconds", "step_seconds_low", "step_seconds_high", "compute_seconds"})
+    row.set(column, 0.9);
+  row.set("exposed_communication_seconds", 0.45);
+  row.set("samples_per_second", 1234567.0);
+  row.set("samples_per_second_low", 1.0);
+  row.set("samples_per_second_high", 2.0);
+  row.set("speedup", 15000.0);
+  row.set("efficiency", 0.95);
+  row.set("memory_bytes", 8.0e10);
+  row.set("fits", true);
+  row.set("bottleneck", "network");
+  const auto text = to_string(results_table({"s", {row}}));
+  const auto last = text.rfind('\n', text.size() - 2) + 1;
+  CHECK(text.size() - last <= 141);
+}
