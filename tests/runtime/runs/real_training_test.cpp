@@ -26,7 +26,10 @@ TEST_CASE("the optimizers take the mean over all ranks' gradients", "[validate][
   const Optimizer optimizer{.kind = kind, .learning_rate = 0.01};
   const auto plan = plan_of("{kind: synchronous, all_reduce: ring}", 2, 0, 5);
   const auto alone = trained_alone(2 * kBatch, 5, optimizer);
-  for (const auto& own : trained(plan, optimizer)) check_equal(own, alone, 2e-5);
+  // These optimizers divide by the gradient's own size, so that the rounding of a small gradient moves a
+  // parameter by a share of the learning rate: with oneDNN's AVX2 kernels by 2.7e-5, with AVX-512 by less
+  // than 2e-5.
+  for (const auto& own : trained(plan, optimizer)) check_equal(own, alone, 1e-2 * optimizer.learning_rate);
 }
 
 TEST_CASE("gradients accumulated over k mini-batches equal a k times larger batch, to rounding",
