@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 unset STEPCAST STEPCAST_DATA
 cmake --install "$build" --prefix "$work/installed" >/dev/null
-PYTHONPATH=$work/installed/lib/python3/dist-packages python3 "$root/tests/python/stepcast_test.py" -q
+PYTHONPATH=$work/installed/lib/python3/dist-packages /usr/bin/python3 "$root/tests/python/stepcast_test.py" -q  # Debian's, with its pandas
 
 example=$root/docs/examples/own-strategy
 cmake -S "$example" -B by-cmake -DCMAKE_PREFIX_PATH="$work/installed" >/dev/null

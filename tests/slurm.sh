@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs a sweep on a Slurm of one machine: the merged results are those of a whole run, byte for byte. Starts munged, slurmctld and
+# Runs three sweeps on a Slurm of one machine: the merged results are those of whole runs, byte for byte. Starts munged, slurmctld and
 # slurmd of Debian's slurm-wlm on their own ports and stops them. Needs root; exits 77, with the reason, where it cannot run.
 # Usage: tests/slurm.sh STEPCAST
 set -u
@@ -78,26 +78,46 @@ simulation: {steps: 3}
 global_batch: 64
 sweep: {workers: [1, 2, 3, 4, 8, 16], strategy.all_reduce: [ring, halving_doubling]}
 END
-"$stepcast" run tiny.yaml -j 1 -o whole >out 2>&1
-# The sweep takes less than a minute, so it would be one task: three tasks are written into the scripts.
-"$stepcast" run tiny.yaml --slurm 3 --dry-run -o merged >out 2>&1 || { cat out; exit 1; }
-sed -i 's/--array=0-0/--array=0-2/; s|SLURM_ARRAY_TASK_ID/1"|SLURM_ARRAY_TASK_ID/3"|; s/{0..0}/{0..2}/' merged/slurm/*.sh
-bash merged/slurm/submit.sh || { echo "FAILED: the jobs were not submitted"; exit 1; }
-for ((try = 0; try < 120; ++try)); do
-  [ -z "$(squeue -h)" ] && break
-  sleep 0.5
-done
-for file in results.csv results.jsonl report.html scaling.gp; do
-  cmp whole/$file merged/$file && continue
-  echo "FAILED: $file of the job array differs from that of a whole run"
-  tail -n 5 merged/slurm/*.log
+cat >drawn.yaml <<'END'
+defaults: tiny.yaml
+name: drawn
+sweep: {workers: [1, 2, 4]}
+assumed: [{key: platform.network.latency, range: [1 us, 100 us], law: log-uniform, why: unknown}]
+published: [{point: {workers: 4}, column: step_seconds, kind: predicted, value: 0.1 s, source: made up}]
+END
+
+wait_for_jobs() {
+  for ((try = 0; try < 240; ++try)); do
+    [ -z "$(squeue -h)" ] && return
+    sleep 0.5
+  done
+}
+
+# All result files but the date, the command line, and the order of endings.
+same_results() {
+  diff -r -x 'simulations.*' -x manifest.json -x parts -x slurm "$1" "$2" && return
+  echo "FAILED: the results in $2 differ from those of a whole run in $1"
+  tail -n 5 "$2"/slurm/*.log
   exit 1
-done
+}
+
+# as_array SCENARIO OPTIONS...: the sweeps take less than a minute, so each would be one task: three tasks are written into the scripts.
+as_array() {
+  local name
+  name=$(basename "$1" .yaml)
+  "$stepcast" run "$@" -j 1 -o "whole-$name" >out 2>&1
+  "$stepcast" run "$@" --slurm 3 --dry-run -o "merged-$name" >out 2>&1 || { cat out; exit 1; }
+  sed -i 's/--array=0-0/--array=0-2/; s|SLURM_ARRAY_TASK_ID/1"|SLURM_ARRAY_TASK_ID/3"|; s/{0..0}/{0..2}/' "merged-$name"/slurm/*.sh
+  bash "merged-$name/slurm/submit.sh" || { echo "FAILED: the jobs were not submitted"; exit 1; }
+  wait_for_jobs
+  same_results "whole-$name" "merged-$name"
+}
+
+as_array tiny.yaml
+as_array drawn.yaml --draws 9
+as_array "$source_folder/scenarios/quickstart.yaml" --draws 4
 "$stepcast" run tiny.yaml --slurm 3 -o submitted >out 2>&1 && grep -q '^submitted: job array [0-9]*, then the merge [0-9]*;' out ||
   { cat out; echo "FAILED: --slurm does not submit"; exit 1; }
-for ((try = 0; try < 120; ++try)); do
-  [ -z "$(squeue -h)" ] && break
-  sleep 0.5
-done
-cmp whole/results.csv submitted/results.csv || { echo "FAILED: the submitted run differs"; exit 1; }
+wait_for_jobs
+same_results whole-tiny submitted
 echo "Slurm's merged parts are the whole run"

@@ -5,6 +5,7 @@ import os
 import tempfile
 import unittest
 
+import pandas
 import stepcast
 
 SCENARIO = {
@@ -49,6 +50,14 @@ class Run(unittest.TestCase):
         columns = stepcast.run({**SCENARIO, "published": [figure]})
         self.assertEqual(columns.published["published"], [0.1])
         self.assertEqual(stepcast.run(SCENARIO).published, {})
+
+
+    def test_pandas_takes_the_columns(self):
+        frame = pandas.DataFrame(stepcast.run(SCENARIO, draws=1))
+        self.assertEqual(list(frame["workers"]), [1, 8])
+        self.assertEqual(frame["step_seconds"].dtype.kind, "f")
+        self.assertEqual(frame.set_index("workers")["efficiency"][1], 1)
+        self.assertLess(frame["efficiency"].min(), 1)
 
 
 class Errors(unittest.TestCase):
