@@ -41,7 +41,7 @@ class LearningMemory : public WorkerMemory {
                  Learner::Options options)
       : rank_(options.rank),
         ranks_(ranks),
-        transport_(ranks.queues, rank_.value, static_cast<int>(ranks.plan.endpoints.size())),
+        transport_(ranks.queues, rank_, static_cast<int>(ranks.plan.endpoints.size())),
         learner_(experiment, backend, with_transport(std::move(options), transport_)),
         device_(learner_.device()) {
     device_->begin();

@@ -345,8 +345,10 @@ void run_gpu_rank(const RankOptions& options) {
   set_status(state, "startup");
   state.process.store(getpid());
   const auto store = open_store(options.store, options.rank, options.timeout);
-  const auto transport = shared_memory_transport(control->ring_memory(0), options.rank, options.ranks, 0),
-             messages = shared_memory_transport(control->ring_memory(1), options.rank, options.ranks, 0);
+  const auto transport =
+                 shared_memory_transport(control->ring_memory(0), RankId(options.rank), options.ranks, 0),
+             messages =
+                 shared_memory_transport(control->ring_memory(1), RankId(options.rank), options.ranks, 0);
   transport->count_waits(&state.heartbeat);
   PollingPolicy polling;
   const RankContext run{read_cluster("memory", options.ranks),

@@ -16,7 +16,7 @@ std::vector<MessageTime> message_times_of(Transport& transport, std::int64_t max
   std::vector<MessageTime> times;
   for (std::int64_t elements = 256; elements <= max_elements; elements *= 4) {
     const Repeats repeats = time_repeated(transport, kBudget, [&] { sum(elements); });
-    if (transport.rank() != 0) continue;
+    if (!transport.is_rank_0()) continue;
     times.push_back({{4.0 * static_cast<double>(elements) / ranks},
                      {median_of(undisturbed_seconds(repeats)) / (2 * (ranks - 1))}});
   }
@@ -29,7 +29,7 @@ std::vector<MessageTime> ring_times(Transport& transport, float* host_values, st
   std::map<std::int64_t, std::vector<Round>> known;
   return message_times_of(transport, max_elements, [&](std::int64_t elements) {
     auto& rounds = known[elements];
-    if (rounds.empty()) rounds = rounds_of(ring, transport.rank(), elements);
+    if (rounds.empty()) rounds = rounds_of(ring, transport.rank().value, elements);
     around(static_cast<std::size_t>(elements), [&] { execute_rounds(transport, rounds, host_values); });
   });
 }

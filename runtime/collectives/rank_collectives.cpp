@@ -200,14 +200,11 @@ GroupPlace place_in_group(const Communicator& communicator, RankId rank) {
   return {place / communicator.size, number_of(place % communicator.size, communicator.size)};
 }
 
-std::vector<int> ranks_of_group(const Communicator& communicator, RankId rank) {
+std::vector<RankId> ranks_of_group(const Communicator& communicator, RankId rank) {
   const GroupPlace place = place_in_group(communicator, rank);
   if (place.number < 0) return {};
   const auto first = communicator.ranks.begin() + place.group * communicator.size;
-  std::vector<int> ranks;
-  std::transform(first, first + communicator.size, std::back_inserter(ranks),
-                 [](RankId one) { return one.value; });
-  return ranks;
+  return {first, first + communicator.size};
 }
 
 LibraryCollective library_collective(const Plan& plan, CollectiveId id, RankId rank, std::int64_t elements,

@@ -96,7 +96,7 @@ GroupPlace place_in_group(const Communicator& communicator, RankId rank);
 
 /// The ranks of the run that form `rank`'s group of a communicator, in the group's order; empty if the rank
 /// is not in the communicator.
-std::vector<int> ranks_of_group(const Communicator& communicator, RankId rank);
+std::vector<RankId> ranks_of_group(const Communicator& communicator, RankId rank);
 
 /// Collective `index` of the plan, on a buffer of `elements` elements.
 /// @param rounds  RankCollectives::phases of the collective, with ranks of the run as peers

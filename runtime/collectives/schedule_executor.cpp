@@ -84,15 +84,15 @@ class RoundExecution {
     const std::int64_t before = done;
     if (transfer.way == Transfer::Way::send) {
       const float* from = transfer.copy_first ? copies_[index].data() : buffer_ + transfer.slice.begin;
-      done += transport_.send_some(transfer.peer, from + done, transfer.slice.size() - done);
-      if (done < transfer.slice.size()) sending_to_.push_back(transfer.peer);
+      done += transport_.send_some(RankId(transfer.peer), from + done, transfer.slice.size() - done);
+      if (done < transfer.slice.size()) sending_to_.emplace_back(transfer.peer);
     } else {
       std::int64_t most = transfer.slice.size();
       for (const std::size_t other : transfer.after) most = std::min(most, done_[other]);
       if (most == done) return false;
-      done += transport_.receive_some(transfer.peer, buffer_ + transfer.slice.begin + done, most - done,
-                                      transfer.arrival);
-      if (done < most) receiving_from_.push_back(transfer.peer);
+      done += transport_.receive_some(RankId(transfer.peer), buffer_ + transfer.slice.begin + done,
+                                      most - done, transfer.arrival);
+      if (done < most) receiving_from_.emplace_back(transfer.peer);
     }
     return done > before;
   }
@@ -102,7 +102,7 @@ class RoundExecution {
   float* buffer_;
   std::vector<std::int64_t> done_;
   std::vector<std::vector<float>> copies_;
-  std::vector<int> sending_to_, receiving_from_;
+  std::vector<RankId> sending_to_, receiving_from_;
 };
 
 }  // namespace

@@ -28,17 +28,16 @@ void pause() {
 }  // namespace
 
 double CoreToCoreLatency::round_trip() {
-  const int ranks = transport_.ranks(), rank = transport_.rank();
-  const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+  const RankId next = transport_.rank_after(1), before = transport_.rank_after(-1);
   float token = 0;
   double least = 1e9;
   barrier(transport_);
   for (int batch = 0; batch < kBatches; ++batch) {
     const Instant begin = now();
     for (int trip = 0; trip < kRoundTrips; ++trip) {
-      if (rank == 0) send(transport_, next, &token, 1);
+      if (transport_.is_rank_0()) send(transport_, next, &token, 1);
       receive(transport_, before, &token, 1);
-      if (rank != 0) send(transport_, next, &token, 1);
+      if (!transport_.is_rank_0()) send(transport_, next, &token, 1);
     }
     least = std::min(least, (now().wall - begin.wall) / kRoundTrips);
   }
@@ -95,10 +94,10 @@ RepeatPlan plan_for(double seconds, double budget) {
 void reduce_max(Transport& transport, std::vector<double>& seconds) {
   std::vector<float> mine(seconds.begin(), seconds.end());
   const auto count = static_cast<std::int64_t>(mine.size());
-  if (transport.rank() != 0) return send(transport, 0, mine.data(), count);
+  if (!transport.is_rank_0()) return send(transport, RankId{0}, mine.data(), count);
   std::vector<float> theirs(mine.size());
   for (int peer = 1; peer < transport.ranks(); ++peer) {
-    receive(transport, peer, theirs.data(), count);
+    receive(transport, RankId(peer), theirs.data(), count);
     for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] = std::max(seconds[i], double{theirs[i]});
   }
 }
@@ -214,13 +213,13 @@ namespace {
 
 constexpr int kPings = 10;
 
-void send_double(Transport& transport, int peer, double value) {
+void send_double(Transport& transport, RankId peer, double value) {
   float halves[2];
   std::memcpy(halves, &value, sizeof value);
   send(transport, peer, halves, 2);
 }
 
-double receive_double(Transport& transport, int peer) {
+double receive_double(Transport& transport, RankId peer) {
   float halves[2];
   receive(transport, peer, halves, 2);
   double value = 0;
@@ -229,7 +228,7 @@ double receive_double(Transport& transport, int peer) {
 }
 
 /// Rank 0 reads its clock as soon as a question comes.
-void answer(Transport& transport, int peer) {
+void answer(Transport& transport, RankId peer) {
   for (int i = 0; i < kPings; ++i) {
     receive_double(transport, peer);
     send_double(transport, peer, now().wall);
@@ -241,13 +240,14 @@ void answer(Transport& transport, int peer) {
 double clock_offset_to_rank_0(Transport& transport) {
   barrier(transport);
   double offset = 0, shortest = 0;
-  for (int peer = 1; peer < transport.ranks(); ++peer) {
-    if (transport.rank() == 0) answer(transport, peer);
+  for (int number = 1; number < transport.ranks(); ++number) {
+    const RankId peer(number);
+    if (transport.is_rank_0()) answer(transport, peer);
     if (transport.rank() != peer) continue;
     for (int i = 0; i < kPings; ++i) {
       const double begin = now().wall;
-      send_double(transport, 0, begin);
-      const double there = receive_double(transport, 0), end = now().wall;
+      send_double(transport, RankId{0}, begin);
+      const double there = receive_double(transport, RankId{0}), end = now().wall;
       if (i > 0 && end - begin >= shortest) continue;
       shortest = end - begin;
       offset = (begin + end) / 2 - there;

@@ -35,9 +35,9 @@ RankId first_rank_with(const Plan& plan, int layer) {
 
 Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& model,
                                              const NetworkSharing& sharing, const Parameters& own) {
-  if (transport.rank() > 0) {
+  if (!transport.is_rank_0()) {
     for (const std::vector<float>& array : own)
-      send(transport, 0, array.data(), static_cast<std::int64_t>(array.size()));
+      send(transport, RankId{0}, array.data(), static_cast<std::int64_t>(array.size()));
     return {};
   }
   Parameters whole(own.size());
@@ -45,7 +45,8 @@ Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& 
     const SharedPart part = tensor_shard(model, sharing, place);
     for_each_array(model, [&](std::size_t layer, std::size_t k, std::size_t number) {
       std::vector<float> values = own[number];
-      if (place > 0) receive(transport, place, values.data(), static_cast<std::int64_t>(values.size()));
+      if (place > 0)
+        receive(transport, RankId(place), values.data(), static_cast<std::int64_t>(values.size()));
       whole[number].resize(static_cast<std::size_t>(model.layers[layer].parameters[k].elements()));
       insert_part(values, part, layer, k, whole[number]);
     });
@@ -55,7 +56,7 @@ Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& 
 
 Parameters gather_pipeline_parameters(Transport& transport, const Model& model, const Plan& plan,
                                       const Parameters& own) {
-  const int ways = plan.sharing.ways, me = transport.rank();
+  const int ways = plan.sharing.ways, me = transport.rank().value;
   std::vector<SharedPart> parts;
   for (int place = 0; place < ways; ++place) parts.push_back(tensor_shard(model, plan.sharing, place));
   Parameters whole(own.size());
@@ -67,9 +68,9 @@ Parameters gather_pipeline_parameters(Transport& transport, const Model& model, 
       std::vector<float> values = own[number];
       const std::int64_t count = part.model.layers[layer].parameters[k].elements();
       values.resize(static_cast<std::size_t>(count));
-      if (me > 0 && me == first + place) send(transport, 0, values.data(), count);
+      if (me > 0 && me == first + place) send(transport, RankId{0}, values.data(), count);
       if (me > 0) continue;
-      if (first + place > 0) receive(transport, first + place, values.data(), count);
+      if (first + place > 0) receive(transport, RankId(first + place), values.data(), count);
       insert_part(values, part, layer, k, whole[number]);
     }
   });

@@ -20,7 +20,7 @@ void take(std::deque<float>& queue, float* target, std::int64_t count, Arrival a
 /// same bits.
 class RankRounds {
  public:
-  RankRounds(const std::vector<Round>& rounds, int rank, float* buffer, InProcessQueues& queues)
+  RankRounds(const std::vector<Round>& rounds, RankId rank, float* buffer, InProcessQueues& queues)
       : rounds_(rounds), rank_(rank), buffer_(buffer), queues_(queues) {}
 
   bool finished() const { return round_ == rounds_.size(); }
@@ -44,7 +44,7 @@ class RankRounds {
     ++sent_;
     for (const Transfer& one : rounds_[round_]) {
       if (one.way != Transfer::Way::send) continue;
-      auto& queue = queues_[{rank_, one.peer}];
+      auto& queue = queues_[{rank_, RankId(one.peer)}];
       queue.insert(queue.end(), buffer_ + one.slice.begin, buffer_ + one.slice.end);
     }
   }
@@ -55,7 +55,7 @@ class RankRounds {
     for (; next_ < round.size(); ++next_) {
       const Transfer& one = round[next_];
       if (one.way != Transfer::Way::receive) continue;
-      auto& queue = queues_[{one.peer, rank_}];
+      auto& queue = queues_[{RankId(one.peer), rank_}];
       if (static_cast<std::int64_t>(queue.size()) < one.slice.size()) return false;
       take(queue, buffer_ + one.slice.begin, one.slice.size(), one.arrival);
       moved = true;
@@ -64,7 +64,7 @@ class RankRounds {
   }
 
   const std::vector<Round>& rounds_;
-  int rank_;
+  RankId rank_;
   float* buffer_;
   InProcessQueues& queues_;
   std::size_t round_ = 0, next_ = 0, sent_ = 0;  ///< round; next transfer of it; rounds whose sends have left
@@ -85,20 +85,21 @@ void execute_phase(std::vector<RankRounds>& ranks) {
 
 }  // namespace
 
-std::int64_t InProcessTransport::send_some(int peer, const float* data, std::int64_t count) {
+std::int64_t InProcessTransport::send_some(RankId peer, const float* data, std::int64_t count) {
   auto& queue = queues_[{rank(), peer}];
   queue.insert(queue.end(), data, data + count);
   return count;
 }
 
-std::int64_t InProcessTransport::receive_some(int peer, float* target, std::int64_t count, Arrival arrival) {
+std::int64_t InProcessTransport::receive_some(RankId peer, float* target, std::int64_t count,
+                                              Arrival arrival) {
   auto& queue = queues_[{peer, rank()}];
   const std::int64_t ready = std::min(count, static_cast<std::int64_t>(queue.size()));
   take(queue, target, ready, arrival);
   return ready;
 }
 
-void InProcessTransport::wait(const std::vector<int>&, const std::vector<int>&) {
+void InProcessTransport::wait(const std::vector<RankId>&, const std::vector<RankId>&) {
   throw std::logic_error("a rank waits for a rank of its own thread");
 }
 
@@ -141,7 +142,7 @@ void InProcessCollectives::join(CollectiveId id, std::size_t call, RankId rank, 
     std::vector<RankRounds> rounds;
     for (const Member& one : members) {
       if (one.binding.before_phase) one.binding.before_phase(phase);
-      rounds.emplace_back((*one.phases)[phase], one.rank.value, one.binding.memory.data(), queues);
+      rounds.emplace_back((*one.phases)[phase], one.rank, one.binding.memory.data(), queues);
     }
     execute_phase(rounds);
     for (const Member& one : members) {

@@ -13,19 +13,19 @@ namespace stepcast {
 
 /// Floats that ranks of one process have sent each other and that have not been received: a queue for each
 /// ordered pair of ranks.
-using InProcessQueues = std::map<std::pair<int, int>, std::deque<float>>;
+using InProcessQueues = std::map<std::pair<RankId, RankId>, std::deque<float>>;
 
 /// Transport between ranks of one process and one thread. It takes every float at once. A receiver must
 /// run after the sender: `wait` throws std::logic_error, because nothing could arrive meanwhile.
 class InProcessTransport : public Transport {
  public:
-  InProcessTransport(InProcessQueues& queues, int rank, int ranks)
+  InProcessTransport(InProcessQueues& queues, RankId rank, int ranks)
       : Transport(rank, ranks), queues_(queues) {}
 
   void wake() override {}
-  std::int64_t send_some(int peer, const float* data, std::int64_t count) override;
-  std::int64_t receive_some(int peer, float* target, std::int64_t count, Arrival arrival) override;
-  void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override;
+  std::int64_t send_some(RankId peer, const float* data, std::int64_t count) override;
+  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) override;
+  void wait(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) override;
 
  private:
   InProcessQueues& queues_;

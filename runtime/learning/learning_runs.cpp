@@ -132,7 +132,7 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   const RankContext& run = world.run;
   const Point& point = validation.scenario.points[validation.points[index]];
   set_status(run.state, fmt::format("{} (learning)", point.name).c_str());
-  const RankId rank(run.transport.rank());
+  const RankId rank = run.transport.rank();
   Learner learner(experiment, world.backend,
                   {.rank = rank,
                    .batch = validation.variants[index].batch,

@@ -92,7 +92,7 @@ void PointToPoint::send(RankId rank, const Message& message, std::span<const flo
   outgoing.operation = std::move(operation);
   float* const to = outgoing.payload.data();
   const auto sendable = outgoing.sendable;  // the outgoing is gone when all of it has left
-  outgoing_[rank.index()].push_back(std::move(outgoing));
+  outgoing_[rank].push_back(std::move(outgoing));
   lock.unlock();
   transport_.wake();
   const auto all = static_cast<std::int64_t>(payload.size());
@@ -160,7 +160,7 @@ void PointToPoint::deliver(InFlightMessage incoming) {
   }
 }
 
-bool PointToPoint::send_more(int peer, InFlightMessage& outgoing) {
+bool PointToPoint::send_more(RankId peer, InFlightMessage& outgoing) {
   if (!outgoing.can_send_more()) return false;
   const bool header_complete = outgoing.header_complete();
   const float* from = header_complete ? outgoing.payload.data() + outgoing.transferred - kHeaderFloats
@@ -192,8 +192,8 @@ void PointToPoint::on_header(InFlightMessage& incoming) {
   buffer_unexpected(incoming);
 }
 
-bool PointToPoint::receive_more(int peer) {
-  InFlightMessage& incoming = incoming_[static_cast<std::size_t>(peer)];
+bool PointToPoint::receive_more(RankId peer) {
+  InFlightMessage& incoming = incoming_[peer];
   const bool header_complete = incoming.header_complete();
   std::unique_lock lock(mutex_, std::defer_lock);
   if (incoming.matched) lock.lock();  // begin_run and end_run take this memory away
@@ -219,18 +219,18 @@ bool PointToPoint::receive_more(int peer) {
 }
 
 /// Queues the acknowledgement ahead of all messages except one that is partly sent.
-void PointToPoint::send_acknowledgement(int peer, int run) {
+void PointToPoint::send_acknowledgement(RankId peer, int run) {
   Message acknowledgement;
   acknowledgement.tag = kAcknowledgement;
   const std::lock_guard lock(mutex_);
-  std::deque<InFlightMessage>& queue = outgoing_[static_cast<std::size_t>(peer)];
+  std::deque<InFlightMessage>& queue = outgoing_[peer];
   const bool begun = !queue.empty() && queue.front().transferred > 0;
   queue.insert(queue.begin() + (begun ? 1 : 0), outgoing_message(acknowledgement, run, 0));
 }
 
-void PointToPoint::on_acknowledgement(int peer) {
+void PointToPoint::on_acknowledgement(RankId peer) {
   const std::lock_guard lock(mutex_);
-  std::deque<InFlightMessage>& oldest = unacknowledged_[static_cast<std::size_t>(peer)];
+  std::deque<InFlightMessage>& oldest = unacknowledged_[peer];
   const InFlightMessage acknowledged = std::move(oldest.front());
   oldest.pop_front();
   if (completions_ != nullptr && acknowledged.run == run_ && acknowledged.operation)
@@ -271,14 +271,14 @@ void PointToPoint::fail_all() {
 }
 
 void PointToPoint::progress() {
-  std::vector<int> peers;
-  for (int peer = 0; peer < transport_.ranks(); ++peer) {
-    if (peer != transport_.rank()) peers.push_back(peer);
+  std::vector<RankId> peers;
+  for (int number = 0; number < transport_.ranks(); ++number) {
+    if (RankId(number) != transport_.rank()) peers.emplace_back(number);
   }
   while (!closing_.load()) {
     bool progressed = false;
-    std::vector<int> sending_to;
-    for (const int peer : peers) {
+    std::vector<RankId> sending_to;
+    for (const RankId peer : peers) {
       progressed = progress_sends(peer, sending_to) || progressed;
       progressed = receive_more(peer) || progressed;
     }
@@ -287,10 +287,10 @@ void PointToPoint::progress() {
 }
 
 /// Adds the peer to `sending_to` if more can be sent to it.
-bool PointToPoint::progress_sends(int peer, std::vector<int>& sending_to) {
+bool PointToPoint::progress_sends(RankId peer, std::vector<RankId>& sending_to) {
   bool progressed = false;
   std::unique_lock lock(mutex_);
-  std::deque<InFlightMessage>& queue = outgoing_[static_cast<std::size_t>(peer)];
+  std::deque<InFlightMessage>& queue = outgoing_[peer];
   if (queue.empty()) return false;
   InFlightMessage& outgoing = queue.front();  // stays valid: only this thread removes messages
   lock.unlock();
@@ -299,7 +299,7 @@ bool PointToPoint::progress_sends(int peer, std::vector<int>& sending_to) {
   if (outgoing.complete()) {
     if (outgoing.envelope.tag != kAcknowledgement) {
       release_buffer(std::exchange(outgoing.payload, {}));
-      unacknowledged_[static_cast<std::size_t>(peer)].push_back(std::move(outgoing));
+      unacknowledged_[peer].push_back(std::move(outgoing));
     }
     queue.pop_front();
     progressed = true;

@@ -103,27 +103,28 @@ class PointToPoint {
   void cancel_posted_receives();
   void run();
   void progress();
-  bool progress_sends(int peer, std::vector<int>& sending_to);
+  bool progress_sends(RankId peer, std::vector<RankId>& sending_to);
   void on_header(InFlightMessage& incoming);
   void fail(const Pending& operation);
   void fail_all();
-  bool send_more(int peer, InFlightMessage& outgoing);
-  bool receive_more(int peer);
+  bool send_more(RankId peer, InFlightMessage& outgoing);
+  bool receive_more(RankId peer);
   void deliver(InFlightMessage incoming);
   std::optional<PostedReceive> matching_receive(const InFlightMessage& complete);
   bool matches(int tag, RoleId role, const InFlightMessage& incoming) const;
   void buffer_unexpected(InFlightMessage& incoming);
-  void send_acknowledgement(int peer, int run);
-  void on_acknowledgement(int peer);
+  void send_acknowledgement(RankId peer, int run);
+  void on_acknowledgement(RankId peer);
   void deliver_buffered(const PostedReceive& posted, InFlightMessage& incoming);
 
   Transport& transport_;
   std::atomic<std::uint64_t>* heartbeat_;
-  std::mutex mutex_;                                         ///< guards the members below
-  std::vector<std::deque<InFlightMessage>> outgoing_;        ///< per peer
-  std::vector<std::deque<InFlightMessage>> unacknowledged_;  ///< per peer: sent, in order, without payload
-  std::vector<InFlightMessage> incoming_;                    ///< per peer
-  std::deque<InFlightMessage> unexpected_;  ///< complete messages that no receive has asked for
+  std::mutex mutex_;                                       ///< guards the members below
+  IdTable<RankId, std::deque<InFlightMessage>> outgoing_;  ///< per peer
+  IdTable<RankId, std::deque<InFlightMessage>>
+      unacknowledged_;                         ///< per peer: sent, in order, without payload
+  IdTable<RankId, InFlightMessage> incoming_;  ///< per peer
+  std::deque<InFlightMessage> unexpected_;     ///< complete messages that no receive has asked for
   std::deque<PostedReceive> posted_receives_;
   std::vector<std::vector<float>> free_buffers_;  ///< kept, because the system is slow to map new memory
   CompletionQueue* completions_ = nullptr;        ///< null between runs

@@ -118,16 +118,16 @@ void PointRuns::run_round(const std::vector<std::size_t>& points, int number) {
     if (speed != nullptr) probes.push_back(speed->probe() / speed->reference_seconds());
     const Measured measured = run_once(point, number);
     const Row row = gather(point, number, measured);
-    if (run_.transport.rank() == 0) rows_.push_back(row);
+    if (run_.transport.is_rank_0()) rows_.push_back(row);
     runs_.push_back({point, is_disturbed(row, measured), 0});
     write(false);
-    if (speed != nullptr && run_.transport.rank() == 0) rows_.back().set("probe_slowness", probes.back());
+    if (speed != nullptr && run_.transport.is_rank_0()) rows_.back().set("probe_slowness", probes.back());
   }
   if (probes.empty()) return;
   const double slowness = mean_of_probes(probes, 1);
   for (std::size_t i = first; i < runs_.size(); ++i) {
     if (!options_.accept_disturbed) runs_[i].speed_deviation = std::abs(slowness - 1);
-    if (run_.transport.rank() == 0) rows_[i].set("round_slowness", slowness);
+    if (run_.transport.is_rank_0()) rows_[i].set("round_slowness", slowness);
   }
 }
 
@@ -139,7 +139,7 @@ void PointRuns::add(std::size_t index) {
       experiment.plan,
       read_all_reduces(all_reduce_file(run_.folder),
                        validation_.scenario.points[validation_.points[index]].name, experiment.plan),
-      RankId(run_.transport.rank()));
+      run_.transport.rank());
   if (resources_.device) point->device = resources_.device(index, experiment);
   if (!point->device) point->device = device_of(index, *point);
   if (resources_.make_collective_backend)
@@ -154,7 +154,7 @@ std::unique_ptr<RankDevice> PointRuns::device_of(std::size_t index, PreparedPoin
   const NetworkVariant& variant = validation_.variants[index];
   const Experiment& experiment = point.experiment;
   const NetworkSharing& sharing = experiment.plan.sharing;
-  const RankId rank(run_.transport.rank());
+  const RankId rank = run_.transport.rank();
   NetworkOptions options{.batch = variant.batch, .data_seed = static_cast<std::uint64_t>(1 + rank.value)};
   options.optimizer = {.learning_rate = 1e-3 / experiment.plan.workers};
   const RoleId role = role_of(experiment.plan, rank);
@@ -181,7 +181,7 @@ Network& PointRuns::network_of(const NetworkVariant& variant, const Experiment& 
     network = std::make_unique<Network>(
         resources_.backend, experiment.model,
         NetworkOptions{.batch = variant.batch,
-                       .data_seed = static_cast<std::uint64_t>(1 + run_.transport.rank())});
+                       .data_seed = static_cast<std::uint64_t>(1 + run_.transport.rank().value)});
   }
   return *network;
 }
@@ -201,7 +201,7 @@ PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
                   .state = run_.state,
                   .polling = &run_.polling,
                   .input = plan.load_data ? input_.get() : nullptr,
-                  .delay = start_seconds(plan, point.experiment.noise, RankId(run_.transport.rank())),
+                  .delay = start_seconds(plan, point.experiment.noise, run_.transport.rank()),
                   .library = run_.library,
                   .collective_backend = point.collective_backend,
                   .device_payloads = resources_.device_payloads,
@@ -230,7 +230,7 @@ Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) c
       run_.transport, {waited, mean_of(run.compute_seconds) / plan.workers, measured.stolen_share});
   const auto compute = gather_on_rank_0(run_.transport, run.compute_seconds);
   Row row;
-  if (run_.transport.rank() != 0) return row;
+  if (!run_.transport.is_rank_0()) return row;
   row.set("point", validation_.scenario.points[validation_.points[index]].name);
   row.set("repeat", std::int64_t{repeat});
   row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)
@@ -252,7 +252,7 @@ Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) c
 /// True if any rank was disturbed, or if the host moved the latency; the same on all ranks.
 bool PointRuns::is_disturbed(const Row& row, const Measured& measured) const {
   bool disturbed = false;
-  if (run_.transport.rank() == 0 && !options_.accept_disturbed)
+  if (run_.transport.is_rank_0() && !options_.accept_disturbed)
     disturbed = *row.number("disturbance") > kMaxDisturbance || *row.number("stolen") > kMaxStolenShare;
   const CoreToCoreLatency* const latency = run_.transport.core_latency();
   const bool moved =
@@ -263,7 +263,7 @@ bool PointRuns::is_disturbed(const Row& row, const Measured& measured) const {
 /// Adds the last run to the file, marked as kept if it was not disturbed. At the end, writes all runs again,
 /// with those marked that select_runs chooses.
 void PointRuns::write(bool at_the_end) const {
-  if (run_.transport.rank() != 0 || rows_.empty()) return;
+  if (!run_.transport.is_rank_0() || rows_.empty()) return;
   const auto file = run_.folder / "samples.jsonl";
   const auto line = [&](Row row, bool kept) {
     row.set("kept", kept);

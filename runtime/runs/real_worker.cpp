@@ -137,7 +137,7 @@ Pending RealWorker::start_collective(CollectiveId id) {
 
 Pending RealWorker::start_send(RoleId role, const Message& message) {
   const Role& to = world_.plan.roles.at(role.index());
-  const RankId receiver = to.rank(to.members == 1 ? 0 : plan_role_.member(RankId(world_.transport.rank())));
+  const RankId receiver = to.rank(to.members == 1 ? 0 : plan_role_.member(world_.transport.rank()));
   Message envelope = message;
   envelope.from = role_;
   auto operation = std::make_shared<RealOperation>();
@@ -218,8 +218,8 @@ void RealWorker::execute_collective(CollectiveId id, const CollectiveBinding& wo
   const Collective& collective = world_.plan.collectives[id.index()];
   if (by_library(collective, work)) {
     if (work.fetch) work.fetch(work.memory);
-    world_.library.sum(work.memory, ranks_of_group(communicator_of(world_.plan, collective),
-                                                   RankId(world_.transport.rank())));
+    world_.library.sum(work.memory,
+                       ranks_of_group(communicator_of(world_.plan, collective), world_.transport.rank()));
     if (work.store) work.store(work.memory);
   } else if (world_.collective_backend && work.on_device != nullptr) {
     run_on_backend(world_.collective_backend, id, work, phases);
@@ -285,7 +285,7 @@ class DrainAfterFailure {
 }  // namespace
 
 RealRun run_program(RealWorld& world, int run) {
-  const RoleId id = role_of(world.plan, RankId(world.transport.rank()));
+  const RoleId id = role_of(world.plan, world.transport.rank());
   world.device.begin();
   world.messages.begin_run(run, world.completions);
   if (world.device_payloads != nullptr) world.device_payloads->begin_run(world.completions);

@@ -21,10 +21,10 @@ std::size_t WakeFlags::bytes_for(int ranks) {
   return sizeof(Flag) * static_cast<std::size_t>(ranks);
 }
 
-WakeFlags::WakeFlags(void* memory, int rank) : flags_(static_cast<Flag*>(memory)), rank_(rank) {}
+WakeFlags::WakeFlags(void* memory, RankId rank) : flags_(static_cast<Flag*>(memory)), rank_(rank) {}
 
 bool WakeFlags::sleep(const std::function<bool()>& ready, double seconds) {
-  Flag& flag = flags_[rank_];
+  Flag& flag = flags_[rank_.index()];
   if (wake_requested_.exchange(false)) return true;
   const std::uint32_t seen = flag.signals.load();
   bool timed_out = false;
@@ -40,9 +40,9 @@ bool WakeFlags::sleep(const std::function<bool()>& ready, double seconds) {
 }
 
 /// The fence orders the store that the sleeper waits for before the load of `sleeping`.
-void WakeFlags::wake_sleeping(int rank) {
+void WakeFlags::wake_sleeping(RankId rank) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (flags_[rank].sleeping.load(std::memory_order_relaxed) != 0) signal(rank);
+  if (flags_[rank.index()].sleeping.load(std::memory_order_relaxed) != 0) signal(rank);
 }
 
 void WakeFlags::wake() {
@@ -51,12 +51,12 @@ void WakeFlags::wake() {
 }
 
 bool WakeFlags::is_sleeping() const {
-  return flags_[rank_].sleeping.load() != 0;
+  return flags_[rank_.index()].sleeping.load() != 0;
 }
 
-void WakeFlags::signal(int rank) {
-  flags_[rank].signals.fetch_add(1);
-  syscall(SYS_futex, &flags_[rank].signals, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+void WakeFlags::signal(RankId rank) {
+  flags_[rank.index()].signals.fetch_add(1);
+  syscall(SYS_futex, &flags_[rank.index()].signals, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 namespace {
@@ -82,14 +82,14 @@ double seconds_now() {
 
 class SharedMemory : public Transport {
  public:
-  SharedMemory(void* memory, int rank, int ranks, double spin, std::function<bool()> may_poll)
+  SharedMemory(void* memory, RankId rank, int ranks, double spin, std::function<bool()> may_poll)
       : Transport(rank, ranks),
         wake_flags_(memory, rank),
         rings_(reinterpret_cast<Ring*>(static_cast<char*>(memory) + WakeFlags::bytes_for(ranks))),
         spin_(spin),
         may_poll_(std::move(may_poll)) {}
 
-  std::int64_t send_some(int peer, const float* data, std::int64_t count) override {
+  std::int64_t send_some(RankId peer, const float* data, std::int64_t count) override {
     Ring& lane = ring(rank(), peer);
     std::int64_t sent = 0;
     while (sent < count) {
@@ -106,7 +106,7 @@ class SharedMemory : public Transport {
     return sent;
   }
 
-  std::int64_t receive_some(int peer, float* target, std::int64_t count, Arrival arrival) override {
+  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) override {
     Ring& lane = ring(peer, rank());
     std::int64_t got = 0;
     while (got < count) {
@@ -127,7 +127,7 @@ class SharedMemory : public Transport {
     return got;
   }
 
-  void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override {
+  void wait(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) override {
     count_wait();
     const double begin = spin_ > 0 ? seconds_now() : 0;
     do {
@@ -152,21 +152,21 @@ class SharedMemory : public Transport {
     return spun < spin_ || (spun < 1 && may_poll_ && may_poll_());
   }
 
-  Ring& ring(int source, int to) { return rings_[source * ranks() + to]; }
+  Ring& ring(RankId source, RankId to) { return rings_[source.value * ranks() + to.value]; }
 
   static std::int64_t contiguous(std::int64_t position, std::int64_t count) {
     return std::min({count, kChunk, kCapacity - position % kCapacity});
   }
 
-  bool ready(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) {
-    const auto filled = [this](int source, int to) {
+  bool ready(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) {
+    const auto filled = [this](RankId source, RankId to) {
       Ring& lane = ring(source, to);
       return lane.written.load(std::memory_order_acquire) - lane.read.load(std::memory_order_acquire);
     };
     return std::any_of(sending_to.begin(), sending_to.end(),
-                       [&](int peer) { return filled(rank(), peer) < kCapacity; }) ||
+                       [&](RankId peer) { return filled(rank(), peer) < kCapacity; }) ||
            std::any_of(receiving_from.begin(), receiving_from.end(),
-                       [&](int peer) { return filled(peer, rank()) > 0; });
+                       [&](RankId peer) { return filled(peer, rank()) > 0; });
   }
 
   WakeFlags wake_flags_;
@@ -182,7 +182,7 @@ std::size_t SharedMemoryTransport::bytes_for(int ranks) {
          sizeof(Ring) * static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
 }
 
-std::unique_ptr<Transport> shared_memory_transport(void* memory, int rank, int ranks, double spin_seconds,
+std::unique_ptr<Transport> shared_memory_transport(void* memory, RankId rank, int ranks, double spin_seconds,
                                                    std::function<bool()> may_poll) {
   return std::make_unique<SharedMemory>(memory, rank, ranks, spin_seconds, std::move(may_poll));
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "runtime/transport/transport.hpp"
+#include "strategies/program/program.hpp"
 
 namespace stepcast {
 
@@ -22,7 +23,7 @@ class WakeFlags {
 
   /// @param memory  of bytes_for bytes; it outlives this object
   /// @param rank    the rank whose thread sleeps here
-  WakeFlags(void* memory, int rank);
+  WakeFlags(void* memory, RankId rank);
 
   /// Returns when `ready` is true, when this rank was woken, or after `seconds`. `ready` is called once more
   /// after the rank is marked as sleeping, so that nothing is missed between that call and the sleep.
@@ -30,7 +31,7 @@ class WakeFlags {
   bool sleep(const std::function<bool()>& ready, double seconds);
 
   /// Wakes a rank that sleeps. What its `ready` looks at must have been changed before.
-  void wake_sleeping(int rank);
+  void wake_sleeping(RankId rank);
 
   /// Makes this rank's `sleep` return, or the next one if it does not sleep now.
   void wake();
@@ -41,10 +42,10 @@ class WakeFlags {
  private:
   struct Flag;
 
-  void signal(int rank);
+  void signal(RankId rank);
 
   Flag* flags_;
-  int rank_;
+  RankId rank_;
   std::atomic<bool> wake_requested_ = false;
 };
 
@@ -62,7 +63,7 @@ struct SharedMemoryTransport {
 /// @param may_poll      asked while `wait` polls longer than `spin_seconds` (one second at most): true keeps
 /// it
 ///                      polling; empty: it sleeps after `spin_seconds`
-std::unique_ptr<Transport> shared_memory_transport(void* memory, int rank, int ranks, double spin_seconds,
+std::unique_ptr<Transport> shared_memory_transport(void* memory, RankId rank, int ranks, double spin_seconds,
                                                    std::function<bool()> may_poll = {});
 
 }  // namespace stepcast

@@ -51,7 +51,7 @@ struct Connection {
 
 class TcpTransport : public Transport {
  public:
-  TcpTransport(int rank, std::vector<Connection> connections)
+  TcpTransport(RankId rank, std::vector<Connection> connections)
       : Transport(rank, static_cast<int>(connections.size())),
         connections_(std::move(connections)),
         buffer_(static_cast<std::size_t>(kReadFloats) + 1),
@@ -65,8 +65,8 @@ class TcpTransport : public Transport {
     }
   }
 
-  std::int64_t send_some(int peer, const float* data, std::int64_t count) override {
-    Connection& link = connections_[static_cast<std::size_t>(peer)];
+  std::int64_t send_some(RankId peer, const float* data, std::int64_t count) override {
+    Connection& link = connections_[peer.index()];
     const auto* bytes = reinterpret_cast<const char*>(data);
     const std::size_t begun = link.unsent > 0 ? sizeof(float) - static_cast<std::size_t>(link.unsent) : 0;
     const std::size_t all = static_cast<std::size_t>(count) * sizeof(float);
@@ -78,8 +78,8 @@ class TcpTransport : public Transport {
     return static_cast<std::int64_t>(total / sizeof(float));
   }
 
-  std::int64_t receive_some(int peer, float* target, std::int64_t count, Arrival arrival) override {
-    Connection& link = connections_[static_cast<std::size_t>(peer)];
+  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) override {
+    Connection& link = connections_[peer.index()];
     auto* bytes = reinterpret_cast<char*>(buffer_.data());
     const std::size_t wanted = static_cast<std::size_t>(std::min(count, kReadFloats)) * sizeof(float);
     const auto partial = static_cast<std::size_t>(link.partial);
@@ -87,7 +87,8 @@ class TcpTransport : public Transport {
     const ssize_t got = recv(link.socket, bytes + partial, wanted - partial, MSG_DONTWAIT);
     if (got < 0) return zero_or_throw(peer);
     if (got == 0)
-      throw PeerDisconnected(fmt::format("rank {} closed its connection to rank {}", peer, rank()));
+      throw PeerDisconnected(
+          fmt::format("rank {} closed its connection to rank {}", peer.value, rank().value));
     const std::size_t total = partial + static_cast<std::size_t>(got);
     const std::size_t floats = total / sizeof(float);
     link.partial = static_cast<int>(total % sizeof(float));
@@ -98,11 +99,11 @@ class TcpTransport : public Transport {
     return static_cast<std::int64_t>(floats);
   }
 
-  void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override {
+  void wait(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) override {
     count_wait();
     std::vector<pollfd> waits;
-    for (const int peer : sending_to) waits.push_back({connection(peer), POLLOUT, 0});
-    for (const int peer : receiving_from) waits.push_back({connection(peer), POLLIN, 0});
+    for (const RankId peer : sending_to) waits.push_back({connection(peer), POLLOUT, 0});
+    for (const RankId peer : receiving_from) waits.push_back({connection(peer), POLLIN, 0});
     waits.push_back({wake_event_, POLLIN, 0});
     if (poll(waits.data(), waits.size(), 1000) < 0 && errno != EINTR) fail("poll");
     eventfd_t ignored = 0;
@@ -112,12 +113,12 @@ class TcpTransport : public Transport {
   void wake() override { eventfd_write(wake_event_, 1); }
 
  private:
-  int connection(int peer) const { return connections_[static_cast<std::size_t>(peer)].socket; }
+  int connection(RankId peer) const { return connections_[peer.index()].socket; }
 
-  std::int64_t zero_or_throw(int peer) const {
+  std::int64_t zero_or_throw(RankId peer) const {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
-    throw PeerDisconnected(
-        fmt::format("the connection from rank {} to rank {} broke: {}", rank(), peer, std::strerror(errno)));
+    throw PeerDisconnected(fmt::format("the connection from rank {} to rank {} broke: {}", rank().value,
+                                       peer.value, std::strerror(errno)));
   }
 
   std::vector<Connection> connections_;
@@ -267,14 +268,14 @@ Listener::~Listener() {
   close(socket_);
 }
 
-std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
+std::unique_ptr<Transport> connect_sockets(const Listener& listener, RankId rank,
                                            const std::vector<Endpoint>& endpoints, int window) {
   std::vector<Connection> connections(endpoints.size());
-  for (int peer = 0; peer < rank; ++peer) {
+  for (int peer = 0; peer < rank.value; ++peer) {
     connections[static_cast<std::size_t>(peer)].socket =
-        connected_to(endpoints[static_cast<std::size_t>(peer)], rank);
+        connected_to(endpoints[static_cast<std::size_t>(peer)], rank.value);
   }
-  Welcome(listener, rank, connections).run();
+  Welcome(listener, rank.value, connections).run();
   for (const Connection& connection : connections) {
     if (connection.socket < 0) continue;
     const int yes = 1;

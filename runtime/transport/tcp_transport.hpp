@@ -38,7 +38,7 @@ class Listener {
 /// `endpoints`.
 /// @param window  send-buffer size of each connection [bytes]; 0: the system's default
 /// @throws std::system_error; std::runtime_error where a peer does not answer for 30 s
-std::unique_ptr<Transport> connect_sockets(const Listener& listener, int rank,
+std::unique_ptr<Transport> connect_sockets(const Listener& listener, RankId rank,
                                            const std::vector<Endpoint>& endpoints, int window = 0);
 
 }  // namespace stepcast

@@ -5,7 +5,7 @@
 
 namespace stepcast {
 
-void send(Transport& transport, int peer, const float* data, std::int64_t count) {
+void send(Transport& transport, RankId peer, const float* data, std::int64_t count) {
   while (count > 0) {
     const std::int64_t sent = transport.send_some(peer, data, count);
     if (sent == 0) transport.wait({peer}, {});
@@ -14,7 +14,7 @@ void send(Transport& transport, int peer, const float* data, std::int64_t count)
   }
 }
 
-void receive(Transport& transport, int peer, float* target, std::int64_t count) {
+void receive(Transport& transport, RankId peer, float* target, std::int64_t count) {
   while (count > 0) {
     const std::int64_t got = transport.receive_some(peer, target, count, Arrival::replace);
     if (got == 0) transport.wait({}, {peer});
@@ -24,11 +24,10 @@ void receive(Transport& transport, int peer, float* target, std::int64_t count) 
 }
 
 void barrier(Transport& transport) {
-  const int ranks = transport.ranks();
-  for (int distance = 1; distance < ranks; distance *= 2) {
+  for (int distance = 1; distance < transport.ranks(); distance *= 2) {
     float token = 0;
-    send(transport, (transport.rank() + distance) % ranks, &token, 1);
-    receive(transport, (transport.rank() - distance + ranks) % ranks, &token, 1);
+    send(transport, transport.rank_after(distance), &token, 1);
+    receive(transport, transport.rank_after(-distance), &token, 1);
   }
 }
 
@@ -44,19 +43,19 @@ std::vector<float> packed(const std::vector<double>& values) {
 }  // namespace
 
 std::vector<std::vector<double>> gather_on_rank_0(Transport& transport, const std::vector<double>& own) {
-  if (transport.rank() != 0) {
+  if (!transport.is_rank_0()) {
     const auto count = static_cast<float>(own.size());
     const std::vector<float> floats = packed(own);
-    send(transport, 0, &count, 1);
-    send(transport, 0, floats.data(), static_cast<std::int64_t>(floats.size()));
+    send(transport, RankId{0}, &count, 1);
+    send(transport, RankId{0}, floats.data(), static_cast<std::int64_t>(floats.size()));
     return {};
   }
   std::vector<std::vector<double>> all{own};
   for (int peer = 1; peer < transport.ranks(); ++peer) {
     float count = 0;
-    receive(transport, peer, &count, 1);
+    receive(transport, RankId(peer), &count, 1);
     std::vector<float> floats(2 * static_cast<std::size_t>(count));
-    receive(transport, peer, floats.data(), static_cast<std::int64_t>(floats.size()));
+    receive(transport, RankId(peer), floats.data(), static_cast<std::int64_t>(floats.size()));
     all.emplace_back(static_cast<std::size_t>(count));
     if (count > 0) std::memcpy(all.back().data(), floats.data(), sizeof(float) * floats.size());
   }
@@ -78,9 +77,9 @@ std::vector<std::string> gather_texts_on_rank_0(Transport& transport, const std:
 
 double broadcast_from_rank_0(Transport& transport, double value) {
   auto shared = static_cast<float>(value);
-  for (int peer = 1; transport.rank() == 0 && peer < transport.ranks(); ++peer)
-    send(transport, peer, &shared, 1);
-  if (transport.rank() != 0) receive(transport, 0, &shared, 1);
+  for (int peer = 1; transport.is_rank_0() && peer < transport.ranks(); ++peer)
+    send(transport, RankId(peer), &shared, 1);
+  if (!transport.is_rank_0()) receive(transport, RankId{0}, &shared, 1);
   return shared;
 }
 

@@ -10,6 +10,7 @@
 
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "strategies/collectives/schedule.hpp"
+#include "strategies/program/program.hpp"
 
 namespace stepcast {
 
@@ -20,7 +21,7 @@ class CoreToCoreLatency;
 /// serve all peers. The class is abstract because a run uses either shared memory or TCP sockets.
 class Transport {
  public:
-  Transport(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  Transport(RankId rank, int ranks) : rank_(rank), ranks_(ranks) {}
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
@@ -39,19 +40,23 @@ class Transport {
   void set_core_latency(CoreToCoreLatency* probe) { core_latency_ = probe; }
   CoreToCoreLatency* core_latency() const { return core_latency_; }
 
-  int rank() const { return rank_; }
+  RankId rank() const { return rank_; }
+  bool is_rank_0() const { return rank_ == RankId{0}; }
   int ranks() const { return ranks_; }
+  /// The rank `distance` places after this one, where rank 0 follows the last one. @param distance  >=
+  /// -ranks()
+  RankId rank_after(int distance) const { return RankId((rank_.value + distance + ranks_) % ranks_); }
 
   /// Sends as many of `count` floats to `peer` as fit into the send buffer now.
   /// @return how many floats were taken, 0 to `count`
-  virtual std::int64_t send_some(int peer, const float* data, std::int64_t count) = 0;
+  virtual std::int64_t send_some(RankId peer, const float* data, std::int64_t count) = 0;
   /// Receives as many of `count` floats as have arrived from `peer`, and adds them to `target` or replaces
   /// it.
   /// @return how many floats were received, 0 to `count`
-  virtual std::int64_t receive_some(int peer, float* target, std::int64_t count, Arrival arrival) = 0;
+  virtual std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) = 0;
   /// Returns when a rank of `sending_to` can probably take more floats, when floats have probably arrived
   /// from a rank of `receiving_from`, after `wake`, or after one second. Yields the core.
-  virtual void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) = 0;
+  virtual void wait(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) = 0;
 
  protected:
   void count_wait() {
@@ -59,7 +64,8 @@ class Transport {
   }
 
  private:
-  int rank_, ranks_;
+  RankId rank_;
+  int ranks_;
   std::atomic<std::uint64_t>* wait_counter_ = nullptr;
   CoreToCoreLatency* core_latency_ = nullptr;
 };
@@ -71,8 +77,8 @@ struct PeerDisconnected : std::runtime_error {
 };
 
 /// Blocking send and receive of `count` floats. @throws PeerDisconnected
-void send(Transport& transport, int peer, const float* data, std::int64_t count);
-void receive(Transport& transport, int peer, float* target, std::int64_t count);
+void send(Transport& transport, RankId peer, const float* data, std::int64_t count);
+void receive(Transport& transport, RankId peer, float* target, std::int64_t count);
 
 /// Returns when all ranks have called it. Dissemination barrier: ceil(log2 P) rounds of one float.
 /// Source: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization", Int. J. Parallel
@@ -100,7 +106,7 @@ struct LibraryAllReduce {
   std::string name = {};                 ///< of the library, for tables
   Algorithm algorithm = Algorithm::mpi;  ///< value of `all_reduce` whose sums the library makes
   /// Sums over `ranks` (ranks of the run), all of which call it in the same order; empty: no library.
-  std::function<void(std::span<float> values, const std::vector<int>& ranks)> sum = {};
+  std::function<void(std::span<float> values, const std::vector<RankId>& ranks)> sum = {};
 };
 
 }  // namespace stepcast

@@ -97,7 +97,7 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
   Curve curve;
   run_ranks("memory", ranks, [&](Transport& transport, Transport& message_transport) {
     set_kernel_threads(1);
-    const RankId rank(transport.rank());
+    const RankId rank = transport.rank();
     const auto backend = make();
     std::unique_lock lock(building);
     Learner learner(experiment, *backend,

@@ -99,9 +99,8 @@ inline void run_parts(const PlannedParts& planned,
     std::unique_ptr<DevicePayloads> device_payloads;
     PointToPoint messages(message_transport);
     CompletionQueue completions;
-    RankCollectives collectives(planned.plan, choices_without_forecast(planned.plan),
-                                RankId(transport.rank()));
-    body(transport.rank(), building, [&](RankDevice& device) {
+    RankCollectives collectives(planned.plan, choices_without_forecast(planned.plan), transport.rank());
+    body(transport.rank().value, building, [&](RankDevice& device) {
       RealWorld world{.plan = planned.plan,
                       .transport = transport,
                       .collective_thread = thread,
@@ -109,11 +108,11 @@ inline void run_parts(const PlannedParts& planned,
                       .device = device,
                       .collectives = collectives,
                       .completions = completions,
-                      .state = states[static_cast<std::size_t>(transport.rank())]};
+                      .state = states[transport.rank().index()]};
       if (channels != nullptr) {
         DeviceMemory& memory = *device.device_memory();
-        device_payloads = std::make_unique<DevicePayloads>(memory, RankId(transport.rank()), ranks,
-                                                           channels->of(RankId(transport.rank()), memory));
+        device_payloads = std::make_unique<DevicePayloads>(memory, transport.rank(), ranks,
+                                                           channels->of(transport.rank(), memory));
         messages.on_payload_announced(
             [&](const Message& one) { device_payloads->post_receive(one.payload); });
       }

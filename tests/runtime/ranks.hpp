@@ -43,9 +43,10 @@ inline void run_ranks(const std::string& kind, int ranks,
     threads.emplace_back([&, rank] {
       const auto index = static_cast<std::size_t>(rank);
       try {
-        const auto transport = kind == "memory" ? shared_memory_transport(memory.start, rank, ranks, 0)
-                                                : connect_sockets(*listeners[index], rank, endpoints);
-        const auto second = shared_memory_transport(message_memory.start, rank, ranks, 0);
+        const auto transport = kind == "memory"
+                                   ? shared_memory_transport(memory.start, RankId(rank), ranks, 0)
+                                   : connect_sockets(*listeners[index], RankId(rank), endpoints);
+        const auto second = shared_memory_transport(message_memory.start, RankId(rank), ranks, 0);
         body(*transport, *second);
       } catch (...) {
         errors[index] = std::current_exception();

@@ -114,7 +114,7 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
   std::vector<RankState> states(static_cast<std::size_t>(ranks));
   std::mutex building;
   run_ranks("memory", ranks, [&](Transport& transport, Transport& message_transport) {
-    const auto rank = static_cast<std::size_t>(transport.rank());
+    const auto rank = transport.rank().index();
     const auto backend = options.make();
     std::unique_lock lock(building);
     Network network(*backend, model, {.batch = kBatch, .optimizer = optimizer});
@@ -122,26 +122,26 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
     DeviceLearning learning;
     learning.rate.base = optimizer.learning_rate;
     learning.summed = plan.summed_gradients;
-    learning.place = transport.rank();
+    learning.place = transport.rank().value;
     learning.compresses = true;
-    learning.owned = reduce_scattered_slices(plan, RankId(transport.rank()), ParameterLayout(network));
+    learning.owned = reduce_scattered_slices(plan, transport.rank(), ParameterLayout(network));
     learning.next_batch = [&, next = std::int64_t{0}]() mutable {
       const std::int64_t number = options.again > 0 ? next++ % options.again : next++;
-      fill_data(network, (number * plan.workers + transport.rank()) * kBatch);
+      fill_data(network, (number * plan.workers + transport.rank().value) * kBatch);
     };
     const auto device = replica_device(network, learning);
     ProgressThread thread;
     std::unique_ptr<DevicePayloads> device_payloads;
     if (options.channels != nullptr) {
       DeviceMemory& memory = *device->device_memory();
-      device_payloads = std::make_unique<DevicePayloads>(
-          memory, RankId(transport.rank()), ranks, options.channels->of(RankId(transport.rank()), memory));
+      device_payloads = std::make_unique<DevicePayloads>(memory, transport.rank(), ranks,
+                                                         options.channels->of(transport.rank(), memory));
     }
     PointToPoint messages(message_transport);
     messages.on_payload_announced([&](const Message& one) { device_payloads->post_receive(one.payload); });
     CompletionQueue completions;
     RankCollectives collectives(plan, options.choices.value_or(choices_without_forecast(plan)),
-                                RankId(transport.rank()));
+                                transport.rank());
     RealWorld world{.plan = plan,
                     .transport = transport,
                     .collective_thread = thread,
@@ -155,7 +155,7 @@ std::vector<std::vector<float>> trained(const Plan& plan, const Optimizer& optim
       input = std::make_unique<InputLoader>(std::filesystem::temp_directory_path(), std::int64_t{1} << 20);
     world.input = input.get();
     if (options.library)
-      world.library = {"mpi", Algorithm::mpi, [&](std::span<float> sum, const std::vector<int>& group) {
+      world.library = {"mpi", Algorithm::mpi, [&](std::span<float> sum, const std::vector<RankId>& group) {
                          if (static_cast<int>(group.size()) != ranks) throw std::logic_error("a group");
                          options.library(transport, sum.data(), static_cast<std::int64_t>(sum.size()));
                        }};

@@ -28,7 +28,7 @@ Arithmetic delivered(Array from, Array to) {
 Arithmetic sum_models(Transport& transport) {
   return [&transport](Arrays& arrays) {
     const std::span<float> model = arrays.of(Array::parameters);
-    const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(),
+    const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value,
                                   static_cast<std::int64_t>(model.size()));
     execute_rounds(transport, rounds, model.data());
   };

@@ -137,7 +137,7 @@ void capture_compressions(const RankContext& run, const Validation& validation,
     }
     CompressionTrace trace = capture_compression(capturing);
     join_ranks(run.transport, trace);
-    if (run.transport.rank() == 0) write_atomically(file, to_yaml(trace));
+    if (run.transport.is_rank_0()) write_atomically(file, to_yaml(trace));
   }
 }
 

@@ -39,11 +39,11 @@ class ServerExchange {
     const auto arrival = std::make_shared<Operation>(), departure = std::make_shared<Operation>();
     messages_.receive(kExchangeTag, kAnyone, arrival, [received](const Buffer&) { return received; });
     const Instant begin = now();
-    if (rank_ == 1) wait_for(arrival);
+    if (rank_ == RankId{1}) wait_for(arrival);
     Message message;
     message.tag = kExchangeTag;
     message.buffer.array = Array::parameters;
-    messages_.send(RankId(1 - rank_), message, sent, departure);
+    messages_.send(RankId(1 - rank_.value), message, sent, departure);
     wait_for(arrival);
     const double seconds = now().wall - begin.wall;
     wait_for(departure);  // acknowledged: nothing is under way any more
@@ -61,7 +61,7 @@ class ServerExchange {
   }
 
   PollingPolicy& polling_;
-  int rank_;
+  RankId rank_;
   CompletionQueue completions_;
   PointToPoint messages_;  // declared last: its thread uses the other members
 };
@@ -81,16 +81,16 @@ std::vector<Row> time_program_messages(const RankContext& run, Network& network,
     std::vector<double> seconds;
     for (int repeat = 0; repeat <= kRoundTrips; ++repeat) {
       progress();
-      if (run.transport.rank() == 0) network.step();
+      if (run.transport.is_rank_0()) network.step();
       barrier(run.transport);
-      if (run.transport.rank() > 1) continue;
+      if (run.transport.rank() > RankId{1}) continue;
       const std::span<float> gradients(all.gradient, size);
-      const double one = run.transport.rank() == 0
+      const double one = run.transport.is_rank_0()
                              ? exchange.round_trip(gradients, gradients)
                              : exchange.round_trip({center.data(), size}, {update.data(), size});
       if (repeat > 0) seconds.push_back(one / 2);
     }
-    if (run.transport.rank() != 0) continue;
+    if (!run.transport.is_rank_0()) continue;
     Row row;
     row.set("what", std::string("program_message"));
     row.set("bytes", 4.0 * static_cast<double>(size));
@@ -113,7 +113,7 @@ double uninterrupted_mean(const std::vector<double>& seconds) {
 
 void InStepAllReduceTimes::all_reduce(Transport& transport, std::span<float> summed) {
   const auto elements = static_cast<std::int64_t>(summed.size());
-  const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(), elements);
+  const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value, elements);
   const Instant begin = now();
   execute_rounds(transport, rounds, summed.data());
   pending_.emplace_back(elements, now().wall - begin.wall);

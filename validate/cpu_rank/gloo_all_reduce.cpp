@@ -32,7 +32,7 @@ LibraryAllReduce gloo_all_reduce(int rank, int ranks, const std::filesystem::pat
   LibraryAllReduce library;
   library.name = "gloo";
   library.sum = [rank, ranks, folder, context = std::shared_ptr<gloo::rendezvous::Context>()](
-                    std::span<float> values, const std::vector<int>& group) mutable {
+                    std::span<float> values, const std::vector<RankId>& group) mutable {
     if (static_cast<int>(group.size()) != ranks)
       throw std::invalid_argument("gloo_all_reduce: expected all ranks");
     if (context == nullptr) context = connected(rank, ranks, folder);

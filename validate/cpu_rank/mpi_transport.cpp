@@ -62,7 +62,7 @@ struct Segments {
 
 class MpiTransport : public Transport {
  public:
-  MpiTransport(MPI_Comm communicator, int rank, int ranks, MpiWaiting waiting)
+  MpiTransport(MPI_Comm communicator, RankId rank, int ranks, MpiWaiting waiting)
       : Transport(rank, ranks),
         communicator_(communicator),
         spin_(waiting.spin_seconds),
@@ -70,9 +70,10 @@ class MpiTransport : public Transport {
         outgoing_(static_cast<std::size_t>(ranks)),
         incoming_(static_cast<std::size_t>(ranks)) {
     if (waiting.wake_flags != nullptr) wake_flags_.emplace(waiting.wake_flags, rank);
-    for (int peer = 0; peer < ranks; ++peer) {
+    for (int number = 0; number < ranks; ++number) {
+      const RankId peer(number);
       if (peer == rank) continue;
-      for (Segment& one : incoming_[static_cast<std::size_t>(peer)].all) post_receive(peer, one);
+      for (Segment& one : incoming_[peer].all) post_receive(peer, one);
     }
   }
 
@@ -94,15 +95,15 @@ class MpiTransport : public Transport {
     }
   }
 
-  std::int64_t send_some(int peer, const float* data, std::int64_t count) override {
-    Segments& segments = outgoing_[static_cast<std::size_t>(peer)];
+  std::int64_t send_some(RankId peer, const float* data, std::int64_t count) override {
+    Segments& segments = outgoing_[peer];
     std::int64_t sent = 0;
     while (sent < count && segments.current().test()) {
       Segment& one = segments.current();
       const std::int64_t floats = std::min(kSegment, count - sent);
       std::memcpy(one.data.get(), data + sent, static_cast<std::size_t>(floats) * sizeof(float));
-      check_mpi(MPI_Isend(one.data.get(), static_cast<int>(floats), MPI_FLOAT, peer, kTag, communicator_,
-                          &one.request),
+      check_mpi(MPI_Isend(one.data.get(), static_cast<int>(floats), MPI_FLOAT, peer.value, kTag,
+                          communicator_, &one.request),
                 "MPI_Isend");
       if (wake_flags_) wake_flags_->wake_sleeping(peer);
       segments.advance();
@@ -111,10 +112,10 @@ class MpiTransport : public Transport {
     return sent;
   }
 
-  std::int64_t receive_some(int peer, float* target, std::int64_t count, Arrival arrival) override {
+  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) override {
     std::int64_t got = 0;
     while (got < count && has_arrived(peer)) {
-      Segments& segments = incoming_[static_cast<std::size_t>(peer)];
+      Segments& segments = incoming_[peer];
       Segment& one = segments.current();
       const std::int64_t floats = std::min(one.floats - one.taken, count - got);
       const float* const source = one.data.get() + one.taken;
@@ -133,7 +134,7 @@ class MpiTransport : public Transport {
     return got;
   }
 
-  void wait(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) override {
+  void wait(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) override {
     count_wait();
     const double begin = seconds_now();
     do {
@@ -169,16 +170,16 @@ class MpiTransport : public Transport {
   }
 
  private:
-  void post_receive(int peer, Segment& one) {
+  void post_receive(RankId peer, Segment& one) {
     one.floats = one.taken = 0;
-    check_mpi(MPI_Irecv(one.data.get(), static_cast<int>(kSegment), MPI_FLOAT, peer, kTag, communicator_,
-                        &one.request),
+    check_mpi(MPI_Irecv(one.data.get(), static_cast<int>(kSegment), MPI_FLOAT, peer.value, kTag,
+                        communicator_, &one.request),
               "MPI_Irecv");
   }
 
   /// MPI keeps the order of the messages of a pair, so the oldest posted receive is complete first.
-  bool has_arrived(int peer) {
-    Segment& one = incoming_[static_cast<std::size_t>(peer)].current();
+  bool has_arrived(RankId peer) {
+    Segment& one = incoming_[peer].current();
     if (one.floats > 0) return true;
     MPI_Status status{};
     if (!one.test(&status)) return false;
@@ -188,11 +189,9 @@ class MpiTransport : public Transport {
     return true;
   }
 
-  bool ready(const std::vector<int>& sending_to, const std::vector<int>& receiving_from) {
-    return std::ranges::any_of(receiving_from, [this](int peer) { return has_arrived(peer); }) ||
-           std::ranges::any_of(sending_to, [this](int peer) {
-             return outgoing_[static_cast<std::size_t>(peer)].current().test();
-           });
+  bool ready(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) {
+    return std::ranges::any_of(receiving_from, [this](RankId peer) { return has_arrived(peer); }) ||
+           std::ranges::any_of(sending_to, [this](RankId peer) { return outgoing_[peer].current().test(); });
   }
 
   bool keeps_spinning(double begin) const {
@@ -211,7 +210,7 @@ class MpiTransport : public Transport {
   MPI_Comm communicator_;
   double spin_;
   std::function<bool()> may_poll_;
-  std::vector<Segments> outgoing_, incoming_;  ///< per peer
+  IdTable<RankId, Segments> outgoing_, incoming_;  ///< per peer
   std::optional<WakeFlags> wake_flags_;
   std::mutex mutex_;  // this and the two below: without wake flags
   std::condition_variable woken_;
@@ -236,15 +235,18 @@ std::unique_ptr<Transport> mpi_transport(MpiWaiting waiting) {
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup");
   check_mpi(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(communicator, &ranks), "MPI_Comm_size");
-  return std::make_unique<MpiTransport>(communicator, rank, ranks, std::move(waiting));
+  return std::make_unique<MpiTransport>(communicator, RankId(rank), ranks, std::move(waiting));
 }
 
-MPI_Comm MpiAllReduce::communicator_of(const std::vector<int>& ranks) {
+MPI_Comm MpiAllReduce::communicator_of(const std::vector<RankId>& ranks) {
   const auto [found, is_new] = communicators_.try_emplace(ranks, MPI_COMM_NULL);
   if (!is_new) return found->second;
   MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
   check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
-  check_mpi(MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group), "MPI_Group_incl");
+  std::vector<int> numbers;
+  for (const RankId rank : ranks) numbers.push_back(rank.value);
+  check_mpi(MPI_Group_incl(world, static_cast<int>(numbers.size()), numbers.data(), &group),
+            "MPI_Group_incl");
   check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, group, kTag, &found->second), "MPI_Comm_create_group");
   MPI_Group_free(&group);
   MPI_Group_free(&world);
@@ -252,7 +254,7 @@ MPI_Comm MpiAllReduce::communicator_of(const std::vector<int>& ranks) {
 }
 
 /// The blocking call, because this thread has nothing else to do meanwhile.
-void MpiAllReduce::operator()(std::span<float> values, const std::vector<int>& ranks) {
+void MpiAllReduce::operator()(std::span<float> values, const std::vector<RankId>& ranks) {
   if (ranks.size() < 2) return;
   const MPI_Comm communicator = communicator_of(ranks);
   constexpr std::size_t kMost = std::numeric_limits<int>::max();

@@ -38,12 +38,12 @@ std::unique_ptr<Transport> mpi_transport(MpiWaiting waiting);
 class MpiAllReduce {
  public:
   /// @param ranks  ranks of MPI_COMM_WORLD, in the same order on all of them
-  void operator()(std::span<float> values, const std::vector<int>& ranks);
+  void operator()(std::span<float> values, const std::vector<RankId>& ranks);
 
  private:
-  MPI_Comm communicator_of(const std::vector<int>& ranks);
+  MPI_Comm communicator_of(const std::vector<RankId>& ranks);
 
-  std::map<std::vector<int>, MPI_Comm> communicators_;
+  std::map<std::vector<RankId>, MPI_Comm> communicators_;
 };
 
 /// @throws std::runtime_error with MPI's error text unless `status` is MPI_SUCCESS

@@ -73,7 +73,7 @@ std::unique_ptr<Transport> connected_hosts(const Options& options, int which) {
     words >> one.address >> one.port >> one.key;
     endpoints.push_back(one);
   }
-  return connect_sockets(listener, options.rank, endpoints);
+  return connect_sockets(listener, RankId(options.rank), endpoints);
 }
 
 /// Connects the ranks by sockets, whose ports and keys they exchange by MPI.
@@ -94,7 +94,7 @@ std::unique_ptr<Transport> connected(const Cluster& cluster, int rank) {
     const Place& place = places[static_cast<std::size_t>(peer)];
     endpoints.push_back({address(peer), static_cast<int>(place.port), place.key});
   }
-  return connect_sockets(listener, rank, endpoints, cluster.window());
+  return connect_sockets(listener, RankId(rank), endpoints, cluster.window());
 }
 
 /// A number that Open MPI sets in the environment before MPI_Init, so that a rank that fails in MPI_Init can
@@ -127,8 +127,9 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
     void* const wake_flags = options.by_agent() || cluster.sockets() ? nullptr : control.ring_memory(which);
     if (cluster.transport == TransportKind::mpi) return mpi_transport({spin, polls, wake_flags});
     if (options.by_agent()) return connected_hosts(options, which);
-    return cluster.sockets() ? connected(cluster, rank)
-                             : shared_memory_transport(control.ring_memory(which), rank, ranks, spin, polls);
+    return cluster.sockets()
+               ? connected(cluster, rank)
+               : shared_memory_transport(control.ring_memory(which), RankId(rank), ranks, spin, polls);
   };
   // The message thread spins only for a short time: when it has delivered a message, the program needs the
   // core.
@@ -137,9 +138,10 @@ void run(const Options& options, SharedControlBlock& control, int rank, int rank
   transport->count_waits(&state.heartbeat);
   RankContext run{cluster, options.folder, control, state, polling, *transport, messages.get()};
   MpiAllReduce all_reduce;
-  const LibraryAllReduce mpi{
-      "mpi", Algorithm::mpi,
-      [&all_reduce](std::span<float> values, const std::vector<int>& group) { all_reduce(values, group); }};
+  const LibraryAllReduce mpi{"mpi", Algorithm::mpi,
+                             [&all_reduce](std::span<float> values, const std::vector<RankId>& group) {
+                               all_reduce(values, group);
+                             }};
   if (cluster.transport == TransportKind::mpi) run.library = mpi;
   if (!options.by_agent() || cluster.transport == TransportKind::mpi) run.compared.push_back(mpi);
   const LibraryAllReduce gloo =

@@ -55,7 +55,7 @@ void rank_calibrate(const RankContext& run, bool quick, bool storage) {
     rows.insert(rows.end(), reads.begin(), reads.end());
   }
   for (Row& row : rows) row.set("ranks", static_cast<std::int64_t>(run.cluster.ranks));
-  if (run.transport.rank() == 0)
+  if (run.transport.is_rank_0())
     write_atomically(run.folder / "links.jsonl", to_json_lines({"calibrate", rows}));
 }
 
@@ -69,7 +69,7 @@ class SleepOrShardDevices {
       : run_(run),
         validation_(validation),
         options_(options),
-        parts_(backend, RankId(run.transport.rank()), std::move(captured)) {}
+        parts_(backend, run.transport.rank(), std::move(captured)) {}
 
   /// The device of a point; null if the rank neither sleeps nor has a shard.
   std::unique_ptr<RankDevice> device(std::size_t index, const Experiment& experiment) {
@@ -83,7 +83,7 @@ class SleepOrShardDevices {
  private:
   SleepNoise sleep_noise(const Experiment& experiment) const {
     const Plan& plan = experiment.plan;
-    const RankId rank(run_.transport.rank());
+    const RankId rank = run_.transport.rank();
     const RoleId role = role_of(plan, rank);
     if (!role.exists()) return {};
     const int node = experiment.platform.node_of(plan.endpoints[rank]);

@@ -86,7 +86,7 @@ std::vector<CaptureJob> whole_networks(const CaptureShared& shared,
                    trace_file(run.folder, variant),
                    {},
                    nullptr};
-    if (!shared.options.sleep || run.transport.rank() == 0)
+    if (!shared.options.sleep || run.transport.is_rank_0())
       one.capture = std::make_unique<Capture>(shared.place.backend, model_of(variant, shared.place.library),
                                               capture_options(shared, variant));
     all.push_back(std::move(one));
@@ -118,7 +118,7 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     const NetworkSharing sharing = sharing_of_point(validation, i, model, run.cluster.ranks);
     if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
     CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
-                   file, rank_shard(model, sharing, RankId(run.transport.rank())), nullptr};
+                   file, rank_shard(model, sharing, run.transport.rank()), nullptr};
     CaptureOptions capturing = capture_options(shared, variant);
     const bool replicas = sharing.form != NetworkSharing::Form::blocks || sharing.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters
@@ -127,7 +127,7 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     capturing.part = one.shard.options.part;
     one.capture = std::make_unique<Capture>(place.backend, one.shard.model(), capturing);
     if (one.shard.spatial && reshards_to_batch(sharing, model))
-      one.add_copies = add_resharding_copies(model, sharing, run.transport.rank());
+      one.add_copies = add_resharding_copies(model, sharing, run.transport.rank().value);
     all.push_back(std::move(one));
   }
 }
@@ -268,7 +268,7 @@ CapturedNetworks capture_traces(const RankContext& run, const Validation& valida
   barrier(run.transport);
   for (const CaptureJob& one : all) {
     const int ranks = !options.sleep && have_same_shapes(run.transport, one) ? run.transport.ranks() : 1;
-    if (run.transport.rank() == 0) join_ranks(one.file, ranks, arrays[one.file], place.library);
+    if (run.transport.is_rank_0()) join_ranks(one.file, ranks, arrays[one.file], place.library);
   }
   CapturedNetworks networks;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -277,7 +277,7 @@ CapturedNetworks capture_traces(const RankContext& run, const Validation& valida
       networks.shards[all[i].file] = {std::move(all[i].shard), std::move(captured[i])};
       continue;
     }
-    captured[i]->fill_with_synthetic_data(static_cast<std::uint64_t>(1 + run.transport.rank()));
+    captured[i]->fill_with_synthetic_data(static_cast<std::uint64_t>(1 + run.transport.rank().value));
     networks.whole[all[i].variant] = std::move(captured[i]);
   }
   return networks;

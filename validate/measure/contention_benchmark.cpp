@@ -30,10 +30,10 @@ std::vector<Row> measure_memory(Transport& transport, double budget) {
   };
   std::vector<Row> rows;
   const Repeats alone = time_repeated(transport, budget, [&] {
-    if (transport.rank() == 0) stream();
+    if (transport.is_rank_0()) stream();
   });
   const Repeats together = time_repeated(transport, budget, stream);
-  if (transport.rank() != 0) return {};
+  if (!transport.is_rank_0()) return {};
   rows.push_back(link_row("memory_alone", "", 12.0 * kStream, alone));
   rows.push_back(link_row("memory_together", "", 12.0 * kStream, together));
   return rows;
@@ -45,11 +45,11 @@ std::int64_t elements_for(Transport& transport, double seconds) {
   std::vector<float> buffer;
   while (elements < 64'000'000) {
     buffer.assign(static_cast<std::size_t>(elements), 0);
-    const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(), elements);
+    const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value, elements);
     const Repeats repeats =
         time_repeated(transport, 0, [&] { execute_rounds(transport, rounds, buffer.data()); });
     const double took =
-        broadcast_from_rank_0(transport, transport.rank() == 0 ? median_of(undisturbed_seconds(repeats)) : 0);
+        broadcast_from_rank_0(transport, transport.is_rank_0() ? median_of(undisturbed_seconds(repeats)) : 0);
     if (took > seconds / 2) break;
     elements *= 2;
   }
@@ -62,18 +62,19 @@ std::int64_t elements_for(Transport& transport, double seconds) {
 std::vector<Row> measure_message_host(Transport& transport, Backend& backend,
                                       const BackgroundThread& background, double budget) {
   constexpr std::int64_t kFewest = 1 << 14, kMost = 1 << 20;  // floats
-  const int next = (transport.rank() + 1) % transport.ranks();
-  const int before = (transport.rank() + transport.ranks() - 1) % transport.ranks();
+  const RankId next = transport.rank_after(1);
+  const RankId before = transport.rank_after(-1);
   const auto memory = allocate_floats(kStream);
   std::vector<Row> rows;
   for (std::int64_t size = kFewest; size <= kMost; size *= 4) {
     std::int64_t place = 0;
-    const Round round{{.way = Transfer::Way::send, .peer = next, .slice = {size, 2 * size}, .after = {}},
-                      {.way = Transfer::Way::receive,
-                       .peer = before,
-                       .slice = {2 * size, 3 * size},
-                       .arrival = Arrival::replace,
-                       .after = {}}};
+    const Round round{
+        {.way = Transfer::Way::send, .peer = next.value, .slice = {size, 2 * size}, .after = {}},
+        {.way = Transfer::Way::receive,
+         .peer = before.value,
+         .slice = {2 * size, 3 * size},
+         .arrival = Arrival::replace,
+         .after = {}}};
     const auto tensor = backend.make_activations({1, 64, size / 64, 1});
     const auto with_message = [&] {
       if ((place += 4 * size) + 4 * size > static_cast<std::int64_t>(kStream))
@@ -93,7 +94,7 @@ std::vector<Row> measure_message_host(Transport& transport, Backend& backend,
     };
     std::vector<Repeats> repeats_of =
         time_interleaved(transport, budget, {background.compute, message_alone, with_message});
-    if (transport.rank() != 0) continue;
+    if (!transport.is_rank_0()) continue;
     for (std::size_t i = 0; i < repeats_of[2].seconds.size(); ++i)
       repeats_of[2].seconds[i] -= std::max(repeats_of[0].seconds[i], repeats_of[1].seconds[i]);
     Row row = link_row("message_host", "", 4.0 * static_cast<double>(size), repeats_of[2]);
@@ -125,10 +126,10 @@ std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling
   };
   const Repeats steps = time_repeated(transport, budget / 4, compute);
   const double step =
-      broadcast_from_rank_0(transport, transport.rank() == 0 ? median_of(undisturbed_seconds(steps)) : 0);
+      broadcast_from_rank_0(transport, transport.is_rank_0() ? median_of(undisturbed_seconds(steps)) : 0);
   const std::int64_t elements = elements_for(transport, step / 2);
   std::vector<float> buffer(static_cast<std::size_t>(elements), 0);
-  const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank(), elements);
+  const auto rounds = rounds_of(ring_all_reduce({transport.ranks(), 1}), transport.rank().value, elements);
   const auto sum = [&] { execute_rounds(transport, rounds, buffer.data()); };
   CompletionQueue completions(&polling, [&] { transport.wake_to_poll(); });
   ProgressThread thread(nullptr, &polling);  // declared last: it uses `completions`
@@ -151,7 +152,7 @@ std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling
     background.wait();
   });
   const std::vector<Row> messages = measure_message_host(transport, network.backend(), background, budget);
-  if (transport.rank() != 0) return {};
+  if (!transport.is_rank_0()) return {};
   rows.insert(rows.end(), messages.begin(), messages.end());
   const double bytes = 4.0 * static_cast<double>(elements);
   rows.push_back(link_row("compute_alone", "", 0, repeats_of[0]));

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "report/statistics/statistics.hpp"
 #include "runtime/collectives/schedule_executor.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/runs/input_loader.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
+#include "strategies/plan/plan.hpp"
 
 namespace stepcast {
 
@@ -46,14 +46,15 @@ class LinkBenchmark {
 
   void measure_one_way(std::int64_t smallest) {
     sweep_sizes("half_round_trip", "", smallest,
-                [this](std::int64_t n) { ping_pong(n, transport_.rank() < 2); });
+                [this](std::int64_t n) { ping_pong(n, transport_.rank() < RankId{2}); });
   }
 
   void measure_messages() {
     measure_one_way(4);
     if (transport_.ranks() > 3) {
-      sweep_sizes("pairs", "", 4,
-                  [this](std::int64_t n) { ping_pong(n, (transport_.rank() | 1) < transport_.ranks()); });
+      sweep_sizes("pairs", "", 4, [this](std::int64_t n) {
+        ping_pong(n, (transport_.rank().value | 1) < transport_.ranks());
+      });
     }
   }
 
@@ -69,8 +70,7 @@ class LinkBenchmark {
       const std::string name = algorithm_names()[static_cast<std::size_t>(algorithm)];
       sweep_sizes("all_reduce", name, 16, [this, algorithm](std::int64_t n) { all_reduce(algorithm, n); });
     }
-    std::vector<int> ranks(static_cast<std::size_t>(transport_.ranks()));
-    std::iota(ranks.begin(), ranks.end(), 0);
+    const std::vector<RankId> ranks = first_ranks(transport_.ranks());
     for (const LibraryAllReduce& library : options_.compared) {
       sweep_sizes("all_reduce", library.name, 16, [&](std::int64_t n) {
         library.sum({buffer(n), static_cast<std::size_t>(n)}, ranks);
@@ -110,7 +110,7 @@ class LinkBenchmark {
           transport_, options_.budget / options_.rounds, [&] { once(bytes / 4); },
           what == "all_reduce" ? options_.pause : 0);
       double middle = 0;
-      if (transport_.rank() == 0) {
+      if (transport_.is_rank_0()) {
         accumulate(what, algorithm, static_cast<double>(bytes), repeats);
         middle = median_of(undisturbed_seconds(repeats));
       }
@@ -124,8 +124,8 @@ class LinkBenchmark {
   /// Sends a message there and back. Callers halve the time.
   void ping_pong(std::int64_t elements, bool takes_part) {
     if (!takes_part) return;
-    const int peer = transport_.rank() ^ 1;
-    if (transport_.rank() % 2 == 0) {
+    const RankId peer(transport_.rank().value ^ 1);
+    if (transport_.rank() < peer) {
       send(transport_, peer, buffer(elements), elements);
       receive(transport_, peer, buffer(elements), elements);
     } else {
@@ -135,7 +135,7 @@ class LinkBenchmark {
   }
 
   void shift(std::int64_t elements, Arrival arrival) {
-    const int first = transport_.rank() / group_ * group_, place = transport_.rank() - first;
+    const int rank = transport_.rank().value, first = rank / group_ * group_, place = rank - first;
     const Slice half{0, elements};
     Round round{
         {.way = Transfer::Way::send, .peer = first + (place + 1) % group_, .slice = half, .after = {}},
@@ -152,7 +152,7 @@ class LinkBenchmark {
     auto& rounds = known_[elements];
     if (rounds.empty()) {
       const auto schedule = all_reduce_schedule({.algorithm = algorithm}, {transport_.ranks(), 1}, bytes);
-      rounds = rounds_of(*schedule, transport_.rank(), elements);
+      rounds = rounds_of(*schedule, transport_.rank().value, elements);
     }
     execute_rounds(transport_, rounds, buffer(elements));
   }
@@ -198,7 +198,7 @@ std::vector<Row> measure_storage(Transport& transport, const std::filesystem::pa
   std::vector<Row> rows;
   for (const std::int64_t size : kSizes) {
     const Repeats repeats = time_repeated(transport, budget, [&] { input.read(size); });
-    if (transport.rank() == 0) rows.push_back(link_row("storage", "", static_cast<double>(size), repeats));
+    if (transport.is_rank_0()) rows.push_back(link_row("storage", "", static_cast<double>(size), repeats));
   }
   return rows;
 }

@@ -14,7 +14,7 @@ TEST_CASE("all-reduces over P ranks yield times of messages of 1/P of the bytes,
   std::vector<std::vector<MessageTime>> times(static_cast<std::size_t>(ranks));
   std::vector<std::int64_t> largest(times.size());
   run_ranks("memory", ranks, [&](Transport& transport) {
-    const auto rank = static_cast<std::size_t>(transport.rank());
+    const auto rank = transport.rank().index();
     times[rank] = message_times_of(transport, 5000, [&](std::int64_t elements) {
       largest[rank] = std::max(largest[rank], elements);
       barrier(transport);

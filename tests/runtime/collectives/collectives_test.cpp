@@ -30,9 +30,9 @@ Values sum_of(int ranks, std::int64_t elements) {
 /// Executes the schedule over the transport, each rank on its buffer.
 void play_on(const std::string& kind, const Schedule& schedule, std::vector<Values>& buffers) {
   run_ranks(kind, schedule.ranks, [&](Transport& transport) {
-    Values& buffer = buffers[static_cast<std::size_t>(transport.rank())];
+    Values& buffer = buffers[transport.rank().index()];
     const auto elements = static_cast<std::int64_t>(buffer.size());
-    execute_rounds(transport, rounds_of(schedule, transport.rank(), elements), buffer.data());
+    execute_rounds(transport, rounds_of(schedule, transport.rank().value, elements), buffer.data());
     barrier(transport);
   });
 }
@@ -150,9 +150,10 @@ TEST_CASE("all-reduced fractions have the same bits on every rank and in every r
   const auto sum = [&] {
     std::vector<Values> buffers(7);
     run_ranks(kind, 7, [&](Transport& transport) {
-      Values& buffer = buffers[static_cast<std::size_t>(transport.rank())];
-      for (int i = 0; i < 20'000; ++i) buffer.push_back(1.0f / static_cast<float>(1 + i + transport.rank()));
-      execute_rounds(transport, rounds_of(*schedule, transport.rank(), 20'000), buffer.data());
+      Values& buffer = buffers[transport.rank().index()];
+      for (int i = 0; i < 20'000; ++i)
+        buffer.push_back(1.0f / static_cast<float>(1 + i + transport.rank().value));
+      execute_rounds(transport, rounds_of(*schedule, transport.rank().value, 20'000), buffer.data());
     });
     return buffers;
   };

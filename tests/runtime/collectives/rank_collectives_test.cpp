@@ -40,8 +40,8 @@ Buffers values(int ranks, std::int64_t elements) {
 /// Executes the collective as ranks without the library do.
 Buffers played(const Plan& plan, Buffers buffers) {
   run_ranks("memory", static_cast<int>(buffers.size()), [&](Transport& transport) {
-    auto& own = buffers[static_cast<std::size_t>(transport.rank())];
-    RankCollectives collectives(plan, {}, RankId(transport.rank()));
+    auto& own = buffers[transport.rank().index()];
+    RankCollectives collectives(plan, {}, transport.rank());
     for (const auto& phase : collectives.phases(CollectiveId{0}, static_cast<std::int64_t>(own.size())))
       execute_rounds(transport, phase, own.data());
   });

@@ -42,12 +42,12 @@ TEST_CASE("messages arrive complete, matched by tag and role, in the order of th
     {
       PointToPoint messages(transport);
       messages.begin_run(1, completions);
-      if (transport.rank() > 0) {
+      if (!transport.is_rank_0()) {
         std::vector<float> payload(kLong);
-        std::iota(payload.begin(), payload.end(), static_cast<float>(transport.rank()));
+        std::iota(payload.begin(), payload.end(), static_cast<float>(transport.rank().value));
         for (int i = 0; i < 3; ++i)
-          messages.send(RankId{0}, envelope(transport.rank(), 7, i), payload, nullptr);
-        messages.send(RankId{0}, envelope(transport.rank(), 8, 100), {}, nullptr);
+          messages.send(RankId{0}, envelope(transport.rank().value, 7, i), payload, nullptr);
+        messages.send(RankId{0}, envelope(transport.rank().value, 8, 100), {}, nullptr);
         received(messages, completions, 9, RoleId{0});
       } else {
         CHECK(received(messages, completions, 8, RoleId{2}).value == 100);  // overtakes unexpected messages
@@ -77,19 +77,20 @@ TEST_CASE("a receive from any role gets the message that is complete first, not 
   constexpr std::size_t kLong = 50'000;
   run_ranks("memory", 3, [&](Transport& transport, Transport& other) {
     CompletionQueue completions;
-    std::vector<float> payload(kLong, static_cast<float>(transport.rank()));
+    std::vector<float> payload(kLong, static_cast<float>(transport.rank().value));
     if (transport.rank() ==
-        1) {  // without PointToPoint: half a message, and the rest after the other message has arrived
+        RankId{
+            1}) {  // without PointToPoint: half a message, and the rest after the other message has arrived
       const InFlightMessage slow = outgoing_message(envelope(1, 7, 1), 1, kLong);
-      send(transport, 0, slow.header.data(), kHeaderFloats);
-      send(transport, 0, payload.data(), kLong / 2);
+      send(transport, RankId{0}, slow.header.data(), kHeaderFloats);
+      send(transport, RankId{0}, payload.data(), kLong / 2);
       barrier(other);
       barrier(other);
-      send(transport, 0, payload.data(), kLong / 2);
+      send(transport, RankId{0}, payload.data(), kLong / 2);
     } else {
       PointToPoint messages(transport);
       messages.begin_run(1, completions);
-      if (transport.rank() == 2) {
+      if (transport.rank() == RankId{2}) {
         barrier(other);
         messages.send(RankId{0}, envelope(2, 7, 2), payload, nullptr);
         received(messages, completions, 9, RoleId{0});
@@ -120,7 +121,7 @@ TEST_CASE("messages of an earlier run are not delivered in a later run", "[valid
     CompletionQueue completions;
     PointToPoint messages(transport);
     messages.begin_run(1, completions);
-    if (transport.rank() == 1) {
+    if (transport.rank() == RankId{1}) {
       messages.send(RankId{0}, envelope(1, 5, 1), {}, nullptr);
       messages.begin_run(2, completions);
       messages.send(RankId{0}, envelope(1, 5, 2), {}, nullptr);

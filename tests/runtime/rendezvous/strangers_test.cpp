@@ -220,16 +220,16 @@ TEST_CASE("ranks that connect by sockets pass by strangers, who are dropped",
   const auto begin = Clock::now();
   auto other = std::async(std::launch::async, [&] {
     std::this_thread::sleep_for(200ms);
-    return connect_sockets(second, 1, endpoints);
+    return connect_sockets(second, RankId{1}, endpoints);
   });
-  const auto transport = connect_sockets(first, 0, endpoints);
+  const auto transport = connect_sockets(first, RankId{0}, endpoints);
   const auto peer = other.get();
   CHECK(Clock::now() - begin < 1s);  // it did not wait for the silent one
   const float sent = 7;
   float got = 0;
-  while (transport->send_some(1, &sent, 1) == 0) {
+  while (transport->send_some(RankId{1}, &sent, 1) == 0) {
   }
-  while (peer->receive_some(0, &got, 1, Arrival::replace) == 0) {
+  while (peer->receive_some(RankId{0}, &got, 1, Arrival::replace) == 0) {
   }
   CHECK(got == 7);
   for (const Stranger* one : {&silent, &garbage, &liar}) CHECK(one->seconds_until_dropped() < 1.2);

@@ -30,7 +30,7 @@ float rounded(float value) {
 
 void sum_over_ranks(Transport& transport, Compression kind, CompressedGradient& gradient) {
   const auto phases =
-      compressed_all_reduce_rounds(gradient.layout(), kind, transport.ranks(), transport.rank());
+      compressed_all_reduce_rounds(gradient.layout(), kind, transport.ranks(), transport.rank().value);
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {
     execute_rounds(transport, phases[phase], gradient.wire().data());
     if (phase == 0) gradient.sum_share();
@@ -48,7 +48,7 @@ Balance balance_of(const std::string& transport_kind, const Codec& codec, std::s
                   std::vector<Floats>(static_cast<std::size_t>(codec.owners))};
   std::mutex adding;
   run_ranks(transport_kind, codec.owners, [&](Transport& transport) {
-    const int rank = transport.rank();
+    const int rank = transport.rank().value;
     CompressedGradient gradient(codec, static_cast<std::int64_t>(elements), rank);
     Floats restored(elements);
     for (int step = 0; step < steps; ++step) {

@@ -99,7 +99,8 @@ TEST_CASE("all_reduce: mpi asks the library for each bucket's sum", "[validate][
   std::atomic<int> calls = 0;
   const auto library = [&](Transport& transport, float* sum, std::int64_t elements) {
     ++calls;
-    execute_rounds(transport, rounds_of(binomial_all_reduce({ranks, 1}), transport.rank(), elements), sum);
+    execute_rounds(transport, rounds_of(binomial_all_reduce({ranks, 1}), transport.rank().value, elements),
+                   sum);
   };
   const auto plan = plan_of("{kind: synchronous, all_reduce: mpi, bucket: tensor}", ranks, 0, 5);
   const auto alone = trained_alone(ranks * kBatch, 5, kMomentum);

@@ -28,11 +28,11 @@ TEST_CASE("two ranks that wake each other in turn never sleep to the end", "[val
   std::atomic<int> turn = 0;
   std::atomic<int> missed = 0;
   const auto play = [&](int rank) {
-    WakeFlags flags(memory.get(), rank);
+    WakeFlags flags(memory.get(), RankId(rank));
     for (int i = rank; i < 2000; i += 2) {
       while (turn.load() != i) missed += flags.sleep([&] { return turn.load() == i; }, 20) ? 0 : 1;
       turn.store(i + 1);
-      flags.wake_sleeping(1 - rank);
+      flags.wake_sleeping(RankId(1 - rank));
     }
   };
   std::thread other([&] { play(1); });
@@ -44,7 +44,7 @@ TEST_CASE("two ranks that wake each other in turn never sleep to the end", "[val
 
 TEST_CASE("a wake-up before the sleep ends the next sleep, and only that", "[validate][transport]") {
   const auto memory = flags_of(1);
-  WakeFlags flags(memory.get(), 0);
+  WakeFlags flags(memory.get(), RankId{0});
   flags.wake();
   CHECK(flags.is_wake_requested());
   CHECK(flags.sleep([] { return false; }, 60));

@@ -25,7 +25,7 @@ std::map<std::string, double> timed(const std::string& kind) {
     const std::vector<Row> rows =
         time_arithmetic(transport, network, "t", arithmetic_of(kind, whole, transport),
                         [&](const std::string& what) { told.insert(what); });
-    if (transport.rank() != 0) return;
+    if (!transport.is_rank_0()) return;
     for (const Row& row : rows) {
       const auto time = arithmetic_time({"calibrate", rows}, "t", row.text("algorithm"));
       seconds[row.text("algorithm")] = time ? time->value : -1;

@@ -31,40 +31,40 @@ std::vector<float> values_of(int rank, std::int64_t elements) {
   return values;
 }
 
-int wrong_sums(const std::vector<float>& sums, const std::vector<int>& ranks) {
+int wrong_sums(const std::vector<float>& sums, const std::vector<RankId>& ranks) {
   int wrong = 0;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     float right = 0;
-    for (const int rank : ranks) right += value(rank, i);
+    for (const RankId rank : ranks) right += value(rank.value, i);
     if (sums[i] != right) ++wrong;
   }
   return wrong;
 }
 
 /// All-reduces of every algorithm at sizes around a segment of the transport.
-int check_all_reduces(Transport& transport, const std::vector<int>& all) {
+int check_all_reduces(Transport& transport, const std::vector<RankId>& all) {
   int wrong = 0;
   for (const Algorithm algorithm :
        {Algorithm::ring, Algorithm::halving_doubling, Algorithm::recursive_doubling, Algorithm::binomial_tree,
         Algorithm::double_tree}) {
     for (const std::int64_t elements : {1, 7, 15360, 15361, 300001}) {
-      std::vector<float> values = values_of(transport.rank(), elements);
+      std::vector<float> values = values_of(transport.rank().value, elements);
       const auto schedule = all_reduce_schedule({.algorithm = algorithm}, {transport.ranks(), 1},
                                                 Bytes{4.0 * static_cast<double>(elements)});
-      execute_rounds(transport, rounds_of(*schedule, transport.rank(), elements), values.data());
+      execute_rounds(transport, rounds_of(*schedule, transport.rank().value, elements), values.data());
       wrong += wrong_sums(values, all);
     }
   }
   return wrong;
 }
 
-int check_library(const std::vector<int>& all, int rank) {
+int check_library(const std::vector<RankId>& all, int rank) {
   MpiAllReduce sum;
   int wrong = 0;
   std::vector<float> values = values_of(rank, 1000);
   sum(values, all);
   wrong += wrong_sums(values, all);
-  const std::vector<int> half(
+  const std::vector<RankId> half(
       all.begin() + (rank < static_cast<int>(all.size() / 2) ? 0 : all.size() / 2),
       rank < static_cast<int>(all.size() / 2) ? all.begin() + all.size() / 2 : all.end());
   for (int repeat = 0; repeat < 2; ++repeat) {
@@ -84,18 +84,18 @@ int check_messages(Transport& transport, Transport& collectives) {
   const std::int64_t floats = 100003;
   std::vector<std::vector<float>> received(static_cast<std::size_t>(ranks));
   for (int peer = 0; peer < ranks; ++peer) {
-    if (peer == transport.rank()) continue;
+    if (RankId(peer) == transport.rank()) continue;
     auto& memory = received[static_cast<std::size_t>(peer)];
     memory.resize(floats);
     messages.receive(7, RoleId{peer}, std::make_shared<Operation>(),
                      [&memory](const Buffer&) { return std::span<float>(memory); });
   }
-  const std::vector<float> own = values_of(transport.rank(), floats);
+  const std::vector<float> own = values_of(transport.rank().value, floats);
   for (int peer = 0; peer < ranks; ++peer) {
-    if (peer == transport.rank()) continue;
+    if (RankId(peer) == transport.rank()) continue;
     Message message;
     message.tag = 7;
-    message.from = RoleId{transport.rank()};
+    message.from = RoleId{transport.rank().value};
     messages.send(RankId(peer), message, own, std::make_shared<Operation>());
   }
   for (int left = 2 * (ranks - 1); left > 0;) {
@@ -105,7 +105,8 @@ int check_messages(Transport& transport, Transport& collectives) {
   messages.end_run();
   int wrong = 0;
   for (int peer = 0; peer < ranks; ++peer) {
-    if (peer != transport.rank() && received[static_cast<std::size_t>(peer)] != values_of(peer, floats))
+    if (RankId(peer) != transport.rank() &&
+        received[static_cast<std::size_t>(peer)] != values_of(peer, floats))
       ++wrong;
   }
   return wrong;
@@ -119,7 +120,7 @@ int check_wake(Transport& transport) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       if (wakes) transport.wake();
     });
-    transport.wait({}, {(transport.rank() + 1) % transport.ranks()});
+    transport.wait({}, {transport.rank_after(1)});
     waker.join();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
@@ -149,8 +150,8 @@ int main() {
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  std::vector<int> all;
-  for (int peer = 0; peer < ranks; ++peer) all.push_back(peer);
+  std::vector<RankId> all;
+  for (int peer = 0; peer < ranks; ++peer) all.emplace_back(peer);
   int wrong = 0;
   for (const bool shares_memory : {false, true}) {
     const auto flags = [&] { return shares_memory ? shared_wake_flags(rank, ranks) : nullptr; };

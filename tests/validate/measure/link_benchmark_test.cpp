@@ -37,7 +37,7 @@ TEST_CASE("ranks measure their reads at once, by rising size", "[validate]") {
   std::vector<Row> rows;
   run_ranks("memory", 2, [&](Transport& transport, Transport&) {
     auto measured = measure_storage(transport, std::filesystem::temp_directory_path(), 0.01);
-    if (transport.rank() == 0) rows = std::move(measured);
+    if (transport.is_rank_0()) rows = std::move(measured);
   });
   REQUIRE(rows.size() == 4);
   for (std::size_t i = 0; i < rows.size(); ++i) {
