@@ -341,7 +341,7 @@ void run_gpu_rank(const RankOptions& options) {
   const GpuPlace place = gpu_place(options.gpus.path, gpu.device, gpu_count(), options.rank, options.ranks);
   gpu.device = place.device;
   const auto control = SharedControlBlock::open(options.control, options.ranks);
-  RankState& state = control->rank(options.rank);
+  RankState& state = control->rank(RankId(options.rank));
   set_status(state, "startup");
   state.process.store(getpid());
   const auto store = open_store(options.store, options.rank, options.timeout);

@@ -62,8 +62,8 @@ SharedControlBlock::~SharedControlBlock() {
   munmap(memory_, bytes_);
 }
 
-RankState& SharedControlBlock::rank(int index) const {
-  return static_cast<ControlHeader*>(memory_)->ranks[index];
+RankState& SharedControlBlock::rank(RankId rank) const {
+  return static_cast<ControlHeader*>(memory_)->ranks[rank.index()];
 }
 
 std::atomic<std::uint32_t>& SharedControlBlock::stage_barrier() const {

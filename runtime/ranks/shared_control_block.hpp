@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "strategies/program/program.hpp"
+
 namespace stepcast {
 
 /// RankState::process of a rank on another machine that died there.
@@ -40,7 +42,7 @@ class SharedControlBlock {
   ~SharedControlBlock();
 
   int ranks() const { return ranks_; }
-  RankState& rank(int index) const;
+  RankState& rank(RankId rank) const;
   /// Number of the last stage that ranks may enter.
   std::atomic<std::uint32_t>& stage_barrier() const;
   /// Memory of a SharedMemoryTransport. @param which  0: for collectives, 1: for messages

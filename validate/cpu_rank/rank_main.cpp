@@ -107,14 +107,14 @@ int number_from_environment(const char* variable) {
 /// Opens the control block and registers this process as the rank, for the launcher's heartbeat monitor.
 std::unique_ptr<SharedControlBlock> register_rank(const Options& options, int rank, int ranks) {
   auto control = SharedControlBlock::open(options.control, ranks);
-  set_status(control->rank(rank), "startup");
-  control->rank(rank).process.store(getpid());
+  set_status(control->rank(RankId(rank)), "startup");
+  control->rank(RankId(rank)).process.store(getpid());
   return control;
 }
 
 void run(const Options& options, SharedControlBlock& control, int rank, int ranks) {
   const Cluster cluster = read_cluster(options.cluster, ranks, options.transport);
-  RankState& state = control.rank(rank);
+  RankState& state = control.rank(RankId(rank));
   const bool share = options.validation.cpu_quota > 0;
   const bool own_core = options.by_agent() ? bind_to_core(options.local_rank, options.local_ranks, share)
                                            : bind_to_core(rank, ranks, share);

@@ -16,6 +16,7 @@
 #include "core/os/files.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "scenarios/reader/library.hpp"
+#include "strategies/plan/plan.hpp"
 #include "validate/launch/cpu_quota.hpp"
 #include "validate/launch/rank_agent.hpp"
 #include "validate/launch/rank_processes.hpp"
@@ -178,8 +179,8 @@ std::string launch_failure_text(const RankJob& job) {
   return fmt::format("the ranks failed: {} (see {})", last, (job.folder / "ranks.log").string());
 }
 
-/// The rank that mpirun reports as the first to end, before it ended the others; -1: mpirun reports none.
-int first_rank_mpirun_reported(const RankJob& job) {
+/// The rank that mpirun reports as the first to end, before it ended the others; none: mpirun reports none.
+RankId first_rank_mpirun_reported(const RankJob& job) {
   const std::string before = "process rank ";
   std::string line;
   std::ifstream log(job.folder / "ranks.log");
@@ -187,14 +188,14 @@ int first_rank_mpirun_reported(const RankJob& job) {
     const auto at = line.find(before);
     if (at == std::string::npos) continue;
     const int rank = std::atoi(line.c_str() + at + before.size());
-    if (rank >= 0 && rank < job.cluster.ranks) return rank;
+    if (rank >= 0 && rank < job.cluster.ranks) return RankId(rank);
   }
-  return -1;
+  return {};
 }
 
 /// True if a condition holds for all ranks.
 bool all_ranks(const SharedControlBlock& control, bool (*holds)(const RankState&)) {
-  for (int rank = 0; rank < control.ranks(); ++rank) {
+  for (const RankId rank : first_ranks(control.ranks())) {
     if (!holds(control.rank(rank))) return false;
   }
   return true;
@@ -208,7 +209,7 @@ void set_host_names(const SharedControlBlock& control, const RankJob& job) {
     hosts.insert(hosts.end(), static_cast<std::size_t>(host.slots), host.name);
   hosts.resize(std::min(hosts.size(), static_cast<std::size_t>(job.cluster.ranks)));
   for (std::size_t rank = 0; rank < hosts.size(); ++rank)
-    hosts[rank].copy(control.rank(static_cast<int>(rank)).host, sizeof RankState::host - 1);
+    hosts[rank].copy(control.rank(RankId(rank)).host, sizeof RankState::host - 1);
 }
 
 /// One launch of all ranks, from their start to their end.
@@ -231,7 +232,7 @@ class Launch {
     while (!ranks_.all_exited() && ranks_.none_failed() && !monitor_.all_finished()) {
       std::this_thread::sleep_for(20ms);
       check_ranks();
-      if (job_.progress) job_.progress(control_->rank(0).status);
+      if (job_.progress) job_.progress(control_->rank(RankId{0}).status);
       if (stage_open ||
           !all_ranks(*control_, [](const RankState& rank) { return rank.waiting_for_stage.load() > 0; }))
         continue;
@@ -244,7 +245,7 @@ class Launch {
     if (ranks_.none_failed()) ranks_.wait_for_exit(5s);
     if (monitor_.all_finished()) return;
     throw_reported_error(job_);
-    if (const int first = first_rank_mpirun_reported(job_); first >= 0)
+    if (const RankId first = first_rank_mpirun_reported(job_); first.exists())
       throw RankLost(failure_text(*control_, {first, true, "died"}));
     const auto lost = job_.commands || job_.remote ? monitor_.check() : std::nullopt;
     if (lost) throw RankLost(failure_text(*control_, *lost));
@@ -289,8 +290,8 @@ class Launch {
     // with an exception has written an error file.
     ranks_.wait_for_exit(job_.commands || job_.remote ? 200ms : 5s);
     throw_reported_error(job_);
-    const int first = first_rank_mpirun_reported(job_);
-    throw RankLost(failure_text(*control_, {first < 0 ? lost->rank : first, true, lost->how}));
+    const RankId first = first_rank_mpirun_reported(job_);
+    throw RankLost(failure_text(*control_, {first.exists() ? first : lost->rank, true, lost->how}));
   }
 
   const RankJob& job_;

@@ -176,7 +176,7 @@ class RankAgent {
   /// Sends the files that the rank has written, and then the state that it had before.
   void report() {
     const bool exited = ranks_->all_exited();
-    const RankState& state = control_->rank(options_.rank);
+    const RankState& state = control_->rank(RankId(options_.rank));
     finished_ = state.finished.load() != 0;
     const bool died = exited && !finished_;
     const int process = died ? kDiedElsewhere : is_stopped(state.process.load()) ? kStoppedElsewhere : 0;

@@ -20,6 +20,8 @@
 #include <thread>
 #include <utility>
 
+#include "strategies/plan/plan.hpp"
+
 namespace stepcast {
 namespace {
 
@@ -53,7 +55,7 @@ std::string failure_text(const SharedControlBlock& control, const RankFailure& f
   const RankState& state = control.rank(failure.rank);
   const std::string host = state.host[0] == 0 ? "" : fmt::format(" on {}", state.host);
   const std::string status = state.status[0] == 0 ? "startup" : state.status;
-  return fmt::format("rank {}{} {} during {}", failure.rank, host, failure.how, status);
+  return fmt::format("rank {}{} {} during {}", failure.rank.value, host, failure.how, status);
 }
 
 HeartbeatMonitor::HeartbeatMonitor(const SharedControlBlock& control, double heartbeat)
@@ -64,21 +66,21 @@ HeartbeatMonitor::HeartbeatMonitor(const SharedControlBlock& control, double hea
 std::optional<RankFailure> HeartbeatMonitor::check() {
   const auto now = Clock::now();  // one time for all ranks, because a check may be held up half-way
   reset_deadlines(now);
-  for (int rank = 0; rank < control_.ranks(); ++rank) {
+  for (const RankId rank : first_ranks(control_.ranks())) {
     if (process_died(control_.rank(rank))) return RankFailure{rank, true, "died"};
   }
-  std::vector<double> silent;
-  for (int rank = 0; rank < control_.ranks(); ++rank) silent.push_back(silence(rank, now));
+  IdTable<RankId, double> silent;
+  for (const RankId rank : first_ranks(control_.ranks())) silent.push_back(silence(rank, now));
   const auto longest = std::max_element(silent.begin(), silent.end());
   if (*longest <= heartbeat_) return {};
-  auto failure = static_cast<int>(longest - silent.begin());
+  auto failure = RankId(static_cast<int>(longest - silent.begin()));
   // While MPI starts, ranks that wait for a stopped rank are silent too. The stopped rank is the one
   // that failed.
-  for (int rank = 0; rank < control_.ranks(); ++rank) {
-    const bool long_silent = silent[static_cast<std::size_t>(rank)] > heartbeat_ / 2;
+  for (const RankId rank : first_ranks(control_.ranks())) {
+    const bool long_silent = silent[rank] > heartbeat_ / 2;
     if (long_silent && is_stopped(control_.rank(rank).process.load())) failure = rank;
   }
-  const double seconds = silent[static_cast<std::size_t>(failure)];
+  const double seconds = silent[failure];
   return RankFailure{failure, false, fmt::format("hung for {:.0f} s", seconds)};
 }
 
@@ -90,14 +92,14 @@ void HeartbeatMonitor::reset_deadlines(Clock::time_point now) {
   }
 }
 
-double HeartbeatMonitor::silence(int rank, Clock::time_point now) {
+double HeartbeatMonitor::silence(RankId rank, Clock::time_point now) {
   const RankState& state = control_.rank(rank);
   if (state.finished.load() != 0) return 0;
   const std::uint64_t heartbeats[] = {state.heartbeat.load(), state.collectives_heartbeat.load(),
                                       state.messages_heartbeat.load()};
   double longest = 0;
   for (std::size_t thread = 0; thread < std::size(heartbeats); ++thread) {
-    LastBeat& seen = last_beats_[static_cast<std::size_t>(rank)][thread];
+    LastBeat& seen = last_beats_[rank][thread];
     const bool there = thread == 0 || heartbeats[thread] != 0;
     if (heartbeats[thread] != seen.beat || !there) seen = {heartbeats[thread], now};
     longest = std::max(longest, std::chrono::duration<double>(now - seen.when).count());
@@ -106,7 +108,7 @@ double HeartbeatMonitor::silence(int rank, Clock::time_point now) {
 }
 
 bool HeartbeatMonitor::all_finished() const {
-  for (int rank = 0; rank < control_.ranks(); ++rank) {
+  for (const RankId rank : first_ranks(control_.ranks())) {
     if (control_.rank(rank).finished.load() == 0) return false;
   }
   return true;
@@ -198,7 +200,7 @@ RankProcesses::RankProcesses(const SharedControlBlock& control,
 
 RankProcesses::~RankProcesses() {
   if (all_exited()) return;
-  for (int rank = 0; rank < control_.ranks(); ++rank) {
+  for (const RankId rank : first_ranks(control_.ranks())) {
     const int process = control_.rank(rank).process.load();
     const bool collected = std::ranges::any_of(  // the id may belong to another process by now
         children_, [&](const Child& child) { return child.exited && child.process == process; });

@@ -15,7 +15,7 @@ namespace stepcast {
 
 /// A rank that died or hangs.
 struct RankFailure {
-  int rank = 0;
+  RankId rank{};
   bool died = false;
   std::string how;  ///< for messages: "died", "hung for 30 s"
 };
@@ -52,12 +52,12 @@ class HeartbeatMonitor {
   /// may have been suspended.
   void reset_deadlines(Clock::time_point now);
   /// Time since the last heartbeat of the rank's most silent thread [s].
-  double silence(int rank, Clock::time_point now);
+  double silence(RankId rank, Clock::time_point now);
 
   const SharedControlBlock& control_;
   double heartbeat_;
   Clock::time_point last_check_ = Clock::now();
-  std::vector<std::array<LastBeat, 3>> last_beats_;  ///< per rank, for its three threads
+  IdTable<RankId, std::array<LastBeat, 3>> last_beats_;  ///< per rank, for its three threads
 };
 
 /// The network of child processes.

@@ -221,9 +221,9 @@ bool Rendezvous::take_hello(Connection& connection) {
   const std::lock_guard lock(mutex_);
   const auto index = static_cast<std::size_t>(*rank);
   if (of_rank_[index] != nullptr) return false;
-  RankState& state = control_.rank(static_cast<int>(*rank));
+  RankState& state = control_.rank(RankId(static_cast<int>(*rank)));
   std::snprintf(state.host, sizeof state.host, "%s", host.name.c_str());
-  connection.rank = static_cast<int>(*rank);
+  connection.rank = RankId(static_cast<int>(*rank));
   if (!ranks_.hosts.empty()) {
     std::size_t place = 0, before = 0;
     while (before + static_cast<std::size_t>(ranks_.hosts[place].slots) <= index)
@@ -273,8 +273,9 @@ void Rendezvous::take_file(const Connection& connection, const Frame& frame) {
   if (frame.name.starts_with("store/")) {
     send_to_all(frame, connection.rank);
   } else if (frame.name == "ranks.log") {
-    write_atomically(folder_ / fmt::format("rank-{}.log", connection.rank), frame.body);
-  } else if (connection.rank == 0 || frame.name == fmt::format("rank-{}.error", connection.rank)) {
+    write_atomically(folder_ / fmt::format("rank-{}.log", connection.rank.value), frame.body);
+  } else if (connection.rank == RankId{0} ||
+             frame.name == fmt::format("rank-{}.error", connection.rank.value)) {
     write_atomically(folder_ / frame.name, frame.body);
   }
 }
@@ -284,7 +285,7 @@ void Rendezvous::send(Connection& connection, const Frame& frame) {
   if (!send_frame(connection.socket, frame, in_time())) shutdown(connection.socket, SHUT_RDWR);
 }
 
-void Rendezvous::send_to_all(const Frame& frame, int except) {
+void Rendezvous::send_to_all(const Frame& frame, RankId except) {
   for (Connection* one : of_rank_) {
     if (one != nullptr && one->rank != except) send(*one, frame);
   }

@@ -66,7 +66,7 @@ class Rendezvous {
   struct Connection {
     int socket = -1;
     std::string peer = {};
-    int rank = -1;  ///< -1: it has not said
+    RankId rank = {};  ///< none: it has not said
     std::mutex sending = {};
     std::thread thread = {};
   };
@@ -78,7 +78,7 @@ class Rendezvous {
   void take_frames(Connection& connection);
   void take_file(const Connection& connection, const Frame& frame);
   void send(Connection& connection, const Frame& frame);
-  void send_to_all(const Frame& frame, int except = -1);
+  void send_to_all(const Frame& frame, RankId except = {});
   void drop(const Connection& connection, const std::string& why);
   void start_ranks();
   void write_hosts() const;

@@ -115,7 +115,7 @@ struct TwoRanks {
   void end_at_once() const {
     for (int rank = 0; rank < 2; ++rank) {
       const auto file = out() / ("rank-" + std::to_string(rank) + ".error");
-      std::cerr << "rank " << rank << ", " << control->rank(rank).status << ": "
+      std::cerr << "rank " << rank << ", " << control->rank(RankId(rank)).status << ": "
                 << (std::filesystem::exists(file) ? read_file(file) : "waits\n") << std::flush;
     }
     std::_Exit(1);
@@ -143,8 +143,8 @@ TEST_CASE("ranks on GPUs capture, measure links and run every point, by NCCL and
   CHECK_THAT(platform, Catch::Contains("h200"));
   CHECK_THAT(platform, Catch::Contains(nccl ? "by NCCL" : "through the host"));
   CHECK((pretended::behaviour().calls > 0) == nccl);
-  CHECK(two.control->rank(0).finished.load() == 1);
-  CHECK(two.control->rank(1).finished.load() == 1);
+  CHECK(two.control->rank(RankId{0}).finished.load() == 1);
+  CHECK(two.control->rank(RankId{1}).finished.load() == 1);
 }
 
 TEST_CASE("ranks on the second and the third GPU use no memory of the first", "[pretended][ranks]") {
@@ -167,7 +167,7 @@ TEST_CASE("a rank that NCCL fails leaves its traces and the cause, and hangs now
   bool running = false;
   const std::vector<std::string> errors = two.run([&] {
     if (when != "running" || running) return;
-    running = std::string(two.control->rank(0).status).ends_with("(repeat 1)");
+    running = std::string(two.control->rank(RankId{0}).status).ends_with("(repeat 1)");
     if (running) pretended::fail_next_call();
   });
   CAPTURE(when, errors);
@@ -176,7 +176,7 @@ TEST_CASE("a rank that NCCL fails leaves its traces and the cause, and hangs now
     const auto file = two.out() / ("rank-" + std::to_string(rank) + ".error");
     REQUIRE(std::filesystem::exists(file));
     causes += read_file(file);
-    CHECK(two.control->rank(rank).finished.load() == 0);
+    CHECK(two.control->rank(RankId(rank)).finished.load() == 0);
   }
   CHECK_THAT(causes, Catch::StartsWith("lost rank "));
   CHECK_THAT(causes, Catch::Contains("NCCL gave up during "));

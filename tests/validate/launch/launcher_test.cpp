@@ -58,7 +58,7 @@ TEST_CASE("the program of a rank in the tests below", "[.][rank-of-test]") {
   const int rank = number("RANK"), ranks = number("RANKS");
   const std::string folder = std::getenv("FOLDER"), what = std::getenv("WHAT");
   const auto control = SharedControlBlock::open(std::getenv("CONTROL"), ranks);
-  RankState& state = control->rank(rank);
+  RankState& state = control->rank(RankId(rank));
   if (what == "fails" && rank == 1) _exit(3);
   state.process.store(getpid());
   set_status(state, "step 3 of a point");

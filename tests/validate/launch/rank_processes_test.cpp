@@ -14,14 +14,14 @@ namespace {
 struct Scene {
   Scene() {
     control = SharedControlBlock::create(file, 2);
-    control->rank(0).process = getpid();
+    control->rank(RankId{0}).process = getpid();
     child = fork();
     if (child == 0) {
       pause();
       _exit(0);
     }
-    control->rank(1).process = child;
-    set_status(control->rank(1), "step 3");
+    control->rank(RankId{1}).process = child;
+    set_status(control->rank(RankId{1}), "step 3");
   }
   ~Scene() {
     kill(child, SIGKILL);
@@ -46,7 +46,7 @@ TEST_CASE("a dead rank is named with its status, even as a zombie process", "[va
   const auto failure = monitor.check();
   REQUIRE(failure);
   CHECK(failure_text(*scene.control, *failure) == "rank 1 died during step 3");
-  scene.control->rank(1).finished = 1;
+  scene.control->rank(RankId{1}).finished = 1;
   CHECK_FALSE(monitor.check());
   CHECK_FALSE(monitor.all_finished());
 }
@@ -55,13 +55,13 @@ TEST_CASE("a rank hangs if one of its threads has no heartbeat within the timeou
   const auto thread =
       GENERATE(&RankState::heartbeat, &RankState::collectives_heartbeat, &RankState::messages_heartbeat);
   Scene scene;
-  RankState& rank = scene.control->rank(1);
+  RankState& rank = scene.control->rank(RankId{1});
   (rank.*thread) = 1;
   HeartbeatMonitor monitor(*scene.control, 1e-9);
   monitor.check();  // sees the first heartbeats
   for (const auto other :
        {&RankState::heartbeat, &RankState::collectives_heartbeat, &RankState::messages_heartbeat}) {
-    scene.control->rank(0).*other = 2;
+    scene.control->rank(RankId{0}).*other = 2;
     if (other != thread) rank.*other = 2;
   }
   const auto failure = monitor.check();
@@ -71,7 +71,7 @@ TEST_CASE("a rank hangs if one of its threads has no heartbeat within the timeou
 
 TEST_CASE("among several silent ranks the stopped one is reported", "[validate][faults]") {
   Scene scene;
-  std::strcpy(scene.control->rank(1).host, "h");
+  std::strcpy(scene.control->rank(RankId{1}).host, "h");
   HeartbeatMonitor monitor(*scene.control, 0);
   kill(scene.child, SIGSTOP);
   siginfo_t info;
@@ -85,13 +85,13 @@ TEST_CASE("among several silent ranks the stopped one is reported", "[validate][
 TEST_CASE("among several silent ranks the one that is stopped on another machine is reported",
           "[validate][faults]") {
   Scene scene;
-  scene.control->rank(0).process = 0;
-  scene.control->rank(1).process = kStoppedElsewhere;
+  scene.control->rank(RankId{0}).process = 0;
+  scene.control->rank(RankId{1}).process = kStoppedElsewhere;
   HeartbeatMonitor monitor(*scene.control, 0);
   monitor.check();
   const auto failure = monitor.check();
   REQUIRE(failure);
-  CHECK(failure->rank == 1);
+  CHECK(failure->rank == RankId{1});
   CHECK_FALSE(is_stopped(0));
   CHECK_FALSE(is_stopped(kDiedElsewhere));
 }
@@ -99,10 +99,10 @@ TEST_CASE("among several silent ranks the one that is stopped on another machine
 TEST_CASE("a process reads what another process writes into the control block", "[validate]") {
   Scene scene;
   const auto other = SharedControlBlock::open(scene.file, 2);
-  CHECK(std::string(other->rank(1).status) == "step 3");
+  CHECK(std::string(other->rank(RankId{1}).status) == "step 3");
   open_stage(*scene.control, 1);
-  wait_for_stage(*other, other->rank(0), 1);
-  CHECK(scene.control->rank(0).waiting_for_stage == 1);
+  wait_for_stage(*other, other->rank(RankId{0}), 1);
+  CHECK(scene.control->rank(RankId{0}).waiting_for_stage == 1);
 }
 
 }  // namespace stepcast
