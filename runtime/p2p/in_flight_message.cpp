@@ -24,7 +24,7 @@ Header header_of(const Message& message, int run, std::int64_t floats) {
           message.value,
           message.buffer.codec.density,
           message.from.value,
-          message.tag,
+          message.tag.value,
           message.parts,
           static_cast<std::int32_t>(message.buffer.array),
           run,
@@ -36,7 +36,7 @@ Header header_of(const Message& message, int run, std::int64_t floats) {
 Message message_of(const Header& header) {
   Message message;
   message.from = RoleId(header.from);
-  message.tag = header.tag;
+  message.tag = MessageTag(header.tag);
   const Codec codec{static_cast<Compression>(header.compression), header.rows, header.density};
   message.buffer = {static_cast<Array>(header.array), {header.begin, header.end}, {header.size}, codec};
   message.parts = header.parts;

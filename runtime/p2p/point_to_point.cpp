@@ -14,7 +14,7 @@ constexpr std::int64_t kCopyChunk = 65536;   // floats that are copied before th
 constexpr std::size_t kMaxFreeBuffers = 16;  // payload buffers kept for later messages
 
 /// Tag of a message that acknowledges the oldest unacknowledged message of the receiver.
-constexpr int kAcknowledgement = -2000;
+constexpr MessageTag kAcknowledgement{-2000};
 
 }  // namespace
 
@@ -78,7 +78,7 @@ void PointToPoint::buffer_unexpected(InFlightMessage& incoming) {
   incoming.matched = false;
 }
 
-bool PointToPoint::matches(int tag, RoleId role, const InFlightMessage& incoming) const {
+bool PointToPoint::matches(MessageTag tag, RoleId role, const InFlightMessage& incoming) const {
   return incoming.run == run_ && incoming.envelope.tag == tag &&
          (role == kAnyone || incoming.envelope.from == role);
 }
@@ -104,7 +104,7 @@ void PointToPoint::send(RankId rank, const Message& message, std::span<const flo
   }
 }
 
-void PointToPoint::receive(int tag, RoleId role, Pending operation, PayloadTarget target) {
+void PointToPoint::receive(MessageTag tag, RoleId role, Pending operation, PayloadTarget target) {
   const std::lock_guard lock(mutex_);
   if (error_) return fail(operation);
   const PostedReceive posted{tag, role, std::move(operation), std::move(target)};

@@ -23,7 +23,7 @@ using PayloadTarget = std::function<std::span<float>(const Buffer&)>;
 
 /// A receive that waits for a message, as in MPI's posted-receive queue.
 struct PostedReceive {
-  int tag = 0;
+  MessageTag tag;
   RoleId role;  ///< sending role; kAnyone: any role
   Pending operation;
   PayloadTarget target;
@@ -95,7 +95,7 @@ class PointToPoint {
   /// Posts a receive for a message with this tag from `role` (kAnyone: from any role). `operation` is posted,
   /// with the message, when the message is complete.
   /// @param target  asked for the memory of the payload when the message is matched
-  void receive(int tag, RoleId role, Pending operation, PayloadTarget target);
+  void receive(MessageTag tag, RoleId role, Pending operation, PayloadTarget target);
 
  private:
   std::vector<float> acquire_buffer(std::int64_t floats);
@@ -111,7 +111,7 @@ class PointToPoint {
   bool receive_more(RankId peer);
   void deliver(InFlightMessage incoming);
   std::optional<PostedReceive> matching_receive(const InFlightMessage& complete);
-  bool matches(int tag, RoleId role, const InFlightMessage& incoming) const;
+  bool matches(MessageTag tag, RoleId role, const InFlightMessage& incoming) const;
   void buffer_unexpected(InFlightMessage& incoming);
   void send_acknowledgement(RankId peer, int run);
   void on_acknowledgement(RankId peer);

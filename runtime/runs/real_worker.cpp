@@ -155,7 +155,7 @@ Pending RealWorker::start_send(RoleId role, const Message& message) {
   return operation;
 }
 
-Pending RealWorker::start_receive(int tag, RoleId role, Array into) {
+Pending RealWorker::start_receive(MessageTag tag, RoleId role, Array into) {
   auto operation = std::make_shared<RealOperation>();
   operation->on_waited = [this, into, received = operation.get()] {
     Message message = received->message;
@@ -231,7 +231,7 @@ void RealWorker::execute_collective(CollectiveId id, const CollectiveBinding& wo
 namespace {
 
 // Tag of the message that a training program sends to servers at its end.
-constexpr int kProgramEnded = -1000;
+constexpr MessageTag kProgramEnded{-1000};
 
 /// Tells all servers that a training program has ended.
 void notify_servers(RealWorld& world, RoleId role) {

@@ -88,7 +88,7 @@ class RealWorker : public Worker {
   Pending start_load(Bytes) override;
   Pending start_collective(CollectiveId id) override;
   Pending start_send(RoleId role, const Message& message) override;
-  Pending start_receive(int tag, RoleId role, Array into) override;
+  Pending start_receive(MessageTag tag, RoleId role, Array into) override;
   void end_step() override;
   double mark(const char* phase) override;
   void record(const char* what, double value) override { run_.records[what].push_back(value); }

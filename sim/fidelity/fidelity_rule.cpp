@@ -35,7 +35,7 @@ class CountingWorker : public Worker {
     ++messages;
     return done();
   }
-  Pending start_receive(int /*tag*/, RoleId /*role*/, Array /*into*/) override { return done(); }
+  Pending start_receive(MessageTag /*tag*/, RoleId /*role*/, Array /*into*/) override { return done(); }
   Pending start_load(Bytes /*input*/) override { return done(); }
   Pending start_pause(Seconds /*duration*/) override { return done(); }
   void end_step() override { ++steps; }

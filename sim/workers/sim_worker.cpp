@@ -191,7 +191,7 @@ Pending SimWorker::start_send(RoleId role, const Message& message) {
   return operation;
 }
 
-Pending SimWorker::start_receive(int tag, RoleId role, Array into) {
+Pending SimWorker::start_receive(MessageTag tag, RoleId role, Array into) {
   auto operation = communication("wait for message");
   operation->receives = true;
   operation->into = into;

@@ -45,7 +45,7 @@ class SimWorker : public Worker {
   Pending start_local(const LocalWork& work) override;
   Pending start_collective(CollectiveId collective) override;
   Pending start_send(RoleId role, const Message& message) override;
-  Pending start_receive(int tag, RoleId role, Array into) override;
+  Pending start_receive(MessageTag tag, RoleId role, Array into) override;
   Pending start_load(Bytes input) override;
   Pending start_pause(Seconds duration) override;
   void end_step() override;

@@ -18,7 +18,7 @@ void count_on_clocks(const Message& message, int change, WorkClock& sender, Work
   receiver.message(change);
 }
 
-bool matches(const Message& message, int tag, RoleId role) {
+bool matches(const Message& message, MessageTag tag, RoleId role) {
   return message.tag == tag && (role == kAnyone || message.from == role);
 }
 
@@ -156,7 +156,7 @@ void SimulatedMessages::match(MatchQueues& receiver, const SentMessage& sent) {
   complete_receive(*matched.operation, *matched.clock, *sent);
 }
 
-void SimulatedMessages::receive(std::size_t program, int tag, RoleId role,
+void SimulatedMessages::receive(std::size_t program, MessageTag tag, RoleId role,
                                 std::shared_ptr<SimOperation> operation, WorkClock& clock) {
   MatchQueues& receiver = receivers_[program];
   auto& unexpected = receiver.unexpected_messages;

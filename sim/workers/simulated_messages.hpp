@@ -34,7 +34,7 @@ class SimulatedMessages {
             WorkClock& clock);
   /// Completes `operation` with the first message of this tag and role that arrives at the program, or has
   /// arrived.
-  void receive(std::size_t program, int tag, RoleId role, std::shared_ptr<SimOperation> operation,
+  void receive(std::size_t program, MessageTag tag, RoleId role, std::shared_ptr<SimOperation> operation,
                WorkClock& clock);
 
   Timeline* timeline = nullptr;  ///< null: nothing is recorded
@@ -46,7 +46,7 @@ class SimulatedMessages {
  private:
   using SentMessage = std::shared_ptr<SimOperation>;  ///< the operation that sent it
   struct PostedReceive {
-    int tag;
+    MessageTag tag;
     RoleId role;
     std::shared_ptr<SimOperation> operation;
     WorkClock* clock;

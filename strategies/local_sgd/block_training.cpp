@@ -48,7 +48,7 @@ namespace {
 
 enum Tag { kPace = 1, kShare };
 
-Message number(int tag, double value) {
+Message number(MessageTag tag, double value) {
   Message message;
   message.tag = tag;
   message.buffer.size = {8};

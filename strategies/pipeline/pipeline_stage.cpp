@@ -84,11 +84,11 @@ Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Tr
 namespace {
 
 // Tags of messages to a chunk: activations from below, error signals from above.
-int activations_tag(int chunk) {
-  return 1 + 2 * chunk;
+MessageTag activations_tag(int chunk) {
+  return MessageTag(1 + 2 * chunk);
 }
-int errors_tag(int chunk) {
-  return 2 + 2 * chunk;
+MessageTag errors_tag(int chunk) {
+  return MessageTag(2 + 2 * chunk);
 }
 
 /// Step 1.
@@ -124,8 +124,8 @@ void start(Worker& worker, const std::vector<CollectiveId>& collectives, std::ve
 
 }  // namespace
 
-int chunk_of_tag(int tag) {
-  return (tag - 1) / 2;
+int chunk_of_tag(MessageTag tag) {
+  return (tag.value - 1) / 2;
 }
 
 Program pipeline_stage(Worker& worker, const PipelineStage& options) {

@@ -52,7 +52,7 @@ struct PipelineStage {
 };
 
 /// @returns chunk of the receiver that a message between stages is for
-int chunk_of_tag(int tag);
+int chunk_of_tag(MessageTag tag);
 
 /// One stage of a pipeline. In every step, for each turn of the schedule (a pass of one chunk for one
 /// micro-batch):

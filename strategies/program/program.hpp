@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,20 @@ using RankId = TypedId<struct RankTag>;
 
 /// A collective of a plan: its index in Plan::collectives.
 using CollectiveId = TypedId<struct CollectiveTag>;
+
+/// The tag of a message, as in MPI. Each strategy lists its tags in an unscoped enumeration, whose values are
+/// tags; a plain number is none.
+struct MessageTag {
+  int value = 0;
+
+  constexpr MessageTag() = default;
+  constexpr explicit MessageTag(int number) : value(number) {}
+  template <class Name>
+  requires std::is_enum_v<Name> && std::is_convertible_v<Name, int>
+  constexpr MessageTag(Name name) : value(name) {}
+
+  constexpr bool operator==(const MessageTag&) const = default;
+};
 
 /// Compression of the elements of a message.
 struct Codec {
@@ -65,7 +80,7 @@ struct PayloadId {
 /// A message from one role to another.
 struct Message {
   RoleId from = {};  ///< role of the sender; set by the runtime
-  int tag = 0;       ///< a receive matches messages with its tag
+  MessageTag tag;    ///< a receive matches messages with its tag
   Buffer buffer;
   int parts = 1;         ///< number of messages, sent one after the other, that carry it
   double value = 0;      ///< number in the message, such as a version or a count

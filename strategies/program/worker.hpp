@@ -103,7 +103,7 @@ class Worker : private Waiter {
   virtual Pending start_send(RoleId role, const Message& message) = 0;
   /// Receives the next message with this tag, in order of arrival, from one role or from any role.
   /// @param into  array for its elements; none: the array that the sender named
-  virtual Pending start_receive(int tag, RoleId role = kAnyone, Array into = Array::none) = 0;
+  virtual Pending start_receive(MessageTag tag, RoleId role = kAnyone, Array into = Array::none) = 0;
   /// Loads the next micro-batch from storage to the device.
   virtual Pending start_load(Bytes input) = 0;
   /// Keeps the device idle for `duration`, such as for input work or an optimizer on the host.
@@ -124,7 +124,7 @@ class Worker : private Waiter {
   Finished local(const LocalWork& work) { return finished(start_local(work)); }
   Finished collective(CollectiveId one) { return finished(start_collective(one)); }
   Finished send(RoleId role, const Message& message) { return finished(start_send(role, message)); }
-  Finished receive(int tag, RoleId role = kAnyone, Array into = Array::none) {
+  Finished receive(MessageTag tag, RoleId role = kAnyone, Array into = Array::none) {
     return finished(start_receive(tag, role, into));
   }
   Finished load(Bytes input) { return finished(start_load(input)); }

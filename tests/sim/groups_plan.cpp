@@ -10,7 +10,7 @@ Program follow(Worker& worker, const std::vector<Action>& actions) {
     const CollectiveId collective(number);
     const RoleId role(number);
     Message message;
-    message.tag = 1;
+    message.tag = MessageTag{1};
     message.buffer.size = {action.bytes};
     switch (action.what) {
       case Action::forward:
@@ -29,7 +29,7 @@ Program follow(Worker& worker, const std::vector<Action>& actions) {
         started.push_back(worker.start_send(role, message));
         break;
       case Action::receive:
-        co_await worker.receive(1, role);
+        co_await worker.receive(MessageTag(1), role);
         break;
     }
   }

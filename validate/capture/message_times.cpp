@@ -19,7 +19,7 @@ namespace stepcast {
 namespace {
 
 constexpr int kRoundTrips = 16;  // after one that is not counted
-constexpr int kExchangeTag = 1;
+constexpr MessageTag kExchangeTag{1};
 
 class ServerExchange {
  public:

@@ -12,7 +12,7 @@ namespace {
 Message envelope(int from, int tag, double value) {
   Message message;
   message.from = RoleId(from);
-  message.tag = tag;
+  message.tag = MessageTag(tag);
   message.value = value;
   message.buffer = {Array::parameters, {3, 5}, {8}};
   return message;
@@ -22,7 +22,7 @@ Message envelope(int from, int tag, double value) {
 Message received(PointToPoint& messages, CompletionQueue& completions, int tag, RoleId role,
                  std::vector<float>* payload = nullptr) {
   const auto operation = std::make_shared<Operation>();
-  messages.receive(tag, role, operation, [payload](const Buffer&) {
+  messages.receive(MessageTag(tag), role, operation, [payload](const Buffer&) {
     return payload == nullptr ? std::span<float>() : std::span<float>(*payload);
   });
   Pending done;
@@ -98,7 +98,7 @@ TEST_CASE("a receive from any role gets the message that is complete first, not 
       } else {
         const auto first = std::make_shared<Operation>();
         const auto target = [&payload](const Buffer&) { return std::span<float>(payload); };
-        messages.receive(7, kAnyone, first, target);
+        messages.receive(MessageTag{7}, kAnyone, first, target);
         barrier(other);
         while (completions.next() != first) {
         }

@@ -15,7 +15,7 @@ const auto exactly = [](double value) { return Approx(value).epsilon(1e-9).margi
 
 Message message(int tag, double bytes, int parts = 1) {
   Message made;
-  made.tag = tag;
+  made.tag = MessageTag(tag);
   made.buffer.size = {bytes};
   made.parts = parts;
   return made;
@@ -28,7 +28,7 @@ Program send_one(Worker& worker, RoleId to, Message what) {
 
 Program answer(Worker& worker) {
   for (;;) {
-    const Message asked = co_await worker.receive(1);
+    const Message asked = co_await worker.receive(MessageTag(1));
     co_await worker.pause({0.010});
     const Message reply = message(2, 2e6);
     co_await worker.send(asked.from, reply);
@@ -39,7 +39,7 @@ Program ask(Worker& worker, RoleId server, int times) {
   for (int i = 0; i < times; ++i) {
     const Message question = message(1, 1e6);
     co_await worker.send(server, question);
-    co_await worker.receive(2, server);
+    co_await worker.receive(MessageTag(2), server);
     worker.end_step();
   }
 }

@@ -87,14 +87,14 @@ int check_messages(Transport& transport, Transport& collectives) {
     if (RankId(peer) == transport.rank()) continue;
     auto& memory = received[static_cast<std::size_t>(peer)];
     memory.resize(floats);
-    messages.receive(7, RoleId{peer}, std::make_shared<Operation>(),
+    messages.receive(MessageTag{7}, RoleId{peer}, std::make_shared<Operation>(),
                      [&memory](const Buffer&) { return std::span<float>(memory); });
   }
   const std::vector<float> own = values_of(transport.rank().value, floats);
   for (int peer = 0; peer < ranks; ++peer) {
     if (RankId(peer) == transport.rank()) continue;
     Message message;
-    message.tag = 7;
+    message.tag = MessageTag{7};
     message.from = RoleId{transport.rank().value};
     messages.send(RankId(peer), message, own, std::make_shared<Operation>());
   }
