@@ -309,9 +309,9 @@ class LocallyConnected(nn.Module):
 class Attention(nn.Module):
     """The core of attention: the heads of queries, keys and values lie side by side in the features of a token."""
 
-    def __init__(self, heads, kv_heads, causal, tokens):
+    def __init__(self, heads, kv_heads, causal, dropout, tokens):
         super().__init__()
-        self.heads, self.kv_heads, self.causal = heads, kv_heads, causal
+        self.heads, self.kv_heads, self.causal, self.dropout = heads, kv_heads, causal, nn.Dropout(dropout)
         mask = torch.ones(tokens, tokens, dtype=torch.bool).triu(1) if causal else None
         self.register_buffer("mask", mask, persistent=False)
 
@@ -323,12 +323,13 @@ class Attention(nn.Module):
         if self.kv_heads < self.heads:  # several heads of queries share one of keys and values
             key, value = (one.repeat_interleave(self.heads // self.kv_heads, 1) for one in (key, value))
         if hasattr(functional, "scaled_dot_product_attention"):
-            y = functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
+            rate = self.dropout.p if self.training else 0
+            y = functional.scaled_dot_product_attention(query, key, value, dropout_p=rate, is_causal=self.causal)
         else:
             scores = query @ key.transpose(-2, -1) / math.sqrt(size)
             if self.causal:
                 scores = scores.masked_fill(self.mask, -math.inf)
-            y = scores.softmax(-1) @ value
+            y = self.dropout(scores.softmax(-1)) @ value
         return y.transpose(1, 2).reshape(batch, tokens, self.heads * size)
 
 
@@ -495,7 +496,7 @@ def attention(layer, shape):
     kv_heads = layer.get("kv_heads", heads)
     if heads % kv_heads or shape[1] % (heads + 2 * kv_heads):
         raise ValueError(f"{heads} heads and {kv_heads} heads of keys do not fit into {shape[1]} features")
-    module = Attention(heads, kv_heads, layer.get("causal", False), shape[0])
+    module = Attention(heads, kv_heads, layer.get("causal", False), layer.get("dropout", 0.0), shape[0])
     return module, [shape[0], shape[1] // (heads + 2 * kv_heads) * heads]
 
 

@@ -8,6 +8,14 @@
 
 namespace stepcast {
 
+/// The form of a layer that no backend has kernels for, though they have kernels for its kind; empty if there
+/// is none.
+constexpr const char* lacking_form(const Layer& layer) {
+  if (layer.kv_heads > 0) return " with kv_heads";
+  if (layer.kind == LayerKind::attention && layer.coefficient > 0) return " with dropout";
+  return layer.weight_of >= 0 ? " with weight_of" : "";
+}
+
 /// One entry per family of layers, such as the function of a backend that makes their kernels. A
 /// value-initialized entry (a null function) says that the family is not supported.
 template <class Entry>
@@ -66,8 +74,7 @@ struct LayerTable {
   /// The entry for a layer at its place in a network, which may be partitioned over ranks.
   constexpr Entry of(const LayerSite& site) const {
     const LayerKind kind = site.layer->kind;
-    if (site.layer->kv_heads > 0 || site.layer->weight_of >= 0)
-      return Entry{};  // grouped heads, tied weights
+    if (*lacking_form(*site.layer) != '\0') return Entry{};
     if (kind == LayerKind::batch_norm && site.statistics_count > 0) return synchronized_batch_norm;
     if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return vocab_parallel_loss;
     if (site.rows != nullptr && kind == LayerKind::convolution) return spatial_convolution;
@@ -79,13 +86,6 @@ struct LayerTable {
 /// The reason why no backend can compute the network: its first layer without a kernel; empty if each has
 /// one. A backend may lack more kinds.
 std::string lacking_kernel(const Model& model);
-
-/// The form of a layer that no backend has kernels for, though they have kernels for its kind; empty if there
-/// is none.
-inline const char* lacking_form(const Layer& layer) {
-  if (layer.kv_heads > 0) return " with kv_heads";
-  return layer.weight_of >= 0 ? " with weight_of" : "";
-}
 
 /// The calls that make up a pass, in order.
 using Steps = std::vector<std::function<void()>>;

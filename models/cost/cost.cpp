@@ -119,11 +119,15 @@ struct ScorePasses {
 /// reads only the half of the scores that a causal mask leaves: 1 pass of the first product, `read` + 1 of
 /// the softmax, 1 of the second; backward 2 of the second product, 2 x `read` + 1 of the softmax, 2 of the
 /// first.
-ScorePasses score_passes(const Layer& layer, KernelChoice::Attention kernels) {
+/// Dropout is a kernel of its own, which reads and writes the scores, and a mask of 1 byte an element.
+ScorePasses score_passes(const Layer& layer, const KernelChoice& choice) {
   const double read = layer.causal ? 0.5 : 1;
-  if (kernels == KernelChoice::Attention::flash) return {};
-  if (kernels == KernelChoice::Attention::fused_softmax) return {3 + read, 5 + 2 * read};
-  return {8, 11};
+  const double mask = 1 / (choice.half() ? kHalfBytes : kFp32Bytes);
+  const double dropout = layer.coefficient > 0 ? 2 + mask : 0;
+  if (choice.attention == KernelChoice::Attention::flash) return {};
+  if (choice.attention == KernelChoice::Attention::fused_softmax)
+    return {3 + read + dropout, 5 + 2 * read + dropout};
+  return {8 + dropout, 11 + dropout};
 }
 
 /// Scores and weighted sum take 2 time^2 width flop each; the backward pass has four such products. A causal
@@ -136,7 +140,7 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
   const double traffic = site.inputs + element_count(layer.output) + 2 * scores;
   const bool flash = site.choice.attention == KernelChoice::Attention::flash;
   const double half = flash && layer.causal ? 0.5 : 1;
-  const ScorePasses passes = score_passes(layer, site.choice.attention);
+  const ScorePasses passes = score_passes(layer, site.choice);
   LayerCost cost;
   cost.forward = pass(half * flops, traffic, 0, flash ? 1 : 3);
   cost.forward.eager = (passes.forward - 2) * scores;

@@ -58,7 +58,8 @@ struct Step {
   std::vector<int> owner = {}, segment = {};
   std::vector<SavedTensors> saved = {};
   std::vector<Buffer> buffers = {};
-  std::vector<Tensor> outputs = {}, private_ones = {};  ///< of each layer: its output; what only it saves
+  std::vector<Tensor> outputs = {};                    ///< of each layer
+  std::vector<std::vector<Tensor>> private_ones = {};  ///< of each layer: what only it saves
   CachingAllocator allocator = {};
   MomentOfStep now = {}, peak = {};
   Bytes most_allocated = {};
@@ -78,9 +79,17 @@ struct Step {
     return samples * width[layer] * static_cast<double>(elements(model.layers[layer].output));
   }
 
-  double private_bytes(std::size_t layer) const {
+  void hold_private(std::size_t layer) {
     const SavedTensors& own = saved[layer];
-    return samples * (own.elements * width[layer] + own.bytes) + own.fixed;
+    std::vector<Tensor>& tensors = private_ones[layer];
+    for (const double count : own.elements)
+      tensors.push_back(hold(&MomentOfStep::activations, samples * count * width[layer]));
+    for (const double bytes : own.bytes) tensors.push_back(hold(&MomentOfStep::activations, samples * bytes));
+    for (const double bytes : own.fixed) tensors.push_back(hold(&MomentOfStep::activations, bytes));
+  }
+  void drop_private(std::size_t layer) {
+    for (Tensor& tensor : private_ones[layer]) drop(tensor);
+    private_ones[layer].clear();
   }
 
   bool recomputes() const { return options.recomputation != MemoryOptions::Recomputation::none; }
@@ -184,7 +193,18 @@ double workspace_of(const Step& step, const Layer& layer) {
   return kWorkspaceFilters * (half ? kHalfBytes : kFp32Bytes) * filters;
 }
 
+/// Bytes of the scores of eager attention before their softmax or of their derivatives, of which each
+/// operator makes one tensor of another; fp32 also under autocast.
+double scores_in_passing(const Step& step, const Layer& layer) {
+  const bool eager = step.options.attention == MemoryOptions::Attention::eager;
+  return layer.kind == LayerKind::attention && eager ? step.samples * kFp32Bytes * internal_elements(layer)
+                                                     : 0;
+}
+
 void observe(std::size_t layer, Step& step) {
+  const double scores = scores_in_passing(step, step.model.layers[layer]);
+  Tensor before = step.hold(&MomentOfStep::workspace, scores),
+         after = step.hold(&MomentOfStep::workspace, scores);
   Tensor workspace = step.hold(&MomentOfStep::workspace, workspace_of(step, step.model.layers[layer]));
   Tensor loss = step.hold(&MomentOfStep::error_signals, loss_bytes(step, layer));
   step.now.in_use = step.allocator.in_use();
@@ -193,6 +213,8 @@ void observe(std::size_t layer, Step& step) {
   step.most_allocated = std::max(step.most_allocated, Bytes{step.now.allocated()});
   step.drop(workspace);
   step.drop(loss);
+  step.drop(before);
+  step.drop(after);
 }
 
 enum class Hold { make, free };
@@ -205,10 +227,10 @@ void hold_segment(int segment, Hold what, Step& step) {
     const bool recomputed = buffer.first_saver >= 0 && !buffer.crosses;
     if (what == Hold::free) {
       if (recomputed) step.drop(step.outputs[i]);
-      step.drop(step.private_ones[i]);
+      step.drop_private(i);
     } else {
       if (recomputed) step.outputs[i] = step.hold(&MomentOfStep::activations, buffer.bytes);
-      step.private_ones[i] = step.hold(&MomentOfStep::activations, step.private_bytes(i));
+      step.hold_private(i);
     }
   }
 }
@@ -224,7 +246,7 @@ void walk_forward(Step& step) {
   for (int i = 0; i <= last; ++i) {
     const auto at = static_cast<std::size_t>(i);
     step.outputs[at] = step.hold(&MomentOfStep::activations, step.buffers[at].bytes);
-    step.private_ones[at] = step.hold(&MomentOfStep::activations, step.private_bytes(at));
+    step.hold_private(at);
     observe(at, step);
     for (const std::size_t freed : read_last[at]) step.drop(step.outputs[freed]);
     if (i < last && step.segment[at] != step.segment[at + 1])
@@ -298,7 +320,7 @@ void walk_backward(Step& step) {
     observe(i, step);
     errors.release_output(i);
     for (const std::size_t freed : freed_by[i]) step.drop(step.outputs[freed]);
-    step.drop(step.private_ones[i]);
+    step.drop_private(i);
   }
   for (Tensor& loss : step.outputs) step.drop(loss);
 }
@@ -332,7 +354,8 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
           .workspace = {peak.workspace},
           .allocator = peak.in_use - Bytes{peak.allocated()},
           .cached = step.allocator.reserved() - peak.in_use,
-          .most_allocated = step.most_allocated};
+          .most_allocated = step.most_allocated,
+          .saved = {kept}};
 }
 
 }  // namespace stepcast

@@ -18,6 +18,7 @@ struct StepMemory {
   /// returns them when memory is short.
   Bytes cached;
   Bytes most_allocated;  ///< by tensors at one moment, maybe another one (max_memory_allocated)
+  Bytes saved;           ///< activations when the backward pass begins
 
   Bytes total() const { return activations + error_signals + input + workspace + allocator; }
 };

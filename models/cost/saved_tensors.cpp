@@ -16,20 +16,30 @@ double rows(const Layer& layer) {
   return element_count(layer.input) / static_cast<double>(layer.input.back());
 }
 
-/// Autocast computes the softmax in fp32, and the product with the values saves an fp16 copy of its output.
+/// The softmax over the scores, and with dropout its mask and what it leaves, which the product with the
+/// values reads. Autocast computes softmax and dropout in fp32, and that product saves an fp16 copy of its
+/// input. Where several heads of queries share keys and values, these are repeated for each head.
 /// Source: aten/src/ATen/autocast_mode.{h,cpp} of pytorch/pytorch, lists of fp32 and of fp16 operators.
-SavedTensors autocast_attention(double scores) {
-  return {.input = true, .bytes = (kFp32Bytes + kHalfBytes) * scores};
+SavedTensors eager_attention(const Layer& layer, const MemoryOptions& options) {
+  const double scores = internal_elements(layer);
+  const bool drops = layer.coefficient > 0, grouped = layer.kv_heads > 0;
+  SavedTensors saved{.input = !grouped};
+  if (grouped) saved.elements.assign(3, element_count(layer.output));
+  if (drops) saved.bytes = {kMask * scores};
+  if (autocast(options)) {
+    saved.bytes.insert(saved.bytes.end(), {kFp32Bytes * scores, kHalfBytes * scores});
+  } else {
+    saved.elements.insert(saved.elements.end(), drops ? 2 : 1, scores);
+  }
+  return saved;
 }
 
-/// cuDNN or a fused kernel of attention keeps the logarithm of each row's sum instead of the scores.
+/// cuDNN or a fused kernel of attention keeps the logarithm of each row's sum instead of the scores, and
+/// draws the mask of dropout again.
 SavedTensors attention_tensors(const Layer& layer, const MemoryOptions& options) {
-  const double scores = internal_elements(layer);
-  const bool eager = options.attention == MemoryOptions::Attention::eager;
-  if (eager && autocast(options)) return autocast_attention(scores);
-  if (eager) return {.input = true, .elements = scores};
+  if (options.attention == MemoryOptions::Attention::eager) return eager_attention(layer, options);
   const double sums = static_cast<double>(layer.heads * layer.input.front());
-  return {.input = true, .output = true, .bytes = kFp32Bytes * sums};
+  return {.input = true, .output = true, .bytes = {kFp32Bytes * sums}};
 }
 
 /// True if a layer computes in fp16 under autocast, and casts an input of fp32 to it.
@@ -79,16 +89,18 @@ bool saves_nothing(LayerKind kind) {
 /// Norms save their input and their statistics: of each channel (batch norm) or of each row.
 SavedTensors norm_tensors(const Layer& layer) {
   if (layer.kind == LayerKind::batch_norm)  // mean and inverse deviation
-    return {.input = true, .fixed = 2 * kFp32Bytes * static_cast<double>(layer.input.front())};
-  const double statistics = layer.kind == LayerKind::layer_norm ? 2 : 1;  // RMS norm has no mean
-  return {.input = true, .bytes = statistics * kFp32Bytes * rows(layer)};
+    return {.input = true, .fixed = std::vector(2, kFp32Bytes * static_cast<double>(layer.input.front()))};
+  const double statistic = kFp32Bytes * rows(layer);
+  if (layer.kind == LayerKind::layer_norm) return {.input = true, .bytes = {statistic, statistic}};
+  // RMS norm is written out in PyTorch: the product with the scale saves what it scales.
+  return {.input = true, .elements = {element_count(layer.output)}, .bytes = {statistic}};
 }
 
 /// Cross-entropy of a softmax saves the logarithms of the softmax, in TensorFlow the derivative itself; a
 /// PyTorch loop also holds the logits. The other losses save their input and the labels.
 SavedTensors loss_tensors(const Layer& layer, bool tensorflow) {
   const bool softmax = layer.kind == LayerKind::softmax_cross_entropy;
-  return {.input = !(softmax && tensorflow), .bytes = kFp32Bytes * element_count(layer.input)};
+  return {.input = !(softmax && tensorflow), .bytes = {kFp32Bytes * element_count(layer.input)}};
 }
 
 }  // namespace
@@ -118,7 +130,7 @@ void save_casts(const Layer& layer, double input_width, SavedTensors& saved) {
   const bool up = computes_in_single(layer.kind) && input_width == kHalfBytes && !is_loss(layer.kind);
   if (!down && !up) return;
   saved.input = false;
-  saved.bytes += (down ? kHalfBytes : kFp32Bytes) * element_count(layer.input);
+  saved.bytes.push_back((down ? kHalfBytes : kFp32Bytes) * element_count(layer.input));
 }
 
 SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, bool in_place) {
@@ -137,7 +149,7 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     case LayerKind::silu:
       return {.input = true};
     case LayerKind::swiglu:  // the product saves half of the input and the output of silu
-      return {.input = true, .elements = out};
+      return {.input = true, .elements = {out}};
     case LayerKind::batch_norm:
     case LayerKind::layer_norm:
     case LayerKind::rms_norm:
@@ -150,18 +162,19 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
     case LayerKind::elu:
       return {.input = !in_place, .output = in_place};
     case LayerKind::max_pool:  // TensorFlow looks for the maxima again
-      return {.input = true, .output = tensorflow, .bytes = tensorflow ? 0 : kPosition * out};
+      if (tensorflow) return {.input = true, .output = true};
+      return {.input = true, .bytes = {kPosition * out}};
     case LayerKind::average_pool:  // TensorFlow reads the input's shape only
       return {.input = !tensorflow};
     case LayerKind::dropout:
-      return {.bytes = kMask * out};
+      return {.bytes = {kMask * out}};
     case LayerKind::lstm:
     case LayerKind::gru:  // cuDNN's reserve: gates and cells
-      return {.input = true, .output = true, .elements = internal_elements(layer)};
+      return {.input = true, .output = true, .elements = {internal_elements(layer)}};
     case LayerKind::measured:  // what it keeps is not known: both, as most kernels do
       return {.input = true, .output = true};
     case LayerKind::experts:
-      return {.input = true, .elements = internal_elements(layer)};
+      return {.input = true, .elements = {internal_elements(layer)}};
     case LayerKind::attention:
       return attention_tensors(layer, options);
     default:

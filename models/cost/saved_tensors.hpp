@@ -11,9 +11,10 @@ namespace stepcast {
 struct SavedTensors {
   bool input = false;   ///< the layer's inputs; shared with other layers that save them
   bool output = false;  ///< the layer's output; shared as well
-  double elements = 0;  ///< private elements of one sample, in the precision of activations
-  double bytes = 0;     ///< private bytes of one sample whose size does not depend on the precision
-  double fixed = 0;     ///< private bytes that do not depend on the batch
+  // Tensors that only this layer saves, one entry for each:
+  std::vector<double> elements = {};  ///< elements of one sample, in the precision of activations
+  std::vector<double> bytes = {};     ///< bytes of one sample, where they do not depend on the precision
+  std::vector<double> fixed = {};     ///< bytes that do not depend on the batch
 };
 
 /// The tensors that PyTorch or TensorFlow saves for a layer. @param in_place  whether the layer overwrites

@@ -47,6 +47,12 @@ bool flag_or(const YamlMap& map, std::string_view key, bool default_value) {
   return value ? value->boolean() : default_value;
 }
 
+/// A rate of dropout; a configuration without the key has none here, though the library's default may be 0.1.
+double rate_or_none(const YamlMap& map, std::string_view key) {
+  const auto value = given(map, key);
+  return value ? value->number(0, 0.999) : 0;
+}
+
 /// The kind of layer that an activation of the library is. Approximations of GELU have its cost.
 std::string plain_activation(const YamlMap& map, std::string_view key) {
   const std::vector<std::string> words{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu"};
@@ -63,6 +69,9 @@ void read_gpt2(const YamlMap& map, HuggingFaceConfig& config) {
   config.positions = count(map, "n_positions", kMostRows);
   config.activation = plain_activation(map, "activation_function");
   config.tied = flag_or(map, "tie_word_embeddings", true);
+  config.attention_dropout = rate_or_none(map, "attn_pdrop");
+  config.block_dropout = rate_or_none(map, "resid_pdrop");
+  config.embedding_dropout = rate_or_none(map, "embd_pdrop");
 }
 
 /// Keys that llama, mistral, mixtral, bert and vit have in common.
@@ -73,6 +82,12 @@ void read_sizes(const YamlMap& map, HuggingFaceConfig& config) {
   config.hidden = count(map, "intermediate_size", kMostRows);
 }
 
+/// Keys that bert and vit have in common.
+void read_dropout(const YamlMap& map, HuggingFaceConfig& config) {
+  config.attention_dropout = rate_or_none(map, "attention_probs_dropout_prob");
+  config.block_dropout = config.embedding_dropout = rate_or_none(map, "hidden_dropout_prob");
+}
+
 void read_words(const YamlMap& map, HuggingFaceConfig& config) {
   config.vocabulary = count(map, "vocab_size", kMostRows);
   config.positions = count(map, "max_position_embeddings", kMostRows);
@@ -81,6 +96,7 @@ void read_words(const YamlMap& map, HuggingFaceConfig& config) {
 void read_llama(const YamlMap& map, HuggingFaceConfig& config) {
   read_sizes(map, config);
   read_words(map, config);
+  config.attention_dropout = rate_or_none(map, "attention_dropout");
   if (const auto activation = given(map, "hidden_act")) activation->one_of({"silu"});
   config.activation = "swiglu";
   config.attention_bias = flag_or(map, "attention_bias", false);
@@ -109,6 +125,7 @@ void read_bert(const YamlMap& map, HuggingFaceConfig& config) {
   config.activation = plain_activation(map, "hidden_act");
   config.tied = flag_or(map, "tie_word_embeddings", true);
   config.masked_only = is_masked_only(map);
+  read_dropout(map, config);
 }
 
 void read_vit(const YamlMap& map, HuggingFaceConfig& config) {
@@ -118,6 +135,7 @@ void read_vit(const YamlMap& map, HuggingFaceConfig& config) {
   config.channels = count(map, "num_channels", 10'000);
   config.activation = plain_activation(map, "hidden_act");
   config.attention_bias = flag_or(map, "qkv_bias", true);
+  read_dropout(map, config);
   const auto labels = given(map, "id2label");
   if (labels && !given(map, "num_labels")) {
     config.classes = static_cast<std::int64_t>(labels->any_map().entries().size());
@@ -180,6 +198,19 @@ const char* bias(bool has_bias) {
   return has_bias ? "" : ", bias: false";
 }
 
+/// Dropout behind a layer, which is then called NAME_dropout; nothing without a rate.
+std::string dropout(const char* indent, const char* name, double rate) {
+  if (!(rate > 0)) return "";
+  return fmt::format("{}- {{name: {}_dropout, kind: dropout, rate: {:.6g}}}\n", indent, name, rate);
+}
+
+constexpr const char* kInBlock = "      ";
+
+/// The last layer of what a block adds.
+std::string added(const HuggingFaceConfig& config, const char* name) {
+  return fmt::format("{}{}", name, config.block_dropout > 0 ? "_dropout" : "");
+}
+
 /// Attention with its projections: from the features of tokens to the features that are added to them.
 std::string attention_layers(const HuggingFaceConfig& config) {
   const std::int64_t features = (config.heads + 2 * config.kv_heads) * config.head;
@@ -191,12 +222,15 @@ std::string attention_layers(const HuggingFaceConfig& config) {
   std::string text =
       fmt::format("      - {{name: qkv, kind: dense, units: {}{}}}\n", features, bias(config.attention_bias));
   if (rotary) text += fmt::format("      - {{name: rotary, kind: rotary_embedding, {}}}\n", heads);
-  text += fmt::format("      - {{name: attention, kind: attention, {}{}}}\n", heads,
-                      causal ? ", causal: true" : "");
+  text += fmt::format(
+      "      - {{name: attention, kind: attention, {}{}{}}}\n", heads, causal ? ", causal: true" : "",
+      config.attention_dropout > 0 ? fmt::format(", dropout: {:.6g}", config.attention_dropout) : "");
   // Without a bias of queries, keys and values, ViT still has one here.
   const bool projection_bias = config.family == Family::vit || config.attention_bias;
-  return text + fmt::format("      - {{name: projection, kind: dense, units: {}{}}}\n", config.width,
-                            bias(projection_bias));
+  return text +
+         fmt::format("      - {{name: projection, kind: dense, units: {}{}}}\n", config.width,
+                     bias(projection_bias)) +
+         dropout(kInBlock, "projection", config.block_dropout);
 }
 
 /// The hidden layers of a block, the last one called `contract`; or its experts.
@@ -207,11 +241,12 @@ std::string hidden_layers(const HuggingFaceConfig& config) {
   }
   const bool gated = config.activation == "swiglu";
   return fmt::format(
-      "      - {{name: expand, kind: dense, units: {}{}}}\n"
-      "      - {{name: {}, kind: {}}}\n"
-      "      - {{name: contract, kind: dense, units: {}{}}}\n",
-      (gated ? 2 : 1) * config.hidden, bias(config.hidden_bias), config.activation, config.activation,
-      config.width, bias(config.hidden_bias));
+             "      - {{name: expand, kind: dense, units: {}{}}}\n"
+             "      - {{name: {}, kind: {}}}\n"
+             "      - {{name: contract, kind: dense, units: {}{}}}\n",
+             (gated ? 2 : 1) * config.hidden, bias(config.hidden_bias), config.activation, config.activation,
+             config.width, bias(config.hidden_bias)) +
+         dropout(kInBlock, "contract", config.block_dropout);
 }
 
 /// Blocks that normalise before attention and before the hidden layers.
@@ -223,13 +258,13 @@ std::string pre_norm_blocks(const HuggingFaceConfig& config) {
       "    layers:\n"
       "      - {{name: norm1, kind: {}}}\n"
       "{}"
-      "      - {{name: add1, kind: add, inputs: [projection, previous]}}\n"
+      "      - {{name: add1, kind: add, inputs: [{}, previous]}}\n"
       "      - {{name: norm2, kind: {}}}\n"
       "{}"
       "      - {{name: add2, kind: add, inputs: [{}, add1]}}\n"
       "  - {{name: final_norm, kind: {}}}\n",
-      config.layers, norm, attention_layers(config), norm, hidden_layers(config),
-      config.experts > 0 ? "experts" : "contract", norm);
+      config.layers, norm, attention_layers(config), added(config, "projection"), norm, hidden_layers(config),
+      config.experts > 0 ? "experts" : added(config, "contract"), norm);
 }
 
 /// Blocks that normalise after both additions, as in BERT.
@@ -239,12 +274,13 @@ std::string post_norm_blocks(const HuggingFaceConfig& config) {
       "    name: block\n"
       "    layers:\n"
       "{}"
-      "      - {{name: add1, kind: add, inputs: [projection, previous]}}\n"
+      "      - {{name: add1, kind: add, inputs: [{}, previous]}}\n"
       "      - {{name: norm1, kind: layer_norm}}\n"
       "{}"
-      "      - {{name: add2, kind: add, inputs: [contract, norm1]}}\n"
+      "      - {{name: add2, kind: add, inputs: [{}, norm1]}}\n"
       "      - {{name: norm2, kind: layer_norm}}\n",
-      config.layers, attention_layers(config), hidden_layers(config));
+      config.layers, attention_layers(config), added(config, "projection"), hidden_layers(config),
+      added(config, "contract"));
 }
 
 std::string word_table(const HuggingFaceConfig& config) {
@@ -266,7 +302,8 @@ constexpr const char* kLoss = "  - {name: loss, kind: softmax_cross_entropy}\n";
 /// GPT-2, and Llama with its relatives.
 std::string decoder_layers(const HuggingFaceConfig& config) {
   const bool table = config.family == Family::gpt2;
-  return word_table(config) + (table ? position_table(config.positions) : "") + pre_norm_blocks(config) +
+  return word_table(config) + (table ? position_table(config.positions) : "") +
+         dropout("  ", "embedding", config.embedding_dropout) + pre_norm_blocks(config) +
          vocabulary_layer(config, false) + kLoss;
 }
 
@@ -282,7 +319,7 @@ std::string bert_layers(const HuggingFaceConfig& config) {
                   config.token_types, config.width) +
       "  - {name: typed_tokens, kind: add, inputs: [tokens, token_types]}\n" +
       position_table(config.positions) + "  - {name: embedding_norm, kind: layer_norm}\n" +
-      post_norm_blocks(config);
+      dropout("  ", "embedding", config.embedding_dropout) + post_norm_blocks(config);
   if (!config.masked_only) {
     text += fmt::format(
         "  - {{name: class, kind: first_token}}\n"
@@ -307,7 +344,8 @@ std::string vit_layers(const HuggingFaceConfig& config) {
              "  - {{name: sequence, kind: reshape, shape: [{}, {}]}}\n"
              "  - {{name: class, kind: class_token}}\n",
              config.width, config.patch, config.patch, side * side, config.width) +
-         position_table(side * side + 1) + pre_norm_blocks(config) +
+         position_table(side * side + 1) + dropout("  ", "embedding", config.embedding_dropout) +
+         pre_norm_blocks(config) +
          fmt::format(
              "  - {{name: class_out, kind: first_token}}\n"
              "  - {{name: classes, kind: dense, units: {}}}\n",
@@ -316,9 +354,10 @@ std::string vit_layers(const HuggingFaceConfig& config) {
 }
 
 std::string source_of(const HuggingFaceConfig& config, std::int64_t sequence) {
-  std::string text =
-      fmt::format("config.json of {}, model_type {} (Hugging Face); without dropout",
-                  config.origin.empty() ? "a network" : config.origin, to_string(config.family));
+  const bool drops = config.attention_dropout + config.block_dropout + config.embedding_dropout > 0;
+  std::string text = fmt::format("config.json of {}, model_type {} (Hugging Face){}",
+                                 config.origin.empty() ? "a network" : config.origin,
+                                 to_string(config.family), drops ? "" : "; without dropout");
   if (config.attention_window > 0 && config.attention_window < sequence)
     text += fmt::format("; the sliding window of {} tokens is not modelled", config.attention_window);
   return text;

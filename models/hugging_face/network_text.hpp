@@ -26,6 +26,8 @@ struct HuggingFaceConfig {
   std::int64_t experts = 0, top = 0;  ///< mixtral
   std::int64_t image = 0, patch = 0, channels = 0, classes = 0;  ///< vit
   std::string activation;  ///< kind of the layer between the dense layers of a block: gelu, relu or swiglu
+  /// Shares that are dropped: of the softmax, of what a block adds, of the sum of embeddings.
+  double attention_dropout = 0, block_dropout = 0, embedding_dropout = 0;
   bool attention_bias = true;
   bool hidden_bias = true;
   bool tied = false;         ///< the output embedding is the table of words

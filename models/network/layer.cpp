@@ -219,7 +219,8 @@ Keys attention_keys() {
                   {"kv_heads", "integer", kSizes, "heads",
                    "heads of keys and values, a divisor of `heads` (grouped queries)"}}),
        only_with("attention",
-                 {{"causal", "boolean", "", "false", "whether a token sees only those before it"}}),
+                 {{"causal", "boolean", "", "false", "whether a token sees only those before it"},
+                  {"dropout", "number", "0 to 0.999", "0", "share of the softmax that is dropped"}}),
        only_with("experts", {{"experts", "integer", "1 to 1e6", "required", "SwiGLU blocks"},
                              {"top", "integer", "1 to 1e6", "required", "experts that each token visits"}})});
 }

@@ -84,8 +84,8 @@ struct Layer {
   std::int64_t top = 0;       ///< experts: experts that process a token
   bool causal = false;        ///< attention: a token attends only to itself and earlier tokens
   bool bidirectional = false;  ///< lstm, gru: outputs of both directions, concatenated
-  double coefficient = 0;      ///< leaky_relu: slope; elu: alpha; dropout: share of dropped elements;
-                               ///< experts: rows that are processed / (tokens x top)
+  double coefficient = 0;      ///< leaky_relu: slope; elu: alpha; dropout, attention: share of dropped
+                               ///< elements; experts: rows that are processed / (tokens x top)
   int weight_of = -1;          ///< dense: the earlier layer that owns its weight (tied weights); -1: itself
   std::vector<ParameterTensor> parameters;
 };

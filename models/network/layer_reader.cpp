@@ -179,6 +179,7 @@ void read_attention(const YamlValue& value, Layer& layer) {
   const YamlMap yaml = keys(value, layer);
   read_heads(yaml, layer);
   layer.causal = flag(yaml, "causal", false);
+  if (const auto rate = yaml.maybe("dropout")) layer.coefficient = rate->number(0, 0.999);
   complete_attention(layer);
 }
 

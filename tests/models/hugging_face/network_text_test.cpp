@@ -73,6 +73,21 @@ TEST_CASE("imported networks have the published numbers of parameters", "[models
   CHECK(trainable_parameters(imported(kVit)) == 86'567'656 - 998 * 769);  // two classes in place of 1,000
 }
 
+TEST_CASE("dropout of a configuration becomes layers, and a key of attention", "[models]") {
+  const std::string rates =
+      R"("attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.2, "hidden_act")";
+  const Model bert = imported(edited(edited(kBert, "PreTraining", "MaskedLM"), "\"hidden_act\"", rates));
+  CHECK(trainable_parameters(bert) == 109'514'298);
+  CHECK(layer_named(bert, "block3_attention").coefficient == 0.1);
+  CHECK(layer_named(bert, "block3_projection_dropout").coefficient == 0.2);
+  CHECK(layer_named(bert, "embedding_dropout").kind == LayerKind::dropout);
+  CHECK(bert.source.find("dropout") == std::string::npos);
+  CHECK(imported(kBert).source.find("without dropout") != std::string::npos);
+  CHECK(layer_named(imported(kGpt2), "block0_attention").coefficient == 0.1);  // attn_pdrop
+  CHECK_THROWS_AS(imported(edited(kBert, "\"hidden_act\"", R"("hidden_dropout_prob": 1, "hidden_act")")),
+                  InputError);
+}
+
 TEST_CASE("an imported network equals the one of the library", "[models]") {
   struct Case {
     std::string json, name;

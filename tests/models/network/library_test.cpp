@@ -44,6 +44,7 @@ TEST_CASE("networks of the library have exactly the published numbers of paramet
       {"resnet101", 44'549'160},
       {"resnet152", 60'192'808},
       {"resnext50-32x4d", 25'028'904},
+      {"resnext101-32x4d", 44'177'704},  // timm/resnext101_32x4d on Hugging Face: 44.2 million
       {"mobilenet-v2", 3'504'872},
       {"inception-v3", 27'161'264},
       {"vgg19", 143'667'240},
@@ -72,6 +73,8 @@ TEST_CASE("BERT has the published parameters without the heads of pre-training",
   const std::set<std::string> heads{"next_sentence", "masked", "masked_norm", "vocabulary"};
   CHECK(parameters_without(shipped_model("bert-base"), heads) == 109'482'240);
   CHECK(parameters_without(shipped_model("bert-large"), heads) == 335'141'888);
+  CHECK(trainable_parameters(shipped_model("bert-base-masked")) == 109'514'298);  // BertForMaskedLM
+  CHECK(trainable_parameters(shipped_model("bert-large-classifier")) == 335'141'888 + 2 * 1025);
   CHECK(trainable_parameters(shipped_model("bert-base")) == 109'482'240 + 590'592 + 1'536 + 30'522 + 1'538);
 }
 
