@@ -4,6 +4,7 @@ imports networks that it exports, too: convolutions, LSTM and GRU, attention in 
 
 Usage: import_onnx_test.py STEPCAST
 """
+import itertools
 import re
 import subprocess
 import sys
@@ -90,6 +91,15 @@ def exported_networks(torch):
         def forward(self, x):
             return self.head((x + self.body(x)).mean([2, 3]))
 
+    class Flat(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(144, 10)
+
+        def forward(self, x):
+            x = self.conv(x)
+            return self.head(x.view(x.size(0), -1))
+
     class Words(nn.Module):
         def __init__(self):
             super().__init__()
@@ -118,7 +128,8 @@ def exported_networks(torch):
             scores = q @ k.transpose(-1, -2) / 2.0
             if self.fused:
                 scores = scores.masked_fill(~self.mask, -1e9)
-            return (scores.softmax(-1) @ v).transpose(1, 2).reshape(x.shape[0], 5, 12)
+            weights = functional.dropout(scores.softmax(-1), 0.2, self.fused)
+            return (weights @ v).transpose(1, 2).reshape(x.shape[0], 5, 12)
 
         def forward(self, x):
             x = x + self.out(self.attention(self.norm(x)))
@@ -129,6 +140,7 @@ def exported_networks(torch):
     return {
         "inverted": (Inverted(), torch.rand(2, 8, 8, 8),
                      "convolution batch_norm relu convolution batch_norm silu convolution add average_pool reshape dense" + loss, 0),
+        "flat": (Flat(), torch.rand(2, 3, 8, 8), "convolution reshape dense" + loss, 0),
         "words": (Words(), torch.randint(0, 50, (2, 7)), "embedding gru lstm lstm dense" + loss, 2 * 24 + 2 * 24),
         "gpt": (Block(True), torch.rand(2, 5, 12), block + loss, 0),
         "bert": (Block(False), torch.rand(2, 5, 12), block + loss, 0),
@@ -137,16 +149,16 @@ def exported_networks(torch):
 
 def check_exported(stepcast, folder, torch):
     for name, (module, example, kinds, second_biases) in exported_networks(torch).items():
-        for opset in (13, 16):
+        for opset, batch in itertools.product((13, 16), ({}, {"x": {0: "batch"}})):  # with a free batch, nodes compute shapes
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                torch.onnx.export(module.train(), example, f"{folder}/net.onnx", opset_version=opset,
-                                  training=torch.onnx.TrainingMode.TRAINING)
+                torch.onnx.export(module.train(), example, f"{folder}/net.onnx", opset_version=opset, input_names=["x"],
+                                  dynamic_axes=batch, training=torch.onnx.TrainingMode.TRAINING)
             printed, found, text = imported(stepcast, folder)
             parameters = sum(one.numel() for one in module.parameters()) - second_biases
             assert f"{parameters} parameters" in printed, (name, opset, parameters, printed)
             assert found == kinds.split(), (name, opset, found)
-            assert ("causal: true" in text) == (name == "gpt"), (name, text)
+            assert ("causal: true, dropout: 0.2" in text) == (name == "gpt"), (name, text)
 
 
 def main():

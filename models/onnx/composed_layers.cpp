@@ -99,9 +99,10 @@ void add_attention(OnnxWriter& writer, const OnnxNode& node) {
   const std::int64_t kv_heads = grouped ? units_of(*value) / sizes.features : 0;
   const std::string layer = joined_projection(writer, node, scores, values);
   append_layer(writer, node,
-               fmt::format("kind: attention, heads: {}{}{}", sizes.heads,
+               fmt::format("kind: attention, heads: {}{}{}{}", sizes.heads,
                            kv_heads > 0 ? fmt::format(", kv_heads: {}", kv_heads) : "",
-                           scores.causal ? ", causal: true" : ""),
+                           scores.causal ? ", causal: true" : "",
+                           scores.dropout > 0 ? fmt::format(", dropout: {:.6g}", scores.dropout) : ""),
                {layer}, {sizes.tokens, sizes.heads * sizes.features});
   writer.values[node.output(0)].view = node.name().empty() ? node.op_type() : node.name();
 }

@@ -6,6 +6,7 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -49,6 +50,7 @@ void add_constant(const std::string& name, const onnx::TensorProto& tensor, Onnx
   }
   if (!graph.constants.emplace(name, &tensor).second)
     refuse(graph, fmt::format("initializer {}: occurs twice", shown));
+  if (const auto numbers = integers_of(tensor)) graph.numbers[name] = *numbers;
 }
 
 /// ONNX's inference divides by strides without a check.
@@ -109,17 +111,16 @@ std::int64_t fix_batch(OnnxGraph& graph) {
   return shape->dim(0).dim_value();
 }
 
-void add_shape(const onnx::ValueInfoProto& value, std::int64_t batch, OnnxGraph& graph) {
-  const auto& dims = value.type().tensor_type().shape().dim();
+void add_shape(const std::string& name, const onnx::TypeProto& type, OnnxGraph& graph) {
   Shape shape;
-  for (const auto& dim : dims) {
+  for (const auto& dim : type.tensor_type().shape().dim()) {
     if (dim.dim_value() < 1) return;
     shape.push_back(dim.dim_value());
   }
-  graph.whole_shapes[value.name()] = shape;
-  if (shape.size() < 2 || shape.front() != batch) return;
+  graph.whole_shapes[name] = shape;
+  if (shape.size() < 2 || shape.front() != graph.batch) return;
   shape.erase(shape.begin());
-  graph.shapes[value.name()] = shape;
+  graph.shapes[name] = shape;
 }
 
 /// Gives a convolution its kernel as an attribute. Without it ONNX's inference takes the kernel from the
@@ -136,27 +137,79 @@ void set_kernel(const OnnxGraph& graph, onnx::NodeProto& node) {
   for (int i = 2; i < weight->second->dims_size(); ++i) kernel->add_ints(weight->second->dims(i));
 }
 
-void infer_shapes(OnnxGraph& graph) {
-  const std::int64_t batch = fix_batch(graph);
-  graph.batch = batch;
-  onnx::ModelProto copy = graph.model;
-  copy.mutable_graph()->clear_value_info();  // a shape with another batch would contradict
-  for (auto& output : *copy.mutable_graph()->mutable_output())
-    output.mutable_type()->mutable_tensor_type()->clear_shape();
-  for (auto& node : *copy.mutable_graph()->mutable_node()) {
-    if (node.op_type() == "Gelu") node.set_op_type("Identity");  // ONNX 1.12 does not know its shape
-    if (node.op_type() == "Conv") set_kernel(graph, node);
+/// Types of the values that nodes compute, by name.
+using Types = std::map<std::string, onnx::TypeProto>;
+
+/// Adds numbers as an initializer, which ONNX's inference reads.
+void add_numbers(const std::string& name, const OnnxNumbers& numbers, onnx::GraphProto& single) {
+  onnx::TensorProto& tensor = *single.add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::INT64);
+  if (!numbers.scalar) tensor.add_dims(static_cast<std::int64_t>(numbers.values.size()));
+  for (const std::int64_t number : numbers.values) tensor.add_int64_data(number);
+}
+
+/// Declares an input of the only node of `single`, as far as it is known.
+void declare(const OnnxGraph& graph, const Types& types, const std::string& name, onnx::GraphProto& single) {
+  const auto numbers = graph.numbers.find(name);
+  if (numbers != graph.numbers.end()) return add_numbers(name, numbers->second, single);
+  onnx::TypeProto type;
+  if (const auto known = types.find(name); known != types.end()) {
+    type = known->second;
+  } else if (const auto constant = graph.constants.find(name); constant != graph.constants.end()) {
+    auto* tensor = type.mutable_tensor_type();
+    tensor->set_elem_type(constant->second->data_type());
+    tensor->mutable_shape();
+    for (const std::int64_t size : constant->second->dims())
+      tensor->mutable_shape()->add_dim()->set_dim_value(size);
+  } else {
+    return;
   }
+  onnx::ValueInfoProto& value = *single.add_value_info();
+  value.set_name(name);
+  *value.mutable_type() = type;
+}
+
+/// The types of a node's outputs as ONNX infers them, once those of its inputs are known. A graph of this
+/// node alone gives them: shapes that the network's input decides, such as `view(x.size(0), -1)`, are folded
+/// to constants on the way.
+void infer_node(const std::unordered_map<std::string, int>& versions, const onnx::NodeProto& node,
+                Types& types, OnnxGraph& graph) {
+  onnx::GraphProto single;
+  onnx::NodeProto& own = *single.add_node();
+  own = node;
+  if (node.op_type() == "Gelu") own.set_op_type("Identity");  // ONNX 1.12 does not know its shape
+  if (node.op_type() == "Conv") set_kernel(graph, own);
+  for (const std::string& input : node.input()) declare(graph, types, input, single);
+  const int declared = single.value_info_size();
   try {
-    onnx::shape_inference::InferShapes(copy);
+    onnx::shape_inference::InferShapes(&single, versions);
   } catch (const std::exception& error) {
-    refuse(graph, fmt::format("ONNX cannot infer its shapes: {}", printable(error.what())));
+    refuse_node(graph, node, fmt::format("ONNX cannot infer its shape: {}", printable(error.what())));
   }
-  add_shape(*std::find_if(copy.graph().input().begin(), copy.graph().input().end(),
-                          [&](const auto& one) { return one.name() == graph.input; }),
-            batch, graph);
-  for (const auto& value : copy.graph().value_info()) add_shape(value, batch, graph);
-  for (const auto& value : copy.graph().output()) add_shape(value, batch, graph);
+  for (int i = declared; i < single.value_info_size(); ++i) {
+    const onnx::ValueInfoProto& output = single.value_info(i);
+    types[output.name()] = output.type();
+    add_shape(output.name(), output.type(), graph);
+  }
+}
+
+void infer_shapes(OnnxGraph& graph) {
+  graph.batch = fix_batch(graph);
+  const auto& inputs = graph.model.graph().input();
+  const onnx::TypeProto input = std::find_if(inputs.begin(), inputs.end(), [&](const auto& one) {
+                                  return one.name() == graph.input;
+                                })->type();
+  Types types{{graph.input, input}};
+  add_shape(graph.input, input, graph);
+  std::unordered_map<std::string, int> versions;
+  for (const auto& operators : graph.model.opset_import())
+    versions[operators.domain()] = static_cast<int>(operators.version());
+  for (const onnx::NodeProto& node : graph.model.graph().node()) {
+    if (node.op_type() == "Constant") continue;
+    infer_node(versions, node, types, graph);
+    if (const auto numbers = folded(graph, node)) graph.numbers[node.output(0)] = *numbers;
+  }
 }
 
 }  // namespace

@@ -69,6 +69,18 @@ void check_recurrent(const OnnxWriter& writer, const OnnxNode& node) {
     refuse_node(writer.graph, node, "only the default activations are supported");
 }
 
+double dropout_rate(const OnnxWriter& writer, const OnnxNode& node) {
+  if (!has_input(node, 1)) return number(node, "ratio", 0.5);
+  const onnx::TensorProto* tensor = constant(writer, node, 1);
+  float rate = 0;
+  if (tensor == nullptr || tensor->data_type() != onnx::TensorProto::FLOAT ||
+      (tensor->float_data_size() != 1 && tensor->raw_data().size() != sizeof rate))
+    refuse_node(writer.graph, node, "expected one 32-bit number as ratio");
+  if (tensor->float_data_size() == 1) return tensor->float_data(0);
+  std::memcpy(&rate, tensor->raw_data().data(), sizeof rate);
+  return rate;
+}
+
 }  // namespace
 
 void add_convolution(OnnxWriter& writer, const OnnxNode& node) {
@@ -126,24 +138,12 @@ void add_global_pool(OnnxWriter& writer, const OnnxNode& node) {
 }
 
 void add_dropout(OnnxWriter& writer, const OnnxNode& node) {
-  if (value_of(writer, node, 0).form == OnnxValue::Form::scores) {  // a part of attention
-    writer.values[node.output(0)] = value_of(writer, node, 0);
-    return;
-  }
-  double rate = number(node, "ratio", 0.5);
-  if (has_input(node, 1)) {
-    const onnx::TensorProto* tensor = constant(writer, node, 1);
-    float read = 0;
-    if (tensor == nullptr || tensor->data_type() != onnx::TensorProto::FLOAT ||
-        (tensor->float_data_size() != 1 && tensor->raw_data().size() != sizeof read))
-      refuse_node(writer.graph, node, "expected one 32-bit number as ratio");
-    if (tensor->float_data_size() == 1)
-      read = tensor->float_data(0);
-    else
-      std::memcpy(&read, tensor->raw_data().data(), sizeof read);
-    rate = read;
-  }
-  add_layer(writer, node, fmt::format("kind: dropout, rate: {:.6g}", rate));
+  const double rate = dropout_rate(writer, node);
+  OnnxValue value = value_of(writer, node, 0);
+  if (value.form != OnnxValue::Form::scores)
+    return add_layer(writer, node, fmt::format("kind: dropout, rate: {:.6g}", rate));
+  value.dropout = rate;  // a part of attention
+  writer.values[node.output(0)] = value;
 }
 
 void add_recurrent(OnnxWriter& writer, const OnnxNode& node) {

@@ -81,6 +81,7 @@ const std::map<std::string, AddNode>& operators() {
       {"Constant", refuse_activation},
       {"Shape", refuse_activation},
       {"ConstantOfShape", refuse_activation},
+      {"ReduceProd", refuse_activation},
       {"Equal", refuse_activation},
       {"Trilu", refuse_activation},
   };

@@ -1,28 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 
 #include "models/onnx/writer.hpp"
 
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kMostNumbers = 64;  // of a list of indices that is read
-
-/// The numbers of a short list of 64-bit integers, empty if it is none.
+/// Integers that are known, empty if they are not.
 std::vector<std::int64_t> numbers_of(const OnnxWriter& writer, const OnnxNode& node, int index) {
-  const onnx::TensorProto* tensor = constant(writer, node, index);
-  if (tensor == nullptr || tensor->data_type() != onnx::TensorProto::INT64) return {};
-  std::vector<std::int64_t> numbers(tensor->int64_data().begin(), tensor->int64_data().end());
-  const std::size_t bytes = tensor->raw_data().size();
-  if (numbers.empty() && bytes % sizeof(std::int64_t) == 0 && bytes / sizeof(std::int64_t) <= kMostNumbers) {
-    numbers.resize(bytes / sizeof(std::int64_t));
-    if (bytes > 0) std::memcpy(numbers.data(), tensor->raw_data().data(), bytes);
-  }
-  if (numbers.size() > kMostNumbers) numbers.clear();
-  return numbers;
+  const auto found =
+      has_input(node, index) ? writer.graph.numbers.find(node.input(index)) : writer.graph.numbers.end();
+  return found == writer.graph.numbers.end() ? std::vector<std::int64_t>{} : found->second.values;
 }
 
 const std::string& view_name(const OnnxNode& node) {

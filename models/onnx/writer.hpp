@@ -47,6 +47,7 @@ struct OnnxValue {
   std::string key = {};   ///< of scores
   int key_part = -1;
   bool causal = false;
+  double dropout = 0;  ///< of scores: share that is dropped behind the softmax
 };
 
 /// The network while it is written.
