@@ -14,15 +14,15 @@ namespace {
 
 using AddNode = void (*)(OnnxWriter&, const OnnxNode&);
 
-/// Kinds of layers without keys, by their operator.
+/// Kinds of layers without keys, by their operator. ReLU with an upper bound (Clip), such as ReLU6, takes as
+/// long as ReLU.
 const std::map<std::string, std::string>& plain_kinds() {
-  static const std::map<std::string, std::string> all = {
-      {"Relu", "relu"}, {"Gelu", "gelu"}, {"HardSigmoid", "sigmoid"}, {"HardSwish", "silu"}};
+  static const std::map<std::string, std::string> all = {{"Relu", "relu"},
+                                                         {"Clip", "relu"},
+                                                         {"Gelu", "gelu"},
+                                                         {"HardSigmoid", "sigmoid"},
+                                                         {"HardSwish", "silu"}};
   return all;
-}
-
-void add_clip(OnnxWriter& writer, const OnnxNode& node) {
-  add_layer(writer, node, "kind: relu");  // with an upper bound, such as ReLU6, it takes as long
 }
 
 void add_leaky_relu(OnnxWriter& writer, const OnnxNode& node) {
@@ -54,7 +54,6 @@ const std::map<std::string, AddNode>& operators() {
       {"Softmax", add_softmax},
       {"LogSoftmax", add_softmax},
       {"Sigmoid", add_sigmoid},
-      {"Clip", add_clip},
       {"LeakyRelu", add_leaky_relu},
       {"Add", add_arithmetic},
       {"Sum", add_arithmetic},
