@@ -36,6 +36,7 @@ class LimitError(Error):
 
 
 _ERRORS = {2: InputError, 3: LimitError}
+_PARTIAL = 4  # exit code: some points failed, and the rows of all others are results
 
 
 class Columns(dict):
@@ -71,7 +72,7 @@ def _program():
 def _call(arguments, text=None):
     """Standard output of the program, which reads `text` from standard input."""
     done = subprocess.run([_program(), *arguments], input=text, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode != 0:
+    if done.returncode != 0 and not (done.returncode == _PARTIAL and "--json" in arguments and done.stdout):
         said = (done.stdout.strip() + "\n" + done.stderr.strip()).strip()  # `check` lists mistakes on standard output
         raise _ERRORS.get(done.returncode, Error)(said, done.returncode)
     return done.stdout
@@ -93,6 +94,8 @@ def run(scenario, *, set=None, draws=None, jobs=None, output=None, options=()): 
     jobs:     simulations at the same time; all cores by default.
     output:   folder that also receives the result files and plots; without it no file is kept and no plot is drawn.
     options:  more options of `stepcast run`, such as ["--resume"].
+
+    A point that cannot be simulated has the reason in the column `failed`.
     """
     name, text = _scenario(scenario)
     arguments = ["run", name, "--json"]

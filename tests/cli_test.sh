@@ -77,8 +77,8 @@ done
 prints "stepcast 0." --version
 
 grep -qE '^compiler: (gcc|clang) ' out && grep -q '^libraries: SimGrid [0-9]' out || fail "--version: no compiler or no libraries"
-for command in run merge learn "show model" "show trace" "show device" "show platform" "show scenario" "show strategies" search capture \
-  capture-compression calibrate validate derive import compare plot collectives schema check init completion; do
+for command in run merge learn "show model" "show trace" "show device" "show platform" "show scenario" "show strategies" show search capture \
+  capture-compression calibrate validate derive import import-platform compare plot collectives schema check init completion; do
   prints Example $command --help
 done
 
@@ -90,10 +90,24 @@ prints '4 nodes' show platform own.yaml
 prints 'written: pairs.yaml' init pairs.yaml --new-platform --devices 4 --nvlink-pairs "100 GB/s" --nic "200 GB/s"
 prints '48      100 GB/s' show platform pairs.yaml
 prints 'pairs.yaml: note: network.bandwidth: 200 GB/s is more than the fastest NICs have (100 GB/s); did you mean 200 Gbit/s?' check pairs.yaml
+prints 'written: l40s.yaml' init l40s.yaml --new-device --peak "91.6 Tflop/s" --tensor-peak "362 Tflop/s" --memory-bandwidth "864 GB/s" --memory "48 GB"
+prints '91.6 Tflop/s fp32, 181 Tflop/s TF32, 362 Tflop/s fp16' show device l40s.yaml
+prints 'written: l40s-cluster.yaml' init l40s-cluster.yaml --new-platform --device l40s.yaml --nvlink none --nvlink-pairs none
+grep -q '^software: {nccl' l40s-cluster.yaml || fail "init: no NCCL on a GPU that a file describes"
+prints 'written: other.yaml' init other.yaml --new-device --like v100-sxm2-16gb -y
+rm other.yaml
+refuses 2 'there is no device "l40"' init missing.yaml --new-platform --device l40
+refuses 2 'init l40.yaml --new-device writes a file of yours' init missing.yaml --new-platform --device l40
+refuses 2 '--tensor-peak: k80 has no rates of tensor cores' init missing.yaml --new-device --like k80 --tensor-peak "1 Tflop/s"
+refuses 2 '--memory: expected a quantity such as' init missing.yaml --new-device --memory 48
 refuses 2 'nvlink' init other.yaml --new-platform --nvlink-pairs "100 GB/s" --nvlink "240 GB/s"
 prints 'written: start.yaml' init start.yaml --model small-cnn --platform own.yaml --batch 64 --workers 8..32 -y
 grep -q '^trace: derived' start.yaml || fail "init: not the trace"
 grep -q '^# kernels: {precision: bf16}' start.yaml || fail "init: not the kernels of the rule"
+prints 'written: half.yaml' init half.yaml --model resnet50 --platform dgx-a100 --precision bf16 -y
+grep -q '^kernels: {precision: bf16}' half.yaml && grep -q '^  precision: mixed' half.yaml || fail "init: not half precision"
+refuses 2 'expected one of f32, tf32, f16, bf16, got "fp16"; did you mean "f16"?' init less.yaml --precision fp16 -y
+rm half.yaml
 refuses 2 'from 1 to 4' init more.yaml --model small-cnn --platform own.yaml --workers 8..64 -y
 [ ! -e more.yaml ] || fail "init wrote a file in spite of an error"
 prints 'start.yaml: scenario, no errors' check start.yaml own.yaml
@@ -105,6 +119,8 @@ run_with 2 check wrong.yaml own.yaml
 grep -q 'wrong.yaml:[0-9]*:[0-9]*: batch_per_worker: expected an integer from 1' out && grep -q 'swep: unknown key; did you mean "sweep"' out ||
   fail "check: not every error"
 grep -qF 'stepcast: 2 errors in 1 of 2 files' err || fail "check: no sum"
+run_with 2 check wrong.yaml own.yaml --json
+python3 -c 'import json; assert [bool(r.get("error")) for r in json.load(open("out"))["files"]] == [True, True, False]' || fail "check --json: not the errors"
 refuses 2 'there is no option "--draw"; did you mean "--draws"?' run start.yaml --draw 3
 refuses 2 'cannot be read: No such file or directory; did you mean "start.yaml"?' run stat.yaml
 run_with 0 run tiny.yaml --results-only -q -o quiet
@@ -114,6 +130,8 @@ python3 -c 'import json, sys; assert [r["workers"] for r in json.load(open("out"
 "$stepcast" run - --results-only --json -q -o piped <tiny.yaml >out 2>err || fail "run - did not run"
 "$stepcast" check - <tiny.yaml >out 2>err && grep -qF -- '-: scenario, no errors' out || fail "check - found errors"
 cmp -s quiet/results.csv piped/results.csv || fail "a scenario from standard input has other results"
+run_with 4 run tiny.yaml --set global_batch=64 --set 'sweep.workers=[2, 3]' --results-only --json -q -o quiet
+python3 -c 'import json; assert ["failed" in r for r in json.load(open("out"))["results"]] == [False, True]' || fail "--json: not the failed point"
 "$stepcast" check - <<<'name: x
 workrs: 3' >out 2>err && fail "check - found no error"
 grep -qF 'standard input:2:1: workrs: unknown key; did you mean "workers"?' out || fail "check -: not where the error is"
@@ -130,7 +148,7 @@ run_with 0 run tiny.yaml --results-only -v -o quiet
 grep -q 'CPU s, at most' err || fail "-v: no processor time"
 prints '"$schema"' schema trace
 refuses 2 'there is no key "nois"; did you mean "noise"?' schema scenario --table nois
-rm -r own.yaml own-net.yaml pairs.yaml start.yaml wrong.yaml quiet piped
+rm -r own.yaml own-net.yaml pairs.yaml l40s.yaml l40s-cluster.yaml start.yaml wrong.yaml quiet piped
 
 # A network from Hugging Face, which has no kernels here.
 echo '{"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -390,6 +408,8 @@ cmp -s one/search.csv two/search.csv || fail "search.csv differs after --resume"
 prints '(evolution)' "${search[@]}" --by evolution -o three
 prints ' of 12 evaluations: the method proposes no new settings' search tiny.yaml --minimise step_seconds --over 'workers=1..64' \
   --set sweep=null --set workers=8 --by evolution --evaluations 12 --population 4 -o settled
+refuses 2 'raise --memory-limit or simulate fewer workers' "${search[@]}" -o limited --memory-limit "1 MB"
+refuses 2 '--time-limit: expected a time' "${search[@]}" -o limited --time-limit 1
 refuses 2 '--maximise: expected a column with numbers, got "sample_per_second"; did you mean "samples_per_second"?' search tiny.yaml \
   --maximise sample_per_second --over strategy.overlap -o four
 refuses 2 '--over model: give its values, such as model=1..8' search tiny.yaml --minimise step_seconds --over model

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <iostream>
 
 #include "commands/commands.hpp"
+#include "commands/init/questions.hpp"
 #include "commands/init/starting_files.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
@@ -21,58 +20,11 @@ namespace {
 
 /// Options of `init`. Empty texts and zeros were not given.
 struct InitOptions {
-  std::string file, model, platform, trace, strategy, workers, batch;
-  bool new_platform = false, new_model = false, yes = false;
+  std::string file, model, platform, trace, strategy, workers, batch, precision;
+  bool new_platform = false, new_model = false, new_device = false, yes = false;
   std::string device, nodes, devices, nics, nic, nvlink, nvlink_pairs;
+  std::string like, peak, tensor_peak, memory_bandwidth, memory;
 };
-
-/// Asks on the terminal for what no option gave. Where there is none, or with --yes, the default is taken.
-class Questions {
- public:
-  explicit Questions(bool yes) : asks_(!yes && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0) {}
-
-  /// The option's text, or the answer. `check` throws InputError for a bad one, which is asked again.
-  template <class Check>
-  std::string answer(const std::string& given, const std::string& question, const std::string& otherwise,
-                     const Check& check) const {
-    if (!given.empty() || !asks_) {
-      const std::string text = given.empty() ? otherwise : given;
-      check(text);
-      return text;
-    }
-    while (true) {
-      fmt::print("{} [{}]: ", question, otherwise);
-      std::fflush(stdout);
-      std::string text;
-      if (!std::getline(std::cin, text)) throw Interrupted("init: the answers ended; nothing was written");
-      if (text.empty()) text = otherwise;
-      try {
-        check(text);
-        return text;
-      } catch (const InputError& error) {
-        fmt::print("{}\n", error.what());
-      }
-    }
-  }
-
- private:
-  bool asks_;
-};
-
-int whole_number(const std::string& what, const std::string& text, int least, int most) {
-  const auto number = parse_integer(text);
-  if (!number || *number < least || *number > most)
-    throw InputError(
-        fmt::format("{}: expected an integer from {} to {}, got \"{}\"", what, least, most, printable(text)));
-  return static_cast<int>(*number);
-}
-
-/// Reads a number that was given or asked for.
-int ask_number(const Questions& questions, const std::string& given, const std::string& option,
-               const std::string& question, int otherwise, int most) {
-  const auto check = [&](const std::string& text) { whole_number(option, text, 1, most); };
-  return whole_number(option, questions.answer(given, question, std::to_string(otherwise), check), 1, most);
-}
 
 /// "8", "8..64" (doubled) or "8:64".
 std::pair<int, int> worker_range(const std::string& text) {
@@ -131,7 +83,36 @@ std::string seen_from(const std::filesystem::path& file, const std::string& name
   return std::filesystem::proximate(name, folder).string();
 }
 
+/// @throws InputError that says how to get a file of another device
+void check_device(Library& library, const std::string& name) {
+  const auto known = names_in(data_folder() / "models" / "devices");
+  if (!name.ends_with(".yaml") && std::ranges::find(known, name) == known.end())
+    throw InputError(fmt::format(
+        "--device: there is no device \"{}\" (stepcast show device lists them); stepcast init {}.yaml "
+        "--new-device writes a file of yours",
+        printable(name), name_of(name)));
+  library.device(name);
+}
+
 constexpr int kMostPaired = 45;  // a platform has at most 1024 pairs of peers
+
+/// NVLinks join either pairs of devices, or all devices to NVSwitches.
+void ask_nvlink(const Questions& questions, const InitOptions& options, PlatformStart& start) {
+  const auto is_rate = [](const std::string& text) { return !text.empty() && text != "none"; };
+  if (is_rate(options.nvlink) && is_rate(options.nvlink_pairs))
+    throw InputError("--nvlink-pairs: a node has either these NVLinks or those of --nvlink");
+  std::string pairs = "none", nvlink = "none";
+  if (options.nvlink.empty() || !options.nvlink_pairs.empty())
+    pairs = questions.rate(options.nvlink_pairs, "--nvlink-pairs",
+                           "Bandwidth of NVLink between every two devices in one direction, or none", "none");
+  if (is_rate(pairs) && start.devices > kMostPaired)
+    throw InputError(fmt::format("--nvlink-pairs: expected at most {} devices in a node", kMostPaired));
+  if (!is_rate(pairs))
+    nvlink = questions.rate(options.nvlink, "--nvlink",
+                            "Bandwidth of one device at the NVSwitch in one direction, or none", "none");
+  if (is_rate(pairs)) start.nvlink_pairs = pairs;
+  if (is_rate(nvlink)) start.nvlink = nvlink;
+}
 
 void init_platform(const InitOptions& options) {
   const std::filesystem::path file = options.file.empty() ? "my-cluster.yaml" : options.file;
@@ -139,36 +120,15 @@ void init_platform(const InitOptions& options) {
   const Questions questions(options.yes);
   Library library;
   PlatformStart start{.name = name_of(file)};
-  start.device = questions.answer(options.device, "Device (stepcast show device lists them)", "a100-40gb",
-                                  [&](const std::string& name) { library.device(name); });
-  start.nodes = ask_number(questions, options.nodes, "--nodes", "Nodes", 4, 1 << 20);
-  start.devices = ask_number(questions, options.devices, "--devices", "Devices of a node", 8, 256);
-  start.nics = ask_number(questions, options.nics, "--nics", "Network cards (NICs) of a node", 1, 64);
-  const auto rate = [](const char* option) {
-    return [option](const std::string& text) {
-      if (text != "none" && !parse_quantity(text, Dimension::bytes_per_second))
-        throw InputError(fmt::format("{}: expected a bandwidth such as \"200 Gbit/s\", got \"{}\"", option,
-                                     printable(text)));
-    };
-  };
-  start.nic = questions.answer(options.nic, "Bandwidth of one NIC", "200 Gbit/s", rate("--nic"));
-  const std::string pairs =
-      !options.nvlink.empty()
-          ? "none"
-          : questions.answer(options.nvlink_pairs,
-                             "Bandwidth of NVLink between every two devices in one direction, or none",
-                             "none", rate("--nvlink-pairs"));
-  if (pairs != "none") {
-    if (start.devices > kMostPaired)
-      throw InputError(fmt::format("--nvlink-pairs: expected at most {} devices in a node", kMostPaired));
-    start.nvlink_pairs = pairs;
-  }
-  const std::string nvlink = pairs != "none" ? "none"
-                                             : questions.answer(options.nvlink,
-                                                                "Bandwidth of one device at the NVSwitch in "
-                                                                "one direction, or none",
-                                                                "none", rate("--nvlink"));
-  if (nvlink != "none") start.nvlink = nvlink;
+  start.device = questions.answer(
+      options.device, "Device (stepcast show device lists them; init --new-device writes a file of yours)",
+      "a100-40gb", [&](const std::string& name) { check_device(library, name); });
+  start.nodes = questions.number(options.nodes, "--nodes", "Nodes", 4, 1 << 20);
+  start.devices = questions.number(options.devices, "--devices", "Devices of a node", 8, 256);
+  start.nics = questions.number(options.nics, "--nics", "Network cards (NICs) of a node", 1, 64);
+  start.nic = questions.rate(options.nic, "--nic", "Bandwidth of one NIC", "200 Gbit/s");
+  ask_nvlink(questions, options, start);
+  start.device = seen_from(file, start.device);
   write_checked(file, platform_text(start), [&] { platform_named(file.string()); });
   fmt::print("next: correct the values marked as assumed, then stepcast show platform {}\n", file.string());
 }
@@ -182,6 +142,64 @@ void init_model(const InitOptions& options) {
   });
   fmt::print("next: replace the layers by those of your network, then stepcast show model {}\n",
              file.string());
+}
+
+/// Asks for the figures of a data sheet; those of the similar device are the defaults.
+DeviceStart ask_device(const InitOptions& options, const std::string& name, Library& library) {
+  const Questions questions(options.yes);
+  DeviceStart start{.name = name};
+  start.like = questions.answer(options.like, "Similar device (stepcast show device lists them)", "a100-40gb",
+                                [&](const std::string& like) { check_device(library, like); });
+  const YamlNode node = command_line_name(start.like);
+  const YamlNode& like = library.tree(YamlValue(node, "--like"), "models/devices");
+  const auto figure = [&](const std::string& given, const char* option, const char* question,
+                          const YamlNode* similar, Dimension dimension) {
+    const YamlNode* otherwise = similar == nullptr ? nullptr : similar->find("value");
+    if (given.empty() && otherwise == nullptr) return std::string();
+    const std::string text = questions.answer(
+        given, question, otherwise == nullptr ? "" : otherwise->text, [&](const std::string& answer) {
+          if (!parse_quantity(answer, dimension))
+            throw InputError(fmt::format("{}: expected a quantity such as \"{}\", got \"{}\"", option,
+                                         example(dimension), printable(answer)));
+        });
+    return given.empty() && text == otherwise->text ? std::string() : text;
+  };
+  const YamlNode* precisions = like.find("precisions");
+  const YamlNode* f16 = precisions == nullptr ? nullptr : precisions->find("f16");
+  start.peak = figure(options.peak, "--peak", "Peak rate in fp32, without tensor cores", like.find("peak"),
+                      Dimension::flops_per_second);
+  start.tensor_peak =
+      figure(options.tensor_peak, "--tensor-peak", "Peak rate of tensor cores in fp16, without sparsity",
+             f16 == nullptr ? nullptr : f16->find("peak"), Dimension::flops_per_second);
+  start.memory_bandwidth = figure(options.memory_bandwidth, "--memory-bandwidth", "Bandwidth of its memory",
+                                  like.find("memory_bandwidth"), Dimension::bytes_per_second);
+  start.memory = figure(options.memory, "--memory", "Memory", like.find("memory"), Dimension::bytes);
+  return start;
+}
+
+void init_device(const InitOptions& options) {
+  const std::filesystem::path file = options.file.empty() ? "my-gpu.yaml" : options.file;
+  check_new_file(file);
+  Library library;
+  const DeviceStart start = ask_device(options, name_of(file), library);
+  const YamlNode node = command_line_name(start.like);
+  const YamlNode& like = library.tree(YamlValue(node, "--like"), "models/devices");
+  write_checked(file, device_text(start, like), [&] { Library().device(file.string()); });
+  fmt::print("next: correct what is assumed, then stepcast init my-cluster.yaml --new-platform --device {}\n",
+             file.string());
+}
+
+/// The precision of products, for layer times by a rule; measured ones have their own.
+std::string ask_precision(const Questions& questions, const InitOptions& options) {
+  const bool derived = options.trace.empty() || options.trace == "derived";
+  if (!derived && !options.precision.empty())
+    throw InputError("--precision: the trace has a precision of its own; leave out --trace");
+  if (!derived) return "f32";
+  return questions.answer(options.precision, "Precision of products (f32, tf32, f16, bf16)", "f32",
+                          [](const std::string& text) {
+                            const YamlNode node = command_line_name(text);
+                            YamlValue(node, "--precision").one_of(precision_names());
+                          });
 }
 
 ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::path& file) {
@@ -203,9 +221,13 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
                                       const YamlNode node = command_line_name(kind);
                                       YamlValue(node, "--strategy").one_of(strategy_names());
                                     });
-  start.example = std::ranges::find(strategies(), start.strategy, &Strategy::kind)->example;
+  const Strategy& strategy = *std::ranges::find(strategies(), start.strategy, &Strategy::kind);
+  start.example = strategy.example;
+  start.takes_precision =
+      std::ranges::any_of(strategy.keys, [](const Key& key) { return key.name == "precision"; });
   start.batch =
-      ask_number(questions, options.batch, "--batch", "Samples of a worker in a step", 32, 1'000'000'000);
+      questions.number(options.batch, "--batch", "Samples of a worker in a step", 32, 1'000'000'000);
+  start.precision = ask_precision(questions, options);
   const int all = std::min(platform.devices(), 1024);
   const std::string doubled = fmt::format("{}..{}", std::min(platform.devices_per_node, all), all);
   const std::string workers = questions.answer(options.workers, "Workers, such as 8 or 8..256 (doubled)",
@@ -214,8 +236,10 @@ ScenarioStart ask_scenario(const InitOptions& options, const std::filesystem::pa
   if (start.most > platform.devices())
     start.nodes = (start.most + platform.devices_per_node - 1) / platform.devices_per_node;
   const auto traces = names_in(data_folder() / "models" / "traces");
-  start.trace = options.trace.empty() ? matching_trace(traces, start.model, platform.device_name, start.batch)
-                                      : seen_from(file, options.trace);
+  start.trace = !options.trace.empty() ? seen_from(file, options.trace)
+                : start.precision != "f32"
+                    ? "derived"
+                    : matching_trace(traces, start.model, platform.device_name, start.batch);
   return start;
 }
 
@@ -233,6 +257,31 @@ void init_scenario(const InitOptions& options) {
   fmt::print("next: stepcast run {} --dry-run, then stepcast run {}\n", file.string(), file.string());
 }
 
+void add_scenario_options(const Command& command, InitOptions& options) {
+  command.add_option("--model", options.model, "Network: a name or a path. Default: resnet50.")
+      .type_name("NAME");
+  command.add_option("--platform", options.platform, "Cluster: a name or a path. Default: dgx-a100.")
+      .type_name("NAME");
+  command
+      .add_option("--trace", options.trace,
+                  "Layer times: a name, a path or derived. Default: a shipped trace of this network, batch "
+                  "and device, "
+                  "or else derived.")
+      .type_name("NAME");
+  command.add_option("--strategy", options.strategy, "Training strategy. Default: synchronous.")
+      .type_name("KIND");
+  command
+      .add_option("--precision", options.precision,
+                  "Precision of products: f32, tf32, f16 or bf16. With the last two, gradients and "
+                  "activations have 2 bytes. Default: f32.")
+      .type_name("NAME");
+  command.add_option("--batch", options.batch, "Samples of a worker in a step. Default: 32.").type_name("N");
+  command
+      .add_option("--workers", options.workers,
+                  "Workers, such as 8, or 8..256 to double from 8 to 256. Default: from one node to all.")
+      .type_name("N");
+}
+
 void add_platform_options(const Command& command, InitOptions& options) {
   command.add_option("--device", options.device, "Platform: device of a worker. Default: a100-40gb.")
       .type_name("NAME");
@@ -241,57 +290,67 @@ void add_platform_options(const Command& command, InitOptions& options) {
   command.add_option("--nics", options.nics, "Platform: NICs of a node. Default: 1.").type_name("N");
   command.add_option("--nic", options.nic, "Platform: bandwidth of one NIC. Default: \"200 Gbit/s\".")
       .type_name("RATE");
-  const Option nvlink =
-      command
-          .add_option("--nvlink", options.nvlink,
-                      "Platform: bandwidth of a device at the NVSwitch in one direction, such as \"240 "
-                      "GB/s\", or none. Default: none.")
-          .type_name("RATE");
+  command
+      .add_option("--nvlink", options.nvlink,
+                  "Platform: bandwidth of a device at the NVSwitch in one direction, such as \"240 "
+                  "GB/s\", or none. Default: none.")
+      .type_name("RATE");
   command
       .add_option("--nvlink-pairs", options.nvlink_pairs,
                   "Platform without NVSwitch: bandwidth of NVLink between every two devices of a node in one "
                   "direction, or none. Default: none.")
-      .type_name("RATE")
-      .excludes(nvlink);
+      .type_name("RATE");
+}
+
+void add_device_options(const Command& command, InitOptions& options) {
+  command
+      .add_option("--like", options.like,
+                  "Device: the similar one whose figures are taken where none is given. Default: a100-40gb.")
+      .type_name("NAME");
+  command
+      .add_option("--peak", options.peak,
+                  "Device: peak rate in fp32, without tensor cores, such as \"91.6 Tflop/s\".")
+      .type_name("RATE");
+  command
+      .add_option("--tensor-peak", options.tensor_peak,
+                  "Device: peak rate of tensor cores in fp16 or bf16, without sparsity.")
+      .type_name("RATE");
+  command
+      .add_option("--memory-bandwidth", options.memory_bandwidth,
+                  "Device: bandwidth of its memory, such as \"864 GB/s\".")
+      .type_name("RATE");
+  command.add_option("--memory", options.memory, "Device: its memory, such as \"48 GB\".").type_name("SIZE");
 }
 
 }  // namespace
 
 void add_init(Command app) {
-  const Command command = app.add_subcommand("init",
-                                             "Write a commented scenario to start from, or with "
-                                             "--new-model a network, or with --new-platform a platform. On a "
-                                             "terminal it asks for what no option gives.");
+  const Command command =
+      app.add_subcommand("init",
+                         "Write a commented scenario to start from, or with "
+                         "--new-model a network, with --new-platform a platform, or with "
+                         "--new-device a device. On a terminal it asks for what no option "
+                         "gives.");
   auto options = std::make_shared<InitOptions>();
   command
       .add_option("file", options->file,
-                  "File to write. Default: my-scenario.yaml, my-net.yaml or my-cluster.yaml.")
+                  "File to write. Default: my-scenario.yaml, my-net.yaml, my-cluster.yaml or my-gpu.yaml.")
       .type_name("FILE.yaml");
-  command.add_option("--model", options->model, "Network: a name or a path. Default: resnet50.")
-      .type_name("NAME");
-  command.add_option("--platform", options->platform, "Cluster: a name or a path. Default: dgx-a100.")
-      .type_name("NAME");
-  command
-      .add_option("--trace", options->trace,
-                  "Layer times: a name, a path or derived. Default: a shipped trace of this network, batch "
-                  "and device, "
-                  "or else derived.")
-      .type_name("NAME");
-  command.add_option("--strategy", options->strategy, "Training strategy. Default: synchronous.")
-      .type_name("KIND");
-  command.add_option("--batch", options->batch, "Samples of a worker in a step. Default: 32.").type_name("N");
-  command
-      .add_option("--workers", options->workers,
-                  "Workers, such as 8, or 8..256 to double from 8 to 256. Default: from one node to all.")
-      .type_name("N");
+  add_scenario_options(command, *options);
   const Option new_model =
       command.add_flag("--new-model", options->new_model, "Write a network in place of a scenario.");
-  command.add_flag("--new-platform", options->new_platform, "Write a platform in place of a scenario.")
-      .excludes(new_model);
+  const Option new_platform =
+      command.add_flag("--new-platform", options->new_platform, "Write a platform in place of a scenario.")
+          .excludes(new_model);
+  command.add_flag("--new-device", options->new_device, "Write a device in place of a scenario.")
+      .excludes(new_model)
+      .excludes(new_platform);
   add_platform_options(command, *options);
+  add_device_options(command, *options);
   command.add_flag("-y,--yes", options->yes, "Ask nothing and take the defaults.");
   command.callback([=] {
     if (options->new_model) return init_model(*options);
+    if (options->new_device) return init_device(*options);
     options->new_platform ? init_platform(*options) : init_scenario(*options);
   });
   command.footer(

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
-#include "core/yaml.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
 #include "platforms/software.hpp"
 #include "scenarios/reader/sweep.hpp"
 
@@ -17,14 +20,26 @@ std::string workers_text(const ScenarioStart& start) {
                      start.most, start.least, start.most, start.least);
 }
 
+/// Half precision is more than faster products: strategy_lines then has `precision: mixed`.
+bool is_half(const ScenarioStart& start) {
+  return start.precision == "f16" || start.precision == "bf16";
+}
+
+std::string kernels_line(const ScenarioStart& start) {
+  if (start.precision == "f32")
+    return "# kernels: {precision: bf16}  # of the rule; default: f32 (stepcast schema scenario --table "
+           "kernels). The\n"
+           "#   bytes of gradients and activations are set apart from it: strategy.precision: mixed";
+  return fmt::format("kernels: {{precision: {}}}  # of the rule (stepcast schema scenario --table kernels)",
+                     start.precision);
+}
+
 std::string trace_comment(const ScenarioStart& start) {
   if (start.trace != "derived")
     return "layer times that were measured or derived for this network, batch and device";
   return "layer times by a rule, for any network and device; better: a trace of your own\n"
-         "                   # (stepcast import profile.json.gz --model ... -o my-trace.yaml)\n"
-         "# kernels: {precision: bf16}  # of the rule; default: fp32 (stepcast schema scenario --table "
-         "kernels). The\n"
-         "#   bytes of gradients and activations are set apart from it: strategy.precision: mixed";
+         "                   # (stepcast import profile.json.gz --model ... -o my-trace.yaml)\n" +
+         kernels_line(start);
 }
 
 /// The keys of the strategy's example, one a line.
@@ -32,6 +47,8 @@ std::string strategy_lines(const ScenarioStart& start) {
   std::string lines;
   for (const auto& [key, value] : parse_yaml(start.example, "example").entries)
     lines += fmt::format("  {}: {}\n", key.text, point_name({{"", value}}).substr(1));
+  if (is_half(start) && start.takes_precision && lines.find("  precision:") == std::string::npos)
+    lines += "  precision: mixed  # gradients and activations have 2 bytes\n";
   return lines;
 }
 
@@ -169,6 +186,11 @@ max_nodes: {}
         "#   gpudirect: true in it lets NICs read the memory of GPUs; by default only those on the GPUs' "
         "PCIe switches do\n",
         assumed);
+  else if (start.device.ends_with(".yaml"))
+    text +=
+        "# software: {nccl: \"2.18\", compute_capability: 8.9}  # if NCCL sums gradients; without it, "
+        "collectives are simulated as\n"
+        "#   MPI or gloo run them. CUDA's compute capability of the GPU: developer.nvidia.com/cuda-gpus\n";
   text += node_text(start, assumed);
   text += fmt::format(
       R"(network:
@@ -185,6 +207,79 @@ messages:  # what the software adds to each message, by size
 # storage: {{kind: local, bandwidth: 4 GB/s, latency: 100 us}}  # only needed for data loading and checkpoints
 )",
       start.nics, start.nic, assumed, assumed, assumed, assumed);
+  return text;
+}
+
+namespace {
+
+/// The figures of a data sheet, by their paths in a device file.
+std::map<std::string, std::string> given_figures(const DeviceStart& start, const YamlNode& like) {
+  std::map<std::string, std::string> given{{"peak", start.peak},
+                                           {"memory_bandwidth", start.memory_bandwidth},
+                                           {"memory", start.memory},
+                                           {"precisions.f16.peak", start.tensor_peak}};
+  if (!start.memory.empty()) {
+    const auto bytes = [&](const char* key) {
+      return YamlValue(*like.find(key)->find("value"), key).bytes();
+    };
+    const double usable = bytes("usable_memory") / bytes("memory");
+    given["usable_memory"] =
+        fmt::format("{:.0f} MiB", usable * *parse_quantity(start.memory, Dimension::bytes) / 0x1p20);
+  }
+  if (!start.tensor_peak.empty()) {
+    const double peak = *parse_quantity(start.tensor_peak, Dimension::flops_per_second);
+    given["precisions.tf32.peak"] = fmt::format("{:.6g} Tflop/s", peak / 2 / 1e12);
+  }
+  std::erase_if(given, [](const auto& one) { return one.second.empty(); });
+  return given;
+}
+
+/// What is said of a figure that the user did not give, but that follows from one.
+std::string figure_source(const std::string& path, const std::string& like) {
+  if (path == "usable_memory") return fmt::format("assumed: the share of memory that it is on {}", like);
+  if (path == "precisions.tf32.peak") return "assumed: half of that in fp16, as on an A100";
+  return "given to stepcast init";
+}
+
+void append_figures(const YamlNode& device, const std::string& path, const std::string& like,
+                    const std::map<std::string, std::string>& given, std::string& text) {
+  const auto indent = static_cast<std::size_t>(2 * (std::ranges::count(path, '.') + (path.empty() ? 0 : 1)));
+  for (const auto& [key, value] : device.entries) {
+    const std::string at = path.empty() ? key.text : path + "." + key.text;
+    const YamlNode* figure = value.find("value");
+    if (value.kind != YamlNode::Kind::mapping) continue;  // name, rates, version
+    text += std::string(indent, ' ') + key.text + ":";
+    if (figure == nullptr) {
+      text += "\n";
+      append_figures(value, at, like, given, text);
+      continue;
+    }
+    const auto found = given.find(at);
+    const bool known = found != given.end();
+    text += fmt::format(" {{value: {}, source: \"{}\"}}\n", known ? found->second : figure->text,
+                        known ? figure_source(at, like) : "assumed as on " + like);
+  }
+}
+
+}  // namespace
+
+std::string device_text(const DeviceStart& start, const YamlNode& like) {
+  const YamlNode* precisions = like.find("precisions");
+  if (!start.tensor_peak.empty() && (precisions == nullptr || precisions->find("f16") == nullptr))
+    throw InputError(fmt::format("--tensor-peak: {} has no rates of tensor cores; give --like another device",
+                                 start.like));
+  std::string text = fmt::format(
+      R"(# A device of stepcast. All keys: stepcast schema device --table . or docs/reference/trace-files.md
+# Check it: stepcast check FILE. In a platform: device: FILE
+# Peaks are those of the data sheet, without sparsity. `kernels` are shares of them that kernels reach: better than those
+# of a similar device are shares from a PyTorch profile (docs/how-to/bring-your-own-gpu.md).
+version: 1
+name: {}
+)",
+      start.name);
+  append_figures(like, "", start.like, given_figures(start, like), text);
+  if (like.find("kernels") == nullptr && like.find("efficiency_of") == nullptr)
+    text += fmt::format("efficiency_of: {{value: {}, source: \"assumed\"}}\n", start.like);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/yaml.hpp"
 #include "platforms/platform.hpp"
 
 namespace stepcast {
@@ -14,10 +15,12 @@ struct ScenarioStart {
   std::string platform = {};  ///< name or path
   std::string trace = {};     ///< a name of models/traces, or "derived"
   std::string strategy = "synchronous";
-  std::string example = {};  ///< the strategy's example, whose keys come into the file
-  int batch = 32;            ///< samples of a worker
-  int least = 1, most = 8;   ///< workers, doubled from the first to the last
-  int nodes = 0;             ///< set if the platform's own number of nodes is too small
+  std::string example = {};       ///< the strategy's example, whose keys come into the file
+  std::string precision = "f32";  ///< of products, in the rule for layer times
+  bool takes_precision = false;   ///< the strategy has the key `precision`
+  int batch = 32;                 ///< samples of a worker
+  int least = 1, most = 8;        ///< workers, doubled from the first to the last
+  int nodes = 0;                  ///< set if the platform's own number of nodes is too small
 };
 
 /// The YAML text, with a comment at each key.
@@ -38,6 +41,21 @@ struct PlatformStart {
 
 /// The YAML text, with a comment and an assumed value at each number that the user did not give.
 std::string platform_text(const PlatformStart& start);
+
+/// The figures of a data sheet from which a first device file is written. An empty text: as on the similar
+/// device.
+struct DeviceStart {
+  std::string name;
+  std::string like = "a100-40gb";  ///< the similar device: a name or path
+  std::string peak = {};           ///< in fp32, without tensor cores
+  std::string tensor_peak = {};    ///< in fp16 or bf16 on tensor cores, without sparsity
+  std::string memory_bandwidth = {}, memory = {};
+};
+
+/// The YAML text, with the shares of `like`, the file of the similar device, at each figure that was not
+/// given.
+/// @throws InputError if a peak of tensor cores is given and the similar device has none
+std::string device_text(const DeviceStart& start, const YamlNode& like);
 
 /// The trace of models/traces that was taken of this network with this batch on this device, or "derived".
 std::string matching_trace(const std::vector<std::string>& traces, const std::string& model,

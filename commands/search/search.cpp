@@ -170,6 +170,15 @@ void add_run_of_search(const Command& command, SearchCommand& options) {
                   "KEY=null removes the key. The option can be given several times.")
       .type_name("KEY=VALUE")
       .one_value();
+  command
+      .add_option("--memory-limit", options.memory_limit,
+                  "A setting fails if all processes together would need more memory than this. Default: 80 % "
+                  "of the machine's memory.")
+      .type_name("SIZE");
+  command
+      .add_option("--time-limit", options.time_limit,
+                  "A setting fails if its simulation would take longer than this. Default: 1 h.")
+      .type_name("TIME");
   command.add_flag(
       "--resume", options.resume,
       "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "

@@ -11,7 +11,9 @@
 #include "commands/learn/learning_points.hpp"
 #include "core/error.hpp"
 #include "forecast/fit_calibration.hpp"
+#include "forecast/journal.hpp"
 #include "forecast/processes/process_pool.hpp"
+#include "forecast/resource_limits.hpp"
 #include "forecast/simulate_point.hpp"
 #include "report/results/results_text.hpp"
 #include "report/statistics/statistics.hpp"
@@ -95,16 +97,23 @@ SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& libr
                                  const SearchCommand& command)
     : searched_(searched),
       library_(library),
-      processes_(command.processes),
-      progress_(static_cast<std::size_t>(command.evaluations), "evaluations") {}
+      progress_(static_cast<std::size_t>(command.evaluations), "evaluations") {
+  limits_.processes = command.processes;
+  limits_.memory_limit = command.memory_limit;
+  limits_.time_limit = command.time_limit;
+}
 
 Row SearchSimulator::simulated(const std::vector<Assignment>& chosen) const {
   try {
-    return simulate_point(experiment_of(searched_, chosen, library_), Doubled::none);
+    const Experiment experiment = experiment_of(searched_, chosen, library_);
+    const RunSize size = run_size(experiment, 1, 1);
+    check_limits(size, limits_);
+    check_time(experiment, size, limits_);
+    return simulate_point(experiment, Doubled::none);
   } catch (const InputError& error) {
-    Row row;
-    row.set("failed", std::string(error.what()));
-    return row;
+    return failed_row(error.what());
+  } catch (const LimitError& error) {
+    return failed_row(error.what());
   }
 }
 
@@ -118,7 +127,7 @@ std::map<std::string, Row> SearchSimulator::operator()(const std::map<std::strin
     });
   }
   std::map<std::string, Row> rows;
-  run_tasks(tasks, processes_, [&](std::size_t task, const std::string& text) {
+  run_tasks(tasks, limits_.processes, [&](std::size_t task, const std::string& text) {
     rows[names[task]] = row_of(text);
     progress_.one_done();
   });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "commands/search_space.hpp"
+#include "forecast/forecast.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "report/results/results.hpp"
 #include "scenarios/experiment/experiment.hpp"
@@ -16,8 +17,9 @@ namespace stepcast {
 /// The options of `stepcast search`.
 struct SearchCommand {
   std::string scenario, over, point, output;
-  std::string column;     ///< column of results.csv that is optimised
-  bool smallest = false;  ///< true: minimise the column; false: maximise it
+  std::string memory_limit, time_limit;  ///< of one evaluation, see RunOptions
+  std::string column;                    ///< column of results.csv that is optimised
+  bool smallest = false;                 ///< true: minimise the column; false: maximise it
   std::string method = "bayesian";
   std::vector<std::string> settings;  ///< overrides of the form KEY=VALUE
   int evaluations = 30;
@@ -64,7 +66,7 @@ class SearchSimulator {
 
   const SearchedScenario& searched_;
   Library& library_;
-  int processes_;
+  RunOptions limits_;  ///< limits of memory and time, and the number of processes
   TaskProgress progress_;
 };
 

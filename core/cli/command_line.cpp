@@ -239,7 +239,12 @@ void Command::callback(const std::function<void()>& work, Json json) const {
     while (program->get_parent() != nullptr) program = program->get_parent();
     if (options->verbose) fmt::print(stderr, "{}\n", program->version());
     const CommandOutput output(*options);
-    work();
+    try {
+      work();
+    } catch (const std::exception&) {  // such as PointsFailed: the rows of all other points are results
+      if (options->json && !json_tables().empty()) output.write_json();
+      throw;
+    }
     if (options->json) output.write_json();
     if (options->verbose) fmt::print(stderr, "{}\n", resources_used());
   });

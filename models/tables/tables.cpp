@@ -199,13 +199,17 @@ std::string efficiency_line(const Device& device, const Calibration& calibration
 }  // namespace
 
 std::string device_table(const Device& device, const Calibration* calibration) {
+  std::string tensor_cores;
+  for (const auto& [precision, kernels] : device.precisions)
+    tensor_cores += fmt::format(", {:.4g} Tflop/s {}", kernels.peak.value / 1e12,
+                                precision == KernelChoice::Precision::tf32 ? "TF32" : "fp16");
   std::string text = fmt::format(
       "{}\n"
-      "peak              {:.4g} Tflop/s fp32\n"
+      "peak              {:.4g} Tflop/s fp32{}\n"
       "memory bandwidth  {:.4g} GB/s\n"
       "memory            {:.4g} GiB, {:.4g} GiB usable\n"
       "launch overhead   {:.3g} us\n",
-      device.name, device.peak.value / 1e12, device.memory_bandwidth.value / 1e9,
+      device.name, device.peak.value / 1e12, tensor_cores, device.memory_bandwidth.value / 1e9,
       device.memory.value / 0x1p30, device.usable_memory.value / 0x1p30, device.launch_overhead.value * 1e6);
   if (calibration != nullptr) text += efficiency_line(device, *calibration);
   if (device.rates.empty()) return text;

@@ -59,6 +59,11 @@ class Run(unittest.TestCase):
         self.assertEqual(frame.set_index("workers")["efficiency"][1], 1)
         self.assertLess(frame["efficiency"].min(), 1)
 
+    def test_a_point_that_fails_is_a_row(self):
+        columns = stepcast.run({**SCENARIO, "global_batch": 32, "sweep": {"workers": [1, 3, 8]}}, draws=1)
+        self.assertEqual([failed is not None for failed in columns["failed"]], [False, True, False])
+        self.assertEqual([seconds is None for seconds in columns["step_seconds"]], [False, True, False])
+
 
 class Errors(unittest.TestCase):
     def test_a_mistake_is_a_value_error_with_its_place(self):
