@@ -92,10 +92,12 @@ void multiply(Link& link, double factor) {
   link.bandwidth = factor * link.bandwidth;
 }
 
-/// Reads `factors:`, which the default ranges of inputs set, and applies them to the platform.
-void read_factors(const YamlValue& value, Platform& platform) {
+constexpr double kLeast = 1e-3, kMost = 1e3;  ///< of a factor
+
+/// Reads `factors:`, which the default ranges of inputs set, and applies them to the platform and the device.
+void read_factors(const YamlValue& value, Experiment& experiment) {
   const YamlMap map = read_map(value, factors_keys());
-  constexpr double kLeast = 1e-3, kMost = 1e3;
+  Platform& platform = experiment.platform;
   if (const auto factor = map.maybe("inside_server_bandwidth")) {
     NodeShape& node = platform.node;
     for (Link* link : {&node.device, &node.pcie_switch, &node.inter_socket, &node.memory, &node.peer})
@@ -109,11 +111,29 @@ void read_factors(const YamlValue& value, Platform& platform) {
       for (MessageCost& cost : *costs) cost.overhead = factor->number(kLeast, kMost) * cost.overhead;
     }
   }
+  if (const auto factor = map.maybe("kernel_start")) {
+    Device& device = experiment.device;
+    const double times = factor->number(kLeast, kMost);
+    device.launch_overhead = times * device.launch_overhead;
+    if (device.kernels) device.kernels->gap = times * device.kernels->gap;
+  }
 }
 
 void multiply_slowdown(const YamlValue& factors, Plan& plan) {
   if (const auto factor = factors.any_map().maybe("compute_slowdown"))
     plan.compute_slowdown *= factor->number(1, 100);
+}
+
+/// Multiplies `strategy.host_work` by `factors.host_work`, where the document has both.
+void scale_host_work(YamlNode& document) {
+  const YamlNode* factor = find_path(document, "factors.host_work");
+  if (factor == nullptr) return;
+  const double times = YamlValue(*factor, "factors.host_work").number(kLeast, kMost);
+  const YamlNode* work = find_path(document, "strategy.host_work");
+  if (work == nullptr) return;
+  YamlNode scaled = *work;
+  scaled.text = fmt::format("{:.17g} s", times * YamlValue(*work, "strategy.host_work").seconds().value);
+  assign(document, {"strategy.host_work", scaled});
 }
 
 int read_workers(const YamlMap& map, const Platform& platform) {
@@ -235,6 +255,7 @@ YamlNode document_with(YamlNode document, std::vector<Assignment> values, Librar
 Experiment build_experiment(YamlNode document, std::vector<Assignment> values, Library& library) {
   apply(document, std::move(values), library);
   const std::vector<std::string> of_stack = apply_software_stack(document, library);
+  scale_host_work(document);
   const YamlMap map = read_map(YamlValue(document, ""), run_keys());
   Experiment experiment;
   const YamlValue model = map.at("model", "a name in models/");
@@ -242,7 +263,7 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   read_platform_and_device(map.at("platform", "a name in platforms/"), library, experiment);
   if (const auto kernels = map.maybe("kernels"))
     experiment.device = read_kernels(*kernels, map.at("trace", "derived"), experiment.device);
-  if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment.platform);
+  if (const auto factors = map.maybe("factors")) read_factors(*factors, experiment);
   if (const auto noise = map.maybe("noise")) experiment.noise = read_noise(*noise);
   if (const auto simulation = map.maybe("simulation")) read_simulation(*simulation, experiment);
   if (const auto epoch = map.maybe("epoch")) read_epoch(*epoch, experiment);

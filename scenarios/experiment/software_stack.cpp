@@ -18,13 +18,23 @@ StackValue read_stack_value(const YamlValue& value) {
   return one;
 }
 
-/// True if the platform of the document names a version of NCCL.
-bool names_nccl(const YamlNode& document, Library& library) {
+/// A value of the document's platform, whether it stands in the document or in a file; null: not given.
+const YamlNode* platform_value(const YamlNode& document, const std::string& path, Library& library) {
   const YamlNode* platform = document.find("platform");
-  if (platform == nullptr) return false;
+  if (platform == nullptr) return nullptr;
   const bool name = platform->kind == YamlNode::Kind::scalar;
-  return find_path(name ? library.tree(YamlValue(*platform, "platform"), "platforms") : *platform,
-                   "software.nccl") != nullptr;
+  return find_path(name ? library.tree(YamlValue(*platform, "platform"), "platforms") : *platform, path);
+}
+
+/// The value `nics`: the NICs of a node if the workers need several nodes; null: one NIC, or one node.
+const YamlNode* nics_of_nodes(const YamlNode& document, Library& library) {
+  const YamlNode* nics = platform_value(document, "network.nics", library);
+  const YamlNode* devices = platform_value(document, "node.devices", library);
+  const YamlNode* workers = document.find("workers");
+  if (nics == nullptr || workers == nullptr) return nullptr;
+  const auto count = [](const YamlNode* node) { return YamlValue(*node, "strategy.like").integer(1); };
+  const bool several = count(workers) > (devices == nullptr ? 1 : count(devices));
+  return several && count(nics) > 1 ? nics : nullptr;
 }
 
 /// The keys of a strategy; none for an unknown kind, which the reader refuses.
@@ -62,13 +72,16 @@ std::vector<std::string> apply_software_stack(YamlNode& document, Library& libra
   if (stack->kind && kind->text == "synchronous") assign(document, {"strategy.kind", *stack->kind});
   const Keys* keys = keys_of(*find_path(document, "strategy.kind"));
   if (keys == nullptr) return {};
-  const bool nccl = names_nccl(document, library);
+  const bool nccl = platform_value(document, "software.nccl", library) != nullptr;
   std::vector<std::string> set;
   for (const StackValue& one : stack->values) {
     const std::string path = "strategy." + one.key;
     const bool known = std::ranges::find(*keys, one.key, &Key::name) != keys->end();
     if (!known || (one.without_nccl && nccl) || find_path(document, path) != nullptr) continue;
-    assign(document, {path, one.value});
+    const bool nics = one.key == "channels" && one.value.text == "nics";
+    const YamlNode* value = nics ? nics_of_nodes(document, library) : &one.value;
+    if (value == nullptr) continue;
+    assign(document, {path, YamlNode(*value)});
     set.push_back(path);
   }
   return set;

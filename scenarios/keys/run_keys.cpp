@@ -117,7 +117,10 @@ const Keys& factors_keys() {
       {"between_servers_bandwidth", "number", "1e-3 to 1e3", "1", "factor on the bandwidth of a NIC"},
       {"message_overhead", "number", "1e-3 to 1e3", "1",
        "factor on the overheads of the platform's messages"},
-      {"compute_slowdown", "number", "1 to 100", "1", "factor on `strategy.compute_slowdown`"}};
+      {"compute_slowdown", "number", "1 to 100", "1", "factor on `strategy.compute_slowdown`"},
+      {"kernel_start", "number", "1e-3 to 1e3", "1",
+       "factor on the time that a kernel takes beside its work, with `trace: derived`"},
+      {"host_work", "number", "1e-3 to 1e3", "1", "factor on `strategy.host_work`"}};
   return keys;
 }
 

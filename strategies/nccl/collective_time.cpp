@@ -43,6 +43,8 @@ struct Estimates {
   int nodes() const { return channels.nodes; }
   std::size_t by_nodes() const { return static_cast<std::size_t>(std::min(nodes(), 3) - 1); }
   bool all_reduce() const { return operation == NcclOperation::all_reduce; }
+  const NcclTuning& tuning() const { return nccl_tuning(software.nccl); }
+  const NcclLimits& limits() const { return nccl_limits(software.nccl, software.compute_capability); }
   double log_nodes() const { return std::floor(std::log2(nodes())); }
 
   void consider(double seconds, NcclAlgorithm algorithm, NcclProtocol protocol) {
@@ -54,7 +56,7 @@ struct Estimates {
 double ll_limit(const Estimates& e) {
   const int key =
       e.nodes() == 1 ? e.software.compute_capability : (e.software.cpu == Software::Cpu::amd ? 80 : 70);
-  return nccl_limits(key).ll[e.by_nodes()] * kGiga;
+  return nccl_limits(e.software.nccl, key).ll[e.by_nodes()] * kGiga;
 }
 
 /// LL128 needs NVLink and devices from Volta on; between nodes NICs beside the devices.
@@ -74,23 +76,25 @@ Rounds ring_rounds(const Estimates& e) {
 }
 
 double ring_bandwidth(const Estimates& e, std::size_t protocol) {
-  const double all = std::min(e.channels.rings.value, e.channels.network.value);
+  const NcclLimits& limits = e.limits();
+  const double all = std::min({e.channels.rings.value, e.channels.network.value, limits.all * kGiga});
   if (protocol == 0) {
     const bool reduces = e.all_reduce() || e.operation == NcclOperation::reduce;
-    const double share = e.software.nccl >= 222 ? 0.5 : e.nodes() > 1 || reduces ? 0.25 : 1 / 3.0;
+    const bool quarter = reduces || e.nodes() > 1 || e.software.nccl < 207;
+    const double share = e.software.nccl >= 222 ? 0.5 : quarter ? 0.25 : 1 / 3.0;
     return std::min(ll_limit(e), share * all);
   }
   if (protocol == kSimple) return all;
-  const double limit = nccl_limits(e.software.compute_capability).ring_ll128[e.by_nodes()];
-  return std::min(0.92 * all, e.channels.channels * limit * kGiga);
+  const double channel = limits.ring_ll128.at(static_cast<std::size_t>(e.operation)) * kGiga;
+  return std::min(e.tuning().ring_ll128 * all, e.channels.channels * channel);
 }
 
 /// Latency of a hop inside a node. Between nodes, each step of a ring costs the proxy some time
-/// (`getNetOverhead`, in 2.20; taken from 2.18 on), and LL's flags take longer (before 2.22).
+/// (`getNetOverhead`, in 2.20; taken from 2.18 on), and LL's flags take longer (2.7 to 2.21).
 double local_hop(const Estimates& e, const NcclLatency& table, std::size_t protocol, bool ring) {
   double hop = table[protocol] * kMicro;
   if (e.nodes() == 1) return hop;
-  if (protocol == 0 && e.software.nccl < 222) hop *= 1.8;
+  if (protocol == 0 && e.software.nccl >= 207 && e.software.nccl < 222) hop *= 1.8;
   if (!ring || e.software.nccl < 218) return hop;
   const double overhead = (e.software.cpu == Software::Cpu::amd ? 2 : 1) * (protocol == kSimple ? 3 : 1);
   return std::max(hop, overhead * kMicro);
@@ -105,16 +109,20 @@ double network_forward(const Estimates& e, double part) {
 }
 
 void consider_ring(Estimates& e, std::size_t protocol) {
-  const NcclLatencies& table = nccl_latencies(e.software.nccl);
+  const NcclTuning& table = e.tuning();
   const Rounds rounds = ring_rounds(e);
-  const NcclLatency& local = e.channels.nvlink ? table.ring_nvlink : table.ring_pcie;
+  const bool as_network = e.nodes() > 1 && e.software.nccl < 207;  // all hops of a ring counted alike
+  const NcclLatency& local = as_network          ? table.ring_network
+                             : e.channels.nvlink ? table.ring_nvlink
+                                                 : table.ring_pcie;
   const double network = table.ring_network[protocol] * kMicro + e.channels.network_latency.value;
   double latency = table.ring_base[protocol] * kMicro +
                    (rounds.all - rounds.network) * local_hop(e, local, protocol, true) +
                    rounds.network * network;
   const double part = e.size / e.channels.channels / e.ranks();
-  if (protocol == kSimple && e.nodes() > 1 && e.all_reduce() && e.software.nccl >= 206 && part >= 64)
-    latency *= e.software.compute_capability < 80 ? 1.9 : 1.4;  // NCCL: "Plateau effect of ring"
+  const int capability = e.software.compute_capability;
+  if (protocol == kSimple && e.nodes() > 1 && e.all_reduce() && part >= 64)
+    latency *= table.plateau.at(capability < 80 ? 0 : capability < 90 ? 1 : 2);
   const bool one_way = e.operation == NcclOperation::broadcast || e.operation == NcclOperation::reduce;
   const double rate = ring_bandwidth(e, protocol) * (one_way ? 1 : e.ranks() / rounds.all);
   const double forward = protocol == kSimple ? rounds.network * network_forward(e, part) : 0;
@@ -125,24 +133,27 @@ void consider_ring(Estimates& e, std::size_t protocol) {
 /// Two nodes exchange only half of a tree's data each way, so that from 2.8 on the search gives a tree
 /// between two nodes twice the network's rate ("increase bwIntra for trees", src/graph/search.cc).
 double tree_bandwidth(const Estimates& e, std::size_t protocol) {
-  const NcclLimits& limits = nccl_limits(e.software.compute_capability);
+  const NcclLimits& limits = e.limits();
+  const NcclTuning& tuning = e.tuning();
+  const std::size_t n = e.by_nodes();
   const double twice = e.nodes() == 2 && e.software.nccl >= 208 ? 2 : 1;
-  double all = std::min(e.channels.rings.value, twice * e.channels.network.value);
-  all = std::min(0.92 * all, e.channels.channels * limits.tree[e.by_nodes()] * kGiga);
-  if (protocol == 0) return std::min(all / 3.8, ll_limit(e));
+  double all = std::min({e.channels.rings.value, twice * e.channels.network.value, limits.all * kGiga});
+  all = std::min({tuning.tree * all, e.channels.channels * limits.tree[n] * kGiga,
+                  (protocol == 1 ? limits.all_trees_ll128 : limits.all_trees)[n] * kGiga});
+  if (protocol == 0) return std::min(tuning.tree_ll * all, ll_limit(e));
   if (protocol == kSimple) return all;
-  return std::min(all * (e.nodes() == 1 ? 7 / 9.0 : 0.9375),
-                  e.channels.channels * limits.tree_ll128[e.by_nodes()] * kGiga);
+  return std::min((e.nodes() == 1 ? 7 / 9.0 : tuning.tree_ll128) * all,
+                  e.channels.channels * limits.tree_ll128[n] * kGiga);
 }
 
 void consider_tree(Estimates& e, std::size_t protocol) {
-  const NcclLatencies& table = nccl_latencies(e.software.nccl);
+  const NcclTuning& table = e.tuning();
   const NcclLatency& local = e.channels.nvlink ? table.tree_nvlink : table.tree_pcie;
   const double network = table.tree_network[protocol] * kMicro + e.channels.network_latency.value;
   const double depth = (e.channels.devices_per_node() - 1) * local_hop(e, local, protocol, false);
   const double latency = table.tree_base[protocol] * kMicro + 2 * (depth + e.log_nodes() * network);
-  const double rate =
-      0.5 * tree_bandwidth(e, protocol) * nccl_tree_correction(static_cast<int>(protocol), e.size);
+  const double rate = 0.5 * tree_bandwidth(e, protocol) *
+                      nccl_tree_correction(e.software.nccl, static_cast<int>(protocol), e.size);
   e.consider(e.channels.latency_factor * latency + e.size / rate, NcclAlgorithm::tree,
              static_cast<NcclProtocol>(protocol));
 }
@@ -161,7 +172,7 @@ void consider_nvls(Estimates& e) {
     return e.consider(e.channels.latency_factor * kHop + e.size / rate + fill, NcclAlgorithm::nvls,
                       NcclProtocol::simple);
   }
-  const double most = nccl_limits(e.software.compute_capability).nvls_tree[e.by_nodes()] * kGiga;
+  const double most = e.limits().nvls_tree[e.by_nodes()] * kGiga;
   const double nic = e.channels.network.value / e.channels.channels;
   const double channel = std::min(most, (e.nodes() == 2 ? 2 : 1) * nic);
   if (channel <= 0) return;
@@ -184,7 +195,7 @@ void consider_direct(Estimates& e) {
   const double near = to_all ? e.size * (local_ranks - 1) / ranks : local_ranks > 1 ? e.size : 0;
   double seconds = (e.nodes() > 1 ? 31 * kMicro : 5 * kMicro) + e.channels.network_latency.value;
   if (e.nodes() == 1 && e.size / ranks >= 65536)
-    seconds += nccl_latencies(e.software.nccl).ring_nvlink[kSimple] * kMicro * (to_all ? ranks - 1 : 1);
+    seconds += e.tuning().ring_nvlink[kSimple] * kMicro * (to_all ? ranks - 1 : 1);
   seconds *= e.channels.latency_factor;
   seconds += std::max(far > 0 ? far / outside : 0, near > 0 ? near / inside : 0);
   e.consider(seconds, NcclAlgorithm::direct, NcclProtocol::simple);

@@ -32,36 +32,44 @@ struct NcclTime {
 /// Latencies of NCCL's tuning model by protocol LL, LL128, Simple [us].
 using NcclLatency = std::array<double, 3>;
 
-/// The constants of one range of NCCL's versions: `baseLat` and `hwLat` of src/graph/tuning.cc [us].
-struct NcclLatencies {
+/// The constants of one range of NCCL's versions: `baseLat` and `hwLat` of src/graph/tuning.cc [us], and the
+/// shares of a channel's bandwidth in ncclTopoTuneModel.
+struct NcclTuning {
   int first_version;  ///< 100 x major + minor; valid up to the next row
   NcclLatency tree_base, ring_base;
   NcclLatency tree_nvlink, ring_nvlink;
   NcclLatency tree_pcie, ring_pcie;
   NcclLatency tree_network, ring_network;
+  double ring_ll128;  ///< share that LL128 reaches
+  double tree;        ///< share that Simple reaches
+  double tree_ll;     ///< of tree
+  double tree_ll128;  ///< of tree, between nodes; inside a node it is 7/9
+  /// "Plateau effect of ring": multiplies the latency of Simple between nodes, up to Volta, on Ampere, later.
+  std::array<double, 3> plateau;
 };
 
-/// The row of a version: 2.3 to 2.5, 2.6 to 2.17, 2.18 to 2.21, 2.22 on.
-const NcclLatencies& nccl_latencies(int version);
+/// The row of a version: 2.3 to 2.6, 2.7, 2.8 and 2.9, 2.10 to 2.17, 2.18 to 2.21, 2.22 on.
+const NcclTuning& nccl_tuning(int version);
 
-/// Greatest bandwidth of channels and protocols by generation of the device [GB/s]; each by one, two and more
-/// nodes. Source: `llMaxBws`, `perChMaxRingLL128Bws`, `perChMaxTreeLL128Bws`, `perChMaxTreeBws` and
-/// `perChMaxNVLSTreeBws` of NCCL 2.28, src/graph/tuning.cc. They are NVIDIA's measurements, so that they
-/// count for older versions too.
+/// Greatest bandwidths by version and by generation of the device [GB/s]. Arrays of three are by one, two and
+/// more nodes. What later versions have alone is unlimited.
 struct NcclLimits {
-  std::array<double, 3> ll;          ///< all channels
-  std::array<double, 3> ring_ll128;  ///< a channel
-  std::array<double, 3> tree_ll128;  ///< a channel
-  std::array<double, 3> tree;        ///< a channel
-  std::array<double, 3> nvls_tree;   ///< a channel
+  std::array<double, 3> ll;               ///< all channels
+  std::array<double, 3> tree_ll128;       ///< a channel
+  std::array<double, 3> tree;             ///< a channel
+  std::array<double, 3> nvls_tree;        ///< a channel
+  std::array<double, 5> ring_ll128;       ///< a channel, in the order of NcclOperation up to reduce
+  std::array<double, 3> all_trees;        ///< all channels, LL and Simple
+  std::array<double, 3> all_trees_ll128;  ///< all channels
+  double all;                             ///< all channels, any algorithm
 };
 
 /// @param compute_capability  10 x CUDA's
-const NcclLimits& nccl_limits(int compute_capability);
+const NcclLimits& nccl_limits(int version, int compute_capability);
 
-/// Share of a tree's bandwidth that buffers of middle sizes reach: `treeCorrectionFactor` of NCCL 2.28,
-/// src/graph/tuning.cc. @param protocol  0 LL, 1 LL128, 2 Simple
-double nccl_tree_correction(int protocol, double bytes);
+/// Share of a tree's bandwidth that buffers of middle sizes reach: `treeCorrectionFactor` of the version.
+/// @param protocol  0 LL, 1 LL128, 2 Simple
+double nccl_tree_correction(int version, int protocol, double bytes);
 
 /// NCCL 2.4 brought one proxy thread a communicator, trees, and buffers that outlive an operation.
 constexpr int kFirstWithTrees = 204;
@@ -82,8 +90,10 @@ constexpr int kFirstWithTrees = 204;
 /// - Without GPUDirect a rank's part crosses the device's link to the host once a hop. A second loop over the
 ///   buffer (parts of 2 MiB and more) hides it.
 ///
-/// Sources: NVIDIA/nccl at 2.3.5 to 2.3.7, and the defaults of NCCL_LL_THRESHOLD and
-/// NCCL_SINGLE_RING_THRESHOLD in NCCL's documentation of environment variables.
+/// Sources: NVIDIA/nccl at 2.3.5 to 2.3.7; NCCL's documentation of environment variables, 2.3.7
+/// (docs.nvidia.com/deeplearning/nccl/user-guide/docs/2.3.7/_sources/env.txt): NCCL_SINGLE_RING_THRESHOLD,
+/// "since 2.1.0, deprecated in 2.3", 262144 from compute capability 7 on and 131072 below, and
+/// NCCL_LL_THRESHOLD, 16384 "up to 2.2". Whether 2.0 had the same is not documented.
 /// @param operation  no sends and receives, which these versions do not have
 NcclTime early_ring_time(const Software& software, const NcclChannels& channels, NcclOperation operation,
                          double size);

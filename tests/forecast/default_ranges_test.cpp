@@ -36,24 +36,27 @@ std::string ranges_of(const std::string& text) {
 TEST_CASE("several servers have ranges of links, messages and compute beside them", "[forecast]") {
   CHECK(ranges_of(kTwo) ==
         "link_between_servers data_sheet; message_overhead assumed; "
-        "compute_beside_communication assumed; ");
+        "compute_beside_communication assumed; start_of_kernels assumed; ");
   CHECK(ranges_of(kTwo + "noise: {jitter: lognormal, sigma: 0.01}\n") ==
-        ranges_of(kTwo) + "spread_of_steps assumed; ");
+        "link_between_servers data_sheet; message_overhead assumed; "
+        "compute_beside_communication assumed; spread_of_steps assumed; start_of_kernels assumed; ");
 }
 
 TEST_CASE("one server has no range between servers, and one device has none at all", "[forecast]") {
   CHECK(ranges_of(kServers + "workers: 8\n") ==
-        "link_inside_server data_sheet; message_overhead assumed; compute_beside_communication assumed; ");
+        "link_inside_server data_sheet; message_overhead assumed; compute_beside_communication assumed; "
+        "start_of_kernels assumed; ");
   CHECK(ranges_of(kServers + "workers: 1\n").empty());
 }
 
 TEST_CASE("an assumption, a value and a class take the place of a default range", "[forecast]") {
   const std::string assumed =
       "assumed: [{key: platform.network.bandwidth, range: [9 GB/s, 12 GB/s], why: known}]\n";
-  CHECK(ranges_of(kTwo + assumed) == "message_overhead assumed; compute_beside_communication assumed; ");
+  CHECK(ranges_of(kTwo + assumed) ==
+        "message_overhead assumed; compute_beside_communication assumed; start_of_kernels assumed; ");
   CHECK(ranges_of(kServers +
                   "workers: 16\nuncertainty: {link_between_servers: measured, message_overhead: none}\n") ==
-        "link_between_servers measured; compute_beside_communication assumed; ");
+        "link_between_servers measured; compute_beside_communication assumed; start_of_kernels assumed; ");
   const Scenario given = scenario_of(kTwo, {"strategy={kind: synchronous, compute_slowdown: 1.1}"});
   Library library;
   for (const DefaultRange& one :
@@ -61,6 +64,41 @@ TEST_CASE("an assumption, a value and a class take the place of a default range"
     CHECK(one.kind != "compute_beside_communication");
   CHECK(ranges_of(kTwo + "uncertainty: none\n").empty());
   CHECK(ranges_of(kTwo + "uncertainty: {discrepancy: none}\n") == ranges_of(kTwo));
+}
+
+TEST_CASE("the start of kernels has a range where times are derived, and host work where it is given",
+          "[forecast]") {
+  const auto has = [](const std::string& text, const std::string& kind) {
+    return ranges_of(text).find(kind) != std::string::npos;
+  };
+  const std::string factor =
+      "assumed: [{key: strategy.compute_factor, range: [0.9, 1.1], why: a rate is known}]\n";
+  CHECK_FALSE(has(kTwo + factor, "start_of_kernels"));
+  CHECK_FALSE(has(kTwo, "host_work"));
+  const std::string host = kServers.substr(0, kServers.find("strategy:")) +
+                           "strategy: {kind: synchronous, host_work: 1 ms}\nworkers: 16\n";
+  CHECK(has(host, "host_work assumed"));
+  CHECK(has(host + "uncertainty: {host_work: measured}\n", "host_work measured"));
+}
+
+TEST_CASE("factors multiply the start of kernels and the work of the host", "[forecast]") {
+  const Scenario scenario = scenario_of(kTwo);
+  Library library;
+  const auto with = [&](const std::string& factor) {
+    return experiment_of(scenario, library,
+                         {parse_assignment("strategy.host_work=1 ms"), parse_assignment(factor)});
+  };
+  const Device plain = experiment_of(scenario, library).device;
+  const Device doubled = with("factors.kernel_start=2").device;
+  CHECK(doubled.kernel_gap().value == 2 * plain.kernel_gap().value);
+  CHECK(doubled.launch_overhead.value == 2 * plain.launch_overhead.value);
+  const auto waits = [](const Experiment& one) {
+    double most = 0;
+    for (const Collective& collective : one.plan.collectives) most = std::max(most, collective.wait.value);
+    return most;
+  };
+  CHECK(waits(with("factors.host_work=1")) == Approx(8e-3));  // eight workers a server
+  CHECK(waits(with("factors.host_work=2")) == Approx(16e-3));
 }
 
 TEST_CASE("factors multiply the links and overheads of the platform", "[forecast]") {
@@ -84,7 +122,7 @@ TEST_CASE("the scenario gets its default ranges as assumptions", "[forecast]") {
   const Scenario scenario = scenario_of(kTwo);
   Library library;
   const Scenario with = with_default_ranges(scenario, experiment_of(scenario, library), library);
-  REQUIRE(with.assumptions.size() == 3);
+  REQUIRE(with.assumptions.size() == 4);
   CHECK(with.assumptions[0].key == "factors.between_servers_bandwidth");
   CHECK(with.assumptions[0].low == 0.5);
   CHECK(with.assumptions[1].logarithmic);

@@ -55,6 +55,21 @@ TEST_CASE("rings of NCCL are a stack's choice only where the platform names no N
         Algorithm::automatic);
 }
 
+TEST_CASE("stacks that use NCCL lay a ring for each NIC, if there are several servers", "[scenarios]") {
+  const auto rings = [](int workers, const std::string& strategy = "kind: synchronous, like: horovod") {
+    const Experiment experiment = with_strategy(
+        strategy, {"platform=dgx-a100", "platform.nodes=4", "workers=" + std::to_string(workers)});
+    return experiment.plan.communicators.front().all_reduce.channels;
+  };
+  CHECK(rings(8) == 1);
+  CHECK(rings(16) == 8);
+  CHECK(rings(16, "kind: synchronous, like: horovod, channels: 2") == 2);
+}
+
+TEST_CASE("a stack of sharded data parallelism replaces the kind synchronous", "[scenarios]") {
+  CHECK(with_strategy("kind: synchronous, like: pytorch-fsdp").strategy == "zero");
+}
+
 TEST_CASE("every shipped stack can be used and gives each value a source", "[scenarios]") {
   const auto names = names_in(data_folder() / "strategies/stacks");
   CHECK(names.size() >= 8);

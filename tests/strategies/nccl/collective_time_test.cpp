@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "strategies/nccl/tuning.hpp"
+
 using namespace stepcast;
 
 namespace {
@@ -81,11 +83,29 @@ TEST_CASE("between nodes a small all-reduce takes a tree: 2 (7 hops + log2 n cro
 
 TEST_CASE("a large all-reduce reaches the NVSwitch's port inside a node and the NICs between nodes",
           "[nccl]") {
-  for (const char* version : {"2.7", "2.12", "2.22"}) {
+  // NCCL's tuning limits all channels of A100 to 235 GB/s until 2.17.
+  for (const auto& [version, port] :
+       {std::pair("2.7", 235e9), std::pair("2.12", 235e9), std::pair("2.22", 240e9)}) {
     const Platform platform = a100(version);
-    CHECK(bus_bandwidth(platform, whole_nodes(platform, 1), kLarge) == Approx(240e9).epsilon(0.01));
+    CHECK(bus_bandwidth(platform, whole_nodes(platform, 1), kLarge) == Approx(port).epsilon(0.01));
     CHECK(bus_bandwidth(platform, whole_nodes(platform, 4), kLarge) == Approx(192e9).epsilon(0.02));
   }
+}
+
+TEST_CASE("limits of channels are those of the version", "[nccl]") {
+  const auto ll128 = [](int version, int capability, NcclOperation operation) {
+    return nccl_limits(version, capability).ring_ll128.at(static_cast<std::size_t>(operation));
+  };
+  CHECK(ll128(208, 70, NcclOperation::all_reduce) == 16.9);
+  CHECK(ll128(208, 70, NcclOperation::reduce) == 12);
+  CHECK(ll128(212, 70, NcclOperation::reduce) == 20);
+  CHECK(nccl_limits(207, 80).all_trees_ll128[2] == 105);
+  CHECK(nccl_limits(206, 70).all_trees[0] == 110);
+  CHECK(std::isinf(nccl_limits(208, 70).all_trees[0]));
+  CHECK(nccl_tuning(206).ring_base[1] == 3.6);  // as in 2.5
+  CHECK(nccl_tuning(207).tree_network[2] == 50);
+  CHECK(nccl_tree_correction(208, 1, 16 << 20) == 0.8);
+  CHECK(nccl_tree_correction(212, 1, 16 << 20) == 0.9);
 }
 
 TEST_CASE("a larger buffer and more nodes take longer", "[nccl]") {
