@@ -84,6 +84,9 @@ void add_rows(std::vector<NamedCase>& cases) {
   cases.push_back({"layer_norm", case_of(norm_layer(LayerKind::layer_norm, {4, 11}), 2)});
   cases.push_back({"attention", case_of(attention_layer({5, 24}, 2, false), 2)});
   cases.push_back({"attention causal", case_of(attention_layer({7, 18}, 3, true), 2)});
+  // Heads of whole packs, which fused kernels want.
+  cases.push_back({"attention of packs", case_of(attention_layer({5, 48}, 2, false), 2)});
+  cases.push_back({"attention of packs, causal", case_of(attention_layer({9, 72}, 3, true), 2)});
 }
 
 void add_elements(std::vector<NamedCase>& cases) {

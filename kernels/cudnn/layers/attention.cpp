@@ -3,15 +3,17 @@
 #include <cstdint>
 
 #include "kernels/cudnn/cuda/rows.hpp"
+#include "kernels/cudnn/layers/fused_attention.hpp"
 #include "kernels/cudnn/layers/layer.hpp"
 
 namespace stepcast::cudnn {
 namespace {
 
-/// softmax(Q K^T / sqrt(d)) V for every sample and head. Products are cuBLAS calls over lists of matrices;
-/// the probabilities of the forward pass are kept for the backward pass. All layers of a GPU share the memory
-/// of the scores. With B samples, H heads and T tokens, scores and probabilities have B H T^2 elements each;
-/// a forward pass writes and reads both once, beside 4 B T elements of the width.
+/// softmax(Q K^T / sqrt(d)) V for every sample and head. In 2-byte precisions cuDNN's fused kernels compute
+/// it, which keep no scores. Elsewhere products are cuBLAS calls over lists of matrices; the probabilities of
+/// the forward pass are kept for the backward pass. All layers of a GPU share the memory of the scores. With
+/// B samples, H heads and T tokens, scores and probabilities have B H T^2 elements each; a forward pass
+/// writes and reads both once, beside 4 B T elements of the width.
 class Attention final : public CudnnLayer {
  public:
   Attention(std::shared_ptr<Device> device, const LayerSite& site)
@@ -20,16 +22,9 @@ class Attention final : public CudnnLayer {
         width_(layer().output.back()),
         size_(width_ / layer().heads),
         blocks_(batch() * layer().heads),
-        source_(reordered(forward_, input(), Order::row_major)),
-        scores_(CudnnTensor::within_pass(this->device(), {blocks_ * tokens_, tokens_}, element())),
-        probabilities_(scratch({blocks_ * tokens_, tokens_})) {
+        source_(reordered(forward_, input(), Order::row_major)) {
     make_output(batched(layer().output));
-    const List s = squares(scores_), p = squares(probabilities_), y = heads(result(), 0, width_);
-    multiply(forward_, {part(source_, 1), true}, {part(source_, 0), false}, s, {tokens_, tokens_, size_},
-             scale());
-    forward_.emplace_back(
-        [this] { softmax_rows(rows(), layer().causal, scores_.data(), probabilities_.data(), stream()); });
-    multiply(forward_, {part(source_, 2), false}, {p, false}, y, {size_, tokens_, tokens_}, 1);
+    fuses() ? compute_at_once() : compute_by_scores();
   }
 
  private:
@@ -47,6 +42,34 @@ class Attention final : public CudnnLayer {
   struct Sizes {
     std::int64_t m, n, k;
   };
+
+  /// True if a fused kernel computes the layer.
+  bool fuses() {
+    if (!device()->options.fuses || element() == Element::f32) return false;
+    std::string why;
+    fused_ = FusedAttention::make(
+        *device(), {batch(), layer().heads, tokens_, size_, device()->cudnn_type(), layer().causal}, why);
+    note(fused_ != nullptr ? "fused, " + fused_->name() : "scores in memory: " + why);
+    return fused_ != nullptr;
+  }
+
+  void compute_at_once() {
+    logarithms_ = float_scratch({blocks_ * tokens_});
+    forward_.emplace_back([this] {
+      fused_->forward(*device(), source_.data(), result().data(), static_cast<float*>(logarithms_.data()));
+    });
+  }
+
+  void compute_by_scores() {
+    scores_ = CudnnTensor::within_pass(device(), {blocks_ * tokens_, tokens_}, element());
+    probabilities_ = scratch({blocks_ * tokens_, tokens_});
+    const List s = squares(scores_), p = squares(probabilities_), y = heads(result(), 0, width_);
+    multiply(forward_, {part(source_, 1), true}, {part(source_, 0), false}, s, {tokens_, tokens_, size_},
+             scale());
+    forward_.emplace_back(
+        [this] { softmax_rows(rows(), layer().causal, scores_.data(), probabilities_.data(), stream()); });
+    multiply(forward_, {part(source_, 2), false}, {p, false}, y, {size_, tokens_, tokens_}, 1);
+  }
 
   float scale() const { return 1 / std::sqrt(static_cast<float>(size_)); }
   Rows rows() const { return {blocks_ * tokens_, tokens_, element()}; }
@@ -128,14 +151,21 @@ class Attention final : public CudnnLayer {
           "cublasGemmEx");
   }
 
-  /// The memory of the scores, which are no longer needed, holds the gradient of the probabilities and then
-  /// the gradient of the scores.
   void connect() override {
     if (!wanted()) return;
-    const CudnnTensor dy = output_gradient(backward_data_, Order::row_major);
+    dy_ = output_gradient(backward_data_, Order::row_major);
     const CudnnTensor dx = make_input_gradient(input().shape(), Order::row_major);
-    dy_ = dy;
-    const List s = squares(scores_), p = squares(probabilities_), d = heads(dy, 0, width_);
+    if (fused_ == nullptr) return connect_by_scores(dx);
+    backward_data_.emplace_back([this, dx] {
+      fused_->backward(*device(), {source_.data(), result().data(), dy_.data(),
+                                   static_cast<const float*>(logarithms_.data()), dx.data()});
+    });
+  }
+
+  /// The memory of the scores, which are no longer needed, holds the gradient of the probabilities and then
+  /// the gradient of the scores.
+  void connect_by_scores(const CudnnTensor& dx) {
+    const List s = squares(scores_), p = squares(probabilities_), d = heads(dy_, 0, width_);
     multiply(backward_data_, {part(source_, 2), true}, {d, false}, s, {tokens_, tokens_, size_}, 1);
     multiply(backward_data_, {d, false}, {p, true}, part(dx, 2), {size_, tokens_, tokens_}, 1);
     backward_data_.emplace_back(
@@ -146,7 +176,10 @@ class Attention final : public CudnnLayer {
   }
 
   std::int64_t tokens_, width_, size_, blocks_;
-  CudnnTensor source_, scores_, probabilities_;
+  CudnnTensor source_;
+  std::unique_ptr<FusedAttention> fused_;  ///< null: by scores
+  CudnnTensor logarithms_;                 ///< of the fused kernels
+  CudnnTensor scores_, probabilities_;
   CudnnTensor dy_;  ///< a member because the lists point into it
 };
 

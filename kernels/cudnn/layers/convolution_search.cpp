@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 namespace stepcast::cudnn {
 namespace {
@@ -31,15 +32,17 @@ class DrawnInput {
 
 /// Results of two searches on a warm GPU; those of the first include the loading of kernels.
 template <class Performance, std::size_t N, class Find>
-int search_twice(Device& device, std::array<Performance, N>& results, const char* call, const Find& find) {
+cudnnStatus_t search_twice(Device& device, std::array<Performance, N>& results, int& count,
+                           const Find& find) {
   device.raise_clocks();
-  int count = 0;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
   for (int i = 0; i < 2; ++i) {
-    check(find(static_cast<int>(results.size()), &count, results.data()), call);
+    count = 0;
+    status = find(static_cast<int>(results.size()), &count, results.data());
     cudaGetLastError();  // clears the error of an algorithm that could not run; the next launch would report
                          // it
   }
-  return count;
+  return status;
 }
 
 /// Precision f32 must not use tensor cores: with CUDNN_DEFAULT_MATH cuDNN may compute in tf32. An algorithm
@@ -48,29 +51,46 @@ bool allowed(const Device& device, cudnnMathType_t math) {
   return device.options.precision != GpuPrecision::f32 || math == CUDNN_FMA_MATH;
 }
 
-/// The fastest algorithm that one of cuDNN's three searches finds. @param find  calls the search:
-/// find(requested, returned, results)
+/// The fastest algorithm that one of cuDNN's three searches finds, if any, and the outcomes of all.
+struct Searched {
+  std::optional<TimedChoice> fastest;
+  std::string outcomes;
+};
+
+/// @param find  calls the search: find(requested, returned, results)
 template <class Performance, int Most, class Find>
-TimedChoice fastest(Device& device, const std::string& key, const char* call, const Find& find) {
+Searched search(Device& device, const Find& find) {
   std::array<Performance, 2 * Most> results{};  // each algorithm with and without tensor cores
-  const int count = search_twice(device, results, call, find);
-  const Performance* best = nullptr;
+  int count = 0;
+  const cudnnStatus_t status = search_twice(device, results, count, find);
+  if (status != CUDNN_STATUS_SUCCESS) return {{}, cudnnGetErrorString(status)};
+  Searched searched{{}, fmt::format("none of {} algorithms works", count)};
   for (int i = 0; i < count; ++i) {
     const Performance& one = results[static_cast<std::size_t>(i)];
+    searched.outcomes += "; " + outcome(one);
     const bool works = one.status == CUDNN_STATUS_SUCCESS && one.memory <= device.workspace.bytes &&
                        allowed(device, one.mathType);
-    if (works && (best == nullptr || one.time < best->time)) best = &one;
+    const double seconds = one.time * 1e-3;
+    if (works && (!searched.fastest || seconds < searched.fastest->seconds))
+      searched.fastest =
+          TimedChoice{static_cast<int>(one.algo), static_cast<int>(one.mathType), one.memory, seconds};
   }
-  if (best == nullptr) {
-    std::string all;
-    for (int i = 0; i < count; ++i) all += "; " + outcome(results[static_cast<std::size_t>(i)]);
-    throw GpuError(fmt::format("{}: {}: none of {} algorithms works in {} within {} MiB of workspace{}", call,
-                               key, count, to_string(device.options.precision), device.workspace.bytes >> 20,
-                               all));
+  return searched;
+}
+
+/// The faster of an algorithm and a plan; it is remembered under the key. @throws GpuError if there is
+/// neither
+TimedChoice fastest(Device& device, const std::string& key, const char* call, const Searched& searched,
+                    const FastestPlan& found) {
+  TimedChoice choice = searched.fastest.value_or(TimedChoice{});
+  if (found.plan != nullptr && (!searched.fastest || found.seconds < choice.seconds)) {
+    choice = {.workspace = found.plan->workspace(), .seconds = found.seconds, .plan = found.plan};
+  } else if (!searched.fastest) {
+    throw GpuError(fmt::format("{}: {}: in {} within {} MiB of workspace {}; graph API: {}", call, key,
+                               to_string(device.options.precision), device.workspace.bytes >> 20,
+                               searched.outcomes, found.outcome));
   }
-  device.workspace.use(best->memory);
-  const TimedChoice choice{static_cast<int>(best->algo), static_cast<int>(best->mathType), best->memory,
-                           best->time * 1e-3};
+  device.workspace.use(choice.workspace);
   device.choices.emplace(key, choice);
   return choice;
 }
@@ -81,10 +101,22 @@ const TimedChoice* known(const Device& device, const std::string& key) {
   return found == device.choices.end() ? nullptr : &found->second;
 }
 
+/// The engine of a plan, and whether it transforms its inputs, which costs digits.
+std::string name_of(const GraphEngine& engine) {
+  const bool winograd = engine.has(CUDNN_NUMERICAL_NOTE_WINOGRAD);
+  return fmt::format("ENGINE_{}{}", engine.number,
+                     winograd                               ? "_WINOGRAD"
+                     : engine.has(CUDNN_NUMERICAL_NOTE_FFT) ? "_FFT"
+                                                            : "");
+}
+
 template <std::size_t N>
 std::string named(const char* pass, const std::array<const char*, N>& names, const TimedChoice& choice) {
   const auto index = static_cast<std::size_t>(choice.algorithm);
-  return fmt::format("{} {} {:.1f} MiB", pass, index < N ? names[index] : "?",
+  return fmt::format("{} {} {:.1f} MiB", pass,
+                     choice.plan != nullptr ? name_of(choice.plan->engine())
+                     : index < N            ? names[index]
+                                            : "?",
                      static_cast<double>(choice.workspace) / (1 << 20));
 }
 
@@ -94,39 +126,44 @@ TimedChoice fastest_forward(Device& device, const ConvolutionCall& call, void* y
   const std::string key = "forward " + call.geometry;
   if (const TimedChoice* choice = known(device, key)) return *choice;
   const DrawnInput x(device, call.x_bytes), w(device, call.w_bytes);
-  return fastest<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT>(
-      device, key, "cudnnFindConvolutionForwardAlgorithmEx",
-      [&](int asked, int* got, cudnnConvolutionFwdAlgoPerf_t* results) {
+  const auto searched = search<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT>(
+      device, [&](int asked, int* got, cudnnConvolutionFwdAlgoPerf_t* results) {
         return cudnnFindConvolutionForwardAlgorithmEx(
             device.dnn.get(), call.x.get(), x.data(), call.w.get(), w.data(), call.convolution.get(),
             call.y.get(), y, asked, got, results, device.workspace.data(), device.workspace.bytes);
       });
+  return fastest(device, key, "cudnnFindConvolutionForwardAlgorithmEx", searched,
+                 fastest_plan(device, call.tensors, ConvolutionPass::forward, {x.data(), w.data(), y}));
 }
 
 TimedChoice fastest_backward_data(Device& device, const ConvolutionCall& call, void* dx) {
   const std::string key = "backward data " + call.geometry;
   if (const TimedChoice* choice = known(device, key)) return *choice;
   const DrawnInput w(device, call.w_bytes), dy(device, call.y_bytes);
-  return fastest<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT>(
-      device, key, "cudnnFindConvolutionBackwardDataAlgorithmEx",
-      [&](int asked, int* got, cudnnConvolutionBwdDataAlgoPerf_t* results) {
+  const auto searched = search<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT>(
+      device, [&](int asked, int* got, cudnnConvolutionBwdDataAlgoPerf_t* results) {
         return cudnnFindConvolutionBackwardDataAlgorithmEx(
             device.dnn.get(), call.w.get(), w.data(), call.y.get(), dy.data(), call.convolution.get(),
             call.x.get(), dx, asked, got, results, device.workspace.data(), device.workspace.bytes);
       });
+  return fastest(
+      device, key, "cudnnFindConvolutionBackwardDataAlgorithmEx", searched,
+      fastest_plan(device, call.tensors, ConvolutionPass::backward_data, {dx, w.data(), dy.data()}));
 }
 
 TimedChoice fastest_backward_filter(Device& device, const ConvolutionCall& call, void* dw) {
   const std::string key = "backward filter " + call.geometry;
   if (const TimedChoice* choice = known(device, key)) return *choice;
   const DrawnInput x(device, call.x_bytes), dy(device, call.y_bytes);
-  return fastest<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>(
-      device, key, "cudnnFindConvolutionBackwardFilterAlgorithmEx",
-      [&](int asked, int* got, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
+  const auto searched = search<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>(
+      device, [&](int asked, int* got, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
         return cudnnFindConvolutionBackwardFilterAlgorithmEx(
             device.dnn.get(), call.x.get(), x.data(), call.y.get(), dy.data(), call.convolution.get(),
             call.w.get(), dw, asked, got, results, device.workspace.data(), device.workspace.bytes);
       });
+  return fastest(
+      device, key, "cudnnFindConvolutionBackwardFilterAlgorithmEx", searched,
+      fastest_plan(device, call.tensors, ConvolutionPass::backward_filter, {x.data(), dw, dy.data()}));
 }
 
 namespace {
@@ -146,23 +183,25 @@ bool any_fits(const Device& device, int algorithms, const WorkspaceOf& workspace
 }  // namespace
 
 bool is_supported(const Device& device, const ConvolutionCall& c) {
-  return any_fits<cudnnConvolutionFwdAlgo_t>(device, CUDNN_CONVOLUTION_FWD_ALGO_COUNT,
-                                             [&](auto algorithm, std::size_t* bytes) {
-                                               return cudnnGetConvolutionForwardWorkspaceSize(
-                                                   device.dnn.get(), c.x.get(), c.w.get(),
+  const auto forward = [&](auto algorithm, std::size_t* bytes) {
+    return cudnnGetConvolutionForwardWorkspaceSize(device.dnn.get(), c.x.get(), c.w.get(),
                                                    c.convolution.get(), c.y.get(), algorithm, bytes);
-                                             }) &&
-         any_fits<cudnnConvolutionBwdDataAlgo_t>(device, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT,
-                                                 [&](auto algorithm, std::size_t* bytes) {
-                                                   return cudnnGetConvolutionBackwardDataWorkspaceSize(
-                                                       device.dnn.get(), c.w.get(), c.y.get(),
-                                                       c.convolution.get(), c.x.get(), algorithm, bytes);
-                                                 }) &&
-         any_fits<cudnnConvolutionBwdFilterAlgo_t>(
-             device, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, [&](auto algorithm, std::size_t* bytes) {
-               return cudnnGetConvolutionBackwardFilterWorkspaceSize(
-                   device.dnn.get(), c.x.get(), c.y.get(), c.convolution.get(), c.w.get(), algorithm, bytes);
-             });
+  };
+  const auto data = [&](auto algorithm, std::size_t* bytes) {
+    return cudnnGetConvolutionBackwardDataWorkspaceSize(device.dnn.get(), c.w.get(), c.y.get(),
+                                                        c.convolution.get(), c.x.get(), algorithm, bytes);
+  };
+  const auto filter = [&](auto algorithm, std::size_t* bytes) {
+    return cudnnGetConvolutionBackwardFilterWorkspaceSize(device.dnn.get(), c.x.get(), c.y.get(),
+                                                          c.convolution.get(), c.w.get(), algorithm, bytes);
+  };
+  return (any_fits<cudnnConvolutionFwdAlgo_t>(device, CUDNN_CONVOLUTION_FWD_ALGO_COUNT, forward) ||
+          has_plan(device, c.tensors, ConvolutionPass::forward)) &&
+         (any_fits<cudnnConvolutionBwdDataAlgo_t>(device, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT, data) ||
+          has_plan(device, c.tensors, ConvolutionPass::backward_data)) &&
+         (any_fits<cudnnConvolutionBwdFilterAlgo_t>(device, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT,
+                                                    filter) ||
+          has_plan(device, c.tensors, ConvolutionPass::backward_filter));
 }
 
 std::string forward_name(const TimedChoice& choice) {

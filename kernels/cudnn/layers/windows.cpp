@@ -30,6 +30,23 @@ void set_math(const ConvolutionCall& call, const TimedChoice& choice) {
   set_math(call, static_cast<cudnnMathType_t>(choice.math));
 }
 
+}  // namespace
+
+ConvolutionTensors tensors_of(Element element, const Shape& x, const Shape& y, Order order,
+                              const ConvolutionShape& shape) {
+  const auto tensor = [&](std::int64_t number, const Shape& sizes, Order stored) {
+    return GraphTensor{number, cudnn_type(element), sizes, strides_of(sizes, stored)};
+  };
+  const auto wide = [](const std::vector<int>& values) {
+    return std::vector<std::int64_t>(values.begin(), values.end());
+  };
+  return {tensor(kX, x, order),
+          tensor(kW, as_image(shape.filter), shape.channels_last ? Order::channels_last : Order::row_major),
+          tensor(kY, y, order), wide(spatial(shape.pad, 0)), wide(spatial(shape.stride, 1))};
+}
+
+namespace {
+
 /// Descriptors for tensors of these shapes, which have at least 4 dimensions, in one layout.
 ConvolutionCall describe_shapes(const Device& device, const Shape& x, const Shape& y, Order order,
                                 const ConvolutionShape& shape) {
@@ -59,6 +76,7 @@ ConvolutionCall describe_shapes(const Device& device, const Shape& x, const Shap
   check(cudnnSetConvolutionGroupCount(call.convolution.get(), static_cast<int>(groups)),
         "cudnnSetConvolutionGroupCount");
   set_math(call, device.cudnn_math());
+  call.tensors = tensors_of(device.element(), x, y, order, shape);
   call.geometry = fmt::format("{} to {}, filter {}, stride {}, pad {}, order {}", fmt::join(x, "x"),
                               fmt::join(y, "x"), fmt::join(shape.filter, "x"), fmt::join(stride, "x"),
                               fmt::join(pad, "x"), order == Order::channels_last ? "NHWC" : "NCHW");
@@ -90,6 +108,7 @@ Order convolution_order(const Device& device, const Layer& layer, std::int64_t b
 
 void convolve(const Device& device, const ConvolutionCall& call, const TimedChoice& how, const void* x,
               const void* w, void* y) {
+  if (how.plan != nullptr) return run(*how.plan, device, {x, w, y});
   set_math(call, how);
   check(cudnnConvolutionForward(device.dnn.get(), &kOne, call.x.get(), x, call.w.get(), w,
                                 call.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(how.algorithm),
@@ -99,6 +118,7 @@ void convolve(const Device& device, const ConvolutionCall& call, const TimedChoi
 
 void convolve_back_data(const Device& device, const ConvolutionCall& call, const TimedChoice& how,
                         const void* w, const void* dy, void* dx) {
+  if (how.plan != nullptr) return run(*how.plan, device, {dx, w, dy});
   set_math(call, how);
   check(cudnnConvolutionBackwardData(device.dnn.get(), &kOne, call.w.get(), w, call.y.get(), dy,
                                      call.convolution.get(),
@@ -109,6 +129,7 @@ void convolve_back_data(const Device& device, const ConvolutionCall& call, const
 
 void convolve_back_filter(const Device& device, const ConvolutionCall& call, const TimedChoice& how,
                           const void* x, const void* dy, void* dw) {
+  if (how.plan != nullptr) return run(*how.plan, device, {x, dw, dy});
   set_math(call, how);
   check(cudnnConvolutionBackwardFilter(device.dnn.get(), &kOne, call.x.get(), x, call.y.get(), dy,
                                        call.convolution.get(),

@@ -13,6 +13,10 @@ struct ConvolutionShape {
   std::vector<std::int64_t> pad, stride;
 };
 
+/// Tensors of these shapes, which have at least 4 dimensions, in one layout, for the graph API.
+ConvolutionTensors tensors_of(Element element, const Shape& x, const Shape& y, Order order,
+                              const ConvolutionShape& shape);
+
 ConvolutionCall describe_call(const Device& device, const CudnnTensor& x, const CudnnTensor& y,
                               const ConvolutionShape& shape);
 

@@ -30,12 +30,15 @@ struct Workspace {
   void* data() const { return memory.get(); }
 };
 
-/// The fastest algorithm for a convolution.
+class GraphPlan;
+
+/// The fastest way to compute a pass of a convolution.
 struct TimedChoice {
   int algorithm = 0;
   int math = 0;  ///< cudnnMathType_t with which the algorithm was timed, and with which it runs
   std::size_t workspace = 0;
   double seconds = 0;
+  std::shared_ptr<const GraphPlan> plan = nullptr;  ///< computes the pass in place of the algorithm
 };
 
 /// One GPU: the stream that all work runs on, and the libraries' handles.

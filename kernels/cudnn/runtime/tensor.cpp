@@ -15,17 +15,6 @@ namespace stepcast::cudnn {
 
 namespace {
 
-std::vector<std::int64_t> strides_of(const Shape& shape, Order order) {
-  if (order == Order::row_major || shape.size() < 3) return row_major_strides(shape);
-  Shape channels_last{shape[0]};
-  channels_last.insert(channels_last.end(), shape.begin() + 2, shape.end());
-  channels_last.push_back(shape[1]);
-  const std::vector<std::int64_t> strides = row_major_strides(channels_last);
-  std::vector<std::int64_t> result{strides.front(), strides.back()};
-  result.insert(result.end(), strides.begin() + 1, strides.end() - 1);
-  return result;
-}
-
 /// Dimensions extended to kMoveDims by filling in front.
 std::array<std::int64_t, kMoveDims> as_box(const std::vector<std::int64_t>& values, std::int64_t fill) {
   if (values.size() > kMoveDims) throw std::invalid_argument("tensor: expected at most 5 dimensions");
@@ -36,6 +25,17 @@ std::array<std::int64_t, kMoveDims> as_box(const std::vector<std::int64_t>& valu
 }
 
 }  // namespace
+
+std::vector<std::int64_t> strides_of(const Shape& shape, Order order) {
+  if (order == Order::row_major || shape.size() < 3) return row_major_strides(shape);
+  Shape channels_last{shape[0]};
+  channels_last.insert(channels_last.end(), shape.begin() + 2, shape.end());
+  channels_last.push_back(shape[1]);
+  const std::vector<std::int64_t> strides = row_major_strides(channels_last);
+  std::vector<std::int64_t> result{strides.front(), strides.back()};
+  result.insert(result.end(), strides.begin() + 1, strides.end() - 1);
+  return result;
+}
 
 std::int64_t element_count(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());

@@ -50,6 +50,8 @@ class CudnnTensor final : public Tensor {
 };
 
 std::int64_t element_count(const Shape& shape);
+/// Strides of a packed tensor [elements].
+std::vector<std::int64_t> strides_of(const Shape& shape, Order order);
 
 /// A copy of all elements into a tensor of the same shape; layouts and element types may differ.
 Move move_between(const CudnnTensor& from, const CudnnTensor& to);

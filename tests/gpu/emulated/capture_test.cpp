@@ -297,25 +297,34 @@ TEST_CASE("a step as a graph trains like the step that was captured", "[pretende
   CHECK(trained[0] == trained[1]);
 }
 
-TEST_CASE("attention layers share the memory of their scores", "[pretended]") {
+TEST_CASE("attention layers share the memory of their scores, and fused ones have none", "[pretended]") {
   const Model model = model_of(R"(
 name: three
 source: test
-input: [7, 24]
+input: [7, 32]
 layers:
-  - {name: one, kind: dense, units: 72}
+  - {name: one, kind: dense, units: 96}
   - {name: a, kind: attention, heads: 4}
-  - {name: two, kind: dense, units: 72}
+  - {name: two, kind: dense, units: 96}
   - {name: b, kind: attention, heads: 4}
-  - {name: three, kind: dense, units: 72}
-  - {name: c, kind: attention, heads: 4}
+  - {name: three, kind: dense, units: 96}
+  - {name: c, kind: attention, heads: 4, causal: true}
   - {name: classes, kind: dense, units: 5}
   - {name: loss, kind: softmax_cross_entropy}
 )");
-  const auto backend = make_cudnn_backend({});
-  const Network network(*backend, model, {.batch = 3});
-  const std::size_t square = sizeof(float) * 3 * 4 * 7 * 7;
-  CHECK(pretended::allocations_of(square) == 1 + 3);  // scores, and the probabilities of each layer
+  const auto squares = [&](const GpuOptions& options) {
+    const auto backend = make_cudnn_backend(options);
+    const Network network(*backend, model, {.batch = 3});
+    const std::size_t element = options.precision == GpuPrecision::bf16 ? 2 : 4;
+    return pretended::allocations_of(element * 3 * 4 * 7 * 7);
+  };
+  CHECK(squares({}) == 1 + 3);  // scores, and the probabilities of each layer
+  CHECK(squares({.precision = GpuPrecision::bf16, .fuses = false}) == 1 + 3);
+  CHECK(squares({.precision = GpuPrecision::bf16}) == 0);
+  const Trace trace =
+      capture_on_gpu({.precision = GpuPrecision::bf16}, model, {.batch = 2, .steps = kSteps, .warm_up = 1});
+  check_trace(trace, model);
+  CHECK_THAT(trace.layers[1].notes, Catch::StartsWith("fused, forward ENGINE_14"));
 }
 
 TEST_CASE("a network whose tensors are too large for cuDNN's calls is refused before it is built",

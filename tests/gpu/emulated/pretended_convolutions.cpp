@@ -27,7 +27,8 @@ namespace {
 bool agree(const Tensor& x, const Tensor& w, const Convolution& c, const Tensor& y) {
   if (x.dims[1] != w.dims[1] * c.groups || w.dims[0] % c.groups != 0) return false;
   if (y.dims[1] != w.dims[0] || x.dims[0] != y.dims[0]) return false;
-  if (x.type != w.type || x.type != y.type || !has_algorithm(x, w, y)) return false;
+  if (x.type != w.type || x.type != y.type) return false;
+  if (!(c.by_graph ? has_one_layout(x, w, y) : has_algorithm(x, w, y))) return false;
   for (std::size_t d = 0; d < c.pad.size(); ++d) {
     const int left = x.dims[d + 2] + 2 * c.pad[d] - w.dims[d + 2];
     if (left < 0 || y.dims[d + 2] != left / c.stride[d] + 1 || c.dilation[d] != 1) return false;

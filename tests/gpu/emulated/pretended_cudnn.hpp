@@ -34,6 +34,7 @@ struct Convolution {
   Sizes pad, stride, dilation;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
   int groups = 1;
+  bool by_graph = false;  ///< of the graph API, which takes any number of channels
 };
 
 /// What the fake searches report: an algorithm that fails, one on tensor cores, one whose workspace is too
@@ -48,6 +49,8 @@ constexpr std::size_t workspace_of(int algorithm, cudnnMathType_t math) {
 /// True if tensors and filter have the strides of one layout, packed, which real calls want; a layout of
 /// channels innermost with odd channels of 2 bytes has no algorithm.
 bool has_algorithm(const Tensor& x, const Tensor& w, const Tensor& y);
+/// True if tensors and filter have the strides of one layout, packed.
+bool has_one_layout(const Tensor& x, const Tensor& w, const Tensor& y);
 
 /// An element of any type in memory.
 inline float read(cudaDataType type, const void* memory, std::int64_t at) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "check/cases.hpp"
@@ -15,13 +17,14 @@ namespace {
 
 using cudnn::CudnnTensor;
 
+/// A convolution; the fake graph API has no engine for strides above 1, so that these take the older calls.
 struct Search {
-  explicit Search(GpuPrecision precision, std::int64_t channels = 4)
+  explicit Search(GpuPrecision precision, std::int64_t channels = 4, std::int64_t stride = 2)
       : device(std::make_shared<cudnn::Device>(GpuOptions{
             .precision = precision, .layout = ImageLayout::nhwc, .workspace = std::size_t{1} << 20})),
         x(device, {2, channels, 6, 6}, device->element(), cudnn::Order::channels_last),
-        y(device, {2, 8, 6, 6}, device->element(), cudnn::Order::channels_last),
-        call(cudnn::describe_call(*device, x, y, {{8, channels, 3, 3}, true, {1, 1}, {1, 1}})) {}
+        y(device, {2, 8, 6 / stride, 6 / stride}, device->element(), cudnn::Order::channels_last),
+        call(cudnn::describe_call(*device, x, y, {{8, channels, 3, 3}, true, {1, 1}, {stride, stride}})) {}
 
   std::shared_ptr<cudnn::Device> device;
   CudnnTensor x, y;
@@ -80,30 +83,63 @@ TEST_CASE("a search without a result reports geometry, status, math type and wor
   CHECK_THROWS_WITH(
       cudnn::fastest_forward(*odd.device, odd.call, odd.y.data()),
       Catch::StartsWith(
-          "cudnnFindConvolutionForwardAlgorithmEx: forward 2x3x6x6 to 2x8x6x6, filter 8x3x3x3, stride "
-          "1x1, pad 1x1, order NHWC: none of 6 algorithms works in bf16 within 1 MiB of workspace; "
+          "cudnnFindConvolutionForwardAlgorithmEx: forward 2x3x6x6 to 2x8x3x3, filter 8x3x3x3, stride "
+          "2x2, pad 1x1, order NHWC: in bf16 within 1 MiB of workspace none of 6 algorithms works; "
           "algorithm 0 (math 3): ") &&
-          Catch::Contains("; algorithm 2 (math 3): ") && Catch::Contains(", 1048576.0 MiB"));
+          Catch::Contains("; algorithm 2 (math 3): ") && Catch::Contains(", 1048576.0 MiB") &&
+          Catch::EndsWith("; graph API: 0 plans, of which 0 cannot run"));
+}
+
+TEST_CASE("a convolution that only the graph API takes computes by a plan that fits the workspace",
+          "[pretended][search]") {
+  const auto pass = GENERATE(cudnn::ConvolutionPass::forward, cudnn::ConvolutionPass::backward_data,
+                             cudnn::ConvolutionPass::backward_filter);
+  Search odd(GpuPrecision::bf16, 3, 1);
+  CHECK(cudnn::is_supported(*odd.device, odd.call));
+  const CudnnTensor w(odd.device, {8, 3, 3, 3}, odd.device->element());
+  const cudnn::FastestPlan found =
+      cudnn::fastest_plan(*odd.device, odd.call.tensors, pass, {odd.x.data(), w.data(), odd.y.data()});
+  REQUIRE(found.plan != nullptr);
+  CHECK(found.plan->workspace() <= odd.device->workspace.bytes);
+  CHECK_THAT(found.outcome, Catch::StartsWith("4 plans, of which 2 cannot run: a workspace of 1048576 MiB"));
+  const cudnn::TimedChoice how = cudnn::fastest_forward(*odd.device, odd.call, odd.y.data());
+  CHECK_THAT(cudnn::forward_name(how), Catch::StartsWith("forward ENGINE_1"));
+}
+
+TEST_CASE("precision f32 takes no engine on tensor cores, and none rounds inputs to 2 bytes",
+          "[pretended][search]") {
+  const auto engines = [](GpuPrecision precision) {
+    Search one(precision, 4, 1);
+    return cudnn::engines_for(one.call.tensors, cudnn::ConvolutionPass::forward, precision,
+                              cudnn::PlanTarget{one.device->dnn.get()})
+        .size();
+  };
+  CHECK(engines(GpuPrecision::f32) == 3);
+  CHECK(engines(GpuPrecision::tf32) == 4);  // with that on tensor cores
 }
 
 TEST_CASE("a convolution without an algorithm in NHWC computes in NCHW and says so", "[pretended][search]") {
-  const Model model = model_of(R"(
+  const auto trace_of = [](GpuPrecision precision, int stride) {
+    const Model model = model_of(fmt::format(R"(
 name: odd
 source: test
 input: [3, 8, 8]
 layers:
-  - {name: conv, kind: convolution, filters: 5, kernel: 3, pad: 1}
-  - {name: even, kind: convolution, filters: 6, kernel: 1}
-  - {name: flat, kind: reshape, shape: [384]}
-  - {name: classes, kind: dense, units: 4}
-  - {name: loss, kind: softmax_cross_entropy}
-)");
-  const GpuOptions bf16{.precision = GpuPrecision::bf16, .layout = ImageLayout::nhwc};
-  const Trace trace = capture_on_gpu(bf16, model, {.batch = 2, .steps = 3, .warm_up = 1});
-  CHECK_THAT(trace.layers[0].notes, Catch::StartsWith("NCHW, because cuDNN has no algorithm"));
-  const GpuOptions f32{.precision = GpuPrecision::f32, .layout = ImageLayout::nhwc};
-  const Trace plain = capture_on_gpu(f32, model, {.batch = 2, .steps = 3, .warm_up = 1});
-  CHECK_THAT(plain.layers[0].notes, !Catch::Contains("NCHW"));
+  - {{name: conv, kind: convolution, filters: 5, kernel: 3, pad: 1, stride: {}}}
+  - {{name: even, kind: convolution, filters: 6, kernel: 1}}
+  - {{name: flat, kind: reshape, shape: [{}]}}
+  - {{name: classes, kind: dense, units: 4}}
+  - {{name: loss, kind: softmax_cross_entropy}}
+)",
+                                             stride, 6 * (8 / stride) * (8 / stride)));
+    return capture_on_gpu({.precision = precision, .layout = ImageLayout::nhwc}, model,
+                          {.batch = 2, .steps = 3, .warm_up = 1})
+        .layers[0]
+        .notes;
+  };
+  CHECK_THAT(trace_of(GpuPrecision::bf16, 2), Catch::StartsWith("NCHW, because cuDNN has no algorithm"));
+  CHECK_THAT(trace_of(GpuPrecision::f32, 2), !Catch::Contains("NCHW"));
+  CHECK_THAT(trace_of(GpuPrecision::bf16, 1), !Catch::Contains("NCHW") && Catch::Contains("ENGINE_1"));
 }
 
 TEST_CASE("the tolerance is larger for algorithms that transform their inputs", "[pretended][search]") {
