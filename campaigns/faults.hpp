@@ -31,9 +31,9 @@ struct SlowPeriods {
 
 /// Links that fail together: dead, or with less bandwidth, until they are repaired.
 struct LinkFault {
-  Seconds at;        ///< time from the start of the training at which they fail once; only without `mtbf`
-  Seconds mtbf;      ///< mean time from a repair to the next failure, exponential; 0: they fail once
-  Seconds lasts;     ///< time until they are repaired
+  Seconds at{};      ///< time from the start of the training at which they fail once; only without `mtbf`
+  Seconds mtbf{};    ///< mean time from a repair to the next failure, exponential; 0: they fail once
+  Seconds lasts{};   ///< time until they are repaired
   double speed = 1;  ///< speed of the training meanwhile, over its usual speed; at most 1
   int cut_off = 0;   ///< nodes that no route leads to meanwhile
 };
