@@ -247,7 +247,7 @@ class Showers : public Dataset {
 
   void read(std::int64_t sample, std::span<float> input, std::span<float> targets) const override {
     const Draws draws(options_.seed, first_ + sample, kSample), noise(options_.seed, first_ + sample, kNoise);
-    const bool real = draws.below(0, 2) == 1;
+    const bool real = targets.empty() || draws.below(0, 2) == 1;
     const double energy = draws.uniform(1, 0.5, 2);
     const double a = draws.uniform(2, 1.5, 3.5), b = draws.uniform(3, 0.4, 0.6);
     const double y0 = draws.uniform(4, 0.4, 0.6), x0 = draws.uniform(5, 0.4, 0.6);
@@ -270,7 +270,7 @@ class Showers : public Dataset {
     }
     const double scale = sum > 0 ? energy * 0.05 * static_cast<double>(input.size()) / sum : 0;
     for (float& cell : input) cell = static_cast<float>(scale * cell);
-    targets[0] = real ? 1 : 0;
+    if (!targets.empty()) targets[0] = real ? 1 : 0;
   }
 
  private:

@@ -27,7 +27,7 @@ class Dataset {
 struct SampleForm {
   /// {channels, height, width}, {channels, depth, height, width}, {time, features}.
   std::vector<std::int64_t> input;
-  /// {1}: one class or a yes-or-no answer; {height, width}: a class for every pixel.
+  /// {1}: one class or a yes-or-no answer; {height, width}: a class for every pixel; {0}: none.
   std::vector<std::int64_t> targets;
   std::int64_t classes = 2;  ///< targets are 0 .. classes - 1; 0: targets are any numbers
 };
@@ -114,6 +114,7 @@ std::unique_ptr<Dataset> generated_sequences(const DataOptions& options, const S
 /// Energy in the cells of a calorimeter, one channel in depth, height and width. Label 1: a shower, whose
 /// profile along the depth is that of E. Longo, I. Sestili, NIM 128 (1975) 283, t^a exp(-b t), around an axis
 /// that starts near the middle. Label 0: as much energy and as many hit cells, but without a profile.
+/// Without targets, all samples are showers.
 std::unique_ptr<Dataset> generated_showers(const DataOptions& options, const SampleForm& form,
                                            std::int64_t first, std::int64_t count);
 
@@ -144,7 +145,8 @@ class Draws {
   RandomKey key_;
 };
 
-/// Independent streams of random numbers of one seed: for class patterns, for samples, for noise.
-enum DrawStream : std::uint32_t { kPatterns, kSample, kNoise };
+/// Independent streams of random numbers of one seed: for class patterns, for samples, for noise, for the
+/// inputs of a generator.
+enum DrawStream : std::uint32_t { kPatterns, kSample, kNoise, kInputs };
 
 }  // namespace stepcast

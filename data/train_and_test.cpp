@@ -282,7 +282,7 @@ void check_form(const DataOptions& options, const SampleForm& form) {
       return require(dimensions == 2 && labels == 1 && form.classes >= 2, options,
                      "an input of [time, features] and one class a sample");
     case Kind::showers:
-      return require(dimensions == 4 && labels == 1 && form.classes == 2, options,
+      return require(dimensions == 4 && (labels == 0 || (labels == 1 && form.classes == 2)), options,
                      "an input of [channels, depth, height, width] and yes or no for each sample");
     case Kind::idx:
     case Kind::cifar10:

@@ -160,6 +160,8 @@ struct DeviceLearning {
   std::function<void()> next_batch;
   /// Makes the mini-batch with this number the next one; may be empty.
   std::function<void(std::int64_t)> choose_mini_batch;
+  /// Replicas: runs a forward or backward pass in place of `run_layers`; may be empty.
+  std::function<void(Work, LayerRange)> run_pass;
   /// Pipeline stages and spatial shards: called before each step; may be empty.
   std::function<void()> next_step;
   /// Sets the initial parameters; empty: those that the network was made with.

@@ -36,7 +36,10 @@ class ReplicaDevice : public RankDevice, private Arrays {
     if (pass == Work::forward && layers.first == 0 && !mini_batch_begun_ && learning_.next_batch)
       learning_.next_batch();
     if (pass != Work::update && layers.first == 0) mini_batch_begun_ = pass == Work::forward;
-    time_work([&] { pass == Work::update ? update(layers) : run_layers(network_, pass, layers); });
+    time_work([&] {
+      if (pass == Work::update) return update(layers);
+      learning_.run_pass ? learning_.run_pass(pass, layers) : run_layers(network_, pass, layers);
+    });
   }
 
   bool calculate(const Arithmetic& arithmetic) override {

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "runtime/devices/rank_shard.hpp"
+#include "runtime/learning/adversaries.hpp"
 #include "runtime/learning/learning_shard.hpp"
 
 namespace stepcast {
@@ -105,7 +106,35 @@ void BatchWriter::write(const std::vector<float>& values, Tensor& to) {
   staging.read = device->mark();
 }
 
-LearningTask learning_task(const Model& model) {
+namespace {
+
+/// Makes `task` that of a generator and a discriminator.
+void divide(const Model& model, const std::string& first, LearningTask& task) {
+  const auto refuse = [&](const std::string& why) {
+    throw InputError(fmt::format("learning.discriminator: {}: {}", first, why));
+  };
+  const auto found = std::ranges::find(model.layers, first, &Layer::name);
+  if (found == model.layers.end()) refuse(fmt::format("{} has no layer of this name", model.name));
+  const int border = static_cast<int>(found - model.layers.begin());
+  if (border == 0) refuse("the layers before it are the generator, and there are none");
+  for (int i = border; i < static_cast<int>(model.layers.size()); ++i) {
+    const Layer& layer = model.layers[static_cast<std::size_t>(i)];
+    const int earliest = i == border ? border - 1 : border;
+    if (std::ranges::any_of(layer.inputs, [&](int from) { return from < earliest; }))
+      refuse(fmt::format("{} reads more of the generator than its last layer", layer.name));
+    if (layer.kind == LayerKind::batch_norm)
+      refuse(fmt::format("{} mixes real and generated samples; each must count alone", layer.name));
+  }
+  const Layer& loss = model.layers[task.loss_layer];
+  if (loss.kind != LayerKind::sigmoid_cross_entropy || elements(loss.input) != 1)
+    refuse("expected a discriminator with sigmoid_cross_entropy of one number");
+  task.discriminator = static_cast<std::size_t>(border);
+  task.form = {.input = found->input, .targets = {0}, .classes = 1};
+}
+
+}  // namespace
+
+LearningTask learning_task(const Model& model, const std::optional<std::string>& discriminator) {
   LearningTask task;
   int losses = 0;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -122,6 +151,7 @@ LearningTask learning_task(const Model& model) {
   if (losses != 1)
     throw InputError(fmt::format("learning: model {} has {} losses, expected one", model.name, losses));
   task.form.input = model.input;
+  if (discriminator) divide(model, *discriminator, task);
   return task;
 }
 
@@ -143,31 +173,60 @@ Model without_dropout(Model model) {
   return model;
 }
 
+/// The layers that a score needs: all, or those of a generator.
+PartOptions evaluated_part(const LearningTask& task) {
+  PartOptions part;
+  if (task.discriminator) part.last = *task.discriminator;
+  return part;
+}
+
 }  // namespace
 
 Evaluator::Evaluator(Backend& backend, const Model& model, const LearningTask& task, const Dataset& data,
                      std::int64_t samples)
     : task_(task),
       batches_(samples / test_batch(samples)),
-      network_(backend, without_dropout(model), {.batch = test_batch(samples)}),
+      network_(backend, without_dropout(model), {.batch = test_batch(samples), .part = evaluated_part(task)}),
       data_(data, task.form, {.batch = test_batch(samples)}) {}
 
 Score Evaluator::score(const Parameters& parameters, const std::function<void()>& on_progress) {
   write_parameters(network_, parameters);
   data_.restart();
+  if (task_.discriminator) return generator_score(on_progress);
   Score sum;
   for (std::int64_t i = 0; i < batches_; ++i) {
     const Batches::Batch& batch = data_.next();
     network_.input().write(batch.inputs);
     network_.kernel(task_.loss_layer).targets()->write(batch.targets);
-    for (std::size_t layer = 0; layer < network_.model().layers.size(); ++layer) {
-      if (network_.has(layer, Pass::forward)) network_.run(layer, Pass::forward);
-    }
+    run_forward();
     sum.loss += network_.loss() / static_cast<double>(batches_);
     sum.accuracy += accuracy(batch) / static_cast<double>(batches_);
     on_progress();
   }
   return sum;
+}
+
+void Evaluator::run_forward() {
+  for (std::size_t layer = 0; layer < network_.model().layers.size(); ++layer) {
+    if (network_.has(layer, Pass::forward)) network_.run(layer, Pass::forward);
+  }
+}
+
+Score Evaluator::generator_score(const std::function<void()>& on_progress) {
+  constexpr std::uint64_t kSeed = 0;  // of the generator's inputs, the same in every evaluation
+  const std::int64_t batch = network_.input().shape().front();
+  const std::size_t each = sample_numbers(network_.model().input);
+  std::vector<float> real, generated;
+  for (std::int64_t i = 0; i < batches_; ++i) {
+    const std::vector<float>& samples = data_.next().inputs;
+    real.insert(real.end(), samples.begin(), samples.end());
+    network_.input().write(generator_inputs(kSeed, i * batch, batch, each));
+    run_forward();
+    const std::vector<float> made = network_.kernel(*task_.discriminator - 1).output().read();
+    generated.insert(generated.end(), made.begin(), made.end());
+    on_progress();
+  }
+  return {energy_coefficient(generated, real, sample_numbers(task_.form.input)), NAN};
 }
 
 double Evaluator::accuracy(const Batches::Batch& batch) {

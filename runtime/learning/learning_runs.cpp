@@ -25,15 +25,22 @@ std::int64_t learning_steps(const Experiment& experiment) {
   return (experiment.learning->mini_batches + each - 1) / each;
 }
 
+namespace {
+
+LearningTask task_of(const Experiment& experiment) {
+  return learning_task(experiment.model, experiment.learning->discriminator);
+}
+
+}  // namespace
+
 std::shared_ptr<const TrainAndTest> learning_data(const Experiment& experiment) {
-  return std::make_shared<const TrainAndTest>(
-      make_data(experiment.learning->data, learning_task(experiment.model).form));
+  return std::make_shared<const TrainAndTest>(make_data(experiment.learning->data, task_of(experiment).form));
 }
 
 Learner::Learner(const Experiment& experiment, Backend& backend, Options options)
     : experiment_(experiment),
       options_(std::move(options)),
-      task_(learning_task(experiment.model)),
+      task_(task_of(experiment)),
       backend_(backend),
       shard_(learning_shard({backend_, experiment, task_, options_.rank, options_.batch})),
       batches_(*options_.data->train, task_.form, shard_->split()) {
@@ -176,7 +183,12 @@ std::string unsupported_learning(const Experiment& experiment) {
   if (std::string why = lacking_kernel(experiment.model); !why.empty()) return why;
   const std::string& key = experiment.plan.no_arithmetic;
   if (!key.empty()) return "strategy." + key + " is only timed in real runs, so no network can learn with it";
-  make_data(experiment.learning->data, learning_task(experiment.model).form);
+  const LearningTask task = task_of(experiment);
+  const bool whole = experiment.plan.sharing.form == NetworkSharing::Form::none;
+  if (task.discriminator && (!whole || experiment.plan.chooses_mini_batches))
+    return "learning.discriminator: only a strategy whose workers train the whole network with gradients of "
+           "their own mini-batches can train a generator and a discriminator";
+  make_data(experiment.learning->data, task.form);
   if (experiment.learning->start) load_checkpoint(*experiment.learning->start, experiment.model);
   return {};
 }

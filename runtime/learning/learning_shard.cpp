@@ -1,12 +1,14 @@
 #include "runtime/learning/learning_shard.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "models/network/layer.hpp"
 #include "runtime/collectives/rank_collectives.hpp"
 #include "runtime/devices/pipeline_stage_chunk.hpp"
 #include "runtime/devices/rank_shard.hpp"
 #include "runtime/devices/spatial_device.hpp"
+#include "runtime/learning/adversaries.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
@@ -18,6 +20,7 @@ NetworkOptions network_options(const LearningPlace& place, int group) {
   options.seed = place.experiment.learning->seed;
   options.data_seed = static_cast<std::uint64_t>(1 + group);
   options.optimizer = place.experiment.learning->optimizer;
+  if (place.task.discriminator) options.part = Adversaries::part(*place.task.discriminator, place.batch);
   return options;
 }
 
@@ -51,6 +54,7 @@ class ReplicaShard : public LearningShard {
       write_batch(batches.next(), place_.task.loss_layer, network_, writer_);
     };
     learning.choose_mini_batch = [&batches](std::int64_t number) { batches.seek(number); };
+    if (place_.task.discriminator) train_against_each_other(learning, batches);
     return replica_device(network_, std::move(learning));
   }
 
@@ -60,9 +64,20 @@ class ReplicaShard : public LearningShard {
   Parameters gather_parameters(Transport*) override { return read_parameters(network_); }
 
  private:
+  void train_against_each_other(DeviceLearning& learning, Batches& batches) {
+    const LearningTask& task = place_.task;
+    adversaries_.emplace(network_, Adversaries::Layers{*task.discriminator, task.loss_layer},
+                         place_.experiment.learning->seed, split());
+    learning.next_batch = [this, &batches, number = std::int64_t{0}]() mutable {
+      adversaries_->begin(number++, batches.next().inputs);
+    };
+    learning.run_pass = [this](Work pass, LayerRange layers) { adversaries_->run(pass, layers); };
+  }
+
   LearningPlace place_;
   Network network_;
   BatchWriter writer_;
+  std::optional<Adversaries> adversaries_;  ///< if the network is a generator and a discriminator
 };
 
 class TensorParallelShard : public LearningShard {

@@ -3,6 +3,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "data/dataset.hpp"
@@ -56,14 +58,18 @@ class BatchWriter {
 struct LearningTask {
   std::size_t loss_layer = 0;
   SampleForm form;
+  std::optional<std::size_t> discriminator =
+      {};  ///< its first layer, if the layers before it generate samples
 };
 
-/// @throws InputError for a model without a loss, or with several
-LearningTask learning_task(const Model& model);
+/// @param discriminator  `learning.discriminator`: the name of its first layer
+/// @throws InputError for a model without a loss, or with several, and for one that is no generator and
+/// discriminator
+LearningTask learning_task(const Model& model, const std::optional<std::string>& discriminator = {});
 
 /// Quality of parameters on test data, which no rank trains on.
 struct Score {
-  double loss = 0;
+  double loss = 0;      ///< of a generator: the energy coefficient between its samples and real ones
   double accuracy = 0;  ///< share of correctly predicted classes; NaN if the targets are not classes
 };
 
@@ -78,7 +84,9 @@ class Evaluator {
   Score score(const Parameters& parameters, const std::function<void()>& on_progress);
 
  private:
+  void run_forward();
   double accuracy(const Batches::Batch& batch);
+  Score generator_score(const std::function<void()>& on_progress);
 
   LearningTask task_;
   std::int64_t batches_;

@@ -212,6 +212,9 @@ const Keys& learning_keys() {
       {"start", "path", "", "none",
        "checkpoint to begin with: `point-N.parameters` of `validate` or `training-N.parameters` of `learn "
        "--checkpoints`, of the same network"},
+      {"discriminator", "text", "", "none",
+       "name of the first layer of a discriminator: the layers before it generate samples, and both are "
+       "trained against each other (a GAN)"},
       {"seed", "integer", "0 to 1e9", "1", "seed of the initial parameters"},
       {"seeds", "integer", "1 to 1000", "1",
        "`learn`: trainings of each point; training k adds k - 1 to the seeds of parameters, simulation and "

@@ -133,6 +133,7 @@ LearningOptions read_learning(const YamlValue& value) {
   options.rate = read_rate(map);
   options.data = read_learning_data(map.at("data", "a mapping with kind"));
   if (const auto start = map.maybe("start")) options.start = start->text();
+  if (const auto layer = map.maybe("discriminator")) options.discriminator = layer->text();
   if (const auto seed = map.maybe("seed"))
     options.seed = static_cast<std::uint64_t>(seed->integer(0, 1'000'000'000));
   if (const auto seeds = map.maybe("seeds")) options.seeds = static_cast<int>(seeds->integer(1, 1000));

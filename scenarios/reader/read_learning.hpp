@@ -35,7 +35,9 @@ struct LearningOptions {
   LearningRate rate;
   DataOptions data;
   std::optional<std::string> start;  ///< checkpoint file to start from
-  std::uint64_t seed = 1;            ///< seed of the initial parameters
+  /// First layer of a discriminator; the layers before it generate samples (a GAN).
+  std::optional<std::string> discriminator;
+  std::uint64_t seed = 1;  ///< seed of the initial parameters
   // The other members concern `stepcast learn` alone.
   int seeds = 1;                      ///< trainings of each point, each with other seeds
   int warm_start = 0;                 ///< mini-batches that one worker trains before all workers start

@@ -33,6 +33,9 @@ void set_times(const Workload& workload, const BlockSetup& setup, BlockRun& run)
   run.filter = {
       "filter", ((setup.filters ? kFilterArrays : kAverageArrays) / inside) * setup.array_seconds,
       setup.filters ? filter_arithmetic(options.filter, run.replicas) : average_arithmetic(run.replicas)};
+  run.first_filter = run.filter;
+  if (setup.filters)
+    run.first_filter.run = filter_arithmetic({.learning_rate = options.filter.learning_rate}, run.replicas);
   const BlockValidation& validation = setup.validation;
   if (validation.every == 0) return;
   if (!validation.spread) run.validation_every = validation.every;

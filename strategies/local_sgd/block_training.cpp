@@ -106,12 +106,12 @@ SubProgram balance_load(Worker& worker, const BlockRun& run, RoleId role, double
 }
 
 /// Steps 2 to 4.
-SubProgram aggregate(Worker& worker, const BlockRun& run) {
+SubProgram aggregate(Worker& worker, const BlockRun& run, int block) {
   co_await worker.pause(run.options.aggregation_overhead);
   if (run.quantize.duration.value > 0) co_await worker.local(run.quantize);
   for (const CollectiveId collective : run.sum_models) co_await worker.collective(collective);
   if (run.restore.duration.value > 0) co_await worker.local(run.restore);
-  co_await worker.local(run.filter);
+  co_await worker.local(block < run.options.blocks_without_momentum ? run.first_filter : run.filter);
   for (const CollectiveId collective : run.send_model) co_await worker.collective(collective);
 }
 
@@ -130,7 +130,7 @@ Program block_training(Worker& worker, const BlockRun& run, RoleId role) {
     co_await train_split(worker, run, mini_batches);  // 1.
     const double pace = worker.mark("optimize") / mini_batches;
     if (run.options.balanced) co_await balance_load(worker, run, role, pace, mini_batches);
-    if (run.replicas > 1) co_await aggregate(worker, run);  // 2. to 4.
+    if (run.replicas > 1) co_await aggregate(worker, run, block);  // 2. to 4.
     worker.mark("aggregate");
     for (int due = validations_after(run, block); due > 0; --due) co_await worker.local(run.validation);
     worker.mark("validate");

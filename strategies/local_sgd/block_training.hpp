@@ -20,11 +20,12 @@ struct BlockTraining {
   int blocks = 1;
   int mini_batches = 1;  ///< mini-batches of a replica in a block (its split of the block)
   BlockFilter filter;
-  int prefetch = 1;              ///< splits loaded ahead; 0: the replica waits for each load
-  Seconds step_overhead;         ///< time of every mini-batch outside the layers
-  double imbalance = 0;          ///< delay of the slowest of several replicas over the time of a split
-  Seconds aggregation_overhead;  ///< time of each block besides its transfers and its filter
-  bool balanced = false;         ///< the master assigns mini-batches by the speed in the block before
+  int blocks_without_momentum = 0;  ///< first blocks, whose filter has h = 0
+  int prefetch = 1;                 ///< splits loaded ahead; 0: the replica waits for each load
+  Seconds step_overhead;            ///< time of every mini-batch outside the layers
+  double imbalance = 0;             ///< delay of the slowest of several replicas over the time of a split
+  Seconds aggregation_overhead;     ///< time of each block besides its transfers and its filter
+  bool balanced = false;            ///< the master assigns mini-batches by the speed in the block before
 };
 
 /// The options with what the plan adds to them.
@@ -35,6 +36,7 @@ struct BlockRun {
   std::vector<CollectiveId> sum_models;  ///< collectives before the filter, one after the other
   std::vector<CollectiveId> send_model;  ///< collectives after the filter, one after the other
   LocalWork filter;                      ///< work of the master, or of every replica
+  LocalWork first_filter;                ///< the same without momentum
   LocalWork quantize, restore;           ///< work on a compressed update, before and after `sum_models`
   LocalWork validation;         ///< a replica's share of a validation, or its average over the blocks
   double block_samples = 0;     ///< samples of a block of all replicas

@@ -50,7 +50,9 @@ const Keys& model_averaging_keys() {
 
 const Keys& bmuf_keys() {
   static const Keys keys =
-      block_keys({{"block_momentum", "number", "0 to below 1", "required", "h of the filter"},
+      block_keys({{"block_momentum", "number or name", "0 to below 1, by_workers", "required",
+                   "h of the filter; by_workers: 1 - 1 / (number of replicas)"},
+                  {"block_momentum_after", "integer", "0 to 1e7", "0", "first blocks, which have h = 0"},
                   {"block_learning_rate", "number", "1e-6 to 1e6", "1", "z of the filter"},
                   {"form", "name", "classical, nesterov", "classical", "form of the filter"}});
   return keys;
@@ -96,6 +98,8 @@ void read_training(const YamlMap& map, BlockSetup& setup) {
       map.at("mini_batches", "mini-batches of a worker in a block, an integer >= 1").integer(1, 10'000'000));
   if (const auto how = map.maybe("aggregation"))
     setup.aggregation = static_cast<Aggregation>(how->one_of(aggregation_names()));
+  if (const auto blocks = map.maybe("block_momentum_after"))
+    training.blocks_without_momentum = static_cast<int>(blocks->integer(0, 10'000'000));
   if (const auto time = map.maybe("aggregation_overhead")) training.aggregation_overhead = time->seconds();
   if (const auto share = map.maybe("imbalance")) training.imbalance = share->number(0, 100);
   if (const auto yes = map.maybe("load_balancing")) {
@@ -203,7 +207,10 @@ Plan read_model_averaging(const YamlValue& value, const Setting& setting) {
 Plan read_bmuf(const YamlValue& value, const Setting& setting) {
   const YamlMap map = read_map(value, bmuf_keys());
   BlockFilter filter;
-  filter.momentum = read_momentum(map.at("block_momentum", "a number from 0 to below 1"));
+  const YamlValue momentum = map.at("block_momentum", "a number from 0 to below 1, or by_workers");
+  filter.momentum = momentum.text() == "by_workers"
+                        ? 1 - static_cast<double>(read_replica(map, setting.workers())) / setting.workers()
+                        : read_momentum(momentum);
   if (const auto rate = map.maybe("block_learning_rate")) filter.learning_rate = rate->number(1e-6, 1e6);
   if (const auto form = map.maybe("form"))
     filter.form = static_cast<BlockFilter::Form>(form->one_of(block_form_names()));

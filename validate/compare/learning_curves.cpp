@@ -212,18 +212,31 @@ CurvePlot loss_curves(const Results& learning) {
   return plot;
 }
 
+namespace {
+
+/// "3.2 s (forecast 3.1 s)"
+std::string times_of(const Row& row) {
+  std::string text = human(Seconds{number(row, "seconds")});
+  if (const auto seconds = row.number("predicted_seconds"))
+    text += fmt::format(" (forecast {})", human(Seconds{*seconds}));
+  return text;
+}
+
+}  // namespace
+
 std::vector<std::string> learning_lines(const Results& learning) {
   std::vector<std::string> lines;
+  const double target = common_loss(learning);
   for (const auto& rows : by_run(learning)) {
     const Row &first = *rows.front(), &last = *rows.back();
     std::string line = fmt::format("{}: loss {:.3g} to {:.3g}", first.text("point"), number(first, "loss"),
                                    number(last, "loss"));
     if (const auto accuracy = last.number("accuracy"))
       line += fmt::format(", accuracy {:.1f} %", 100 * *accuracy);
-    line += fmt::format(" after {} mini-batches of a worker in {}", number(last, "step"),
-                        human(Seconds{number(last, "seconds")}));
-    if (const auto seconds = last.number("predicted_seconds"))
-      line += fmt::format(" (forecast {})", human(Seconds{*seconds}));
+    line += fmt::format(" after {} mini-batches of a worker in {}", number(last, "step"), times_of(last));
+    const auto reached =
+        std::ranges::find_if(rows, [&](const Row* row) { return number(*row, "loss") <= target; });
+    if (reached != rows.end()) line += fmt::format("; loss {:.3g} after {}", target, times_of(**reached));
     lines.push_back(line);
   }
   return lines;

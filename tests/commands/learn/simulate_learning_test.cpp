@@ -44,6 +44,14 @@ Experiment experiment_of(const std::vector<std::string>& settings) {
   return experiment;
 }
 
+/// Settings of a GAN of showers.
+std::vector<std::string> with_gan(std::vector<std::string> settings) {
+  for (const char* setting : {"model=tiny-gan", "trace=derived", "learning.discriminator=disc_c1",
+                              "learning.data={kind: showers, samples: 256, test_samples: 50, noise: 0.1}"})
+    settings.emplace_back(setting);
+  return settings;
+}
+
 /// Rows of a run, from a process of its own: (seconds, loss) of each evaluation.
 std::vector<std::pair<double, double>> curve(const std::vector<std::string>& settings,
                                              std::int64_t batch = 16) {
@@ -81,6 +89,16 @@ TEST_CASE("simulated workers that sum gradients learn what one learns with all t
   check_same_losses(one, curve({"workers=2", "batch_per_worker=32", "strategy.accumulation=2"}));
 }
 
+TEST_CASE("simulated workers that train a generator against a discriminator learn what one learns",
+          "[commands]") {
+  const auto one = curve(with_gan({"workers=1", "batch_per_worker=64"}), 64);
+  check_same_losses(one, curve(with_gan({"workers=4", "strategy.all_reduce=ring"})));
+  check_same_losses(one, curve(with_gan({"workers=4", "strategy={kind: zero, stage: 1}"})));
+  const auto elastic =
+      curve(with_gan({"workers=4", "strategy={kind: elastic_averaging, period: 1, elastic_force: 0.1}"}));
+  CHECK(elastic.back().second < elastic.front().second);
+}
+
 TEST_CASE("one simulated worker of any strategy is plain SGD", "[commands]") {
   const auto plain = curve({"workers=1"});
   for (const char* strategy : {"{kind: parameter_server}", "{kind: model_averaging, mini_batches: 1}",
@@ -111,6 +129,9 @@ TEST_CASE("experiments that cannot learn in a simulation are refused with the re
   CHECK(unsupported_simulated_learning(
             experiment_of({"workers=4", "strategy={kind: elastic_averaging, sub_masters: 2}"}))
             .empty());
+  CHECK_THAT(unsupported_simulated_learning(experiment_of(
+                 with_gan({"workers=2", "strategy={kind: pipeline, stages: 2, micro_batches: 4}"}))),
+             Catch::StartsWith("learning.discriminator: only a strategy whose workers train the whole"));
   CHECK(unsupported_simulated_learning(experiment_of({"workers=2", "strategy={kind: spatial, split: 2}"})) ==
         "simulated only: separate kernels of border and interior (set halo_overlap: false)");
 }
@@ -195,7 +216,8 @@ TEST_CASE("a simulation that learns takes the time of a simulation without value
         {"workers=3", "strategy={kind: parameter_server, n_fetch: 2, n_push: 3}"},
         {"workers=3", "strategy={kind: elastic_averaging, period: 2, elastic_force: 0.1}"},
         {"workers=3", "strategy={kind: sandblaster, tasks: 6, history: 3, backup_tasks: true}"},
-        {"workers=3", "strategy={kind: gradient_energy_matching}"}}) {
+        {"workers=3", "strategy={kind: gradient_energy_matching}"},
+        with_gan({"workers=3", "strategy={kind: elastic_averaging, period: 2, elastic_force: 0.1}"})}) {
     CAPTURE(settings);
     std::vector<double> seconds;
     const std::int64_t batch = settings[0] == "workers=2" ? 4 : 16;

@@ -81,8 +81,9 @@ TEST_CASE("block momentum 0 and block learning rate 1 are model averaging, to th
 TEST_CASE("block training follows its formula, worked out by hand", "[validate][training]") {
   const int workers = GENERATE(2, 4);
   const auto form = GENERATE(BlockFilter::Form::classical, BlockFilter::Form::nesterov);
-  const BlockFilter filter{0.6, 0.8, form};
-  CAPTURE(workers, static_cast<int>(form));
+  const bool by_workers = GENERATE(false, true);
+  const BlockFilter filter{by_workers ? 1 - 1.0 / workers : 0.6, 0.8, form};
+  CAPTURE(workers, static_cast<int>(form), by_workers);
   std::vector<std::unique_ptr<HandWorker>> hands;
   for (int i = 0; i < workers; ++i) hands.push_back(std::make_unique<HandWorker>(i, workers, kMomentum));
   Floats global = hands[0]->parameters(), model = global, change(global.size());
@@ -92,12 +93,14 @@ TEST_CASE("block training follows its formula, worked out by hand", "[validate][
       for (int i = 0; i < 2; ++i) hand->step();
       own.push_back(hand->parameters());
     }
-    filter_block_update(filter, mean_of(own), {model, change}, global);
+    const BlockFilter first{0, 0.8, form};
+    filter_block_update(by_workers && block == 0 ? first : filter, mean_of(own), {model, change}, global);
     for (const auto& hand : hands) hand->set(global);
   }
   const std::string strategy = fmt::format(
-      "{{kind: bmuf, mini_batches: 2, aggregation: flat, block_momentum: 0.6, block_learning_rate: 0.8, "
+      "{{kind: bmuf, mini_batches: 2, aggregation: flat, block_momentum: {}, block_learning_rate: 0.8, "
       "form: {}}}",
+      by_workers ? "by_workers, block_momentum_after: 1" : "0.6",
       block_form_names()[static_cast<std::size_t>(form)]);
   for (const Floats& own : trained(plan_of(strategy, workers, 0, 3), kMomentum))
     check_equal(own, global, 2e-6);

@@ -48,7 +48,8 @@ TEST_CASE("a measured loss gets the forecast time of its step", "[validate][lear
   const auto lines = learning_lines(joined);
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] ==
-        "a: loss 2.5 to 0.5, accuracy 90.0 % after 40 mini-batches of a worker in 900 ms (forecast 800 ms)");
+        "a: loss 2.5 to 0.5, accuracy 90.0 % after 40 mini-batches of a worker in 900 ms (forecast 800 ms); "
+        "loss 0.5 after 900 ms (forecast 800 ms)");
 }
 
 TEST_CASE("points are compared by when they reach the lowest loss that all of them reach",
