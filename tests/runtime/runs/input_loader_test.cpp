@@ -1,8 +1,10 @@
 #include "runtime/runs/input_loader.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <string>
 #include <vector>
 
 #include "../small_training.hpp"
@@ -10,11 +12,15 @@
 namespace stepcast::input_loader_test {
 namespace {
 
-/// A new folder, removed at the end.
+/// A new folder, removed at the end; tests of this file run at the same time.
 struct Folder {
-  Folder() { std::filesystem::create_directories(path); }
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "stepcast-input-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
   ~Folder() { std::filesystem::remove_all(path); }
-  std::filesystem::path path = std::filesystem::temp_directory_path() / "stepcast-input-loader-test";
+  std::filesystem::path path;
 };
 
 }  // namespace
