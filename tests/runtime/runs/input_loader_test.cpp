@@ -1,34 +1,18 @@
 #include "runtime/runs/input_loader.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <future>
-#include <string>
 #include <vector>
 
 #include "../small_training.hpp"
+#include "tests/report/temporary_folder.hpp"
 
 namespace stepcast::input_loader_test {
-namespace {
-
-/// A new folder, removed at the end; tests of this file run at the same time.
-struct Folder {
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "stepcast-input-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
-
-}  // namespace
-
 TEST_CASE("the input of a rank is read beyond its end and leaves no file behind", "[runtime]") {
-  const Folder folder;
-  RankInput input(folder.path, 20 << 20);
-  CHECK(std::filesystem::is_empty(folder.path));
+  const TemporaryFolder folder;
+  RankInput input(folder.path(), 20 << 20);
+  CHECK(std::filesystem::is_empty(folder.path()));
   for (const std::int64_t bytes : {1, 4096, 5000, 70 << 20, 3 << 20, 33 << 20}) input.read(bytes);
 }
 
@@ -37,8 +21,8 @@ TEST_CASE("input in a folder that does not exist is refused", "[runtime]") {
 }
 
 TEST_CASE("loads end in the order in which they were started", "[runtime]") {
-  const Folder folder;
-  InputLoader loader(folder.path, 1 << 20);
+  const TemporaryFolder folder;
+  InputLoader loader(folder.path(), 1 << 20);
   std::vector<int> order;
   std::promise<void> last;
   for (int i = 0; i < 4; ++i) {
