@@ -16,6 +16,12 @@ double number(const Row& row, const char* column) {
   return row.number(column).value_or(0);
 }
 
+/// Loss of an evaluation, infinite where it is no number: the training has diverged.
+double loss_of(const Row& row) {
+  const double loss = row.number("loss").value_or(HUGE_VAL);
+  return std::isnan(loss) ? HUGE_VAL : loss;
+}
+
 std::int64_t seed_of(const Row& row) {
   return static_cast<std::int64_t>(number(row, "seed"));
 }
@@ -95,7 +101,7 @@ double common_loss(const Results& learning) {
   double common = 0;
   for (const auto& rows : by_run(learning)) {
     double lowest = HUGE_VAL;
-    for (const Row* row : rows) lowest = std::min(lowest, number(*row, "loss"));
+    for (const Row* row : rows) lowest = std::min(lowest, loss_of(*row));
     common = std::max(common, lowest);
   }
   return common;
@@ -111,10 +117,10 @@ std::vector<LearnedRun> learned_runs(const Results& learning, double target_loss
     run.mini_batches = static_cast<std::int64_t>(number(last, "step"));
     run.seconds = number(last, "seconds");
     run.samples = number(last, "samples");
-    run.loss = number(last, "loss");
+    run.loss = loss_of(last);
     run.accuracy = last.number("accuracy");
     const auto reached =
-        std::ranges::find_if(rows, [&](const Row* row) { return number(*row, "loss") <= target_loss; });
+        std::ranges::find_if(rows, [&](const Row* row) { return loss_of(*row) <= target_loss; });
     if (reached == rows.end()) continue;
     run.seconds_to_target = number(**reached, "seconds");
     run.samples_to_target = number(**reached, "samples");
@@ -143,7 +149,8 @@ LearnedPoint point_of(const std::vector<const LearnedRun*>& runs) {
   point.mini_batches = runs.front()->mini_batches;
   point.seconds = middle([](const LearnedRun& run) { return run.seconds; });
   point.samples = middle([](const LearnedRun& run) { return run.samples; });
-  point.loss = middle([](const LearnedRun& run) { return run.loss; });
+  point.loss =
+      median_reached(runs, [](const LearnedRun& run) { return std::optional(run.loss); }).value_or(HUGE_VAL);
   point.lowest_loss = loss(*std::ranges::min_element(runs, {}, loss));
   point.highest_loss = loss(*std::ranges::max_element(runs, {}, loss));
   point.accuracy = median_reached(runs, [](const LearnedRun& run) { return run.accuracy; });
@@ -182,13 +189,15 @@ Curve curve_of(const std::vector<std::vector<const Row*>>& runs) {
     for (const auto& rows : runs) {
       if (i >= rows.size()) continue;
       seconds.push_back(number(*rows[i], "seconds"));
-      losses.push_back(number(*rows[i], "loss"));
+      losses.push_back(loss_of(*rows[i]));
       if (const auto forecast = rows[i]->number("predicted_seconds")) predicted.push_back(*forecast);
     }
     const double time = median_of(seconds), loss = median_of(losses);
+    if (!std::isfinite(loss)) break;  // diverged
     curve.measured.emplace_back(time, loss);
     if (!predicted.empty()) curve.forecast.emplace_back(median_of(predicted), loss);
-    if (runs.size() > 1) curve.band.push_back({time, std::ranges::min(losses), std::ranges::max(losses)});
+    const auto [least, most] = std::ranges::minmax(losses);
+    if (runs.size() > 1 && std::isfinite(most)) curve.band.push_back({time, least, most});
   }
   return curve;
 }
@@ -229,13 +238,12 @@ std::vector<std::string> learning_lines(const Results& learning) {
   const double target = common_loss(learning);
   for (const auto& rows : by_run(learning)) {
     const Row &first = *rows.front(), &last = *rows.back();
-    std::string line = fmt::format("{}: loss {:.3g} to {:.3g}", first.text("point"), number(first, "loss"),
-                                   number(last, "loss"));
+    std::string line =
+        fmt::format("{}: loss {:.3g} to {:.3g}", first.text("point"), loss_of(first), loss_of(last));
     if (const auto accuracy = last.number("accuracy"))
       line += fmt::format(", accuracy {:.1f} %", 100 * *accuracy);
     line += fmt::format(" after {} mini-batches of a worker in {}", number(last, "step"), times_of(last));
-    const auto reached =
-        std::ranges::find_if(rows, [&](const Row* row) { return number(*row, "loss") <= target; });
+    const auto reached = std::ranges::find_if(rows, [&](const Row* row) { return loss_of(*row) <= target; });
     if (reached != rows.end()) line += fmt::format("; loss {:.3g} after {}", target, times_of(**reached));
     lines.push_back(line);
   }

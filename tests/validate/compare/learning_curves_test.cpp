@@ -1,6 +1,7 @@
 #include "validate/compare/learning_curves.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 namespace stepcast {
 namespace {
@@ -50,6 +51,16 @@ TEST_CASE("a measured loss gets the forecast time of its step", "[validate][lear
   CHECK(lines[0] ==
         "a: loss 2.5 to 0.5, accuracy 90.0 % after 40 mini-batches of a worker in 900 ms (forecast 800 ms); "
         "loss 0.5 after 900 ms (forecast 800 ms)");
+}
+
+TEST_CASE("a training that diverged has an infinite loss, and never reaches a loss", "[validate][learning]") {
+  const Results learning{"s", {learned("a", 0, 1, 0, 2.5, 0.1), learned("a", 10, 1, 1, NAN, 0.1)}};
+  const auto runs = learned_runs(learning, 0.1);
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].loss == HUGE_VAL);
+  CHECK(!runs[0].seconds_to_target);
+  CHECK(learned_points(runs)[0].loss == HUGE_VAL);
+  CHECK(loss_curves(learning).curves[0].measured.size() == 1);
 }
 
 TEST_CASE("points are compared by when they reach the lowest loss that all of them reach",
