@@ -147,6 +147,9 @@ void add_notes(const Device& device, Network& network, const std::string& before
                                     device.options.layout == ImageLayout::nhwc ? "NHWC" : "NCHW",
                                     device.workspace.bytes >> 20,
                                     static_cast<double>(device.workspace.most_used) / (1 << 20)));
+  if (device.search_seconds > 0)
+    trace.notes.push_back(fmt::format("algorithms of {} convolution passes were chosen in {:.2g} s",
+                                      device.choices.size(), device.search_seconds));
   if (device.options.fuses)
     trace.notes.push_back(
         device.element() == Element::f32

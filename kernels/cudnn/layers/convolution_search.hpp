@@ -22,9 +22,10 @@ struct ConvolutionCall {
   ConvolutionTensors tensors;
 };
 
-// These functions time the algorithms of the three calls and some ten plans of the graph API on drawn inputs
-// of their own and on the given memory, which they overwrite with outputs, at clocks that have risen, and
-// return the fastest that the workspace allows. Precision f32 takes algorithms without tensor cores alone.
+// These functions time some ten plans of the graph API on drawn inputs of their own and on the given memory,
+// which they overwrite with outputs, at clocks that have risen, and return the fastest that the workspace
+// allows. In f32, or where no plan runs, they time the algorithms of the three calls too. Precision f32 takes
+// algorithms without tensor cores alone.
 // They throw GpuError, with every candidate's outcome, if nothing works.
 TimedChoice fastest_forward(Device& device, const ConvolutionCall& call, void* y);
 TimedChoice fastest_backward_data(Device& device, const ConvolutionCall& call, void* dx);

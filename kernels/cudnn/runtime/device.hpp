@@ -70,6 +70,7 @@ struct Device {
   Owned<cublasLtHandle_t, cublasLtDestroy> lt;
   Workspace workspace;
   std::map<std::string, TimedChoice> choices;  ///< choices for convolutions, by their geometry
+  double search_seconds = 0;                   ///< time that their choice took
   bool clocks_are_high = false;
 
  private:

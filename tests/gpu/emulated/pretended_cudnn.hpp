@@ -39,6 +39,8 @@ struct Convolution {
 
 /// What the fake searches report: an algorithm that fails, one on tensor cores, one whose workspace is too
 /// large, one that is slower and one that is slow.
+/// Number of searches among the algorithms of the older calls so far.
+int searches();
 constexpr int kFails = 0, kDirect = 1, kTooLarge = 2, kSlow = 3;
 /// Workspace that an algorithm needs with a math type.
 constexpr std::size_t workspace_of(int algorithm, cudnnMathType_t math) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -48,6 +49,8 @@ bool is_first_search(const void* memory) {
   return known.insert(memory).second;
 }
 
+std::atomic<int> asked{0};
+
 template <class Performance>
 cudnnStatus_t found(bool good, const Tensor& result, void* memory, int* count, Performance* results) {
   using Algorithm = decltype(Performance::algo);
@@ -64,6 +67,7 @@ cudnnStatus_t found(bool good, const Tensor& result, void* memory, int* count, P
                             {kDirect, CUDNN_TENSOR_OP_MATH, status, 2},
                             {kSlow, CUDNN_FMA_MATH, status, is_first_search(memory) ? 3.F : 8.F},
                             {kDirect, CUDNN_FMA_MATH, status, 4}};
+  ++asked;
   std::memset(memory, 0xff, result.bytes());
   *count = 0;
   for (const Report& one : reports) {
@@ -85,6 +89,10 @@ cudnnStatus_t workspace(const Tensor& x, const Tensor& w, const Convolution& c, 
 }
 
 }  // namespace
+
+int stepcast::pretended::searches() {
+  return asked;
+}
 
 bool stepcast::pretended::has_one_layout(const Tensor& x, const Tensor& w, const Tensor& y) {
   return are_packed(x, w, y, false) || are_packed(x, w, y, true);

@@ -106,6 +106,22 @@ TEST_CASE("a convolution that only the graph API takes computes by a plan that f
   CHECK_THAT(cudnn::forward_name(how), Catch::StartsWith("forward ENGINE_1"));
 }
 
+TEST_CASE("where a plan runs, the algorithms of the older calls are timed in f32 alone",
+          "[pretended][search]") {
+  const auto searches_for = [](GpuPrecision precision, std::int64_t stride) {
+    Search one(precision, 4, stride);
+    const int before = pretended::searches();
+    const cudnn::TimedChoice how = cudnn::fastest_forward(*one.device, one.call, one.y.data());
+    CHECK((how.plan != nullptr || pretended::searches() > before));
+    CHECK(one.device->search_seconds > 0);
+    return pretended::searches() - before;
+  };
+  CHECK(searches_for(GpuPrecision::tf32, 1) == 0);
+  CHECK(searches_for(GpuPrecision::bf16, 1) == 0);
+  CHECK(searches_for(GpuPrecision::tf32, 2) == 2);  // no plan takes a stride of 2 here
+  CHECK(searches_for(GpuPrecision::f32, 1) == 2);
+}
+
 TEST_CASE("precision f32 takes no engine on tensor cores, and none rounds inputs to 2 bytes",
           "[pretended][search]") {
   const auto engines = [](GpuPrecision precision) {
