@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
+from unittest import mock
 
 import torch
 import yaml
@@ -117,6 +119,65 @@ class Glue(Net):
 def broken():
     raise ValueError("a mistake\\nof two lines")
 """
+
+
+class PretendedGpu:
+    """Stands in for torch.cuda: a host and a GPU with clocks of their own, which launch and run kernels of given lengths [s]."""
+
+    CYCLE, LAUNCH, EVENT = 1e-9, 4e-6, 1.5e-6
+
+    def __init__(self):
+        self.host, self.free, self.spins = 0.0, 0.0, []
+
+    def __getattr__(self, name):
+        return getattr(REAL_CUDA, name)
+
+    def get_device_name(self, _):
+        return "pretended GPU"
+
+    def launch(self, seconds):
+        self.host += self.LAUNCH
+        self.free = max(self.free, self.host) + seconds
+
+    def _sleep(self, cycles):
+        self.spins.append(cycles)
+        self.launch(cycles * self.CYCLE)
+
+    def synchronize(self):
+        self.host = max(self.host, self.free)
+
+    def Event(self, enable_timing):
+        gpu = self
+
+        class Event:
+            def record(self):
+                gpu.launch(gpu.EVENT)
+                self.at = gpu.free
+
+            def query(self):
+                return self.at <= gpu.host
+
+            def elapsed_time(self, other):
+                return 1e3 * (other.at - self.at)
+
+        return Event()
+
+
+class Kernels(torch.nn.Module):
+    """A layer that keeps the host and the pretended GPU busy in its forward pass."""
+
+    def __init__(self, gpu, host, kernel):
+        super().__init__()
+        self.gpu, self.host, self.kernel = gpu, host, kernel
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        self.gpu.host += self.host
+        self.gpu.launch(self.kernel)
+        return x * self.weight
+
+
+REAL_CUDA = torch.cuda
 
 
 def run(*arguments):
@@ -280,6 +341,91 @@ class CaptureTorch(unittest.TestCase):
         seconds = sum(statistics.median(map(float, one[part]["seconds"])) for one in times
                       for part in ("forward", "backward_data", "backward_weights", "update") if part in one)
         self.assertAlmostEqual(self.forecast(net, trace, 4), seconds, delta=0.01 * seconds)
+
+    def pretended_trainer(self, host, kernel):
+        """Four layers on a pretended GPU, and that GPU, which stands in for torch.cuda to the end of the test."""
+        gpu = PretendedGpu()
+        for patch in (mock.patch.object(torch, "cuda", gpu), mock.patch.object(time, "perf_counter", lambda: gpu.host)):
+            patch.start()
+            self.addCleanup(patch.stop)
+        options = argparse.Namespace(optimizer="sgd", precision="f32", batch=2, device="cpu", channels_last=False)
+        network = torch.nn.Sequential(*(Kernels(gpu, host, kernel) for _ in range(4)))
+        with mock.patch.object(capture_torch, "ProcessorClock", capture_torch.CudaClock):
+            one = capture_torch.trainer_of(options, capture_torch.ModuleNetwork(network), torch.ones(2, 3))
+        one.network.loss = torch.mean
+        return one, gpu
+
+    def test_on_a_gpu_that_is_faster_than_the_host_times_of_layers_are_gpu_time(self):
+        one, gpu = self.pretended_trainer(host=400e-6, kernel=30e-6)
+        one.probe()
+        clock = one.recorder.clock
+        before = one.timed_step()
+        self.assertGreater(before["0", "forward"][0], 400e-6)  # not calibrated: the GPU waits for the host
+        clock.calibrate(lambda: gpu.launch(2e-6), one.timed_step, one.step_ahead)
+        self.assertAlmostEqual(clock.cost, gpu.EVENT, delta=1e-9)
+        seconds = one.timed_step()
+        self.assertEqual(one.recorder.late(), set())
+        for layer in "0123":
+            self.assertAlmostEqual(seconds[layer, "forward"][0], 30e-6, delta=1e-9)
+            self.assertEqual(seconds[layer, "backward_data"][0] if layer != "0" else 0, 0)  # no kernels: no time of the events
+        self.assertAlmostEqual(one.step_ahead(), 120e-6, delta=1e-9)
+        self.assertGreater(one.whole_step()[0], 1.6e-3)
+
+    def test_a_pass_that_the_host_launches_late_is_noticed_and_its_next_spin_is_longer(self):
+        one, gpu = self.pretended_trainer(host=100e-6, kernel=30e-6)
+        one.probe()
+        one.recorder.clock.calibrate(lambda: gpu.launch(2e-6), one.timed_step, one.step_ahead)
+        slow = one.network.module[2]
+        slow.host = 900e-6
+        steps, late = [], []
+        for _ in range(4):
+            steps.append(one.timed_step())
+            late.append(one.recorder.late())
+        self.assertEqual(late, [{("2", "forward")}, set(), set(), set()])
+        self.assertEqual(capture_torch.replace_late(steps, late), (1, []))
+        self.assertAlmostEqual(steps[0]["2", "forward"][0], 30e-6, delta=1e-9)
+        slow.host = 2.0  # longer than any spin
+        self.assertIsNone(one.step_ahead())
+
+    def test_a_gpu_s_trace_says_that_the_gpu_waits_for_the_host(self):
+        one, _ = self.pretended_trainer(host=400e-6, kernel=30e-6)
+        one.on_gpu = True
+        options = argparse.Namespace(**{**vars(one.options), "device": "cuda"}, steps=5, warm_up=1, threads=1, output="net-b2.yaml")
+        pairs, disturbed = capture_torch.capture_pairs(one, options)
+        self.assertEqual((len(pairs), disturbed), (5, []))
+        flags = capture_torch.settle_gpu_steps(one, [timed for timed, _ in pairs])
+        self.assertEqual(flags, [])
+        flags = capture_torch.flags_of(pairs, 0, one.ahead)
+        self.assertEqual([flag[:30] for flag in flags], ["the GPU waits for the host: st"])
+        self.assertTrue(any("median 0.12 ms of 5" in note for note in one.notes), one.notes)
+        trace = self.write("net-b2.yaml", capture_torch.trace_text(options, one, "net", pairs, flags))
+        self.assertIn("the GPU waits for the host", self.stepcast("show", "trace", trace))
+
+    def test_late_times_of_a_pass_become_the_median_of_the_others(self):
+        conv, relu = ("conv", "forward"), ("relu", "forward")
+        steps = [{conv: (x, None), relu: (1.0, None)} for x in (1.0, 9.0, 3.0)]
+        self.assertEqual(capture_torch.replace_late(steps, [{relu}, {conv, relu}, {relu}]), (4, [relu]))
+        self.assertEqual([step[conv][0] for step in steps], [1.0, 2.0, 3.0])
+
+    def test_without_the_private_spin_kernels_keep_the_gpu_busy(self):
+        with mock.patch.object(torch, "cuda", object()), mock.patch.object(torch, "full", lambda *_, **__: torch.ones(4).mul_(2)):
+            repeat, units = capture_torch.busy_kernel()
+            repeat(units)
+        self.assertGreater(units, 1)
+
+    def test_flags_tell_a_wrong_sum_from_a_gpu_that_waits_for_the_host(self):
+        def flags(inside, outside, ahead):
+            pairs = [({("a", "forward"): (inside + 1e-5 * i, None)}, (outside, None)) for i in range(5)]
+            return capture_torch.flags_of(pairs, 0, [ahead] * 5)
+
+        self.assertEqual(flags(0.01, 0.01, 0.01), [])
+        waits, = flags(0.01, 0.016, 0.01)
+        self.assertRegex(waits, r"^the GPU waits for the host: .* take 59\.\d % longer")
+        wrong = flags(0.013, 0.01, 0.01)
+        self.assertTrue(all("launched ahead of the GPU" in flag for flag in wrong) and len(wrong) == 2, wrong)
+        self.assertEqual(len(flags(0.013, 0.016, 0.01)), 3)
+        self.assertEqual(len(flags(0.01, 0.016, None)), 1)
+        self.assertTrue(all("without timers inside" in flag for flag in flags(0.013, 0.01, None)))
 
     def test_errors_are_one_line(self):
         output = ("--batch", "2", "-o", self.path("out.yaml"))

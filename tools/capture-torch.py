@@ -9,7 +9,11 @@ functions read the clock. The backward pass of a layer with parameters runs twic
 once for the gradients of its parameters, each by torch.autograd.grad on those tensors alone, so that a convolution computes
 one of the two (output_mask of aten::convolution_backward). Norms, LSTM and GRU compute both at once: that time counts as
 backward_data. Each such step is paired with a step that runs as PyTorch runs it, timed only from outside. If both differ by
-more than 2 %, the trace is flagged, and every forecast that uses it repeats the flag."""
+more than 2 %, the trace is flagged, and every forecast that uses it repeats the flag.
+
+On a GPU the times of layers are GPU time alone: in front of every pass the GPU spins until the host has launched the pass.
+Their sum is compared with whole steps that were launched in this way. A flag of its own says by how much the step as PyTorch
+runs it is longer, because the GPU waits for the host there."""
 import argparse
 import contextlib
 import datetime
@@ -634,15 +638,60 @@ class ProcessorClock:
     def between(self, readings):
         return [(b[0] - a[0], b[1] - a[1]) for a, b in zip(readings, readings[1:])]
 
-    def fill_queue(self):
-        pass
+    begin = cut = read  # of passes: the end of one is the begin of the next
+    passes = between
+    late = ()
+
+
+class Leads:
+    """How long the GPU spins in front of passes, so that the host has launched all of a pass when the GPU begins it [s]."""
+
+    MARGIN, LEAST_AFTER_LATE = 50e-6, 1e-3
+
+    def __init__(self, longest):
+        self.longest, self.spins = longest, {}
+
+    def learn(self, key, host):
+        """`host`: seconds in which the host launched the pass."""
+        self.spins[key] = min(max(self.spins.get(key, 0), 2 * host + self.MARGIN), self.longest)
+
+    def longer(self, key):
+        """The host was late."""
+        self.spins[key] = min(max(2 * self.spins.get(key, 0), self.LEAST_AFTER_LATE), self.longest)
+
+    def seconds(self, key):
+        return self.spins.get(key, 0)
+
+
+def busy_kernel():
+    """A function that keeps the GPU busy for so many units of time, and a number of units that takes about a millisecond."""
+    sleep = getattr(torch.cuda, "_sleep", None)
+    if sleep is not None:  # private, but in PyTorch for many years: spins for so many cycles and touches no memory
+        return sleep, 1 << 21
+    x = torch.full((1 << 20,), 2.0, device="cuda")
+    y = torch.empty_like(x)
+
+    def repeat(units):
+        for _ in range(math.ceil(units)):
+            torch.special.zeta(x, x, out=y)
+
+    return repeat, 16
+
+
+def cost_of_events(one, many, count):
+    """What two events add to the kernels between them, from the times of 1 and of `count` equal kernels between two events."""
+    return max(0.0, (count * one - many) / (count - 1))
 
 
 class CudaClock:
-    """Events on the GPU's stream. The host runs ahead: the GPU spins first, so that a layer's time has no waits for the host."""
+    """Events on the GPU's stream. In front of a pass the GPU spins until the host has launched all of it, so that the time
+    between the pass's two events has no waits for the host. Until `calibrate` has run, the GPU does not spin."""
 
     def __init__(self):
-        self.spin_cycles = 0
+        self.learning, self.pass_leads, self.step_leads = True, Leads(0.05), Leads(1.0)
+        self.spin, self.unit, self.empty, self.cost = None, 0.0, 0.0, 0.0
+        self.position, self.late = 0, []
+        self.first, self.launching = None, 0.0
 
     def read(self):
         event = torch.cuda.Event(enable_timing=True)
@@ -653,10 +702,65 @@ class CudaClock:
         torch.cuda.synchronize()
         return [(1e-3 * a.elapsed_time(b), None) for a, b in zip(readings, readings[1:])]
 
-    def fill_queue(self):
+    def start(self, leads, key):
+        """Lets the GPU spin, and records the event behind that."""
         torch.cuda.synchronize()
-        if self.spin_cycles and hasattr(torch.cuda, "_sleep"):
-            torch.cuda._sleep(self.spin_cycles)
+        if not self.learning and leads.seconds(key) > 0:
+            self.spin(max(1, int(leads.seconds(key) / self.unit)))
+        self.first, self.launching = self.read(), time.perf_counter()
+        return self.first
+
+    def stop(self, leads, key):
+        """The event at the end, and whether all was launched before the GPU began."""
+        end = self.read()
+        if self.learning:
+            leads.learn(key, time.perf_counter() - self.launching)
+            return end, True
+        in_time = not self.first.query()
+        if not in_time:
+            leads.longer(key)
+        return end, in_time
+
+    def begin(self):
+        """The begin of a step's first pass. Readings of passes are pairs: the end of one and the begin of the next."""
+        self.position, self.late = 0, []
+        return None, self.start(self.pass_leads, 0)
+
+    def cut(self):
+        end, in_time = self.stop(self.pass_leads, self.position)
+        if not in_time:
+            self.late.append(self.position)
+        self.position += 1
+        return end, self.start(self.pass_leads, self.position)
+
+    def passes(self, readings):
+        torch.cuda.synchronize()
+        return [(self.without_events(a[1], b[0]), None) for a, b in zip(readings, readings[1:])]
+
+    def without_events(self, begin, end):
+        """The seconds of the kernels between two events that the GPU has passed; 0 if there are none."""
+        seconds = 1e-3 * begin.elapsed_time(end)
+        return 0.0 if seconds < self.empty + 0.5e-6 else max(0.0, seconds - self.cost)
+
+    def calibrate(self, kernel, timed_step, whole_step):
+        """Times the spin, what events cost beside a small `kernel`, and how long the host takes to launch each pass."""
+        self.spin, units = busy_kernel()
+        self.unit = min(self.between([self.read(), self.spin(units), self.read()][::2])[0][0] for _ in range(5)) / units
+        self.empty, one, many = (statistics.median(self.small_kernels(kernel, count) for _ in range(20)) for count in (0, 1, 11))
+        self.cost = cost_of_events(one, many, 11)
+        self.pass_leads, self.step_leads = Leads(0.05), Leads(1.0)
+        for _ in range(3):
+            timed_step()
+            whole_step()
+        self.learning = False
+
+    def small_kernels(self, kernel, count):
+        torch.cuda.synchronize()
+        self.spin(int(1e-3 / self.unit))
+        readings = [self.read()]
+        for _ in range(count):
+            kernel()
+        return self.between(readings + [self.read()])[0][0]
 
 
 class Call:
@@ -691,16 +795,16 @@ class Recorder:
         self.costs = {}  # what timing adds to a layer: measured by `costs_of_timing`, and subtracted
 
     def begin_step(self):
-        self.position, self.owners, self.readings = 0, [], [self.clock.read()]
+        self.position, self.owners, self.readings = 0, [], [self.clock.begin()]
 
     def mark(self, name, which):
         self.owners.append((name, which))
-        self.readings.append(self.clock.read())
+        self.readings.append(self.clock.cut())
 
     def seconds(self):
         """The seconds of each (layer, pass): (wall, CPU)."""
         result = {}
-        for owner, (wall, cpu) in zip(self.owners, self.clock.between(self.readings)):
+        for owner, (wall, cpu) in zip(self.owners, self.clock.passes(self.readings)):
             before = result.get(owner, (0.0, 0.0))
             result[owner] = (before[0] + wall, None if cpu is None else before[1] + cpu)
         for call in self.calls if self.costs else []:
@@ -708,6 +812,10 @@ class Recorder:
             subtract(result, [(call.name, "forward")], forward)
             subtract(result, [(call.name, "backward_data"), (call.name, "backward_weights")], backward)
         return result
+
+    def late(self):
+        """On a GPU: the (layer, pass) pairs of the step that the host did not launch in time."""
+        return {self.owners[position] for position in self.clock.late}
 
 
 def subtract(seconds, owners, cost):
@@ -976,11 +1084,14 @@ class Trainer:
 
     def __init__(self, network, x, options, recorder):
         self.network, self.x, self.options, self.recorder = network, x, options, recorder
+        self.on_gpu = x.is_cuda
         self.trained = [p for p in network.parameters() if p.requires_grad]
         if not self.trained:
             raise InputError("the network has no parameters to train")
         self.whole = OPTIMIZERS[options.optimizer](self.trained)
         self.by_layer = []
+        self.notes = []
+        self.late, self.ahead = [], []  # on a GPU, for each pair of steps: passes launched late, and `step_ahead`
 
     def autocast(self):
         types = {"bf16": torch.bfloat16, "f16": torch.float16}
@@ -998,13 +1109,23 @@ class Trainer:
     def whole_step(self):
         """One step as PyTorch runs it, timed from outside."""
         clock = self.recorder.clock
-        if self.x.is_cuda:
+        if self.on_gpu:
             torch.cuda.synchronize()
         readings = [clock.read()]
         self.forward_backward()
         self.whole.step()
         readings.append(clock.read())
         return clock.between(readings)[0]
+
+    def step_ahead(self):
+        """One whole step all of whose launches ran ahead of the GPU: its GPU seconds, or none if the host was late."""
+        clock = self.recorder.clock
+        begin = clock.start(clock.step_leads, 0)
+        self.forward_backward()
+        self.whole.step()
+        end, in_time = clock.stop(clock.step_leads, 0)
+        torch.cuda.synchronize()
+        return clock.without_events(begin, end) if in_time else None
 
     def probe(self):
         """The first step: finds the layers in the order in which they run."""
@@ -1021,7 +1142,6 @@ class Trainer:
     def timed_step(self, update=True):
         """One step with readings between the passes: the seconds of each (layer, pass)."""
         recorder = self.recorder
-        recorder.clock.fill_queue()
         recorder.begin_step()
         recorder.timing, recorder.glue_behind = True, None
         recorder.anchor = torch.zeros((), requires_grad=True)
@@ -1037,7 +1157,7 @@ class Trainer:
 
     def update(self):
         """Updates layer by layer on a CPU. GPUs update all layers by few kernels: `deal_out` shares their time out."""
-        if self.x.is_cuda:
+        if self.on_gpu:
             self.whole.step()
             self.recorder.mark("", "update")
             return
@@ -1072,6 +1192,32 @@ def costs_of_timing():
         plain, timed = ([min(half) for half in zip(*samples[which])] for which in (False, True))
         costs[parameters] = [max(0.0, (b - a) / layers) for a, b in zip(plain, timed)]
     return costs
+
+
+def replace_late(steps, late):
+    """Puts the median of the other steps where the host launched a pass late. Gives the number of such times, and the passes
+    that were late in more than half of the steps; one that was late in all keeps its times."""
+    owners, count, mostly = list(dict.fromkeys(owner for one in late for owner in sorted(one))), 0, []
+    for owner in owners:
+        good = [step[owner][0] for step, one in zip(steps, late) if owner not in one]
+        bad = [step for step, one in zip(steps, late) if owner in one]
+        count += len(bad)
+        if len(bad) > len(good):
+            mostly.append(owner)
+        for step in bad if good else []:
+            step[owner] = (statistics.median(good), None)
+    return count, mostly
+
+
+def settle_gpu_steps(trainer, steps):
+    """Replaces late times, shares out the updates and writes the notes. Gives a flag for passes that are mostly late."""
+    times = sum(map(len, steps))
+    late, mostly = replace_late(steps, trainer.late)
+    for step in steps:
+        deal_out(step, trainer.by_layer)
+    trainer.notes = gpu_notes(trainer.recorder.clock, late, trainer.ahead, times)
+    names = ", ".join(f"{name} {which}".strip() for name, which in mostly[:3])
+    return [f"{len(mostly)} passes were launched late in most steps, and may hold waits for the host: {names}"] if mostly else []
 
 
 def deal_out(seconds, by_layer):
@@ -1112,20 +1258,23 @@ def capture_pairs(trainer, options):
     """Pairs of steps, one timed by layer and one from outside. On a CPU, pairs that another program disturbed are repeated."""
     progress, kept, disturbed = Progress(), [], []
     trainer.probe()
-    if not trainer.x.is_cuda:  # on a GPU the host's time is hidden
+    if not trainer.on_gpu:  # on a GPU the host's time is hidden
         trainer.recorder.costs = costs_of_timing()
     for warm in range(options.warm_up):
         trainer.whole_step()
         trainer.timed_step()
         progress.show((warm + 1) / (options.warm_up + options.steps))
-    if trainer.x.is_cuda:
-        seconds = statistics.median(trainer.whole_step()[0] for _ in range(3))
-        trainer.recorder.clock.spin_cycles = int(min(seconds, 0.5) * 1e9)  # about 1 GHz: half a step or more of lead
+    if trainer.on_gpu:
+        small = torch.zeros(1, device=trainer.x.device)
+        trainer.recorder.clock.calibrate(lambda: small.add_(1), trainer.timed_step, trainer.step_ahead)
     for attempt in range(ATTEMPTS * options.steps):
         if len(kept) == options.steps:
             break
         first = trainer.whole_step() if attempt % 2 else None
-        timed = deal_out(trainer.timed_step(), trainer.by_layer)
+        timed = trainer.timed_step()
+        if trainer.on_gpu:
+            trainer.late.append(trainer.recorder.late())
+            trainer.ahead.append(trainer.step_ahead() if any(trainer.ahead) or len(trainer.ahead) < ATTEMPTS else None)
         pair = timed, first or trainer.whole_step()
         (disturbed if disturbance(pair, options.threads) > 0.03 else kept).append(pair)
         progress.show((options.warm_up + max(len(kept), (attempt + 1) / ATTEMPTS)) / (options.warm_up + options.steps))
@@ -1140,22 +1289,59 @@ def median_of_ratios(inside, outside):
     return medians[49], statistics.median(ratios), medians[1949]
 
 
-def flags_of(pairs, added, options):
-    """Reasons to doubt the trace, by the rules of `stepcast capture`."""
+def sum_flags(timed_steps, outside, what):
+    """Flags if the sum over layers differs from steps that were timed at once, by the rules of `stepcast capture`."""
+    flags = []
+    low, middle, high = percent_above([sum(wall for wall, _ in timed.values()) for timed in timed_steps], outside)
+    if low < -2 or high > 2:
+        flags.append(f"the sum over layers differs from steps {what} by {middle:+.1f} % (95 % interval {low:+.1f} to {high:+.1f} %)")
+    owners = list(dict.fromkeys(owner for timed in timed_steps for owner in timed))
+    medians = sum(statistics.median(timed.get(owner, (0,))[0] for timed in timed_steps) for owner in owners)
+    difference = 100 * (medians / statistics.median(outside) - 1)
+    if abs(difference) > 2:
+        flags.append(f"the sum of the layers' medians differs from the median step {what} by {difference:+.1f} %")
+    return flags
+
+
+def percent_above(a, b):
+    return [100 * (ratio - 1) for ratio in median_of_ratios(a, b)]
+
+
+def gpu_flags(pairs, ahead):
+    """Flags of a GPU's trace. `ahead`: GPU seconds of whole steps whose launches ran ahead; none where the host was late."""
+    inside = [sum(wall for wall, _ in timed.values()) for timed, _ in pairs]
+    low, middle, high = percent_above([whole[0] for _, whole in pairs], inside)
+    flags = []
+    compared = [(timed, seconds) for (timed, _), seconds in zip(pairs, ahead) if seconds]
+    if len(compared) >= 3:
+        flags += sum_flags(*zip(*compared), "launched ahead of the GPU")
+    elif middle < -2:
+        flags += sum_flags([timed for timed, _ in pairs], [whole[0] for _, whole in pairs], "without timers inside")
+    if middle > 2:
+        flags.append(f"the GPU waits for the host: steps as PyTorch runs them take {middle:.1f} % longer than the sum over "
+                     f"layers (95 % interval {low:.1f} to {high:.1f} %), and forecasts from these times alone are too fast")
+    return flags
+
+
+def flags_of(pairs, added, ahead):
+    """Reasons to doubt the trace. `ahead`: empty on a CPU, else as for `gpu_flags`."""
     flags = []
     if added:
         flags.append(f"{added} of {len(pairs)} pairs of steps were disturbed: wall and CPU time differ by more than 3 %")
-    inside = [sum(wall for wall, _ in timed.values()) for timed, _ in pairs]
-    outside = [whole[0] for _, whole in pairs]
-    low, middle, high = (100 * (ratio - 1) for ratio in median_of_ratios(inside, outside))
-    if low < -2 or high > 2:
-        flags.append(f"the sum over layers differs from steps without timers inside by {middle:+.1f} % (95 % interval {low:+.1f} to {high:+.1f} %)")
-    owners = list(dict.fromkeys(owner for timed, _ in pairs for owner in timed))
-    medians = sum(statistics.median(timed.get(owner, (0,))[0] for timed, _ in pairs) for owner in owners)
-    difference = 100 * (medians / statistics.median(outside) - 1)
-    if abs(difference) > 2:
-        flags.append(f"the sum of the layers' medians differs from the median step without timers inside by {difference:+.1f} %")
-    return flags
+    if ahead:
+        return flags + gpu_flags(pairs, ahead)
+    return flags + sum_flags([timed for timed, _ in pairs], [whole[0] for _, whole in pairs], "without timers inside")
+
+
+def gpu_notes(clock, late, ahead, times):
+    """Notes on how a GPU was timed. `late`: number of late times of `times` in all."""
+    known = [seconds for seconds in ahead if seconds]
+    return ["the update of all layers was timed at once and shared out by numbers of parameters",
+            "times of layers are GPU time: the GPU spun until the host had launched the pass, and the time of events "
+            f"({1e6 * clock.cost:.1f} us a pass) is subtracted",
+            f"{late} of {times} times of passes were launched late; the median of the pass's other steps stands there",
+            f"whole steps launched ahead of the GPU: median {1e3 * statistics.median(known):.4g} ms of {len(known)}" if known else
+            "no whole step was launched ahead of the GPU: it has too many launches for the queue, or waits inside"]
 
 
 # ---------------------------------------------------------------------------------------------- the trace file
@@ -1186,9 +1372,7 @@ def library_name(options):
 
 def notes_of(options, trainer):
     notes = [f"optimizer {options.optimizer}; activations are not computed in place; denormal numbers count as zero on a CPU"]
-    if options.device != "cpu":
-        notes.append("the update of all layers was timed at once and shared out by numbers of parameters")
-        notes.append("times of layers are GPU time: the host's launches ran ahead of it")
+    notes += trainer.notes
     if any(isinstance(call.module, Attention) for call in trainer.recorder.calls):
         fused = hasattr(functional, "scaled_dot_product_attention")
         notes.append("attention: " + ("scaled_dot_product_attention" if fused else "products and softmax over the scores"))
@@ -1340,6 +1524,8 @@ def set_up(options):
     torch.set_flush_denormal(True)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
     torch.backends.cudnn.benchmark = True
+    if ":" in options.device:
+        torch.cuda.set_device(options.device)  # events and spins are launched on the current GPU
 
 
 def trainer_of(options, network, x):
@@ -1370,7 +1556,8 @@ def capture(options):
     kept, disturbed = capture_pairs(trainer, options)
     added = options.steps - len(kept)
     pairs = kept + disturbed[:added]
-    flags = flags_of(pairs, added, options)
+    late_flags = settle_gpu_steps(trainer, [timed for timed, _ in pairs]) if trainer.on_gpu else []
+    flags = late_flags + flags_of(pairs, added, trainer.ahead)
     write_atomically(options.output, trace_text(options, trainer, name, pairs, flags))
     if options.write_model:
         write_atomically(options.write_model, model_text(options, trainer.recorder, name, list(x.shape[1:])))
