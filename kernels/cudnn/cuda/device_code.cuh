@@ -64,6 +64,21 @@ struct alignas(16) Pack {
   T v[16 / sizeof(T)];
 };
 
+/// V neighbouring elements, which one access of a thread reads or writes.
+template <class T, int V>
+struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Lanes {
+  T v[V];
+};
+
+template <int V, class T>
+__device__ Lanes<T, V> load(const T* from) {
+  return *reinterpret_cast<const Lanes<T, V>*>(from);
+}
+template <class T, int V>
+__device__ void store(const Lanes<T, V>& lanes, T* to) {
+  *reinterpret_cast<Lanes<T, V>*>(to) = lanes;
+}
+
 template <class T, int K>
 struct Inputs {
   const T* at[K];
@@ -101,10 +116,45 @@ void with_index(std::int64_t elements, const Run& run) {
   run(std::int64_t{});
 }
 
+/// Divides indices by one size.
+template <class Index>
+struct Divisor {
+  Index size = 1;
+  Divisor() = default;
+  explicit Divisor(std::int64_t by) : size(by) {}
+  __device__ Index quotient(Index index) const { return index / size; }
+};
+
+/// Divides 32-bit indices below 2^31 by one multiplication and one shift: i / size = (high(i f) + i) >> s,
+/// where high() are the upper 32 bits of the product, s = ceil(log2 size) and f = floor(2^32 (2^s - size) /
+/// size) + 1. Source: T. Granlund, P. L. Montgomery, Division by Invariant Integers using Multiplication,
+/// PLDI 1994, figure 4.1, doi:10.1145/178243.178249
+template <>
+struct Divisor<std::int32_t> {
+  std::int32_t size = 1;
+  std::uint32_t factor = 1, shift = 0;
+  Divisor() = default;
+  explicit Divisor(std::int64_t by) : size(static_cast<std::int32_t>(by)) {
+    while (std::int64_t{1} << shift < by) ++shift;
+    factor = static_cast<std::uint32_t>((((std::int64_t{1} << shift) - by) << 32) / by + 1);
+  }
+  __device__ std::int32_t quotient(std::int32_t index) const {
+    const auto i = static_cast<std::uint32_t>(index);
+    const auto high = static_cast<std::uint32_t>((std::uint64_t{i} * factor) >> 32);
+    return static_cast<std::int32_t>((high + i) >> shift);
+  }
+};
+
 /// Removes the last coordinate from a linear index and returns it.
 template <class Index>
 __device__ Index take(Index& index, Index size) {
   const Index rest = index / size, coordinate = index - rest * size;
+  index = rest;
+  return coordinate;
+}
+template <class Index>
+__device__ Index take(Index& index, const Divisor<Index>& size) {
+  const Index rest = size.quotient(index), coordinate = index - rest * size.size;
   index = rest;
   return coordinate;
 }

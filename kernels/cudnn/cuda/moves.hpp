@@ -63,7 +63,8 @@ struct PoolShape {
   bool largest = true;  ///< maximum; false: mean of the elements that are not padding
 };
 /// The forward pass reads x, and writes y and 2 bytes of taps for each of its elements; the backward pass
-/// reads these and writes dx. Windows that overlap are read again from a cache.
+/// reads these and writes dx. Windows that overlap are read again from a cache. Where the channels of both
+/// images lie side by side, a thread works on 16 bytes of them.
 /// @param taps  index in the window of each maximum, in the order of y's memory; null for means
 void pool_forward(const PoolShape& shape, const void* x, void* y, std::uint16_t* taps, Element element,
                   cudaStream_t stream);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cudnn/cuda/device_code.cuh"
 #include "kernels/cudnn/cuda/moves.hpp"
@@ -6,138 +7,216 @@
 namespace stepcast::cudnn {
 namespace {
 
-/// PoolShape with plain arrays for the device.
+/// PoolShape for the device.
 template <class Index>
 struct Pool {
-  Index in[5], out[5], in_stride[5], out_stride[5], kernel[3], stride[3], pad[3];
-  bool largest, channels_last;  ///< channels_last: the layout of the written tensor
+  /// Of the tensor that is written; `packs`: lanes of channels.
+  Divisor<Index> packs, size[3];
+  bool channels_last;
+  Divisor<Index> stride[3];
+  Index in[3], out[3], in_stride[5], out_stride[5], kernel[3], pad[3];
 };
 
-/// Position of element i in the order of memory, so that neighbouring threads write neighbouring elements.
+/// Position of lanes of channels, the first of which is c.
 template <class Index>
-__device__ void position(Index i, const Index (&size)[5], bool channels_last, Index (&at)[5]) {
-  if (channels_last) at[1] = take(i, size[1]);
-  for (int d = 4; d >= 0; --d) {
-    if (d != 1 || !channels_last) at[d] = take(i, size[d]);
-  }
-}
+struct Position {
+  Index n, c, at[3];
 
-template <class Index>
-__device__ Index place_of(const Index (&at)[5], const Index (&stride)[5]) {
-  Index place = 0;
-  for (int d = 0; d < 5; ++d) place += at[d] * stride[d];
-  return place;
+  __device__ Index place(const Index (&stride)[5]) const {
+    return n * stride[0] + c * stride[1] + at[0] * stride[2] + at[1] * stride[3] + at[2] * stride[4];
+  }
+};
+
+/// Position number i in the order of memory, so that neighbouring threads write neighbouring elements.
+template <int V, class Index>
+__device__ Position<Index> position(const Pool<Index>& pool, Index i) {
+  Position<Index> p;
+  if (pool.channels_last) p.c = take(i, pool.packs);
+  for (int d = 2; d >= 0; --d) p.at[d] = take(i, pool.size[d]);
+  if (!pool.channels_last) p.c = take(i, pool.packs);
+  p.c *= V;
+  p.n = i;
+  return p;
 }
 
 /// Indices [low, high) within the window of an output that are not padding, along one dimension.
 template <class Index>
 struct Taps {
   Index first, low, high;  ///< first: input position of index 0
-  __device__ Taps(const Pool<Index>& pool, const Index (&out)[5], int d) {
-    first = out[d + 2] * pool.stride[d] - pool.pad[d];
+  __device__ Taps(const Pool<Index>& pool, Index out, int d) {
+    first = out * pool.stride[d].size - pool.pad[d];
     low = first < 0 ? -first : 0;
-    high = first + pool.kernel[d] > pool.in[d + 2] ? pool.in[d + 2] - first : pool.kernel[d];
+    high = first + pool.kernel[d] > pool.in[d] ? pool.in[d] - first : pool.kernel[d];
   }
   __device__ Index size() const { return high - low; }
 };
 
-template <class T, class Index>
+/// Elements of an output's window that are not padding.
+template <class Index>
+__device__ float elements_in(const Pool<Index>& pool, Index a, Index b, Index c) {
+  return static_cast<float>(Taps<Index>(pool, a, 0).size() * Taps<Index>(pool, b, 1).size() *
+                            Taps<Index>(pool, c, 2).size());
+}
+
+/// Outputs [low, high] whose windows contain an input, along one dimension.
+template <class Index>
+struct Windows {
+  Index low, high, padded;  ///< padded: position of the input behind the padding
+  __device__ Windows(const Pool<Index>& pool, Index in, int d) {
+    padded = in + pool.pad[d];
+    low = padded < pool.kernel[d] ? 0 : pool.stride[d].quotient(padded - pool.kernel[d]) + 1;
+    high = min(pool.stride[d].quotient(padded), pool.out[d] - 1);
+  }
+  /// Index of the input in the window of an output.
+  __device__ Index tap(const Pool<Index>& pool, Index out, int d) const {
+    return padded - out * pool.stride[d].size;
+  }
+};
+
+/// Maximum, or sum, of lanes of a window's elements.
+template <int V, bool Largest>
+struct Found {
+  float value[V];
+  Lanes<std::uint16_t, V> tap{};  ///< index of the maximum in the window
+
+  __device__ Found() {
+    for (float& one : value) one = Largest ? -INFINITY : 0.f;
+  }
+  template <class T, class Index>
+  __device__ void add(const Lanes<T, V>& read, Index index) {
+    for (int j = 0; j < V; ++j) {
+      const float x = to_float(read.v[j]);
+      if (!Largest) value[j] += x;
+      if (!Largest || !(x > value[j])) continue;
+      value[j] = x;
+      tap.v[j] = static_cast<std::uint16_t>(index);
+    }
+  }
+};
+
+/// Reads x, writes y and, of a maximum, 2 bytes of taps for each element of y. A thread loads three
+/// neighbours before it uses the first, so that their loads wait together; where a row has fewer, the last is
+/// loaded again.
+template <class T, int V, bool Largest, class Index>
 __global__ void pool_windows(Pool<Index> pool, Index n, const T* x, T* y, std::uint16_t* taps) {
+  constexpr int kTogether = 3;
   for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
-    Index at[5];
-    position(i, pool.out, pool.channels_last, at);
-    const Taps<Index> depth(pool, at, 0), height(pool, at, 1), width(pool, at, 2);
-    const Index corner = at[0] * pool.in_stride[0] + at[1] * pool.in_stride[1] +
-                         depth.first * pool.in_stride[2] + height.first * pool.in_stride[3] +
-                         width.first * pool.in_stride[4];
-    float best = -INFINITY, total = 0;
-    Index chosen = 0;
+    const Position<Index> out = position<V>(pool, i);
+    const Taps<Index> depth(pool, out.at[0], 0), height(pool, out.at[1], 1), width(pool, out.at[2], 2);
+    const Position<Index> first{out.n, out.c, {depth.first, height.first, width.first}};
+    const Index corner = first.place(pool.in_stride);
+    Found<V, Largest> found;
     for (Index a = depth.low; a < depth.high; ++a) {
       for (Index b = height.low; b < height.high; ++b) {
         const Index row = corner + a * pool.in_stride[2] + b * pool.in_stride[3];
-        for (Index c = width.low; c < width.high; ++c) {
-          const float value = to_float(x[row + c * pool.in_stride[4]]);
-          total += value;
-          if (!(value > best)) continue;
-          best = value;
-          chosen = (a * pool.kernel[1] + b) * pool.kernel[2] + c;
+        const Index tap = (a * pool.kernel[1] + b) * pool.kernel[2];
+        for (Index c = width.low; c < width.high; c += kTogether) {
+          Lanes<T, V> read[kTogether];
+          for (int k = 0; k < kTogether; ++k)
+            read[k] = load<V>(x + row + min(c + k, width.high - 1) * pool.in_stride[4]);
+          for (int k = 0; k < kTogether; ++k) {
+            if (c + k < width.high) found.add(read[k], tap + c + k);
+          }
         }
       }
     }
-    const Index to = place_of(at, pool.out_stride);
-    const auto count = static_cast<float>(depth.size() * height.size() * width.size());
-    y[to] = from_float<T>(pool.largest ? best : total / count);
-    if (taps != nullptr) taps[to] = static_cast<std::uint16_t>(chosen);
+    const float count = elements_in(pool, out.at[0], out.at[1], out.at[2]);
+    Lanes<T, V> written;
+    for (int j = 0; j < V; ++j)
+      written.v[j] = from_float<T>(Largest ? found.value[j] : found.value[j] / count);
+    const Index to = out.place(pool.out_stride);
+    store(written, y + to);
+    if (Largest) store(found.tap, taps + to);
   }
 }
 
-/// Each thread gathers the gradient of one input element from the windows that contain it, which needs no
-/// atomics.
-template <class T, class Index>
+/// Reads dy and, of a maximum, the taps, and writes dx. Each thread gathers the gradients of the lanes of an
+/// input from the windows that contain it, which needs no atomics, and loads two neighbours together.
+template <class T, int V, bool Largest, class Index>
 __global__ void pool_windows_back(Pool<Index> pool, Index n, const T* dy, T* dx, const std::uint16_t* taps) {
+  constexpr int kTogether = 2;
   for (Index i = static_cast<Index>(first_index()); i < n; i += static_cast<Index>(index_step())) {
-    Index at[5], out[5], low[3], high[3];
-    position(i, pool.in, pool.channels_last, at);
-    for (int d = 0; d < 3; ++d) {
-      const Index place = at[d + 2] + pool.pad[d];
-      low[d] = place < pool.kernel[d] ? 0 : (place - pool.kernel[d]) / pool.stride[d] + 1;
-      high[d] = place / pool.stride[d];
-      if (high[d] >= pool.out[d + 2]) high[d] = pool.out[d + 2] - 1;
-    }
-    out[0] = at[0];
-    out[1] = at[1];
-    float sum = 0;
-    for (out[2] = low[0]; out[2] <= high[0]; ++out[2]) {
-      for (out[3] = low[1]; out[3] <= high[1]; ++out[3]) {
-        for (out[4] = low[2]; out[4] <= high[2]; ++out[4]) {
-          const Index from = place_of(out, pool.out_stride);
-          if (!pool.largest) {
-            const Taps<Index> depth(pool, out, 0), height(pool, out, 1), width(pool, out, 2);
-            sum += to_float(dy[from]) / static_cast<float>(depth.size() * height.size() * width.size());
-            continue;
+    const Position<Index> in = position<V>(pool, i);
+    const Windows<Index> depth(pool, in.at[0], 0), height(pool, in.at[1], 1), width(pool, in.at[2], 2);
+    float sum[V] = {};
+    for (Index a = depth.low; a <= depth.high; ++a) {
+      for (Index b = height.low; b <= height.high; ++b) {
+        const Index row = Position<Index>{in.n, in.c, {a, b, 0}}.place(pool.out_stride);
+        const Index tap = (depth.tap(pool, a, 0) * pool.kernel[1] + height.tap(pool, b, 1)) * pool.kernel[2];
+        for (Index c = width.low; c <= width.high; c += kTogether) {
+          Lanes<T, V> slope[kTogether];
+          Lanes<std::uint16_t, V> chosen[kTogether];
+          for (int k = 0; k < kTogether; ++k) {
+            const Index from = row + min(c + k, width.high) * pool.out_stride[4];
+            slope[k] = load<V>(dy + from);
+            if (Largest) chosen[k] = load<V>(taps + from);
           }
-          Index tap = 0;
-          for (int d = 0; d < 3; ++d) {
-            tap = tap * pool.kernel[d] + at[d + 2] + pool.pad[d] - out[d + 2] * pool.stride[d];
+          for (int k = 0; k < kTogether; ++k) {
+            if (c + k > width.high) break;
+            const float share = Largest ? 1.f : 1.f / elements_in(pool, a, b, c + k);
+            const Index own = tap + width.tap(pool, c + k, 2);
+            for (int j = 0; j < V; ++j) {
+              if (!Largest || chosen[k].v[j] == own) sum[j] += to_float(slope[k].v[j]) * share;
+            }
           }
-          if (static_cast<Index>(taps[from]) == tap) sum += to_float(dy[from]);
         }
       }
     }
-    dx[place_of(at, pool.in_stride)] = from_float<T>(sum);
+    Lanes<T, V> written;
+    for (int j = 0; j < V; ++j) written.v[j] = from_float<T>(sum[j]);
+    store(written, dx + in.place(pool.in_stride));
   }
+}
+
+using Five = std::array<std::int64_t, 5>;
+
+std::int64_t product(const Five& sizes) {
+  return sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4];
 }
 
 template <class Index>
-Pool<Index> on_device(const PoolShape& s, const std::array<std::int64_t, 5>& written) {
+Pool<Index> on_device(const PoolShape& s, const Five& size, const Five& strides, int lanes) {
   Pool<Index> pool{};
-  const auto set = [](const auto& from, auto& to) {
-    for (std::size_t d = 0; d < from.size(); ++d) to[d] = static_cast<Index>(from[d]);
-  };
-  set(s.in, pool.in);
-  set(s.out, pool.out);
-  set(s.in_stride, pool.in_stride);
-  set(s.out_stride, pool.out_stride);
-  set(s.kernel, pool.kernel);
-  set(s.stride, pool.stride);
-  set(s.pad, pool.pad);
-  pool.largest = s.largest;
-  pool.channels_last = written[1] == 1;
+  pool.channels_last = strides[1] == 1;
+  pool.packs = Divisor<Index>(size[1] / lanes);
+  for (std::size_t d = 0; d < 5; ++d) {
+    pool.in_stride[d] = static_cast<Index>(s.in_stride[d]);
+    pool.out_stride[d] = static_cast<Index>(s.out_stride[d]);
+  }
+  for (std::size_t d = 0; d < 3; ++d) {
+    pool.size[d] = Divisor<Index>(size[d + 2]);
+    pool.stride[d] = Divisor<Index>(s.stride[d]);
+    pool.in[d] = static_cast<Index>(s.in[d + 2]);
+    pool.out[d] = static_cast<Index>(s.out[d + 2]);
+    pool.kernel[d] = static_cast<Index>(s.kernel[d]);
+    pool.pad[d] = static_cast<Index>(s.pad[d]);
+  }
   return pool;
 }
 
-template <class Sizes>
-std::int64_t product(const Sizes& sizes) {
-  std::int64_t n = 1;
-  for (const std::int64_t size : sizes) n *= size;
-  return n;
+/// True if the channels of both images lie side by side, and all packs are aligned.
+bool takes_packs(const PoolShape& s, Element element, const void* from, const void* to, const void* taps) {
+  const auto lanes = static_cast<std::int64_t>(16 / bytes_of(element));
+  bool fits = s.in_stride[1] == 1 && s.out_stride[1] == 1 && s.in[1] % lanes == 0;
+  for (const std::size_t d : {0, 2, 3, 4})
+    fits = fits && s.in_stride[d] % lanes == 0 && s.out_stride[d] % lanes == 0;
+  for (const void* one : {from, to, taps}) fits = fits && reinterpret_cast<std::uintptr_t>(one) % 16 == 0;
+  return fits;
 }
 
-/// Calls `run` with the type of the elements and the type of indices into both images.
+/// Calls `run` with the type of the elements, the number of lanes, whether the pool takes maxima, and the
+/// type of indices into both images.
 template <class Run>
-void with_types(const PoolShape& shape, Element element, const Run& run) {
+void with_types(const PoolShape& shape, Element element, bool packs, const Run& run) {
+  const auto with_lanes = [&](auto type, auto lanes) {
+    with_index(std::max(product(shape.in), product(shape.out)), [&](auto index) {
+      shape.largest ? run(type, lanes, std::true_type(), index) : run(type, lanes, std::false_type(), index);
+    });
+  };
   with_type(element, [&](auto type) {
-    with_index(std::max(product(shape.in), product(shape.out)), [&](auto index) { run(type, index); });
+    constexpr int kPack = 16 / sizeof(typename decltype(type)::type);
+    packs ? with_lanes(type, std::integral_constant<int, kPack>())
+          : with_lanes(type, std::integral_constant<int, 1>());
   });
 }
 
@@ -146,26 +225,36 @@ void with_types(const PoolShape& shape, Element element, const Run& run) {
 void pool_forward(const PoolShape& shape, const void* x, void* y, std::uint16_t* taps, Element element,
                   cudaStream_t stream) {
   const std::int64_t n = product(shape.out);
-  with_types(shape, element, [&](auto type, auto index) {
-    using T = typename decltype(type)::type;
-    using Index = decltype(index);
-    pool_windows<<<blocks_for(n), kThreads, 0, stream>>>(on_device<Index>(shape, shape.out_stride),
-                                                         static_cast<Index>(n), static_cast<const T*>(x),
-                                                         static_cast<T*>(y), taps);
-  });
+  if (n == 0) return;
+  with_types(shape, element, takes_packs(shape, element, x, y, taps),
+             [&](auto type, auto lanes, auto largest, auto index) {
+               using T = typename decltype(type)::type;
+               using Index = decltype(index);
+               constexpr int kLanes = decltype(lanes)::value;
+               constexpr bool kLargest = decltype(largest)::value;
+               const auto pool = on_device<Index>(shape, shape.out, shape.out_stride, kLanes);
+               const auto count = static_cast<Index>(n / kLanes);
+               pool_windows<T, kLanes, kLargest><<<blocks_for(count), kThreads, 0, stream>>>(
+                   pool, count, static_cast<const T*>(x), static_cast<T*>(y), taps);
+             });
   check_launch("pool_windows");
 }
 
 void pool_backward(const PoolShape& shape, const void* dy, void* dx, const std::uint16_t* taps,
                    Element element, cudaStream_t stream) {
   const std::int64_t n = product(shape.in);
-  with_types(shape, element, [&](auto type, auto index) {
-    using T = typename decltype(type)::type;
-    using Index = decltype(index);
-    pool_windows_back<<<blocks_for(n), kThreads, 0, stream>>>(
-        on_device<Index>(shape, shape.in_stride), static_cast<Index>(n), static_cast<const T*>(dy),
-        static_cast<T*>(dx), taps);
-  });
+  if (n == 0) return;
+  with_types(shape, element, takes_packs(shape, element, dy, dx, taps),
+             [&](auto type, auto lanes, auto largest, auto index) {
+               using T = typename decltype(type)::type;
+               using Index = decltype(index);
+               constexpr int kLanes = decltype(lanes)::value;
+               constexpr bool kLargest = decltype(largest)::value;
+               const auto pool = on_device<Index>(shape, shape.in, shape.in_stride, kLanes);
+               const auto count = static_cast<Index>(n / kLanes);
+               pool_windows_back<T, kLanes, kLargest><<<blocks_for(count), kThreads, 0, stream>>>(
+                   pool, count, static_cast<const T*>(dy), static_cast<T*>(dx), taps);
+             });
   check_launch("pool_windows_back");
 }
 

@@ -140,8 +140,9 @@ TEST_CASE("kernels that move elements reach elements beyond 2^31", "[emulated][l
     check_last(8);
   }
   SECTION("pools and up-sampling") {
-    const std::array<std::int64_t, 5> size{497, 132, 1, 256, 128},
-        strides{132 << 15, 1 << 15, 1 << 15, 128, 1};
+    using Five = std::array<std::int64_t, 5>;
+    const Five size{497, 132, 1, 256, 128}, strides = GENERATE(Five{132 << 15, 1 << 15, 1 << 15, 128, 1},
+                                                               Five{132 << 15, 1, 132 << 15, 132 * 128, 132});
     const PoolShape pool{size, size, strides, strides, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}};
     const LargeArray taps;
     pool_forward(pool, a.x.data(), a.y.data(), taps.data<std::uint16_t>(), Element::f32, nullptr);

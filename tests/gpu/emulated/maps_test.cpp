@@ -158,7 +158,16 @@ TEST_CASE("activations' kernels compute what plain loops do", "[emulated]") {
 
 TEST_CASE("pools' kernels compute what plain loops do", "[emulated]") {
   const Way way = any_way();
-  for (const NamedCase& named : cases_of({LayerKind::max_pool, LayerKind::average_pool})) {
+  std::vector<NamedCase> cases = cases_of({LayerKind::max_pool, LayerKind::average_pool});
+  for (const LayerKind kind : {LayerKind::max_pool, LayerKind::average_pool}) {
+    const Window overlapping{.kernel = {3, 3}, .stride = {2, 2}, .pad_before = {1, 1}, .pad_after = {1, 1}};
+    Case wide = cases.front().value;
+    wide.layer = pool_layer(kind, {16, 9, 6}, overlapping);
+    wide.inputs = {uniform_array(2 * 16 * 9 * 6, 1)};
+    wide.batch = 2;
+    cases.push_back({"whole packs of channels", wide});
+  }
+  for (const NamedCase& named : cases) {
     CAPTURE(named.name);
     Layered l{named.value, way};
     const Window& w = l.c.layer.window;
