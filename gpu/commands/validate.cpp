@@ -174,6 +174,12 @@ void take_known(const std::filesystem::path& file, std::vector<Point>& points) {
   }
 }
 
+/// Words for a point outside the tolerance. A flagged trace explains it: where the GPU waits for the host, a
+/// step takes as long as the host does, which differs from minute to minute.
+const char* outside_words(const Point& point) {
+  return point.forecast.flags.empty() ? "  OUTSIDE" : "  OUTSIDE, from a flagged trace";
+}
+
 /// Prints all points. @return the number of points outside the tolerance
 int print(const ValidateCommand& options, const std::vector<Point>& points) {
   int outside = 0;
@@ -186,7 +192,7 @@ int print(const ValidateCommand& options, const std::vector<Point>& points) {
     outside += off ? 1 : 0;
     fmt::print("{:20} batch {:5}: predicted {:9.4g} ms, measured {:9.4g} ms, {:+6.2f} %{}\n", p.model,
                p.batch, 1e3 * p.forecast.step.value, 1e3 * p.measured, 100 * p.error(),
-               off ? "  OUTSIDE" : "");
+               off ? outside_words(p) : "");
   }
   return outside;
 }
