@@ -33,6 +33,31 @@ void refuse_compiled(const Profile& profile) {
   }
 }
 
+/// A layer that runs in a node of the backward pass computes activations again: its second run would count as
+/// another layer. With torch.utils.checkpoint's older form the node has a name of its own.
+void refuse_recomputed(const Profile& profile) {
+  static const std::set<std::string, std::less<>> kLayers{
+      "aten::linear",     "aten::conv1d",     "aten::conv2d",
+      "aten::conv3d",     "aten::layer_norm", "aten::batch_norm",
+      "aten::group_norm", "aten::embedding",  "aten::scaled_dot_product_attention"};
+  const auto node_around = [&](const ProfileOperator& one) {
+    for (int at = one.parent; at >= 0; at = profile.operators[static_cast<std::size_t>(at)].parent) {
+      const std::string& name = profile.name(profile.operators[static_cast<std::size_t>(at)]);
+      if (name.starts_with("autograd::engine::evaluate_function")) return name;
+    }
+    return std::string();
+  };
+  for (const ProfileOperator& one : profile.operators) {
+    const std::string& name = profile.name(one);
+    const std::string node = kLayers.contains(name) ? node_around(one) : "";
+    if (!node.empty() || name == "CheckpointFunctionBackward")
+      refuse(profile,
+             fmt::format("its backward pass computes activations again ({}), as torch.utils.checkpoint does; "
+                         "profile without that, and set `recompute: true` in the scenario's strategy",
+                         node.empty() ? name : name + " in " + node));
+  }
+}
+
 void refuse_several_gpus(const Profile& profile, const std::vector<StepRange>& steps) {
   std::set<int> devices;
   for (const ProfileKernel& kernel : profile.kernels) {
@@ -240,6 +265,7 @@ Attribution attribute(const Profile& profile) {
   if (ranges.empty())
     refuse(profile, "has no steps: call step() of the profiler after every training step (ProfilerStep#...)");
   refuse_several_gpus(profile, ranges);
+  refuse_recomputed(profile);
   Attribution result;
   const OperatorRoles roles = operator_roles(profile, ranges, result.steps);
   Accumulator sums(profile, roles, result.steps);

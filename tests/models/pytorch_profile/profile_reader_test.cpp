@@ -290,6 +290,17 @@ TEST_CASE("a profile without what a trace needs is refused in one line", "[model
   add_step(region, 1, false);
   region.host("Torch-Compiled Region: 0/0", 1010, 5);
   CHECK_THAT(refusal(region.text()), Contains("torch.compile"));
+  Events again;
+  add_step(again, 1, false);
+  again.host("autograd::engine::evaluate_function: AddmmBackward0", 1970, 20);
+  again.host("aten::linear", 1975, 5);
+  CHECK_THAT(
+      refusal(again.text()),
+      Contains("computes activations again (aten::linear in autograd::engine::evaluate_function: Addmm"));
+  Events checkpoint;
+  add_step(checkpoint, 1, false);
+  checkpoint.host("CheckpointFunctionBackward", 1970, 20);
+  CHECK_THAT(refusal(checkpoint.text()), Contains("recompute: true"));
   Events lost;
   add_step(lost, 1, false);
   lost.kernel("nobody", 999999, 1970, 50);
