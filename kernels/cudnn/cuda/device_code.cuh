@@ -79,6 +79,18 @@ __device__ void store(const Lanes<T, V>& lanes, T* to) {
   *reinterpret_cast<Lanes<T, V>*>(to) = lanes;
 }
 
+template <class To, class From, int V>
+__device__ Lanes<To, V> converted(const Lanes<From, V>& from) {
+  Lanes<To, V> to;
+  for (int j = 0; j < V; ++j) to.v[j] = from_float<To>(to_float(from.v[j]));
+  return to;
+}
+
+/// True if both arrays start at multiples of this size.
+__host__ __device__ inline bool are_aligned(const void* one, const void* other, std::uintptr_t bytes) {
+  return (reinterpret_cast<std::uintptr_t>(one) | reinterpret_cast<std::uintptr_t>(other)) % bytes == 0;
+}
+
 template <class T, int K>
 struct Inputs {
   const T* at[K];

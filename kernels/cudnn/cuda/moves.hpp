@@ -7,14 +7,17 @@
 
 #include "kernels/cudnn/cuda/element.hpp"
 
-/// Kernels that copy elements (moves.cu, pools.cu), also elements that are read several times (up-sampling,
-/// embeddings) with the sums of their gradients. They are started on a stream and return at once.
+/// Kernels that copy elements (moves.cu, pools.cu, embeddings.cu), also elements that are read several times
+/// (up-sampling, embeddings) with the sums of their gradients. They are started on a stream and return at
+/// once.
 namespace stepcast::cudnn {
 
 constexpr int kMoveDims = 5;
 
 /// A copy of a box of elements with separate strides [elements] in source and target: permutations, pads,
-/// crops, halos and conversions. Moves the bytes of the box in both element types.
+/// crops, halos and conversions. Moves the bytes of the box in both element types; what lies side by side
+/// along one side in the source and along another in the target (NCHW to NHWC) is transposed in shared
+/// memory.
 struct Move {
   std::array<std::int64_t, kMoveDims> size{1, 1, 1, 1, 1}, from_stride{}, to_stride{};
   std::int64_t from_offset = 0, to_offset = 0;

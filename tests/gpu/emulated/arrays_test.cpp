@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cudnn/cuda/elements.hpp"
 #include "kernels/cudnn/cuda/moves.hpp"
 #include "kernels/cudnn/cuda/optimizer_updates.hpp"
@@ -79,6 +81,49 @@ TEST_CASE("sums start at any element of an array", "[emulated]") {
       check_near(to.values(), expected, 1e-6);
     }
   }
+}
+
+TEST_CASE("images are transposed by tiles that reach beyond them", "[emulated]") {
+  const Element from = GENERATE(Element::f32, Element::f16, Element::bf16),
+                to = GENERATE(Element::f32, Element::f16, Element::bf16);
+  const bool last = GENERATE(false, true);
+  const Shape shape{2, 70, 9, 11};
+  Array values(2 * 70 * 99);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 251);  // of 8 bits
+  const Memory source(shape, from, last, values), target(shape, to, !last);
+  Move move{.from_element = from, .to_element = to};
+  for (std::size_t d = 0; d < 4; ++d) {
+    move.size[d + 1] = shape[d];
+    move.from_stride[d + 1] = source.strides()[d];
+    move.to_stride[d + 1] = target.strides()[d];
+  }
+  move_elements(move, source.data(), target.data(), nullptr);
+  CHECK(target.values() == values);
+}
+
+TEST_CASE("a conversion starts at any element of an array", "[emulated]") {
+  const Array values = uniform_array(1037, 1);
+  const Memory from({1037}, Element::f32, false, values);
+  for (const std::size_t offset : {0, 1, 4}) {
+    const Memory to({1037}, Element::bf16, false);
+    convert(from.floats() + offset, Element::f32, to.data(), Element::bf16, 1001, nullptr);
+    Array expected(1037);
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(offset), 1001, expected.begin());
+    check_near(to.values(), expected, 1.0 / 128);
+  }
+}
+
+TEST_CASE("a bias is added to packs of channels, and to packs of one channel", "[emulated]") {
+  const Element element = GENERATE(Element::f32, Element::f16, Element::bf16);
+  const bool innermost = GENERATE(false, true);
+  const Array values = uniform_array(5 * 24 * 8, 1);
+  const Memory y({5 * 24 * 8}, element, false, values);
+  const Memory bias({24}, Element::f32, false, uniform_array(24, 2));
+  add_bias(y.data(), bias.floats(), element, 5 * 24 * 8, innermost ? 1 : 8, 24, nullptr);
+  Array expected = values;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expected[i] += bias.floats()[i / (innermost ? 1 : 8) % 24];
+  check_near(y.values(), expected, element == Element::f32 ? 1e-6 : 1.0 / 128);
 }
 
 TEST_CASE("elements move between layouts and element types, and a bias is added to its channel",

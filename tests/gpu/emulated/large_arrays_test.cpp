@@ -125,6 +125,7 @@ TEST_CASE("kernels that move elements reach elements beyond 2^31", "[emulated][l
     Move move;
     move.size = {1, 1, 1, kRows, kLength};
     move.from_stride = move.to_stride = {0, 0, 0, kLength, 1};
+    if (GENERATE(false, true)) move.from_stride = {0, 0, 0, 1, kRows};  // a transposition
     move_elements(move, a.x.data(), a.y.data(), nullptr);
     check_last(3);
   }
@@ -136,7 +137,7 @@ TEST_CASE("kernels that move elements reach elements beyond 2^31", "[emulated][l
   SECTION("biases") {
     const std::vector<float> bias(64, 5);
     a.y.last() = 3;
-    add_bias(a.y.data(), bias.data(), Element::f32, kElements, 1, 64, nullptr);
+    add_bias(a.y.data(), bias.data(), Element::f32, kElements, GENERATE(1, 2, 4), 64, nullptr);
     check_last(8);
   }
   SECTION("pools and up-sampling") {
