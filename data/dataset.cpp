@@ -62,14 +62,26 @@ constexpr int kBlobs = 6;  // Gaussian bumps in each channel of a pattern
 constexpr std::uint32_t kNumbersOfBlob = 4;
 constexpr std::int64_t kMostShift = 2;  // [pixels]
 
-class Images : public Dataset {
+/// A task whose samples are drawn. Sample i of the data set is sample `first` + i of the task.
+class GeneratedTask : public Dataset {
  public:
-  Images(const DataOptions& options, const SampleForm& form, std::int64_t first, std::int64_t count)
-      : options_(options), form_(form), first_(first), count_(count) {
-    for (std::int64_t k = 0; k < form.classes; ++k) add_pattern(k);
-  }
+  GeneratedTask(const DataOptions& options, const SampleForm& form, std::int64_t first, std::int64_t count)
+      : options_(options), form_(form), first_(first), count_(count) {}
 
   std::int64_t samples() const override { return count_; }
+
+ protected:
+  DataOptions options_;
+  SampleForm form_;
+  std::int64_t first_, count_;
+};
+
+class Images : public GeneratedTask {
+ public:
+  Images(const DataOptions& options, const SampleForm& form, std::int64_t first, std::int64_t count)
+      : GeneratedTask(options, form, first, count) {
+    for (std::int64_t k = 0; k < form.classes; ++k) add_pattern(k);
+  }
 
   void read(std::int64_t sample, std::span<float> input, std::span<float> targets) const override {
     const Draws draws(options_.seed, first_ + sample, kSample), noise(options_.seed, first_ + sample, kNoise);
@@ -126,9 +138,6 @@ class Images : public Dataset {
     patterns_.push_back(std::move(pattern));
   }
 
-  DataOptions options_;
-  SampleForm form_;
-  std::int64_t first_, count_;
   std::vector<std::vector<float>> patterns_;  ///< one pattern for each class
 };
 
@@ -149,12 +158,9 @@ struct Disc {
   bool covers(double at_y, double at_x) const { return std::hypot(at_y - y, at_x - x) < radius; }
 };
 
-class Mesh : public Dataset {
+class Mesh : public GeneratedTask {
  public:
-  Mesh(const DataOptions& options, const SampleForm& form, std::int64_t first, std::int64_t count)
-      : options_(options), form_(form), first_(first), count_(count) {}
-
-  std::int64_t samples() const override { return count_; }
+  using GeneratedTask::GeneratedTask;
 
   void read(std::int64_t sample, std::span<float> input, std::span<float> targets) const override {
     const Draws draws(options_.seed, first_ + sample, kSample), noise(options_.seed, first_ + sample, kNoise);
@@ -183,11 +189,6 @@ class Mesh : public Dataset {
       targets[i] = covered(at / columns % rows, rows, at % columns, columns) ? 1 : 0;
     }
   }
-
- private:
-  DataOptions options_;
-  SampleForm form_;
-  std::int64_t first_, count_;
 };
 
 }  // namespace
@@ -199,12 +200,9 @@ std::unique_ptr<Dataset> generated_mesh(const DataOptions& options, const Sample
 
 namespace {
 
-class Sequences : public Dataset {
+class Sequences : public GeneratedTask {
  public:
-  Sequences(const DataOptions& options, const SampleForm& form, std::int64_t first, std::int64_t count)
-      : options_(options), form_(form), first_(first), count_(count) {}
-
-  std::int64_t samples() const override { return count_; }
+  using GeneratedTask::GeneratedTask;
 
   void read(std::int64_t sample, std::span<float> input, std::span<float> targets) const override {
     const Draws draws(options_.seed, first_ + sample, kSample), noise(options_.seed, first_ + sample, kNoise);
@@ -220,11 +218,6 @@ class Sequences : public Dataset {
     }
     targets[0] = static_cast<float>(label);
   }
-
- private:
-  DataOptions options_;
-  SampleForm form_;
-  std::int64_t first_, count_;
 };
 
 }  // namespace
@@ -238,12 +231,9 @@ namespace {
 
 constexpr double kDepth = 10;  // depth of the calorimeter, in the units of t in the profile t^a exp(-b t)
 
-class Showers : public Dataset {
+class Showers : public GeneratedTask {
  public:
-  Showers(const DataOptions& options, const SampleForm& form, std::int64_t first, std::int64_t count)
-      : options_(options), form_(form), first_(first), count_(count) {}
-
-  std::int64_t samples() const override { return count_; }
+  using GeneratedTask::GeneratedTask;
 
   void read(std::int64_t sample, std::span<float> input, std::span<float> targets) const override {
     const Draws draws(options_.seed, first_ + sample, kSample), noise(options_.seed, first_ + sample, kNoise);
@@ -277,10 +267,6 @@ class Showers : public Dataset {
   static double center(std::int64_t cell, std::int64_t cells) {
     return (static_cast<double>(cell) + 0.5) / static_cast<double>(cells);
   }
-
-  DataOptions options_;
-  SampleForm form_;
-  std::int64_t first_, count_;
 };
 
 }  // namespace
