@@ -11,21 +11,30 @@
 namespace stepcast {
 namespace {
 
-/// True if the backward pass of the layer needs only its output, so that the output may overwrite the input.
-bool can_overwrite(LayerKind kind) {
+/// True for activations whose derivative follows from their output alone.
+bool is_derived_from_output(LayerKind kind) {
   switch (kind) {
     case LayerKind::relu:
     case LayerKind::leaky_relu:
     case LayerKind::sigmoid:
     case LayerKind::tanh:
     case LayerKind::elu:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// True if the backward pass of the layer does not need its input, so that the output may overwrite it.
+bool can_overwrite(LayerKind kind) {
+  switch (kind) {
     case LayerKind::dropout:
     case LayerKind::add:
     case LayerKind::position_embedding:
     case LayerKind::rotary_embedding:
       return true;
     default:
-      return false;
+      return is_derived_from_output(kind);
   }
 }
 
@@ -147,27 +156,17 @@ namespace {
 
 bool backward_reads_output(LayerKind kind) {
   switch (kind) {
-    case LayerKind::relu:
-    case LayerKind::leaky_relu:
-    case LayerKind::sigmoid:
-    case LayerKind::tanh:
-    case LayerKind::elu:
     case LayerKind::max_pool:
     case LayerKind::lstm:
     case LayerKind::gru:
       return true;
     default:
-      return is_loss(kind);
+      return is_loss(kind) || is_derived_from_output(kind);
   }
 }
 
 bool backward_reads_inputs(LayerKind kind) {
   switch (kind) {
-    case LayerKind::relu:
-    case LayerKind::leaky_relu:
-    case LayerKind::sigmoid:
-    case LayerKind::tanh:
-    case LayerKind::elu:
     case LayerKind::average_pool:
     case LayerKind::add:
     case LayerKind::up_sample:
@@ -180,7 +179,7 @@ bool backward_reads_inputs(LayerKind kind) {
     case LayerKind::first_token:
       return false;
     default:
-      return true;
+      return !is_derived_from_output(kind);
   }
 }
 
