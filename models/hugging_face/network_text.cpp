@@ -18,6 +18,18 @@ using Family = HuggingFaceConfig::Family;
 // In the order of Family.
 constexpr std::array kFamilies{"gpt2", "llama", "mistral", "mixtral", "bert", "vit"};
 
+/// Keys of the rates of dropout; empty where a family has none.
+struct DropoutKeys {
+  std::string_view attention, block, embedding;
+};
+constexpr DropoutKeys kGpt2Dropout{"attn_pdrop", "resid_pdrop", "embd_pdrop"};
+constexpr DropoutKeys kLlamaDropout{"attention_dropout", "", ""};
+constexpr DropoutKeys kBertDropout{"attention_probs_dropout_prob", "hidden_dropout_prob",
+                                   "hidden_dropout_prob"};
+// In the order of Family.
+constexpr std::array kDropoutKeys{kGpt2Dropout,  kLlamaDropout, kLlamaDropout,
+                                  kLlamaDropout, kBertDropout,  kBertDropout};
+
 constexpr std::int64_t kMostLayers = 1000;
 constexpr std::int64_t kMostHeads = 100'000;
 constexpr std::int64_t kMostWidth = 1'000'000;
@@ -47,10 +59,16 @@ bool flag_or(const YamlMap& map, std::string_view key, bool default_value) {
   return value ? value->boolean() : default_value;
 }
 
-/// A rate of dropout; a configuration without the key has none here, though the library's default may be 0.1.
-double rate_or_none(const YamlMap& map, std::string_view key) {
-  const auto value = given(map, key);
-  return value ? value->number(0, 0.999) : 0;
+/// Rates of dropout; a configuration without a key has none here, though the library's default may be 0.1.
+void read_dropout(const YamlMap& map, HuggingFaceConfig& config) {
+  const auto rate = [&](std::string_view key) {
+    const auto value = key.empty() ? std::nullopt : given(map, key);
+    return value ? value->number(0, 0.999) : 0;
+  };
+  const DropoutKeys& keys = kDropoutKeys.at(static_cast<std::size_t>(config.family));
+  config.attention_dropout = rate(keys.attention);
+  config.block_dropout = rate(keys.block);
+  config.embedding_dropout = rate(keys.embedding);
 }
 
 /// The kind of layer that an activation of the library is. Approximations of GELU have its cost.
@@ -69,9 +87,6 @@ void read_gpt2(const YamlMap& map, HuggingFaceConfig& config) {
   config.positions = count(map, "n_positions", kMostRows);
   config.activation = plain_activation(map, "activation_function");
   config.tied = flag_or(map, "tie_word_embeddings", true);
-  config.attention_dropout = rate_or_none(map, "attn_pdrop");
-  config.block_dropout = rate_or_none(map, "resid_pdrop");
-  config.embedding_dropout = rate_or_none(map, "embd_pdrop");
 }
 
 /// Keys that llama, mistral, mixtral, bert and vit have in common.
@@ -82,12 +97,6 @@ void read_sizes(const YamlMap& map, HuggingFaceConfig& config) {
   config.hidden = count(map, "intermediate_size", kMostRows);
 }
 
-/// Keys that bert and vit have in common.
-void read_dropout(const YamlMap& map, HuggingFaceConfig& config) {
-  config.attention_dropout = rate_or_none(map, "attention_probs_dropout_prob");
-  config.block_dropout = config.embedding_dropout = rate_or_none(map, "hidden_dropout_prob");
-}
-
 void read_words(const YamlMap& map, HuggingFaceConfig& config) {
   config.vocabulary = count(map, "vocab_size", kMostRows);
   config.positions = count(map, "max_position_embeddings", kMostRows);
@@ -96,7 +105,6 @@ void read_words(const YamlMap& map, HuggingFaceConfig& config) {
 void read_llama(const YamlMap& map, HuggingFaceConfig& config) {
   read_sizes(map, config);
   read_words(map, config);
-  config.attention_dropout = rate_or_none(map, "attention_dropout");
   if (const auto activation = given(map, "hidden_act")) activation->one_of({"silu"});
   config.activation = "swiglu";
   config.attention_bias = flag_or(map, "attention_bias", false);
@@ -125,7 +133,6 @@ void read_bert(const YamlMap& map, HuggingFaceConfig& config) {
   config.activation = plain_activation(map, "hidden_act");
   config.tied = flag_or(map, "tie_word_embeddings", true);
   config.masked_only = is_masked_only(map);
-  read_dropout(map, config);
 }
 
 void read_vit(const YamlMap& map, HuggingFaceConfig& config) {
@@ -135,7 +142,6 @@ void read_vit(const YamlMap& map, HuggingFaceConfig& config) {
   config.channels = count(map, "num_channels", 10'000);
   config.activation = plain_activation(map, "hidden_act");
   config.attention_bias = flag_or(map, "qkv_bias", true);
-  read_dropout(map, config);
   const auto labels = given(map, "id2label");
   if (labels && !given(map, "num_labels")) {
     config.classes = static_cast<std::int64_t>(labels->any_map().entries().size());
@@ -188,6 +194,7 @@ HuggingFaceConfig read_hugging_face_config(const YamlValue& value) {
   } else {
     read_llama(map, config);
   }
+  read_dropout(map, config);
   read_heads(map, config);
   return config;
 }
