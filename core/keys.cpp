@@ -205,6 +205,17 @@ std::vector<std::pair<std::string, Key>> keys_with_paths(const Keys& keys) {
 
 namespace {
 
+/// Types as words of a sentence: "bytes or a name", "a name, a path or a mapping".
+std::string with_articles(const std::vector<std::string>& types) {
+  std::string text;
+  for (const std::string& type : types) {
+    if (!text.empty()) text += type == types.back() ? " or " : ", ";
+    if (type != "bytes" && type != "text") text += type.starts_with('i') ? "an " : "a ";
+    text += type;
+  }
+  return text;
+}
+
 class KeyChecker {
  public:
   void check_map(const YamlValue& value, const Keys& keys, bool complete) {
@@ -263,7 +274,7 @@ class KeyChecker {
       }
     }
     if (all.size() == 1) return errors.push_back(all.front());
-    note([&] { value.expected(key.type + (key.range.empty() ? "" : " (" + key.range + ")")); });
+    note([&] { value.expected(with_articles(types) + (key.range.empty() ? "" : " (" + key.range + ")")); });
   }
 
   void check_sourced(const YamlValue& value, const Key& key) {

@@ -138,9 +138,9 @@ TEST_CASE("key_errors finds every error of a file, in the readers' words", "[sce
   REQUIRE(errors.size() == 7);
   CHECK(errors[0] == "s.yaml:2:1: workrs: unknown key; did you mean \"workers\"?");
   CHECK(errors[1] == "s.yaml:3:19: batch_per_worker: expected an integer from 1 to 1000000000, got \"0\"");
-  CHECK(
-      errors[2] ==
-      "s.yaml:4:40: strategy.block_momentum: expected number or name (0 to below 1, by_workers), got \"2\"");
+  CHECK(errors[2] ==
+        "s.yaml:4:40: strategy.block_momentum: expected a number or a name (0 to below 1, by_workers), got "
+        "\"2\"");
   CHECK(errors[3] == "s.yaml:4:49: strategy.form: expected one of classical, nesterov, got \"x\"");
   CHECK(errors[4].find("published[0].column: missing") != std::string::npos);
 }
