@@ -82,22 +82,35 @@ std::vector<float> generator_inputs(std::uint64_t seed, std::int64_t first, std:
 
 namespace {
 
+double distance(const float* one, const float* other, std::size_t elements) {
+  double square = 0;
+  for (std::size_t k = 0; k < elements; ++k) {
+    const double difference = static_cast<double>(one[k]) - static_cast<double>(other[k]);
+    square += difference * difference;
+  }
+  return std::sqrt(square);
+}
+
 /// The mean Euclidean distance of all pairs of a sample of `one` and a sample of `other`.
 double mean_distance(const std::vector<float>& one, const std::vector<float>& other, std::size_t elements) {
   double sum = 0;
   for (std::size_t i = 0; i < one.size(); i += elements) {
-    for (std::size_t j = 0; j < other.size(); j += elements) {
-      double square = 0;
-      for (std::size_t k = 0; k < elements; ++k) {
-        const double difference = static_cast<double>(one[i + k]) - static_cast<double>(other[j + k]);
-        square += difference * difference;
-      }
-      sum += std::sqrt(square);
-    }
+    for (std::size_t j = 0; j < other.size(); j += elements) sum += distance(&one[i], &other[j], elements);
   }
   const double pairs =
       static_cast<double>(one.size() / elements) * static_cast<double>(other.size() / elements);
   return sum / pairs;
+}
+
+/// `mean_distance` of a set and itself. Distances are symmetric, so each pair is computed once.
+double mean_distance_within(const std::vector<float>& set, std::size_t elements) {
+  double sum = 0;
+  for (std::size_t i = 0; i < set.size(); i += elements) {
+    for (std::size_t j = i + elements; j < set.size(); j += elements)
+      sum += distance(&set[i], &set[j], elements);
+  }
+  const auto samples = static_cast<double>(set.size() / elements);
+  return 2 * sum / (samples * samples);
 }
 
 }  // namespace
@@ -106,7 +119,7 @@ double energy_coefficient(const std::vector<float>& one, const std::vector<float
                           std::size_t elements) {
   const double between = mean_distance(one, other, elements);
   if (between == 0) return 0;
-  const double within = mean_distance(one, one, elements) + mean_distance(other, other, elements);
+  const double within = mean_distance_within(one, elements) + mean_distance_within(other, elements);
   return 1 - within / (2 * between);
 }
 
