@@ -144,14 +144,9 @@ void init_model(const InitOptions& options) {
              file.string());
 }
 
-/// Asks for the figures of a data sheet; those of the similar device are the defaults.
-DeviceStart ask_device(const InitOptions& options, const std::string& name, Library& library) {
-  const Questions questions(options.yes);
-  DeviceStart start{.name = name};
-  start.like = questions.answer(options.like, "Similar device (stepcast show device lists them)", "a100-40gb",
-                                [&](const std::string& like) { check_device(library, like); });
-  const YamlNode node = command_line_name(start.like);
-  const YamlNode& like = library.tree(YamlValue(node, "--like"), "models/devices");
+/// Asks for the figures of a data sheet; those of the device `like` are the defaults.
+void ask_figures(const InitOptions& options, const Questions& questions, const YamlNode& like,
+                 DeviceStart& start) {
   const auto figure = [&](const std::string& given, const char* option, const char* question,
                           const YamlNode* similar, Dimension dimension) {
     const YamlNode* otherwise = similar == nullptr ? nullptr : similar->find("value");
@@ -174,16 +169,19 @@ DeviceStart ask_device(const InitOptions& options, const std::string& name, Libr
   start.memory_bandwidth = figure(options.memory_bandwidth, "--memory-bandwidth", "Bandwidth of its memory",
                                   like.find("memory_bandwidth"), Dimension::bytes_per_second);
   start.memory = figure(options.memory, "--memory", "Memory", like.find("memory"), Dimension::bytes);
-  return start;
 }
 
 void init_device(const InitOptions& options) {
   const std::filesystem::path file = options.file.empty() ? "my-gpu.yaml" : options.file;
   check_new_file(file);
+  const Questions questions(options.yes);
   Library library;
-  const DeviceStart start = ask_device(options, name_of(file), library);
+  DeviceStart start{.name = name_of(file)};
+  start.like = questions.answer(options.like, "Similar device (stepcast show device lists them)", "a100-40gb",
+                                [&](const std::string& like) { check_device(library, like); });
   const YamlNode node = command_line_name(start.like);
   const YamlNode& like = library.tree(YamlValue(node, "--like"), "models/devices");
+  ask_figures(options, questions, like, start);
   write_checked(file, device_text(start, like), [&] { Library().device(file.string()); });
   fmt::print("next: correct what is assumed, then stepcast init my-cluster.yaml --new-platform --device {}\n",
              file.string());
