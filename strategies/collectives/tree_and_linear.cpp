@@ -77,11 +77,11 @@ namespace {
 
 /// An in-order binary tree: `parent[r]` (-1 at the root) and `height[r]`, rounds from the deepest leaf below
 /// r.
-struct Tree {
+struct InOrderTree {
   std::vector<int> parent, height;
 };
 
-int grow(Tree& tree, int low, int high, int parent) {  // ranks low .. high-1; returns their root
+int grow(InOrderTree& tree, int low, int high, int parent) {  // ranks low .. high-1; returns their root
   if (low >= high) return -1;
   int reach =
       1;  // the root of a left-complete tree sits at a power of two, so that leaves are every other rank
@@ -96,9 +96,9 @@ int grow(Tree& tree, int low, int high, int parent) {  // ranks low .. high-1; r
   return root;
 }
 
-Tree in_order_tree(int ranks) {
-  Tree tree{std::vector<int>(static_cast<std::size_t>(ranks), -1),
-            std::vector<int>(static_cast<std::size_t>(ranks), 0)};
+InOrderTree in_order_tree(int ranks) {
+  InOrderTree tree{std::vector<int>(static_cast<std::size_t>(ranks), -1),
+                   std::vector<int>(static_cast<std::size_t>(ranks), 0)};
   grow(tree, 0, ranks, -1);
   return tree;
 }
@@ -106,7 +106,7 @@ Tree in_order_tree(int ranks) {
 /// Edges of both trees towards the root (`up`) or away from it. The second tree is the first with every rank
 /// shifted by one (mirrored for an even number of ranks), so that the inner ranks of one are leaves of the
 /// other.
-std::vector<Edge> tree_edges(const Tree& tree, int pieces, bool up) {
+std::vector<Edge> tree_edges(const InOrderTree& tree, int pieces, bool up) {
   const int ranks = static_cast<int>(tree.parent.size());
   const int depth = *std::max_element(tree.height.begin(), tree.height.end());
   std::vector<Edge> edges;
@@ -135,7 +135,7 @@ Schedule double_tree_all_reduce(const Group& group, int pieces) {
   if (pieces < 1) throw std::invalid_argument("a tree pipeline needs pieces >= 1");
   Schedule schedule{group.ranks, 2 * pieces, {}};
   if (group.ranks == 1) return schedule;
-  const Tree tree = in_order_tree(group.ranks);
+  const InOrderTree tree = in_order_tree(group.ranks);
   const int depth = *std::max_element(tree.height.begin(), tree.height.end());
   for (const bool up : {true, false}) {
     Phase phase;

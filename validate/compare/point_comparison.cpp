@@ -15,17 +15,17 @@ struct Samples {
   int disturbed = 0;
 };
 
-using Key = std::vector<std::string>;
+using PointKey = std::vector<std::string>;
 
 /// The cells as texts, in which 8 and 8.0 are equal.
-Key key_of(const Row& row, const std::vector<std::string>& by) {
-  Key key;
+PointKey key_of(const Row& row, const std::vector<std::string>& by) {
+  PointKey key;
   for (const std::string& column : by) key.push_back(row.text(column));
   return key;
 }
 
 /// The point's name alone if it is joined by `point`; else "workers=8, strategy=ring".
-std::string name_of(const Key& key, const std::vector<std::string>& by) {
+std::string name_of(const PointKey& key, const std::vector<std::string>& by) {
   if (by.size() == 1 && by[0] == "point") return key[0];
   std::string name;
   for (std::size_t i = 0; i < by.size(); ++i)
@@ -33,8 +33,8 @@ std::string name_of(const Key& key, const std::vector<std::string>& by) {
   return name;
 }
 
-std::map<Key, Samples> samples_of(const Results& results, const JoinKeys& keys) {
-  std::map<Key, Samples> points;
+std::map<PointKey, Samples> samples_of(const Results& results, const JoinKeys& keys) {
+  std::map<PointKey, Samples> points;
   for (const Row& row : results.rows) {
     Samples& samples = points[key_of(row, keys.by)];
     const std::string kept = row.text("kept");
