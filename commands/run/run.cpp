@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <thread>
 
 #include "commands/commands.hpp"
 #include "commands/run/finish.hpp"
 #include "commands/run/shards.hpp"
 #include "commands/run/timeline.hpp"
+#include "commands/scenario_options.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
@@ -215,22 +215,11 @@ void add_inputs(const Command& command, RunOptions& options) {
   command.add_option("scenario", options.scenarios, "One or more scenario files; - reads standard input.")
       .required()
       .type_name("SCENARIO.yaml");
-  command
-      .add_option("-o,--output", options.output,
-                  "Folder for the results. With several scenarios, each gets a folder of its name inside. "
-                  "Default: results/SCENARIO-NAME.")
-      .type_name("DIR");
-  command
-      .add_option("-j,--jobs", options.processes,
-                  "Number of simulations that run at the same time. Default: the number of cores.")
-      .range(1, 4096);
-  command
-      .add_option("--set", options.settings,
-                  "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes "
-                  "the key. The "
-                  "option can be given several times.")
-      .type_name("KEY=VALUE")
-      .one_value();
+  add_results_folder(command, options.output,
+                     "Folder for the results. With several scenarios, each gets a folder of its name inside. "
+                     "Default: results/SCENARIO-NAME.");
+  add_jobs(command, options.processes, "simulations");
+  add_settings(command, options.settings);
   command
       .add_option("--draws", options.draws,
                   "Number of draws of the assumptions for each point. With 1, the results are those of one "
@@ -255,16 +244,8 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
       .type_name("N")
       .range(1, 100000)
       .excludes(shard);
-  command
-      .add_option("--memory-limit", options.memory_limit,
-                  "Refuse to start if all processes together would need more memory than this, such as "
-                  "\"8 GiB\". Default: 80 % of the machine's memory.")
-      .type_name("SIZE");
-  command
-      .add_option("--time-limit", options.time_limit,
-                  "Refuse to start if the simulations of the largest point would take longer than this, such "
-                  "as \"2 h\". Default: 1 h.")
-      .type_name("TIME");
+  add_memory_limit(command, options.memory_limit, "Refuse to start");
+  add_time_limit(command, options.time_limit, "Refuse to start if the simulations of the largest point");
 }
 
 void add_timeline_options(const Command& command, RunOptions& options) {
@@ -312,8 +293,8 @@ void add_run(Command app) {
   add_run_flags(command, *options);
   command.callback(
       [options] {
-        const int cores = options->slurm > 0 ? 1 : static_cast<int>(std::thread::hardware_concurrency());
-        if (options->processes == 0) options->processes = std::max(1, cores);
+        if (options->slurm > 0 && options->processes == 0) options->processes = 1;
+        options->processes = jobs_or_cores(options->processes);
         read_shard(*options);
         run(*options);
       },

@@ -7,6 +7,7 @@
 
 #include "commands/commands.hpp"
 #include "commands/run/finish.hpp"
+#include "commands/scenario_options.hpp"
 #include "core/error.hpp"
 #include "core/os/child_process.hpp"
 #include "core/os/files.hpp"
@@ -123,9 +124,7 @@ void add_merge(Command app) {
   command.add_option("folder", options->folders, "The results folders of all shards (run --shard).")
       .required()
       .type_name("DIR");
-  command
-      .add_option("-o,--output", options->output, "Folder for the results. Default: results/SCENARIO-NAME.")
-      .type_name("DIR");
+  add_results_folder(command, options->output);
   command
       .add_option("--scenario", options->scenario,
                   "The scenario's file, if it is not where the shards found it.")
