@@ -91,6 +91,19 @@ std::string today() {
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
 }
 
+Trace captured_trace(const Backend& backend, const Model& model, const CaptureOptions& options) {
+  Trace trace;
+  trace.name = options.name;
+  trace.kind = Trace::Kind::captured;
+  trace.model = model.name;
+  trace.batch = options.batch;
+  trace.device = backend.device();
+  trace.library = backend.library();
+  trace.date = today();
+  trace.command = options.command;
+  return trace;
+}
+
 namespace {
 
 double disturbance(const StepPair& pair, int threads) {
@@ -152,17 +165,10 @@ void check_memory(const Model& model, const CaptureOptions& options) {
 }
 
 Trace described(const Backend& backend, const Model& model, const CaptureOptions& options) {
-  Trace trace;
-  trace.name = options.name;
-  trace.kind = Trace::Kind::captured;
-  trace.model = model.name;
-  trace.batch = options.batch;
+  Trace trace = captured_trace(backend, model, options);
   trace.precision = "f32";
   trace.device = fmt::format("{} ({} used)", backend.device(), options.threads);
-  trace.library = backend.library();
   trace.threads = options.threads;
-  trace.date = today();
-  trace.command = options.command;
   trace.source =
       "stepcast capture: whole training steps on synthetic data, the clocks read between the passes "
       "(wall: CLOCK_MONOTONIC, CPU: CLOCK_PROCESS_CPUTIME_ID)";

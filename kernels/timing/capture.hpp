@@ -71,6 +71,9 @@ struct CaptureOptions {
   std::function<void(double share, Seconds left)> progress = {};
 };
 
+/// A captured trace of today, without times, precision and source.
+Trace captured_trace(const Backend& backend, const Model& model, const CaptureOptions& options);
+
 /// Two consecutive steps: one timed between its passes, one timed as a whole.
 struct StepPair {
   StepTimes by_pass, whole;

@@ -124,16 +124,8 @@ void explain(Trace& trace) {
 
 Trace described(const Backend& backend, const GpuOptions& gpu, const Model& model,
                 const CaptureOptions& options) {
-  Trace trace;
-  trace.name = options.name;
-  trace.kind = Trace::Kind::captured;
-  trace.model = model.name;
-  trace.batch = options.batch;
+  Trace trace = captured_trace(backend, model, options);
   trace.precision = to_string(gpu.precision);
-  trace.device = backend.device();
-  trace.library = backend.library();
-  trace.date = today();
-  trace.command = options.command;
   trace.source =
       "stepcast-gpu capture: whole training steps on synthetic data on one stream, CUDA events between the "
       "passes";
