@@ -438,6 +438,7 @@ prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 2
 cp losses/search.csv once.csv
 prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 1 --resume
 cmp -s once.csv losses/search.csv || fail "search.csv of losses differs after --resume"
+prints 'best: learning.learning_rate=' "${losses[@]}" --set learning.data.test_samples=null -o removed
 refuses 2 'learning: searching for the column loss needs this key' search tiny.yaml --minimise loss --over strategy.overlap
 refuses 2 'searching for the column seconds_to_target needs target_loss' search learns.yaml --minimise seconds_to_target --over strategy.overlap
 

@@ -5,12 +5,15 @@ Usage: learning-trends.py RESULTS-FOLDER...  (folders with trends.csv)
 """
 
 import csv
+import math
 import pathlib
 import sys
 
 
-def number(text):
-    return f"{float(text):.3g}" if text else "never"
+def number(text, quantity):
+    if text and math.isfinite(float(text)):
+        return f"{float(text):.3g}"
+    return "diverged" if quantity == "loss" else "never"
 
 
 def short(point):
@@ -32,7 +35,7 @@ def main(folders):
     for row in rows:
         relation = {"less than": "<", "more than": ">"}.get(row["relation"], f"is {row['relation']}")
         points = f"{short(row['point'])} {relation} {short(row['over'])}"
-        medians = f"{number(row['median_point'])}, {number(row['median_over'])}"
+        medians = ", ".join(number(row[name], row["quantity"]) for name in ("median_point", "median_over"))
         print(f"| `{row['scenario']}` | {row['source']} | {row['quantity']} | {points} | {medians} "
               f"| {row['holds_in']} of {row['seeds']} | {row['verdict']} |")
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("yes", "open", "no")}

@@ -3,7 +3,7 @@
 
 Usage: tools/tune-rates.py STEPCAST [SCENARIO.yaml [RESULTS_FOLDER]]   (default: scenarios/learn/tuned-rates.yaml, results/tune-rates)
 
-Every line of the scenario's sweep is one point, with one value for each key. The search trains it with the seeds 101, 102 and 103, in
+Every line of the scenario's sweep that sets the rate is one point, with one value for each key. The search trains it with the seeds 101, 102 and 103, in
 which its seeds do not take part. Prints a Markdown table of the rates. A search that has been made before is not repeated.
 """
 import csv
@@ -41,6 +41,7 @@ def two_digits(rate):
 def main(program, scenario="scenarios/learn/tuned-rates.yaml", results="results/tune-rates"):
     path = pathlib.Path(scenario)
     points = yaml.safe_load(path.read_text(encoding="utf-8"))["sweep"]
+    points = [point for point in points if RATE in point]
     rates = []
     print("| point | rate | loss | loss at the next best rates |\n|---|---|---|---|")
     for number, point in enumerate(points, 1):

@@ -16,8 +16,13 @@
 namespace stepcast {
 namespace {
 
+std::string loss_text(double loss) {
+  return std::isfinite(loss) ? fmt::format("{:.3g}", loss) : "diverged";
+}
+
 std::string range_of(const LearnedPoint& point) {
-  return point.seeds < 2 ? "" : fmt::format("{:.3g} to {:.3g}", point.lowest_loss, point.highest_loss);
+  if (point.seeds < 2 || !std::isfinite(point.lowest_loss)) return "";
+  return fmt::format("{} to {}", loss_text(point.lowest_loss), loss_text(point.highest_loss));
 }
 
 /// Returns the number that follows "workers=" in the name of a point, and the name without it.
@@ -47,9 +52,8 @@ Table learning_table(const std::vector<LearnedPoint>& points, double target_loss
                    {"time to", target}};
   for (const LearnedPoint& one : points) {
     table.rows.push_back(
-        {one.point, std::to_string(one.mini_batches), human(Seconds{one.seconds}),
-         fmt::format("{:.3g}", one.loss), range_of(one),
-         one.accuracy ? fmt::format("{:.1f}", 100 * *one.accuracy) : "",
+        {one.point, std::to_string(one.mini_batches), human(Seconds{one.seconds}), loss_text(one.loss),
+         range_of(one), one.accuracy ? fmt::format("{:.1f}", 100 * *one.accuracy) : "",
          one.samples_to_target ? fmt::format("{:.0f}", *one.samples_to_target) : "not reached",
          fmt::format("{:.4g}", one.seconds > 0 ? one.samples / one.seconds : 0),
          one.seconds_to_target ? human(Seconds{*one.seconds_to_target}) : "not reached"});
@@ -146,7 +150,8 @@ bool holds(const LearningTrend& trend, double value, double over) {
   return trend.relation == LearningTrend::Relation::less_than ? value < over : value > over;
 }
 
-std::string shown(double value) {
+std::string shown(double value, const std::string& quantity) {
+  if (quantity == "loss") return loss_text(value);
   return std::isfinite(value) ? fmt::format("{:.3g}", value) : "never";
 }
 
@@ -209,7 +214,8 @@ Table trend_table(const std::vector<TrendResult>& trends) {
   for (const TrendResult& trend : trends) {
     table.rows.push_back(
         {fmt::format("{} of {} is {} that of {}", trend.quantity, trend.point, trend.relation, trend.over),
-         fmt::format("{}, {}", shown(trend.median_point), shown(trend.median_over)),
+         fmt::format("{}, {}", shown(trend.median_point, trend.quantity),
+                     shown(trend.median_over, trend.quantity)),
          fmt::format("{} of {}", trend.holds, trend.seeds), trend.verdict()});
   }
   return table;

@@ -189,6 +189,7 @@ std::map<std::string, Row> SearchLearner::learned(const std::vector<Point>& poin
   std::map<std::string, Row> rows;
   std::vector<LearningRun> runs;
   Scenario one = searched_.scenario;
+  one.settings.clear();  // the points have them, and a key can be removed only once
   for (const Point& point : points) {
     one.points = {point};
     try {
