@@ -185,8 +185,9 @@ TEST_CASE("a call that fails within a group of calls ends the group before it ab
 TEST_CASE("a group that gave up gives the same cause for what is called afterwards", "[pretended][errors]") {
   pretended::behaviour() = {};
   const std::string id = nccl_unique_id();
-  const std::jthread other([&] { join_nccl(member(1, 2), id); });
+  std::jthread other([&] { join_nccl(member(1, 2), id); });
   const auto group = join_nccl(member(0, 2), id);
+  other.join();  // or one of its calls fails
   pretended::fail_next_call();
   Values memory(4);
   const auto run = [&] {
