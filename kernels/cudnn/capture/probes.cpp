@@ -39,12 +39,8 @@ struct Bench {
   void time(const std::string& name, double bytes, const std::function<void()>& call) {
     GpuProbe probe{name, {bytes}, {}};
     for (int i = -kWarmUp; i < kRepeats; ++i) {
-      const Event begin = make_event(), end = make_event();
-      check(cudaEventRecord(begin.get(), stream()), "cudaEventRecord");
-      call();
-      check(cudaEventRecord(end.get(), stream()), "cudaEventRecord");
-      check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
-      if (i >= 0) probe.seconds.push_back(seconds_between(begin, end));
+      const double seconds = seconds_on_stream(stream(), call);
+      if (i >= 0) probe.seconds.push_back(seconds);
     }
     result.probes.push_back(probe);
   }
@@ -65,16 +61,15 @@ void probe_launches(Bench& bench) {
   GpuProbe host{"launch of an empty kernel, host time", {}, {}}, gpu = host;
   gpu.name = "launch of an empty kernel, GPU time of many in a row";
   for (int i = -kWarmUp; i < kRepeats; ++i) {
-    const Event begin = make_event(), end = make_event();
-    const Instant started = now();
-    check(cudaEventRecord(begin.get(), bench.stream()), "cudaEventRecord");
-    for (int k = 0; k < kLaunches; ++k) launch_nothing(bench.stream());
-    check(cudaEventRecord(end.get(), bench.stream()), "cudaEventRecord");
-    const Instant launched = now();
-    check(cudaStreamSynchronize(bench.stream()), "cudaStreamSynchronize");
+    double on_host = 0;
+    const double on_gpu = seconds_on_stream(bench.stream(), [&] {
+      const Instant started = now();
+      for (int k = 0; k < kLaunches; ++k) launch_nothing(bench.stream());
+      on_host = now().wall - started.wall;
+    });
     if (i < 0) continue;
-    host.seconds.push_back((launched.wall - started.wall) / kLaunches);
-    gpu.seconds.push_back(seconds_between(begin, end) / kLaunches);
+    host.seconds.push_back(on_host / kLaunches);
+    gpu.seconds.push_back(on_gpu / kLaunches);
   }
   bench.result.probes.push_back(host);
   bench.result.probes.push_back(gpu);
@@ -131,13 +126,9 @@ void background_load(const Bench& bench, BackgroundLoad kind, int rounds, cudaSt
 /// Seconds of one round of the background load when it runs alone.
 double seconds_of_round(const Bench& bench, BackgroundLoad kind) {
   constexpr int kRounds = 10;
-  const Event begin = make_event(), end = make_event();
-  background_load(bench, kind, kRounds, bench.stream());
-  check(cudaEventRecord(begin.get(), bench.stream()), "cudaEventRecord");
-  background_load(bench, kind, kRounds, bench.stream());
-  check(cudaEventRecord(end.get(), bench.stream()), "cudaEventRecord");
-  check(cudaStreamSynchronize(bench.stream()), "cudaStreamSynchronize");
-  return seconds_between(begin, end) / kRounds;
+  const auto rounds = [&] { background_load(bench, kind, kRounds, bench.stream()); };
+  rounds();  // is not timed
+  return seconds_on_stream(bench.stream(), rounds) / kRounds;
 }
 
 /// Times steps while another stream copies or reduces. The background load starts before each step and lasts
@@ -154,7 +145,7 @@ double probe_step_under_load(Bench& bench, StepEvents& events, const std::string
     const Event load_end = make_event();
     if (load != nullptr) {
       background_load(bench, *load, rounds, other.get());
-      check(cudaEventRecord(load_end.get(), other.get()), "cudaEventRecord");
+      record(load_end.get(), other.get());
     }
     const double seconds = events.time_whole_step();
     const bool covered = load == nullptr || cudaEventQuery(load_end.get()) == cudaErrorNotReady;

@@ -92,16 +92,6 @@ void run_step(Network& network) {
 
 }  // namespace
 
-Event make_event() {
-  return make_owned<Event>(cudaEventCreate, "cudaEventCreate");
-}
-
-double seconds_between(const Event& begin, const Event& end) {
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "cudaEventElapsedTime");
-  return 1e-3 * milliseconds;
-}
-
 StepEvents::StepEvents(std::shared_ptr<Device> device, Network& network)
     : device_(std::move(device)), network_(network), passes_(passes_in_order(network)) {
   for (std::size_t i = 0; i < passes_.size(); ++i) places_[{passes_[i].layer, passes_[i].pass}] = i;
@@ -111,12 +101,13 @@ StepEvents::StepEvents(std::shared_ptr<Device> device, Network& network)
 }
 
 void StepEvents::record(std::size_t event) {
-  check(cudaEventRecord(events_.at(event).get(), device_->stream.get()), "cudaEventRecord");
+  cudnn::record(events_.at(event).get(), device_->stream.get());
 }
 
 std::vector<double> StepEvents::intervals(std::size_t events) const {
   std::vector<double> seconds;
-  for (std::size_t i = 1; i < events; ++i) seconds.push_back(seconds_between(events_[i - 1], events_[i]));
+  for (std::size_t i = 1; i < events; ++i)
+    seconds.push_back(seconds_between(events_[i - 1].get(), events_[i].get()));
   return seconds;
 }
 
@@ -198,12 +189,9 @@ StepGraph::StepGraph(std::shared_ptr<Device> device, Network& network) : device_
 }
 
 double StepGraph::time() {
-  const Event begin = make_event(), end = make_event();
-  check(cudaEventRecord(begin.get(), device_->stream.get()), "cudaEventRecord");
-  check(cudaGraphLaunch(executable_.get(), device_->stream.get()), "cudaGraphLaunch");
-  check(cudaEventRecord(end.get(), device_->stream.get()), "cudaEventRecord");
-  check(cudaStreamSynchronize(device_->stream.get()), "cudaStreamSynchronize");
-  return seconds_between(begin, end);
+  const cudaStream_t stream = device_->stream.get();
+  return seconds_on_stream(stream,
+                           [&] { check(cudaGraphLaunch(executable_.get(), stream), "cudaGraphLaunch"); });
 }
 
 }  // namespace stepcast::cudnn

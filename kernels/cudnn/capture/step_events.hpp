@@ -77,8 +77,4 @@ class StepGraph {
 /// Time for which a GPU is kept busy before anything is timed [s], longer than its clocks need to rise.
 constexpr double kRise = 0.15;
 
-/// Seconds between two events that have been recorded.
-double seconds_between(const Event& begin, const Event& end);
-Event make_event();
-
 }  // namespace stepcast::cudnn

@@ -30,4 +30,18 @@ void check(cublasStatus_t status, const char* call) {
   throw GpuError(fmt::format("{}: {}", call, cublasGetStatusString(status)));
 }
 
+Event make_event() {
+  return make_owned<Event>([](cudaEvent_t* made) { return cudaEventCreate(made); }, "cudaEventCreate");
+}
+
+void record(cudaEvent_t event, cudaStream_t stream) {
+  check(cudaEventRecord(event, stream), "cudaEventRecord");
+}
+
+double seconds_between(cudaEvent_t begin, cudaEvent_t end) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+  return 1e-3 * milliseconds;
+}
+
 }  // namespace stepcast::cudnn

@@ -40,4 +40,21 @@ Owner make_owned(const Create& create, const char* call) {
 using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
 using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 
+/// An event that takes the time when a stream reaches it.
+Event make_event();
+void record(cudaEvent_t event, cudaStream_t stream);
+/// The GPU must have reached both events.
+double seconds_between(cudaEvent_t begin, cudaEvent_t end);
+
+/// Seconds that the GPU takes for the calls that `work` makes on the stream; waits for their end.
+template <class Work>
+double seconds_on_stream(cudaStream_t stream, const Work& work) {
+  const Event begin = make_event(), end = make_event();
+  record(begin.get(), stream);
+  work();
+  record(end.get(), stream);
+  check(cudaEventSynchronize(end.get()), "cudaEventSynchronize");
+  return seconds_between(begin.get(), end.get());
+}
+
 }  // namespace stepcast::cudnn

@@ -80,18 +80,11 @@ bool allowed(const GraphEngine& engine, GpuPrecision precision) {
 
 /// Seconds of one run, after one that is not timed because it loads kernels.
 double seconds_of(const Device& device, const GraphPlan& plan, const ConvolutionArrays& arrays) {
-  const auto event = [] {
-    return make_owned<Event>([](cudaEvent_t* made) { return cudaEventCreate(made); }, "cudaEventCreate");
-  };
-  const Event begin = event(), end = event();
   run(plan, device, arrays);
-  check(cudaEventRecord(begin.get(), device.stream.get()), "cudaEventRecord");
-  for (int i = 0; i < kTimedRuns; ++i) run(plan, device, arrays);
-  check(cudaEventRecord(end.get(), device.stream.get()), "cudaEventRecord");
-  check(cudaEventSynchronize(end.get()), "cudaEventSynchronize");
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "cudaEventElapsedTime");
-  return 1e-3 * milliseconds / kTimedRuns;
+  const auto runs = [&] {
+    for (int i = 0; i < kTimedRuns; ++i) run(plan, device, arrays);
+  };
+  return seconds_on_stream(device.stream.get(), runs) / kTimedRuns;
 }
 
 /// The plan of an engine if it can run within the workspace.

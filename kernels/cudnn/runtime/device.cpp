@@ -183,11 +183,9 @@ void GpuMemory::select() const {
 
 DeviceMemory::Mark GpuMemory::mark() {
   select();
-  cudaEvent_t event = nullptr;
-  check(cudaEventCreate(&event), "cudaEventCreate");
-  const Mark mark(event, [](void* made) { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
-  check(cudaEventRecord(event, device_->stream.get()), "cudaEventRecord");
-  return mark;
+  Event event = make_event();
+  record(event.get(), device_->stream.get());
+  return event;
 }
 
 void GpuMemory::wait(const Mark& mark) {
@@ -207,9 +205,7 @@ void GpuMemory::copy(const float* from, float* to, std::size_t elements) {
 }
 
 double GpuMemory::seconds(const Mark& begin, const Mark& end) {
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, event_of(begin), event_of(end)), "cudaEventElapsedTime");
-  return 1e-3 * milliseconds;
+  return seconds_between(event_of(begin), event_of(end));
 }
 
 std::shared_ptr<float> GpuMemory::host_memory(std::size_t elements) {
