@@ -82,6 +82,9 @@ void add_rows(std::vector<NamedCase>& cases) {
   cases.push_back({"batch_norm of features", case_of(norm_layer(LayerKind::batch_norm, {9}), 6)});
   cases.push_back({"batch_norm 3-D", case_of(norm_layer(LayerKind::batch_norm, {6, 3, 2, 4}), 2)});
   cases.push_back({"layer_norm", case_of(norm_layer(LayerKind::layer_norm, {4, 11}), 2)});
+  // Rows that a warp and a block of a GPU hold in packs of 16 bytes.
+  cases.push_back({"layer_norm of packs", case_of(norm_layer(LayerKind::layer_norm, {4, 48}), 2)});
+  cases.push_back({"layer_norm of many packs", case_of(norm_layer(LayerKind::layer_norm, {3, 2056}), 2)});
   cases.push_back({"attention", case_of(attention_layer({5, 24}, 2, false), 2)});
   cases.push_back({"attention causal", case_of(attention_layer({7, 18}, 3, true), 2)});
   // Heads of whole packs, which fused kernels want.

@@ -150,12 +150,13 @@ void measure(const ValidateCommand& options, Point& point) {
 
 std::string measured_csv(const ValidateCommand& options, const std::vector<Point>& points) {
   std::string text =
-      "model,precision,layout,batch,predicted_step_seconds,measured_step_seconds,error,samples_per_second\n";
+      "model,precision,layout,batch,predicted_step_seconds,measured_step_seconds,error,samples_per_second,"
+      "flagged\n";
   for (const Point& p : points) {
     if (p.measured <= 0) continue;
-    text += fmt::format("{},{},{},{},{:.6g},{:.6g},{:.5f},{:.6g}\n", p.model, options.device.precision,
+    text += fmt::format("{},{},{},{},{:.6g},{:.6g},{:.5f},{:.6g},{}\n", p.model, options.device.precision,
                         options.device.layout, p.batch, p.forecast.step.value, p.measured, p.error(),
-                        static_cast<double>(p.batch) / p.measured);
+                        static_cast<double>(p.batch) / p.measured, p.forecast.flags.empty() ? 0 : 1);
   }
   return text;
 }

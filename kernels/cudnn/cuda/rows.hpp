@@ -11,7 +11,8 @@
 
 namespace stepcast::cudnn {
 
-/// A row that its block has read stays in a cache, so that all passes over it count once.
+/// A row is read once into registers, or stays in a cache after its first reading, so that all passes over it
+/// count once. The floor of each kernel is its bytes over the memory's bandwidth.
 struct Rows {
   std::int64_t count = 0, length = 0;
   Element element = Element::f32;

@@ -63,6 +63,17 @@ Number __shfl_down_sync(unsigned, Number value, int step) {
   return found;
 }
 
+template <class Number>
+Number __shfl_xor_sync(unsigned, Number value, int mask) {
+  using namespace stepcast::emulated;
+  const unsigned own = own_lane(), from = own ^ static_cast<unsigned>(mask);
+  warp_place(own) = value;
+  meet_warp();
+  const Number found = from < warp_lanes() ? static_cast<Number>(warp_place(from)) : value;
+  meet_warp();
+  return found;
+}
+
 inline unsigned __ballot_sync(unsigned, bool holds) {
   using namespace stepcast::emulated;
   warp_place(own_lane()) = holds ? 1 : 0;

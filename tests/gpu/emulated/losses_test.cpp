@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cudnn/cuda/elements.hpp"
 #include "kernels/cudnn/cuda/moves.hpp"
 #include "kernels/cudnn/cuda/rows.hpp"
@@ -89,25 +91,26 @@ TEST_CASE("parts of a loss whose classes two devices share make up the loss of t
 
 TEST_CASE("softmax of rows and its gradient follow the formula", "[emulated]") {
   const bool causal = GENERATE(false, true);
-  constexpr std::int64_t kLength = 37;  // not a multiple of a warp
-  const Array scores = uniform_array(2 * kLength * kLength, 1), slope = uniform_array(scores.size(), 2);
-  const Memory x({2 * kLength, kLength}, Element::f32, false, scores),
-      p({2 * kLength, kLength}, Element::f32, false), g({2 * kLength, kLength}, Element::f32, false, slope);
-  const Rows rows{2 * kLength, kLength};
+  // Not a multiple of a warp or of a pack; packs that a warp holds; packs that a block holds.
+  const std::int64_t length = GENERATE(37, 40, 1028), count = std::min<std::int64_t>(2 * length, 100);
+  const Array scores = uniform_array(count * length, 1), slope = uniform_array(scores.size(), 2);
+  const Memory x({count, length}, Element::f32, false, scores), p({count, length}, Element::f32, false),
+      g({count, length}, Element::f32, false, slope);
+  const Rows rows{count, length};
   softmax_rows(rows, causal, x.data(), p.data(), nullptr);
   softmax_rows_backward(rows, 0.5F, p.data(), g.data(), nullptr);
-  for (std::size_t row = 0; row < 2 * kLength; ++row) {
-    const std::size_t seen = causal ? row % kLength + 1 : kLength;
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::int64_t seen = causal ? row % length + 1 : length;
     double total = 0, mean = 0;
-    for (std::size_t i = 0; i < seen; ++i) total += std::exp(scores[row * kLength + i]);
-    const auto share = [&](std::size_t i) {
-      return i < seen ? std::exp(scores[row * kLength + i]) / total : 0;
+    for (std::int64_t i = 0; i < seen; ++i) total += std::exp(scores[row * length + i]);
+    const auto share = [&](std::int64_t i) {
+      return i < seen ? std::exp(scores[row * length + i]) / total : 0;
     };
-    for (std::size_t i = 0; i < kLength; ++i) mean += share(i) * slope[row * kLength + i];
-    for (std::size_t i = 0; i < kLength; ++i) {
-      CHECK(p.floats()[row * kLength + i] == Approx(share(i)).margin(1e-6));
-      CHECK(g.floats()[row * kLength + i] ==
-            Approx(0.5 * share(i) * (slope[row * kLength + i] - mean)).margin(1e-6));
+    for (std::int64_t i = 0; i < length; ++i) mean += share(i) * slope[row * length + i];
+    for (std::int64_t i = 0; i < length; ++i) {
+      CHECK(p.floats()[row * length + i] == Approx(share(i)).margin(1e-6));
+      CHECK(g.floats()[row * length + i] ==
+            Approx(0.5 * share(i) * (slope[row * length + i] - mean)).margin(1e-6));
     }
   }
 }
