@@ -1,3 +1,4 @@
+#include "kernels/cudnn/cuda/runs.cuh"
 #include "kernels/cudnn/cuda/sums.cuh"
 
 namespace stepcast::cudnn {
@@ -8,8 +9,28 @@ template <class T>
 struct Value {
   using Type = T;
   static constexpr int kInputs = 1;
+  using Channel = NoLine;
+  using Line = NoLine;
   Inputs<T, 1> in;
-  __device__ float2 terms(const float* v, std::int64_t, std::int64_t) const { return {v[0], 0.f}; }
+  __device__ NoLine channel(std::int64_t) const { return {}; }
+  __device__ NoLine line(std::int64_t) const { return {}; }
+  __device__ float2 terms(const float* v, NoLine, NoLine) const { return {v[0], 0.f}; }
+};
+
+/// The terms dy times the normalized x, and dy, with the statistics of the line. Inputs are x and dy.
+template <class T>
+struct LineSlopes {
+  using Type = T;
+  static constexpr int kInputs = 2;
+  using Channel = NoLine;
+  using Line = float2;
+  Inputs<T, 2> in;
+  const float *mean, *inverse;
+  __device__ NoLine channel(std::int64_t) const { return {}; }
+  __device__ float2 line(std::int64_t o) const { return {mean[o], inverse[o]}; }
+  __device__ float2 terms(const float* v, NoLine, float2 line) const {
+    return {v[1] * (v[0] - line.x) * line.y, v[1]};
+  }
 };
 
 }  // namespace
@@ -27,7 +48,7 @@ void layer_norm_parameters(const Channels& shape, const void* x, const void* dy,
                            const Scratch& scratch, cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const Slopes<T, true> slopes{{{static_cast<const T*>(x), static_cast<const T*>(dy)}}, mean, inverse};
+    const LineSlopes<T> slopes{{{static_cast<const T*>(x), static_cast<const T*>(dy)}}, mean, inverse};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
   });
 }
@@ -43,10 +64,14 @@ template <class T>
 struct Moments {
   using Type = T;
   static constexpr int kInputs = 1;
+  using Channel = float;
+  using Line = NoLine;
   Inputs<T, 1> in;
   std::int64_t inner;
-  __device__ float2 terms(const float* v, std::int64_t c, std::int64_t) const {
-    const float difference = v[0] - to_float(in.at[0][c * inner]);
+  __device__ float channel(std::int64_t c) const { return to_float(in.at[0][c * inner]); }
+  __device__ NoLine line(std::int64_t) const { return {}; }
+  __device__ float2 terms(const float* v, float first, NoLine) const {
+    const float difference = v[0] - first;
     return {difference, difference * difference};
   }
 };
@@ -70,13 +95,12 @@ template <class T>
 __global__ void write_statistics(const float2* parts, int count, Channels shape, const T* x,
                                  BatchNormArrays a) {
   const double n = static_cast<double>(shape.outer * shape.inner);
-  for (std::int64_t c = first_channel(); c < shape.channels; c += channel_step()) {
-    const double2 total = total_of(parts, count, shape.channels, c);
-    if (threadIdx.x % 32 != 0) continue;
-    const double shifted = total.x / n, variance = fmax(total.y / n - shifted * shifted, 0.);
-    const double mean = shifted + to_float(x[c * shape.inner]);
-    keep_statistics(mean, variance, n, c, a);
-  }
+  const double2 total = total_of(parts, count, shape.channels);
+  const std::int64_t c = channel_of_total();
+  if (threadIdx.x >= kTogether || c >= shape.channels) return;
+  const double shifted = total.x / n, variance = fmax(total.y / n - shifted * shifted, 0.);
+  const double mean = shifted + to_float(x[c * shape.inner]);
+  keep_statistics(mean, variance, n, c, a);
 }
 
 /// Writes a group's statistics from its sums of x and x^2.
@@ -92,21 +116,25 @@ template <class T>
 struct Squares {
   using Type = T;
   static constexpr int kInputs = 1;
+  using Channel = NoLine;
+  using Line = NoLine;
   Inputs<T, 1> in;
-  __device__ float2 terms(const float* v, std::int64_t, std::int64_t) const { return {v[0], v[0] * v[0]}; }
+  __device__ NoLine channel(std::int64_t) const { return {}; }
+  __device__ NoLine line(std::int64_t) const { return {}; }
+  __device__ float2 terms(const float* v, NoLine, NoLine) const { return {v[0], v[0] * v[0]}; }
 };
 
 /// The linear map of one channel in the forward pass; loading it takes longer than applying it.
-struct Line {
+struct Factors {
   float mean, factor, shift;
 };
 struct Normalize {
   BatchNormArrays a;
-  using Channel = Line;
-  __device__ Line of(std::int64_t c) const { return {a.mean[c], a.scale[c] * a.inverse[c], a.shift[c]}; }
+  using Channel = Factors;
+  __device__ Factors of(std::int64_t c) const { return {a.mean[c], a.scale[c] * a.inverse[c], a.shift[c]}; }
   /// @param v  {x}
-  __device__ float operator()(const float* v, const Line& line) const {
-    return (v[0] - line.mean) * line.factor + line.shift;
+  __device__ float operator()(const float* v, const Factors& own) const {
+    return (v[0] - own.mean) * own.factor + own.shift;
   }
 };
 
@@ -117,53 +145,54 @@ __device__ float rectified(float value) {
 
 struct NormalizeRelu {
   Normalize norm;
-  using Channel = Line;
-  __device__ Line of(std::int64_t c) const { return norm.of(c); }
+  using Channel = Factors;
+  __device__ Factors of(std::int64_t c) const { return norm.of(c); }
   /// @param v  {x}
-  __device__ float operator()(const float* v, const Line& line) const { return rectified(norm(v, line)); }
+  __device__ float operator()(const float* v, const Factors& own) const { return rectified(norm(v, own)); }
 };
 
 struct NormalizeAddRelu {
   Normalize norm;
-  using Channel = Line;
-  __device__ Line of(std::int64_t c) const { return norm.of(c); }
+  using Channel = Factors;
+  __device__ Factors of(std::int64_t c) const { return norm.of(c); }
   /// @param v  {x, added}
-  __device__ float operator()(const float* v, const Line& line) const {
-    return rectified(norm(v, line) + v[1]);
+  __device__ float operator()(const float* v, const Factors& own) const {
+    return rectified(norm(v, own) + v[1]);
   }
 };
 
-struct LineBack {
+struct BackFactors {
   float mean, factor, less, slope;
 };
 struct NormalizeBack {
   BatchNormArrays a;
   const float *weighted, *sums;
   float size;
-  using Channel = LineBack;
-  __device__ LineBack of(std::int64_t c) const {
+  using Channel = BackFactors;
+  __device__ BackFactors of(std::int64_t c) const {
     return {a.mean[c], a.scale[c] * a.inverse[c], sums[c] / size, a.inverse[c] * weighted[c] / size};
   }
   /// @param v  {x, dy}
-  __device__ float operator()(const float* v, const LineBack& line) const {
-    return line.factor * (v[1] - line.less - (v[0] - line.mean) * line.slope);
+  __device__ float operator()(const float* v, const BackFactors& own) const {
+    return own.factor * (v[1] - own.less - (v[0] - own.mean) * own.slope);
   }
 };
 
-struct LineReluBack {
-  Line forward;
-  LineBack back;
+struct ReluBackFactors {
+  BackFactors back;
+  float shift;
 };
 /// The gradient through a ReLU, whose mask is computed again, and through the norm before it.
 struct NormalizeReluBack {
   Normalize norm;
   NormalizeBack back;
-  using Channel = LineReluBack;
-  __device__ LineReluBack of(std::int64_t c) const { return {norm.of(c), back.of(c)}; }
+  using Channel = ReluBackFactors;
+  __device__ ReluBackFactors of(std::int64_t c) const { return {back.of(c), norm.a.shift[c]}; }
   /// @param v  {x, dy}
-  __device__ float operator()(const float* v, const LineReluBack& line) const {
-    const float passed[2] = {v[0], norm(v, line.forward) > 0 ? v[1] : 0.f};
-    return back(passed, line.back);
+  __device__ float operator()(const float* v, const ReluBackFactors& own) const {
+    const Factors forward{own.back.mean, own.back.factor, own.shift};
+    const float passed[2] = {v[0], norm(v, forward) > 0 ? v[1] : 0.f};
+    return back(passed, own.back);
   }
 };
 
@@ -172,13 +201,17 @@ template <class T>
 struct ReluSlopes {
   using Type = T;
   static constexpr int kInputs = 2;
+  using Channel = Factors;
+  using Line = NoLine;
   Inputs<T, 2> in;
-  BatchNormArrays a;
-  __device__ float2 terms(const float* v, std::int64_t c, std::int64_t) const {
-    const Normalize norm{a};
-    const float dy = norm(v, norm.of(c)) > 0 ? v[1] : 0.f;
-    return {dy * (v[0] - a.mean[c]) * a.inverse[c], dy};
+  Normalize norm;
+  __device__ Channel channel(std::int64_t c) const { return norm.of(c); }
+  __device__ NoLine line(std::int64_t) const { return {}; }
+  __device__ float2 terms(const float* v, const Channel& own, NoLine) const {
+    const float dy = norm(v, own) > 0 ? v[1] : 0.f;
+    return {dy * (v[0] - own.mean), dy};
   }
+  __device__ float2 total(float2 sum, std::int64_t c) const { return {sum.x * norm.a.inverse[c], sum.y}; }
 };
 
 /// The same with the mask of y, because an added term is not stored twice; keeps the masked dy, which is the
@@ -187,72 +220,27 @@ template <class T>
 struct MaskedSlopes {
   using Type = T;
   static constexpr int kInputs = 3;
+  using Channel = float;
+  using Line = NoLine;
   Inputs<T, 3> in;
   const float *mean, *inverse;
   T* kept;
+  __device__ float channel(std::int64_t c) const { return mean[c]; }
+  __device__ NoLine line(std::int64_t) const { return {}; }
   __device__ float kept_value(const float* v) const { return v[2] > 0 ? v[1] : 0.f; }
-  __device__ float2 terms(const float* v, std::int64_t c, std::int64_t) const {
+  __device__ float2 terms(const float* v, float mean_of_channel, NoLine) const {
     const float dy = kept_value(v);
-    return {dy * (v[0] - mean[c]) * inverse[c], dy};
+    return {dy * (v[0] - mean_of_channel), dy};
   }
+  __device__ float2 total(float2 sum, std::int64_t c) const { return {sum.x * inverse[c], sum.y}; }
 };
-
-/// out[i] = f({in[0][i], ...}, channel of i): the first `packs` packs as packs, the remaining elements one by
-/// one. A pack lies in one channel, or has as many channels as elements if channels are innermost. Threads
-/// keep the constants of channels from one pack to the next, whose channels are mostly the same, because
-/// loading them again would take longer than the computation.
-template <class T, int K, class F, class Index>
-__global__ void map_channels(F f, Index n, Index inner, Index channels, Index packs, Inputs<T, K> in,
-                             T* out) {
-  constexpr int kPack = 16 / sizeof(T);
-  const auto first = static_cast<Index>(first_index()), step = static_cast<Index>(index_step());
-  typename F::Channel known[kPack] = {};
-  Index known_from = -1;
-  for (Index i = first; i < packs; i += step) {
-    const Index c = i * kPack / inner % channels;
-    if (c != known_from) {
-      for (int j = 0; j < kPack; ++j) known[j] = f.of(inner == 1 ? c + j : c);
-      known_from = c;
-    }
-    Pack<T> loaded[K], result;
-    for (int k = 0; k < K; ++k) loaded[k] = reinterpret_cast<const Pack<T>*>(in.at[k])[i];
-    for (int j = 0; j < kPack; ++j) {
-      float values[K];
-      for (int k = 0; k < K; ++k) values[k] = to_float(loaded[k].v[j]);
-      result.v[j] = from_float<T>(f(values, known[j]));
-    }
-    reinterpret_cast<Pack<T>*>(out)[i] = result;
-  }
-  for (Index i = packs * kPack + first; i < n; i += step) {
-    float values[K];
-    for (int k = 0; k < K; ++k) values[k] = to_float(in.at[k][i]);
-    out[i] = from_float<T>(f(values, f.of(i / inner % channels)));
-  }
-}
-
-template <class T, int K, class F>
-void map_by_channel(const F& f, const Channels& shape, const Inputs<T, K>& in, T* out, cudaStream_t stream) {
-  constexpr std::int64_t kPack = 16 / sizeof(T);
-  constexpr unsigned kFull =
-      132 * 8;  // blocks that fill a GPU; more blocks would leave fewer packs per thread
-  const std::int64_t run = shape.inner == 1 ? shape.channels : shape.inner, n = shape.elements();
-  const std::int64_t packs = run % kPack == 0 && takes_packs(in, out) ? n / kPack : 0;
-  const unsigned blocks = std::min(kFull, blocks_for(packs == 0 ? n : packs));
-  with_index(n, [&](auto index) {
-    using Index = decltype(index);
-    map_channels<T, K, F><<<blocks, kThreads, 0, stream>>>(
-        f, static_cast<Index>(n), static_cast<Index>(shape.inner), static_cast<Index>(shape.channels),
-        static_cast<Index>(packs), in, out);
-  });
-  check_launch("map_channels");
-}
 
 /// Computes the statistics of the batch.
 template <class T>
 void compute_statistics(const Channels& shape, const BatchNormArrays& arrays, const T* in,
                         const Scratch& scratch, cudaStream_t stream) {
   const int count = sum_parts(Moments<T>{{{in}}, shape.inner}, shape, scratch, stream);
-  write_statistics<<<blocks_for(32 * shape.channels), kThreads, 0, stream>>>(
+  write_statistics<<<blocks_of_totals(shape.channels), kThreads, 0, stream>>>(
       static_cast<const float2*>(scratch.data), count, shape, in, arrays);
   check_launch("write_statistics");
 }
@@ -291,7 +279,7 @@ void batch_norm_relu_backward(const Channels& shape, const BatchNormArrays& norm
     const NormalizeBack back{norm, scale_gradient, shift_gradient,
                              static_cast<float>(shape.outer * shape.inner)};
     if (masked == nullptr) {
-      sum_into(ReluSlopes<T>{{{x, dy}}, norm}, shape, scale_gradient, shift_gradient, scratch, stream);
+      sum_into(ReluSlopes<T>{{{x, dy}}, {norm}}, shape, scale_gradient, shift_gradient, scratch, stream);
       return map_by_channel<T, 2>(NormalizeReluBack{{norm}, back}, shape, {x, dy}, dx, stream);
     }
     const MaskedSlopes<T> slopes{{{x, dy, static_cast<const T*>(arrays.y)}}, norm.mean, norm.inverse, masked};
@@ -306,7 +294,7 @@ void batch_norm_backward(const Channels& shape, const BatchNormArrays& arrays, c
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
     const auto *in = static_cast<const T*>(x), *gradient = static_cast<const T*>(dy);
-    const Slopes<T, false> slopes{{{in, gradient}}, arrays.mean, arrays.inverse};
+    const Slopes<T> slopes{{{in, gradient}}, arrays.mean, arrays.inverse};
     sum_into(slopes, shape, scale_gradient, shift_gradient, scratch, stream);
     const auto size = static_cast<float>(shape.outer * shape.inner);
     map_by_channel<T, 2>(NormalizeBack{arrays, scale_gradient, shift_gradient, size}, shape, {in, gradient},
@@ -337,7 +325,7 @@ void group_norm_sums_back(const Channels& shape, const BatchNormArrays& arrays, 
                           float* sums, const Scratch& scratch, cudaStream_t stream) {
   with_type(shape.element, [&](auto type) {
     using T = typename decltype(type)::type;
-    const Slopes<T, false> slopes{
+    const Slopes<T> slopes{
         {{static_cast<const T*>(x), static_cast<const T*>(dy)}}, arrays.mean, arrays.inverse};
     sum_into(slopes, shape, sums + shape.channels, sums, scratch, stream);
   });

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 
@@ -45,6 +46,8 @@ extern dim3 blockDim, gridDim;
   stepcast::emulated::launch(stepcast::emulated::Shape shape, [=] { kernel(__VA_ARGS__); })
 #undef __shared__
 #define __shared__ static  // one block runs at a time
+#undef __launch_bounds__
+#define __launch_bounds__(...)
 
 using std::min;
 
@@ -89,6 +92,9 @@ void atomicAdd(Number* sum, Number value) {
   *sum += value;  // one thread runs at a time
 }
 
+inline float __uint_as_float(unsigned bits) {
+  return std::bit_cast<float>(bits);
+}
 inline float normcdff(float x) {
   return 0.5F * std::erfc(-x * 0.70710678F);
 }

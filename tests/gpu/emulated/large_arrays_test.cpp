@@ -16,8 +16,8 @@
 #include "kernels/cudnn/cuda/rows.hpp"
 #include "kernels/cudnn/cuda/sums.hpp"
 
-// Kernels on arrays of more than 2^31 elements, which have 8 GiB of addresses and few MiB of memory. Only the
-// last block of each launch runs; its last thread computes the last element.
+// Kernels on arrays of more than 2^31 elements, which have 8 GiB of addresses and few MiB of memory. Only
+// those blocks of a launch run that compute the last element.
 namespace stepcast::test {
 namespace {
 
@@ -62,10 +62,13 @@ class LargeArray {
   std::shared_ptr<char> memory_;
 };
 
-/// While it lives, launches run their last block only.
+/// While it lives, launches run the last block of their first and of their last row, as some kernels begin
+/// with the last line.
 struct LastBlocks {
   LastBlocks() {
-    emulated::chosen_blocks() = [](uint3 at) { return at.x + 1 == gridDim.x && at.y + 1 == gridDim.y; };
+    emulated::chosen_blocks() = [](uint3 at) {
+      return at.x + 1 == gridDim.x && (at.y == 0 || at.y + 1 == gridDim.y);
+    };
   }
   LastBlocks(const LastBlocks&) = delete;
   ~LastBlocks() { emulated::chosen_blocks() = nullptr; }
@@ -234,10 +237,12 @@ TEST_CASE("kernels over channels reach elements beyond 2^31", "[emulated][large]
   const Scratch scratch{memory.data(), sizeof(float) * memory.size()};
   SECTION("sums of innermost channels, in packs and one by one") {
     std::vector<float> sums(16), more(33);
-    const Scratch few{memory.data(), 128 * 16 * 2 * sizeof(float)};  // 128 parts: the last has the last line
+    // 128 parts: the last has the last line
+    const Scratch few{memory.data(), 128 * 16 * 2 * sizeof(float)},
+        wider{memory.data(), 128 * 33 * 2 * sizeof(float)};
     channel_sums({kElements / 16, 16, 1}, a.x.data(), sums.data(), few, nullptr);
     CHECK(sums.back() == 3);
-    channel_sums({kElements / 33, 33, 1}, a.x.data(), more.data(), scratch, nullptr);
+    channel_sums({kElements / 33, 33, 1}, a.x.data(), more.data(), wider, nullptr);
     CHECK(more.back() == 3);
   }
   SECTION("sums of planes") {

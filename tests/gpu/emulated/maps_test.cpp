@@ -86,30 +86,30 @@ TEST_CASE("what is not a number passes the ReLU of a batch norm", "[emulated]") 
   CHECK(std::isnan(l.y.values()[3]));
 }
 
-TEST_CASE("batch norm's threads change channels from pack to pack", "[emulated]") {
-  constexpr std::int64_t kChannels = 20,
-                         kLines = 60000;  // more packs than threads, and not a multiple of them
-  const auto elements = static_cast<std::size_t>(kChannels * kLines);
+TEST_CASE("batch norm's threads have several lines or planes each", "[emulated]") {
+  const Channels channels = GENERATE(Channels{60000, 20, 1}, Channels{40, 1100, 36});
+  const auto elements = static_cast<std::size_t>(channels.elements()),
+             count = static_cast<std::size_t>(channels.channels);
   const std::vector<float> x = as_floats(uniform_array(elements, 1)),
                            dy = as_floats(uniform_array(elements, 2));
-  const Memory in({kLines, kChannels}, Element::f32, false, floats_of(x)),
-      slope({kLines, kChannels}, Element::f32, false, floats_of(dy));
-  Memory y({kLines, kChannels}, Element::f32, false), dx({kLines, kChannels}, Element::f32, false);
-  std::vector<float> scale, shift(kChannels, 0.5F), mean(kChannels), inverse(kChannels), running(kChannels),
-      spread(kChannels), scale_gradient(kChannels), shift_gradient(kChannels), partial(kWorkspace);
-  for (std::int64_t c = 0; c < kChannels; ++c) scale.push_back(static_cast<float>(1 + c));
-  const Channels channels{kLines, kChannels, 1};
+  const Memory in({channels.elements()}, Element::f32, false, floats_of(x)),
+      slope({channels.elements()}, Element::f32, false, floats_of(dy));
+  Memory y({channels.elements()}, Element::f32, false), dx({channels.elements()}, Element::f32, false);
+  std::vector<float> scale, shift(count, 0.5F), mean(count), inverse(count), running(count), spread(count),
+      scale_gradient(count), shift_gradient(count), partial(kWorkspace);
+  for (std::size_t c = 0; c < count; ++c) scale.push_back(static_cast<float>(1 + c % 20));
   const Scratch scratch{partial.data(), partial.size() * sizeof(float)};
   const BatchNormArrays arrays{scale.data(),   shift.data(),   mean.data(),
                                inverse.data(), running.data(), spread.data()};
   batch_norm_forward(channels, arrays, in.data(), y.data(), scratch, nullptr);
   batch_norm_backward(channels, arrays, in.data(), slope.data(), dx.data(), scale_gradient.data(),
                       shift_gradient.data(), scratch, nullptr);
+  const auto lines = static_cast<double>(elements / count);
   double worst = 0, worst_back = 0;
   for (std::size_t i = 0; i < elements; ++i) {
-    const std::size_t c = i % kChannels;
+    const std::size_t c = i / static_cast<std::size_t>(channels.inner) % count;
     const double normal = (x[i] - double{mean[c]}) * inverse[c];
-    const double back = dy[i] - (shift_gradient[c] + normal * scale_gradient[c]) / double{kLines};
+    const double back = dy[i] - (shift_gradient[c] + normal * scale_gradient[c]) / lines;
     worst = std::max(worst, std::abs(y.floats()[i] - (scale[c] * normal + 0.5)));
     worst_back = std::max(worst_back, std::abs(dx.floats()[i] - scale[c] * inverse[c] * back));
   }
