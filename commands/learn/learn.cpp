@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "commands/commands.hpp"
 #include "commands/learn/learned_campaign.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "commands/learn/learning_tables.hpp"
+#include "commands/scenario_options.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
@@ -113,13 +113,8 @@ void add_learn(Command app) {
   command.add_option("scenario", options->scenario, "Scenario file with the key learning.")
       .required()
       .type_name("SCENARIO.yaml");
-  command
-      .add_option("-o,--output", options->output, "Folder for the results. Default: results/SCENARIO-NAME.")
-      .type_name("DIR");
-  command
-      .add_option("-j,--jobs", options->processes,
-                  "Number of trainings at the same time. Default: the number of cores.")
-      .range(1, 4096);
+  add_results_folder(command, options->output);
+  add_jobs(command, options->processes, "trainings");
   command.add_flag(
       "--checkpoints", options->checkpoints,
       "Keep the parameters at the end of each training, as training-N.parameters in the order of "
@@ -128,22 +123,12 @@ void add_learn(Command app) {
       "--resume", options->resume,
       "Continue an interrupted call. Its finished trainings are used if the inputs and settings are "
       "the same.");
-  command
-      .add_option("--set", options->settings,
-                  "Replace a value of the scenario, such as strategy.bucket=\"25 MiB\". KEY=null removes the "
-                  "key. The option can be given several times.")
-      .type_name("KEY=VALUE")
-      .one_value();
-  command
-      .add_option("--memory-limit", options->memory_limit,
-                  "Refuse to start if all processes together would need more memory than this, such as "
-                  "\"8 GiB\". Default: 80 % of the machine's memory.")
-      .type_name("SIZE");
+  add_settings(command, options->settings);
+  add_memory_limit(command, options->memory_limit, "Refuse to start");
   command.footer("Example: stepcast learn scenarios/learn/small-cnn.yaml");
   command.callback(
       [options] {
-        if (options->processes == 0)
-          options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+        options->processes = jobs_or_cores(options->processes);
         learn(*options);
       },
       Command::Json::yes);

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <functional>
 #include <optional>
-#include <thread>
 
 #include "campaigns/search_method.hpp"
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
+#include "commands/scenario_options.hpp"
 #include "commands/search/search_scenario.hpp"
 #include "commands/search/search_trials.hpp"
 #include "core/error.hpp"
@@ -156,29 +156,12 @@ void add_method(const Command& command, SearchCommand& options) {
 }
 
 void add_run_of_search(const Command& command, SearchCommand& options) {
-  command
-      .add_option("-o,--output", options.output,
-                  "Folder for search.csv. Default: results/SCENARIO-NAME-search.")
-      .type_name("DIR");
-  command
-      .add_option("-j,--jobs", options.processes,
-                  "Number of simulations that run at the same time. Default: the number of cores.")
-      .range(1, 4096);
-  command
-      .add_option("--set", options.settings,
-                  "Replace a value of the scenario before the search, such as strategy.bucket=\"25 MiB\". "
-                  "KEY=null removes the key. The option can be given several times.")
-      .type_name("KEY=VALUE")
-      .one_value();
-  command
-      .add_option("--memory-limit", options.memory_limit,
-                  "A setting fails if all processes together would need more memory than this. Default: 80 % "
-                  "of the machine's memory.")
-      .type_name("SIZE");
-  command
-      .add_option("--time-limit", options.time_limit,
-                  "A setting fails if its simulation would take longer than this. Default: 1 h.")
-      .type_name("TIME");
+  add_results_folder(command, options.output,
+                     "Folder for search.csv. Default: results/SCENARIO-NAME-search.");
+  add_jobs(command, options.processes, "simulations");
+  add_settings(command, options.settings);
+  add_memory_limit(command, options.memory_limit, "A setting fails");
+  add_time_limit(command, options.time_limit, "A setting fails if its simulation");
   command.add_flag(
       "--resume", options.resume,
       "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
@@ -210,8 +193,7 @@ void add_search(Command app) {
       [options, minimise] {
         options->smallest = !minimise->empty();
         if (options->smallest) options->column = *minimise;
-        if (options->processes == 0)
-          options->processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+        options->processes = jobs_or_cores(options->processes);
         search(*options);
       },
       Command::Json::yes);
