@@ -29,7 +29,8 @@ ROWS = "docs/notes/2026-11-derived-rule.csv"
 DEVICES = "models/devices/{}.yaml"
 PASSES = ("forward", "backward_data", "backward_weights")
 # What is taken for a share that no other source of the device determines: that of this device.
-RELATIVE = {"v100-sxm2-16gb": "a100-40gb", "a100-40gb": "v100-sxm2-16gb", "gh200": "a100-40gb"}
+RELATIVE = {"v100-sxm2-16gb": "a100-40gb", "a100-40gb": "h200", "gh200": "a100-40gb", "h200": "a100-40gb"}
+LAYOUT = {"stepcast-2026": "nhwc"}  # of sources with channels last
 FITTED = ("streaming", "max_pool", "batch_norm", "batch_norm_channels", "layer_norm", "dense", "pointwise", "window", "weights")
 MISSED = 0.20
 
@@ -119,7 +120,7 @@ class Rule:
         # Sums by kind (layer "*") are over the layers that the profiles name.
         self.kinds = {row["layer"]: row["kind"] for row in rows if row["network"] == "resnet50" and row["layer"] != "*"}
 
-    def derive(self, network, batch, device, precision):
+    def derive(self, network, batch, device, precision, layout="nchw"):
         """Microseconds by layer and pass. Half precision in the measured transformers is Megatron's, with a fused softmax."""
         half = ("--attention", "fused_softmax") if precision == "f16" else ()
         with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +130,7 @@ class Rule:
                 network = folder + "/network.yaml"
             trace = folder + "/trace.yaml"
             subprocess.run([self.stepcast, "derive", "--model", network, "--batch", batch, "--device", device,
-                            "--precision", precision, *half, "-o", trace], check=True, stdout=subprocess.DEVNULL)
+                            "--precision", precision, "--layout", layout, *half, "-o", trace], check=True, stdout=subprocess.DEVNULL)
             with open(trace, encoding="utf-8") as file:
                 layers = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["layers"]
         return {(layer["name"], part): 1e6 * sum(float(time) for time in layer.get(part, {}).get("seconds", []))
@@ -138,7 +139,7 @@ class Rule:
     def network_times(self, device, row):
         network, batch, precision = row["network"], row["batch"], row["precision"]
         if network != "opt-350m-layer":
-            return self.derive(network, batch, device, precision)
+            return self.derive(network, batch, device, precision, LAYOUT.get(row["source"], "nchw"))
         times = self.derive(OPT_LAYER.replace("BIAS", "true"), batch, device, precision)
         plain = self.derive(OPT_LAYER.replace("BIAS", "false"), batch, device, precision)
         # Megatron's GELU adds the bias of the layer below, so its backward pass sums the gradient of that bias.
@@ -174,7 +175,8 @@ def share_of(row):
 
 
 def place_of(device, share, precision):
-    """Where a device file holds a share in use for the precision: a key of `precisions`, or `kernels`."""
+    """Where a device file holds a share in use for the precision: a key of `precisions`, or `kernels`. bf16 has the shares of f16."""
+    precision = "f16" if precision == "bf16" else precision
     return precision if share in device.get("precisions", {}).get(precision, {}) else "kernels"
 
 
