@@ -158,7 +158,8 @@ std::string main_precision(const Profile& profile, const std::vector<StepRange>&
     const std::string precision = kernel_precision(profile.name(kernel));
     const std::string& name = profile.name(kernel);
     const bool product = name.find("gemm") != std::string::npos || name.find("cudnn") != std::string::npos ||
-                         name.find("cutlass") != std::string::npos || name.find("conv") != std::string::npos;
+                         name.find("cutlass") != std::string::npos ||
+                         name.find("conv") != std::string::npos || name.find("nvjet") != std::string::npos;
     const bool norm = name.find("bn_") != std::string::npos || name.find("nchwToNhwc") != std::string::npos;
     if (!precision.empty() && product && !norm) seconds[precision] += kernel.seconds;
   }

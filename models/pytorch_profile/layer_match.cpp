@@ -55,7 +55,7 @@ class Matcher {
 };
 
 bool works(const Layer& layer) {
-  return layer.kind != LayerKind::reshape;
+  return layer.kind != LayerKind::reshape && layer.kind != LayerKind::first_token;
 }
 
 double size_of(const Shape& shape) {
@@ -67,6 +67,7 @@ double size_of(const Shape& shape) {
 /// A layer's first input and, of convolutions and dense layers, the weights.
 bool Matcher::shapes_fit(const Layer& layer, const NetworkOperator& one) const {
   if (batch_ == 0 || one.shapes.empty() || layer.kind == LayerKind::embedding ||
+      layer.kind == LayerKind::position_embedding || layer.kind == LayerKind::class_token ||
       layer.kind == LayerKind::measured || is_loss(layer.kind))
     return true;
   const bool several = one.kind == "product" || one.name.find("addmm") != std::string::npos;

@@ -116,6 +116,10 @@ bool begins_layer(LayerKind layer, std::string_view operator_kind) {
     case LayerKind::attention:
     case LayerKind::gelu:
       return one_of(operator_kind, {"product", "other", "tanh", "view"});
+    case LayerKind::position_embedding:  // rows of a table, or a parameter, and their addition
+      return one_of(operator_kind, {"embedding", "add"});
+    case LayerKind::class_token:
+      return one_of(operator_kind, {"other", "view"});
     case LayerKind::layer_norm:
     case LayerKind::softmax_cross_entropy:
     case LayerKind::sigmoid_cross_entropy:
@@ -137,13 +141,31 @@ bool continues_layer(LayerKind layer, std::string_view operator_kind) {
     case LayerKind::gelu:
       return one_of(operator_kind, {"other", "tanh", "add"});
     case LayerKind::dense:
+    case LayerKind::position_embedding:
       return operator_kind == "add";
+    case LayerKind::class_token:
+      return operator_kind == "other";
     default:
       return false;
   }
 }
 
+namespace {
+
+/// Precision by the name of a matrix product of cuBLAS for Hopper and later, such as
+/// "nvjet_sm90_tst_192x192_64x3_...": its letters are the types of inputs, sum and output, t for bf16
+/// (profiles of an H200), h for fp16.
+std::string nvjet_precision(std::string_view kernel) {
+  std::size_t at = kernel.find("nvjet_") + 6;
+  if (kernel.substr(at).starts_with("sm")) at = kernel.find('_', at) + 1;
+  const char first = at < kernel.size() ? kernel[at] : ' ';
+  return first == 't' ? "bf16" : first == 'h' ? "f16" : "";
+}
+
+}  // namespace
+
 std::string kernel_precision(std::string_view kernel) {
+  if (has(kernel, "nvjet_")) return nvjet_precision(kernel);
   if (has(kernel, "tf32") || has(kernel, "s1688") || has(kernel, "_f32f32_f32f32_tn_n_tilesize"))
     return "tf32";
   if (has(kernel, "bf16") || has(kernel, "s16816gemm_bf") || has(kernel, "BFloat16")) return "bf16";
