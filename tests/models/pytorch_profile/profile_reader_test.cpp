@@ -278,7 +278,11 @@ TEST_CASE("operators of BERT's positions and of a vision transformer's class tok
           "[models]") {
   const auto operators = [](const std::vector<std::pair<const char*, const char*>>& named) {
     std::vector<NetworkOperator> all;
-    for (const auto& [name, kind] : named) all.push_back({.name = name, .kind = kind});
+    for (const auto& [name, kind] : named) {
+      NetworkOperator& one = all.emplace_back();
+      one.name = name;
+      one.kind = kind;
+    }
     return all;
   };
   const auto match = [](const std::vector<NetworkOperator>& all, const char* input, const char* layers) {
