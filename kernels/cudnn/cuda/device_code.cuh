@@ -58,11 +58,9 @@ void with_type(Element element, const Run& run) {
   }
 }
 
-/// Elements in 16 bytes, the most that one load of a thread reads.
+/// Elements in 16 bytes, the most that one access of a thread reads or writes.
 template <class T>
-struct alignas(16) Pack {
-  T v[16 / sizeof(T)];
-};
+constexpr int kPack = 16 / sizeof(T);
 
 /// V neighbouring elements, which one access of a thread reads or writes.
 template <class T, int V>
@@ -86,9 +84,11 @@ __device__ Lanes<To, V> converted(const Lanes<From, V>& from) {
   return to;
 }
 
-/// True if both arrays start at multiples of this size.
-__host__ __device__ inline bool are_aligned(const void* one, const void* other, std::uintptr_t bytes) {
-  return (reinterpret_cast<std::uintptr_t>(one) | reinterpret_cast<std::uintptr_t>(other)) % bytes == 0;
+/// True if all arrays start at multiples of 16 bytes; a GPU loads packs only from there, and segments of
+/// gradients may start anywhere.
+template <class... T>
+__host__ __device__ bool are_aligned(const T*... arrays) {
+  return (reinterpret_cast<std::uintptr_t>(arrays) | ...) % 16 == 0;
 }
 
 template <class T, int K>
@@ -96,14 +96,15 @@ struct Inputs {
   const T* at[K];
 };
 
-/// True if all arrays are aligned to packs. Segments of gradients may start anywhere, and a GPU loads packs
-/// only from multiples of their size.
 template <class T, int K>
-bool takes_packs(const Inputs<T, K>& in, const T* out) {
-  auto bits = reinterpret_cast<std::uintptr_t>(out);
-  for (const T* one : in.at) bits |= reinterpret_cast<std::uintptr_t>(one);
-  return bits % 16 == 0;
+bool are_aligned(const Inputs<T, K>& in, const T* out) {
+  bool aligned = are_aligned(out);
+  for (const T* one : in.at) aligned = aligned && are_aligned(one);
+  return aligned;
 }
+
+/// Added to the variances that norms divide by.
+constexpr float kEpsilon = 1e-5f;
 
 /// Number of blocks for this many elements, limited to what keeps a GPU full; kernels loop over the rest.
 inline unsigned blocks_for(std::int64_t elements) {

@@ -8,18 +8,18 @@ namespace {
 /// out[i] = f({in[0][i], ...}, i): the first `packs` packs as packs, the remaining elements one by one.
 template <class T, int K, class F>
 __global__ void map_elements(F f, std::int64_t n, std::int64_t packs, Inputs<T, K> in, T* out) {
-  constexpr int kPack = 16 / sizeof(T);
+  constexpr int V = kPack<T>;
   for (std::int64_t i = first_index(); i < packs; i += index_step()) {
-    Pack<T> loaded[K], result;
-    for (int k = 0; k < K; ++k) loaded[k] = reinterpret_cast<const Pack<T>*>(in.at[k])[i];
-    for (int j = 0; j < kPack; ++j) {
+    Lanes<T, V> loaded[K], result;
+    for (int k = 0; k < K; ++k) loaded[k] = load<V>(in.at[k] + V * i);
+    for (int j = 0; j < V; ++j) {
       float values[K];
       for (int k = 0; k < K; ++k) values[k] = to_float(loaded[k].v[j]);
-      result.v[j] = from_float<T>(f(values, i * kPack + j));
+      result.v[j] = from_float<T>(f(values, V * i + j));
     }
-    reinterpret_cast<Pack<T>*>(out)[i] = result;
+    store(result, out + V * i);
   }
-  for (std::int64_t i = packs * kPack + first_index(); i < n; i += index_step()) {
+  for (std::int64_t i = packs * V + first_index(); i < n; i += index_step()) {
     float values[K];
     for (int k = 0; k < K; ++k) values[k] = to_float(in.at[k][i]);
     out[i] = from_float<T>(f(values, i));
@@ -34,9 +34,8 @@ void map(const F& f, const void* const (&in)[K], void* out, Element element, std
     using T = typename decltype(type)::type;
     Inputs<T, K> inputs{};
     for (int k = 0; k < K; ++k) inputs.at[k] = static_cast<const T*>(in[k]);
-    constexpr std::int64_t kPack = 16 / sizeof(T);
     auto* result = static_cast<T*>(out);
-    const std::int64_t packs = takes_packs(inputs, result) ? n / kPack : 0;
+    const std::int64_t packs = are_aligned(inputs, result) ? n / kPack<T> : 0;
     const auto blocks = blocks_for(packs == 0 ? n : packs + 1);
     map_elements<T, K, F><<<blocks, kThreads, 0, stream>>>(f, n, packs, inputs, result);
   });

@@ -30,7 +30,7 @@ void embedding_forward(const float* tokens, const float* table, void* y, Element
                        std::int64_t columns, cudaStream_t stream) {
   const std::int64_t n = count * columns;
   if (n == 0) return;
-  const bool packs = columns % 4 == 0 && are_aligned(table, y, 16);
+  const bool packs = columns % 4 == 0 && are_aligned(table, y);
   with_type(element, [&](auto type) {
     with_index(n, [&](auto index) {
       using T = typename decltype(type)::type;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <initializer_list>
 #include <type_traits>
 
 #include "kernels/cudnn/cuda/device_code.cuh"
@@ -10,35 +9,28 @@
 /// that do not begin at packs; those read a row two or three times, mostly from a cache.
 namespace stepcast::cudnn {
 
-constexpr float kEpsilon = 1e-5f;
 constexpr int kMostPacks = 4;  ///< of a thread: with more, registers limit the warps that wait for memory
 
-/// Whether rows are held, and by how many threads each.
-struct HeldShape {
-  int threads = 0;  ///< of a row: 32 or kThreads; 0: not held
-  int packs = 0;    ///< of a row
-};
-
-inline HeldShape held_shape(std::int64_t length, Element element, std::initializer_list<const void*> arrays) {
-  const std::int64_t lanes = element == Element::f32 ? 4 : 8, packs = length / lanes;
-  std::uintptr_t bits = 0;
-  for (const void* one : arrays) bits |= reinterpret_cast<std::uintptr_t>(one);
-  if (bits % 16 != 0 || length % lanes != 0 || packs > kThreads * kMostPacks) return {};
-  return {packs <= 32 * kMostPacks ? 32 : kThreads, static_cast<int>(packs)};
-}
-
-/// Calls `run(Type<T>(), constant)` with the number of threads of a row as a constant.
+/// Calls `run(Type<T>(), threads of a row as a constant, blocks of kThreads threads, packs of a row)` if such
+/// rows can be held.
+/// @param aligned  all arrays start at packs
+/// @return whether they can
 template <class Run>
-void with_held(Element element, const HeldShape& held, const Run& run) {
+bool with_held_rows(std::int64_t rows, std::int64_t length, Element element, bool aligned, const Run& run) {
+  bool held = false;
   with_type(element, [&](auto type) {
-    if (held.threads == 32) return run(type, std::integral_constant<int, 32>());
-    run(type, std::integral_constant<int, kThreads>());
+    constexpr int V = kPack<typename decltype(type)::type>;
+    const std::int64_t packs = length / V;
+    held = aligned && length % V == 0 && packs <= kThreads * kMostPacks;
+    if (!held) return;
+    const auto start = [&](auto threads) {
+      constexpr int kRows = kThreads / decltype(threads)::value;
+      run(type, threads, static_cast<unsigned>((rows + kRows - 1) / kRows), static_cast<int>(packs));
+    };
+    packs <= 32 * kMostPacks ? start(std::integral_constant<int, 32>())
+                             : start(std::integral_constant<int, kThreads>());
   });
-}
-
-inline unsigned held_blocks(std::int64_t rows, const HeldShape& held) {
-  const std::int64_t each = kThreads / held.threads;
-  return static_cast<unsigned>((rows + each - 1) / each);
+  return held;
 }
 
 /// Sum over the threads of a row, for all of them.
@@ -66,22 +58,19 @@ __device__ std::int64_t held_row() {
   return static_cast<std::int64_t>(blockIdx.x) * (kThreads / Threads) + threadIdx.x / Threads;
 }
 
-template <class T>
-constexpr int kLanes = 16 / sizeof(T);
-
 /// Calls `run(k, first element)` for the packs of the calling thread, k from 0 on.
 template <class T, int Threads, class Run>
 __device__ void for_packs(int packs, const Run& run) {
   for (int k = 0; k < kMostPacks; ++k) {
     const int at = static_cast<int>(threadIdx.x % Threads) + k * Threads;
-    if (at < packs) run(k, at * kLanes<T>);
+    if (at < packs) run(k, at * kPack<T>);
   }
 }
 
 template <class T, int Threads>
 __global__ void normalize_held_rows(std::int64_t count, int packs, const T* all_x, const float* scale,
                                     const float* shift, T* all_y, float* means, float* inverses) {
-  constexpr int V = kLanes<T>;
+  constexpr int V = kPack<T>;
   const std::int64_t row = held_row<Threads>();
   if (row >= count) return;  // the row's whole warp
   const std::int64_t begin = row * packs * V;
@@ -115,7 +104,7 @@ template <class T, int Threads>
 __global__ void normalize_held_rows_back(std::int64_t count, int packs, const T* all_x, const T* all_dy,
                                          const float* scale, const float* means, const float* inverses,
                                          T* all_dx) {
-  constexpr int V = kLanes<T>;
+  constexpr int V = kPack<T>;
   const std::int64_t row = held_row<Threads>();
   if (row >= count) return;
   const std::int64_t begin = row * packs * V;
@@ -146,7 +135,7 @@ __global__ void normalize_held_rows_back(std::int64_t count, int packs, const T*
 
 template <class T, int Threads>
 __global__ void softmax_of_held_rows(std::int64_t count, int packs, bool causal, const T* all_x, T* all_p) {
-  constexpr int V = kLanes<T>;
+  constexpr int V = kPack<T>;
   const std::int64_t row = held_row<Threads>();
   if (row >= count) return;
   const std::int64_t length = packs * V, begin = row * length;
@@ -173,7 +162,7 @@ __global__ void softmax_of_held_rows(std::int64_t count, int packs, bool causal,
 template <class T, int Threads>
 __global__ void softmax_of_held_rows_back(std::int64_t count, int packs, float scale, const T* all_p,
                                           T* all_g) {
-  constexpr int V = kLanes<T>;
+  constexpr int V = kPack<T>;
   const std::int64_t row = held_row<Threads>();
   if (row >= count) return;
   const std::int64_t begin = row * packs * V;

@@ -13,7 +13,7 @@ template <class From, class To>
 __device__ void convert_run(const From* from, To* to, std::int64_t n, std::int64_t thread,
                             std::int64_t step) {
   constexpr int kLanes = 4;
-  const std::int64_t packs = are_aligned(from, to, 16) ? n / kLanes : 0;
+  const std::int64_t packs = are_aligned(from, to) ? n / kLanes : 0;
   for (std::int64_t i = thread; i < packs; i += step)
     store(converted<To>(load<kLanes>(from + kLanes * i)), to + kLanes * i);
   for (std::int64_t i = packs * kLanes + thread; i < n; i += step) to[i] = from_float<To>(to_float(from[i]));
@@ -261,14 +261,14 @@ void add_bias(void* y, const float* bias, Element element, std::int64_t elements
     with_index(elements, [&](auto index) {
       using T = typename decltype(type)::type;
       using Index = decltype(index);
-      constexpr int kPack = 16 / sizeof(T);
-      const bool packs = (inner == 1 ? channels : inner) % kPack == 0 && are_aligned(y, bias, 16);
-      const auto count = static_cast<Index>(packs ? elements / kPack : elements);
+      constexpr int V = kPack<T>;
+      const bool packs = (inner == 1 ? channels : inner) % V == 0 && are_aligned(y, bias);
+      const auto count = static_cast<Index>(packs ? elements / V : elements);
       const Divisor<Index> plane(inner), all(channels);
       auto* sums = static_cast<T*>(y);
       const unsigned blocks = blocks_for(count);
       if (packs)
-        add_bias_kernel<T, kPack><<<blocks, kThreads, 0, stream>>>(sums, bias, count, plane, all);
+        add_bias_kernel<T, V><<<blocks, kThreads, 0, stream>>>(sums, bias, count, plane, all);
       else
         add_bias_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(sums, bias, count, plane, all);
     });

@@ -200,22 +200,27 @@ bool takes_packs(const PoolShape& s, Element element, const void* from, const vo
   bool fits = s.in_stride[1] == 1 && s.out_stride[1] == 1 && s.in[1] % lanes == 0;
   for (const std::size_t d : {0, 2, 3, 4})
     fits = fits && s.in_stride[d] % lanes == 0 && s.out_stride[d] % lanes == 0;
-  for (const void* one : {from, to, taps}) fits = fits && reinterpret_cast<std::uintptr_t>(one) % 16 == 0;
-  return fits;
+  return fits && are_aligned(from, to, taps);
 }
 
-/// Calls `run` with the type of the elements, the number of lanes, whether the pool takes maxima, and the
-/// type of indices into both images.
+/// Calls `run` with the type of the elements, the number of lanes and whether the pool takes maxima as
+/// constants, the pool for the device, and the number of positions in the image that is written.
 template <class Run>
-void with_types(const PoolShape& shape, Element element, bool packs, const Run& run) {
+void with_pool(const PoolShape& shape, const Five& size, const Five& strides, Element element, bool packs,
+               const Run& run) {
   const auto with_lanes = [&](auto type, auto lanes) {
     with_index(std::max(product(shape.in), product(shape.out)), [&](auto index) {
-      shape.largest ? run(type, lanes, std::true_type(), index) : run(type, lanes, std::false_type(), index);
+      using Index = decltype(index);
+      constexpr int V = decltype(lanes)::value;
+      const auto pool = on_device<Index>(shape, size, strides, V);
+      const auto n = static_cast<Index>(product(size) / V);
+      shape.largest ? run(type, lanes, std::true_type(), pool, n)
+                    : run(type, lanes, std::false_type(), pool, n);
     });
   };
   with_type(element, [&](auto type) {
-    constexpr int kPack = 16 / sizeof(typename decltype(type)::type);
-    packs ? with_lanes(type, std::integral_constant<int, kPack>())
+    constexpr int V = kPack<typename decltype(type)::type>;
+    packs ? with_lanes(type, std::integral_constant<int, V>())
           : with_lanes(type, std::integral_constant<int, 1>());
   });
 }
@@ -224,37 +229,25 @@ void with_types(const PoolShape& shape, Element element, bool packs, const Run& 
 
 void pool_forward(const PoolShape& shape, const void* x, void* y, std::uint16_t* taps, Element element,
                   cudaStream_t stream) {
-  const std::int64_t n = product(shape.out);
-  if (n == 0) return;
-  with_types(shape, element, takes_packs(shape, element, x, y, taps),
-             [&](auto type, auto lanes, auto largest, auto index) {
-               using T = typename decltype(type)::type;
-               using Index = decltype(index);
-               constexpr int kLanes = decltype(lanes)::value;
-               constexpr bool kLargest = decltype(largest)::value;
-               const auto pool = on_device<Index>(shape, shape.out, shape.out_stride, kLanes);
-               const auto count = static_cast<Index>(n / kLanes);
-               pool_windows<T, kLanes, kLargest><<<blocks_for(count), kThreads, 0, stream>>>(
-                   pool, count, static_cast<const T*>(x), static_cast<T*>(y), taps);
-             });
+  if (product(shape.out) == 0) return;
+  with_pool(shape, shape.out, shape.out_stride, element, takes_packs(shape, element, x, y, taps),
+            [&]<class T, int V, bool Largest>(Type<T>, std::integral_constant<int, V>,
+                                              std::bool_constant<Largest>, const auto& pool, auto n) {
+              pool_windows<T, V, Largest><<<blocks_for(n), kThreads, 0, stream>>>(
+                  pool, n, static_cast<const T*>(x), static_cast<T*>(y), taps);
+            });
   check_launch("pool_windows");
 }
 
 void pool_backward(const PoolShape& shape, const void* dy, void* dx, const std::uint16_t* taps,
                    Element element, cudaStream_t stream) {
-  const std::int64_t n = product(shape.in);
-  if (n == 0) return;
-  with_types(shape, element, takes_packs(shape, element, dy, dx, taps),
-             [&](auto type, auto lanes, auto largest, auto index) {
-               using T = typename decltype(type)::type;
-               using Index = decltype(index);
-               constexpr int kLanes = decltype(lanes)::value;
-               constexpr bool kLargest = decltype(largest)::value;
-               const auto pool = on_device<Index>(shape, shape.in, shape.in_stride, kLanes);
-               const auto count = static_cast<Index>(n / kLanes);
-               pool_windows_back<T, kLanes, kLargest><<<blocks_for(count), kThreads, 0, stream>>>(
-                   pool, count, static_cast<const T*>(dy), static_cast<T*>(dx), taps);
-             });
+  if (product(shape.in) == 0) return;
+  with_pool(shape, shape.in, shape.in_stride, element, takes_packs(shape, element, dy, dx, taps),
+            [&]<class T, int V, bool Largest>(Type<T>, std::integral_constant<int, V>,
+                                              std::bool_constant<Largest>, const auto& pool, auto n) {
+              pool_windows_back<T, V, Largest><<<blocks_for(n), kThreads, 0, stream>>>(
+                  pool, n, static_cast<const T*>(dy), static_cast<T*>(dx), taps);
+            });
   check_launch("pool_windows_back");
 }
 

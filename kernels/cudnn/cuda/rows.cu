@@ -146,16 +146,13 @@ void softmax_loss_backward(const Rows& rows, double weight, const void* p, const
 }
 
 void softmax_rows(const Rows& rows, bool causal, const void* scores, void* p, cudaStream_t stream) {
-  const HeldShape held = held_shape(rows.length, rows.element, {scores, p});
-  if (held.threads > 0) {
-    with_held(rows.element, held, [&](auto type, auto threads_of_row) {
-      using T = typename decltype(type)::type;
-      constexpr int kOfRow = decltype(threads_of_row)::value;
-      softmax_of_held_rows<T, kOfRow><<<held_blocks(rows.count, held), kThreads, 0, stream>>>(
-          rows.count, held.packs, causal, static_cast<const T*>(scores), static_cast<T*>(p));
-    });
-    return check_launch("softmax_of_held_rows");
-  }
+  const bool held = with_held_rows(
+      rows.count, rows.length, rows.element, are_aligned(scores, p),
+      [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
+        softmax_of_held_rows<T, OfRow><<<grid, kThreads, 0, stream>>>(
+            rows.count, packs, causal, static_cast<const T*>(scores), static_cast<T*>(p));
+      });
+  if (held) return check_launch("softmax_of_held_rows");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     softmax_of_rows<<<blocks(rows), threads(rows), 0, stream>>>(
@@ -166,16 +163,13 @@ void softmax_rows(const Rows& rows, bool causal, const void* scores, void* p, cu
 
 void softmax_rows_backward(const Rows& rows, float scale, const void* p, void* gradient,
                            cudaStream_t stream) {
-  const HeldShape held = held_shape(rows.length, rows.element, {p, gradient});
-  if (held.threads > 0) {
-    with_held(rows.element, held, [&](auto type, auto threads_of_row) {
-      using T = typename decltype(type)::type;
-      constexpr int kOfRow = decltype(threads_of_row)::value;
-      softmax_of_held_rows_back<T, kOfRow><<<held_blocks(rows.count, held), kThreads, 0, stream>>>(
-          rows.count, held.packs, scale, static_cast<const T*>(p), static_cast<T*>(gradient));
-    });
-    return check_launch("softmax_of_held_rows_back");
-  }
+  const bool held = with_held_rows(
+      rows.count, rows.length, rows.element, are_aligned(p, gradient),
+      [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
+        softmax_of_held_rows_back<T, OfRow><<<grid, kThreads, 0, stream>>>(
+            rows.count, packs, scale, static_cast<const T*>(p), static_cast<T*>(gradient));
+      });
+  if (held) return check_launch("softmax_of_held_rows_back");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     softmax_of_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(
@@ -186,16 +180,13 @@ void softmax_rows_backward(const Rows& rows, float scale, const void* p, void* g
 
 void layer_norm_forward(const Rows& rows, const void* x, const float* scale, const float* shift, void* y,
                         float* mean, float* inverse, cudaStream_t stream) {
-  const HeldShape held = held_shape(rows.length, rows.element, {x, scale, shift, y});
-  if (held.threads > 0) {
-    with_held(rows.element, held, [&](auto type, auto threads_of_row) {
-      using T = typename decltype(type)::type;
-      constexpr int kOfRow = decltype(threads_of_row)::value;
-      normalize_held_rows<T, kOfRow><<<held_blocks(rows.count, held), kThreads, 0, stream>>>(
-          rows.count, held.packs, static_cast<const T*>(x), scale, shift, static_cast<T*>(y), mean, inverse);
-    });
-    return check_launch("normalize_held_rows");
-  }
+  const bool held = with_held_rows(
+      rows.count, rows.length, rows.element, are_aligned(x, scale, shift, y),
+      [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
+        normalize_held_rows<T, OfRow><<<grid, kThreads, 0, stream>>>(
+            rows.count, packs, static_cast<const T*>(x), scale, shift, static_cast<T*>(y), mean, inverse);
+      });
+  if (held) return check_launch("normalize_held_rows");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     normalize_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x), scale,
@@ -206,17 +197,14 @@ void layer_norm_forward(const Rows& rows, const void* x, const float* scale, con
 
 void layer_norm_backward(const Rows& rows, const void* x, const void* dy, const float* scale,
                          const float* mean, const float* inverse, void* dx, cudaStream_t stream) {
-  const HeldShape held = held_shape(rows.length, rows.element, {x, dy, scale, dx});
-  if (held.threads > 0) {
-    with_held(rows.element, held, [&](auto type, auto threads_of_row) {
-      using T = typename decltype(type)::type;
-      constexpr int kOfRow = decltype(threads_of_row)::value;
-      normalize_held_rows_back<T, kOfRow><<<held_blocks(rows.count, held), kThreads, 0, stream>>>(
-          rows.count, held.packs, static_cast<const T*>(x), static_cast<const T*>(dy), scale, mean, inverse,
-          static_cast<T*>(dx));
-    });
-    return check_launch("normalize_held_rows_back");
-  }
+  const bool held = with_held_rows(
+      rows.count, rows.length, rows.element, are_aligned(x, dy, scale, dx),
+      [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
+        normalize_held_rows_back<T, OfRow><<<grid, kThreads, 0, stream>>>(
+            rows.count, packs, static_cast<const T*>(x), static_cast<const T*>(dy), scale, mean, inverse,
+            static_cast<T*>(dx));
+      });
+  if (held) return check_launch("normalize_held_rows_back");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     normalize_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x),

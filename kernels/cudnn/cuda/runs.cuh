@@ -5,8 +5,8 @@
 #include "kernels/cudnn/cuda/device_code.cuh"
 
 /// Code of kernels that go once over an array {outer, channels, inner}; for .cu files only. What they compute
-/// is a functor with inputs `in` of kInputs arrays of Type, `channel(c)` with the constants of a channel and
-/// `line(o)` with those of a line, which are loaded together with the elements.
+/// is a functor with inputs `in` of kInputs arrays of Type, `channel(c)` with the constants of a channel, and
+/// perhaps `line(o)` with those of a line, of type Line, which are loaded together with the elements.
 ///
 /// A thread loads runs of W neighbouring elements, 16 bytes where the arrays allow it, and several runs
 /// before it uses the first: a GPU reaches its bandwidth with about 40 KiB under way per multiprocessor. It
@@ -14,14 +14,8 @@
 namespace stepcast::cudnn {
 namespace {
 
-/// W neighbouring elements, which a thread loads at once.
 template <class T, int W>
-struct alignas(W * sizeof(T)) Run {
-  T v[W];
-};
-
-template <class T, int W>
-struct Loaded : Run<T, W> {
+struct Loaded : Lanes<T, W> {
   __device__ float value(int j) const { return to_float(this->v[j]); }
 };
 /// Pairs of bf16 stay in their words until they are used: taken apart at once they fill twice the registers.
@@ -33,23 +27,37 @@ struct alignas(16) Loaded<__nv_bfloat16, 8> {
   }
 };
 
+struct NoConstants {};
+
+/// A functor with constants of lines.
+template <class F>
+concept ByLine = requires {
+  typename F::Line;
+};
+template <class F>
+struct LineOf {
+  using type = NoConstants;
+};
+template <ByLine F>
+struct LineOf<F> {
+  using type = typename F::Line;
+};
+
 /// The runs of all inputs at one place, and the constants of its line.
 template <class F, int W>
 struct Runs {
   Loaded<typename F::Type, W> in[F::kInputs];
-  typename F::Line line;
+  typename LineOf<F>::type line;
 
   __device__ void load(const F& f, std::int64_t at, std::int64_t o) {
     for (int i = 0; i < F::kInputs; ++i)
       in[i] = reinterpret_cast<const Loaded<typename F::Type, W>*>(f.in.at[i])[at];
-    line = f.line(o);
+    if constexpr (ByLine<F>) line = f.line(o);
   }
   __device__ void values(int j, float* v) const {
     for (int i = 0; i < F::kInputs; ++i) v[i] = in[i].value(j);
   }
 };
-
-struct NoLine {};
 
 /// Runs that a thread loads before it uses the first.
 template <class F>

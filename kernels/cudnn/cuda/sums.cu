@@ -1,4 +1,3 @@
-#include "kernels/cudnn/cuda/runs.cuh"
 #include "kernels/cudnn/cuda/sums.cuh"
 
 namespace stepcast::cudnn {
@@ -9,12 +8,10 @@ template <class T>
 struct Value {
   using Type = T;
   static constexpr int kInputs = 1;
-  using Channel = NoLine;
-  using Line = NoLine;
+  using Channel = NoConstants;
   Inputs<T, 1> in;
-  __device__ NoLine channel(std::int64_t) const { return {}; }
-  __device__ NoLine line(std::int64_t) const { return {}; }
-  __device__ float2 terms(const float* v, NoLine, NoLine) const { return {v[0], 0.f}; }
+  __device__ NoConstants channel(std::int64_t) const { return {}; }
+  __device__ float2 terms(const float* v, NoConstants) const { return {v[0], 0.f}; }
 };
 
 /// The terms dy times the normalized x, and dy, with the statistics of the line. Inputs are x and dy.
@@ -22,13 +19,13 @@ template <class T>
 struct LineSlopes {
   using Type = T;
   static constexpr int kInputs = 2;
-  using Channel = NoLine;
+  using Channel = NoConstants;
   using Line = float2;
   Inputs<T, 2> in;
   const float *mean, *inverse;
-  __device__ NoLine channel(std::int64_t) const { return {}; }
+  __device__ NoConstants channel(std::int64_t) const { return {}; }
   __device__ float2 line(std::int64_t o) const { return {mean[o], inverse[o]}; }
-  __device__ float2 terms(const float* v, NoLine, float2 line) const {
+  __device__ float2 terms(const float* v, NoConstants, float2 line) const {
     return {v[1] * (v[0] - line.x) * line.y, v[1]};
   }
 };
@@ -55,7 +52,6 @@ void layer_norm_parameters(const Channels& shape, const void* x, const void* dy,
 
 namespace {
 
-constexpr float kEpsilon = 1e-5f;
 constexpr float kMomentum = 0.9f;
 
 /// Sums of differences from the channel's first element, so that a large mean does not cancel the variance's
@@ -65,12 +61,10 @@ struct Moments {
   using Type = T;
   static constexpr int kInputs = 1;
   using Channel = float;
-  using Line = NoLine;
   Inputs<T, 1> in;
   std::int64_t inner;
   __device__ float channel(std::int64_t c) const { return to_float(in.at[0][c * inner]); }
-  __device__ NoLine line(std::int64_t) const { return {}; }
-  __device__ float2 terms(const float* v, float first, NoLine) const {
+  __device__ float2 terms(const float* v, float first) const {
     const float difference = v[0] - first;
     return {difference, difference * difference};
   }
@@ -116,12 +110,10 @@ template <class T>
 struct Squares {
   using Type = T;
   static constexpr int kInputs = 1;
-  using Channel = NoLine;
-  using Line = NoLine;
+  using Channel = NoConstants;
   Inputs<T, 1> in;
-  __device__ NoLine channel(std::int64_t) const { return {}; }
-  __device__ NoLine line(std::int64_t) const { return {}; }
-  __device__ float2 terms(const float* v, NoLine, NoLine) const { return {v[0], v[0] * v[0]}; }
+  __device__ NoConstants channel(std::int64_t) const { return {}; }
+  __device__ float2 terms(const float* v, NoConstants) const { return {v[0], v[0] * v[0]}; }
 };
 
 /// The linear map of one channel in the forward pass; loading it takes longer than applying it.
@@ -202,12 +194,10 @@ struct ReluSlopes {
   using Type = T;
   static constexpr int kInputs = 2;
   using Channel = Factors;
-  using Line = NoLine;
   Inputs<T, 2> in;
   Normalize norm;
   __device__ Channel channel(std::int64_t c) const { return norm.of(c); }
-  __device__ NoLine line(std::int64_t) const { return {}; }
-  __device__ float2 terms(const float* v, const Channel& own, NoLine) const {
+  __device__ float2 terms(const float* v, const Channel& own) const {
     const float dy = norm(v, own) > 0 ? v[1] : 0.f;
     return {dy * (v[0] - own.mean), dy};
   }
@@ -221,14 +211,12 @@ struct MaskedSlopes {
   using Type = T;
   static constexpr int kInputs = 3;
   using Channel = float;
-  using Line = NoLine;
   Inputs<T, 3> in;
   const float *mean, *inverse;
   T* kept;
   __device__ float channel(std::int64_t c) const { return mean[c]; }
-  __device__ NoLine line(std::int64_t) const { return {}; }
   __device__ float kept_value(const float* v) const { return v[2] > 0 ? v[1] : 0.f; }
-  __device__ float2 terms(const float* v, float mean_of_channel, NoLine) const {
+  __device__ float2 terms(const float* v, float mean_of_channel) const {
     const float dy = kept_value(v);
     return {dy * (v[0] - mean_of_channel), dy};
   }

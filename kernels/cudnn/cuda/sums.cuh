@@ -7,7 +7,7 @@
 
 /// Sums of two numbers at once over all dimensions except channels, and maps with constants of the channels;
 /// for .cu files only. Both are made of functors (runs.cuh). Those of sums have `terms(values, constants of
-/// the channel, constants of the line)` of one element's inputs.
+/// the channel)` of one element's inputs, and behind them the constants of the line if they have any.
 namespace stepcast::cudnn {
 namespace {
 
@@ -18,12 +18,10 @@ struct Slopes {
   using Type = T;
   static constexpr int kInputs = 2;
   using Channel = float;
-  using Line = NoLine;
   Inputs<T, 2> in;  ///< x and dy
   const float *mean, *inverse;
   __device__ float channel(std::int64_t c) const { return mean[c]; }
-  __device__ NoLine line(std::int64_t) const { return {}; }
-  __device__ float2 terms(const float* v, float mean_of_channel, NoLine) const {
+  __device__ float2 terms(const float* v, float mean_of_channel) const {
     return {v[1] * (v[0] - mean_of_channel), v[1]};
   }
   __device__ float2 total(float2 sum, std::int64_t c) const { return {sum.x * inverse[c], sum.y}; }
@@ -44,16 +42,20 @@ concept Scales = requires(const F& f) {
 template <class F, int W, int C>
 __device__ void add_terms(const F& f, const Runs<F, W>& runs, std::int64_t at,
                           const typename F::Channel* channels, float2* sums) {
-  [[maybe_unused]] Run<typename F::Type, W> kept;
+  [[maybe_unused]] Lanes<typename F::Type, W> kept;
   for (int j = 0; j < W; ++j) {
     float v[F::kInputs];
     runs.values(j, v);
     if constexpr (Keeps<F>) kept.v[j] = from_float<typename F::Type>(f.kept_value(v));
-    const float2 terms = f.terms(v, channels[j % C], runs.line);
+    float2 terms;
+    if constexpr (ByLine<F>)
+      terms = f.terms(v, channels[j % C], runs.line);
+    else
+      terms = f.terms(v, channels[j % C]);
     sums[j].x += terms.x;
     sums[j].y += terms.y;
   }
-  if constexpr (Keeps<F>) reinterpret_cast<Run<typename F::Type, W>*>(f.kept)[at] = kept;
+  if constexpr (Keeps<F>) store(kept, f.kept + W * at);
 }
 
 template <class F>
@@ -176,8 +178,7 @@ Launch launch_for(const Channels& s, std::int64_t most) {
 /// that.
 template <class T>
 int run_of(const Channels& s, bool aligned) {
-  constexpr int kPack = 16 / sizeof(T);
-  return aligned && (s.inner == 1 ? s.channels : s.inner) % kPack == 0 ? kPack : 1;
+  return aligned && (s.inner == 1 ? s.channels : s.inner) % kPack<T> == 0 ? kPack<T> : 1;
 }
 
 template <class F, int W>
@@ -200,10 +201,10 @@ int start_sums(const F& f, const Channels& s, const Scratch& scratch, cudaStream
 template <class F>
 int sum_parts(const F& f, const Channels& s, const Scratch& scratch, cudaStream_t stream) {
   using T = typename F::Type;
-  bool aligned = takes_packs(f.in, f.in.at[0]);
-  if constexpr (Keeps<F>) aligned = takes_packs(f.in, f.kept);
+  bool aligned = are_aligned(f.in, f.in.at[0]);
+  if constexpr (Keeps<F>) aligned = are_aligned(f.in, f.kept);
   if (run_of<T>(s, aligned) == 1) return start_sums<F, 1>(f, s, scratch, stream);
-  return start_sums<F, 16 / sizeof(T)>(f, s, scratch, stream);
+  return start_sums<F, kPack<T>>(f, s, scratch, stream);
 }
 
 template <class F>
@@ -221,23 +222,21 @@ struct Mapped {
   using Type = T;
   static constexpr int kInputs = K;
   using Channel = typename G::Channel;
-  using Line = NoLine;
   Inputs<T, K> in;
   T* out;
   G f;
   __device__ Channel channel(std::int64_t c) const { return f.of(c); }
-  __device__ NoLine line(std::int64_t) const { return {}; }
 
   /// @param own  of the C channels of the run
   template <int W, int C>
   __device__ void write(const Runs<Mapped, W>& runs, std::int64_t at, const Channel* own) const {
-    Run<T, W> result;
+    Lanes<T, W> result;
     for (int j = 0; j < W; ++j) {
       float v[K];
       runs.values(j, v);
       result.v[j] = from_float<T>(f(v, own[j % C]));
     }
-    reinterpret_cast<Run<T, W>*>(out)[at] = result;
+    store(result, out + W * at);
   }
 };
 
@@ -277,8 +276,8 @@ template <class T, int K, class G>
 void map_by_channel(const G& g, const Channels& shape, const Inputs<T, K>& in, T* out, cudaStream_t stream) {
   using F = Mapped<T, K, G>;
   const F f{in, out, g};
-  if (run_of<T>(shape, takes_packs(in, out)) == 1) return start_map<F, 1>(f, shape, stream);
-  start_map<F, 16 / sizeof(T)>(f, shape, stream);
+  if (run_of<T>(shape, are_aligned(in, out)) == 1) return start_map<F, 1>(f, shape, stream);
+  start_map<F, kPack<T>>(f, shape, stream);
 }
 
 }  // namespace
