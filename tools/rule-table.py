@@ -30,7 +30,7 @@ DEVICES = "models/devices/{}.yaml"
 PASSES = ("forward", "backward_data", "backward_weights")
 # What is taken for a share that no other source of the device determines: that of this device.
 RELATIVE = {"v100-sxm2-16gb": "a100-40gb", "a100-40gb": "h200", "gh200": "a100-40gb", "h200": "a100-40gb"}
-LAYOUT = {"stepcast-2026": "nhwc"}  # of sources with channels last
+CHANNELS_LAST = ("stepcast-2026",)  # sources
 FITTED = ("streaming", "max_pool", "batch_norm", "batch_norm_channels", "layer_norm", "dense", "pointwise", "window", "weights")
 MISSED = 0.20
 
@@ -120,7 +120,7 @@ class Rule:
         # Sums by kind (layer "*") are over the layers that the profiles name.
         self.kinds = {row["layer"]: row["kind"] for row in rows if row["network"] == "resnet50" and row["layer"] != "*"}
 
-    def derive(self, network, batch, device, precision, layout="nchw"):
+    def derive(self, network, batch, device, precision, layout):
         """Microseconds by layer and pass. Half precision in the measured transformers is Megatron's, with a fused softmax."""
         half = ("--attention", "fused_softmax") if precision == "f16" else ()
         with tempfile.TemporaryDirectory() as folder:
@@ -136,21 +136,21 @@ class Rule:
         return {(layer["name"], part): 1e6 * sum(float(time) for time in layer.get(part, {}).get("seconds", []))
                 for layer in layers for part in PASSES}
 
-    def network_times(self, device, row):
-        network, batch, precision = row["network"], row["batch"], row["precision"]
+    def network_times(self, device, network, batch, precision, layout):
         if network != "opt-350m-layer":
-            return self.derive(network, batch, device, precision, LAYOUT.get(row["source"], "nchw"))
-        times = self.derive(OPT_LAYER.replace("BIAS", "true"), batch, device, precision)
-        plain = self.derive(OPT_LAYER.replace("BIAS", "false"), batch, device, precision)
+            return self.derive(network, batch, device, precision, layout)
+        times = self.derive(OPT_LAYER.replace("BIAS", "true"), batch, device, precision, layout)
+        plain = self.derive(OPT_LAYER.replace("BIAS", "false"), batch, device, precision, layout)
         # Megatron's GELU adds the bias of the layer below, so its backward pass sums the gradient of that bias.
         times["gelu", "backward_data"] += times["up", "backward_weights"] - plain["up", "backward_weights"]
         return times
 
     def time(self, device, row):
         """Microseconds of the rule for what the row measured."""
-        key = device, row["network"], row["batch"], row["precision"]
+        layout = "nhwc" if row["source"] in CHANNELS_LAST else "nchw"
+        key = device, row["network"], row["batch"], row["precision"], layout
         if key not in self.known:
-            self.known[key] = self.network_times(device, row)
+            self.known[key] = self.network_times(*key)
         layers = [name for name, kind in self.kinds.items() if kind == row["kind"]] if row["layer"] == "*" else [row["layer"]]
         parts = PASSES[1:] if row["pass"] == "backward" else (row["pass"],)
         return sum(self.known[key][layer, part] for layer in layers for part in parts)
