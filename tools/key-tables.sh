@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Draws the tables of keys in docs/reference between "<!-- table: keys KIND PATH -->" and "<!-- /table -->" with
-# "stepcast schema KIND --table PATH". A key that has a heading of its own on the page becomes a link to it.
+# "stepcast schema KIND --table PATH". A key that has a heading of its own on the page, or on a page named KIND-*.md, becomes a link to it.
 # --check: changes nothing, and fails if a table is not what the command prints. Usage: tools/key-tables.sh [--check] [STEPCAST]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -10,18 +10,23 @@ stepcast=$(realpath "${1:-$root/build/release/stepcast}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# linked PAGE: the table on standard input, with links to headings such as "### `noise`".
+# linked KIND PAGE: the table on standard input, with links to headings such as "### `noise`" of PAGE and of KIND-*.md.
 linked() {
-  awk -F'`' 'NR == FNR { if (/^##+ `[a-z_]+`$/) heading[$2] = 1; next }
-    /^\| `/ && $2 in heading { sub("^\\| `" $2 "`", "| [`" $2 "`](#" $2 ")") }
-    { print }' "$1" -
+  local pages=()
+  mapfile -t pages < <(find "$root/docs/reference" -name "$1-*.md" | LC_ALL=C sort)
+  awk -F'`' -v page="$2" 'FILENAME != "-" {
+      if (/^##+ `[a-z_]+`$/) { file = FILENAME == page ? "" : FILENAME; sub(".*/", "", file); place[$2] = file "#" $2 }
+      next
+    }
+    /^\| `/ && $2 in place { sub("^\\| `" $2 "`", "| [`" $2 "`](" place[$2] ")") }
+    { print }' "${pages[@]}" "$2" -
 }
 
 failed=0
 while IFS=: read -r page marker; do
   read -r _ _ name kind path _ <<<"$marker"
   [[ $name == keys ]] || continue
-  if [[ $path == . ]]; then linked "$page"; else cat; fi < <("$stepcast" schema "$kind" --table "$path") >"$work/table"
+  if [[ $path == . ]]; then linked "$kind" "$page"; else cat; fi < <("$stepcast" schema "$kind" --table "$path") >"$work/table"
   cp "$page" "$work/page"
   "$root/tools/fill-table.sh" "$work/page" "keys $kind $path" "$work/table"
   if cmp -s "$page" "$work/page"; then continue; fi
