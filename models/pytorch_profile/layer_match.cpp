@@ -35,6 +35,9 @@ class Matcher {
  private:
   bool fits(int layer, int position) const;
   bool shapes_fit(const Layer& layer, const NetworkOperator& one) const;
+  bool is_projection(int layer) const;
+  bool rows_fit(const Layer& layer, int position, int count) const;
+  bool computes(int position, int count) const;
   int longest(int layer, int position) const;
   std::vector<Option> options(int position, int last) const;
   void place(int layer, std::vector<int>& placed);
@@ -64,7 +67,7 @@ double size_of(const Shape& shape) {
   return product;
 }
 
-/// A layer's first input and, of convolutions and dense layers, the weights.
+/// A layer's first input and, of convolutions, the weights.
 bool Matcher::shapes_fit(const Layer& layer, const NetworkOperator& one) const {
   if (batch_ == 0 || one.shapes.empty() || layer.kind == LayerKind::embedding ||
       layer.kind == LayerKind::position_embedding || layer.kind == LayerKind::class_token ||
@@ -75,9 +78,37 @@ bool Matcher::shapes_fit(const Layer& layer, const NetworkOperator& one) const {
   const double input = static_cast<double>(batch_) * size_of(layer.input);
   const bool one_input = layer.kind != LayerKind::attention && layer.kind != LayerKind::gelu;
   if (one_input && size_of(one.shapes.front()) != input) return false;
-  const bool weights = layer.kind == LayerKind::convolution || layer.kind == LayerKind::dense;
-  if (!weights || layer.parameters.empty() || one.shapes.size() < 2) return true;
+  if (layer.kind != LayerKind::convolution || layer.parameters.empty() || one.shapes.size() < 2) return true;
   return one.shapes[1] == layer.parameters.front().shape;
+}
+
+/// True for a dense layer of queries, keys and values, which only an attention reads. Programs compute them
+/// in one dense operator or in several.
+bool Matcher::is_projection(int layer) const {
+  const std::vector<int>& readers = readers_[static_cast<std::size_t>(layer)];
+  return model_.layers[static_cast<std::size_t>(layer)].kind == LayerKind::dense && readers.size() == 1 &&
+         model_.layers[static_cast<std::size_t>(readers.front())].kind == LayerKind::attention;
+}
+
+/// True if the dense operators' weights have together as many rows as the layer's, where they were recorded.
+bool Matcher::rows_fit(const Layer& layer, int position, int count) const {
+  if (batch_ == 0 || layer.kind != LayerKind::dense) return true;
+  std::int64_t rows = 0;
+  for (int i = position; i < position + count; ++i) {
+    const NetworkOperator& one = operators_[static_cast<std::size_t>(i)];
+    if (one.kind != "dense" || one.name.find("addmm") != std::string::npos) continue;
+    if (one.shapes.size() < 2) return true;
+    const Shape& weight = one.shapes[1];
+    if (!shapes_fit(layer, one) || weight.size() != 2 || weight[1] != layer.input.back()) return false;
+    rows += weight[0];
+  }
+  return rows == 0 || rows == layer.output.back();
+}
+
+/// False if the operators only change shapes.
+bool Matcher::computes(int position, int count) const {
+  return std::any_of(operators_.begin() + position, operators_.begin() + position + count,
+                     [](const NetworkOperator& one) { return one.kind != "view"; });
 }
 
 bool Matcher::fits(int layer, int position) const {
@@ -90,9 +121,13 @@ int Matcher::longest(int layer, int position) const {
   const LayerKind kind = model_.layers[static_cast<std::size_t>(layer)].kind;
   const int end = static_cast<int>(operators_.size());
   if (is_loss(kind) && done_ + 1 == model_.layers.size()) return end - position;
+  const bool projection = is_projection(layer);
+  const auto goes_on = [&](const std::string& next) {
+    return continues_layer(kind, next) || (projection && next == "dense");
+  };
   int count = 1;
   while (position + count < end && count < kLongestLayer &&
-         continues_layer(kind, operators_[static_cast<std::size_t>(position + count)].kind))
+         goes_on(operators_[static_cast<std::size_t>(position + count)].kind))
     ++count;
   return count;
 }
@@ -109,10 +144,14 @@ std::vector<Option> Matcher::options(int position, int last) const {
   std::stable_partition(layers.begin(), layers.end(), goes_on);
   std::vector<Option> all;
   for (const int layer : layers) {
-    const LayerKind kind = model_.layers[static_cast<std::size_t>(layer)].kind;
+    const Layer& to = model_.layers[static_cast<std::size_t>(layer)];
     const int most = longest(layer, position);
-    const bool short_first = kind == LayerKind::dense;
-    for (int i = 0; i < most; ++i) all.push_back({layer, short_first ? i + 1 : most - i});
+    const bool short_first = to.kind == LayerKind::dense;
+    for (int i = 0; i < most; ++i) {
+      const int count = short_first ? i + 1 : most - i;
+      if (to.kind == LayerKind::attention && !computes(position, count)) continue;
+      if (rows_fit(to, position, count)) all.push_back({layer, count});
+    }
   }
   return all;
 }

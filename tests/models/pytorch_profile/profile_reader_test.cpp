@@ -274,47 +274,6 @@ TEST_CASE("cuBLAS's products for Hopper say their precision", "[models]") {
   CHECK(kernel_precision("nvjet_sm90_") == "");
 }
 
-TEST_CASE("operators of BERT's positions and of a vision transformer's class token find their layers",
-          "[models]") {
-  const auto operators = [](const std::vector<std::pair<const char*, const char*>>& named) {
-    std::vector<NetworkOperator> all;
-    for (const auto& [name, kind] : named) {
-      NetworkOperator& one = all.emplace_back();
-      one.name = name;
-      one.kind = kind;
-    }
-    return all;
-  };
-  const auto match = [](const std::vector<NetworkOperator>& all, const char* input, const char* layers) {
-    const YamlNode node = parse_yaml(
-        fmt::format("{{name: m, source: s, input: {}, layers: [{}, {{name: out, kind: dense, units: "
-                    "4}}, {{name: l, kind: mean_squared_error}}]}}",
-                    input, layers),
-        "m.yaml");
-    return match_layers("p", all, read_model(YamlValue(node, "")), 0);
-  };
-  const LayerMatch bert = match(operators({{"aten::embedding", "embedding"},
-                                           {"aten::embedding", "embedding"},
-                                           {"aten::add", "add"},
-                                           {"aten::linear", "dense"},
-                                           {"aten::mse_loss", "mean_squared_error"}}),
-                                "[6]",
-                                "{name: words, kind: embedding, rows: 9, columns: 8}, "
-                                "{name: positions, kind: position_embedding, rows: 6}");
-  CHECK(bert[1] == std::vector<int>{1, 2});
-  const LayerMatch vision = match(operators({{"aten::expand", "view"},
-                                             {"aten::cat", "other"},
-                                             {"aten::add", "add"},
-                                             {"aten::linear", "dense"},
-                                             {"aten::mse_loss", "mean_squared_error"}}),
-                                  "[6, 8]",
-                                  "{name: class, kind: class_token}, {name: positions, kind: "
-                                  "position_embedding, rows: 7}, {name: first, kind: first_token}");
-  CHECK(vision[0] == std::vector<int>{0, 1});
-  CHECK(vision[1] == std::vector<int>{2});
-  CHECK(vision[2].empty());
-}
-
 TEST_CASE("a profile without what a trace needs is refused in one line", "[models]") {
   Events none;
   none.host("aten::relu", 10, 5);
