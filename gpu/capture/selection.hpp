@@ -1,13 +1,10 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cli/command_line.hpp"
 #include "kernels/network/backend.hpp"
-#include "models/layer_times/derived_trace.hpp"
-#include "models/layer_times/trace.hpp"
 #include "models/network/model.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "validate/launch/real_run_options.hpp"
@@ -38,25 +35,6 @@ std::vector<std::string> models_for_gpu(std::vector<std::string>& left_out);
 /// Name of a trace that is captured on a GPU, such as "resnet50-b32-tf32-nhwc-gpu".
 std::string trace_name(const std::string& model, std::int64_t batch, const std::string& precision,
                        const std::string& layout);
-
-/// Estimates how long captures take on a GPU that models/devices describes, by the rule for derived traces,
-/// so that a caller with a time limit starts only what fits.
-class TimeEstimate {
- public:
-  /// @param gpu  name of the GPU; if models/devices has no file for it, all estimates are zero
-  TimeEstimate(const std::string& gpu, GpuPrecision precision);
-
-  /// Time to build a network, which times each convolution's algorithms, and to run this number of steps.
-  Seconds of(const Model& model, std::int64_t batch, int steps) const;
-  /// Why estimates are zero; empty if they are not.
-  const std::string& why_not() const { return why_not_; }
-
- private:
-  GpuPrecision precision_;
-  std::optional<Device> device_;
-  Calibration calibration_;
-  std::string why_not_;
-};
 
 /// Why ranks on GPUs cannot run a point; empty if they can.
 std::string unsupported_on_gpus(const Experiment& experiment, int ranks);
