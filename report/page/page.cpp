@@ -68,9 +68,14 @@ std::string percent(double share) {
   return fixed(100 * share, 1) + " %";
 }
 
+/// "1 worker", "64 workers".
+std::string workers_of(const Row& row) {
+  const std::string workers = row.text("workers");
+  return workers + (workers == "1" ? " worker" : " workers");
+}
+
 std::string efficiency_at(const Row& row) {
-  return fmt::format("the efficiency is {} at {} workers", percent(value(row, "efficiency")),
-                     row.text("workers"));
+  return fmt::format("the efficiency is {} at {}", percent(value(row, "efficiency")), workers_of(row));
 }
 
 /// " (100 % at 4, below 80 % from 16 on)": the row that the efficiency compares with, and where it is lost.
@@ -98,9 +103,9 @@ std::string change_of(const Row& row) {
   const auto colon = gain.rfind(": ");
   const std::string share = gain.substr(colon + 2);
   if (share.starts_with("-") || share.starts_with("+0 "))
-    return fmt::format("At {} workers no single resource would shorten the step.", row.text("workers"));
-  return fmt::format("Change first: {} would make steps at {} workers {} faster.", gain.substr(0, colon),
-                     row.text("workers"), share.substr(share.starts_with("+") ? 1 : 0));
+    return fmt::format("At {} no single resource would shorten the step.", workers_of(row));
+  return fmt::format("Change first: {} would make steps at {} {} faster.", gain.substr(0, colon),
+                     workers_of(row), share.substr(share.starts_with("+") ? 1 : 0));
 }
 
 }  // namespace
@@ -117,7 +122,7 @@ Answer answer_of(const Results& results, const std::vector<std::string>& sweep) 
   const Row& last = *best.rows.back();
   const std::string of = best.name.empty() ? "" : fmt::format(" ({})", best.name);
   if (best.rows.size() == 1 || !last.number("efficiency"))
-    return {fmt::format("At {} workers{} a step takes {}; {}.{}", last.text("workers"), of,
+    return {fmt::format("At {}{} a step takes {}; {}.{}", workers_of(last), of,
                         human(Seconds{value(last, "step_seconds")}), main_part(last), rest),
             change_of(last)};
   const auto peak = std::ranges::max_element(
@@ -134,8 +139,7 @@ Answer answer_of(const Results& results, const std::vector<std::string>& sweep) 
   const std::string there =
       end == peak ? "throughput is highest there"
                   : fmt::format("the efficiency is {} there", percent(value(**end, "efficiency")));
-  return {fmt::format("Scaling{} ends at {} workers: {}, and {} at {}{}, where {}.{}", of,
-                      (*end)->text("workers"), there,
+  return {fmt::format("Scaling{} ends at {}: {}, and {} at {}{}, where {}.{}", of, workers_of(**end), there,
                       (end == peak ? "the efficiency is " : "") + percent(value(next, "efficiency")),
                       next.text("workers"), efficiency_range(best.rows), main_part(next), rest),
           change_of(next)};

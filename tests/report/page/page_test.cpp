@@ -73,8 +73,8 @@ TEST_CASE("scaling that does not end, a single point and no point are said to be
   CHECK(answer_of(one, kSweep).scaling == "At 8 workers a step takes 320 ms; compute is 90 % of a step.");
   CHECK_THAT(answer_of(one, kSweep).change, Contains("without --results-only"));
   CHECK(answer_of({"s", {}}, kSweep).scaling == "No point has results.");
-  const Results none{"s", {row(8, 800, 1, "compute (99 %); half the latency: +0 %")}};
-  CHECK(answer_of(none, kSweep).change == "At 8 workers no single resource would shorten the step.");
+  const Results none{"s", {row(1, 100, 1, "compute (99 %); half the latency: +0 %")}};
+  CHECK(answer_of(none, kSweep).change == "At 1 worker no single resource would shorten the step.");
 }
 
 TEST_CASE("points that do not fit into memory are no part of the answer", "[report]") {
