@@ -102,6 +102,24 @@ void check_process_memory(Bytes each, int processes, const std::string& limit_te
                                human(needed), human(limit), way_out));
 }
 
+Seconds time_limit(const std::string& text) {
+  if (text.empty()) return {3600};
+  const auto seconds = parse_quantity(text, Dimension::time);
+  if (!seconds || *seconds <= 0)
+    throw InputError(
+        fmt::format("--time-limit: expected a time such as \"2 h\", got \"{}\"", printable(text)));
+  return {*seconds};
+}
+
+double children_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_CHILDREN, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
 void read_shard(RunOptions& options) {
   if (options.shard_text.empty()) return;
   const auto slash = options.shard_text.find('/');
@@ -120,16 +138,6 @@ void read_shard(RunOptions& options) {
 namespace {
 
 constexpr std::size_t kMaxTriedPoints = 8;
-
-/// Processor time of all ended child processes so far [s].
-double children_seconds() {
-  rusage used{};
-  getrusage(RUSAGE_CHILDREN, &used);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
 
 /// Chooses at most kMaxTriedPoints points, evenly spread, among them the first and the last.
 std::vector<std::size_t> tried_points(const std::vector<std::size_t>& points) {
@@ -170,8 +178,6 @@ std::string time_text(Seconds processor_time, int processes) {
 
 namespace {
 
-constexpr Seconds kDefaultLimit{3600};
-
 /// Processor time of a message to or from a server with SimGrid: a constant part, and a part for every other
 /// message in flight, because every arrival and departure changes the rates of all flows at the servers. The
 /// last constant is the time of a message with BottleneckSharing. Measured with case P of bench/
@@ -188,15 +194,6 @@ std::pair<double, double> trainers_and_servers(const Plan& plan) {
   double trainers = 0, servers = 0;
   for (const Role& role : plan.roles) (role.training ? trainers : servers) += role.members;
   return {trainers, servers};
-}
-
-Seconds time_limit(const std::string& text) {
-  if (text.empty()) return kDefaultLimit;
-  const auto seconds = parse_quantity(text, Dimension::time);
-  if (!seconds || *seconds <= 0)
-    throw InputError(
-        fmt::format("--time-limit: expected a time such as \"2 h\", got \"{}\"", printable(text)));
-  return {*seconds};
 }
 
 }  // namespace

@@ -31,6 +31,12 @@ void check_limits(const RunSize& size, const RunOptions& options);
 /// @param limit  with a unit; empty: the default of 80 % of the machine's memory
 void check_process_memory(Bytes each, int processes, const std::string& limit);
 
+/// Reads `--time-limit`, a time with a unit; empty: the default of 1 h. Throws InputError.
+Seconds time_limit(const std::string& text);
+
+/// Processor time of all child processes that have ended [s].
+double children_seconds();
+
 /// Reads `shard_text` into shard and shards. Throws InputError.
 void read_shard(RunOptions& options);
 

@@ -408,6 +408,10 @@ cmp -s one/search.csv two/search.csv || fail "search.csv differs after --resume"
 prints '(evolution)' "${search[@]}" --by evolution -o three
 prints ' of 12 evaluations: the method proposes no new settings' search tiny.yaml --minimise step_seconds --over 'workers=1..64' \
   --set sweep=null --set workers=8 --by evolution --evaluations 12 --population 4 -o settled
+assumed='assumed=[{key: platform.network.bandwidth, range: [9 GB/s, 12 GB/s], why: "made up"}]'
+prints 'best: strategy.bucket=' "${search[@]}" --set "$assumed" --draws 5 -j 1 -o draws-1
+prints 'best: strategy.bucket=' "${search[@]}" --set "$assumed" --draws 5 -j 2 -o draws-2
+cmp -s draws-1/search.csv draws-2/search.csv || fail "search.csv with draws differs between -j 1 and -j 2"
 refuses 2 'raise --memory-limit or simulate fewer workers' "${search[@]}" -o limited --memory-limit "1 MB"
 refuses 2 '--time-limit: expected a time' "${search[@]}" -o limited --time-limit 1
 refuses 2 '--maximise: expected a column with numbers, got "sample_per_second"; did you mean "samples_per_second"?' search tiny.yaml \
@@ -433,12 +437,16 @@ cp learned/learning.csv once.csv
 run_with 0 learn learns.yaml -o learned --resume
 cmp -s once.csv learned/learning.csv || fail "learning.csv differs after --resume"
 head -1 learned/learning-per-second.csv | grep -q 'learning_per_record,records_per_second,learning_per_second' || fail "columns of learning-per-second.csv"
+refuses 3 'use fewer mini-batches, seeds or points, or raise --time-limit' learn learns.yaml --time-limit "1 ms" -o limited
+refuses 2 '--time-limit: expected a time' learn learns.yaml --time-limit 1 -o limited
+refuses 3 'raise --memory-limit or simulate fewer workers' learn learns.yaml --memory-limit "1 MB" -o limited
 losses=(search learns.yaml --minimise loss --over 'learning.learning_rate=0.001..0.1:log' --evaluations 5)
 prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 2
 cp losses/search.csv once.csv
 prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 1 --resume
 cmp -s once.csv losses/search.csv || fail "search.csv of losses differs after --resume"
 prints 'best: learning.learning_rate=' "${losses[@]}" --set learning.data.test_samples=null -o removed
+refuses 2 'use fewer mini-batches' "${losses[@]}" --time-limit "1 ms" -o limited
 refuses 2 'learning: searching for the column loss needs this key' search tiny.yaml --minimise loss --over strategy.overlap
 refuses 2 'searching for the column seconds_to_target needs target_loss' search learns.yaml --minimise seconds_to_target --over strategy.overlap
 

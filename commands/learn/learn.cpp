@@ -4,13 +4,13 @@
 
 #include "commands/commands.hpp"
 #include "commands/learn/learned_campaign.hpp"
+#include "commands/learn/learning_limits.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "commands/learn/learning_tables.hpp"
 #include "commands/scenario_options.hpp"
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
-#include "forecast/resource_limits.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"
 #include "validate/compare/learning_curves.hpp"
@@ -19,17 +19,11 @@ namespace stepcast {
 namespace {
 
 struct LearnOptions {
-  std::string scenario, output, memory_limit;
+  std::string scenario, output, memory_limit, time_limit;
   std::vector<std::string> settings;
   int processes = 0;
   bool checkpoints = false, resume = false;
 };
-
-void check_memory(const std::vector<LearningRun>& runs, const LearnOptions& options) {
-  Bytes most;
-  for (const LearningRun& run : runs) most = std::max(most, learning_memory(run.experiment));
-  check_process_memory(most, options.processes, options.memory_limit);
-}
 
 /// Calls a function that trains. If it is interrupted, the message says how to continue.
 template <class Train>
@@ -71,7 +65,7 @@ void learn(const LearnOptions& options) {
   const Scenario scenario = read_scenario(options.scenario, settings);
   const std::vector<LearningRun> runs = learning_runs(scenario);
   const LearningOptions& learning = *runs.front().experiment.learning;
-  check_memory(runs, options);
+  check_learning_limits(scenario, runs, {options.processes, options.memory_limit, options.time_limit});
   const std::filesystem::path folder = options.output.empty()
                                            ? std::filesystem::path("results") / scenario.name
                                            : std::filesystem::path(options.output);
@@ -125,6 +119,7 @@ void add_learn(Command app) {
       "the same.");
   add_settings(command, options->settings);
   add_memory_limit(command, options->memory_limit, "Refuse to start");
+  add_time_limit(command, options->time_limit, "Refuse to start if all trainings together");
   command.footer("Example: stepcast learn scenarios/learn/small-cnn.yaml");
   command.callback(
       [options] {

@@ -323,6 +323,15 @@ std::vector<LearningRun> learning_runs(const Scenario& scenario) {
   return runs;
 }
 
+LearningRun cut_training(const Scenario& scenario, const LearningRun& run, std::int64_t mini_batches) {
+  Library library;
+  const Point& point = *std::ranges::find(scenario.points, run.point, &Point::name);
+  std::vector<Assignment> values = middle_values(scenario, point);
+  for (const char* key : {"learning.mini_batches", "learning.evaluate_every"})
+    values.push_back(parse_assignment(fmt::format("{}={}", key, mini_batches)));
+  return {run.point, 1, learning_experiment(scenario, values, 0, library), run.batch};
+}
+
 Results trained(const LearningJob& job, std::vector<LearningRun> runs) {
   const auto starts = warm_starts(job, runs);
   std::vector<Training> trainings;

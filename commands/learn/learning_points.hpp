@@ -63,6 +63,9 @@ struct LearningRun {
 /// @throws InputError for a scenario without `learning`, and for a point that cannot learn in a simulation
 std::vector<LearningRun> learning_runs(const Scenario& scenario);
 
+/// The same training with this number of mini-batches and one evaluation at its end, to time it.
+LearningRun cut_training(const Scenario& scenario, const LearningRun& run, std::int64_t mini_batches);
+
 /// Settings and resources of the trainings of a command.
 struct LearningJob {
   const Scenario& scenario;

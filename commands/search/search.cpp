@@ -160,6 +160,12 @@ void add_run_of_search(const Command& command, SearchCommand& options) {
                      "Folder for search.csv. Default: results/SCENARIO-NAME-search.");
   add_jobs(command, options.processes, "simulations");
   add_settings(command, options.settings);
+  command
+      .add_option("--draws", options.draws,
+                  "Number of draws of the assumptions for each setting, whose medians count. With 1, all "
+                  "assumptions are in the middle of their ranges.")
+      .range(1, 100000)
+      .show_default();
   add_memory_limit(command, options.memory_limit, "A setting fails");
   add_time_limit(command, options.time_limit, "A setting fails if its simulation");
   command.add_flag(

@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <span>
 
 #include "commands/fingerprint.hpp"
+#include "commands/learn/learning_limits.hpp"
 #include "commands/learn/learning_points.hpp"
 #include "core/error.hpp"
 #include "forecast/fit_calibration.hpp"
@@ -24,6 +26,8 @@ namespace stepcast {
 
 namespace {
 
+constexpr const char* kAsWritten = "as written";  ///< name of the unchanged scenario
+
 const Point& chosen_point(const Scenario& scenario, const std::string& name) {
   if (name.empty()) return scenario.points.back();
   for (const Point& point : scenario.points) {
@@ -38,23 +42,61 @@ bool is_searched(const std::vector<SearchKey>& keys, const std::string& path) {
                      [&](const SearchKey& key) { return key.parameter.name == path; });
 }
 
-Experiment experiment_of(const SearchedScenario& searched, const std::vector<Assignment>& chosen,
-                         Library& library) {
-  std::vector<Assignment> values = searched.common;
-  values.insert(values.end(), chosen.begin(), chosen.end());
-  return build_experiment(searched.scenario.document, values, library);
+/// All values of a setting in one draw of the assumptions.
+std::vector<Assignment> joined(std::vector<Assignment> draw, const std::vector<Assignment>& chosen) {
+  draw.insert(draw.end(), chosen.begin(), chosen.end());
+  return draw;
+}
+
+ChosenSettings chosen_settings(const SearchedScenario& searched,
+                               const std::map<std::string, Values>& settings) {
+  ChosenSettings chosen;
+  for (const auto& [name, values] : settings) chosen[name] = search_values(searched.keys, values);
+  return chosen;
 }
 
 /// Reads every file and builds one experiment: the unchanged scenario, or if that is invalid, the middle of
 /// every range.
 void check(const SearchedScenario& searched, Library& library) {
+  const YamlNode& document = searched.scenario.document;
+  const std::vector<Assignment>& unchanged = searched.draws.front();
   try {
-    experiment_of(searched, {}, library);
+    build_experiment(document, unchanged, library);
   } catch (const InputError&) {
     Values middle;
     for (const SearchKey& key : searched.keys) middle.push_back(value_at(key.parameter, 0.5));
-    experiment_of(searched, search_values(searched.keys, middle), library);
+    build_experiment(document, joined(unchanged, search_values(searched.keys, middle)), library);
   }
+}
+
+/// The values of the point for each draw, as `run` draws them.
+std::vector<std::vector<Assignment>> drawn_values(const Scenario& scenario,
+                                                  const std::vector<Assignment>& point, int draws,
+                                                  Library& library) {
+  const std::size_t assumptions = scenario.assumptions.size();
+  std::vector<std::vector<Assignment>> all;
+  for (std::size_t draw = 0; draw < (assumptions == 0 ? 1 : static_cast<std::size_t>(draws)); ++draw) {
+    const std::vector<double> inputs = low_discrepancy(draw, assumptions);
+    std::vector<double> calibrated;
+    if (!scenario.calibrations.empty()) calibrated = calibrated_draw(scenario, inputs, library).values;
+    all.push_back(values_of(scenario, point, inputs, calibrated));
+  }
+  return all;
+}
+
+/// The medians of the fractional numbers, and the other cells of the first draw; or the row of a draw that
+/// failed.
+Row median_row(std::span<const Row> draws) {
+  const auto failed = std::ranges::find_if(draws, [](const Row& row) { return !row.text("failed").empty(); });
+  if (failed != draws.end()) return *failed;
+  Row medians = draws.front();
+  for (auto& [column, cell] : medians.cells) {
+    if (!std::holds_alternative<double>(cell)) continue;
+    std::vector<double> values;
+    for (const Row& row : draws) values.push_back(row.number(column).value_or(0));
+    cell = median_of(values);
+  }
+  return medians;
 }
 
 Row row_of(const std::string& text) {
@@ -77,10 +119,7 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
     if (!is_searched(searched.keys, one.path)) fixed.push_back(one);
   }
   searched.point = point_name(fixed);
-  const std::vector<double> middle(scenario.assumptions.size(), 0.5);
-  std::vector<double> calibrated;
-  if (!scenario.calibrations.empty()) calibrated = calibrated_draw(scenario, middle, library).values;
-  searched.common = values_of(scenario, fixed, middle, calibrated);
+  searched.draws = drawn_values(scenario, fixed, command.draws, library);
   check(searched, library);
   return searched;
 }
@@ -89,6 +128,7 @@ std::string fingerprint_of(const SearchedScenario& searched, const Library& libr
                            const SearchCommand& command) {
   std::vector<std::string> texts = command.settings;
   texts.push_back(searched.point);
+  if (searched.draws.size() > 1) texts.push_back(fmt::format("{} draws", searched.draws.size()));
   for (const SearchKey& key : searched.keys) texts.push_back(key.parameter.name);
   return fingerprint_of(input_files(searched.scenario, library), texts);
 }
@@ -97,15 +137,15 @@ SearchSimulator::SearchSimulator(const SearchedScenario& searched, Library& libr
                                  const SearchCommand& command)
     : searched_(searched),
       library_(library),
-      progress_(static_cast<std::size_t>(command.evaluations), "evaluations") {
+      progress_((static_cast<std::size_t>(command.evaluations) + 1) * searched.draws.size(), "simulations") {
   limits_.processes = command.processes;
   limits_.memory_limit = command.memory_limit;
   limits_.time_limit = command.time_limit;
 }
 
-Row SearchSimulator::simulated(const std::vector<Assignment>& chosen) const {
+Row SearchSimulator::simulated(std::vector<Assignment> values) const {
   try {
-    const Experiment experiment = experiment_of(searched_, chosen, library_);
+    const Experiment experiment = build_experiment(searched_.scenario.document, std::move(values), library_);
     const RunSize size = run_size(experiment, 1, 1);
     check_limits(size, limits_);
     check_time(experiment, size, limits_);
@@ -117,28 +157,30 @@ Row SearchSimulator::simulated(const std::vector<Assignment>& chosen) const {
   }
 }
 
-std::map<std::string, Row> SearchSimulator::operator()(const std::map<std::string, Values>& settings) {
+std::map<std::string, Row> SearchSimulator::rows_of(const ChosenSettings& settings) {
+  const std::size_t draws = searched_.draws.size();
   std::vector<Task> tasks;
-  std::vector<std::string> names;
-  for (const auto& [name, values] : settings) {
-    names.push_back(name);
-    tasks.push_back([this, chosen = search_values(searched_.keys, values)] {
-      return to_json_line({}, simulated(chosen));
-    });
+  for (const auto& [name, chosen] : settings) {
+    for (const std::vector<Assignment>& draw : searched_.draws)
+      tasks.push_back([this, values = joined(draw, chosen)] { return to_json_line({}, simulated(values)); });
   }
-  std::map<std::string, Row> rows;
+  std::vector<Row> of_task(tasks.size());
   run_tasks(tasks, limits_.processes, [&](std::size_t task, const std::string& text) {
-    rows[names[task]] = row_of(text);
+    of_task[task] = row_of(text);
     progress_.one_done();
   });
+  std::map<std::string, Row> rows;
+  for (const auto& [name, chosen] : settings)
+    rows[name] = median_row(std::span(of_task).subspan(rows.size() * draws, draws));
   return rows;
 }
 
+std::map<std::string, Row> SearchSimulator::operator()(const std::map<std::string, Values>& settings) {
+  return rows_of(chosen_settings(searched_, settings));
+}
+
 Row SearchSimulator::as_written() {
-  Row row;
-  const std::vector<Task> tasks{[this] { return to_json_line({}, simulated({})); }};
-  run_tasks(tasks, 1, [&](std::size_t, const std::string& text) { row = row_of(text); });
-  return row;
+  return rows_of({{kAsWritten, {}}})[kAsWritten];
 }
 
 namespace {
@@ -153,7 +195,7 @@ double quantity(const LearnedRun& run, const std::string& column) {
   return std::isfinite(run.loss) ? run.loss : kNever;
 }
 
-/// Medians over the trainings of one point. A median that is not finite has no cell.
+/// Medians over the trainings of one setting. A median that is not finite has no cell.
 Row row_of(const std::vector<LearnedRun>& runs) {
   Row row;
   for (const char* column : kLearnedColumns) {
@@ -163,7 +205,7 @@ Row row_of(const std::vector<LearnedRun>& runs) {
   }
   row.set("seconds", runs.front().seconds);
   row.set("samples_per_second", runs.front().seconds > 0 ? runs.front().samples / runs.front().seconds : 0);
-  row.set("seeds", static_cast<std::int64_t>(runs.size()));
+  row.set("seeds", std::ranges::max(runs, {}, &LearnedRun::seed).seed);
   return row;
 }
 
@@ -185,41 +227,45 @@ SearchLearner::SearchLearner(const SearchedScenario& searched, const SearchComma
     found->refuse(fmt::format("searching for the column {} needs target_loss", command.column));
 }
 
-std::map<std::string, Row> SearchLearner::learned(const std::vector<Point>& points) {
+std::map<std::string, Row> SearchLearner::rows_of(const ChosenSettings& settings) {
   std::map<std::string, Row> rows;
   std::vector<LearningRun> runs;
+  std::map<std::string, std::string> setting_of;  // by the name of a draw's point
   Scenario one = searched_.scenario;
   one.settings.clear();  // the points have them, and a key can be removed only once
-  for (const Point& point : points) {
-    one.points = {point};
+  for (const auto& [name, chosen] : settings) {
+    one.points.clear();
+    for (const std::vector<Assignment>& draw : searched_.draws) {
+      one.points.push_back({fmt::format("{}, draw {}", name, one.points.size() + 1), joined(draw, chosen)});
+      setting_of[one.points.back().name] = name;
+    }
     try {
-      std::ranges::move(learning_runs(one), std::back_inserter(runs));
+      std::vector<LearningRun> of_setting = learning_runs(one);
+      check_learning_limits(one, of_setting,
+                            {command_.processes, command_.memory_limit, command_.time_limit});
+      std::ranges::move(of_setting, std::back_inserter(runs));
     } catch (const InputError& error) {
-      rows[point.name].set("failed", std::string(error.what()));
+      rows[name] = failed_row(error.what());
+    } catch (const LimitError& error) {
+      rows[name] = failed_row(error.what());
     }
   }
   if (runs.empty()) return rows;
   const double target = runs.front().experiment.learning->target_loss.value_or(0);
-  std::map<std::string, std::vector<LearnedRun>> by_point;
+  std::map<std::string, std::vector<LearnedRun>> by_setting;
   const LearningJob job{.scenario = one, .folder = folder_, .processes = command_.processes};
   for (LearnedRun& run : learned_runs(trained(job, std::move(runs)), target))
-    by_point[run.point].push_back(std::move(run));
-  for (const auto& [name, of_point] : by_point) rows[name] = row_of(of_point);
+    by_setting[setting_of.at(run.point)].push_back(std::move(run));
+  for (const auto& [name, of_setting] : by_setting) rows[name] = row_of(of_setting);
   return rows;
 }
 
 std::map<std::string, Row> SearchLearner::operator()(const std::map<std::string, Values>& settings) {
-  std::vector<Point> points;
-  for (const auto& [name, values] : settings) {
-    Point& point = points.emplace_back(Point{name, searched_.common});
-    std::ranges::move(search_values(searched_.keys, values), std::back_inserter(point.values));
-  }
-  return learned(points);
+  return rows_of(chosen_settings(searched_, settings));
 }
 
 Row SearchLearner::as_written() {
-  constexpr const char* kName = "as written";
-  return learned({{kName, searched_.common}})[kName];
+  return rows_of({{kAsWritten, {}}})[kAsWritten];
 }
 
 }  // namespace stepcast

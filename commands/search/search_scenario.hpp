@@ -23,6 +23,7 @@ struct SearchCommand {
   std::string method = "bayesian";
   std::vector<std::string> settings;  ///< overrides of the form KEY=VALUE
   int evaluations = 30;
+  int draws = 1;       ///< of the assumptions, for each setting
   int at_once = 4;     ///< settings proposed before the first of their results is known; not for evolution
   int population = 0;  ///< of the method evolution; 0: a tenth of the evaluations
   int processes = 0;   ///< 0: one per core
@@ -30,13 +31,14 @@ struct SearchCommand {
   bool resume = false;
 };
 
-/// The scenario of a search at one point of its sweep, with the assumptions in the middle of their ranges and
-/// calibrated keys.
+/// The scenario of a search at one point of its sweep, with calibrated keys.
 struct SearchedScenario {
   Scenario scenario;
   std::vector<SearchKey> keys;
-  std::string point;               ///< name of the point without the searched keys; may be empty
-  std::vector<Assignment> common;  ///< values of the point that all evaluations share
+  std::string point;  ///< name of the point without the searched keys; may be empty
+  /// The values of the point that all evaluations share, for each draw of the assumptions. The first draw is
+  /// the middle of their ranges.
+  std::vector<std::vector<Assignment>> draws;
 };
 
 /// Reads the scenario of a search. Builds one experiment, so that errors that affect all settings are found
@@ -48,13 +50,16 @@ SearchedScenario read_searched_scenario(const SearchCommand& command, Library& l
 std::string fingerprint_of(const SearchedScenario& searched, const Library& library,
                            const SearchCommand& command);
 
+/// Values of the searched keys, by the settings' names. Those of the unchanged scenario are empty.
+using ChosenSettings = std::map<std::string, std::vector<Assignment>>;
+
 /// Simulates settings in child processes and shows the progress of the search.
 class SearchSimulator {
  public:
   SearchSimulator(const SearchedScenario& searched, Library& library, const SearchCommand& command);
 
-  /// Simulates settings and returns their rows by name. The row of an invalid setting has the column `failed`
-  /// with the reason.
+  /// Simulates settings and returns their rows by name, with the medians over the draws. The row of an
+  /// invalid setting has the column `failed` with the reason.
   std::map<std::string, Row> operator()(const std::map<std::string, Values>& settings);
 
   /// The row of the unchanged scenario.
@@ -62,7 +67,8 @@ class SearchSimulator {
   void clear() { progress_.clear(); }
 
  private:
-  Row simulated(const std::vector<Assignment>& chosen) const;
+  Row simulated(std::vector<Assignment> values) const;
+  std::map<std::string, Row> rows_of(const ChosenSettings& settings);
 
   const SearchedScenario& searched_;
   Library& library_;
@@ -75,7 +81,7 @@ class SearchSimulator {
 bool is_learned_column(const std::string& column);
 
 /// Trains settings as `stepcast learn` does, with all seeds of `learning.seeds`. The columns of a row are the
-/// medians over the seeds.
+/// medians over the seeds and the draws.
 class SearchLearner {
  public:
   /// @param folder  for checkpoints of warm starts
@@ -89,7 +95,7 @@ class SearchLearner {
   Row as_written();
 
  private:
-  std::map<std::string, Row> learned(const std::vector<Point>& points);
+  std::map<std::string, Row> rows_of(const ChosenSettings& settings);
 
   const SearchedScenario& searched_;
   const SearchCommand& command_;

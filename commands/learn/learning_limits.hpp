@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "commands/learn/learning_points.hpp"
+
+namespace stepcast {
+
+/// What the trainings of a command may take.
+struct LearningLimits {
+  int processes = 1;
+  std::string memory;  ///< as check_process_memory takes it
+  std::string time;    ///< as time_limit takes it
+};
+
+/// Throws LimitError if the trainings would need more memory or time than the limits. Unless an upper bound
+/// by their work alone is below the limit of time, the largest training is begun to measure its time.
+/// @param runs  of learning_runs
+void check_learning_limits(const Scenario& scenario, const std::vector<LearningRun>& runs,
+                           const LearningLimits& limits);
+
+}  // namespace stepcast
