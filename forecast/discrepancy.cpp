@@ -86,6 +86,7 @@ double radical_inverse(unsigned index) {
 
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
   const double inside = std::log2(spread.devices_of_server) / 3;
+  const double several = std::log2(spread.servers);
   const double middle = quantile_at(term.probabilities, term.inside_server, 0.5);
   const auto own = term.spreads.find(spread.framework);
   const double factor = own == term.spreads.end() ? 1 : own->second;
@@ -95,9 +96,8 @@ std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
     const double u = (k + 0.5) / kDiscrepancySamples;
     const double v = radical_inverse(k) + 0.5 / kDiscrepancySamples;
     const double of_server = quantile_at(term.probabilities, term.inside_server, u);
-    double error = inside * (middle + factor * (of_server - middle));
-    if (spread.servers > 1) error += quantile_at(term.probabilities, between, v);
-    errors.push_back(error);
+    errors.push_back(inside * (middle + factor * (of_server - middle)) +
+                     several * quantile_at(term.probabilities, between, v));
   }
   return errors;
 }

@@ -15,7 +15,7 @@ namespace stepcast {
 struct Discrepancy {
   std::vector<double> probabilities;
   std::vector<double> inside_server;    ///< of a step on eight devices of a server, against one device
-  std::vector<double> between_servers;  ///< in addition, on several servers
+  std::vector<double> between_servers;  ///< in addition, on two servers against one
   /// Likewise, where a large message between servers has an overhead of kSlowMessage and more.
   std::vector<double> between_servers_slow_messages;
   /// By framework: factor on the distance of inside_server from its median. Others have 1.
@@ -47,8 +47,8 @@ Spread spread_of(const Experiment& experiment);
 constexpr int kDiscrepancySamples = 256;
 
 /// Samples of log(measured step / forecast step): sample k is the quantile inside a server at u_k, at the
-/// framework's spread, times log2(devices of a server) / 3, plus the quantile between servers at v_k if there
-/// are several. (u_k, v_k) are the points of Hammersley's sequence. All zero for one device.
+/// framework's spread, times log2(devices of a server) / 3, plus the quantile between servers at v_k, times
+/// log2(servers). (u_k, v_k) are the points of Hammersley's sequence. All zero for one device.
 std::vector<double> log_errors(const Discrepancy& term, const Spread& spread);
 
 /// Sets Simulations::log_errors of the chosen points. The error of a figure that `calibrate:` feeds in is

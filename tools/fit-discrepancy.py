@@ -29,7 +29,8 @@ def inside_weight(devices):
 
 
 def between_weight(servers):
-    return 1 if servers > 1 else 0
+    """Weight of the term between servers: 0 for one, 1 for two. forecast/discrepancy.cpp has the same rule."""
+    return math.log2(servers)
 
 
 def devices_per_server(platform):
@@ -246,7 +247,7 @@ def text_of(rows):
     term, scored = fitted(rows), scores_by_class(rows)
     lines = ["# What the model itself gets wrong: log(published step / forecast step), fitted by tools/fit-discrepancy.py, which",
              "# docs/notes/2026-11-discrepancy.md describes. Do not edit: run the tool.",
-             "# inside_server: for eight devices of a server. between_servers: for several servers. spreads: factor on the distance of",
+             "# inside_server: for eight devices of a server. between_servers: for two servers. spreads: factor on the distance of",
              "# inside_server from its median.",
              'source: "open published figures (scenarios/published/figures.csv)"', "figures:"]
     lines += [f"  {name}: {{figures: {len(scored[name])}, experiments: {len({one for one, _ in scored[name]})}}}" for name in CLASSES]
