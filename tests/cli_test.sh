@@ -436,7 +436,10 @@ run_with 0 learn learns.yaml -o learned
 cp learned/learning.csv once.csv
 run_with 0 learn learns.yaml -o learned --resume
 cmp -s once.csv learned/learning.csv || fail "learning.csv differs after --resume"
-head -1 learned/learning-per-second.csv | grep -q 'learning_per_record,records_per_second,learning_per_second' || fail "columns of learning-per-second.csv"
+# Without target_loss, no table says how soon it is reached.
+if grep -q 'time to' out || [ -e learned/time-to-loss.svg ]; then fail "a time to a loss that nobody asked for"; fi
+prints 'time to' learn learns.yaml -o to-target --set learning.target_loss=2.2
+head -1 to-target/learning-per-second.csv | grep -q 'learning_per_record,records_per_second,learning_per_second' || fail "columns of learning-per-second.csv"
 refuses 3 'use fewer mini-batches, seeds or points, or raise --time-limit' learn learns.yaml --time-limit "1 ms" -o limited
 refuses 2 '--time-limit: expected a time' learn learns.yaml --time-limit 1 -o limited
 refuses 3 'raise --memory-limit or simulate fewer workers' learn learns.yaml --memory-limit "1 MB" -o limited

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "commands/commands.hpp"
 #include "commands/learn/learned_campaign.hpp"
@@ -77,7 +78,7 @@ void learn(const LearnOptions& options) {
   const Results rows = or_interrupted([&] { return trained(job, runs); });
   write_atomically(folder / "learning.csv", to_csv(rows));
   add_json_rows("learning", rows);
-  const double target = learning.target_loss.value_or(common_loss(rows));
+  const std::optional<double> target = learning.target_loss;
   const std::vector<LearnedRun> learned = learned_runs(rows, target);
   const std::vector<LearnedPoint> points = learned_points(learned);
   write_atomically(folder / "learning-per-second.csv", to_csv(learning_per_second(scenario.name, points)));
@@ -93,7 +94,7 @@ void learn(const LearnOptions& options) {
   CurvePlot curves = loss_curves(rows);
   curves.time = "seconds of the simulated cluster";
   draw(folder, "loss-vs-time", curves);
-  draw(folder, "time-to-loss", time_to_target_plot(scenario.name, points, target));
+  if (target) draw(folder, "time-to-loss", time_to_target_plot(scenario.name, points, *target));
   fmt::print("written: {}\n", folder.string());
 }
 

@@ -38,25 +38,28 @@ std::optional<std::pair<double, std::string>> workers_of(const std::string& name
 
 }  // namespace
 
-Table learning_table(const std::vector<LearnedPoint>& points, double target_loss) {
+Table learning_table(const std::vector<LearnedPoint>& points, std::optional<double> target_loss) {
   Table table;
-  const std::string target = fmt::format("loss {:.3g}", target_loss);
   table.columns = {{"point", "", Align::left, 70},
                    {"mini-batches", "of a worker"},
                    {"time"},
                    {"loss"},
                    {"of all", "seeds"},
                    {"accuracy", "%"},
-                   {"samples to", target},
-                   {"samples", "per second"},
-                   {"time to", target}};
+                   {"samples", "per second"}};
+  if (target_loss) {
+    const std::string target = fmt::format("loss {:.3g}", *target_loss);
+    table.columns.push_back({"samples to", target});
+    table.columns.push_back({"time to", target});
+  }
   for (const LearnedPoint& one : points) {
-    table.rows.push_back(
-        {one.point, std::to_string(one.mini_batches), human(Seconds{one.seconds}), loss_text(one.loss),
-         range_of(one), one.accuracy ? fmt::format("{:.1f}", 100 * *one.accuracy) : "",
-         one.samples_to_target ? fmt::format("{:.0f}", *one.samples_to_target) : "not reached",
-         fmt::format("{:.4g}", one.seconds > 0 ? one.samples / one.seconds : 0),
-         one.seconds_to_target ? human(Seconds{*one.seconds_to_target}) : "not reached"});
+    auto& cells = table.rows.emplace_back(std::vector<std::string>{
+        one.point, std::to_string(one.mini_batches), human(Seconds{one.seconds}), loss_text(one.loss),
+        range_of(one), one.accuracy ? fmt::format("{:.1f}", 100 * *one.accuracy) : "",
+        fmt::format("{:.4g}", one.seconds > 0 ? one.samples / one.seconds : 0)});
+    if (!target_loss) continue;
+    cells.push_back(one.samples_to_target ? fmt::format("{:.0f}", *one.samples_to_target) : "not reached");
+    cells.push_back(one.seconds_to_target ? human(Seconds{*one.seconds_to_target}) : "not reached");
   }
   return table;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,14 +13,13 @@
 
 namespace stepcast {
 
-/// The table for the terminal: samples to the target loss, samples per second, and the time to the target
-/// loss.
-Table learning_table(const std::vector<LearnedPoint>& points, double target_loss);
+/// The table for the terminal: loss, samples per second and, with a target loss, samples and time to it.
+Table learning_table(const std::vector<LearnedPoint>& points, std::optional<double> target_loss);
 
 /// learning-per-second.csv: learning per record, records per second and their product for each point. The
 /// learning of a record is 1 / (records to the target loss), so the product is 1 / (seconds to the target
-/// loss) at the mean rate. Cells of learning are empty where the target is never reached, or was reached
-/// before the first step.
+/// loss) at the mean rate. Cells of learning are empty without a target loss, and where it is never
+/// reached or was reached before the first step.
 Results learning_per_second(const std::string& scenario, const std::vector<LearnedPoint>& points);
 
 /// Time to the target loss against workers, with a curve for each combination of the other keys.

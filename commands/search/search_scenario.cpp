@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
 
 #include "commands/fingerprint.hpp"
@@ -251,7 +252,7 @@ std::map<std::string, Row> SearchLearner::rows_of(const ChosenSettings& settings
     }
   }
   if (runs.empty()) return rows;
-  const double target = runs.front().experiment.learning->target_loss.value_or(0);
+  const std::optional<double> target = runs.front().experiment.learning->target_loss;
   std::map<std::string, std::vector<LearnedRun>> by_setting;
   const LearningJob job{.scenario = one, .folder = folder_, .processes = command_.processes};
   for (LearnedRun& run : learned_runs(trained(job, std::move(runs)), target))

@@ -224,8 +224,7 @@ const Keys& learning_keys() {
        "`learn`: mini-batches that one worker trains before all workers start from its parameters; not valid "
        "with "
        "`start`"},
-      {"target_loss", "number", "0 to 1e9", "the lowest loss that every training reaches",
-       "`learn`: loss whose time and samples the table shows"},
+      {"target_loss", "number", "0 to 1e9", "none", "`learn`: loss whose time and samples the table shows"},
       {"trends", "list of mappings", "", "none", "`learn`: claims about two points", learning_trend_keys}};
   return keys;
 }

@@ -145,7 +145,12 @@ LearningOptions read_learning(const YamlValue& value) {
   if (const auto trends = map.maybe("trends")) {
     const auto list = trends->list();
     if (list.size() > kMostEntries) trends->refuse(fmt::format("more than {} trends", kMostEntries));
-    for (const YamlValue& trend : list) options.trends.push_back(read_trend(trend));
+    for (const YamlValue& trend : list) {
+      options.trends.push_back(read_trend(trend));
+      const std::string& quantity = options.trends.back().quantity;
+      if (quantity.ends_with("_to_target") && !options.target_loss)
+        trend.refuse(fmt::format("{} needs learning.target_loss", quantity));
+    }
   }
   return options;
 }

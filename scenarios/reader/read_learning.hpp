@@ -41,7 +41,7 @@ struct LearningOptions {
   // The other members concern `stepcast learn` alone.
   int seeds = 1;                      ///< trainings of each point, each with other seeds
   int warm_start = 0;                 ///< mini-batches that one worker trains before all workers start
-  std::optional<double> target_loss;  ///< loss to reach; nothing: the lowest that every point reaches
+  std::optional<double> target_loss;  ///< loss whose time and samples are shown
   std::vector<LearningTrend> trends;
 };
 

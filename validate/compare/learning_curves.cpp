@@ -107,7 +107,7 @@ double common_loss(const Results& learning) {
   return common;
 }
 
-std::vector<LearnedRun> learned_runs(const Results& learning, double target_loss) {
+std::vector<LearnedRun> learned_runs(const Results& learning, std::optional<double> target_loss) {
   std::vector<LearnedRun> runs;
   for (const auto& rows : by_run(learning)) {
     const Row& last = *rows.back();
@@ -119,8 +119,9 @@ std::vector<LearnedRun> learned_runs(const Results& learning, double target_loss
     run.samples = number(last, "samples");
     run.loss = loss_of(last);
     run.accuracy = last.number("accuracy");
+    if (!target_loss) continue;
     const auto reached =
-        std::ranges::find_if(rows, [&](const Row* row) { return loss_of(*row) <= target_loss; });
+        std::ranges::find_if(rows, [&](const Row* row) { return loss_of(*row) <= *target_loss; });
     if (reached == rows.end()) continue;
     run.seconds_to_target = number(**reached, "seconds");
     run.samples_to_target = number(**reached, "samples");

@@ -27,8 +27,8 @@ struct LearnedRun {
 /// The lowest loss that every training reached.
 double common_loss(const Results& learning);
 
-/// The trainings in the order of their first rows.
-std::vector<LearnedRun> learned_runs(const Results& learning, double target_loss);
+/// The trainings in the order of their first rows. @param target_loss  nothing: no target is reached
+std::vector<LearnedRun> learned_runs(const Results& learning, std::optional<double> target_loss);
 
 /// The result of one point's learning: medians over its seeds.
 struct LearnedPoint {

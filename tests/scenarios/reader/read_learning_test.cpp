@@ -66,6 +66,13 @@ TEST_CASE("a trend may say that two points are equal within a share", "[scenario
                     Catch::EndsWith("learning.trends[0].within: only valid with relation: equal"));
 }
 
+TEST_CASE("a trend about the target needs a target", "[scenarios][errors]") {
+  CHECK_THROWS_WITH(read(std::string(kStart) +
+                         ", trends: [{point: {workers: 8}, over: {workers: 1}, quantity: samples_to_target, "
+                         "relation: less_than, source: a}]}"),
+                    Catch::EndsWith("learning.trends[0]: samples_to_target needs learning.target_loss"));
+}
+
 TEST_CASE("learning has five optimizers", "[scenarios]") {
   const auto optimizer = [](const std::string& keys) {
     return read(std::string(kStart) + ", " + keys + "}").optimizer;
