@@ -71,7 +71,7 @@ set key top right reverse Left samplen 1.5
 set xlabel 'P100 GPUs'
 set ylabel 'efficiency [%]' offset 0.5
 set title "Synchronous SGD, ResNet-50\\n{{/*0.8 Goyal et al. 2017}}"
-set yrange [80:102]
+set yrange [60:102]
 set xrange [7:290]
 plot $goyal using 1:3:4 with filledcurves fc rgb '{BLUE}' fs transparent solid 0.18 noborder notitle, \\
   $goyal using 1:2 with linespoints lc rgb '{BLUE}' lw 1.8 pt 7 ps 0.6 notitle, \\
