@@ -211,7 +211,7 @@ void add_derive(Command app) {
       .type_name("FILE");
   command
       .add_option("--precision", options->precision,
-                  "Precision of products. The device file lists those it has.")
+                  "Precision of products. The device file lists those that the device has.")
       .one_of(precision_names())
       .show_default();
   command

@@ -176,21 +176,24 @@ void add_collectives(Command app) {
   command.add_option("platform", options->platform, "Name in platforms/, or a path that ends in .yaml.");
   command
       .add_option("--collective", options->collective,
-                  "Default: the one of the measured table, or all_reduce.")
+                  "Collective operation. Default: that of the measured table, or all_reduce.")
       .one_of(nccl_operation_names());
-  command.add_option("--gpus", options->gpus, "Ranks. Default: those of the measured table, or all devices.")
+  command
+      .add_option("--gpus", options->gpus,
+                  "Number of ranks. Default: that of the measured table, or all devices.")
       .range(2, 1 << 20);
   command
-      .add_option("--gpus-per-node", options->per_node, "Ranks of each node. Default: as many as a node has.")
+      .add_option("--gpus-per-node", options->per_node,
+                  "Ranks on each node. Default: one for each device of a node.")
       .range(1, 256);
   command.add_option("--nccl", options->nccl, "Version of NCCL. Default: software.nccl of the platform.")
       .type_name("VERSION");
-  command.add_option("--set", options->set, "Replaces a value of the platform, such as network.nics=4.")
+  command.add_option("--set", options->set, "Replace a value of the platform, such as network.nics=4.")
       .type_name("KEY=VALUE")
       .one_value();
-  command.add_option("--min-bytes", options->min_bytes, "Least size.").type_name("SIZE").show_default();
-  command.add_option("--max-bytes", options->max_bytes, "Greatest size.").type_name("SIZE").show_default();
-  command.add_option("--factor", options->factor, "Each size is the one before, times this.")
+  command.add_option("--min-bytes", options->min_bytes, "Smallest size.").type_name("SIZE").show_default();
+  command.add_option("--max-bytes", options->max_bytes, "Largest size.").type_name("SIZE").show_default();
+  command.add_option("--factor", options->factor, "Factor from one size to the next.")
       .range(2, 1024)
       .show_default();
   const Option measured =

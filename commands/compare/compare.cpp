@@ -268,16 +268,16 @@ void compare(const CompareOptions& options) {
 void add_compare(Command app) {
   const Command command =
       app.add_subcommand("compare",
-                         "Compare a forecast with measurements, such as those of a real cluster: "
-                         "error of each point and statistics. Or compare two traces by layer.");
+                         "Compare a forecast with measurements, such as those of a real cluster, "
+                         "or two traces layer by layer.");
   auto options = std::make_shared<CompareOptions>();
   command.add_option("predicted", options->predicted, "File results.csv of a forecast, or a trace.")
       .required();
   command
       .add_option(
           "measured", options->measured,
-          "CSV file of measurements. Several rows of one point are repetitions: their median and its 95 % "
-          "interval are compared. Or a second trace.")
+          "CSV file of measurements, or a second trace. Several rows of one point are repeats: their median "
+          "and its 95 % interval are compared.")
       .required();
   command.add_option("--column", options->keys.column, "Column to compare; both files have it.")
       .show_default();

@@ -209,7 +209,7 @@ void add_import(Command app) {
                      "Network of the profile: a name in models/, or a path that ends in .yaml.");
   command
       .add_option("--write-model", options->write_model,
-                  "In place of --model: write the network of the profile to this file, too.")
+                  "In place of --model: also write the network of the profile to this file.")
       .type_name("FILE");
   command
       .add_option(
@@ -224,13 +224,13 @@ void add_import(Command app) {
   command.add_option("--device", options->device,
                      "Name of the device in the trace. Default: as in the profile.");
   command.add_option("--source", options->source,
-                     "Where the profile comes from; added to the trace's source.");
+                     "Where the profile comes from. The text is added to the trace's source.");
   command.add_option("-o,--output", options->output, "Trace file, or network file.")
       .required()
       .type_name("FILE");
   command
       .add_option("--sequence", options->sequence,
-                  "Tokens of a sample of a network. Default: as many as the configuration allows.")
+                  "Tokens of a sample of a language model. Default: as many as the configuration allows.")
       .range(1, 10'000'000);
   command.footer("Example: stepcast import profile.json.gz --model resnet50 -o my-trace.yaml");
   command.callback([options] { import_file(*options); });

@@ -91,8 +91,8 @@ void add_import_platform(Command app) {
       .type_name("FILE");
   command
       .add_option("--lstopo", files->lstopo,
-                  "XML of hwloc: lstopo FILE.xml. Sockets and the rates of PCIe links; for GPUs without "
-                  "NVLink also alone.")
+                  "XML of hwloc: lstopo FILE.xml. Sockets and the rates of PCIe links. For GPUs without "
+                  "NVLink, this file alone suffices.")
       .type_name("FILE");
   command
       .add_option("--fabric", files->fabric,

@@ -302,8 +302,9 @@ void add_platform_options(const Command& command, InitOptions& options) {
 
 void add_device_options(const Command& command, InitOptions& options) {
   command
-      .add_option("--like", options.like,
-                  "Device: the similar one whose figures are taken where none is given. Default: a100-40gb.")
+      .add_option(
+          "--like", options.like,
+          "Device: a similar device, which gives the figures that no option gives. Default: a100-40gb.")
       .type_name("NAME");
   command
       .add_option("--peak", options.peak,
@@ -327,7 +328,7 @@ void add_init(Command app) {
       app.add_subcommand("init",
                          "Write a commented scenario to start from, or with "
                          "--new-model a network, with --new-platform a platform, or with "
-                         "--new-device a device. On a terminal it asks for what no option "
+                         "--new-device a device. On a terminal it asks for the values that no option "
                          "gives.");
   auto options = std::make_shared<InitOptions>();
   command

@@ -216,7 +216,7 @@ void add_inputs(const Command& command, RunOptions& options) {
       .required()
       .type_name("SCENARIO.yaml");
   add_results_folder(command, options.output,
-                     "Folder for the results. With several scenarios, each gets a folder of its name inside. "
+                     "Folder for the results. With several scenarios, each has its own folder inside. "
                      "Default: results/SCENARIO-NAME.");
   add_jobs(command, options.processes, "simulations");
   add_settings(command, options.settings);
@@ -240,7 +240,7 @@ void add_parts_and_limits(const Command& command, RunOptions& options) {
       .add_option(
           "--slurm", options.slurm,
           "Submit the run to Slurm as a job array of at most this many tasks, each with at least a minute "
-          "of work, and a job that merges them. With --dry-run the scripts are only written.")
+          "of work, and a job that merges the parts. With --dry-run, only write the scripts.")
       .type_name("N")
       .range(1, 100000)
       .excludes(shard);
@@ -255,15 +255,14 @@ void add_timeline_options(const Command& command, RunOptions& options) {
                   "ui.perfetto.dev. Default: no timeline.")
       .type_name("POINT");
   command
-      .add_option(
-          "--timeline-ranks", options.timeline_ranks,
-          "Ranks that the timeline shows, such as 0,8-15, or all. Default: all of at most 8; of more, "
-          "the first of every role and the lowest others, 8 in all.")
+      .add_option("--timeline-ranks", options.timeline_ranks,
+                  "Ranks that the timeline shows, such as 0,8-15, or all. Default: at most 8, the first of "
+                  "every role "
+                  "and the lowest others.")
       .type_name("RANKS");
   command.add_flag(
       "--timeline-per-rank", options.timeline_per_rank,
-      "Write a timeline file per rank, timeline/rank-N.json.gz, as Holistic Trace Analysis reads "
-      "them.");
+      "Write one timeline file for each rank, timeline/rank-N.json.gz, for Holistic Trace Analysis.");
 }
 
 void add_run_flags(const Command& command, RunOptions& options) {

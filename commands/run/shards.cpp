@@ -119,7 +119,7 @@ void merge(const MergeOptions& options) {
 
 void add_merge(Command app) {
   const Command command = app.add_subcommand(
-      "merge", "Put the shards of a run together: the results are those of a run of all points.");
+      "merge", "Put the shards of a run together. The results equal those of one run of all points.");
   auto options = std::make_shared<MergeOptions>();
   command.add_option("folder", options->folders, "The results folders of all shards (run --shard).")
       .required()

@@ -129,8 +129,8 @@ void add_method(const Command& command, SearchCommand& options) {
   command
       .add_option(
           "--over", options.over,
-          "Keys of the scenario to choose, separated by commas: KEY=LOW..HIGH, KEY=LOW..HIGH:log (log "
-          "scale), KEY=A|B|C, or KEY alone for the values of the sweep or usual ones.")
+          "Keys whose values the search chooses, separated by commas: KEY=LOW..HIGH, KEY=LOW..HIGH:log (log "
+          "scale), KEY=A|B|C, or KEY alone for the values of the sweep or usual values.")
       .required()
       .type_name("KEYS");
   command.add_option("--by", options.method, "Method that chooses the next settings.")
@@ -141,8 +141,8 @@ void add_method(const Command& command, SearchCommand& options) {
       .show_default();
   command
       .add_option("--at-once", options.at_once,
-                  "Number of settings that are chosen before the first of their results is known. The method "
-                  "evolution ignores it and uses the population; direct chooses one at a time.")
+                  "Number of settings that are chosen before the result of the first is known. The method "
+                  "evolution uses the population instead; direct chooses one setting at a time.")
       .range(1, 1000)
       .show_default();
   command
@@ -161,9 +161,10 @@ void add_run_of_search(const Command& command, SearchCommand& options) {
   add_jobs(command, options.processes, "simulations");
   add_settings(command, options.settings);
   command
-      .add_option("--draws", options.draws,
-                  "Number of draws of the assumptions for each setting, whose medians count. With 1, all "
-                  "assumptions are in the middle of their ranges.")
+      .add_option(
+          "--draws", options.draws,
+          "Number of draws of the assumptions for each setting; the medians over the draws count. With "
+          "1, all assumptions are in the middle of their ranges.")
       .range(1, 100000)
       .show_default();
   add_memory_limit(command, options.memory_limit, "A setting fails");

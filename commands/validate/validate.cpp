@@ -197,8 +197,8 @@ void add_validate(Command app) {
   command
       .add_option(
           "--cpu-quota", options->validation.cpu_quota,
-          "Cores of each rank, such as 0.45: more ranks than cores compute, each limited by a control "
-          "group (needs root). Disturbed runs then count.")
+          "Share of a core for each rank, such as 0.45, so that more ranks than cores can compute. Control "
+          "groups enforce it (needs root). Disturbed runs then count.")
       .type_name("CORES")
       .range(0.01, 1.0);
   command.add_flag("--accept-disturbed", options->validation.accept_disturbed,
@@ -206,8 +206,8 @@ void add_validate(Command app) {
   command
       .add_option(
           "--measured-in", options->measured_in,
-          "Forecast with the links and traces that an earlier validation measured, such as one with fewer "
-          "ranks: its folder.")
+          "Folder of an earlier validation, for example with fewer ranks. The forecast uses the links and "
+          "traces that it measured.")
       .type_name("DIR");
   command.footer("Example: stepcast validate scenarios/validate/small.yaml --ranks 2");
   command.callback(

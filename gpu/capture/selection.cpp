@@ -28,7 +28,7 @@ std::string DeviceOptions::command_line() const {
 }
 
 void add_device_options(Command command, DeviceOptions& options) {
-  add_gpu_options(command, options, "cuda:NUMBER");
+  add_gpu_options(command, options, "GPU: cuda:NUMBER.");
 }
 
 std::string device_file_of(const std::string& gpu) {

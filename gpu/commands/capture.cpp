@@ -48,20 +48,22 @@ void capture_to_file(CaptureCommand& options) {
 }  // namespace
 
 void add_gpu_capture(Command app) {
-  const Command command = app.add_subcommand("capture", "Time a model layer by layer and write a trace");
+  const Command command = app.add_subcommand("capture", "Time a model layer by layer and write a trace.");
   auto options = std::make_shared<CaptureCommand>();
-  command.add_option("--model", options->model, "a name in models/ or a path ending in .yaml").required();
-  command.add_option("--batch", options->capture.batch, "samples a step").required().range(1, 1 << 20);
+  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
+  command.add_option("--batch", options->capture.batch, "Samples per step.").required().range(1, 1 << 20);
   add_device_options(command, options->device);
-  command.add_option("--steps", options->capture.steps, "timed steps, and as many untimed ones")
+  command
+      .add_option("--steps", options->capture.steps,
+                  "Number of steps that are timed layer by layer, and of steps that are timed as a whole.")
       .range(3, 1000)
       .show_default();
-  command.add_option("--warm-up", options->capture.warm_up, "steps before them")
+  command.add_option("--warm-up", options->capture.warm_up, "Number of steps before these.")
       .range(0, 1000)
       .show_default();
   command
       .add_option("-o,--output", options->output,
-                  "trace file (default MODEL-bBATCH-PRECISION-LAYOUT-gpu.yaml)")
+                  "Trace file. Default: MODEL-bBATCH-PRECISION-LAYOUT-gpu.yaml.")
       .type_name("FILE");
   command.footer("Example: stepcast-gpu capture --model resnet50 --batch 32 --precision tf32 --layout nhwc");
   command.callback([options] { capture_to_file(*options); });
@@ -270,20 +272,20 @@ void capture_all(CaptureAllCommand& options) {
 
 void add_gpu_capture_all(Command app) {
   const Command command = app.add_subcommand(
-      "capture-all", "Capture every model at several batch sizes; continues an interrupted call");
+      "capture-all", "Capture several models at several batch sizes, or continue an interrupted call.");
   auto options = std::make_shared<CaptureAllCommand>();
-  command.add_option("-o,--output", options->folder, "folder of the traces").type_name("DIR").show_default();
+  command.add_option("-o,--output", options->folder, "Folder of the traces.").type_name("DIR").show_default();
   command
       .add_option("--models", options->models,
-                  "names of models, or all: those in models/ (default: some of each kind)")
+                  "Names of models, or all for those in models/. Default: some of each kind.")
       .delimiter(',');
-  command.add_option("--batches", options->batches, "samples a step")
+  command.add_option("--batches", options->batches, "Samples per step, separated by commas.")
       .delimiter(',')
       .range(1, 1 << 20)
       .show_default();
   command
       .add_option("--seconds", options->seconds,
-                  "time limit: start no capture that is estimated to end later [s]")
+                  "Time limit [s]: start no capture that is estimated to end later.")
       .range(1, 1 << 20)
       .show_default();
   add_device_options(command, options->device);

@@ -66,10 +66,10 @@ void add_gpu_check(Command app) {
   const Command command = app.add_subcommand(
       "check",
       "Compare every kind of layer with a reference in double precision, and tensor-parallel "
-      "layers with whole ones, in both layouts");
+      "layers with whole layers, in both layouts.");
   auto options = std::make_shared<CheckCommand>();
-  command.add_option("--device", options->device.device, "cuda:NUMBER").show_default();
-  command.add_option("--precisions", options->precisions, "precisions to check")
+  command.add_option("--device", options->device.device, "GPU: cuda:NUMBER.").show_default();
+  command.add_option("--precisions", options->precisions, "Precisions to check.")
       .delimiter(',')
       .one_of(kPrecisions)
       .show_default();
@@ -130,13 +130,13 @@ void probe(const ProbeCommand& options) {
 void add_gpu_probe(Command app) {
   const Command command = app.add_subcommand(
       "probe",
-      "Measure launches, copies, the project's kernels against the bandwidth of the memory, an "
-      "all-reduce of one rank, and how much copies and reductions slow a step down");
+      "Measure launches, copies, the bandwidth of the project's kernels, an all-reduce of one rank, and how "
+      "much copies and reductions slow a step.");
   auto options = std::make_shared<ProbeCommand>();
-  command.add_option("--model", options->model, "model of the steps").show_default();
-  command.add_option("--batch", options->batch, "samples per step").range(1, 1 << 20).show_default();
+  command.add_option("--model", options->model, "Model whose steps are timed.").show_default();
+  command.add_option("--batch", options->batch, "Samples per step.").range(1, 1 << 20).show_default();
   add_device_options(command, options->device);
-  command.add_option("-o,--output", options->file, "file to write").type_name("FILE").show_default();
+  command.add_option("-o,--output", options->file, "File to write.").type_name("FILE").show_default();
   command.footer("Example: stepcast-gpu probe -o gpu-probes.yaml");
   command.callback([options] { probe(*options); });
 }

@@ -33,15 +33,15 @@ void run_and_report(const RankOptions& options) {
 
 void add_gpu_rank(Command app) {
   const Command command = app.add_subcommand(
-      "rank", "One rank of `run` or of `stepcast validate --device`; started by them, not by users");
+      "rank", "One rank of `run` or of `stepcast validate --device`. These commands start it, not users.");
   auto options = std::make_shared<RankOptions>();
   command.add_option("--rank", options->rank).required();
   command.add_option("--ranks", options->ranks).required();
   command.add_option("--store", options->store, "file:FOLDER or tcp:ADDRESS:PORT").required();
   command.add_option("--folder", options->folder).required();
   command.add_option("--control", options->control).required();
-  command.add_option("--stall-timeout", options->timeout, "longest wait for other ranks [s]").show_default();
-  add_gpu_options(command, options->gpus.options, "cuda:NUMBER, the GPU of rank 0");
+  command.add_option("--stall-timeout", options->timeout, "Longest wait for other ranks [s].").show_default();
+  add_gpu_options(command, options->gpus.options, "GPU of rank 0: cuda:NUMBER.");
   add_gpu_paths(command, options->gpus);
   command.add_option("--scenario", options->validation.scenario).required();
   command.add_option("--set", options->validation.settings).one_value();
@@ -132,10 +132,10 @@ void run_on_gpus(const RealRunOptions& options) {
 
 void add_gpu_run(Command app) {
   const Command command =
-      app.add_subcommand("run", "Run a scenario's points for real on several ranks and time them");
+      app.add_subcommand("run", "Run a scenario's points for real on several ranks and time them.");
   auto options = std::make_shared<RealRunOptions>();
   add_real_run_options(command, *options,
-                       "cuda:NUMBER, the GPU of rank 0; further ranks use the following numbers");
+                       "GPU of rank 0: cuda:NUMBER. Further ranks use the following numbers.");
   command.footer("Example: stepcast-gpu run scenarios/validate/small.yaml --ranks 2");
   command.callback([options] { run_on_gpus(*options); });
 }

@@ -58,25 +58,26 @@ void predict(const PredictCommand& options) {
 
 void add_gpu_predict(Command app) {
   const Command command = app.add_subcommand(
-      "predict", "Forecast a single GPU's step from captures at other batch sizes (needs no GPU)");
+      "predict", "Forecast a step on a single GPU from captures at other batch sizes (needs no GPU).");
   auto options = std::make_shared<PredictCommand>();
-  command.add_option("--traces", options->traces.folder, "folder of captures").show_default();
-  command.add_option("--model", options->traces.model, "name of the model").required();
-  command.add_option("--batch", options->batch, "samples per step").required().range(1, 1 << 20);
-  command.add_option("--micro-batches", options->micro_batches, "micro-batches of that size per step")
+  command.add_option("--traces", options->traces.folder, "Folder of captured traces.").show_default();
+  command.add_option("--model", options->traces.model, "Name of the model.").required();
+  command.add_option("--batch", options->batch, "Samples per step.").required().range(1, 1 << 20);
+  command.add_option("--micro-batches", options->micro_batches, "Micro-batches of that size per step.")
       .range(1, 1 << 20)
       .show_default();
   command
-      .add_option("--parts", options->parts,
-                  "devices along each spatial dimension of a sample, such as 2,1: forecasts the largest part")
+      .add_option(
+          "--parts", options->parts,
+          "Devices along each spatial dimension of a sample, such as 2,1, to forecast the largest part.")
       .delimiter(',')
       .range(1, 1024);
   command.add_option("--device-file", options->device_file,
-                     "with --parts: the GPU's file in models/devices (default: found by the GPU's name)");
-  command.add_option("--precision", options->traces.precision, "precision of the captures")
+                     "With --parts: file of the GPU in models/devices. Default: found by the GPU's name.");
+  command.add_option("--precision", options->traces.precision, "Precision of the captured traces.")
       .one_of(kPrecisions)
       .show_default();
-  command.add_option("--layout", options->traces.layout, "layout of the captures")
+  command.add_option("--layout", options->traces.layout, "Layout of the captured traces.")
       .one_of({"nchw", "nhwc"})
       .show_default();
   command.footer("Example: stepcast-gpu predict --traces traces --model resnet50 --batch 48");
@@ -239,25 +240,25 @@ void validate(const ValidateCommand& options) {
 void add_gpu_validate(Command app) {
   const Command command = app.add_subcommand(
       "validate",
-      "Forecast steps at batch sizes that were not captured, write the forecasts, then measure the steps");
+      "Forecast steps at batch sizes that were not captured, write the forecasts, then measure the steps.");
   auto options = std::make_shared<ValidateCommand>();
-  command.add_option("--traces", options->traces, "folder of captures").show_default();
-  command.add_option("--models", options->models, "names of models (default: all with captures)")
+  command.add_option("--traces", options->traces, "Folder of captured traces.").show_default();
+  command.add_option("--models", options->models, "Names of models. Default: all that have captured traces.")
       .delimiter(',');
-  command.add_option("--batches", options->batches, "samples a step")
+  command.add_option("--batches", options->batches, "Samples per step, separated by commas.")
       .delimiter(',')
       .range(1, 1 << 20)
       .show_default();
-  command.add_option("--tolerance", options->tolerance, "largest relative error of a step")
+  command.add_option("--tolerance", options->tolerance, "Largest allowed relative error of a step.")
       .range(0.0, 1.0)
       .show_default();
   command
       .add_option("--seconds", options->seconds,
-                  "time limit: start no step that is estimated to end later [s]")
+                  "Time limit [s]: start no step that is estimated to end later.")
       .range(1, 1 << 20)
       .show_default();
   add_device_options(command, options->device);
-  command.add_option("-o,--output", options->folder, "folder of the tables").type_name("DIR").show_default();
+  command.add_option("-o,--output", options->folder, "Folder of the tables.").type_name("DIR").show_default();
   command.footer("Example: stepcast-gpu validate --traces traces --precision tf32 -o validation");
   command.callback([options] { validate(*options); });
 }

@@ -59,52 +59,53 @@ std::vector<std::vector<std::string>> gpu_rank_commands(const std::filesystem::p
 void add_gpu_options(Command command, GpuOptionsText& options, const std::string& device_help) {
   command.add_option("--device", options.device, device_help).show_default();
   command
-      .add_option("--precision", options.precision, "on GPUs: precision of matrix products and activations")
+      .add_option("--precision", options.precision, "On GPUs: precision of matrix products and activations.")
       .one_of(kPrecisions)
       .show_default();
-  command.add_option("--layout", options.layout, "on GPUs: memory layout of images")
+  command.add_option("--layout", options.layout, "On GPUs: memory layout of images.")
       .one_of({"nchw", "nhwc"})
       .show_default();
   command
-      .add_option("--workspace", options.workspace_mib, "on GPUs: workspace limit of cuDNN and cuBLAS [MiB]")
+      .add_option("--workspace", options.workspace_mib, "On GPUs: workspace limit of cuDNN and cuBLAS [MiB].")
       .range(32, 1 << 16)
       .show_default();
   command.add_flag(
       "--no-fusion", options.no_fusion,
-      "on GPUs: compute a ReLU after batch norm, and the update of each layer, in kernels of their "
-      "own, as PyTorch does");
+      "On GPUs: compute a ReLU after batch norm, and the update of each layer, in kernels of their "
+      "own, as PyTorch does.");
 }
 
 void add_gpu_paths(Command command, GpuRanks& gpus) {
   command
       .add_option(
           "--path", gpus.path,
-          "on GPUs: what carries collectives and messages: nccl, host, or auto (nccl if each rank has "
-          "a GPU of its own)")
+          "On GPUs: what carries collectives and messages: nccl, host, or auto (nccl if each rank has "
+          "a GPU of its own).")
       .one_of({"auto", "nccl", "host"})
       .show_default();
   command.add_option("--device-file", gpus.device_file,
-                     "on GPUs: name of the GPU in models/devices (default: by the GPU's name)");
+                     "On GPUs: file of the GPU in models/devices. Default: found by the GPU's name.");
 }
 
 Option add_real_run_options(Command command, RealRunOptions& options, const std::string& device_help) {
-  command.add_option("scenario", options.validation.scenario, "scenario file")
+  command.add_option("scenario", options.validation.scenario, "Scenario file.")
       .required()
       .type_name("SCENARIO.yaml");
-  const Option ranks = command.add_option("--ranks", options.ranks, "ranks to start, servers included")
-                           .range(2, 64)
-                           .show_default();
-  command.add_option("--repeats", options.validation.repeats, "runs of each point, in turn")
+  const Option ranks =
+      command.add_option("--ranks", options.ranks, "Number of ranks to start, servers included.")
+          .range(2, 64)
+          .show_default();
+  command.add_option("--repeats", options.validation.repeats, "Number of runs of each point that count.")
       .range(1, 1000)
       .show_default();
-  command.add_option("-o,--output", options.output, "folder (default results/SCENARIO-NAME)")
+  command.add_option("-o,--output", options.output, "Folder for the results. Default: results/SCENARIO-NAME.")
       .type_name("DIR");
-  command.add_option("--set", options.validation.settings, "replace a value of the scenario")
+  command.add_option("--set", options.validation.settings, "Replace a value of the scenario.")
       .type_name("KEY=VALUE")
       .one_value();
   command
       .add_option("--heartbeat", options.heartbeat,
-                  "seconds without a heartbeat after which a rank counts as hung")
+                  "Seconds without a heartbeat after which a rank counts as hung.")
       .range(1.0, 3600.0)
       .show_default();
   add_gpu_options(command, options.gpus.options, device_help);
@@ -185,18 +186,19 @@ std::optional<AgentOptions> agent_of_job(const RemoteOptions& options) {
 void add_remote_options(Command command, RemoteOptions& options) {
   command
       .add_option("--hosts", options.hosts,
-                  "Run the ranks on several machines, which ssh starts: a file with one HOST [slots=N] "
-                  "[address=IPV4] a line, as Open MPI has them.")
+                  "Start the ranks on several machines by ssh. Each line of the file is HOST [slots=N] "
+                  "[address=IPV4], as in Open MPI's hostfile.")
       .type_name("FILE");
   command
-      .add_option("--rsh", options.rsh, "With --hosts: program that is called as `RSH HOST PROGRAM agent`.")
+      .add_option("--rsh", options.rsh,
+                  "With --hosts: program in place of ssh, called as `RSH HOST PROGRAM agent`.")
       .type_name("PROGRAM")
       .show_default();
   command
       .add_option(
           "--bind", options.bind,
-          "Address of this machine at which the ranks of other machines meet. With --hosts, default: the "
-          "one that reaches the first host. Inside mpirun or srun: ADDRESS:PORT of the first process.")
+          "Address of this machine to which the ranks of other machines connect. Default with --hosts: the "
+          "address that reaches the first host. Inside mpirun or srun: ADDRESS:PORT of the first process.")
       .type_name("ADDRESS[:PORT]");
 }
 
