@@ -257,8 +257,7 @@ void add_timeline_options(const Command& command, RunOptions& options) {
   command
       .add_option("--timeline-ranks", options.timeline_ranks,
                   "Ranks that the timeline shows, such as 0,8-15, or all. Default: at most 8, the first of "
-                  "every role "
-                  "and the lowest others.")
+                  "every role and the lowest others.")
       .type_name("RANKS");
   command.add_flag(
       "--timeline-per-rank", options.timeline_per_rank,
