@@ -27,17 +27,18 @@ bool is_half(const ScenarioStart& start) {
 
 std::string kernels_line(const ScenarioStart& start) {
   if (start.precision == "f32")
-    return "# kernels: {precision: bf16}  # of the rule; default: f32 (stepcast schema scenario --table "
-           "kernels). The\n"
-           "#   bytes of gradients and activations are set apart from it: strategy.precision: mixed";
-  return fmt::format("kernels: {{precision: {}}}  # of the rule (stepcast schema scenario --table kernels)",
-                     start.precision);
+    return "# kernels: {precision: bf16}  # of the estimated layer times; default: f32 (stepcast schema "
+           "scenario --table kernels).\n"
+           "#   strategy.precision: mixed gives gradients and activations 2 bytes";
+  return fmt::format(
+      "kernels: {{precision: {}}}  # of the estimated layer times (stepcast schema scenario --table kernels)",
+      start.precision);
 }
 
 std::string trace_comment(const ScenarioStart& start) {
   if (start.trace != "derived")
     return "layer times that were measured or derived for this network, batch and device";
-  return "layer times by a rule, for any network and device; better: a trace of your own\n"
+  return "estimates layer times for any network and device; a trace of your own is better\n"
          "                   # (stepcast import profile.json.gz --model ... -o my-trace.yaml)\n" +
          kernels_line(start);
 }
@@ -114,20 +115,21 @@ strategy:
       start.name, start.model, start.strategy, start.platform, start.model, start.trace, trace_comment(start),
       start.platform, start.batch, strategy_lines(start));
   if (start.nodes > 0)
-    text += fmt::format("set: {{platform.nodes: {}}}  # more nodes than the file says\n\n", start.nodes);
+    text +=
+        fmt::format("set: {{platform.nodes: {}}}  # more nodes than in the platform file\n\n", start.nodes);
   text += fmt::format(
       R"(# What varies. Every combination is a point; more keys may follow, such as strategy.all_reduce: [ring, double_tree]
 sweep:
   workers: {}
 
-# What is not known: each forecast becomes an interval.
+# Inputs that are not known, with a range and a reason. They widen the interval of each forecast.
 # assumed:
 #   - {{key: platform.network.bandwidth, range: [20 GB/s, 24 GB/s], why: "what NCCL reaches here"}}
 
 # The size of the data set adds hours, and dollars if the platform has a price.
 # epoch: {{samples: 1281167, epochs: 90}}
 
-# Spread from step to step: simulation.steps has to be larger than 1 then.
+# Variation from step to step. It needs simulation.steps above 1.
 # noise: {{jitter: lognormal, sigma: 0.02}}
 # simulation: {{steps: 10}}
 )",
@@ -146,7 +148,7 @@ source: "written by stepcast init; say here where the layers come from"
 sample: image
 input: [3, 32, 32]  # one sample, without the batch: channels, height, width
 # PyTorch's Conv2d is kind convolution, Linear is dense, Flatten is reshape; all kinds: docs/reference/networks.md
-layers:  # in the order in which they run; each reads the one above it, or those that `inputs` names
+layers:  # in the order in which they run; each reads the layer above it, or the layers that `inputs` names
   - {{name: conv1, kind: convolution, filters: 32, kernel: 3, pad: 1, bias: false}}
   - {{name: bn1, kind: batch_norm}}
   - {{name: relu1, kind: relu}}
@@ -271,8 +273,8 @@ std::string device_text(const DeviceStart& start, const YamlNode& like) {
   std::string text = fmt::format(
       R"(# A device of stepcast. All keys: stepcast schema device --table . or docs/reference/trace-files.md
 # Check it: stepcast check FILE. In a platform: device: FILE
-# Peaks are those of the data sheet, without sparsity. `kernels` are shares of them that kernels reach: better than those
-# of a similar device are shares from a PyTorch profile (docs/how-to/bring-your-own-gpu.md).
+# Peaks are those of the data sheet, without sparsity. `kernels` has the shares of these peaks that kernels reach. Shares
+# from a PyTorch profile are better than those of a similar device (docs/how-to/bring-your-own-gpu.md).
 version: 1
 name: {}
 )",
