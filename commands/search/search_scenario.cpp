@@ -74,10 +74,10 @@ void check(const SearchedScenario& searched, Library& library) {
 std::vector<std::vector<Assignment>> drawn_values(const Scenario& scenario,
                                                   const std::vector<Assignment>& point, int draws,
                                                   Library& library) {
-  const std::size_t assumptions = scenario.assumptions.size();
+  const auto count = static_cast<std::size_t>(draw_count(scenario, draws));
   std::vector<std::vector<Assignment>> all;
-  for (std::size_t draw = 0; draw < (assumptions == 0 ? 1 : static_cast<std::size_t>(draws)); ++draw) {
-    const std::vector<double> inputs = low_discrepancy(draw, assumptions);
+  for (std::size_t draw = 0; draw < count; ++draw) {
+    const std::vector<double> inputs = low_discrepancy(draw, scenario.assumptions.size());
     std::vector<double> calibrated;
     if (!scenario.calibrations.empty()) calibrated = calibrated_draw(scenario, inputs, library).values;
     all.push_back(values_of(scenario, point, inputs, calibrated));
@@ -171,8 +171,11 @@ std::map<std::string, Row> SearchSimulator::rows_of(const ChosenSettings& settin
     progress_.one_done();
   });
   std::map<std::string, Row> rows;
-  for (const auto& [name, chosen] : settings)
-    rows[name] = median_row(std::span(of_task).subspan(rows.size() * draws, draws));
+  std::span<const Row> left = of_task;
+  for (const auto& [name, chosen] : settings) {
+    rows[name] = median_row(left.first(draws));
+    left = left.subspan(draws);
+  }
   return rows;
 }
 
