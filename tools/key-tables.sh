@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Draws the tables of keys in docs/reference between "<!-- table: keys KIND PATH -->" and "<!-- /table -->" with
-# "stepcast schema KIND --table PATH". A key that has a heading of its own on the page, or on a page named KIND-*.md, becomes a link to it.
+# "stepcast schema KIND --table PATH". A key that has a heading of its own, on the page or on a page named KIND-*.md, becomes a
+# link to it.
 # --check: changes nothing, and fails if a table is not what the command prints. Usage: tools/key-tables.sh [--check] [STEPCAST]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
