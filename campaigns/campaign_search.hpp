@@ -23,8 +23,9 @@ struct CampaignTrial {
 /// of its own groups. The caller evaluates one point after the other: `next`, then `ended`.
 class CampaignSearch {
  public:
-  /// @param campaign  its `generation` is the population of an evolution, which proposes no further point
-  ///                  before all results of a generation are known; the other methods wait at its barriers
+  /// @param campaign  `campaign.generation` is the population size of an evolution, which proposes no point
+  ///                  of the next generation before all results of one are known. Other methods wait because
+  ///                  the schedule has a barrier after every `generation` points.
   /// @throws std::invalid_argument for an invalid campaign or space
   CampaignSearch(Campaign campaign, const Space& space, SearchMethod method);
 

@@ -62,7 +62,7 @@ struct Simulations {
   /// the term (forecast/discrepancy.hpp).
   std::vector<std::vector<double>> log_errors;
   std::map<std::size_t, std::size_t> scaling_base;  ///< by point: the point that its speed-up starts from
-  /// For each point of which a simulation has no result, the reason. Such a point has no row in any draw.
+  /// By point: why at least one of its simulations failed. Such a point has no row in any draw.
   std::map<std::size_t, std::string> failed;
 };
 

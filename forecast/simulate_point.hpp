@@ -34,7 +34,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoic
 /// Noise that a simulation leaves out to measure its cost. `noise` stands for jitter and stragglers.
 enum class Without { nothing, jitter, noise };
 
-/// True if the scenario sets the key that makes leaving this noise out change a point: noise.jitter for
+/// True if leaving out this noise can change a point, because the scenario sets its key: noise.jitter for
 /// Without::jitter, noise.straggler_share or noise.stragglers for Without::noise.
 bool may_change(const Scenario& scenario, Without what);
 

@@ -51,8 +51,8 @@ LayerCost product_cost(const Layer& layer, const Site& site, double flops) {
   cost.backward_weights.weights = true;
   if (has_bias(layer)) cost.backward_weights.bias = element_count(layer.output);
   if (layer.kind == LayerKind::convolution) {
-    // Forward kernels mostly write the network's own layout: of the A100 profile's 180 copies, 36 are of
-    // outputs.
+    // Only inputs count in the forward pass, because most kernels write the network's layout themselves: in
+    // the A100 profile, 36 of 180 copies are of outputs.
     cost.forward.other_layout = site.inputs;
     cost.backward_weights.other_layout = traffic;
     if (site.data) cost.backward_data.other_layout = traffic;

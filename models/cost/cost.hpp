@@ -27,8 +27,8 @@ struct PassCost {
   /// Elements of parameters, gradients and optimizer state read and written, per step.
   double parameters = 0;
   // Only the rule of KernelShares counts the following.
-  /// Further elements of activations that kernels move, per sample: intermediate results of attention, second
-  /// readings. Below zero where the chosen kernels move less than `activations`.
+  /// Correction of `activations` for the chosen kernels, per sample: above zero for intermediate results of
+  /// attention and second reads, below zero where fused kernels move less.
   double eager = 0;
   /// Further elements of parameters, per step: recurrent weights that every time step reads again, further
   /// passes of an optimizer of several kernels.
@@ -50,8 +50,8 @@ struct PassCost {
 /// Costs of all passes of one layer.
 ///
 /// If a library computes both gradients in one call (norms, recurrent layers), that call is `backward_data`,
-/// or `backward_weights` if no layer below has parameters. `update` is stochastic gradient descent with
-/// momentum in one kernel a tensor, and what the chosen optimizer moves beyond that is its `reread`.
+/// or `backward_weights` if no layer below has parameters. `update` counts stochastic gradient descent with
+/// momentum, in one fused kernel for each tensor; what the chosen optimizer moves beyond that is in `reread`.
 struct LayerCost {
   PassCost forward, backward_data, backward_weights, update;
 };

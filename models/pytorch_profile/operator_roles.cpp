@@ -47,7 +47,7 @@ std::optional<Share> share_of_operator(const std::string& name) {
   return {};
 }
 
-/// Operators before or between the network's that have no node in the backward pass.
+/// Finds the role of every operator: its layer and pass, or its other part in the step.
 class RoleFinder {
  public:
   RoleFinder(const Profile& profile, const std::vector<StepRange>& ranges)

@@ -58,8 +58,8 @@ std::optional<OperatorLayer> known_layer(const NetworkOperator& one, const Shape
 void find_parents(Profile& profile);
 
 /// PyTorch without Kineto records no sequence numbers. The backward pass runs the nodes in the reverse order
-/// of the forward pass, so each node gets the last operator of its type before that of the node before it.
-/// Changes nothing if any operator has a number.
+/// of the forward pass, so each node is paired with the last operator of its type that precedes the operator
+/// of the previous node. Changes nothing if any operator has a number.
 void number_operators(Profile& profile);
 
 /// The host's time of one training step [us].

@@ -23,8 +23,8 @@ struct Edge {
   int delay = 0;   ///< rounds of the phase before the first use (pipelines)
 };
 
-/// Rounds with the same edges. In its k-th active round an edge moves the parts
-/// `base + unit x ((chunk + offset + k x step) mod modulus)` and the `unit x chunks - 1` after it.
+/// Rounds with the same edges. In its k-th active round an edge moves `unit x chunks` consecutive parts, from
+/// part `base + unit x ((chunk + offset + k x step) mod modulus)` on.
 struct Phase {
   std::shared_ptr<const std::vector<Edge>> edges;
   int rounds = 1;  ///< rounds of the phase; an edge is active in rounds delay .. delay + active - 1

@@ -23,7 +23,7 @@ struct BlockTraining {
   int blocks_without_momentum = 0;  ///< first blocks, whose filter has h = 0
   int prefetch = 1;                 ///< splits loaded ahead; 0: the replica waits for each load
   Seconds step_overhead;            ///< time of every mini-batch outside the layers
-  double imbalance = 0;             ///< delay of the slowest of several replicas over the time of a split
+  double imbalance = 0;             ///< delay of the slowest replica, as a fraction of the time of a split
   Seconds aggregation_overhead;     ///< time of each block besides its transfers and its filter
   bool balanced = false;            ///< the master assigns mini-batches by the speed in the block before
 };

@@ -50,8 +50,8 @@ struct PassSegments {
 
 constexpr int kSegmentsPerLayer = 3;
 
-/// Workload with the times of the segments. The work of a layer is divided by the border's share; the
-/// launches of the border's kernels come on top.
+/// Workload with the times of the segments. The work of a layer is split between border and interior
+/// in proportion to the border's share; the launches of the border's kernels come on top.
 /// @param costs    of the layers of the device's part
 /// @param overlap  halos travel beside the interior; false: the border is no segment of its own
 Workload segmented_workload(const Trace& times, const std::vector<LayerCost>& costs, const Device& device,

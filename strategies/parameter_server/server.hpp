@@ -71,8 +71,9 @@ struct Server {
   LocalWork add;              ///< synchronous: work that adds a gradient to the sum
   LocalWork restore;          ///< work that decompresses an update
   Seconds array;              ///< time to read or write one array of its parameters
-  /// Updates travel array by array, each in a round of its own (synchronous). `apply_slice` applies the sum
-  /// of these elements, in the share of `apply` and `add` that they are of all elements.
+  /// Updates travel array by array, each in a round of its own (synchronous). `apply_slice` applies the
+  /// summed gradient of one array. It takes that array's share (its elements over all elements) of the times
+  /// of `apply` and `add`.
   std::function<void(Arrays&, const Slice&)> apply_slice;
   Bytes size;              ///< size of its parameters in messages
   int parts = 1;           ///< messages that carry the parameters

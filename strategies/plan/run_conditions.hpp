@@ -61,7 +61,7 @@ void layer_factors(const Draw& draw, Work pass, std::span<const int> layers, std
 /// Measured steps that workers replay.
 struct MeasuredSteps {
   std::size_t count = 0;
-  int ranks = 1;  ///< ranks measured together: equally many steps of each, one rank after the other
+  int ranks = 1;  ///< ranks measured together; all steps of the first, then equally many of the second, ...
 };
 
 /// Draws the noise of one worker in one step. The result depends on the arguments only.
