@@ -123,10 +123,10 @@ rows() {  # WHAT FILE...
     END {
       if (what == "experiments") print_experiments()
       if (what != "experiments" && what != "predicted") exit
-      printf "\nBlind: %d of %d figures of %d experiments lie inside their interval. The median over these experiments of the median error is %s\n",
+      printf "\nBlind forecasts: %d of %d figures of %d experiments lie inside their interval. The median over these experiments of the median error is %s\n",
         inside[1], figures[1], count_experiments(errors, 1), over_experiments(errors, 1)
       printf "(ideal scaling, which applies to %d of them: %s).\n", count_experiments(ideal_errors, 1), over_experiments(ideal_errors, 1)
-      printf "Changed after a look at the first result: %d of %d figures of %d experiments inside, median %s (ideal scaling, %d of them: %s).\n",
+      printf "Forecasts that are not blind: %d of %d figures of %d experiments lie inside, and the same median is %s (ideal scaling, %d experiments: %s).\n",
         inside[0], figures[0], count_experiments(errors, 0), over_experiments(errors, 0), count_experiments(ideal_errors, 0),
         over_experiments(ideal_errors, 0)
     }' "$@"

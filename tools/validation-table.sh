@@ -141,11 +141,11 @@ echo "$page: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
 launches >"$table"
 tools/fill-table.sh "$page" launches "$table"
 {
-  echo "| ranks | points | mean error of the step time | median | largest | pairs of points in order |"
+  echo "| ranks | points | mean error of the step time | median | largest | pairs of points in the right order |"
   echo "|---|---|---|---|---|---|"
-  in_short "compute, own shared memory" 'memory-*'
-  in_short "compute, messages by MPI" 'mpi-memory-*'
-  in_short "four on two cores, each with 0.45 of a core by quota" 'quota-*'
-  in_short "sleep for their layers' times, small clusters" 'netcluster-*'
+  in_short "run kernels, send messages through shared memory" 'memory-*'
+  in_short "run kernels, send messages by MPI" 'mpi-memory-*'
+  in_short "run kernels, four on two cores with a quota of 0.45 of a core each" 'quota-*'
+  in_short "sleep for the times of their layers, in small clusters" 'netcluster-*'
 } >"$table"
 tools/fill-table.sh README.md real-runs "$table"
