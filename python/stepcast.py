@@ -5,8 +5,8 @@
     print(pandas.DataFrame(columns)[["workers", "step_seconds", "efficiency"]])
 
 Every call runs the program `stepcast` with an argument list, never a shell. The program is that of the environment
-variable STEPCAST, else the one installed beside this module, else that on the PATH. A process of its own is needed
-because SimGrid simulates once in a process and stepcast forks, which is not safe beside the threads of numpy.
+variable STEPCAST, else the one installed beside this module, else that on the PATH. docs/how-to/use-as-a-library.md says
+why this is no extension module.
 """
 
 import json

@@ -1,5 +1,6 @@
 """The Python module against the program that it runs. PYTHONPATH: the module's folder."""
 
+import concurrent.futures
 import csv
 import os
 import tempfile
@@ -51,7 +52,6 @@ class Run(unittest.TestCase):
         self.assertEqual(columns.published["published"], [0.1])
         self.assertEqual(stepcast.run(SCENARIO).published, {})
 
-
     def test_pandas_takes_the_columns(self):
         frame = pandas.DataFrame(stepcast.run(SCENARIO, draws=1))
         self.assertEqual(list(frame["workers"]), [1, 8])
@@ -63,6 +63,13 @@ class Run(unittest.TestCase):
         columns = stepcast.run({**SCENARIO, "global_batch": 32, "sweep": {"workers": [1, 3, 8]}}, draws=1)
         self.assertEqual([failed is not None for failed in columns["failed"]], [False, True, False])
         self.assertEqual([seconds is None for seconds in columns["step_seconds"]], [False, True, False])
+
+    def test_threads_can_run_at_the_same_time(self):
+        def run(workers):
+            return stepcast.run(SCENARIO, set={"sweep.workers": [workers]}, draws=1)["workers"]
+
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            self.assertEqual(list(threads.map(run, [2, 4, 8])), [[2], [4], [8]])
 
 
 class Errors(unittest.TestCase):
