@@ -21,12 +21,13 @@ Key link_key(const std::string& name, const std::string& meaning,
 
 Keys dragonfly_keys() {
   return sourced({{"routers_per_chassis", "integer", "1 to 64", "required",
-                   "routers that chassis cables join all to all; 16 on Aries"},
+                   "routers of a chassis, each two of which a chassis cable connects; 16 on Aries"},
                   {"chassis_per_group", "integer", "1 to 64", "required",
-                   "chassis of a group, whose routers of equal slot group cables join; 6 on Aries"},
+                   "chassis of a group; group cables connect the routers that are in the same slot of "
+                   "different chassis; 6 on Aries"},
                   {"groups", "integer", "1 to 512", "required", "groups of chassis"},
                   {"cables_per_group_pair", "integer", "1 to 1024", "required",
-                   "global cables between every two groups, assigned to the routers in turn"},
+                   "global cables between each two groups, assigned to the routers in turn"},
                   link_key("chassis_cable", "cable inside a chassis (green on Aries)"),
                   link_key("group_cable", "cable inside a group (black on Aries)"),
                   link_key("global_cable", "cable between groups (blue on Aries)"),
@@ -43,18 +44,19 @@ const Keys& sourced_keys() {
 
 const Keys& link_keys() {
   static const Keys keys =
-      sourced({{"bandwidth", "bandwidth", "> 0", "required", "effective bandwidth, each way"},
-               {"latency", "time", ">= 0", "required", "latency of one way"},
+      sourced({{"bandwidth", "bandwidth", "> 0", "required", "effective bandwidth in each direction"},
+               {"latency", "time", ">= 0", "required", "latency in one direction"},
                source_key()});
   return keys;
 }
 
 const Keys& node_keys() {
   static const Keys keys = sourced(joined_keys(
-      {{{"kind", "name", "single, pcie, switch, links", "required", "how the devices of a node are joined"},
+      {{{"kind", "name", "single, pcie, switch, links", "required",
+         "how the devices of a node are connected"},
         {"devices", "integer", "1 to 256", "1", "devices of a node; 1 for `single`"},
         {"sockets", "integer", "1 to 16", "1",
-         "sockets, over which devices and NICs are distributed evenly, in order"},
+         "sockets of a node; devices and NICs are distributed over them evenly, in order"},
         {"devices_per_pcie_switch", "integer", "0 to 256", "0",
          "consecutive devices that share a PCIe switch; 0: devices are connected to their socket"},
         link_key("device_link",
@@ -62,32 +64,32 @@ const Keys& node_keys() {
                  "path to "
                  "memory"),
         {"device_link_duplex", "name", "full, half", "full",
-         "`half`: both directions of a `device_link` share its bandwidth, as where a core copies what it "
-         "sends "
-         "and what it receives"},
+         "`half`: both directions of a `device_link` share its bandwidth, for example if a core copies "
+         "everything that it sends and receives"},
         link_key("pcie_switch_link", "from a PCIe switch to its socket", "required with PCIe switches"),
         link_key("inter_socket_link", "between each two sockets", "required with several sockets"),
         link_key("memory", "from a socket to the host's memory"),
         source_key()},
        only_with("switch, links",
                  {link_key("peer_link", "`switch`: a device's port at the NVSwitch; `links`: one NVLink")}),
-       only_with(kLinks, {{"peers", "list of lists", "", "required",
-                           "linked pairs of devices, `[a, b]` or `[a, b, cables]`, at most 1,024; the "
-                           "bandwidths of up to 64 "
-                           "parallel cables add up"},
-                          {"relay", "name", "host, devices", "host",
-                           "whether traffic may pass through a third device"}})}));
+       only_with(kLinks,
+                 {{"peers", "list of lists", "", "required",
+                   "linked pairs of devices, `[a, b]` or `[a, b, cables]`, at most 1,024; the "
+                   "bandwidths of up to 64 "
+                   "parallel cables add up"},
+                  {"relay", "name", "host, devices", "host",
+                   "`devices`: traffic may pass through a third device; `host`: only through the host"}})}));
   return keys;
 }
 
 const Keys& level_keys() {
   static const Keys keys = sourced(
       {{"down", "integer", "1 to 4096", "required",
-        "ports down of a switch: NICs at the leaves, switches of the level below elsewhere"},
-       {"up", "integer", "1 to 4096", "round(down / taper)", "cables up, each to a switch of its own"},
+        "ports down of a switch: to NICs at the leaves, to switches of the level below at all other levels"},
+       {"up", "integer", "1 to 4096", "round(down / taper)", "cables up, each to a different switch"},
        {"taper", "number", "1 to 4096", "required",
-        "bandwidth of all down ports over that of all up cables; it fixes the bandwidth of an up cable "
-        "exactly"},
+        "bandwidth of all down ports divided by the bandwidth of all up cables; it sets the exact bandwidth "
+        "of an up cable"},
        {"latency", "time", ">= 0", "required", "latency that each cable adds"},
        source_key()});
   return keys;
@@ -97,8 +99,8 @@ const Keys& network_keys() {
   static const Keys keys = joined_keys(
       {sourced({{"kind", "name", "switch, fat_tree, dragonfly, torus, sites", "required", "the fabric"},
                 {"nics", "integer", "1 to 64", "1",
-                 "NICs of a node; device i of D uses NIC i x nics / D, and a host that of the device it "
-                 "talks to"},
+                 "NICs of a node; device i of D uses NIC i x nics / D, and a host uses the NIC of the device "
+                 "with which it communicates"},
                 {"nics_on", "name", "socket, pcie_switch", "socket",
                  "where NICs are connected; `pcie_switch` needs `devices_per_pcie_switch`"},
                 {"striped", "boolean", "", "false",
@@ -107,12 +109,14 @@ const Keys& network_keys() {
                  "reaches"},
                 {"bandwidth", "bandwidth", "> 0", "required", "effective bandwidth of one NIC"},
                 {"latency", "time", ">= 0", "required",
-                 "one way between two nodes on one switch; each NIC has half of it"},
+                 "latency in one direction between two nodes on one switch; each NIC adds half of it"},
                 source_key()}),
        only_with("fat_tree",
                  {{"levels", "list of mappings", "", "required",
-                   "levels from the leaves up, without the top; at most 7, and 2^24 ports", level_keys},
-                  {"rails", "boolean", "", "false", "NIC k of `down` neighbouring nodes share a leaf"}}),
+                   "levels from the leaves up, without the top; at most 7 levels with at most 2^24 ports",
+                   level_keys},
+                  {"rails", "boolean", "", "false",
+                   "whether the NICs k of `down` neighbouring nodes share a leaf"}}),
        only_with("dragonfly, torus", sourced({{"nodes_per_router", "integer", "1 to 64", "required",
                                                "nodes of a router; 4 on Aries"}})),
        only_with(kDragonfly, dragonfly_keys()),
@@ -123,22 +127,22 @@ const Keys& network_keys() {
                   link_key("z_cable", "cable along z")}),
        only_with("sites", sourced({{"sites", "integer", "2 to 1024", "required",
                                     "sites; each is one switch with an equal share of the nodes"},
-                                   link_key("wan", "joins every two sites")}))});
+                                   link_key("wan", "link between each two sites")}))});
   return keys;
 }
 
 const Keys& storage_keys() {
-  static const Keys keys =
-      sourced(joined_keys({{{"kind", "name", "shared, local", "required",
-                             "`shared`: one file system; `local`: a disk in each node, on its first socket"},
-                            {"bandwidth", "bandwidth", "> 0", "required",
-                             "of all servers together each way, or of one local disk"},
-                            {"latency", "time", ">= 0", "required", "latency of one request"},
-                            source_key()},
-                           only_with("shared", {{"into_cluster", "bandwidth", "> 0", "none",
-                                                 "a narrower path between the servers and the cluster"},
-                                                {"per_node", "bandwidth", "> 0", "required",
-                                                 "bandwidth with which one node can read"}})}));
+  static const Keys keys = sourced(joined_keys(
+      {{{"kind", "name", "shared, local", "required",
+         "`shared`: one file system; `local`: a disk in each node, on its first socket"},
+        {"bandwidth", "bandwidth", "> 0", "required",
+         "bandwidth of all servers together in each direction, or of one local disk"},
+        {"latency", "time", ">= 0", "required", "latency of one request"},
+        source_key()},
+       only_with("shared",
+                 {{"into_cluster", "bandwidth", "> 0", "none",
+                   "bandwidth of a narrower path between the servers and the cluster"},
+                  {"per_node", "bandwidth", "> 0", "required", "bandwidth with which one node can read"}})}));
   return keys;
 }
 
@@ -174,8 +178,9 @@ const Keys& software_keys() {
         {"gpudirect", "boolean", "", "`true` with `verbs` and NICs on PCIe switches",
          "whether NICs reach the devices' memory; otherwise data is staged in host memory"}},
        sourced({{"staging", "bandwidth", "> 0", "3/4 of `device_link` for each NIC",
-                 "rate of a node's staging, each way; only with `gpudirect: false`"}}),
-       {{"nvls", "boolean", "", "`true` from Hopper and 2.17 on", "NVLink SHARP: the NVSwitch adds"},
+                 "rate at which a node stages data in host memory, in each direction; only with `gpudirect: "
+                 "false`"}}),
+       {{"nvls", "boolean", "", "`true` from Hopper and 2.17 on", "NVLink SHARP: the NVSwitch computes sums"},
         {"trees", "boolean", "", "true", "`false`: rings only (`NCCL_ALGO=Ring`)"},
         {"processes", "name", "one_a_device, one_a_node", "one_a_device",
          "whether one process launches the kernels of all devices of a node"},
@@ -186,18 +191,19 @@ const Keys& software_keys() {
 const Keys& platform_keys() {
   static const Keys keys = joined_keys(
       {{{"name", "text", "", "required", "name of the platform"},
-        {"source", "text", "", "required", "what the description rests on"},
+        {"source", "text", "", "required", "what the description is based on"},
         {"device", "name or path", "", "required",
          "device of a worker: a name in `models/devices/`, or a file that ends in `.yaml`, relative to this "
          "file"}},
-       sourced({{"nodes", "integer", ">= 1", "required", "nodes in use, at most `max_nodes`"},
-                {"max_nodes", "integer", ">= 1", "required",
-                 "nodes of the real machine; at most the places of the fabric, and at most 2^20 devices"},
-                {"price_per_device_hour", "number", ">= 0", "none",
-                 "price in US dollars; adds the column `cost_usd`"}}),
+       sourced(
+           {{"nodes", "integer", ">= 1", "required", "nodes in use, at most `max_nodes`"},
+            {"max_nodes", "integer", ">= 1", "required",
+             "nodes of the real machine; at most as many as fit on the network, with at most 2^20 devices"},
+            {"price_per_device_hour", "number", ">= 0", "none",
+             "price in US dollars; adds the column `cost_usd`"}}),
        {{"node", "mapping", "", "required", "the inside of a node", node_keys},
         {"network", "mapping", "", "required", "the network between nodes", network_keys},
-        {"messages", "mapping", "", "required", "what the software adds to each message", messages_keys},
+        {"messages", "mapping", "", "required", "cost that the software adds to each message", messages_keys},
         {"storage", "mapping", "", "none", "file system or local disks", storage_keys},
         {"software", "mapping", "", "none", "the communication library, NCCL", software_keys}}});
   return keys;

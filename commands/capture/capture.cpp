@@ -221,7 +221,9 @@ void add_derive(Command app) {
           "the scores on the chip.")
       .one_of(attention_names())
       .show_default();
-  command.add_option("--gelu", options->gelu, "GELU in one kernel, or its tanh form written out.")
+  command
+      .add_option("--gelu", options->gelu,
+                  "fused: GELU in one kernel; eager: its tanh form with a kernel for each operation.")
       .one_of(gelu_names())
       .show_default();
   command.add_option("--optimizer", options->optimizer, "Optimizer of the update.")

@@ -76,14 +76,16 @@ const Keys& kernel_choice_keys() {
       {"precision", "name", "f32, tf32, f16, bf16", "f32",
        "precision of products; the device file lists those that it has"},
       {"attention", "name", "eager, fused_softmax, flash", "eager",
-       "a kernel for each operation; scale, mask and softmax in one; or one that keeps the scores on the "
-       "chip"},
-      {"gelu", "name", "fused, eager", "fused", "GELU in one kernel, or its tanh form written out"},
-      {"optimizer", "name", "sgd, momentum, adam", "momentum", "optimizer of the update"},
+       "`eager`: a kernel for each operation; `fused_softmax`: one kernel for scale, mask and softmax; "
+       "`flash`: one kernel, which keeps the scores on the chip"},
+      {"gelu", "name", "fused, eager", "fused",
+       "`fused`: GELU in one kernel; `eager`: its tanh form with a kernel for each operation"},
+      {"optimizer", "name", "sgd, momentum, adam", "momentum", "optimizer whose update is counted"},
       {"update", "name", "foreach, for_loop, fused", "foreach",
-       "a kernel for each operation of the optimizer; for each operation and tensor; or for all operations"},
+       "`foreach`: a kernel for each operation of the optimizer; `for_loop`: for each operation and tensor; "
+       "`fused`: for all operations"},
       {"layout", "name", "nchw, nhwc", "nchw",
-       "layout of activations: kernels of tensor cores copy them unless their channels are last"}};
+       "layout of activations; kernels of tensor cores copy activations with `nchw` to another layout"}};
   return keys;
 }
 

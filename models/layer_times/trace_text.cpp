@@ -45,20 +45,20 @@ const Keys& trace_keys() {
        "reasons to doubt the trace; every result that uses the trace repeats them"},
       {"notes", "list of texts", "", "none", "other observations: clocks, temperature, workspace"},
       {"step_seconds", "list of numbers", ">= 0", "none",
-       "wall time of steps without timers inside, in seconds"},
+       "wall time of steps that were run without timers, in seconds"},
       {"step_cpu_seconds", "list of numbers", ">= 0", "none", "CPU time of the same steps, in seconds"},
       {"graph_step_seconds", "list of numbers", ">= 0", "none",
-       "GPU: time of steps replayed as one CUDA graph, in seconds"},
+       "GPU: time of steps that were replayed as one CUDA graph, in seconds"},
       {"layers", "list of mappings", "", "required", "times, in the order of the network's layers",
        layer_trace_keys}};
   return keys;
 }
 
 const Keys& byte_times_keys() {
-  static const Keys keys{
-      {"seconds_per_byte", "list of numbers", "0 to 1", "required", "wall seconds a byte of fp32 gradient"},
-      {"cpu_seconds_per_byte", "list of numbers", "0 to 1", "required",
-       "CPU seconds a byte of fp32 gradient"}};
+  static const Keys keys{{"seconds_per_byte", "list of numbers", "0 to 1", "required",
+                          "wall time per byte of fp32 gradient, in seconds"},
+                         {"cpu_seconds_per_byte", "list of numbers", "0 to 1", "required",
+                          "CPU time per byte of fp32 gradient, in seconds"}};
   return keys;
 }
 

@@ -199,10 +199,9 @@ constexpr auto kWindows = "convolution, locally_connected, max_pool, average_poo
 Keys window_keys() {
   return joined_keys(
       {only_with(kConvolutions, {{"filters", "integer", kSizes, "required", "channels of the output"}}),
-       only_with("convolution",
-                 {{"groups", "integer", kSizes, "1",
-                   "parts of channels and of filters; a part of the filters reads one part of the "
-                   "channels (as many as channels: depthwise)"}}),
+       only_with("convolution", {{"groups", "integer", kSizes, "1",
+                                  "groups of channels and of filters; each group of filters reads one group "
+                                  "of channels (as many groups as channels: depthwise)"}}),
        only_with(kWindows, {{"kernel", "integer or list of integers", "1 to 1e6", "required",
                              "size of the window; one integer, or one for each spatial dimension"},
                             {"stride", "integer or list of integers", "1 to 1e6", "1; of pools the kernel",
@@ -221,8 +220,9 @@ Keys attention_keys() {
        only_with("attention",
                  {{"causal", "boolean", "", "false", "whether a token sees only those before it"},
                   {"dropout", "number", "0 to 0.999", "0", "share of the softmax that is dropped"}}),
-       only_with("experts", {{"experts", "integer", "1 to 1e6", "required", "SwiGLU blocks"},
-                             {"top", "integer", "1 to 1e6", "required", "experts that each token visits"}})});
+       only_with("experts",
+                 {{"experts", "integer", "1 to 1e6", "required", "experts, each of which is a SwiGLU block"},
+                  {"top", "integer", "1 to 1e6", "required", "experts that each token visits"}})});
 }
 
 Keys own_keys() {
@@ -232,14 +232,14 @@ Keys own_keys() {
        only_with("convolution, locally_connected, dense",
                  {{"bias", "boolean", "", "true", "whether the layer has a bias"}}),
        only_with("dense", {{"weight_of", "text", "", "a weight of its own",
-                            "a layer above, whose weight is also that of this layer (tied weights)"}}),
+                            "an earlier layer whose weight this layer uses (tied weights)"}}),
        only_with("embedding", {{"rows", "integer", kSizes, "required", "rows of the table"},
                                {"columns", "integer", kSizes, "required", "features of a row"}}),
        only_with("lstm, gru, experts", {{"hidden", "integer", kSizes, "required", "hidden units"}}),
        only_with("lstm, gru", {{"bidirectional", "boolean", "", "false",
-                                "whether it also runs from the last step to the first"},
+                                "whether the layer also runs from the last time step to the first"},
                                {"output", "name", "sequence, last", "sequence",
-                                "whether all time steps or only the last leave"}}),
+                                "whether the output has all time steps or only the last one"}}),
        attention_keys(),
        only_with("position_embedding", {{"rows", "integer", kSizes, "the number of tokens",
                                          "trained rows, one for each position"}}),
@@ -247,8 +247,8 @@ Keys own_keys() {
                                 "factor on each spatial dimension; nearest neighbour"}}),
        only_with("reshape", {{"shape", "list of integers", kSizes, "required",
                               "shape with as many elements as the input"}}),
-       only_with("leaky_relu", {{"slope", "number", ">= 0", "0.01", "slope below 0"}}),
-       only_with("elu", {{"alpha", "number", ">= 0", "1", "bound below 0"}}),
+       only_with("leaky_relu", {{"slope", "number", ">= 0", "0.01", "slope for inputs below 0"}}),
+       only_with("elu", {{"alpha", "number", ">= 0", "1", "outputs are above -alpha"}}),
        only_with("dropout", {{"rate", "number", "0 to 0.999", "required", "share that is dropped"}}),
        only_with(
            "measured",
@@ -278,21 +278,21 @@ const Keys& network_layer_keys() {
 
 const Keys& repeat_keys() {
   static const Keys keys{
-      {"repeat", "integer", "1 to 10,000", "required", "repetitions"},
+      {"repeat", "integer", "1 to 10,000", "required", "number of repetitions"},
       {"name", "text", "", "required", "the layers of repetition I (from 0) are called `nameI_LAYER`"},
-      {"layers", "list of mappings", "", "required", "layers; a block inside a block is refused",
-       network_layer_keys}};
+      {"layers", "list of mappings", "", "required",
+       "layers of the block, which must not contain another block", network_layer_keys}};
   return keys;
 }
 
 const Keys& transformer_stack_keys() {
   static const Keys keys{
-      {"layers", "integer", "1 to 10,000", "required", "blocks"},
+      {"layers", "integer", "1 to 10,000", "required", "number of blocks"},
       {"width", "integer", "1 to 1e6", "required", "features of a token, a multiple of `heads`"},
       {"heads", "integer", "1 to 100,000", "required", "attention heads"},
       {"sequence", "integer", "1 to 1e7", "required", "tokens of a sample"},
       {"vocabulary", "integer", "1 to 1e8", "required", "outputs of the last layer"},
-      {"expansion", "integer", "1 to 1000", "4", "hidden units over `width`"},
+      {"expansion", "integer", "1 to 1000", "4", "hidden units divided by `width`"},
       {"causal", "boolean", "", "true", "causal attention"}};
   return keys;
 }

@@ -33,7 +33,7 @@ const Keys& stragglers_keys() {
   static const Keys keys{
       {"worker", "integer", "0 to 1048575", "this or `node`", "rank of a slow worker"},
       {"node", "integer", "0 to 1048575", "this or `worker`", "slow node; only with `per: node`"},
-      {"factor", "number", "1 to 1000", "required", "its work takes this many times as long"}};
+      {"factor", "number", "1 to 1000", "required", "factor on the time of this worker's work"}};
   return keys;
 }
 
@@ -46,11 +46,12 @@ const Keys& noise_keys() {
       {"straggler_share", "number", "0 to 1", "0",
        "probability that a worker (or node) is slow in every step"},
       {"straggler_factor", "number", "1 to 1000", "required with a share above 0",
-       "slow workers take this many times as long"},
+       "factor on the time of a slow worker's work"},
       {"stragglers", "list of mappings", "", "none", "workers (or nodes) that are known to be slow",
        stragglers_keys},
       {"start_spread", "time", ">= 0", "0 s",
-       "asynchronous workers start one after the other, evenly over this time; others start together"}};
+       "asynchronous workers start one after the other, at equal intervals over this time; all other workers "
+       "start together"}};
   return keys;
 }
 
@@ -58,7 +59,7 @@ const Keys& background_keys() {
   static const Keys keys{
       {"links", "text", "", "required",
        "name of a link, with `*` for any text, `?` for any letter and `[...]` for one of several letters"},
-      {"share", "number", "0 to 0.99", "required", "share of the bandwidth that others use"}};
+      {"share", "number", "0 to 0.99", "required", "share of the bandwidth that other jobs use"}};
   return keys;
 }
 
@@ -72,15 +73,16 @@ const Keys& data_keys() {
 const Keys& memory_keys() {
   static const Keys keys{
       {"framework", "name", "pytorch, tensorflow, lbann", "pytorch",
-       "whose rule counts activations and error signals"},
+       "framework whose rule counts activations and error signals"},
       {"optimizer", "name", "sgd, momentum, adagrad, rmsprop, adam", "that of `kernels`",
        "optimizer whose state is counted; it has no effect on time"},
       {"in_place", "boolean", "", "`true`; `lbann`: `false`",
-       "activations overwrite their inputs where this is possible"},
+       "whether activations overwrite their inputs where this is possible"},
       {"free_error_signals", "boolean", "", "false",
-       "error signals are freed after use; only `lbann` (the others always free them)"},
+       "whether error signals are freed after use; only `lbann`, because the other frameworks always free "
+       "them"},
       {"attention", "name", "eager, flash", "that of `kernels`",
-       "whether the scores are held; not with `lbann`"},
+       "whether memory holds the scores of attention (`eager`) or not (`flash`); not valid with `lbann`"},
       {"gradient_as_bucket_view", "boolean", "", "false",
        "whether the buckets of `synchronous` share the gradients' memory; only `pytorch`"},
       {"workspace", "bytes", ">= 0", "by rule; `lbann`: `0 B`", "workspace of the kernel library"}};
@@ -88,18 +90,18 @@ const Keys& memory_keys() {
 }
 
 const Keys& simulation_keys() {
-  static const Keys keys{
-      {"steps", "integer", "1 to 100,000", "1",
-       "simulated steps; with several, the first does not count, as it waits for the first batch"},
-      {"seed", "integer", ">= 0", "1", "seed of all random numbers"},
-      renamed({"fidelity", "name", "automatic, message, fluid, coupled", "automatic",
-               "how exactly collectives are simulated"},
-              "form"),
-      {"fold", "name or boolean", "automatic, on, off", "automatic",
-       "whether one program stands for all equal workers"},
-      {"sharing", "name", "max_min, simgrid", "max_min",
-       "the solver that shares links among messages: the simulator's own, or SimGrid's, which is its "
-       "reference and slower"}};
+  static const Keys keys{{"steps", "integer", "1 to 100,000", "1",
+                          "simulated steps; if there are several, the first does not count, because it waits "
+                          "for the first batch"},
+                         {"seed", "integer", ">= 0", "1", "seed of all random numbers"},
+                         renamed({"fidelity", "name", "automatic, message, fluid, coupled", "automatic",
+                                  "how exactly collectives are simulated"},
+                                 "form"),
+                         {"fold", "name or boolean", "automatic, on, off", "automatic",
+                          "whether one simulated program stands for all workers that are equal"},
+                         {"sharing", "name", "max_min, simgrid", "max_min",
+                          "solver that shares links among messages: stepcast's own, or SimGrid's, which is "
+                          "the reference and slower"}};
   return keys;
 }
 
@@ -119,7 +121,7 @@ const Keys& factors_keys() {
        "factor on the overheads of the platform's messages"},
       {"compute_slowdown", "number", "1 to 100", "1", "factor on `strategy.compute_slowdown`"},
       {"kernel_start", "number", "1e-3 to 1e3", "1",
-       "factor on the time that a kernel takes beside its work, with `trace: derived`"},
+       "with `trace: derived`: factor on the fixed time that each kernel takes in addition to its work"},
       {"host_work", "number", "1e-3 to 1e3", "1", "factor on `strategy.host_work`"}};
   return keys;
 }
@@ -155,8 +157,8 @@ const Keys& run_keys() {
       {"learning", "mapping", "", "none", "what `learn` and `validate` train", learning_keys},
       {"compression_times", "name or path", "", "cpu",
        "times of the compression kernels: a name in `models/compression/` or a path"},
-      {"factors", "mapping", "", "all 1", "factors on the platform, which default ranges draw",
-       factors_keys}};
+      {"factors", "mapping", "", "all 1",
+       "factors on the platform and on host work, whose values the default ranges draw", factors_keys}};
   return keys;
 }
 
@@ -199,7 +201,7 @@ const Keys& calibrate_keys() {
       {"over", kPoint, "", "none",
        "a second point: `value` is then the ratio of both points, for example a published speed-up"},
       {"column", "text", "", "required",
-       "a column of `results.csv` that one point has by itself, so not `speedup` or `efficiency`"},
+       "a column of `results.csv` that is computed from one point alone, so not `speedup` or `efficiency`"},
       {"value", "value", "", "required",
        "the figure, a number with or without unit; a plain number is in the column's unit"},
       {"source", "text", "", "required", "origin of the figure"}};
@@ -223,7 +225,7 @@ const Keys& published_keys() {
       {"counted", "boolean", "", "true",
        "`false`: another entry states the same figure in another column, so that this one is not counted"},
       {"tuned", "text", "", "none",
-       "what was changed after a look at the first result; without it, the forecast is blind"}};
+       "what was changed after the first result had been seen; without this key, the forecast is blind"}};
   return keys;
 }
 
@@ -232,7 +234,7 @@ const Keys& whole_scenario_keys() {
       {"name", "text", "", "required",
        "name of the scenario and of its results folder: small letters, digits, `-`, `_`"},
       {"description", "text", "", "empty", "printed by `show scenario`"},
-      {"defaults", "path", "", "none", "a scenario whose keys count where this file does not give them"},
+      {"defaults", "path", "", "none", "another scenario, whose keys hold if this file does not give them"},
       {"sweep", "sweep", "", "none", "values that vary from point to point"},
       {"set", kPoint, "", "none", "values that hold for every point"},
       {"assumed", "list of mappings", "", "none", "ranges of inputs that are not known", assumed_keys},
@@ -240,9 +242,11 @@ const Keys& whole_scenario_keys() {
        calibrate_keys},
       {"published", "list of mappings", "", "none", "published figures to compare with", published_keys},
       {"framework", "name", "mxnet, oneflow, paddlepaddle, pytorch, tensorflow",
-       "that of the stack in `strategy.like`", "framework that trains: sets how far intervals reach"},
+       "that of the stack in `strategy.like`",
+       "framework that trains; it decides how wide the intervals are"},
       {"uncertainty", "name, boolean or mapping of values", "default, none, off", "default",
-       "what intervals cover beside `assumed`: all, nothing, or a class for each kind of input"}};
+       "what intervals cover in addition to `assumed`: everything, nothing, or a class for each kind of "
+       "input"}};
   return keys;
 }
 

@@ -5,26 +5,28 @@ namespace stepcast {
 const Keys& checkpoint_keys() {
   static const Keys keys{
       {"interval", "time or name", ">= 1 ms, best", "required",
-       "training time between two checkpoints, one more of which is written at the end; `best`: found by "
-       "search, not valid with `shrink`"},
+       "training time between two checkpoints; another checkpoint is written at the end; `best`: a search "
+       "finds the interval (not valid with `shrink`)"},
       {"size", "bytes", ">= 0", "weights and optimizer state of a device", "size of a checkpoint"},
       {"bandwidth", "bandwidth", "> 0", "that of one node to the platform's storage",
        "rate at which a checkpoint is written; required if the platform has no storage"},
       {"background", "boolean", "", "false",
-       "training stands still for `snapshot` and goes on while the checkpoint is written; the next one waits "
-       "until the storage is free"},
-      {"snapshot", "time", ">= 0", "required with `background`", "time to copy the state aside"}};
+       "training stops only for `snapshot` and continues while the checkpoint is written; the next "
+       "checkpoint waits until the storage is free"},
+      {"snapshot", "time", ">= 0", "required with `background`",
+       "time to copy the state before it is written"}};
   return keys;
 }
 
 const Keys& slow_keys() {
   static const Keys keys{
       {"share", "number", "0 to 1", "required", "share of the workers that are slow in a slow period"},
-      {"factor", "number", "1 to 1e6", "required", "slow workers take this many times as long"},
+      {"factor", "number", "1 to 1e6", "required", "factor on the time of a slow worker's work"},
       {"lasts", "time", ">= 1 ms", "always slow",
        "length of a slow period; give both `lasts` and `every`, or neither"},
       {"every", "time", ">= 1 ms", "always slow",
-       "mean time from the end of a slow period to the next, exponential"}};
+       "mean time from the end of a slow period to the start of the next; the times are exponentially "
+       "distributed"}};
   return keys;
 }
 
@@ -32,12 +34,12 @@ const Keys& link_faults_keys() {
   static const Keys keys{
       {"links", "text", "", "this or `node`",
        "name of a link, with `*` for any text, `?` for any letter and `[...]` for one of several letters; "
-       "all "
-       "that match fail together"},
+       "all links that match fail together"},
       {"node", "integer", "0 to 1048575", "this or `links`", "the NICs of this node, both directions"},
       {"share", "number", "0 to 0.99", "0", "share of the bandwidth that is left; 0: the links are dead"},
       {"at", "time", ">= 0", "this or `mtbf`", "time from the start of the training; the links fail once"},
-      {"mtbf", "time", ">= 1 s", "this or `at`", "mean time from a repair to the next failure, exponential"},
+      {"mtbf", "time", ">= 1 s", "this or `at`",
+       "mean time from a repair to the next failure; the times are exponentially distributed"},
       {"lasts", "time", ">= 1 ms", "required", "time until the links are repaired"}};
   return keys;
 }
@@ -47,20 +49,19 @@ const Keys& faults_keys() {
       {"steps", "integer", ">= 1", "the scenario's epochs",
        "steps of the training; required without `epoch`"},
       {"node_mtbf", "time", ">= 1 s", "nodes never fail",
-       "mean time between failures of one node that holds a rank, exponential"},
+       "mean time between failures of one node that holds a rank; the times are exponentially distributed"},
       {"device_mtbf", "time", ">= 1 s", "none",
-       "in place of `node_mtbf`: mean time between failures of one device, which comes back; with `shrink`, "
-       "only its share is missing"},
+       "in place of `node_mtbf`: mean time between failures of one device, which works again afterwards; "
+       "with `shrink`, only the share of this device is missing"},
       {"repair", "time", ">= 0", "0 s",
-       "time until the node, or a spare one, is there; only valid with an MTBF of nodes or devices"},
+       "time until the node, or a spare node, is available; only valid with an MTBF of nodes or devices"},
       {"restart", "time", ">= 0", "0 s",
-       "further time until it trains again; only valid with an MTBF or `links`"},
+       "further time until the training continues; only valid with an MTBF or `links`"},
       {"answer", "name", "restart, shrink, automatic", "automatic",
        "what the training does when a node fails"},
       {"exchange", "time", ">= 0", "a block for local SGD, else a step",
-       "`shrink`: time between two contributions of a worker, of which a failing node loses a part; not "
-       "valid "
-       "with `answer: restart`"},
+       "`shrink`: time between two contributions of a worker; a node that fails loses the part that it has "
+       "not contributed; not valid with `answer: restart`"},
       {"checkpoint", "mapping", "", "none are written", "when and how checkpoints are written",
        checkpoint_keys},
       {"slow", "mapping", "", "none", "periods in which workers are slow", slow_keys},
@@ -70,8 +71,9 @@ const Keys& faults_keys() {
 }
 
 const Keys& early_stopping_keys() {
-  static const Keys keys{{"share", "number", "0 to 1", "required", "share of the points that is stopped"},
-                         {"after", "number", "0 to 1", "required", "part of the training after which it is"}};
+  static const Keys keys{
+      {"share", "number", "0 to 1", "required", "share of the points that are stopped"},
+      {"after", "number", "0 to 1", "required", "part of the training after which these points are stopped"}};
   return keys;
 }
 
@@ -83,29 +85,31 @@ const Keys& campaign_optimizer_keys() {
       {"history", "name", "shared, own", "shared",
        "`own`: an optimizer serves only its own groups and learns only from their points"},
       {"generation", "integer", "0 to 1e6", "0; required for `evolution`",
-       "points that must all end before the next are proposed; 0: a group asks as soon as it is free"}};
+       "number of points that must all end before the next points are proposed; 0: a group gets its next "
+       "point as soon as it is free"}};
   return keys;
 }
 
 const Keys& proposal_keys() {
   static const Keys keys{
-      {"base", "time", ">= 0", "18 ms", "a proposal takes base + cubic n^3 after n points"},
-      {"cubic", "time", ">= 0", "12 ns", "a proposal takes base + cubic n^3 after n points"}};
+      {"base", "time", ">= 0", "18 ms", "a proposal after n points takes base + cubic n^3"},
+      {"cubic", "time", ">= 0", "12 ns", "a proposal after n points takes base + cubic n^3"}};
   return keys;
 }
 
 const Keys& campaign_keys() {
   static const Keys keys{
       {"points", "integer", "1 to 1e6", "required", "points that are evaluated"},
-      {"groups", "integer", "1 to 1e6", "1", "points at the same time"},
+      {"groups", "integer", "1 to 1e6", "1", "points that are evaluated at the same time"},
       {"folds", "integer", "1 to 1e6", "1", "trainings of each point"},
-      {"folds_at_once", "integer", "1 to 1e6", "1", "folds at the same time, at most `folds`"},
+      {"folds_at_once", "integer", "1 to 1e6", "1",
+       "folds of a point that are trained at the same time, at most `folds`"},
       {"point_spread", "number", "0 to 10", "0",
        "sigma of the logarithm of a lognormal factor of mean 1 for each point"},
       {"fold_spread", "number", "0 to 10", "0", "the same for each fold"},
       {"early_stopping", "mapping", "", "none", "a share of the points is stopped early",
        early_stopping_keys},
-      {"optimizer", "mapping", "", "see its keys", "what proposes points", campaign_optimizer_keys},
+      {"optimizer", "mapping", "", "see its keys", "optimizer that proposes points", campaign_optimizer_keys},
       {"proposal", "mapping", "", "see its keys", "time of a proposal of a Gaussian process", proposal_keys},
       {"steps", "integer", ">= 1", "the scenario's epochs, or `learning.mini_batches`",
        "steps of one training; with `faults`, `faults.steps` counts instead"},
@@ -123,11 +127,12 @@ const std::vector<std::string>& framework_names() {
 }
 
 const Keys& stack_value_keys() {
-  static const Keys keys{{"key", "text", "", "required", "key of `strategy`"},
-                         {"value", "value", "", "required", "its value in this stack"},
-                         {"source", "text", "", "required", "where the value is from"},
-                         {"without_nccl", "boolean", "", "false",
-                          "the value holds only where the platform names no NCCL, which chooses by itself"}};
+  static const Keys keys{
+      {"key", "text", "", "required", "key of `strategy`"},
+      {"value", "value", "", "required", "its value in this stack"},
+      {"source", "text", "", "required", "where the value is from"},
+      {"without_nccl", "boolean", "", "false",
+       "the value holds only if the platform does not name NCCL, which makes its own choice"}};
   return keys;
 }
 
@@ -158,7 +163,8 @@ const Keys& learning_data_keys() {
                            "files with samples to train on; one file for `idx`"},
                           {"test", "text or list of texts", "", "required",
                            "files with held-out samples; one file for `idx`"}}),
-       {{"test_samples", "integer", "1 to 1e9", "1000", "held-out samples; of files, the first of `test`"}},
+       {{"test_samples", "integer", "1 to 1e9", "1000",
+         "held-out samples; from files, the first samples of `test`"}},
        only_with(kGenerated, {{"noise", "number", "0 to 1000", "0.5",
                                "standard deviation of the noise; the signal is of order 1"},
                               {"seed", "integer", ">= 0", "1", "seed of the samples"}}),
@@ -198,15 +204,16 @@ const Keys& learning_keys() {
       {"learning_rate", "number", "1e-12 to 1e6", "required",
        "learning rate for the mini-batch of one worker"},
       {"momentum", "number", "0 to 0.999999", "0.9",
-       "momentum, with `momentum`; with `adam` the decay of the first moment"},
+       "with `momentum`: the momentum; with `adam`: the decay of the first moment"},
       {"decay", "number", "0 to 0.999999999", "`rmsprop` 0.9, `adam` 0.999",
-       "decay of the mean of squares, with `rmsprop` and `adam`"},
-      {"epsilon", "number", "1e-30 to 1", "1e-8", "added to roots, with `adagrad`, `rmsprop` and `adam`"},
+       "with `rmsprop` and `adam`: decay of the mean of squares"},
+      {"epsilon", "number", "1e-30 to 1", "1e-8",
+       "with `adagrad`, `rmsprop` and `adam`: added to the square root"},
       {"linear_scaling", "boolean", "", "false",
        "the mean of N gradients is applied with N times the learning rate (P. Goyal et al., "
        "arXiv:1706.02677)"},
       {"warm_up", "integer", "0 to 1e9", "0",
-       "steps in which the rate grows to N times `learning_rate`, by equal steps, with `linear_scaling`"},
+       "with `linear_scaling`: steps in which the rate grows linearly to N times `learning_rate`"},
       {"schedule", "list of mappings", "", "none", "changes of the learning rate", learning_schedule_keys},
       {"data", "mapping", "", "required", "training data", learning_data_keys},
       {"start", "path", "", "none",

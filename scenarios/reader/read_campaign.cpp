@@ -54,7 +54,7 @@ void read_checkpoints(const YamlValue& value, const Plan& plan, const Platform& 
   }
   if (const auto background = map.maybe("background")) checkpoints.background = background->boolean();
   if (checkpoints.background) {
-    checkpoints.snapshot = map.at("snapshot", "the time to copy the state aside").seconds();
+    checkpoints.snapshot = map.at("snapshot", "the time to copy the state before it is written").seconds();
   } else if (const auto snapshot = map.maybe("snapshot")) {
     snapshot->refuse("only valid with background: true");
   }

@@ -275,22 +275,26 @@ const Keys& synchronous_keys() {
        {bucket_key(),
         {"first_bucket", "bytes", ">= 1 B", "bucket", "size of the first bucket, of the last layers"},
         {"cycle", "time", ">= 0", "0 s",
-         "time between two looks of a library for gradients that are ready; those of one look travel "
+         "time between two checks for gradients that are ready; the gradients found by one check are sent "
          "together"},
         {"negotiation", "integer", "0 to 100", "0",
-         "cycle: small collectives of all workers' hosts after each look, which agree on what is announced"},
+         "cycle: small collectives after each check, in which the hosts of all workers agree on the "
+         "gradients that are ready"},
         {"host_lead", "time", ">= 0", "0 s",
-         "cycle: time from a gradient's announcement to its data; the host runs ahead of the device"},
+         "cycle: time from the announcement of a gradient by the host to the end of its computation on the "
+         "device"},
         {"host_work", "time", ">= 0", "0 s",
-         "host work of a step, beside the devices; the workers of a server take turns at it"},
-        {"overlap", "boolean", "", "true", "all-reduces run beside the rest of the backward pass"},
+         "host work of a step, which runs at the same time as the devices' work; the workers of a server "
+         "take turns"},
+        {"overlap", "boolean", "", "true", "whether all-reduces run during the rest of the backward pass"},
         {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
-        {"synchronized_batch_norm", "boolean", "", "false", "batch norm uses the statistics of all workers"},
-        {"recompute", "boolean", "", "false", "activations are computed again in the backward pass"},
+        {"synchronized_batch_norm", "boolean", "", "false",
+         "whether batch norm uses the statistics of all workers"},
+        {"recompute", "boolean", "", "false", "whether activations are computed again in the backward pass"},
         {"host_synchronization", "time", ">= 0", "0 s",
          "time for which the host waits for the device before each all-reduce"},
         {"host_swap", "bandwidth", "> 0", "none",
-         "link of a device to its host, where activations wait for the backward pass"}}});
+         "bandwidth from a device to its host, which stores activations until the backward pass"}}});
   return keys;
 }
 

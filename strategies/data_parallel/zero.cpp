@@ -119,14 +119,15 @@ void share_updates(const Setting& setting, std::vector<LayerSeconds>& layers) {
 }
 
 const Keys& zero_keys() {
-  static const Keys keys = joined_keys(
-      {training_keys(),
-       communication_keys(),
-       {{"stage", "integer", "1 to 3", "required",
-         "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"},
-        bucket_key(),
-        {"overlap", "boolean", "", "true", "reduce-scatters run beside the rest of the backward pass"},
-        {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"}}});
+  static const Keys keys =
+      joined_keys({training_keys(),
+                   communication_keys(),
+                   {{"stage", "integer", "1 to 3", "required",
+                     "1: optimizer state is partitioned; 2: gradients too; 3: parameters too"},
+                    bucket_key(),
+                    {"overlap", "boolean", "", "true",
+                     "whether reduce-scatters run during the rest of the backward pass"},
+                    {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"}}});
   return keys;
 }
 

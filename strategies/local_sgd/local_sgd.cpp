@@ -15,7 +15,8 @@ const Keys& validation_keys() {
       {"every", "number", ">= 1", "required", "training samples between two validations"},
       {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies the forward times of the layers"},
       {"spread", "boolean", "", "true",
-       "every block pays its share; `false`: the whole validation comes after the block that reaches it"}};
+       "`true`: every block takes its share of a validation; `false`: the whole validation runs after the "
+       "block that reaches it"}};
   return keys;
 }
 
@@ -30,13 +31,13 @@ Keys block_keys(const Keys& filter) {
         {"aggregation_overhead", "time", ">= 0", "0 s",
          "time of a block that is neither transfer nor filter"},
         {"filter_bandwidth", "bandwidth", "> 0", "that of the trace's update",
-         "rate at which the filter goes through its arrays"},
+         "rate at which the filter reads and writes its arrays"},
         {"imbalance", "number", "0 to 100", "0",
-         "delay of the last of several replicas, as a share of a split's time"},
+         "delay of the slowest of several replicas, as a share of the time of a split"},
         {"validation", "mapping", "samples, every, compute_factor, spread", "none",
          "forward passes over a validation set", validation_keys},
         {"load_balancing", "boolean", "", "false",
-         "the master assigns mini-batches by the speed in the block before"},
+         "whether the master assigns mini-batches by the workers' speed in the previous block"},
         bucket_key(),
         {"workers_per_replica", "integer", "a divisor of the workers", "1",
          "devices that train one replica by synchronous SGD"}},
@@ -49,12 +50,12 @@ const Keys& model_averaging_keys() {
 }
 
 const Keys& bmuf_keys() {
-  static const Keys keys =
-      block_keys({{"block_momentum", "number or name", "0 to below 1, by_workers", "required",
-                   "h of the filter; by_workers: 1 - 1 / (number of replicas)"},
-                  {"block_momentum_after", "integer", "0 to 1e7", "0", "first blocks, which have h = 0"},
-                  {"block_learning_rate", "number", "1e-6 to 1e6", "1", "z of the filter"},
-                  {"form", "name", "classical, nesterov", "classical", "form of the filter"}});
+  static const Keys keys = block_keys(
+      {{"block_momentum", "number or name", "0 to below 1, by_workers", "required",
+        "h of the filter; by_workers: 1 - 1 / (number of replicas)"},
+       {"block_momentum_after", "integer", "0 to 1e7", "0", "number of blocks at the start in which h is 0"},
+       {"block_learning_rate", "number", "1e-6 to 1e6", "1", "z of the filter"},
+       {"form", "name", "classical, nesterov", "classical", "form of the filter"}});
   return keys;
 }
 

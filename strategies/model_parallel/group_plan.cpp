@@ -61,10 +61,12 @@ const Keys& group_keys() {
       {training_keys(),
        communication_keys(),
        {bucket_key(),
-        {"overlap", "boolean", "", "true", "sums of gradients run beside the rest of the backward pass"},
-        {"halo_overlap", "boolean", "", "true", "exchanges run beside work that does not need them"},
+        {"overlap", "boolean", "", "true",
+         "whether gradients are summed during the rest of the backward pass"},
+        {"halo_overlap", "boolean", "", "true",
+         "whether exchanges run during work that does not need their data"},
         {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
-        {"recompute", "boolean", "", "false", "activations are computed again in the backward pass"},
+        {"recompute", "boolean", "", "false", "whether activations are computed again in the backward pass"},
         {"exchange_overhead", "time", ">= 0", "0 s", "device time of every exchange inside a pass"}}});
   return keys;
 }

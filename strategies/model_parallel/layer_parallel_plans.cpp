@@ -26,10 +26,10 @@ const Keys& expert_keys() {
       {group_keys(),
        {ways_key(),
         {"experts", "integer", "1 to 1e6", "required, or the network's",
-         "experts a layer; a multiple of ways"},
+         "experts per layer; a multiple of ways"},
         {"top", "integer", "1 to 1000", "2", "experts that each token visits"},
         {"capacity_factor", "number", "1 to 100", "1",
-         "tokens that an expert has room for, over an even share"},
+         "tokens that an expert accepts, divided by its even share of all tokens"},
         {"every", "integer", "1 to 10000", "2", "one of this many consecutive blocks has experts"}}});
   return keys;
 }

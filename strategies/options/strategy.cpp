@@ -31,14 +31,15 @@ void scale(std::vector<LayerSeconds>& layers, double factor) {
 const Keys& training_keys() {
   static const Keys keys{
       {"kind", "name", "stepcast show strategies lists them", "required", "the strategy"},
-      {"like", "name or path", "", "none", "software stack whose values hold where the scenario gives none"},
+      {"like", "name or path", "", "none",
+       "software stack, whose values hold for keys that the scenario does not give"},
       {"compute_factor", "number", "1e-6 to 1e6", "1", "multiplies all layer times"},
       {"step_overhead", "time", ">= 0", "0 s", "time of a step outside the layers, such as input work"},
       {"precision", "name", "f32, mixed", "f32",
        "mixed: gradients and activations have 2 bytes in messages and in memory"},
       {"threads", "integer", "1 to 4096", "1", "threads of a device, for a trace of one thread"},
-      {"serial_share", "number", "0 to 1", "0", "share of the work that threads do not divide"},
-      {"compute_slowdown", "number", "1 to 100", "1", "factor on compute while a collective runs beside it"},
+      {"serial_share", "number", "0 to 1", "0", "share of the work that is not divided among the threads"},
+      {"compute_slowdown", "number", "1 to 100", "1", "factor on the time of compute during a collective"},
       {"compression", "name", "none, one_bit, fp16, top_k", "none",
        "compression of gradients; most strategies accept only none"}};
   return keys;
@@ -56,7 +57,8 @@ TrainingOptions read_training_options(const YamlMap& map) {
 }
 
 Key bucket_key() {
-  return {"bucket", "bytes or name", ">= 1 B, tensor, model", "25 MiB", "gradients that one all-reduce sums"};
+  return {"bucket", "bytes or name", ">= 1 B, tensor, model", "25 MiB",
+          "size of the gradients that one all-reduce sums"};
 }
 
 Bytes read_bucket(const YamlMap& map, Bytes otherwise) {

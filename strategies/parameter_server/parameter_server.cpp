@@ -186,20 +186,20 @@ std::function<std::function<Program(Worker&)>(ServerClient)> make_program(const 
 }
 
 const Keys& parameter_server_keys() {
-  static const Keys keys =
-      joined_keys({server_keys(),
-                   compression_keys(),
-                   {{"n_push", "integer", "1 to 1e6", "1", "mini-batches between updates sent"},
-                    {"n_fetch", "integer", "1 to 1e6", "1", "mini-batches between reads"},
-                    {"overlap", "boolean", "", "false", "reads and updates travel beside the mini-batches"},
-                    {"message_slowdown", "number", "1 to 100", "1",
-                     "overlap: factor on compute while a read or an update travels beside it"},
-                    {"mode", "name", "asynchronous, synchronous, bounded_staleness", "asynchronous",
-                     "when the server applies updates and answers"},
-                    {"backup_workers", "integer", ">= 0", "0",
-                     "synchronous: workers whose late updates the server drops"},
-                    {"staleness_bound", "integer", "0 to 1e6", "none",
-                     "bounded_staleness: updates that a worker may be ahead of the slowest"}}});
+  static const Keys keys = joined_keys(
+      {server_keys(),
+       compression_keys(),
+       {{"n_push", "integer", "1 to 1e6", "1", "mini-batches between two updates that a worker sends"},
+        {"n_fetch", "integer", "1 to 1e6", "1", "mini-batches between two reads of the parameters"},
+        {"overlap", "boolean", "", "false", "whether reads and updates are sent during the mini-batches"},
+        {"message_slowdown", "number", "1 to 100", "1",
+         "overlap: factor on the time of compute while a read or an update is sent"},
+        {"mode", "name", "asynchronous, synchronous, bounded_staleness", "asynchronous",
+         "when the server applies updates and answers"},
+        {"backup_workers", "integer", ">= 0", "0",
+         "synchronous: workers whose late updates the server drops"},
+        {"staleness_bound", "integer", "0 to 1e6", "none",
+         "bounded_staleness: updates that a worker may be ahead of the slowest"}}});
   return keys;
 }
 

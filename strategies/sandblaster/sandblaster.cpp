@@ -211,7 +211,7 @@ const Keys& sandblaster_keys() {
        keys_named(server_keys(), {"shards", "server", "messages", "exchanged", "arrays"}),
        {{"tasks", "integer", "1 to 1e7", "required", "portions of a batch"},
         {"send_every", "integer", "1 to 1e9", "1", "portions after which a replica sends its gradients"},
-        {"backup_tasks", "boolean", "", "false", "slow portions are handed out a second time"},
+        {"backup_tasks", "boolean", "", "false", "whether slow portions are given to a second replica"},
         {"history", "integer", "1 to 1e9", "10", "pairs of vectors that L-BFGS keeps"}}});
   return keys;
 }
