@@ -157,18 +157,18 @@ void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& of_al
   }
 }
 
-std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled) {
+std::string bottleneck(const Row& reported, const Row& simulated, const std::map<Doubled, Row>& doubled) {
   const std::vector<std::pair<std::string, std::string>> parts{
       {"compute", "compute_seconds"},
       {"communication", "exposed_communication_seconds"},
       {"stragglers", "waiting_seconds"},
       {"data loading", "data_loading_seconds"}};
   const auto most = std::max_element(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
-    return row.number(a.second) < row.number(b.second);
+    return reported.number(a.second) < reported.number(b.second);
   });
-  double all = 0;
-  for (const auto& [name, column] : parts) all += *row.number(column);
-  std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *row.number(most->second) / all);
+  double all = reported.number("unmodelled_seconds").value_or(0);
+  for (const auto& [name, column] : parts) all += *reported.number(column);
+  std::string text = fmt::format("{} ({:.0f} %)", most->first, 100 * *reported.number(most->second) / all);
   const Row* best = nullptr;
   Doubled which = Doubled::none;
   for (const auto& [resource, other] : doubled) {
@@ -177,7 +177,7 @@ std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled) {
     which = resource;
   }
   if (best == nullptr) return text;
-  const double gain = *row.number("step_seconds") / *best->number("step_seconds") - 1;
+  const double gain = *simulated.number("step_seconds") / *best->number("step_seconds") - 1;
   const char* how = which == Doubled::latency ? "half the" : "twice the";
   return text + fmt::format("; {} {}: {:+.0f} %", how, to_string(which), 100 * gain);
 }
@@ -218,7 +218,7 @@ Results summarized_results(const Scenario& scenario, const std::vector<std::size
       row.set(column, middle(all, point, column, cell));
     add_intervals(row, all, point);
     if (!all.without.empty()) add_noise_losses(row, all.rows.front()[point], all.without[point]);
-    row.set("bottleneck", bottleneck(all.rows.front()[point], all.doubled[point]));
+    row.set("bottleneck", bottleneck(row, all.rows.front()[point], all.doubled[point]));
     results.rows.push_back(std::move(row));
   }
   return results;

@@ -26,8 +26,11 @@ void add_scaling(const Scenario& scenario, const std::vector<std::size_t>& point
 Results summarized_results(const Scenario& scenario, const std::vector<std::size_t>& points,
                            const Simulations& all);
 
-/// Text about a point's largest part of the step time and the doubled resource that shortens the step most.
-std::string bottleneck(const Row& row, const std::map<Doubled, Row>& doubled);
+/// Names the largest simulated part of a point's step and the doubled resource that shortens the step most.
+/// @param reported   the point's row of results.csv: the part is a share of its step, discrepancy term
+/// included
+/// @param simulated  the point's row of the first draw, with which the rows in `doubled` are compared
+std::string bottleneck(const Row& reported, const Row& simulated, const std::map<Doubled, Row>& doubled);
 
 /// Removes published figures whose point is not in the sweep, if `--set` has changed the sweep. @return a
 /// line about each of them

@@ -55,13 +55,19 @@ std::pair<std::string, std::string> bottleneck_of(const Row& row) {
   return {text.substr(0, end), end == std::string::npos ? "" : text.substr(end + 2)};
 }
 
-/// "communication is 57 % of a step".
+/// ", of which the discrepancy term is 12 %", or nothing if it is less than half a percent.
+std::string unmodelled_part(const Row& row) {
+  const double share = row.number("unmodelled_seconds").value_or(0) / value(row, "step_seconds");
+  return share < 0.005 ? "" : fmt::format(", of which the discrepancy term is {:.0f} %", 100 * share);
+}
+
+/// "communication is 57 % of a step, of which the discrepancy term is 12 %".
 std::string main_part(const Row& row) {
   const std::string part = bottleneck_of(row).first;
   const auto open = part.find(" (");
   if (open == std::string::npos) return "";
-  return fmt::format("{} is {} of a step", part.substr(0, open),
-                     part.substr(open + 2, part.size() - open - 3));
+  return fmt::format("{} is {} of a step{}", part.substr(0, open),
+                     part.substr(open + 2, part.size() - open - 3), unmodelled_part(row));
 }
 
 std::string percent(double share) {

@@ -83,12 +83,22 @@ TEST_CASE("the bottleneck is the largest part of the step and the resource whose
   const std::map<Doubled, Row> doubled{{Doubled::compute, row_of(1, 1, 8)},
                                        {Doubled::bandwidth, row_of(1, 1, 5)},
                                        {Doubled::latency, row_of(1, 1, 9)}};
-  CHECK(bottleneck(parts(3, 6, 1, 0), doubled) == "communication (60 %); twice the bandwidth: +100 %");
-  CHECK(bottleneck(parts(7, 1, 1, 1), {}) == "compute (70 %)");
-  CHECK(bottleneck(parts(1, 1, 7, 1), {{Doubled::latency, row_of(1, 1, 8)}}) ==
+  const auto text = [](const Row& row, const std::map<Doubled, Row>& rows) {
+    return bottleneck(row, row, rows);
+  };
+  CHECK(text(parts(3, 6, 1, 0), doubled) == "communication (60 %); twice the bandwidth: +100 %");
+  CHECK(text(parts(7, 1, 1, 1), {}) == "compute (70 %)");
+  CHECK(text(parts(1, 1, 7, 1), {{Doubled::latency, row_of(1, 1, 8)}}) ==
         "stragglers (70 %); half the latency: +25 %");
-  CHECK(bottleneck(parts(1, 1, 1, 7), {{Doubled::compute, row_of(1, 1, 10)}}) ==
+  CHECK(text(parts(1, 1, 1, 7), {{Doubled::compute, row_of(1, 1, 10)}}) ==
         "data loading (70 %); twice the compute speed: +0 %");
+}
+
+TEST_CASE("the bottleneck is a share of the reported step, with the discrepancy term", "[commands]") {
+  Row reported = parts(7, 1, 1, 1);
+  reported.set("unmodelled_seconds", 4.0);
+  CHECK(bottleneck(reported, parts(7, 1, 1, 1), {{Doubled::compute, row_of(1, 1, 8)}}) ==
+        "compute (50 %); twice the compute speed: +25 %");
 }
 
 TEST_CASE("results have the swept keys, the median over draws and its interval", "[commands]") {

@@ -77,6 +77,14 @@ TEST_CASE("scaling that does not end, a single point and no point are said to be
   CHECK(answer_of(none, kSweep).change == "At 1 worker no single resource would shorten the step.");
 }
 
+TEST_CASE("the answer names the share of the discrepancy term in the step", "[report]") {
+  Row part = row(8, 800, 1, "compute (85 %)");
+  part.set("unmodelled_seconds", 0.12 * 0.32);
+  CHECK(
+      answer_of({"s", {part}}, kSweep).scaling ==
+      "At 8 workers a step takes 320 ms; compute is 85 % of a step, of which the discrepancy term is 12 %.");
+}
+
 TEST_CASE("points that do not fit into memory are no part of the answer", "[report]") {
   Results results = example().results;
   results.rows[2].set("fits", false);
