@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
+#include "strategies/registry.hpp"
 
 namespace stepcast {
 namespace {
@@ -138,6 +140,20 @@ SearchKey read_key(const std::string& text, const Scenario& scenario) {
   return choice_of(key, words);
 }
 
+/// Refuses keys that no searched kind of strategy has: every setting would leave them out.
+void check_options(const std::vector<SearchKey>& keys) {
+  const auto kinds =
+      std::ranges::find(keys, kStrategyKind, [](const SearchKey& key) { return key.parameter.name; });
+  if (kinds == keys.end()) return;
+  const std::vector<std::string>& words = kinds->parameter.choices;
+  for (const SearchKey& key : keys) {
+    const std::string& name = key.parameter.name;
+    if (std::ranges::none_of(words, [&](const std::string& kind) { return has_option(kind, name); }))
+      throw InputError(
+          fmt::format("--over {}: none of the strategies {} has this option", name, fmt::join(words, ", ")));
+  }
+}
+
 }  // namespace
 
 std::vector<SearchKey> read_search_keys(const std::string& over, const Scenario& scenario) {
@@ -150,6 +166,7 @@ std::vector<SearchKey> read_search_keys(const std::string& over, const Scenario&
         throw InputError(fmt::format("--over {}: given twice", keys[i].parameter.name));
     }
   }
+  check_options(keys);
   return keys;
 }
 
@@ -169,9 +186,22 @@ Assignment search_value(const SearchKey& key, double value) {
   return {name, scalar(name, number + key.unit)};
 }
 
+bool has_option(const std::string& kind, const std::string& path) {
+  static constexpr std::string_view kStrategy = "strategy.";
+  const auto strategy = std::ranges::find(strategies(), kind, &Strategy::kind);
+  if (!path.starts_with(kStrategy) || strategy == strategies().end()) return true;
+  const std::string option =
+      path.substr(kStrategy.size(), path.find('.', kStrategy.size()) - kStrategy.size());
+  return option == "kind" || std::ranges::count(strategy->keys, option, &Key::name) > 0;
+}
+
 std::vector<Assignment> search_values(const std::vector<SearchKey>& keys, const Values& values) {
   std::vector<Assignment> all;
   for (std::size_t i = 0; i < keys.size(); ++i) all.push_back(search_value(keys[i], values[i]));
+  const auto kind = std::ranges::find(all, kStrategyKind, &Assignment::path);
+  if (kind == all.end()) return all;
+  const std::string chosen = kind->value.text;
+  std::erase_if(all, [&](const Assignment& one) { return !has_option(chosen, one.path); });
   return all;
 }
 

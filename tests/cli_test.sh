@@ -450,6 +450,10 @@ prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 1 --resume
 cmp -s once.csv losses/search.csv || fail "search.csv of losses differs after --resume"
 prints 'best: learning.learning_rate=' "${losses[@]}" --set learning.data.test_samples=null -o removed
 refuses 2 'use fewer mini-batches' "${losses[@]}" --time-limit "1 ms" -o limited
+# Each kind of strategy is searched with its own options; those of the scenario's strategy go with it.
+prints 'best: strategy.kind=' search learns.yaml --minimise loss --by random --evaluations 6 -o kinds --set strategy.bucket="64 KiB" \
+  --over 'strategy.kind=synchronous|model_averaging|elastic_averaging,strategy.mini_batches=2..8,strategy.period=2..8,strategy.elastic_force=0.1..0.3'
+if grep -q failed kinds/search.csv; then fail "a setting of a search across kinds of strategy was refused"; fi
 refuses 2 'learning: searching for the column loss needs this key' search tiny.yaml --minimise loss --over strategy.overlap
 refuses 2 'searching for the column seconds_to_target needs target_loss' search learns.yaml --minimise seconds_to_target --over strategy.overlap
 

@@ -49,10 +49,28 @@ std::vector<Assignment> joined(std::vector<Assignment> draw, const std::vector<A
   return draw;
 }
 
+/// The values of a setting. If it chooses the kind of strategy, the scenario's options of `strategy` that
+/// this kind does not have are removed.
+std::vector<Assignment> values_of_setting(const SearchedScenario& searched, const Values& values) {
+  std::vector<Assignment> chosen = search_values(searched.keys, values);
+  const auto kind = std::ranges::find(chosen, kStrategyKind, &Assignment::path);
+  if (kind == chosen.end()) return chosen;
+  YamlNode document = searched.scenario.document;
+  for (const Assignment& one : searched.draws.front()) assign(document, one);
+  const YamlNode* strategy = find_path(document, "strategy");
+  if (strategy == nullptr) return chosen;
+  std::vector<Assignment> all;
+  for (const auto& [name, value] : strategy->entries) {
+    const std::string path = "strategy." + name.text;
+    if (!has_option(kind->value.text, path)) all.push_back(parse_assignment(path + "=null"));
+  }
+  return joined(std::move(all), chosen);
+}
+
 ChosenSettings chosen_settings(const SearchedScenario& searched,
                                const std::map<std::string, Values>& settings) {
   ChosenSettings chosen;
-  for (const auto& [name, values] : settings) chosen[name] = search_values(searched.keys, values);
+  for (const auto& [name, values] : settings) chosen[name] = values_of_setting(searched, values);
   return chosen;
 }
 
@@ -66,7 +84,7 @@ void check(const SearchedScenario& searched, Library& library) {
   } catch (const InputError&) {
     Values middle;
     for (const SearchKey& key : searched.keys) middle.push_back(value_at(key.parameter, 0.5));
-    build_experiment(document, joined(unchanged, search_values(searched.keys, middle)), library);
+    build_experiment(document, joined(unchanged, values_of_setting(searched, middle)), library);
   }
 }
 

@@ -141,6 +141,12 @@ std::string outcome_of(const Row& row, const TrialOptions& options) {
   throw InputError(evaluations.empty() ? "no setting was evaluated" : evaluations.front().row.text("failed"));
 }
 
+/// The value of a key in a setting; empty if the setting's kind of strategy does not have the key.
+std::string text_of(const SearchKey& key, const std::vector<Assignment>& setting) {
+  const auto found = std::ranges::find(setting, key.parameter.name, &Assignment::path);
+  return found == setting.end() ? "" : found->value.text;
+}
+
 }  // namespace
 
 std::string search_csv(const SearchedScenario& searched, const std::vector<Evaluation>& evaluations) {
@@ -150,7 +156,7 @@ std::string search_csv(const SearchedScenario& searched, const std::vector<Evalu
     row.set("evaluation", static_cast<std::int64_t>(i + 1));
     row.set("point", evaluations[i].name);
     const auto values = search_values(searched.keys, evaluations[i].values);
-    for (const Assignment& one : values) row.set(one.path, one.value.text);
+    for (const SearchKey& key : searched.keys) row.set(key.parameter.name, text_of(key, values));
     for (const auto& [column, cell] : evaluations[i].row.cells) {
       if (std::holds_alternative<std::monostate>(row.at(column))) row.set(column, cell);
     }
@@ -189,7 +195,7 @@ Table search_table(const SearchedScenario& searched, const std::vector<Evaluatio
     if (table.rows.size() == rows) break;
     std::vector<std::string> cells{std::to_string(i + 1)};
     const auto values = search_values(searched.keys, evaluations[i].values);
-    for (const Assignment& one : values) cells.push_back(one.value.text);
+    for (const SearchKey& key : searched.keys) cells.push_back(text_of(key, values));
     cells.push_back(outcome_of(evaluations[i].row, options));
     table.rows.push_back(std::move(cells));
   }

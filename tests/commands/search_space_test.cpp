@@ -48,6 +48,21 @@ TEST_CASE("keys stand in their order and name a setting", "[commands]") {
   CHECK(space_of(keys).size() == 3);
 }
 
+TEST_CASE("a setting has the options of its kind of strategy, and no others", "[commands]") {
+  const auto keys = read_search_keys(
+      "strategy.period=2..8, strategy.kind=synchronous|elastic_averaging, learning.learning_rate=0.1..1",
+      Scenario{});
+  CHECK(search_name(keys, {4, 0, 0.5}) == "strategy.kind=synchronous, learning.learning_rate=0.5");
+  CHECK(search_name(keys, {4, 1, 0.5}) ==
+        "strategy.period=4, strategy.kind=elastic_averaging, learning.learning_rate=0.5");
+  CHECK_THROWS_WITH(
+      read_search_keys("strategy.kind=synchronous|elastic_averaging, strategy.perod=2..8", Scenario{}),
+      "--over strategy.perod: none of the strategies synchronous, elastic_averaging has this option");
+  CHECK(!has_option("synchronous", "strategy.period"));
+  CHECK(has_option("synchronous", "strategy.bucket"));
+  CHECK(has_option("nothing like it", "strategy.period"));  // the scenario's reader refuses the kind
+}
+
 TEST_CASE("a key alone takes what the scenario sweeps, else what is usual", "[commands]") {
   Scenario scenario;
   for (const char* text : {"ring", "double_tree", "ring"}) {
