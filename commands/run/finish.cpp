@@ -11,9 +11,19 @@
 #include "forecast/discrepancy.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "report/results/results_text.hpp"
+#include "scenarios/experiment/fitting_keys.hpp"
 
 namespace stepcast {
 namespace {
+
+/// Which keys would let the first point fit that does not.
+std::string fitting_note(const Scenario& scenario, std::size_t point, const Experiment& experiment,
+                         Library& library) {
+  const Point& at = scenario.points[point];
+  const auto keys = fitting_keys(scenario.document, middle_values(scenario, at), experiment, library);
+  if (keys.empty()) return fmt::format("note: {}: no change of one key that was tried makes it fit", at.name);
+  return fmt::format("note: {} would fit with {}", at.name, fmt::join(keys, "; or with "));
+}
 
 /// True if the scenario or the point sets the key, alone or within a mapping.
 bool sets_key(const Scenario& scenario, const std::vector<Assignment>& values, const std::string& key) {
@@ -79,6 +89,7 @@ CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::si
     if (!experiment.plan.fits) {
       const std::string& name = scenario.points[point].name;
       checked.misfits.push_back(fmt::format("does not fit: {}: {}", name, experiment.plan.why_not));
+      if (checked.misfits.size() == 1) flags.push_back(fitting_note(scenario, point, experiment, library));
     }
     if (experiment.plan.workers >= largest.plan.workers) largest = std::move(experiment);
   }

@@ -1,0 +1,96 @@
+#include "scenarios/experiment/fitting_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+#include "core/error.hpp"
+
+namespace stepcast {
+namespace {
+
+using Changes = std::vector<Assignment>;  ///< keys that are changed together
+
+Changes changes(std::initializer_list<std::string> texts) {
+  Changes all;
+  for (const std::string& text : texts) all.push_back(parse_assignment(text));
+  return all;
+}
+
+/// `key` with the halves of `batch`, the largest first.
+std::vector<Changes> smaller_batches(const std::string& key, std::int64_t batch) {
+  std::vector<Changes> all;
+  for (batch /= 2; batch >= 1; batch /= 2) all.push_back(changes({fmt::format("{}={}", key, batch)}));
+  return all;
+}
+
+/// `key` with 2, 4, ... up to 64.
+std::vector<Changes> powers_of_two(const std::string& key) {
+  std::vector<Changes> all;
+  for (int value = 2; value <= 64; value *= 2) all.push_back(changes({fmt::format("{}={}", key, value)}));
+  return all;
+}
+
+/// Lists of changes, the smallest change of each list first.
+std::vector<std::vector<Changes>> candidates(const YamlNode& document, const std::vector<Assignment>& values,
+                                             const Experiment& experiment) {
+  const Plan& plan = experiment.plan;
+  const bool global =
+      find_path(document, "global_batch") != nullptr ||
+      std::ranges::any_of(values, [](const Assignment& one) { return one.path == "global_batch"; });
+  std::vector<std::vector<Changes>> all{
+      global ? smaller_batches("global_batch", std::llround(plan.samples_a_step))
+             : smaller_batches("batch_per_worker", plan.batch_per_worker),
+      {changes({"strategy.recompute=true"})},
+      powers_of_two("strategy.accumulation"),
+      powers_of_two("strategy.micro_batches"),
+      {changes({"strategy.precision=mixed"})},
+      {changes({"strategy.zero=1"}), changes({"strategy.zero=2"})},
+      powers_of_two("strategy.split"),
+      powers_of_two("strategy.ways"),
+      powers_of_two("strategy.tensor"),
+      powers_of_two("strategy.stages")};
+  if (experiment.strategy == "synchronous") {
+    all.emplace_back();
+    for (const char* stage : {"1", "2", "3"})
+      all.back().push_back(changes({"strategy.kind=zero", std::string("strategy.stage=") + stage}));
+  }
+  return all;
+}
+
+bool fits_with(const Changes& changed, const YamlNode& document, std::vector<Assignment> values,
+               Library& library) {
+  for (const Assignment& one : changed) {
+    std::erase_if(values, [&](const Assignment& other) { return other.path == one.path; });
+    values.push_back(one);
+  }
+  try {
+    return build_experiment(document, std::move(values), library).plan.fits;
+  } catch (const InputError&) {
+    return false;  // the strategy does not have this key, or refuses the value
+  }
+}
+
+std::string text_of(const Changes& changed) {
+  std::string text;
+  for (const Assignment& one : changed)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", one.path, one.value.text);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> fitting_keys(const YamlNode& document, const std::vector<Assignment>& values,
+                                      const Experiment& experiment, Library& library) {
+  std::vector<std::string> keys;
+  for (const std::vector<Changes>& list : candidates(document, values, experiment)) {
+    const auto first = std::ranges::find_if(
+        list, [&](const Changes& changed) { return fits_with(changed, document, values, library); });
+    if (first != list.end()) keys.push_back(text_of(*first));
+  }
+  return keys;
+}
+
+}  // namespace stepcast

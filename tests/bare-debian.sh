@@ -1,0 +1,31 @@
+#!/bin/bash
+# Installs the Debian package on a bare Debian 12 (debootstrap), where apt installs what the package depends on, and runs the
+# quickstart, `stepcast init` and the Python module there. Needs root and Debian's mirror; exits 77, with the reason, without them.
+# Usage: tests/bare-debian.sh BUILD-FOLDER
+set -eu
+build=$(realpath "$1")
+skip() { echo "skipped: $1"; exit 77; }
+[ "$(id -u)" -eq 0 ] || skip "the root folder of another system needs root"
+command -v debootstrap >/dev/null || skip "no debootstrap: apt-get install debootstrap"
+work=$(mktemp -d)
+trap 'umount "$work/root/proc" 2>/dev/null; rm -rf "$work"' EXIT
+cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/deb" >"$work/log" || { cat "$work/log"; exit 1; }
+
+debootstrap --variant=minbase bookworm "$work/root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/log" 2>&1 || {
+  tail -n 5 "$work/log"
+  skip "debootstrap does not work here"
+}
+mount --bind /proc "$work/root/proc" || skip "/proc cannot be mounted"  # the program finds its data by /proc/self/exe
+for file in /etc/resolv.conf /etc/hosts; do cp -L "$file" "$work/root/etc/"; done
+cp "$work"/deb/stepcast_*.deb "$work/root/stepcast.deb"
+bare() { chroot "$work/root" env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
+install() { bare apt-get install -y -qq --no-install-recommends "$@" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; exit 1; }; }
+
+install /stepcast.deb
+bare stepcast run /usr/share/stepcast/scenarios/quickstart.yaml -o /quick | tail -n 4
+[ "$(wc -l <"$work/root/quick/results.csv")" -eq 5 ]
+grep -q '</html>' "$work/root/quick/report.html"
+bare stepcast init /my.yaml --model resnet50 --platform dgx-a100 -y
+install python3
+bare python3 -c 'import stepcast; print("in Python:", stepcast.run("/my.yaml", draws=1)["workers"])'
+echo "the package works on a bare Debian $(cat "$work/root/etc/debian_version")"

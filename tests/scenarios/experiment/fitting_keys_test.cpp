@@ -1,0 +1,33 @@
+#include "scenarios/experiment/fitting_keys.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "scenario_text.hpp"
+
+using namespace stepcast;
+
+TEST_CASE("keys that would let a point fit are named with the largest batch that fits", "[scenarios]") {
+  Library library;
+  const YamlNode document = parse_yaml(
+      "{model: resnet50, trace: derived, platform: dgx-a100, strategy: {kind: synchronous}, workers: 8}",
+      "text");
+  const auto with_batch = [](int batch) {
+    return std::vector{parse_assignment("batch_per_worker=" + std::to_string(batch))};
+  };
+  const Experiment large = build_experiment(document, with_batch(2048), library);
+  REQUIRE_FALSE(large.plan.fits);
+  CHECK(fitting_keys(document, with_batch(2048), large, library) ==
+        std::vector<std::string>{"batch_per_worker: 256", "strategy.accumulation: 8"});
+  CHECK(build_experiment(document, with_batch(256), library).plan.fits);
+  CHECK_FALSE(build_experiment(document, with_batch(512), library).plan.fits);
+}
+
+TEST_CASE("where parameters fill the memory, keys that partition them are named", "[scenarios]") {
+  Library library;
+  const Scenario scenario = read_scenario(shipped_scenario("gpt-3d"), {});
+  const auto& values = scenario.points.front().values;
+  const Experiment whole = build_experiment(scenario.document, values, library);
+  REQUIRE_FALSE(whole.plan.fits);
+  CHECK(fitting_keys(scenario.document, values, whole, library) ==
+        std::vector<std::string>{"strategy.zero: 1", "strategy.tensor: 2", "strategy.stages: 2"});
+}
