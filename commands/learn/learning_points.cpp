@@ -147,19 +147,6 @@ void TrainingStore::add(const std::string& name, const std::string& lines) const
 
 namespace {
 
-/// Assignments that move all seeds of a scenario. @param by  0 for the first seed
-std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by) {
-  if (by == 0) return {};
-  const LearningOptions& learning = *experiment.learning;
-  const auto moved = [by](const char* key, std::uint64_t seed) {
-    return parse_assignment(fmt::format("{}={}", key, seed + static_cast<std::uint64_t>(by)));
-  };
-  std::vector<Assignment> values{moved("simulation.seed", experiment.seed),
-                                 moved("learning.seed", learning.seed)};
-  if (is_generated(learning.data.kind)) values.push_back(moved("learning.data.seed", learning.data.seed));
-  return values;
-}
-
 /// Builds the experiment of a training. Its number of steps is known only after it has been built once.
 Experiment learning_experiment(const Scenario& scenario, const std::vector<Assignment>& values,
                                std::int64_t by, Library& library) {

@@ -81,18 +81,23 @@ Results learning_per_second(const std::string& scenario, const std::vector<Learn
 }
 
 CurvePlot time_to_target_plot(const std::string& scenario, const std::vector<LearnedPoint>& points,
-                              double target_loss) {
+                              double target_loss, const std::vector<LearnedPoint>& forecast) {
   CurvePlot plot{.title = fmt::format("{}: time to loss {:.3g}", scenario, target_loss),
                  .quantity = "seconds of the simulated cluster",
                  .time = "workers"};
   std::map<std::string, Curve> curves;
-  for (const LearnedPoint& point : points) {
-    const auto workers = workers_of(point.point);
-    if (!workers || !point.seconds_to_target) continue;
-    curves[workers->second].measured.emplace_back(workers->first, *point.seconds_to_target);
-  }
+  const auto add = [&](const std::vector<LearnedPoint>& of, auto values) {
+    for (const LearnedPoint& point : of) {
+      const auto workers = workers_of(point.point);
+      if (!workers || !point.seconds_to_target) continue;
+      (curves[workers->second].*values).emplace_back(workers->first, *point.seconds_to_target);
+    }
+  };
+  add(points, &Curve::measured);
+  add(forecast, &Curve::forecast);
   for (auto& [name, curve] : curves) {
     std::ranges::sort(curve.measured);
+    std::ranges::sort(curve.forecast);
     curve.name = name.empty() ? scenario : name;
     plot.curves.push_back(std::move(curve));
   }

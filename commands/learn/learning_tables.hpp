@@ -24,8 +24,9 @@ Results learning_per_second(const std::string& scenario, const std::vector<Learn
 
 /// Time to the target loss against workers, with a curve for each combination of the other keys.
 /// @param scenario  its name
+/// @param forecast  of the same points, if they ran for real
 CurvePlot time_to_target_plot(const std::string& scenario, const std::vector<LearnedPoint>& points,
-                              double target_loss);
+                              double target_loss, const std::vector<LearnedPoint>& forecast = {});
 
 /// The seeds in which a claim about two points holds.
 struct TrendResult {

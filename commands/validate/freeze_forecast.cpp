@@ -229,31 +229,46 @@ std::vector<Assignment> arithmetic_keys(const Validation& validation, std::size_
   return keys;
 }
 
+/// What the forecast of a validation is made from.
+struct ForecastInputs {
+  const Validation& validation;
+  const ValidationOptions& options;
+  const std::filesystem::path& folder;
+  const Measured& measured;
+  Library& library;
+};
+
 /// The experiment of a point with all measured times.
-Experiment experiment_of(const Validation& validation, std::size_t point, const ValidationOptions& options,
-                         const Measured& measured, const std::filesystem::path& folder, Library& library) {
+/// @param last  settings that come after all others
+Experiment experiment_of(const ForecastInputs& inputs, std::size_t point,
+                         const std::vector<Assignment>& last = {}) {
+  const Validation& validation = inputs.validation;
+  const Measured& measured = inputs.measured;
   std::vector<Assignment> keys{
       parse_assignment("strategy.compute_slowdown=" + shortest(measured.compute_slowdown))};
   if (strategy_value(validation, point, "kind") == "parameter_server" &&
       strategy_value(validation, point, "overlap") == "true")
     keys.push_back(parse_assignment("strategy.message_slowdown=" +
                                     shortest(message_slowdown(measured.compute_slowdown))));
-  const auto forecast = [&] { return measured_experiment(validation, point, folder, keys, library); };
+  const auto forecast = [&] {
+    return measured_experiment(validation, point, inputs.folder, keys, inputs.library);
+  };
   Experiment one = forecast();
   // Sleeping ranks draw the same noise as the simulation, so the forecast is that of one run, not of the
   // mean.
-  if (options.sleep) return one;
+  if (inputs.options.sleep) return one;
   const std::size_t common = keys.size();
   for (Assignment& key : arithmetic_keys(validation, point, one, measured.links))
     keys.push_back(std::move(key));
   if (!measured.on_gpus && one.plan.sharing.form == NetworkSharing::Form::stages)
-    keys.push_back(
-        stage_trace(one, measured.links, trace_file(folder, validation.variants[point]), point, library));
+    keys.push_back(stage_trace(one, measured.links, trace_file(inputs.folder, validation.variants[point]),
+                               point, inputs.library));
   if (one.plan.asynchronous) {
     add_steady_state(keys);
   } else if (one.noise.jitter != Noise::Jitter::none) {
     add_many_steps(keys);
   }
+  keys.insert(keys.end(), last.begin(), last.end());
   return keys.size() > common ? forecast() : std::move(one);
 }
 
@@ -305,13 +320,15 @@ void use_earlier(const Validation& validation, const std::filesystem::path& earl
     write_atomically(folder / name, read_file(earlier / name));
 }
 
-Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
-                     const std::filesystem::path& folder, const std::function<void()>& meanwhile) {
+RealForecast predict_real(const Validation& validation, const ValidationOptions& options,
+                          const Cluster& cluster, const std::filesystem::path& folder,
+                          const std::function<void()>& meanwhile) {
   const Measured measured = read_measured(cluster, folder, options.sleep);
   Library library;
+  const ForecastInputs inputs{validation, options, folder, measured, library};
   std::vector<PointSimulation> simulations;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    Experiment one = experiment_of(validation, i, options, measured, folder, library);
+    Experiment one = experiment_of(inputs, i);
     refuse_unsupported(one, options, cluster, name_of(validation, i));
     add_start_variants({i, std::move(one)}, simulations);
   }
@@ -332,7 +349,13 @@ Results predict_real(const Validation& validation, const ValidationOptions& opti
       },
       meanwhile);
   write_all_reduces(all_reduces, validation.scenario.name, folder);
-  return {validation.scenario.name, means_over_starts(simulations, rows)};
+  RealForecast forecast{{validation.scenario.name, means_over_starts(simulations, rows)}, {}};
+  const MeasuredExperiment experiment = [&inputs](std::size_t point, const std::vector<Assignment>& last) {
+    return experiment_of(inputs, point, last);
+  };
+  if (!measured.on_gpus && !options.sleep)
+    forecast.learning = learning_forecast(validation, experiment, meanwhile);
+  return forecast;
 }
 
 }  // namespace stepcast

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 
+#include "commands/validate/learning_forecast.hpp"
 #include "report/results/results.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "validate/measure/link_results.hpp"
@@ -21,13 +23,19 @@ void check_earlier(const Validation& validation, const std::filesystem::path& ea
 void use_earlier(const Validation& validation, const std::filesystem::path& earlier,
                  const std::filesystem::path& folder);
 
+struct RealForecast {
+  Results steps;              ///< a row of result columns for each point, with the column `point`
+  LearningForecast learning;  ///< empty for ranks on GPUs and for sleeping ranks
+};
+
 /// Writes the platform from the links that the ranks measured (links.jsonl in the folder), and simulates
-/// every point on it with the traces that the ranks captured, each in a child process. Writes the algorithms
-/// of automatic all-reduces (`all_reduce_file`), which the ranks will execute.
+/// every point on it with the traces that the ranks captured, each in a child process. Points that learn are
+/// also trained on the simulated clock. Writes the algorithms of automatic all-reduces (`all_reduce_file`),
+/// which the ranks will execute.
 /// @param meanwhile  called several times a second
-/// @return rows of result columns with the column `point`
 /// @throws InputError for a point that cannot be run for real
-Results predict_real(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
-                     const std::filesystem::path& folder, const std::function<void()>& meanwhile);
+RealForecast predict_real(const Validation& validation, const ValidationOptions& options,
+                          const Cluster& cluster, const std::filesystem::path& folder,
+                          const std::function<void()>& meanwhile);
 
 }  // namespace stepcast

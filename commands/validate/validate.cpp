@@ -69,10 +69,12 @@ void check_gpu_options(const ValidateOptions& options) {
   }
 }
 
-/// Removes the files of an earlier validation in the folder that this one would read or continue.
+/// Removes the files of an earlier validation in the folder that this one would read or continue, or might
+/// not write again.
 void remove_earlier(const std::filesystem::path& folder) {
-  for (const char* file : {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml",
-                           "platform-host.yaml", "predicted-all-reduces.csv"})
+  for (const char* file :
+       {"samples.jsonl", "links.jsonl", "learning.jsonl", "platform.yaml", "platform-host.yaml",
+        "predicted-all-reduces.csv", "predicted-learning.csv", "time-to-loss.csv"})
     std::filesystem::remove(folder / file);
 }
 
@@ -144,7 +146,7 @@ void validate(ValidateOptions& options) {
 
   const SignalGuard signals;
   const ClusterGuard up(cluster, folder);
-  Results predicted;
+  RealForecast predicted;
   RankJob job;
   job.cluster = cluster;
   job.remote = remote;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "commands/learn/learning_tables.hpp"
 #include "core/os/files.hpp"
 #include "report/plots/breakdown.hpp"
 #include "report/plots/scatter.hpp"
@@ -15,6 +16,7 @@
 #include "runtime/scenario_points/frozen_algorithms.hpp"
 #include "validate/compare/learning_curves.hpp"
 #include "validate/compare/point_comparison.hpp"
+#include "validate/compare/times_to_loss.hpp"
 
 namespace stepcast {
 namespace {
@@ -109,36 +111,56 @@ Table outcome_table(const std::vector<PointComparison>& comparisons) {
   return table;
 }
 
+/// Compares when the forecast trainings and the real ones reach the target loss.
+void report_times_to_loss(const LearningForecast& forecast, const Results& learning,
+                          const std::filesystem::path& folder) {
+  const double target = *forecast.target_loss;
+  const auto predicted = learned_runs(forecast.rows, target), measured = learned_runs(learning, target);
+  const Results times = times_to_loss(learning.scenario, target, predicted, measured);
+  write_atomically(folder / "time-to-loss.csv", to_csv(times));
+  add_json_rows("time_to_loss", times);
+  const auto predicted_points = learned_points(predicted), points = learned_points(measured);
+  fmt::print("{}", to_string(times_to_loss_table(target, predicted_points, points), terminal_width()));
+  CurvePlot plot = time_to_target_plot(learning.scenario, points, target, predicted_points);
+  plot.quantity = "seconds";
+  draw(curve_script(plot), "time-to-loss", folder);
+}
+
 /// Writes and prints loss and accuracy, if the scenario learns.
-void report_learning(const Results& predicted, const std::filesystem::path& folder) {
+void report_learning(const RealForecast& predicted, const std::filesystem::path& folder) {
   const auto file = folder / "learning.jsonl";
   if (!std::filesystem::exists(file)) return;
   const Results learning =
-      with_forecast(read_json_lines(read_file(file), file.string(), TornLine::drop), predicted);
+      with_forecast(read_json_lines(read_file(file), file.string(), TornLine::drop), predicted.steps);
   write_atomically(folder / "learning.csv", to_csv(learning));
+  draw(curve_script(loss_curves(learning)), "loss-vs-time", folder);
+  if (predicted.learning.target_loss) return report_times_to_loss(predicted.learning, learning, folder);
   for (const std::string& line : learning_lines(learning)) fmt::print("{}\n", line);
-  const auto script = curve_script(loss_curves(learning));
-  if (!script) return;
-  if (const auto complaint = draw_plot(folder, "loss-vs-time", *script)) fmt::print("{}\n", *complaint);
 }
 
 }  // namespace
 
-void freeze(const Results& predicted, const std::filesystem::path& folder) {
-  const std::string text = to_csv(predicted);
+void freeze(const RealForecast& predicted, const std::filesystem::path& folder) {
+  const std::string text = to_csv(predicted.steps);
   write_atomically(folder / "predicted.csv", text);
   const std::filesystem::path all_reduces = all_reduce_file(folder);
-  write_atomically(folder / "predicted.sha256",
-                   fmt::format("{}  predicted.csv\n{}  {}\n", sha256(text), sha256(read_file(all_reduces)),
-                               all_reduces.filename().string()));
+  std::string hashes = fmt::format("{}  predicted.csv\n{}  {}\n", sha256(text),
+                                   sha256(read_file(all_reduces)), all_reduces.filename().string());
+  if (predicted.learning.target_loss) {
+    const std::string learned = to_csv(predicted.learning.rows);
+    write_atomically(folder / "predicted-learning.csv", learned);
+    hashes += fmt::format("{}  predicted-learning.csv\n", sha256(learned));
+  }
+  write_atomically(folder / "predicted.sha256", hashes);
   if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");  // erases the progress line
-  fmt::print("forecast of {} points written before the runs: SHA-256 {}\n", predicted.rows.size(),
+  fmt::print("forecast of {} points written before the runs: SHA-256 {}\n", predicted.steps.rows.size(),
              sha256(text));
   std::fflush(stdout);
 }
 
-void report_validation(const Results& predicted, const std::string& cluster, int ranks,
+void report_validation(const RealForecast& forecast, const std::string& cluster, int ranks,
                        const std::filesystem::path& folder) {
+  const Results& predicted = forecast.steps;
   const auto file = folder / "samples.jsonl";
   const Results samples = read_json_lines(read_file(file), file.string(), TornLine::drop);
   auto comparisons = compare_points(predicted, samples);
@@ -149,7 +171,7 @@ void report_validation(const Results& predicted, const std::string& cluster, int
   fmt::print("{}", to_string(outcome_table(comparisons), terminal_width()));
   for (const std::string& line : summary_lines(comparisons)) fmt::print("{}\n", line);
   plot_validation(comparisons, predicted.scenario, folder);
-  report_learning(predicted, folder);
+  report_learning(forecast, folder);
   fmt::print("written: {}\n", folder.string());
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/results/results.hpp"
+#include "commands/validate/freeze_forecast.hpp"
 #include "validate/compare/point_comparison.hpp"
 
 namespace stepcast {
@@ -19,13 +19,13 @@ void plot_validation(const std::vector<PointComparison>& comparisons, const std:
 void plot_comparison(const std::vector<PointComparison>& comparisons, const std::string& column,
                      const std::filesystem::path& folder);
 
-/// Writes the forecast before its points are run, with the hashes of it and of `all_reduce_file`, and prints
-/// its hash.
-void freeze(const Results& predicted, const std::filesystem::path& folder);
+/// Writes the forecast before its points are run, with the hashes of its files and of `all_reduce_file`, and
+/// prints its hash.
+void freeze(const RealForecast& predicted, const std::filesystem::path& folder);
 
-/// Compares the forecast with the samples that the ranks wrote into `folder`: tables, plots, and loss and
-/// accuracy.
-void report_validation(const Results& predicted, const std::string& cluster, int ranks,
+/// Compares the forecast with the samples that the ranks wrote into `folder`: tables, plots, loss and
+/// accuracy, and the time to the target loss.
+void report_validation(const RealForecast& forecast, const std::string& cluster, int ranks,
                        const std::filesystem::path& folder);
 
 /// Text such as "12 runs measured so far: FOLDER/samples.jsonl", for a validation that did not finish.

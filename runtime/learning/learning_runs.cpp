@@ -126,16 +126,8 @@ Row Learner::row_of(const Snapshot& snapshot, const Score& score) const {
 
 namespace {
 
-/// The experiment of a point, with the number of steps that its learning takes.
-Experiment learning_experiment(const RankContext& run, const Validation& validation, std::size_t index,
-                               const Experiment& timed, Library& library) {
-  return measured_experiment(validation, index, run.folder,
-                             {parse_assignment(fmt::format("simulation.steps={}", learning_steps(timed)))},
-                             library);
-}
-
 void learn(const LearningWorld& world, const Validation& validation, std::size_t index,
-           const Experiment& experiment) {
+           const Experiment& experiment, std::int64_t seed) {
   const RankContext& run = world.run;
   const Point& point = validation.scenario.points[validation.points[index]];
   set_status(run.state, fmt::format("{} (learning)", point.name).c_str());
@@ -167,12 +159,14 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   std::vector<Row> rows;
   if (learner.holds_evaluated_parameters()) rows = learner.evaluate();
   if (rank == RankId(0)) {
-    for (const Row& row : rows) {
+    for (Row& row : rows) {
+      row.set("seed", seed);
       append_line(run.folder / "learning.jsonl",
                   to_json_line({validation.scenario.name, {}}, with_first("point", point.name, row)));
     }
-    save_checkpoint(run.folder / fmt::format("point-{}.parameters", index + 1), experiment.model,
-                    learner.final_parameters());
+    if (seed == 1)
+      save_checkpoint(run.folder / fmt::format("point-{}.parameters", index + 1), experiment.model,
+                      learner.final_parameters());
   }
   barrier(run.transport);
 }
@@ -193,11 +187,33 @@ std::string unsupported_learning(const Experiment& experiment) {
   return {};
 }
 
+std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by) {
+  if (by == 0) return {};
+  const LearningOptions& learning = *experiment.learning;
+  const auto moved = [by](const char* key, std::uint64_t seed) {
+    return parse_assignment(fmt::format("{}={}", key, seed + static_cast<std::uint64_t>(by)));
+  };
+  std::vector<Assignment> values{moved("simulation.seed", experiment.seed),
+                                 moved("learning.seed", learning.seed)};
+  if (is_generated(learning.data.kind)) values.push_back(moved("learning.data.seed", learning.data.seed));
+  return values;
+}
+
+std::vector<Assignment> learning_settings(const Experiment& timed, std::int64_t seed) {
+  std::vector<Assignment> settings = moved_seeds(timed, seed - 1);
+  settings.push_back(parse_assignment(fmt::format("simulation.steps={}", learning_steps(timed))));
+  return settings;
+}
+
 void learn_all(const LearningWorld& world, const Validation& validation, Library& library) {
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const Experiment timed = measured_experiment(validation, i, world.run.folder, {}, library);
     if (!timed.learning) continue;
-    learn(world, validation, i, learning_experiment(world.run, validation, i, timed, library));
+    for (std::int64_t seed = 1; seed <= timed.learning->seeds; ++seed) {
+      const Experiment experiment =
+          measured_experiment(validation, i, world.run.folder, learning_settings(timed, seed), library);
+      learn(world, validation, i, experiment, seed);
+    }
   }
 }
 

@@ -21,6 +21,11 @@ std::int64_t mini_batches_a_step(const Plan& plan);
 /// Steps of the program that an experiment with `learning` takes.
 std::int64_t learning_steps(const Experiment& experiment);
 
+/// Settings that move all seeds of a scenario. @param by  0 for the first seed
+std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by);
+/// Settings with which a timed experiment takes the seeds and the steps of a training. @param seed  from 1
+std::vector<Assignment> learning_settings(const Experiment& timed, std::int64_t seed);
+
 /// Training of one rank of an experiment with `learning`: its shard of the network, its data, and snapshots
 /// of its parameters.
 class Learner {
@@ -95,9 +100,9 @@ struct LearningWorld {
   DevicePayloads* device_payloads = nullptr;
 };
 
-/// Trains every point that has `learning` for real, one after the other. Rank 0 writes loss and accuracy on
-/// test data, against mini-batches and seconds, to `learning.jsonl`, and a checkpoint for each point at its
-/// end.
+/// Trains every point that has `learning` for real with each of its seeds, one after the other. Rank 0 writes
+/// loss and accuracy on test data, against mini-batches and seconds, to `learning.jsonl`, and a checkpoint
+/// for each point at the end of its first training.
 void learn_all(const LearningWorld& world, const Validation& validation, Library& library);
 
 }  // namespace stepcast

@@ -224,14 +224,14 @@ const Keys& learning_keys() {
        "trained against each other (a GAN)"},
       {"seed", "integer", "0 to 1e9", "1", "seed of the initial parameters"},
       {"seeds", "integer", "1 to 1000", "1",
-       "`learn`: trainings of each point; training k adds k - 1 to the seeds of parameters, simulation and "
-       "generated "
+       "trainings of each point; training k adds k - 1 to the seeds of parameters, simulation and generated "
        "data"},
       {"warm_start", "integer", "0 to 1e7", "0",
        "`learn`: mini-batches that one worker trains before all workers start from its parameters; not valid "
        "with "
        "`start`"},
-      {"target_loss", "number", "0 to 1e9", "none", "`learn`: loss whose time and samples the table shows"},
+      {"target_loss", "number", "0 to 1e9", "none",
+       "loss whose time and samples `learn` and `validate` show; `validate` also forecasts them"},
       {"trends", "list of mappings", "", "none", "`learn`: claims about two points", learning_trend_keys}};
   return keys;
 }

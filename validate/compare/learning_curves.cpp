@@ -48,20 +48,28 @@ std::vector<std::string> point_names(const Results& learning) {
   return names;
 }
 
+/// The values of a point's name; commas inside mappings and lists do not separate values.
 std::vector<std::string> parts_of(const std::string& point) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < point.size();) {
-    const std::size_t end = std::min(point.find(", ", begin), point.size());
-    parts.push_back(point.substr(begin, end - begin));
-    begin = end + 2;
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    depth += (point[i] == '{' || point[i] == '[') - (point[i] == '}' || point[i] == ']');
+    if (depth > 0 || point.compare(i, 2, ", ") != 0) {
+      parts.back() += point[i];
+      continue;
+    }
+    parts.emplace_back();
+    ++i;  // the space
   }
   return parts;
 }
 
-/// Returns "mini_batches=4" for "strategy.mini_batches=4", and "zero" for "strategy.kind=zero".
+/// Returns "mini_batches=4" for "strategy.mini_batches=4", "zero" for "strategy.kind=zero", and "zero, stage:
+/// 1" for "strategy={kind: zero, stage: 1}".
 std::string plain(const std::string& part) {
-  static constexpr std::string_view kKind = "strategy.kind=";
+  static constexpr std::string_view kKind = "strategy.kind=", kMapping = "strategy={kind: ";
   if (part.starts_with(kKind)) return part.substr(kKind.size());
+  if (part.starts_with(kMapping)) return part.substr(kMapping.size(), part.size() - kMapping.size() - 1);
   const std::size_t dot = part.rfind('.', part.find('='));
   return dot == std::string::npos ? part : part.substr(dot + 1);
 }

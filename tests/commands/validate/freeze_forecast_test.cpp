@@ -37,7 +37,7 @@ struct Measured {
 
   void add_link(const std::string& row) const { append_line(folder.path() / "links.jsonl", row); }
   double predicted(const char* column) const {
-    const Results all = predict_real(validation, options, cluster, folder.path(), [] {});
+    const Results all = predict_real(validation, options, cluster, folder.path(), [] {}).steps;
     return *all.rows.at(0).number(column);
   }
 
@@ -143,7 +143,7 @@ TEST_CASE("the algorithms that the forecast chose are frozen for the ranks", "[c
       "strategy: {kind: synchronous, bucket: 100 kB}\n",
       {}, 4);
   const auto& folder = measured.folder.path();
-  const Results forecast =
+  const RealForecast forecast =
       predict_real(measured.validation, measured.options, measured.cluster, folder, [] {});
   freeze(forecast, folder);
   Library library;
@@ -154,9 +154,46 @@ TEST_CASE("the algorithms that the forecast chose are frozen for the ranks", "[c
   std::set<std::string> names;
   for (const auto& [collective, choice] : choices)
     names.insert(algorithm_names().at(static_cast<std::size_t>(choice.algorithm)));
-  CHECK(fmt::format("{}", fmt::join(names, ", ")) == forecast.rows.at(0).text("all_reduce"));
+  CHECK(fmt::format("{}", fmt::join(names, ", ")) == forecast.steps.rows.at(0).text("all_reduce"));
   CHECK_THAT(read_file(folder / "predicted.sha256"),
              Catch::Contains(sha256(read_file(all_reduce_file(folder))) + "  predicted-all-reduces.csv"));
+}
+
+TEST_CASE("with a target loss, what the ranks will learn is forecast and frozen", "[commands]") {
+  const auto forecast_in = [](const Measured& measured) {
+    const auto& folder = measured.folder.path();
+    RealForecast forecast =
+        predict_real(measured.validation, measured.options, measured.cluster, folder, [] {});
+    freeze(forecast, folder);
+    return forecast;
+  };
+  const std::string scenario =
+      "name: learns\nmodel: small-cnn\ntrace: small-cnn-b64-cpu\nplatform: this-machine\n"
+      "batch_per_worker: 64\nworkers: 2\nsimulation: {steps: 3}\n"
+      "strategy: {kind: synchronous, all_reduce: ring}\n"
+      "learning: {mini_batches: 2, evaluate_every: 1, seeds: 2, learning_rate: 0.005, "
+      "data: {kind: images, samples: 256, test_samples: 16}}\n";
+  ValidationOptions with_target;
+  with_target.settings = {"learning.target_loss=1"};
+  const Measured measured(scenario, with_target, 2);
+  const RealForecast forecast = forecast_in(measured);
+  CHECK(forecast.learning.target_loss == 1);
+  const std::vector<Row>& rows = forecast.learning.rows.rows;
+  REQUIRE(rows.size() == 2 * 3);  // after 0, 1 and 2 mini-batches
+  CHECK(rows[2].number("step") == 2);
+  CHECK(rows[2].number("samples") == 2 * 2 * 64);
+  CHECK(*rows[2].number("seconds") - *rows[1].number("seconds") ==
+        Approx(*forecast.steps.rows.at(0).number("step_seconds")));
+  CHECK(rows[3].number("seed") == 2);
+  CHECK(rows[3].number("loss") != rows[0].number("loss"));
+  const auto& folder = measured.folder.path();
+  CHECK_THAT(
+      read_file(folder / "predicted.sha256"),
+      Catch::Contains(sha256(read_file(folder / "predicted-learning.csv")) + "  predicted-learning.csv"));
+
+  const Measured without_target(scenario, {}, 2);
+  CHECK(forecast_in(without_target).learning.rows.rows.empty());
+  CHECK(!std::filesystem::exists(without_target.folder.path() / "predicted-learning.csv"));
 }
 
 TEST_CASE("workers without a common pace are forecast as the mean over when they start", "[commands]") {

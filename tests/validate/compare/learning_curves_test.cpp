@@ -53,6 +53,23 @@ TEST_CASE("a measured loss gets the forecast time of its step", "[validate][lear
         "loss 0.5 after 900 ms (forecast 800 ms)");
 }
 
+TEST_CASE("points are named without what they share, and strategies by their kind and options",
+          "[validate][learning]") {
+  const auto names_of = [](const std::vector<const char*>& points) {
+    std::vector<LearnedRun> runs;
+    for (const char* point : points) runs.push_back({.point = point});
+    std::vector<std::string> names;
+    for (const LearnedPoint& point : learned_points(runs)) names.push_back(point.point);
+    return names;
+  };
+  CHECK(names_of({"strategy={kind: bmuf, block_momentum: 0.5}, workers=2",
+                  "strategy={kind: spatial, split: [2, 1]}, workers=2"}) ==
+        std::vector<std::string>{"bmuf, block_momentum: 0.5", "spatial, split: [2, 1]"});
+  CHECK(names_of({"strategy.kind=zero, learning.learning_rate=0.5",
+                  "strategy.kind=bmuf, learning.learning_rate=1"}) ==
+        std::vector<std::string>{"zero, learning_rate=0.5", "bmuf, learning_rate=1"});
+}
+
 TEST_CASE("a training that diverged has an infinite loss, and never reaches a loss", "[validate][learning]") {
   const Results learning{"s", {learned("a", 0, 1, 0, 2.5, 0.1), learned("a", 10, 1, 1, NAN, 0.1)}};
   const auto runs = learned_runs(learning, 0.1);

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "report/results/results.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
+
+namespace stepcast {
+
+/// What real ranks are forecast to learn, and when. Empty without `learning.target_loss`.
+struct LearningForecast {
+  Results rows;  ///< as in learning.csv
+  std::optional<double> target_loss;
+};
+
+/// The experiment of a point with all measured times. @param last  settings that come after all others
+using MeasuredExperiment = std::function<Experiment(std::size_t point, const std::vector<Assignment>& last)>;
+
+/// If the scenario has a target loss, trains all points that learn with real kernels on the clock of the
+/// simulated ranks, each with all its seeds, in child processes.
+/// @param meanwhile  called several times a second
+LearningForecast learning_forecast(const Validation& validation, const MeasuredExperiment& experiment,
+                                   const std::function<void()>& meanwhile);
+
+}  // namespace stepcast
