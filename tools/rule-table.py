@@ -4,7 +4,7 @@
 Usage, from the root of the source tree: tools/rule-table.py [--check | --quick] STEPCAST
 
 Each source is compared twice: with the device files as shipped, some of whose shares were fitted on it, and with shares fitted again
-without any row of that source. Draws the tables of docs/explanation/derived-traces.md and writes every row to
+without any row of that source. Draws the tables of docs/notes/2026-11-derived-rule.md and writes every row to
 docs/notes/2026-11-derived-rule.csv. --check: changes nothing, and fails if a table is not what the program gives. --quick: the same for
 the shipped device files and a part of the rows (every 30th kernel of DeepBench, all others); the tables must be those of the rows in the
 file. It takes 4 s instead of 75.
@@ -24,12 +24,14 @@ except ImportError:
     print("rule-table: python3-yaml is not installed")
     sys.exit(77)
 
-PAGE = "docs/explanation/derived-traces.md"
+PAGE = "docs/notes/2026-11-derived-rule.md"
 ROWS = "docs/notes/2026-11-derived-rule.csv"
 DEVICES = "models/devices/{}.yaml"
 PASSES = ("forward", "backward_data", "backward_weights")
-# What is taken for a share that no other source of the device determines: that of this device.
-RELATIVE = {"v100-sxm2-16gb": "a100-40gb", "a100-40gb": "h200", "gh200": "a100-40gb", "h200": "a100-40gb"}
+# What is taken for a share that no other source of the device determines: that of this device, and of convolutions that of the second.
+RELATIVE = {"v100-sxm2-16gb": ("a100-40gb", "a100-40gb"), "a100-40gb": ("v100-sxm2-16gb", "h200"),
+            "gh200": ("a100-40gb", "a100-40gb"), "h200": ("a100-40gb", "a100-40gb")}
+CONVOLUTIONS = ("pointwise", "window", "weights")
 CHANNELS_LAST = ("stepcast-2026",)  # sources
 FITTED = ("streaming", "max_pool", "batch_norm", "batch_norm_channels", "layer_norm", "dense", "pointwise", "window", "weights")
 MISSED = 0.20
@@ -121,8 +123,8 @@ class Rule:
         self.kinds = {row["layer"]: row["kind"] for row in rows if row["network"] == "resnet50" and row["layer"] != "*"}
 
     def derive(self, network, batch, device, precision, layout):
-        """Microseconds by layer and pass. Half precision in the measured transformers is Megatron's, with a fused softmax."""
-        half = ("--attention", "fused_softmax") if precision == "f16" else ()
+        """Microseconds by layer and pass. fp16 in the measured transformers is Megatron's, with a fused softmax; bf16 is autocast."""
+        half = {"f16": ("--attention", "fused_softmax"), "bf16": ("--autocast",)}.get(precision, ())
         with tempfile.TemporaryDirectory() as folder:
             if "\n" in network:
                 with open(folder + "/network.yaml", "w", encoding="utf-8") as file:
@@ -167,7 +169,7 @@ def share_of(row):
         return None
     if row["kind"] in ("batch_norm", "layer_norm", "dense", "max_pool"):
         return row["kind"]
-    if row["kind"] in ("relu", "add", "gelu"):
+    if row["kind"] in ("relu", "add"):
         return "streaming"
     if row["kind"] != "convolution" or row["pass"] == "backward_data":
         return None
@@ -175,9 +177,11 @@ def share_of(row):
 
 
 def place_of(device, share, precision):
-    """Where a device file holds a share in use for the precision: a key of `precisions`, or `kernels`. bf16 has the shares of f16."""
-    precision = "f16" if precision == "bf16" else precision
-    return precision if share in device.get("precisions", {}).get(precision, {}) else "kernels"
+    """Where a device file holds a share in use for the precision: a key of `precisions`, or `kernels`. bf16 has those of f16, too."""
+    for place in ("bf16", "f16") if precision == "bf16" else (precision,):
+        if share in device.get("precisions", {}).get(place, {}):
+            return place
+    return "kernels"
 
 
 def mapping_at(device, place):
@@ -187,7 +191,7 @@ def mapping_at(device, place):
 def borrowed(relative, share, place):
     """The share of another device, of the same precision or another of tensor cores."""
     others = relative.get("precisions", {})
-    for precision in () if place == "kernels" else (place, "tf32", "f16"):
+    for precision in () if place == "kernels" else (place, *(("f16",) if place == "bf16" else ()), "tf32", "f16"):
         if share in others.get(precision, {}):
             return others[precision][share]["value"]
     neutral = {"weights": 1, "batch_norm_channels": 0, "max_pool": relative["kernels"]["streaming"]["value"]}
@@ -222,7 +226,8 @@ def read_device(name):
 
 def fitted_without(rule, name, rows, folder):
     """The device file with shares fitted on the rows; shares that no row determines are those of a relative."""
-    device, relative, file = read_device(name), read_device(RELATIVE[name]), f"{folder}/{name}.yaml"
+    device, file = read_device(name), f"{folder}/{name}.yaml"
+    relative, of_convolutions = (read_device(one) for one in RELATIVE[name])
     for _ in range(3):
         write_device(device, file)
         rule.forget(file)
@@ -233,7 +238,7 @@ def fitted_without(rule, name, rows, folder):
     for place in ("kernels", *device.get("precisions", {})):
         for share, one in mapping_at(device, place).items():
             if share in FITTED and (place, share) not in sums:
-                one["value"] = borrowed(relative, share, place)
+                one["value"] = borrowed(of_convolutions if share in CONVOLUTIONS else relative, share, place)
     write_device(device, file)
     rule.forget(file)
     return file

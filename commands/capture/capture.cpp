@@ -165,12 +165,14 @@ struct DeriveOptions {
   std::string model, device, noise, output;
   std::string precision = "f32", attention = "eager", gelu = "fused", optimizer = "momentum",
               update = "foreach", layout = "nchw";
+  bool autocast = false;
   std::int64_t batch = 1;
 
   KernelChoice choice() const {
     const YamlNode kernels = parse_yaml(
-        fmt::format("{{precision: {}, attention: {}, gelu: {}, optimizer: {}, update: {}, layout: {}}}",
-                    precision, attention, gelu, optimizer, update, layout),
+        fmt::format("{{precision: {}, attention: {}, gelu: {}, optimizer: {}, update: {}, layout: {}, "
+                    "autocast: {}}}",
+                    precision, attention, gelu, optimizer, update, layout, autocast),
         "command line");
     return read_kernel_choice(YamlValue(kernels, "kernels"));
   }
@@ -194,21 +196,8 @@ void derive_to_file(const DeriveOptions& options) {
   fmt::print("{}written: {}\n", trace_table(trace, &model), file.string());
 }
 
-}  // namespace
-
-void add_derive(Command app) {
-  const Command command = app.add_subcommand(
-      "derive", "Estimate the trace of a model on a device that is not available, with a roofline model.");
-  auto options = std::make_shared<DeriveOptions>();
-  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
-  command.add_option("--batch", options->batch, "Batch size: samples per step.").required().range(1, 1 << 20);
-  command.add_option("--device", options->device, "Name in models/devices/, or a path that ends in .yaml.")
-      .required();
-  command
-      .add_option("--noise", options->noise,
-                  "Captured trace whose relative variation between steps is applied to the derived times. "
-                  "Default: no variation.")
-      .type_name("FILE");
+/// Options that choose the kernels, as the scenario key `kernels` does.
+void add_kernel_options(const Command& command, DeriveOptions* options) {
   command
       .add_option("--precision", options->precision,
                   "Precision of products. The device file lists those that the device has.")
@@ -239,6 +228,26 @@ void add_derive(Command app) {
   command.add_option("--layout", options->layout, "Layout of activations: channels first or last.")
       .one_of(layout_names())
       .show_default();
+  command.add_flag("--autocast", options->autocast,
+                   "With f16 and bf16: PyTorch's autocast, with its casts, in place of 2 bytes everywhere.");
+}
+
+}  // namespace
+
+void add_derive(Command app) {
+  const Command command = app.add_subcommand(
+      "derive", "Estimate the trace of a model on a device that is not available, with a roofline model.");
+  auto options = std::make_shared<DeriveOptions>();
+  command.add_option("--model", options->model, "Name in models/, or a path that ends in .yaml.").required();
+  command.add_option("--batch", options->batch, "Batch size: samples per step.").required().range(1, 1 << 20);
+  command.add_option("--device", options->device, "Name in models/devices/, or a path that ends in .yaml.")
+      .required();
+  command
+      .add_option("--noise", options->noise,
+                  "Captured trace whose relative variation between steps is applied to the derived times. "
+                  "Default: no variation.")
+      .type_name("FILE");
+  add_kernel_options(command, options.get());
   command.add_option("-o,--output", options->output, "Trace file. Default: MODEL-bBATCH-DEVICE.yaml.")
       .type_name("FILE");
   command.footer(

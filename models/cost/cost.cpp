@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/cost/autocast.hpp"
 #include "models/network/layer.hpp"
 #include "models/network/model.hpp"
 
@@ -173,7 +174,7 @@ double fp32_passes(const KernelChoice& choice) {
 }  // namespace
 
 double update_arrays(const KernelChoice& choice) {
-  return fp32_passes(choice) + (choice.half() ? 0.5 : 0);
+  return fp32_passes(choice) + (choice.half() && !choice.autocast ? 0.5 : 0);
 }
 
 namespace {
@@ -328,10 +329,6 @@ void add_gradient_sum(const Layer& layer, int readers, LayerCost& cost) {
 
 }  // namespace
 
-Bytes PassCost::bytes(std::int64_t batch, Bytes element) const {
-  return (static_cast<double>(batch) * activations + parameters) * element;
-}
-
 std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice) {
   const std::vector<bool> data = backward_data_needed(model);
   const std::vector<int> readers = consumers(model);
@@ -347,6 +344,7 @@ std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choic
     cost.update = update_cost(layer, choice);
     costs.push_back(cost);
   }
+  if (choice.autocast) add_autocast(model, choice, costs);
   return costs;
 }
 
@@ -362,20 +360,6 @@ Flops training_flops(const Model& model) {
     sum += cost.forward.flops + cost.backward_data.flops + cost.backward_weights.flops;
   }
   return sum;
-}
-
-double internal_elements(const Layer& layer) {
-  const double time = layer.input.empty() ? 0 : static_cast<double>(layer.input.front());
-  const double cells = time * static_cast<double>(layer.hidden) * (layer.bidirectional ? 2 : 1);
-  if (layer.kind == LayerKind::lstm) return 5 * cells;
-  if (layer.kind == LayerKind::gru) return 4 * cells;
-  if (layer.kind == LayerKind::attention) return static_cast<double>(layer.heads) * time * time;
-  if (layer.kind == LayerKind::experts)
-    return expert_rows(layer) *
-           static_cast<double>(3 * layer.hidden + 2 * layer.input.back());  // gate and hidden units, their
-                                                                            // product, input and output rows
-  if (layer.kind == LayerKind::softmax_cross_entropy) return element_count(layer.input);
-  return 0;
 }
 
 }  // namespace stepcast

@@ -39,7 +39,9 @@ void read_kernels(const YamlMap& yaml, KernelShares& kernels) {
   share("max_pool", kernels.max_pool);
   share("batch_norm", kernels.batch_norm);
   share("layer_norm", kernels.layer_norm);
+  share("cast", kernels.cast);
   share("dense", kernels.dense);
+  share("unaligned", kernels.unaligned);
   share("flash", kernels.flash);
   share("pointwise", kernels.pointwise);
   share("window", kernels.window);
@@ -64,17 +66,30 @@ KernelShares read_own_kernels(const YamlValue& value) {
   return kernels;
 }
 
-/// Reads `precisions:`. Shares that a precision does not name are those of fp32.
+/// Reads one of `precisions`. @param own  the shares that it does not name
+PrecisionKernels read_precision(const YamlMap& yaml, PrecisionKernels own) {
+  if (yaml.has("peak")) own.peak = sourced(yaml, "peak").flops_per_second();
+  read_kernels(yaml, own.kernels);
+  return own;
+}
+
+/// Reads `precisions:`. Shares that a precision does not name are those of fp32; of bf16, those of f16.
 void read_precisions(const YamlValue& value, Device& device) {
+  using Precision = KernelChoice::Precision;
   if (!device.kernels) value.refuse("needs the key kernels");
   const YamlMap yaml = read_map(value, precisions_keys());
-  for (const auto& [word, one] : yaml.entries()) {
-    const YamlMap map = read_map(one, precision_keys());
-    PrecisionKernels own{sourced(map, "peak").flops_per_second(), *device.kernels};
-    read_kernels(map, own.kernels);
-    const bool tf32 = word == "tf32";
-    device.precisions[tf32 ? KernelChoice::Precision::tf32 : KernelChoice::Precision::f16] = own;
+  for (const auto& [word, precision] : {std::pair{"tf32", Precision::tf32}, {"f16", Precision::f16}}) {
+    const auto one = yaml.maybe(word);
+    if (!one) continue;
+    const YamlMap map = read_map(*one, precision_keys());
+    map.at("peak", "{value: ..., source: ...}");
+    device.precisions[precision] = read_precision(map, {{}, *device.kernels});
   }
+  const auto bf16 = yaml.maybe("bf16");
+  if (!bf16) return;
+  const auto half = device.precisions.find(Precision::f16);
+  if (half == device.precisions.end()) bf16->refuse("needs the key f16");
+  device.precisions[Precision::bf16] = read_precision(read_map(*bf16, bf16_keys()), half->second);
 }
 
 }  // namespace
@@ -106,34 +121,44 @@ Device read_device(const YamlValue& value) {
 
 namespace {
 
+/// The shares of a precision of tensor cores; nullptr: the device has none. Devices with TF32 have bf16, too.
+const PrecisionKernels* kernels_in(const Device& device, KernelChoice::Precision precision) {
+  using Precision = KernelChoice::Precision;
+  const auto found = device.precisions.find(precision);
+  if (found != device.precisions.end()) return &found->second;
+  const bool as_half = precision == Precision::bf16 && device.precisions.contains(Precision::tf32);
+  return as_half ? kernels_in(device, Precision::f16) : nullptr;
+}
+
 /// The words of the precisions that a device has.
 std::string known_precisions(const Device& device) {
   std::string text = "f32";
-  if (device.precisions.contains(KernelChoice::Precision::tf32)) text += ", tf32";
-  if (device.precisions.contains(KernelChoice::Precision::f16)) text += ", f16";
-  if (device.precisions.size() == 2) text += ", bf16";
+  for (std::size_t i = 1; i < precision_names().size(); ++i) {
+    if (kernels_in(device, static_cast<KernelChoice::Precision>(i)) != nullptr)
+      text += ", " + precision_names()[i];
+  }
   return text;
 }
 
 }  // namespace
 
 Device with_kernels(Device device, const KernelChoice& choice) {
-  using Precision = KernelChoice::Precision;
   if (choice == KernelChoice{}) return device;
   if (!device.kernels)
     throw InputError(
         fmt::format("device {}: has no shares by kind of kernel, so its kernels cannot be chosen ({})",
                     device.name, to_string(choice)));
-  if (choice.precision != Precision::f32) {
-    const bool bf16 = choice.precision == Precision::bf16;
-    const auto found = device.precisions.find(bf16 ? Precision::f16 : choice.precision);
-    if (found == device.precisions.end() || (bf16 && !device.precisions.contains(Precision::tf32)))
+  if (choice.precision != KernelChoice::Precision::f32) {
+    const PrecisionKernels* chosen = kernels_in(device, choice.precision);
+    if (chosen == nullptr)
       throw InputError(fmt::format("device {}: precision: expected one of {}, got \"{}\"", device.name,
                                    known_precisions(device),
                                    precision_names()[static_cast<std::size_t>(choice.precision)]));
-    device.peak = found->second.peak;
-    device.kernels = found->second.kernels;
+    device.peak = chosen->peak;
+    device.kernels = chosen->kernels;
   }
+  if (choice.autocast && !choice.half())
+    throw InputError(fmt::format("device {}: autocast: needs the precision f16 or bf16", device.name));
   if (choice.attention == KernelChoice::Attention::flash && device.kernels->flash == 0)
     throw InputError(fmt::format(
         "device {}: attention: flash: the device file gives no share of a flash kernel", device.name));
@@ -174,7 +199,15 @@ const Keys& kernel_share_keys() {
        share_key("max_pool", "share of the memory bandwidth: max pools", "that of `streaming`"),
        share_key("batch_norm", "share of the memory bandwidth: batch norm"),
        share_key("layer_norm", "share of the memory bandwidth: layer norm"),
+       share_key("cast",
+                 "share of the memory bandwidth: autocast's casts to fp32, and sums of two precisions",
+                 "that of `streaming`"),
        share_key("dense", "share of the peak rate: dense layers and attention"),
+       share_key(
+           "unaligned",
+           "dense layers of which a size is no multiple of 16 bytes: factor on `dense`, half of it for an "
+           "odd size",
+           "1"),
        share_key("flash", "share of the peak rate: a flash kernel of attention", "none"),
        share_key("pointwise", "share of the peak rate: convolutions with a window of 1"),
        share_key("window", "share of the peak rate: other convolutions"),
@@ -196,22 +229,36 @@ const Keys& kernel_share_keys() {
   return keys;
 }
 
+namespace {
+
+/// The peak of a precision, and the shares that differ from those of a key.
+Keys precision_keys_of(const std::string& peak_default, const std::string& others) {
+  Keys all = with_sources({{"peak", "work rate", "> 0", peak_default, "peak rate in this precision"}},
+                          Key::Source::must);
+  for (Key key : kernel_share_keys()) {
+    key.default_value = "as in `" + others + "`";
+    all.push_back(key);
+  }
+  return all;
+}
+
+}  // namespace
+
 const Keys& precision_keys() {
-  static const Keys keys = [] {
-    Keys all = with_sources({{"peak", "work rate", "> 0", "required", "peak rate in this precision"}},
-                            Key::Source::must);
-    for (Key key : kernel_share_keys()) {
-      key.default_value = "as in `kernels`";
-      all.push_back(key);
-    }
-    return all;
-  }();
+  static const Keys keys = precision_keys_of("required", "kernels");
+  return keys;
+}
+
+const Keys& bf16_keys() {
+  static const Keys keys = precision_keys_of("as in `f16`", "f16");
   return keys;
 }
 
 const Keys& precisions_keys() {
   static const Keys keys{{"tf32", "mapping", "", "none", "products in TF32", precision_keys},
-                         {"f16", "mapping", "", "none", "products in fp16 or bf16", precision_keys}};
+                         {"f16", "mapping", "", "none", "products in fp16 or bf16", precision_keys},
+                         {"bf16", "mapping", "", "as `f16` on devices with `tf32`",
+                          "shares in bf16 that differ from those of `f16`", bf16_keys}};
   return keys;
 }
 

@@ -58,8 +58,8 @@ struct Device {
 /// Reads `models/devices/NAME.yaml`; every number is `{value: ..., source: ...}`. Throws InputError.
 Device read_device(const YamlValue& value);
 
-/// The device with the peak and the shares of the chosen precision, and with the chosen kernels. bf16 runs as
-/// fast as f16 on devices that have tf32.
+/// The device with the peak and the shares of the chosen precision, and with the chosen kernels. A device
+/// with tf32 that names no shares of bf16 has those of f16.
 /// @throws InputError if the device does not have what is chosen
 Device with_kernels(Device device, const KernelChoice& choice);
 
@@ -68,6 +68,7 @@ const Keys& device_keys();
 const Keys& device_rate_keys();
 const Keys& kernel_share_keys();
 const Keys& precision_keys();  ///< one of `precisions`: `peak` and the shares that differ from fp32
+const Keys& bf16_keys();       ///< the shares that differ from `f16`
 const Keys& precisions_keys();
 const Keys& sourced_value_keys();  ///< `value` and `source`, both required
 

@@ -62,13 +62,14 @@ std::vector<Chosen> chosen(const KernelChoice& choice) {
 std::string to_string(const KernelChoice& choice) {
   std::string text;
   for (const Chosen& one : chosen(choice)) text += (text.empty() ? "" : ", ") + one.key + " " + one.word;
+  if (choice.autocast) text += text.empty() ? "autocast" : ", autocast";
   return text;
 }
 
 std::string to_flags(const KernelChoice& choice) {
   std::string text;
   for (const Chosen& one : chosen(choice)) text += " --" + one.key + " " + one.word;
-  return text;
+  return choice.autocast ? text + " --autocast" : text;
 }
 
 const Keys& kernel_choice_keys() {
@@ -85,7 +86,10 @@ const Keys& kernel_choice_keys() {
        "`foreach`: a kernel for each operation of the optimizer; `for_loop`: for each operation and tensor; "
        "`fused`: for all operations"},
       {"layout", "name", "nchw, nhwc", "nchw",
-       "layout of activations; kernels of tensor cores copy activations with `nchw` to another layout"}};
+       "layout of activations; kernels of tensor cores copy activations with `nchw` to another layout"},
+      {"autocast", "boolean", "", "false",
+       "with f16 and bf16: whether PyTorch's autocast keeps weights, norms and losses in fp32 and casts what "
+       "products read; otherwise all tensors have 2 bytes an element"}};
   return keys;
 }
 
@@ -102,6 +106,7 @@ KernelChoice read_kernel_choice(const YamlValue& value) {
   read("optimizer", choice.optimizer, optimizer_names());
   read("update", choice.update, update_names());
   read("layout", choice.layout, layout_names());
+  if (const auto yes = map.maybe("autocast")) choice.autocast = yes->boolean();
   return choice;
 }
 

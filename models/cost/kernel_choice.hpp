@@ -38,6 +38,7 @@ struct KernelChoice {
   Optimizer optimizer = Optimizer::momentum;
   Update update = Update::foreach;
   Layout layout = Layout::nchw;
+  bool autocast = false;  ///< PyTorch's autocast chooses the precision of each layer (see add_autocast)
 
   bool operator==(const KernelChoice&) const = default;
 
@@ -70,7 +71,9 @@ struct KernelShares {
   double max_pool = 0;     ///< share of the bandwidth: max pools; 0: as streaming
   double batch_norm = 1;   ///< share of the bandwidth: batch norm
   double layer_norm = 1;   ///< share of the bandwidth: layer norm
+  double cast = 0;         ///< share of the bandwidth: casts to fp32, sums of two precisions; 0: as streaming
   double dense = 1;        ///< share of the peak: dense layers and attention
+  double unaligned = 1;    ///< dense layers of which a size is no multiple of 16 bytes: factor on `dense`
   double flash = 0;        ///< share of the peak: a flash kernel of attention; 0: there is none
   double pointwise = 1;    ///< share of the peak: convolutions with a window of 1
   double window = 1;       ///< share of the peak: other convolutions, beside `winograd` and `fft`

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace stepcast {
 namespace {
@@ -33,12 +34,26 @@ double arithmetic_gain(const Layer& layer, const KernelShares& kernels) {
   return window == 0 ? 1 : window == 3 ? kernels.winograd : kernels.fft;
 }
 
+Bytes element_size(const KernelShares& kernels) {
+  return {kernels.choice.half() ? kHalfBytes : kFp32Bytes};
+}
+
+/// Factor on the rate of a dense layer. Kernels of tensor cores load 16 bytes at once; of arrays whose rows
+/// begin elsewhere they load fewer elements, and one at a time if a row has an odd number of them.
+double alignment_factor(const Layer& layer, const KernelShares& kernels) {
+  if (layer.kind != LayerKind::dense) return 1;
+  const auto aligned = static_cast<std::int64_t>(16 / element_size(kernels).value);
+  const std::int64_t common = std::gcd(layer.input.back(), layer.output.back());
+  if (common % aligned == 0) return 1;
+  return kernels.unaligned < 1 && common % 2 != 0 ? kernels.unaligned / 2 : kernels.unaligned;
+}
+
 /// Share of the peak at which the products of a layer run.
 double product_share(const Layer& layer, const KernelShares& kernels) {
   if (layer.kind == LayerKind::attention && kernels.choice.attention == KernelChoice::Attention::flash)
     return kernels.flash;
   if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::locally_connected)
-    return kernels.dense;
+    return kernels.dense * alignment_factor(layer, kernels);
   const bool pointwise = std::ranges::max(layer.window.kernel) == 1;
   return pointwise ? kernels.pointwise : kernels.window;
 }
@@ -74,10 +89,6 @@ double padded(const Layer& layer, const KernelShares& kernels) {
   return std::ceil(channels / kernels.channel_multiple) * kernels.channel_multiple / channels;
 }
 
-Bytes element_size(const KernelShares& kernels) {
-  return {kernels.choice.half() ? kHalfBytes : kFp32Bytes};
-}
-
 /// Seconds of the kernels beside a pass's own: copies to another layout, sums of biases' gradients.
 Seconds other_kernels(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device) {
   const KernelShares& kernels = *device.kernels;
@@ -91,12 +102,24 @@ Seconds other_kernels(const Layer& layer, const PassCost& cost, std::int64_t bat
          (2 * copied - cached(copied, kernels) + summed) / (kernels.streaming * device.memory_bandwidth);
 }
 
+/// Seconds of the casts of autocast.
+Seconds cast_time(const PassCost& cost, std::int64_t batch, const Device& device) {
+  const KernelShares& kernels = *device.kernels;
+  const double samples = static_cast<double>(batch);
+  const Bytes narrowed{samples * cost.narrowed + cost.narrowed_weights};
+  const Bytes widened{samples * cost.widened + cost.widened_weights};
+  const double widening = kernels.cast > 0 ? kernels.cast : kernels.streaming;
+  return narrowed / (kernels.streaming * device.memory_bandwidth) +
+         widened / (widening * device.memory_bandwidth);
+}
+
 /// The parts of the rule of KernelShares.
 Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t batch,
                           const Device& device) {
   const KernelShares& kernels = *device.kernels;
-  const bool update = cost.activations == 0;  // optimizers keep fp32
-  const Bytes element = update ? kFp32 : element_size(kernels);
+  const bool update = cost.activations == 0;
+  const Bytes own = cost.width > 0 ? Bytes{cost.width} : element_size(kernels);
+  const Bytes element = update ? kFp32 : own;  // optimizers keep fp32
   const double samples = static_cast<double>(batch);
   const Flops work = samples * padded(layer, kernels) * cost.flops;
   const Bytes further = (samples * cost.eager + cost.reread) * element;
@@ -106,7 +129,7 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
   const bool filters = cost.weights && layer.kind == LayerKind::convolution;
   const double share = product_share(layer, kernels) * (filters ? kernels.weights : 1);
   return {cost.kernels * (recurrent ? kernels.recurrent_step : kernels.gap) +
-              other_kernels(layer, cost, batch, device),
+              other_kernels(layer, cost, batch, device) + cast_time(cost, batch, device),
           work / (arithmetic_gain(layer, kernels) * share * device.peak),
           moved / (bandwidth_share(layer, kernels) * device.memory_bandwidth)};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "models/cost/autocast.hpp"
 #include "models/cost/cost.hpp"
 
 namespace stepcast {
@@ -40,33 +41,6 @@ SavedTensors attention_tensors(const Layer& layer, const MemoryOptions& options)
   if (options.attention == MemoryOptions::Attention::eager) return eager_attention(layer, options);
   const double sums = static_cast<double>(layer.heads * layer.input.front());
   return {.input = true, .output = true, .bytes = {kFp32Bytes * sums}};
-}
-
-/// True if a layer computes in fp16 under autocast, and casts an input of fp32 to it.
-bool computes_in_half(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::convolution:
-    case LayerKind::locally_connected:
-    case LayerKind::dense:
-    case LayerKind::lstm:
-    case LayerKind::gru:
-    case LayerKind::attention:
-    case LayerKind::experts:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// True if a layer computes in fp32 under autocast, and casts an input of fp16 to it.
-bool computes_in_single(LayerKind kind) {
-  return kind == LayerKind::layer_norm || kind == LayerKind::rms_norm || is_loss(kind);
-}
-
-/// True if the output is fp32 although nothing was cast: it is made of parameters.
-bool made_of_parameters(LayerKind kind) {
-  return kind == LayerKind::embedding || kind == LayerKind::position_embedding ||
-         kind == LayerKind::class_token;
 }
 
 /// True if the backward pass of the kind needs no tensor of the forward pass.
@@ -112,17 +86,8 @@ bool autocast(const MemoryOptions& options) {
 
 std::vector<double> output_widths(const Model& model, const MemoryOptions& options) {
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
-  std::vector<double> widths;
-  for (const Layer& layer : model.layers) {
-    double widest = 0;  // of the inputs; autocast leaves the input of the network in fp32
-    for (const int input : layer.inputs)
-      widest = std::max(widest, input < 0 ? kFp32Bytes : widths[static_cast<std::size_t>(input)]);
-    const bool half = computes_in_half(layer.kind) || layer.kind == LayerKind::measured;
-    const bool single = computes_in_single(layer.kind) || made_of_parameters(layer.kind);
-    const double own = half ? kHalfBytes : single ? kFp32Bytes : widest;
-    widths.push_back(!mixed ? kFp32Bytes : autocast(options) ? own : kHalfBytes);
-  }
-  return widths;
+  if (autocast(options)) return autocast_widths(model);
+  return std::vector(model.layers.size(), mixed ? kHalfBytes : kFp32Bytes);
 }
 
 void save_casts(const Layer& layer, double input_width, SavedTensors& saved) {

@@ -28,9 +28,7 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
 /// True if PyTorch's autocast chooses the precision of each operator.
 bool autocast(const MemoryOptions& options);
 
-/// Bytes of an element of each layer's output. Under autocast, products (convolution, dense, attention)
-/// return fp16; layer norm and losses fp32; the others the widest of their inputs. Embeddings have fp32 rows.
-/// Source: aten/src/ATen/autocast_mode.cpp of pytorch/pytorch.
+/// Bytes of an element of each layer's output, under autocast those of autocast_widths.
 std::vector<double> output_widths(const Model& model, const MemoryOptions& options);
 
 /// A layer whose input autocast casts saves the cast copy, not its input. Every reader makes its own copy:

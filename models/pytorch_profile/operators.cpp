@@ -166,13 +166,13 @@ std::string nvjet_precision(std::string_view kernel) {
 
 std::string kernel_precision(std::string_view kernel) {
   if (has(kernel, "nvjet_")) return nvjet_precision(kernel);
-  if (has(kernel, "tf32") || has(kernel, "s1688") || has(kernel, "_f32f32_f32f32_tn_n_tilesize"))
-    return "tf32";
+  if (has(kernel, "tf32") || has(kernel, "_f32f32_f32f32_tn_n_tilesize")) return "tf32";
   if (has(kernel, "bf16") || has(kernel, "s16816gemm_bf") || has(kernel, "BFloat16")) return "bf16";
   if (has(kernel, "h884") || has(kernel, "s884") || has(kernel, "h1688") || has(kernel, "s16816") ||
       has(kernel, "h16816") || has(kernel, "hgemm") || has(kernel, "fp16") || has(kernel, "f16f16") ||
       has(kernel, "hcudnn") || has(kernel, "__half"))
     return "f16";
+  if (has(kernel, "s1688")) return "tf32";  // of other precisions, the name says which
   if (has(kernel, "sgemm") || has(kernel, "scudnn") || has(kernel, "gemm_fp32") || has(kernel, "<float"))
     return "f32";
   return "";

@@ -200,9 +200,11 @@ std::string efficiency_line(const Device& device, const Calibration& calibration
 
 std::string device_table(const Device& device, const Calibration* calibration) {
   std::string tensor_cores;
-  for (const auto& [precision, kernels] : device.precisions)
+  for (const auto& [precision, kernels] : device.precisions) {
+    if (precision == KernelChoice::Precision::bf16) continue;  // mostly as fp16
     tensor_cores += fmt::format(", {:.4g} Tflop/s {}", kernels.peak.value / 1e12,
                                 precision == KernelChoice::Precision::tf32 ? "TF32" : "fp16");
+  }
   std::string text = fmt::format(
       "{}\n"
       "peak              {:.4g} Tflop/s fp32{}\n"

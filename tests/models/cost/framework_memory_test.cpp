@@ -53,6 +53,8 @@ std::string documented_row(const YamlMap& row) {
       MemoryOptions::Optimizer::momentum, MemoryOptions::Optimizer::adam, MemoryOptions::Optimizer::sgd};
   if (row.has("optimizer"))
     options.optimizer = optimizers.at(row.at("optimizer", "").one_of({"momentum", "adam", "sgd"}));
+  if (row.has("attention") && row.at("attention", "").one_of({"eager", "flash"}) == 1)
+    options.attention = MemoryOptions::Attention::flash;
   const Model model = shipped_model(name);
   const Memory memory = training_memory(model, options);
   const double driver = row.has("driver") ? row.at("driver", "").bytes(1).value : 0;
@@ -261,8 +263,8 @@ TEST_CASE("docs/explanation/memory.md gives every measured peak and the rule's e
   const YamlNode node = read_yaml(folder + "/models/measured/memory.yaml");
   for (const YamlValue& value : YamlValue(node, "").map({"rows"}).at("rows", "").list()) {
     const std::string row =
-        documented_row(value.map({"model", "batch", "precision", "framework", "optimizer", "kind", "bytes",
-                                  "context", "driver", "device", "source"}));
+        documented_row(value.map({"model", "batch", "precision", "framework", "optimizer", "attention",
+                                  "kind", "bytes", "context", "driver", "device", "source"}));
     CAPTURE(row);
     CHECK(page.str().find(row) != std::string::npos);
   }

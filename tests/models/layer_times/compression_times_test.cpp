@@ -10,7 +10,7 @@ using namespace stepcast;
 
 namespace {
 
-CompressionTrace small_trace() {
+CompressionTrace compressed_trace() {
   CompressionTrace trace{
       "here", "cpu", "2026-11-21", "stepcast capture-compression", "measured", 1, 4096, 64, 0.01, {}, {}};
   trace.copy = {{0.5, 0.5, 0.5}, {1e-10, 2e-10, 3e-10}};
@@ -30,28 +30,28 @@ CompressionTrace read_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("times of compression survive writing and reading", "[models]") {
-  const std::string text = to_yaml(small_trace());
+  const std::string text = to_yaml(compressed_trace());
   CHECK(to_yaml(read_text(text)) == text);
 }
 
 TEST_CASE("the cost of compression is the median of the CPU times", "[models]") {
-  const CompressionCost cost = cost_of(small_trace(), Compression::fp16);
+  const CompressionCost cost = cost_of(compressed_trace(), Compression::fp16);
   CHECK(cost.quantize == Approx(2e-9));
   CHECK(cost.restore == Approx(2e-10));
-  CHECK(cost_of(small_trace(), Compression::none).quantize == 0);
+  CHECK(cost_of(compressed_trace(), Compression::none).quantize == 0);
 }
 
 TEST_CASE("a derived cost of compression keeps its ratio to a copy", "[models]") {
   Device device;
   device.memory_bandwidth = {500e9};
-  const CompressionCost cost = derived_cost(small_trace(), Compression::one_bit, device);
+  const CompressionCost cost = derived_cost(compressed_trace(), Compression::one_bit, device);
   const double copy = 2 / (kStreamingShare * 500e9);
   CHECK(cost.quantize / copy == Approx(1e-9 / 2e-10));
   CHECK(cost.restore / copy == Approx(1e-10 / 2e-10));
 }
 
 TEST_CASE("a file of compression times must have every kernel", "[models][errors]") {
-  std::string text = to_yaml(small_trace());
+  std::string text = to_yaml(compressed_trace());
   const std::string last = "  - name: top_k";
   std::string unknown = text;
   unknown.replace(unknown.find("top_k"), 5, "top_q");

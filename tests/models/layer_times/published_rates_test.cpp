@@ -30,10 +30,10 @@ std::string rate_row(const YamlMap& row) {
 
 }  // namespace
 
-TEST_CASE("docs/explanation/derived-traces.md compares convolutions in groups with published rates",
+TEST_CASE("docs/notes/2026-11-derived-rule.md compares convolutions in groups with published rates",
           "[models]") {
   std::stringstream page;
-  page << std::ifstream(kSources + "/docs/explanation/derived-traces.md").rdbuf();
+  page << std::ifstream(kSources + "/docs/notes/2026-11-derived-rule.md").rdbuf();
   const YamlNode node = read_yaml(kSources + "/models/measured/rates.yaml");
   for (const YamlValue& value : YamlValue(node, "").map({"rows"}).at("rows", "").list()) {
     const std::string row =

@@ -50,6 +50,7 @@ TEST_CASE("networks of the library have exactly the published numbers of paramet
       {"vgg19", 143'667'240},
       {"vit-b16", 86'567'656},
       {"vit-l16", 304'326'632},
+      {"gpt2-lm", 124'439'808},  // GPT2LMHeadModel of Hugging Face's transformers 5.17
       // Parameters of the checkpoints (model cards of meta-llama and mistralai on Hugging Face).
       {"llama2-7b", 6'738'415'616},
       {"llama2-13b", 13'015'864'320},

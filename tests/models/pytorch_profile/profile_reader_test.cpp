@@ -268,10 +268,13 @@ TEST_CASE("a profile that does not match the network names the first operator th
                     Contains("operator 3") && Contains("layer fc (dense)"));
 }
 
-TEST_CASE("cuBLAS's products for Hopper say their precision", "[models]") {
+TEST_CASE("names of products say their precision", "[models]") {
   CHECK(kernel_precision("nvjet_sm90_tst_192x192_64x3_2x1_v_bz_coopB_NNN") == "bf16");
   CHECK(kernel_precision("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNN") == "f16");
   CHECK(kernel_precision("nvjet_sm90_") == "");
+  CHECK(kernel_precision("cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_nn_align1") == "bf16");
+  CHECK(kernel_precision("turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_nn") == "f16");
+  CHECK(kernel_precision("cutlass_80_tensorop_s1688gemm_128x256_32x3_tn_align2") == "tf32");
 }
 
 TEST_CASE("a profile without what a trace needs is refused in one line", "[models]") {

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "core/typed_numbers.hpp"
+#include "models/network/layer.hpp"
+
+namespace stepcast {
+
+inline constexpr double kFp32Bytes = 4;  ///< of an element
+inline constexpr double kHalfBytes = 2;  ///< of an element in fp16 or bf16
+
+/// Elements of a tensor of this shape.
+inline double element_count(const Shape& shape) {
+  return static_cast<double>(elements(shape));
+}
+
+/// Work and memory traffic of one pass of one layer.
+///
+/// Only products count as work: convolutions, locally connected, dense and recurrent layers, attention. A
+/// multiply-add is two flop. Padding counts as work, biases do not. Element-wise layers, norms and pools cost
+/// their traffic only.
+struct PassCost {
+  Flops flops;             ///< per sample
+  double activations = 0;  ///< elements of activations and error signals read and written, per sample
+  /// Elements of parameters, gradients and optimizer state read and written, per step.
+  double parameters = 0;
+  // Only the rule of KernelShares counts the following.
+  /// Correction of `activations` for the chosen kernels, per sample: above zero for intermediate results of
+  /// attention and second reads, below zero where fused kernels move less.
+  double eager = 0;
+  /// Further elements of parameters, per step: recurrent weights that every time step reads again, further
+  /// passes of an optimizer of several kernels.
+  double reread = 0;
+  /// Elements of error signals that a kernel of its own sums to the gradient of a bias, per sample.
+  double bias = 0;
+  /// Elements of a convolution's inputs and outputs that kernels of another layout copy, per sample.
+  double other_layout = 0;
+  /// Elements that the layer below has just written and this pass reads once, per sample. They may still be
+  /// in the device's cache.
+  double just_written = 0;
+  // Only autocast sets the following (see add_autocast).
+  double width = 0;             ///< bytes of an element of activations; 0: that of the precision
+  double narrowed = 0;          ///< bytes that casts to half precision move, per sample
+  double widened = 0;           ///< bytes that casts to fp32 and sums of two precisions move, per sample
+  double narrowed_weights = 0;  ///< bytes that casts of fp32 weights move, per step
+  double widened_weights = 0;   ///< bytes that casts of half-precision gradients of weights move, per step
+  bool weights = false;         ///< the product is the gradient of weights
+  int kernels = 0;              ///< kernels launched one after another; 0: the layer has no such pass
+
+  /// Memory traffic of the pass. @param element  size of one element
+  Bytes bytes(std::int64_t batch, Bytes element) const;
+};
+
+/// Costs of all passes of one layer.
+///
+/// If a library computes both gradients in one call (norms, recurrent layers), that call is `backward_data`,
+/// or `backward_weights` if no layer below has parameters. `update` counts stochastic gradient descent with
+/// momentum, in one fused kernel for each tensor; what the chosen optimizer moves beyond that is in `reread`.
+struct LayerCost {
+  PassCost forward, backward_data, backward_weights, update;
+};
+
+/// Elements of one sample that the backward pass needs besides inputs and outputs: gates of recurrent layers
+/// (LSTM: 4 gates and the cell; GRU: 3 gates and the gated state), scores of attention, rows of experts.
+double internal_elements(const Layer& layer);
+
+}  // namespace stepcast
