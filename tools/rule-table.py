@@ -145,6 +145,10 @@ class Rule:
         plain = self.derive(OPT_LAYER.replace("BIAS", "false"), batch, device, precision, layout)
         # Megatron's GELU adds the bias of the layer below, so its backward pass sums the gradient of that bias.
         times["gelu", "backward_data"] += times["up", "backward_weights"] - plain["up", "backward_weights"]
+        # Aceso's operator "qkv" splits its output into three contiguous tensors, and joins their derivatives (Megatron-LM's
+        # split_tensor_along_last_dim with contiguous_split_chunks). GELU reads and writes 4 x the width, this copy 3 x.
+        for part in ("forward", "backward_data"):
+            times["qkv", part] += 3 / 4 * times["gelu", "forward"]
         return times
 
     def time(self, device, row):
