@@ -110,7 +110,7 @@ void show_stack(const SoftwareStack& stack, const YamlNode& document) {
   for (const StackValue& one : stack.values) {
     const YamlNode* given = find_path(document, "strategy." + one.key);
     const std::string instead = given == nullptr ? "" : fmt::format(" (the scenario gives {})", given->text);
-    const std::string where = one.without_nccl ? ", where the platform names no NCCL" : "";
+    const std::string where = one.without_nccl ? ", if the platform does not name NCCL" : "";
     print_lines("  strategy.{}: {}{}{}: {}\n", one.key, one.value.text, where, instead, one.source);
   }
 }

@@ -78,7 +78,8 @@ Software read_software(const YamlValue& value, const std::string& device, bool n
     software.cpu = static_cast<Software::Cpu>(cpu->one_of({"intel", "amd", "other"}));
   software.gpudirect = flag(map, "gpudirect", nic_nearby && software.transport == Software::Transport::verbs);
   if (const auto staging = map.maybe("staging")) {
-    if (software.gpudirect) staging->refuse("with GPUDirect nothing is staged (gpudirect: false)");
+    if (software.gpudirect)
+      staging->refuse("only valid with gpudirect: false, because GPUDirect stages no data");
     software.staging = (staging->is(YamlNode::Kind::mapping)
                             ? read_map(*staging, sourced_keys()).at("value", "a rate such as \"5 GB/s\"")
                             : *staging)

@@ -31,7 +31,7 @@ refuses() {
   local code=$1 text=$2
   shift 2
   run_with "$code" "$@"
-  [ -s out ] && fail "output beside an error: stepcast $*"
+  [ -s out ] && fail "output in addition to an error: stepcast $*"
   [ "$(wc -l <err)" -eq 1 ] || fail "not one line: stepcast $*"
   grep -qF -- "$text" err || fail "no \"$text\": stepcast $*"
 }
@@ -97,7 +97,7 @@ grep -q '^software: {nccl' l40s-cluster.yaml || fail "init: no NCCL on a GPU tha
 prints 'written: other.yaml' init other.yaml --new-device --like v100-sxm2-16gb -y
 rm other.yaml
 refuses 2 'there is no device "l40"' init missing.yaml --new-platform --device l40
-refuses 2 'init l40.yaml --new-device writes a file of yours' init missing.yaml --new-platform --device l40
+refuses 2 'init l40.yaml --new-device writes a file for your device' init missing.yaml --new-platform --device l40
 refuses 2 '--tensor-peak: k80 has no rates of tensor cores' init missing.yaml --new-device --like k80 --tensor-peak "1 Tflop/s"
 refuses 2 '--memory: expected a quantity such as' init missing.yaml --new-device --memory 48
 refuses 2 'nvlink' init other.yaml --new-platform --nvlink-pairs "100 GB/s" --nvlink "240 GB/s"
@@ -111,7 +111,7 @@ rm half.yaml
 refuses 2 'from 1 to 4' init more.yaml --model small-cnn --platform own.yaml --workers 8..64 -y
 [ ! -e more.yaml ] || fail "init wrote a file in spite of an error"
 prints 'start.yaml: scenario, no errors' check start.yaml own.yaml
-refuses 2 'start.yaml: there is such a file' init start.yaml -y
+refuses 2 'start.yaml: this file already exists' init start.yaml -y
 refuses 2 'did you mean "resnet50"?' init new.yaml --model resnet5 -y
 [ ! -e new.yaml ] || fail "init wrote a file in spite of an error"
 sed 's/^batch_per_worker: 64/batch_per_worker: 0/; s/^sweep/swep/' start.yaml >wrong.yaml
@@ -143,7 +143,7 @@ platform: {name: p, node: {kind: pcie}, network: {kind: switch}}' >out 2>err && 
 for key in device nodes node.memory node.device_link network.bandwidth messages; do
   grep -qF "platform.$key: missing" out || fail "check -: does not miss platform.$key"
 done
-refuses 2 'shards read the scenario again' run - --shard 0/2
+refuses 2 'standard input (-) is not valid with --shard or --slurm' run - --shard 0/2
 run_with 0 run tiny.yaml --results-only -v -o quiet
 grep -q 'CPU s, at most' err || fail "-v: no processor time"
 prints '"$schema"' schema trace
@@ -235,7 +235,7 @@ refuses 2 '--model: a profile needs either' import cut.json -o trace.yaml
 refuses 2 '--model: a profile needs either' import cut.json --model resnet50 --write-model net.yaml -o trace.yaml
 refuses 2 '--parameters: only valid with --write-model' import cut.json --model resnet50 --parameters sizes -o trace.yaml
 refuses 2 '--write-model: expected a path ending in .yaml, got "net"' import cut.json --write-model net -o trace.yaml
-refuses 2 '--write-model: expected another file than --output' import cut.json --write-model ./net.yaml -o net.yaml
+refuses 2 '--write-model: expected a different file from --output' import cut.json --write-model ./net.yaml -o net.yaml
 refuses 2 'cut.json: is not complete JSON' import cut.json --write-model net.yaml -o trace.yaml
 [ ! -e trace.yaml ] && [ ! -e net.yaml ] || fail "a refused import wrote a file"
 rm cut.json

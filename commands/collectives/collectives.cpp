@@ -147,8 +147,9 @@ void run_collectives(const CollectivesOptions& options) {
   Library library;
   const Platform platform = platform_with(library, options.platform, assignments(options));
   if (platform.software.nccl == 0)
-    throw InputError(fmt::format(
-        "platform {}: names no NCCL; add software: {{nccl: \"2.18\"}}, or give --nccl 2.18", platform.name));
+    throw InputError(
+        fmt::format("platform {}: does not name NCCL; add software: {{nccl: \"2.18\"}}, or give --nccl 2.18",
+                    platform.name));
   NcclTests measured;
   if (!options.measured.empty()) measured = read_nccl_tests(read_file(options.measured), options.measured);
   const int ranks = options.gpus > 0     ? options.gpus

@@ -141,7 +141,7 @@ void import_network_of_profile(const ImportOptions& options) {
         fmt::format("--write-model: expected a path ending in .yaml, got \"{}\"", file.string()));
   if (std::filesystem::absolute(file).lexically_normal() ==
       std::filesystem::absolute(options.output).lexically_normal())
-    throw InputError("--write-model: expected another file than --output");
+    throw InputError("--write-model: expected a different file from --output");
   check_folder(file);
   check_folder(options.output);
   std::vector<std::int64_t> parameters;

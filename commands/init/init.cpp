@@ -54,7 +54,7 @@ void check_new_file(const std::filesystem::path& file) {
         fmt::format("init: expected a name ending in .yaml, got \"{}\"", printable(file.string())));
   std::error_code error;
   if (std::filesystem::exists(file, error))
-    throw InputError(file.string() + ": there is such a file; give another name");
+    throw InputError(file.string() + ": this file already exists; give another name");
 }
 
 /// Writes the text, unless `check` finds an error in the file.
@@ -89,7 +89,7 @@ void check_device(Library& library, const std::string& name) {
   if (!name.ends_with(".yaml") && std::ranges::find(known, name) == known.end())
     throw InputError(fmt::format(
         "--device: there is no device \"{}\" (stepcast show device lists them); stepcast init {}.yaml "
-        "--new-device writes a file of yours",
+        "--new-device writes a file for your device",
         printable(name), name_of(name)));
   library.device(name);
 }
@@ -121,7 +121,8 @@ void init_platform(const InitOptions& options) {
   Library library;
   PlatformStart start{.name = name_of(file)};
   start.device = questions.answer(
-      options.device, "Device (stepcast show device lists them; init --new-device writes a file of yours)",
+      options.device,
+      "Device (stepcast show device lists them; init --new-device writes a file for your device)",
       "a100-40gb", [&](const std::string& name) { check_device(library, name); });
   start.nodes = questions.number(options.nodes, "--nodes", "Nodes", 4, 1 << 20);
   start.devices = questions.number(options.devices, "--devices", "Devices of a node", 8, 256);

@@ -60,7 +60,9 @@ std::vector<Scenario> read_scenarios(const RunOptions& options) {
   std::map<std::string, std::string> files;  // by name
   for (const std::string& file : options.scenarios) {
     if (is_standard_input(file) && (options.slurm > 0 || !options.shard_text.empty()))
-      throw InputError("-: shards read the scenario again; give it as a file");
+      throw InputError(
+          "standard input (-) is not valid with --shard or --slurm, which read the scenario again; give a "
+          "file");
     scenarios.push_back(read_scenario(file, settings));
     const auto [other, is_new] = files.emplace(scenarios.back().name, file);
     if (!is_new)

@@ -205,7 +205,7 @@ Trace interpolated_trace(const BatchNeighbors& neighbors, std::int64_t batch) {
   Trace trace = upper;
   if (!neighbors.between()) return trace;
   if (lower.layers.size() != upper.layers.size())
-    throw InputError(fmt::format("traces {} and {}: not of the same layers", lower.name, upper.name));
+    throw InputError(fmt::format("traces {} and {}: expected the same layers", lower.name, upper.name));
   trace.name = fmt::format("{} and {}, interpolated", lower.name, upper.name);
   trace.batch = batch;
   trace.step_seconds.clear();

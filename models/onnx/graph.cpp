@@ -33,9 +33,9 @@ void parse(std::istream& bytes, OnnxGraph& graph) {
   coded.SetTotalBytesLimit(kMostBytes);
   coded.SetRecursionLimit(kMostDepth);
   if (!graph.model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    refuse(graph, fmt::format("is no complete ONNX file of at most {} bytes", kMostBytes));
+    refuse(graph, fmt::format("is not a complete ONNX file of at most {} bytes", kMostBytes));
   if (!graph.model.has_graph() || graph.model.graph().node_size() == 0)
-    refuse(graph, "is no ONNX file: it holds no nodes");
+    refuse(graph, "is not an ONNX file: it has no nodes");
 }
 
 void add_constant(const std::string& name, const onnx::TensorProto& tensor, OnnxGraph& graph) {
@@ -104,7 +104,7 @@ std::int64_t fix_batch(OnnxGraph& graph) {
     refuse(graph, fmt::format("input {}: expected a batch and 1 to 4 sizes", printable(graph.input)));
   for (int i = 1; i < shape->dim_size(); ++i) {
     if (shape->dim(i).dim_value() < 1)
-      refuse(graph, fmt::format("input {}: size {} is free; only the batch, the first one, may be",
+      refuse(graph, fmt::format("input {}: size {} is not fixed; only the first size, the batch, may be free",
                                 printable(graph.input), i));
   }
   if (shape->dim(0).dim_value() < 1) shape->mutable_dim(0)->set_dim_value(kFreeBatch);

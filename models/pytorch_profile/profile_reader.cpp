@@ -123,7 +123,7 @@ class EventCollector {
   }
   bool open() {
     if (++depth_ > kDeepest)
-      throw InputError(fmt::format("{}: lists in more than {} lists", profile_.file, kDeepest));
+      throw InputError(fmt::format("{}: JSON is nested more than {} levels deep", profile_.file, kDeepest));
     return token();
   }
   bool in_events() const { return top_key_ == "traceEvents"; }

@@ -196,7 +196,7 @@ DiscoveredFabric read_infiniband_fabric(const std::string& text, const std::stri
   fabric.found_by = "ibnetdiscover";
   add_nodes(nodes, fabric);
   if (fabric.nodes == 0)
-    throw InputError(file + ":1: expected channel adapters (Ca N \"H-...\") beside the switches");
+    throw InputError(file + ":1: expected channel adapters (Ca N \"H-...\") in addition to the switches");
   add_levels(nodes, set_levels(nodes), fabric);
   const auto common = std::ranges::max_element(rates, {}, [](const auto& one) { return one.second; });
   if (common != rates.end()) {

@@ -118,7 +118,7 @@ std::map<std::string, Switch> read_switches(const std::string& text, const std::
 /// The level of a switch: 0 if it has nodes, else one more than that of the highest switch below it.
 int level_of(std::map<std::string, Switch>& switches, const std::string& name, int depth) {
   Switch& one = switches.at(name);
-  if (depth > 7) throw InputError(one.place + ": expected at most 7 levels of switches, and no circle");
+  if (depth > 7) throw InputError(one.place + ": expected at most 7 levels of switches without a cycle");
   if (one.level >= 0) return one.level;
   int level = 0;
   for (const std::string& below : one.switches) {

@@ -116,12 +116,12 @@ void divide(const Model& model, const std::string& first, LearningTask& task) {
   const auto found = std::ranges::find(model.layers, first, &Layer::name);
   if (found == model.layers.end()) refuse(fmt::format("{} has no layer of this name", model.name));
   const int border = static_cast<int>(found - model.layers.begin());
-  if (border == 0) refuse("the layers before it are the generator, and there are none");
+  if (border == 0) refuse("expected layers before it, which are the generator");
   for (int i = border; i < static_cast<int>(model.layers.size()); ++i) {
     const Layer& layer = model.layers[static_cast<std::size_t>(i)];
     const int earliest = i == border ? border - 1 : border;
     if (std::ranges::any_of(layer.inputs, [&](int from) { return from < earliest; }))
-      refuse(fmt::format("{} reads more of the generator than its last layer", layer.name));
+      refuse(fmt::format("{} reads a layer of the generator that is not its last layer", layer.name));
     if (layer.kind == LayerKind::batch_norm)
       refuse(fmt::format("{} mixes real and generated samples; each must count alone", layer.name));
   }

@@ -27,7 +27,8 @@ std::map<std::uint32_t, double> read_stragglers(const YamlValue& value, bool per
     const YamlValue number = map.at(unit, "the number of a slow " + unit + ", counted from 0");
     const auto one = static_cast<std::uint32_t>(number.integer(0, (1 << 20) - 1));
     const double factor = map.at("factor", "by how much it is slower, a number >= 1").number(1, 1000);
-    if (!stragglers.emplace(one, factor).second) number.refuse("there is a second factor for it");
+    if (!stragglers.emplace(one, factor).second)
+      number.refuse(fmt::format("{} {} is listed twice; give one factor", unit, one));
   }
   return stragglers;
 }

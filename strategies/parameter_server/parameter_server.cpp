@@ -105,10 +105,10 @@ using Mode = ServerRules::Mode;
 /// Refuses what rounds of arrays beside the backward pass do not have.
 void check_array_rounds(const YamlMap& map, const ServerOptions& servers) {
   const YamlValue overlap = map.at("overlap");
-  if (!servers.by_array) overlap.refuse("with mode: synchronous only valid with messages: array");
+  if (!servers.by_array) overlap.refuse("only valid with messages: array if mode is synchronous");
   for (const char* other : {"compression", "backup_workers", "exchanged", "arrays", "group_size",
                             "machines_per_replica", "validate_every"}) {
-    if (map.has(other)) overlap.refuse(fmt::format("with mode: synchronous not valid with {}", other));
+    if (map.has(other)) overlap.refuse(fmt::format("not valid with {} if mode is synchronous", other));
   }
 }
 
@@ -147,7 +147,7 @@ int read_backup_workers(const YamlMap& map, const Setting& setting, const Server
   if (backup > 0 && mode != Mode::synchronous) value->refuse("only valid with mode: synchronous");
   if (backup >= setting.workers() / ranks)
     value->refuse(
-        fmt::format("{} backup workers of {} workers leave none", backup, setting.workers() / ranks));
+        fmt::format("expected fewer than {} backup workers, got {}", setting.workers() / ranks, backup));
   if (backup > 0 && ranks > 1) value->refuse("not supported with group_size or machines_per_replica above 1");
   return backup;
 }

@@ -103,7 +103,7 @@ std::vector<int> server_places(const Setting& setting, ServerOptions::Place plac
   std::vector<int> free = device ? free_devices(setting) : free_hosts(setting);
   if (static_cast<int>(free.size()) < servers) {
     at.refuse(
-        fmt::format("{} servers need a {} each beside {} workers, but {} of platform {} {} free; set "
+        fmt::format("{} servers need a {} each in addition to {} workers, but {} of platform {} {} free; set "
                     "platform.nodes, or server: colocated",
                     servers, device ? "device" : "node", setting.workers(), free.size(),
                     setting.platform.name, free.size() == 1 ? "is" : "are"));

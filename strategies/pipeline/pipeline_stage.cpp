@@ -34,7 +34,7 @@ void read_zero_stage(const YamlMap& map, PipelineOptions& options) {
   options.zero = static_cast<int>(zero->integer(0, 2));
   if (options.zero == 2 && !options.group.overlap)
     zero->refuse(
-        "2 is only valid with overlap: true, because gradients are scattered beside every backward pass");
+        "2 is only valid with overlap: true, because gradients are scattered during every backward pass");
 }
 
 }  // namespace

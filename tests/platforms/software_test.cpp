@@ -58,7 +58,7 @@ TEST_CASE("wrong software is refused with its place", "[platforms][errors]") {
   CHECK(error_of("{cpu: amd}") ==
         "f.yaml:1:1: software.nccl: missing (expected a version in quotes, such as \"2.18\")");
   CHECK(error_of("{nccl: \"2.8\"}", "cpu-core").find("give a number such as 7.0") != std::string::npos);
-  CHECK(error_of("{nccl: \"2.8\", staging: 5 GB/s}").find("with GPUDirect nothing is staged") !=
+  CHECK(error_of("{nccl: \"2.8\", staging: 5 GB/s}").find("only valid with gpudirect: false") !=
         std::string::npos);
   CHECK(error_of("{nccl: \"2.8\", transport: tcp}").find("expected one of") != std::string::npos);
 }

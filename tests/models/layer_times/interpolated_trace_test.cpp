@@ -62,5 +62,5 @@ TEST_CASE("traces of other layers are not interpolated", "[models][errors]") {
   Trace large = trace_of(8, 1);
   large.layers.emplace_back();
   CHECK_THROWS_WITH(interpolated_trace(batch_neighbors({&small, &large}, 5), 5),
-                    "traces b4 and b8: not of the same layers");
+                    "traces b4 and b8: expected the same layers");
 }

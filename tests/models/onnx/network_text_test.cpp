@@ -255,7 +255,7 @@ TEST_CASE("networks from ONNX refuse damaged and oversized files in one line", "
   const std::string whole = residual().bytes("y");
   for (std::size_t size = 0; size < whole.size(); ++size)
     CHECK_THROWS_AS(text(whole.substr(0, size)), InputError);
-  CHECK_THROWS_WITH(text("random \x01\x02 bytes"), Contains("is no complete ONNX file"));
+  CHECK_THROWS_WITH(text("random \x01\x02 bytes"), Contains("is not a complete ONNX file"));
   Graph external = mlp();
   external.model.mutable_graph()->mutable_initializer(0)->set_data_location(onnx::TensorProto::EXTERNAL);
   CHECK_THROWS_WITH(text(external.bytes("y")), Contains("in another file"));
@@ -268,7 +268,7 @@ TEST_CASE("networks from ONNX refuse damaged and oversized files in one line", "
   Graph deep = mlp();
   auto* type = deep.model.mutable_graph()->add_value_info()->mutable_type();
   for (int i = 0; i < 50; ++i) type = type->mutable_sequence_type()->mutable_elem_type();
-  CHECK_THROWS_WITH(text(deep.bytes("y")), Contains("is no complete ONNX file"));
+  CHECK_THROWS_WITH(text(deep.bytes("y")), Contains("is not a complete ONNX file"));
 }
 
 TEST_CASE("any changed byte of an ONNX file is read or refused in one line", "[models]") {

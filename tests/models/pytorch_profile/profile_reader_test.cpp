@@ -318,7 +318,7 @@ TEST_CASE("a profile without what a trace needs is refused in one line", "[model
   CHECK_THAT(refusal(lost.text()), Contains("% of the time"));
   CHECK_THAT(refusal("[1, 2"), Contains("not complete JSON"));
   CHECK_THAT(refusal("{\"traceEvents\": 3}"), Contains("expected a profile"));
-  CHECK_THAT(refusal(std::string(200, '[')), Contains("lists in more than"));
+  CHECK_THAT(refusal(std::string(200, '[')), Contains("JSON is nested more than"));
   CHECK_THAT(refusal("{\"a\": \"" + std::string(5'000'000, 'x')), Contains("4 MB"));
 }
 

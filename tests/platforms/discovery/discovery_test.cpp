@@ -129,7 +129,7 @@ TEST_CASE("damaged files of Slurm are refused with their line", "[platforms]") {
   refused("SwitchName=a Nodes=n[1-\n", "f:1: expected \"]\"");
   refused("SwitchName=a Nodes=n[3-1]\n", "expected a rising range");
   refused("SwitchName=a Switches=b\n", "there is no switch b");
-  refused("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "no circle");
+  refused("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "without a cycle");
   refused("SwitchName=a Nodes=n[1-9999999]\n", "expected at most 1048576 hosts");
   refused("SwitchName=a Nodes=n[2147483647]\n",
           "f:1: expected at most 9 digits in a host list, got \"2147483647\"");

@@ -129,11 +129,11 @@ TEST_CASE("models that are no generator and discriminator are refused", "[learni
                       "learning.discriminator: " + std::string(first) + ": " + why);
   };
   refuses(small_gan(), "disc", "small-gan has no layer of this name");
-  refuses(small_gan(), "gen1", "the layers before it are the generator, and there are none");
+  refuses(small_gan(), "gen1", "expected layers before it, which are the generator");
   refuses(small_gan("{name: bn, kind: batch_norm}"), "disc1",
           "bn mixes real and generated samples; each must count alone");
   refuses(small_gan("{name: disc_tanh, kind: tanh}\n  - {name: sum, kind: add, inputs: [disc1, disc_tanh]}"),
-          "disc_tanh", "sum reads more of the generator than its last layer");
+          "disc_tanh", "sum reads a layer of the generator that is not its last layer");
 }
 
 }  // namespace stepcast::adversaries_test

@@ -163,8 +163,10 @@ TEST_CASE("noise that would change nothing is refused", "[scenarios][errors]") {
           "noise.stragglers[0].factor: missing (expected by how much it is slower, a number >= 1)");
   refused("noise={stragglers: [{node: 1, factor: 2}]}",
           "noise.stragglers[0].node: only valid with per: node");
-  refused("noise={stragglers: [{worker: 1, factor: 2}, {worker: 1}]}",
+  refused("noise={stragglers: [{worker: 3, factor: 2}, {worker: 3}]}",
           "noise.stragglers[1].factor: missing (expected by how much it is slower, a number >= 1)");
+  CHECK_THROWS_WITH(quick({"noise={stragglers: [{worker: 3, factor: 2}, {worker: 3, factor: 4}]}"}),
+                    Catch::Matchers::EndsWith("worker 3 is listed twice; give one factor"));
   refused("noise={straggler_factor: 2}", "noise.straggler_factor: only valid with straggler_share");
 }
 

@@ -181,7 +181,7 @@ TEST_CASE("bad pipelines are refused with place and reason", "[sim][errors]") {
   refused("micro_batches: 0", "44: strategy.micro_batches: expected an integer from 1 to 100000, got \"0\"");
   refused("zero: 3", "35: strategy.zero: expected an integer from 0 to 2, got \"3\"");
   refused("zero: 2, overlap: false",
-          "35: strategy.zero: 2 is only valid with overlap: true, because gradients are scattered beside "
+          "35: strategy.zero: 2 is only valid with overlap: true, because gradients are scattered during "
           "every backward pass");
   CHECK_THROWS_WITH(
       PlannedRun(4, kEight,

@@ -20,7 +20,7 @@ std::string refusal(const std::string& strategy, int workers = 4, int nodes = 6)
 
 TEST_CASE("servers without a place are refused", "[errors]") {
   CHECK(refusal("{kind: parameter_server, shards: 3, server: own_host}") ==
-        "s.yaml:1:55: strategy.server: 3 servers need a node each beside 4 workers, but 2 of "
+        "s.yaml:1:55: strategy.server: 3 servers need a node each in addition to 4 workers, but 2 of "
         "platform test "
         "are free; set platform.nodes, or server: colocated");
   CHECK(refusal("{kind: parameter_server, shards: 3, server: colocated}").empty());
@@ -36,11 +36,17 @@ TEST_CASE("a serial master cannot be overlapped", "[errors]") {
             .find("strategy.overlap: not valid with master: serial") != std::string::npos);
 }
 
+TEST_CASE("synchronous rounds overlap only array by array", "[errors]") {
+  CHECK(refusal("{kind: parameter_server, mode: synchronous, overlap: true}")
+            .find("strategy.overlap: only valid with messages: array if mode is synchronous") !=
+        std::string::npos);
+}
+
 TEST_CASE("backup workers belong to the synchronous mode and must leave one", "[errors]") {
   CHECK(refusal("{kind: parameter_server, backup_workers: 1}").find("only valid with mode: synchronous") !=
         std::string::npos);
-  CHECK(refusal("{kind: parameter_server, mode: synchronous, backup_workers: 4}").find("leave none") !=
-        std::string::npos);
+  CHECK(refusal("{kind: parameter_server, mode: synchronous, backup_workers: 4}")
+            .find("expected fewer than 4 backup workers, got 4") != std::string::npos);
 }
 
 TEST_CASE("updates of mixed precision are not compressed further, and density belongs to top_k", "[errors]") {
