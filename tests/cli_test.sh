@@ -96,6 +96,7 @@ prints 'written: l40s-cluster.yaml' init l40s-cluster.yaml --new-platform --devi
 grep -q '^software: {nccl' l40s-cluster.yaml || fail "init: no NCCL on a GPU that a file describes"
 prints 'written: other.yaml' init other.yaml --new-device --like v100-sxm2-16gb -y
 rm other.yaml
+refuses 2 'there is no device "h100-sxm5-80gb"; did you mean "h100-sxm"?' init missing.yaml --new-platform --device h100-sxm5-80gb
 refuses 2 'there is no device "l40"' init missing.yaml --new-platform --device l40
 refuses 2 'init l40.yaml --new-device writes a file for your device' init missing.yaml --new-platform --device l40
 refuses 2 '--tensor-peak: k80 has no rates of tensor cores' init missing.yaml --new-device --like k80 --tensor-peak "1 Tflop/s"

@@ -86,11 +86,14 @@ std::string seen_from(const std::filesystem::path& file, const std::string& name
 /// @throws InputError that says how to get a file of another device
 void check_device(Library& library, const std::string& name) {
   const auto known = names_in(data_folder() / "models" / "devices");
-  if (!name.ends_with(".yaml") && std::ranges::find(known, name) == known.end())
+  if (!name.ends_with(".yaml") && std::ranges::find(known, name) == known.end()) {
+    std::string nearest = nearest_word(name.substr(0, name.find('-')), known);  // h100-sxm5-80gb
+    if (nearest.empty()) nearest = nearest_word(name, known);
     throw InputError(fmt::format(
-        "--device: there is no device \"{}\" (stepcast show device lists them); stepcast init {}.yaml "
-        "--new-device writes a file for your device",
-        printable(name), name_of(name)));
+        "--device: there is no device \"{}\"{} stepcast show device lists them; stepcast init "
+        "{}.yaml --new-device writes a file for your device",
+        printable(name), nearest.empty() ? ";" : "; did you mean \"" + nearest + "\"?", name_of(name)));
+  }
   library.device(name);
 }
 
