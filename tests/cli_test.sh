@@ -96,6 +96,9 @@ prints 'written: l40s-cluster.yaml' init l40s-cluster.yaml --new-platform --devi
 grep -q '^software: {nccl' l40s-cluster.yaml || fail "init: no NCCL on a GPU that a file describes"
 prints 'written: other.yaml' init other.yaml --new-device --like v100-sxm2-16gb -y
 rm other.yaml
+prints 'written: h100.yaml' init h100.yaml --new-platform --device h100-sxm -y
+grep -q 'device_link: {bandwidth: 48 GB/s, .*PCIe 5.0' h100.yaml || fail "init: not the PCIe of an H100"
+rm h100.yaml
 refuses 2 'there is no device "h100-sxm5-80gb"; did you mean "h100-sxm"?' init missing.yaml --new-platform --device h100-sxm5-80gb
 refuses 2 'there is no device "l40"' init missing.yaml --new-platform --device l40
 refuses 2 'init l40.yaml --new-device writes a file for your device' init missing.yaml --new-platform --device l40
@@ -120,6 +123,10 @@ run_with 2 check wrong.yaml own.yaml
 grep -q 'wrong.yaml:[0-9]*:[0-9]*: batch_per_worker: expected an integer from 1' out && grep -q 'swep: unknown key; did you mean "sweep"' out ||
   fail "check: not every error"
 grep -qF 'stepcast: 2 errors in 1 of 2 files' err || fail "check: no sum"
+sed 's/^model: .*/model: small-cn/' wrong.yaml >wronger.yaml
+run_with 2 check wronger.yaml
+grep -q 'did you mean "small-cnn"' out || fail "check: no error of a name beside errors of keys"
+rm wronger.yaml
 run_with 2 check wrong.yaml own.yaml --json
 python3 -c 'import json; assert [bool(r.get("error")) for r in json.load(open("out"))["files"]] == [True, True, False]' || fail "check --json: not the errors"
 refuses 2 'there is no option "--draw"; did you mean "--draws"?' run start.yaml --draw 3

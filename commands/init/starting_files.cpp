@@ -63,6 +63,16 @@ std::string peers_text(int devices) {
   return "  peers: [" + text + "]  # [0, 1, 2] has two such links between 0 and 1\n";
 }
 
+/// The link of a device to its socket. Servers with V100 and older have PCIe 3.0 (12 GB/s as NCCL counts it),
+/// those with A100 4.0, and those with H100 and newer 5.0; each generation is twice as fast.
+std::string device_link_text(const PlatformStart& start, const char* assumed) {
+  const int capability = compute_capability_of(start.device).value_or(80);
+  const int generation = capability >= 90 ? 5 : capability >= 80 ? 4 : 3;
+  return fmt::format(
+      "  device_link: {{bandwidth: {} GB/s, latency: 0.5 us, source: \"PCIe {}.0 x16, {}\"}}\n",
+      12 << (generation - 3), generation, assumed);
+}
+
 /// The mapping `node` of a platform file.
 std::string node_text(const PlatformStart& start, const char* assumed) {
   const bool nvswitch = !start.nvlink.empty(), pairs = !start.nvlink_pairs.empty();
@@ -71,13 +81,13 @@ std::string node_text(const PlatformStart& start, const char* assumed) {
   kind: {}  # single: one device; pcie: devices on PCIe; switch: an NVSwitch too; links: NVLinks between pairs
   devices: {}
   sockets: {}  # stepcast distributes devices and NICs over them, in order
-  device_link: {{bandwidth: 24 GB/s, latency: 0.5 us, source: "PCIe 4.0 x16, {}"}}
 )",
       start.devices == 1 ? "single"
       : nvswitch         ? "switch"
       : pairs            ? "links"
                          : "pcie",
-      start.devices, start.devices > 1 ? 2 : 1, assumed);
+      start.devices, start.devices > 1 ? 2 : 1);
+  text += device_link_text(start, assumed);
   if (start.devices > 1)
     text += fmt::format("  inter_socket_link: {{bandwidth: 16 GB/s, latency: 0.3 us, source: \"{}\"}}\n",
                         assumed);

@@ -216,6 +216,16 @@ void check_inline(const YamlNode& root, Errors& errors) {
   }
 }
 
+/// The model and the platform, if there is no file of this name.
+void check_names(const YamlNode& root, Errors& errors) {
+  Library library;
+  for (const std::string key : {"platform", "model"}) {
+    const YamlNode* node = root.find(key);
+    if (node != nullptr && node->kind == YamlNode::Kind::scalar)
+      note([&] { library.tree(YamlValue(*node, key), key + "s"); }, errors);  // platforms/, models/
+  }
+}
+
 /// All errors of a file. What keys say together is only looked at where each key alone is right.
 Errors errors_of(const std::filesystem::path& file, std::string& kind) {
   Errors errors;
@@ -228,7 +238,8 @@ Errors errors_of(const std::filesystem::path& file, std::string& kind) {
         for (std::string& error : key_errors(YamlValue(root, ""), found.keys, found.required))
           errors.push_back(std::move(error));
         if (kind == "scenario") check_inline(root, errors);
-        if (errors.empty()) read_with_reader(file, kind, root, errors);
+        if (errors.empty()) return read_with_reader(file, kind, root, errors);
+        if (kind == "scenario") check_names(root, errors);
       },
       errors);
   return errors;
