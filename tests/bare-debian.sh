@@ -8,7 +8,7 @@ skip() { echo "skipped: $1"; exit 77; }
 [ "$(id -u)" -eq 0 ] || skip "the root folder of another system needs root"
 command -v debootstrap >/dev/null || skip "no debootstrap: apt-get install debootstrap"
 work=$(mktemp -d)
-trap 'umount "$work/root/proc" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'umount "$work/root/proc" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/deb" >"$work/log" || { cat "$work/log"; exit 1; }
 
 debootstrap --variant=minbase bookworm "$work/root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/log" 2>&1 || {
