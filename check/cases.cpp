@@ -78,6 +78,12 @@ void add_rows(std::vector<NamedCase>& cases) {
   cases.push_back({"dense", case_of(dense_layer({19}, 7, true), 5)});
   cases.push_back({"dense over time, no bias", case_of(dense_layer({6, 19}, 33, false), 3)});
   cases.push_back({"embedding", case_of(embedding_layer(), 2)});
+  cases.push_back({"position_embedding", case_of(position_embedding_layer({5, 9}, 6), 3)});
+  cases.push_back({"position_embedding of packs", case_of(position_embedding_layer({6, 16}, 6), 2)});
+  for (const LayerKind kind : {LayerKind::class_token, LayerKind::first_token}) {
+    cases.push_back({to_string(kind), case_of(token_layer(kind, {5, 9}), 3)});
+    cases.push_back({std::string(to_string(kind)) + " of packs", case_of(token_layer(kind, {4, 32}), 2)});
+  }
   cases.push_back({"batch_norm 2-D", case_of(norm_layer(LayerKind::batch_norm, {5, 3, 4}), 3)});
   cases.push_back({"batch_norm of features", case_of(norm_layer(LayerKind::batch_norm, {9}), 6)});
   cases.push_back({"batch_norm 3-D", case_of(norm_layer(LayerKind::batch_norm, {6, 3, 2, 4}), 2)});
@@ -274,6 +280,20 @@ Layer loss_layer(LayerKind kind, Shape input) {
 Layer embedding_layer() {
   Layer layer = layer_of(LayerKind::embedding, {5}, {5, 6});
   layer.parameters = {{"weight", {7, 6}}};
+  return layer;
+}
+
+Layer position_embedding_layer(Shape input, std::int64_t rows) {
+  const Shape output = input;
+  Layer layer = layer_of(LayerKind::position_embedding, std::move(input), output);
+  complete_position_embedding(rows, layer);
+  return layer;
+}
+
+Layer token_layer(LayerKind kind, Shape input) {
+  const Shape output{input.back()};
+  Layer layer = layer_of(kind, std::move(input), output);
+  if (kind == LayerKind::class_token) complete_class_token(layer);
   return layer;
 }
 

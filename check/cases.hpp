@@ -28,6 +28,8 @@ Layer recurrent_layer(LayerKind kind, Shape input, std::int64_t hidden, bool bid
 Layer attention_layer(Shape input, std::int64_t heads, bool causal);
 Layer loss_layer(LayerKind kind, Shape input);
 Layer embedding_layer();
+Layer position_embedding_layer(Shape input, std::int64_t rows);
+Layer token_layer(LayerKind kind, Shape input);  ///< class_token or first_token
 Layer up_sample_layer(Shape input, std::vector<std::int64_t> factors);
 Layer reshape_layer(Shape input, Shape output);
 

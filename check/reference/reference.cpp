@@ -21,21 +21,25 @@ void reshape_backward(const Case&, const Array& output_gradient, Gradients& grad
   gradients.inputs.at(0) = output_gradient;
 }
 
-constexpr LayerTable<Functions> kFunctions{.convolution = {convolution, convolution_backward},
-                                           .dense = {dense, dense_backward},
-                                           .embedding = {embedding, embedding_backward},
-                                           .batch_norm = {normalization, normalization_backward},
-                                           .layer_norm = {normalization, normalization_backward},
-                                           .activation = {activation, activation_backward},
-                                           .pool = {pool, pool_backward},
-                                           .add = {add, add_backward},
-                                           .up_sample = {up_sample, up_sample_backward},
-                                           .reshape = {reshape, reshape_backward},
-                                           .dropout = {dropout, dropout_backward},
-                                           .recurrent = {recurrent, recurrent_backward},
-                                           .attention = {attention, attention_backward},
-                                           .softmax_loss = {loss, loss_backward},
-                                           .element_loss = {loss, loss_backward}};
+constexpr LayerTable<Functions> kFunctions{
+    .convolution = {convolution, convolution_backward},
+    .dense = {dense, dense_backward},
+    .embedding = {embedding, embedding_backward},
+    .position_embedding = {position_embedding, position_embedding_backward},
+    .class_token = {class_token, class_token_backward},
+    .first_token = {first_token, first_token_backward},
+    .batch_norm = {normalization, normalization_backward},
+    .layer_norm = {normalization, normalization_backward},
+    .activation = {activation, activation_backward},
+    .pool = {pool, pool_backward},
+    .add = {add, add_backward},
+    .up_sample = {up_sample, up_sample_backward},
+    .reshape = {reshape, reshape_backward},
+    .dropout = {dropout, dropout_backward},
+    .recurrent = {recurrent, recurrent_backward},
+    .attention = {attention, attention_backward},
+    .softmax_loss = {loss, loss_backward},
+    .element_loss = {loss, loss_backward}};
 
 Functions functions_of(LayerKind kind) {
   const Functions found = kFunctions.of(kind);

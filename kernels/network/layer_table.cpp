@@ -5,8 +5,8 @@
 namespace stepcast {
 namespace {
 
-constexpr LayerTable<bool> kComputed{true, true, true, true, true, true, true, true,
-                                     true, true, true, true, true, true, true};
+constexpr LayerTable<bool> kComputed{true, true, true, true, true, true, true, true, true,
+                                     true, true, true, true, true, true, true, true, true};
 
 }  // namespace
 

@@ -20,8 +20,9 @@ constexpr const char* lacking_form(const Layer& layer) {
 /// value-initialized entry (a null function) says that the family is not supported.
 template <class Entry>
 struct LayerTable {
-  Entry convolution{}, dense{}, embedding{}, batch_norm{}, layer_norm{}, activation{}, pool{}, add{},
-      up_sample{}, reshape{}, dropout{}, recurrent{}, attention{}, softmax_loss{}, element_loss{};
+  Entry convolution{}, dense{}, embedding{}, position_embedding{}, class_token{}, first_token{}, batch_norm{},
+      layer_norm{}, activation{}, pool{}, add{}, up_sample{}, reshape{}, dropout{}, recurrent{}, attention{},
+      softmax_loss{}, element_loss{};
   /// Layers that compute with data of other ranks.
   Entry spatial_convolution{}, spatial_pool{}, synchronized_batch_norm{}, vocab_parallel_loss{};
 
@@ -34,6 +35,12 @@ struct LayerTable {
         return dense;
       case LayerKind::embedding:
         return embedding;
+      case LayerKind::position_embedding:
+        return position_embedding;
+      case LayerKind::class_token:
+        return class_token;
+      case LayerKind::first_token:
+        return first_token;
       case LayerKind::batch_norm:
         return batch_norm;
       case LayerKind::layer_norm:

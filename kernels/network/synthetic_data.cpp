@@ -58,7 +58,8 @@ std::vector<float> indices(std::size_t count, RandomKey key, std::int64_t below)
 }
 
 bool scaled_by_row_length(LayerKind kind) {
-  return kind == LayerKind::lstm || kind == LayerKind::gru || kind == LayerKind::embedding;
+  return kind == LayerKind::lstm || kind == LayerKind::gru || kind == LayerKind::embedding ||
+         kind == LayerKind::position_embedding || kind == LayerKind::class_token;
 }
 
 /// True if a loss reads the layer's output.

@@ -79,7 +79,7 @@ class Probes {
       sum({p.x.get(), p.dy.get()}, p.y.get(), p.element, p.n, p.stream());
     });
     add("bias", elements(2), [](const Arrays& p) {
-      add_bias(p.y.get(), floats(p.shift), p.element, p.n, 1, kChannels, p.stream());
+      add_bias(p.y.get(), p.y.get(), floats(p.shift), p.element, p.n, 1, kChannels, p.stream());
     });
   }
 

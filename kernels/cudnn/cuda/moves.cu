@@ -37,12 +37,12 @@ __global__ void copy_listed(const CopySegment* segments, const From* from, To* t
   convert_run(from + segment.from, to + segment.to, segment.count, first_index(), index_step());
 }
 
-/// Reads and writes y; a pack of V elements has either V channels (inner is 1) or one.
+/// A pack of V elements has either V channels (inner is 1) or one.
 template <class T, int V, class Index>
-__global__ void add_bias_kernel(T* y, const float* bias, Index packs, Divisor<Index> inner,
+__global__ void add_bias_kernel(const T* x, T* y, const float* bias, Index packs, Divisor<Index> inner,
                                 Divisor<Index> channels) {
   for (Index i = static_cast<Index>(first_index()); i < packs; i += static_cast<Index>(index_step())) {
-    Lanes<T, V> lanes = load<V>(y + std::int64_t{V} * i);
+    Lanes<T, V> lanes = load<V>(x + std::int64_t{V} * i);
     Index plane = inner.quotient(V * i);
     const Index channel = take(plane, channels);
     Lanes<float, V> added;
@@ -254,23 +254,24 @@ void copy_segments(const CopySegments& segments, const void* from, Element from_
   check_launch("copy_listed");
 }
 
-void add_bias(void* y, const float* bias, Element element, std::int64_t elements, std::int64_t inner,
-              std::int64_t channels, cudaStream_t stream) {
+void add_bias(const void* x, void* y, const float* bias, Element element, std::int64_t elements,
+              std::int64_t inner, std::int64_t channels, cudaStream_t stream) {
   if (elements == 0) return;
   with_type(element, [&](auto type) {
     with_index(elements, [&](auto index) {
       using T = typename decltype(type)::type;
       using Index = decltype(index);
       constexpr int V = kPack<T>;
-      const bool packs = (inner == 1 ? channels : inner) % V == 0 && are_aligned(y, bias);
+      const bool packs = (inner == 1 ? channels : inner) % V == 0 && are_aligned(x, y, bias);
       const auto count = static_cast<Index>(packs ? elements / V : elements);
       const Divisor<Index> plane(inner), all(channels);
+      const auto* terms = static_cast<const T*>(x);
       auto* sums = static_cast<T*>(y);
       const unsigned blocks = blocks_for(count);
       if (packs)
-        add_bias_kernel<T, V><<<blocks, kThreads, 0, stream>>>(sums, bias, count, plane, all);
+        add_bias_kernel<T, V><<<blocks, kThreads, 0, stream>>>(terms, sums, bias, count, plane, all);
       else
-        add_bias_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(sums, bias, count, plane, all);
+        add_bias_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(terms, sums, bias, count, plane, all);
     });
   });
   check_launch("add_bias");

@@ -55,9 +55,10 @@ struct CopySegments {
 void copy_segments(const CopySegments& segments, const void* from, Element from_element, void* to,
                    Element to_element, cudaStream_t stream);
 
-/// y[i] += bias[channel of i], where element i has channel i / inner % channels. Moves 2 n e bytes.
-void add_bias(void* y, const float* bias, Element element, std::int64_t elements, std::int64_t inner,
-              std::int64_t channels, cudaStream_t stream);
+/// y[i] = x[i] + bias[channel of i], where element i has channel i / inner % channels; y may be x. Moves 2 n
+/// e bytes.
+void add_bias(const void* x, void* y, const float* bias, Element element, std::int64_t elements,
+              std::int64_t inner, std::int64_t channels, cudaStream_t stream);
 
 /// A pooling window over 3 spatial dimensions, with the strides of both tensors {n, c, d, h, w}.
 struct PoolShape {

@@ -104,6 +104,9 @@ class CudnnLayer : public ListedPasses {
 std::unique_ptr<LayerKernel> make_convolution(std::shared_ptr<Device> device, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_dense(std::shared_ptr<Device> device, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_embedding(std::shared_ptr<Device> device, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_position_embedding(std::shared_ptr<Device> device, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_class_token(std::shared_ptr<Device> device, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_first_token(std::shared_ptr<Device> device, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_batch_norm(std::shared_ptr<Device> device, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_layer_norm(std::shared_ptr<Device> device, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_activation(std::shared_ptr<Device> device, const LayerSite& site);

@@ -67,8 +67,8 @@ class ConvolutionLayer : public Base {
     });
     if (bias_ == nullptr) return;
     Base::forward_.emplace_back([this, c = channels()] {
-      add_bias(Base::result().data(), bias_->value, Base::element(), c.elements(), c.inner, c.channels,
-               Base::stream());
+      add_bias(Base::result().data(), Base::result().data(), bias_->value, Base::element(), c.elements(),
+               c.inner, c.channels, Base::stream());
     });
   }
 

@@ -89,6 +89,9 @@ std::unique_ptr<LayerKernel> make_synchronized_batch_norm(std::shared_ptr<Librar
                                                           const LayerSite& site);
 std::unique_ptr<LayerKernel> make_dense(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_embedding(std::shared_ptr<Library> library, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_position_embedding(std::shared_ptr<Library> library, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_class_token(std::shared_ptr<Library> library, const LayerSite& site);
+std::unique_ptr<LayerKernel> make_first_token(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_batch_norm(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_layer_norm(std::shared_ptr<Library> library, const LayerSite& site);
 std::unique_ptr<LayerKernel> make_activation(std::shared_ptr<Library> library, const LayerSite& site);

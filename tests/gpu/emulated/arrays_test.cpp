@@ -117,9 +117,10 @@ TEST_CASE("a bias is added to packs of channels, and to packs of one channel", "
   const Element element = GENERATE(Element::f32, Element::f16, Element::bf16);
   const bool innermost = GENERATE(false, true);
   const Array values = uniform_array(5 * 24 * 8, 1);
-  const Memory y({5 * 24 * 8}, element, false, values);
+  const Memory x({5 * 24 * 8}, element, false, values), other({5 * 24 * 8}, element, false);
+  const Memory& y = GENERATE(false, true) ? other : x;
   const Memory bias({24}, Element::f32, false, uniform_array(24, 2));
-  add_bias(y.data(), bias.floats(), element, 5 * 24 * 8, innermost ? 1 : 8, 24, nullptr);
+  add_bias(x.data(), y.data(), bias.floats(), element, 5 * 24 * 8, innermost ? 1 : 8, 24, nullptr);
   Array expected = values;
   for (std::size_t i = 0; i < expected.size(); ++i)
     expected[i] += bias.floats()[i / (innermost ? 1 : 8) % 24];
@@ -145,7 +146,7 @@ TEST_CASE("elements move between layouts and element types, and a bias is added 
   const std::vector<float> bias{10, 20, 30};
   for (const bool last : {false, true}) {
     const Memory y(shape, Element::f32, last, values);
-    add_bias(y.data(), bias.data(), Element::f32, 120, last ? 1 : 20, 3, nullptr);
+    add_bias(y.data(), y.data(), bias.data(), Element::f32, 120, last ? 1 : 20, 3, nullptr);
     Array expected = values;
     for (std::size_t i = 0; i < 120; ++i) expected[i] += bias[i / 20 % 3];
     check_near(y.values(), expected, 1e-6);

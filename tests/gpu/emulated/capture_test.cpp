@@ -36,6 +36,25 @@ layers:
   - {name: loss, kind: softmax_cross_entropy}
 )";
 
+/// A vision transformer of one block.
+const std::string kTokens = R"(
+name: tokens
+source: test
+input: [3, 8, 8]
+layers:
+  - {name: patches, kind: convolution, filters: 16, kernel: 4, stride: 4}
+  - {name: sequence, kind: reshape, shape: [4, 16]}
+  - {name: class, kind: class_token}
+  - {name: positions, kind: position_embedding, rows: 7}
+  - {name: norm, kind: layer_norm}
+  - {name: qkv, kind: dense, units: 48}
+  - {name: attention, kind: attention, heads: 2}
+  - {name: sum, kind: add, inputs: [attention, positions]}
+  - {name: class_out, kind: first_token}
+  - {name: classes, kind: dense, units: 4}
+  - {name: loss, kind: softmax_cross_entropy}
+)";
+
 /// Batch norms with a ReLU; with an addition of what came before, and of another path; and one of either kind
 /// whose output has a second reader. The odd channels of the second part are no whole packs.
 const std::string kResidual = R"(
@@ -94,8 +113,9 @@ void check_trace(const Trace& trace, const Model& model) {
 }  // namespace
 
 TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA graphs", "[pretended]") {
-  const std::vector<std::string> texts{kImages, kMesh, pools("[3, 24, 28]"), kSequences, kStack, kResidual};
-  const auto number = GENERATE(range<std::size_t>(0, 6));
+  const std::vector<std::string> texts{kImages,   kMesh,  pools("[3, 24, 28]"), kSequences, kStack,
+                                       kResidual, kTokens};
+  const auto number = GENERATE(range<std::size_t>(0, 7));
   const auto precision = number % 2 == 0 ? GpuPrecision::f32 : GpuPrecision::bf16;
   const Model model = model_of(texts.at(number));
   CAPTURE(model.name);

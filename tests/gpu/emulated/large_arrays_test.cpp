@@ -140,7 +140,7 @@ TEST_CASE("kernels that move elements reach elements beyond 2^31", "[emulated][l
   SECTION("biases") {
     const std::vector<float> bias(64, 5);
     a.y.last() = 3;
-    add_bias(a.y.data(), bias.data(), Element::f32, kElements, GENERATE(1, 2, 4), 64, nullptr);
+    add_bias(a.y.data(), a.y.data(), bias.data(), Element::f32, kElements, GENERATE(1, 2, 4), 64, nullptr);
     check_last(8);
   }
   SECTION("pools and up-sampling") {

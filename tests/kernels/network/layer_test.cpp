@@ -77,9 +77,8 @@ Case with_dropout_key(Case c) {
 
 TEST_CASE("every kind of layer is tested, and those that oneDNN lacks are refused", "[kernels][onednn]") {
   std::set<LayerKind> tried{
-      LayerKind::locally_connected, LayerKind::rms_norm,           LayerKind::silu,    LayerKind::swiglu,
-      LayerKind::concatenate,       LayerKind::rotary_embedding,   LayerKind::experts, LayerKind::class_token,
-      LayerKind::first_token,       LayerKind::position_embedding, LayerKind::measured};
+      LayerKind::locally_connected, LayerKind::rms_norm,         LayerKind::silu,    LayerKind::swiglu,
+      LayerKind::concatenate,       LayerKind::rotary_embedding, LayerKind::experts, LayerKind::measured};
   const auto backend = make_onednn_backend();
   for (const LayerKind kind : tried) {
     Layer layer;
