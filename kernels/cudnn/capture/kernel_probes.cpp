@@ -5,11 +5,12 @@
 #include "kernels/cudnn/cuda/optimizer_updates.hpp"
 #include "kernels/cudnn/cuda/rows.hpp"
 #include "kernels/cudnn/cuda/sums.hpp"
+#include "kernels/cudnn/runtime/tensor.hpp"
 
 namespace stepcast::cudnn {
 namespace {
 
-constexpr std::int64_t kChannels = 256, kSide = 16, kLength = 1024;
+constexpr std::int64_t kChannels = 256, kSide = 16, kLength = 1024, kTokens = 64;
 
 float* floats(const std::shared_ptr<void>& memory) {
   return static_cast<float*>(memory.get());
@@ -23,12 +24,16 @@ struct Arrays {
     for (const auto* drawn : {&x, &dy})
       device->draw(drawn->get(), static_cast<std::size_t>(n) * bytes_of(element), element);
     for (auto* one : {&scale, &shift, &mean, &inverse, &sums}) *one = memory(kLength);
-    for (auto* one : {&row_mean, &row_inverse}) *one = memory(n / kLength);
+    for (auto* one : {&row_mean, &row_inverse, &tokens}) *one = memory(rows());
+    std::vector<float> numbers;  // each row once, in an order that no cache foresees
+    for (std::int64_t i = 0; i < rows(); ++i) numbers.push_back(static_cast<float>(i * 7919 % rows()));
+    upload(numbers, floats(tokens), stream());
   }
 
   std::shared_ptr<void> memory(std::int64_t floats) const {
     return allocate_bytes(static_cast<std::size_t>(floats) * sizeof(float), stream());
   }
+  std::int64_t rows() const { return n / kLength; }
   cudaStream_t stream() const { return device->stream.get(); }
   Scratch scratch() const { return {device->workspace.data(), device->workspace.bytes}; }
   BatchNormArrays norm() const { return {floats(scale), floats(shift), floats(mean), floats(inverse)}; }
@@ -40,8 +45,26 @@ struct Arrays {
   std::int64_t n;
   Element element;
   std::shared_ptr<void> x, dy, y, first, second;  ///< n floats each
-  std::shared_ptr<void> scale, shift, mean, inverse, sums, row_mean, row_inverse;
+  std::shared_ptr<void> scale, shift, mean, inverse, sums, row_mean, row_inverse, tokens;
 };
+
+/// A pool as ResNet's: windows of 3 x 3, every second place.
+PoolShape overlapping_pool(std::int64_t elements, bool innermost) {
+  constexpr std::int64_t kDepth = 64, kIn = 32, kOut = kIn / 2;
+  const std::int64_t images = elements / kDepth / kIn / kIn;
+  const auto strides = [innermost](std::int64_t side) -> std::array<std::int64_t, 5> {
+    const std::int64_t plane = side * side, image = kDepth * plane;
+    if (innermost) return {image, 1, image, side * kDepth, kDepth};
+    return {image, plane, plane, side, 1};
+  };
+  return {.in = {images, kDepth, 1, kIn, kIn},
+          .out = {images, kDepth, 1, kOut, kOut},
+          .in_stride = strides(kIn),
+          .out_stride = strides(kOut),
+          .kernel = {1, 3, 3},
+          .stride = {1, 2, 2},
+          .pad = {0, 1, 1}};
+}
 
 class Probes {
  public:
@@ -52,6 +75,8 @@ class Probes {
     add_norms();
     add_rows();
     add_moves();
+    add_pools();
+    add_tokens();
     add_updates();
     return std::move(list_);
   }
@@ -77,6 +102,10 @@ class Probes {
     });
     add("sum of two", elements(3), [](const Arrays& p) {
       sum({p.x.get(), p.dy.get()}, p.y.get(), p.element, p.n, p.stream());
+    });
+    add("dropout", elements(2), [](const Arrays& p) {
+      dropout({.key = 1, .threshold = 1u << 31, .scale = 2}, p.x.get(), p.y.get(), p.element, p.n,
+              p.stream());
     });
     add("bias", elements(2), [](const Arrays& p) {
       add_bias(p.y.get(), p.y.get(), floats(p.shift), p.element, p.n, 1, kChannels, p.stream());
@@ -120,7 +149,7 @@ class Probes {
   }
 
   void add_rows() {
-    const Rows rows{arrays_->n / kLength, kLength, arrays_->element};
+    const Rows rows{arrays_->rows(), kLength, arrays_->element};
     add("softmax of rows", elements(2),
         [rows](const Arrays& p) { softmax_rows(rows, false, p.x.get(), p.y.get(), p.stream()); });
     add("layer norm", elements(2), [rows](const Arrays& p) {
@@ -148,6 +177,40 @@ class Probes {
         [move](const Arrays& p) { move_elements(move, p.x.get(), p.y.get(), p.stream()); });
     add("fp32 to the precision", sizeof(float) + elements(1), [](const Arrays& p) {
       convert(p.first.get(), Element::f32, p.y.get(), p.element, static_cast<std::size_t>(p.n), p.stream());
+    });
+  }
+
+  void add_pools() {
+    for (const bool innermost : {true, false}) {
+      const PoolShape pool = overlapping_pool(arrays_->n, innermost);
+      const std::string layout = innermost ? ", NHWC" : ", NCHW";
+      const double bytes = elements(1) + (elements(1) + sizeof(std::uint16_t)) / 4;  // y has a quarter
+      const auto taps = [](const Arrays& p) { return static_cast<std::uint16_t*>(p.second.get()); };
+      add("max pool" + layout, bytes, [pool, taps](const Arrays& p) {
+        pool_forward(pool, p.x.get(), p.y.get(), taps(p), p.element, p.stream());
+      });
+      add("max pool, backward" + layout, bytes, [pool, taps](const Arrays& p) {
+        pool_backward(pool, p.dy.get(), p.y.get(), taps(p), p.element, p.stream());
+      });
+    }
+  }
+
+  void add_tokens() {
+    add("embedding", sizeof(float) + elements(1), [](const Arrays& p) {
+      embedding_forward(floats(p.tokens), floats(p.first), p.y.get(), p.element, p.rows(), kLength,
+                        p.stream());
+    });
+    add("embedding, backward", 2 * sizeof(float) + elements(1), [](const Arrays& p) {
+      embedding_backward(floats(p.tokens), p.dy.get(), floats(p.second), p.element, p.rows(), kLength,
+                         p.stream());
+    });
+    constexpr std::int64_t kTable = kTokens * kLength;
+    add("position embedding", elements(2), [](const Arrays& p) {
+      add_bias(p.x.get(), p.y.get(), floats(p.first), p.element, p.n, 1, kTable, p.stream());
+    });
+    add("position embedding, table", elements(1), [](const Arrays& p) {
+      channel_sums({p.n / kTable, kTable, 1, p.element}, p.dy.get(), floats(p.first), p.scratch(),
+                   p.stream());
     });
   }
 

@@ -20,7 +20,7 @@ TEST_CASE("every kernel that is probed runs at every precision, and its bytes ar
     CHECK(bytes.emplace(one.name, one.bytes).second);  // a name of its own
   }
   REQUIRE(cudaStreamSynchronize(device->stream.get()) == cudaSuccess);
-  CHECK(bytes.size() == 25);
+  CHECK(bytes.size() == 34);
   CHECK(bytes.at("relu, backward") == 3 * each);                       // x, dy and dx
   CHECK(bytes.at("batch norm, NHWC") == 3 * each);                     // x twice, y
   CHECK(bytes.at("batch norm, backward, NCHW") == 5 * each);           // x and dy twice, dx
@@ -30,6 +30,9 @@ TEST_CASE("every kernel that is probed runs at every precision, and its bytes ar
   CHECK(bytes.at("batch norm, sum and ReLU, backward, NCHW") ==
         7 * each);  // x twice, dy, y; dy's mask twice, dx
   CHECK(bytes.at("fp32 to the precision") == 4.0 * kElements + each);
+  CHECK(bytes.at("max pool, NHWC") == 1.25 * each + 0.5 * kElements);  // x, a quarter of y and taps
+  CHECK(bytes.at("max pool, backward, NCHW") == bytes.at("max pool, NHWC"));
+  CHECK(bytes.at("embedding, backward") == 8.0 * kElements + each);  // dy; sums, read and written
   CHECK(bytes.at("Adam") == 7 * 4.0 * kElements);  // gradient; value and two states, read and written
 }
 
