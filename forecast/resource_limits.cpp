@@ -60,11 +60,11 @@ Bytes simulated_memory(const Experiment& experiment) {
   const Plan& plan = experiment.plan;
   const auto& communicators = plan.communicators;
   const bool flows = plan.asynchronous
-                         ? !shares_links(plan, experiment.fidelity)
+                         ? !uses_bottleneck_sharing(plan, experiment.fidelity)
                          : experiment.fidelity == Fidelity::message ||
                                experiment.fidelity == Fidelity::fluid || communicators.size() > 1 ||
                                (!communicators.empty() && communicators.front().streams > 1);
-  const bool simgrid = flows && experiment.sharing == Sharing::simgrid;
+  const bool simgrid = flows && experiment.sharing == LinkSharing::simgrid;
   const double links = experiment.bandwidths.size();
   const double more = experiment.fold == Folding::never ? kBytesPerUnfoldedWorker : kBytesPerFoldedWorker;
   return {kBytesPerSimulation + kBytesPerWorker * plan.workers +
@@ -211,7 +211,7 @@ SimulationCost simulation_cost(const Experiment& experiment) {
     const auto [trainers, servers] = trainers_and_servers(plan);
     const double in_flight = trainers * servers;
     const double messages = experiment.steps * 2 * in_flight;  // a request and a reply for each pair
-    const bool shared = collectives.fidelity().shares_links;
+    const bool shared = collectives.fidelity().uses_bottleneck_sharing;
     const double seconds =
         shared ? kSecondsPerSharedMessage : kSecondsPerMessage + kSecondsPerOtherMessage * in_flight;
     return {messages, {messages * seconds}};

@@ -186,9 +186,9 @@ void set_totals(Row& row, const Experiment& experiment) {
   }
 }
 
-std::string joined(const IdleKeys& idle) {
+std::string joined(const IneffectiveKeys& found) {
   std::string all;
-  for (const IneffectiveKey& one : idle) all += (all.empty() ? "" : "; ") + to_string(one);
+  for (const IneffectiveKey& one : found) all += (all.empty() ? "" : "; ") + to_string(one);
   return all;
 }
 
@@ -250,7 +250,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoic
   row.set("all_reduce", result.algorithms);
   row.set("trace_kind", plan.trace_kind);
   if (!plan.flags.empty()) row.set("trace_flags", fmt::format("{}", fmt::join(plan.flags, "; ")));
-  if (!plan.idle_keys.empty()) row.set("without_effect", joined(plan.idle_keys));
+  if (!plan.ineffective_keys.empty()) row.set("without_effect", joined(plan.ineffective_keys));
   return row;
 }
 

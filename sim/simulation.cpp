@@ -22,7 +22,7 @@ std::string suffix(Accuracy accuracy) {
 std::string to_text(const UsedFidelity& fidelity) {
   std::string text = fidelity_names()[static_cast<std::size_t>(fidelity.fidelity)];
   if (fidelity.sampled) text += ", sampled";
-  if (fidelity.shares_links) text += ", shared";
+  if (fidelity.uses_bottleneck_sharing) text += ", shared";
   return text + suffix(fidelity.accuracy);
 }
 

@@ -50,7 +50,7 @@ struct Simulation {
   Noise noise;
   std::uint64_t seed = 1;
   Fidelity fidelity = Fidelity::automatic;
-  Sharing sharing = Sharing::max_min;
+  LinkSharing sharing = LinkSharing::max_min;
   /// Folding::never gives each worker its own program: the exact reference.
   Folding fold = Folding::automatic;
   std::vector<int> timeline_ranks;  ///< ranks whose activities are recorded, ascending
@@ -77,8 +77,8 @@ enum class Accuracy {
 /// The way in which the collectives and messages of a run were simulated.
 struct UsedFidelity {
   Fidelity fidelity = Fidelity::message;
-  bool sampled = false;       ///< durations of collectives come from samples of their rounds (sampled_time)
-  bool shares_links = false;  ///< single messages used BottleneckSharing
+  bool sampled = false;  ///< durations of collectives come from samples of their rounds (sampled_time)
+  bool uses_bottleneck_sharing = false;  ///< single messages used BottleneckSharing
   Accuracy accuracy = Accuracy::exact;
 };
 

@@ -47,18 +47,18 @@ void print_report(const Profile& profile, const Attribution& all, const Trace& t
   };
   fmt::print("{}: {} steps on {}, precision {}\n", profile.file, all.steps.size(), trace.device,
              trace.precision);
-  std::map<Share, double> shares;
+  std::map<NonLayerWork, double> non_layer_seconds;
   double layers = all.gpu_seconds;
   for (const ProfileStep& step : all.steps) {
-    for (const auto& [share, seconds] : step.shares) shares[share] += seconds;
+    for (const auto& [work, seconds] : step.non_layer_seconds) non_layer_seconds[work] += seconds;
   }
-  for (const auto& [share, seconds] : shares) layers -= seconds;
+  for (const auto& [work, seconds] : non_layer_seconds) layers -= seconds;
   line(profile.cpu_only ? "operators' time a step" : "GPU time a step", all.gpu_seconds);
   line("layers, forward and backward", layers);
-  line("optimizer (update of the layers)", shares[Share::optimizer]);
-  for (const auto& [share, seconds] : shares) {
-    if (share != Share::optimizer && seconds > 0)
-      line(fmt::format("in no layer: {}", to_string(share)), seconds);
+  line("optimizer (update of the layers)", non_layer_seconds[NonLayerWork::optimizer]);
+  for (const auto& [work, seconds] : non_layer_seconds) {
+    if (work != NonLayerWork::optimizer && seconds > 0)
+      line(fmt::format("in no layer: {}", to_string(work)), seconds);
   }
   fmt::print("attributed: {:.2f} %; the trace's step: {:.4g} ms\n", 100 * all.attributed(),
              1e3 * step_time(trace).value);
@@ -196,7 +196,7 @@ void import_file(const ImportOptions& options) {
 void add_import(Command app) {
   const Command command =
       app.add_subcommand("import",
-                         "Turn a profile of PyTorch (torch.profiler, Kineto JSON) into a trace "
+                         "PipelineAction a profile of PyTorch (torch.profiler, Kineto JSON) into a trace "
                          "of layer times, or the config.json "
                          "of a Hugging Face network or an ONNX graph into a network file.");
   auto options = std::make_shared<ImportOptions>();

@@ -85,7 +85,7 @@ CheckedPoints checked_points(const Scenario& scenario, const std::vector<std::si
       const std::string line = "note on the trace: " + flag;
       if (std::find(flags.begin(), flags.end(), line) == flags.end()) flags.push_back(line);
     }
-    idle.push_back({point, experiment.plan.idle_keys, experiment.plan.devices == 1});
+    idle.push_back({point, experiment.plan.ineffective_keys, experiment.plan.devices == 1});
     if (!experiment.plan.fits) {
       const std::string& name = scenario.points[point].name;
       checked.misfits.push_back(fmt::format("does not fit: {}: {}", name, experiment.plan.why_not));

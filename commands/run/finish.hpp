@@ -58,7 +58,7 @@ void print_outputs(const Outputs& outputs, const Simulations& all, const Scenari
 /// The keys that have no effect at a point of the sweep.
 struct IneffectiveAtPoint {
   std::size_t point = 0;
-  IdleKeys keys = {};
+  IneffectiveKeys keys = {};
   bool one_device = false;  ///< true for a point of one device, which ignores many keys without listing them
 };
 

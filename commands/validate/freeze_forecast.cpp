@@ -260,7 +260,7 @@ Experiment experiment_of(const ForecastInputs& inputs, std::size_t point,
   const std::size_t common = keys.size();
   for (Assignment& key : arithmetic_keys(validation, point, one, measured.links))
     keys.push_back(std::move(key));
-  if (!measured.on_gpus && one.plan.sharing.form == NetworkSharing::Form::stages)
+  if (!measured.on_gpus && one.plan.sharing.form == ModelPartition::Form::stages)
     keys.push_back(stage_trace(one, measured.links, trace_file(inputs.folder, validation.variants[point]),
                                point, inputs.library));
   if (one.plan.asynchronous) {

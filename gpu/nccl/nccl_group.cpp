@@ -262,7 +262,7 @@ class JoinedGroup final : public NcclGroup {
   }
 
   void store(const float* from, float* to, const Transfer& transfer) {
-    if (transfer.arrival == Arrival::add)
+    if (transfer.on_receive == OnReceive::reduce)
       return sum({to, from}, to, Element::f32, transfer.slice.size(), stream_.get());
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(transfer.slice.size()) * sizeof(float),
                           cudaMemcpyDeviceToDevice, stream_.get()),

@@ -80,7 +80,7 @@ class TraceCaptures {
     const NetworkVariant& variant = validation.variants[index];
     const auto file = shard_trace_file(run_.folder, variant, validation.partitions[index]);
     const Model& model = model_of(variant);
-    const NetworkSharing sharing = sharing_of_point(validation, index, model, options_.ranks);
+    const ModelPartition sharing = sharing_of_point(validation, index, model, options_.ranks);
     if (!sharing.simulated_only.empty() || !written_.insert(file).second) return;
     set_status(run_.state,
                fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch).c_str());

@@ -102,19 +102,19 @@ bool is_nccl(const std::string& name) {
 void Accumulator::add(const ProfileKernel& kernel, int step) {
   ProfileStep& to = steps_[static_cast<std::size_t>(step)];
   if (is_nccl(profile_.name(kernel))) {
-    to.shares[Share::communication] += kernel.seconds;
+    to.non_layer_seconds[NonLayerWork::communication] += kernel.seconds;
     return;
   }
   if (kernel.host_operator < 0) {
-    to.shares[Share::unknown] += kernel.seconds;
+    to.non_layer_seconds[NonLayerWork::unknown] += kernel.seconds;
     return;
   }
   const OperatorRole& role = roles_.of[static_cast<std::size_t>(kernel.host_operator)];
   if (role.network_operator < 0) {
-    const bool input = (role.share == Share::other || role.share == Share::unknown) &&
+    const bool input = (role.work == NonLayerWork::other || role.work == NonLayerWork::unknown) &&
                        kernel.kind == ProfileKernel::Kind::copy &&
                        profile_.name(kernel).find("HtoD") != std::string::npos;
-    to.shares[input ? Share::input : role.share] += kernel.seconds;
+    to.non_layer_seconds[input ? NonLayerWork::input : role.work] += kernel.seconds;
     return;
   }
   OperatorTimes& times = to.operators[static_cast<std::size_t>(role.network_operator)].times;
@@ -182,7 +182,7 @@ void drop_incomplete(const Profile& profile, Attribution& all) {
 
 double total(const ProfileStep& step) {
   double sum = 0;
-  for (const auto& [share, seconds] : step.shares) sum += seconds;
+  for (const auto& [work, seconds] : step.non_layer_seconds) sum += seconds;
   for (const NetworkOperator& one : step.operators)
     sum += one.times.forward + one.times.backward_data + one.times.backward_weights + one.times.gradient_sum;
   return sum;
@@ -202,7 +202,8 @@ std::vector<ProfileStep> micro_batches(const ProfileStep& step) {
   for (ProfileStep& part : parts) {
     part.operators.clear();
     part.wall /= rounds;
-    for (auto& [share, seconds] : part.shares) seconds /= share == Share::optimizer ? 1 : rounds;
+    for (auto& [work, seconds] : part.non_layer_seconds)
+      seconds /= work == NonLayerWork::optimizer ? 1 : rounds;
   }
   for (const NetworkOperator& one : step.operators)
     parts[static_cast<std::size_t>(one.round)].operators.push_back(one);
@@ -280,8 +281,8 @@ Attribution attribute(const Profile& profile) {
   keep_equal_steps(profile, result);
   for (const ProfileStep& step : result.steps) {
     result.gpu_seconds += total(step);
-    const auto unknown = step.shares.find(Share::unknown);
-    if (unknown != step.shares.end()) result.unknown_seconds += unknown->second;
+    const auto unknown = step.non_layer_seconds.find(NonLayerWork::unknown);
+    if (unknown != step.non_layer_seconds.end()) result.unknown_seconds += unknown->second;
   }
   result.halved_seconds = sums.halved();
   result.foreach_optimizer = roles.foreach_optimizer;

@@ -12,10 +12,10 @@ constexpr std::string_view kRange = "autograd::engine::evaluate_function";
 
 /// The operator itself and the operators and ranges around it.
 struct Context {
-  std::optional<Share> share;  ///< known from a range or an operator around it
-  int root = -1;               ///< outermost operator that is not an annotation
-  int wrapper = -1;            ///< "autograd::engine::evaluate_function: ..."
-  int node = -1;               ///< node of the backward pass
+  std::optional<NonLayerWork> work;  ///< known from a range or an operator around it
+  int root = -1;                     ///< outermost operator that is not an annotation
+  int wrapper = -1;                  ///< "autograd::engine::evaluate_function: ..."
+  int node = -1;                     ///< node of the backward pass
 };
 
 std::size_t at(int index) {
@@ -30,20 +30,20 @@ bool accumulates(const std::string& name) {
   return name.find("AccumulateGrad") != std::string::npos;
 }
 
-std::optional<Share> share_of_annotation(const std::string& name) {
-  if (starts(name, "Optimizer.step")) return Share::optimizer;
-  if (starts(name, "Optimizer.zero_grad")) return Share::zero_grad;
-  if (starts(name, "nccl:")) return Share::communication;
+std::optional<NonLayerWork> non_layer_work_of_annotation(const std::string& name) {
+  if (starts(name, "Optimizer.step")) return NonLayerWork::optimizer;
+  if (starts(name, "Optimizer.zero_grad")) return NonLayerWork::zero_grad;
+  if (starts(name, "nccl:")) return NonLayerWork::communication;
   return {};
 }
 
-std::optional<Share> share_of_operator(const std::string& name) {
-  if (name.find("AccumulateGrad") != std::string::npos) return Share::accumulation;
-  if (starts(name, "torch.distributed.ddp")) return Share::buckets;
-  if (starts(name, "c10d::") || starts(name, "record_param_comms")) return Share::communication;
+std::optional<NonLayerWork> non_layer_work_of_operator(const std::string& name) {
+  if (name.find("AccumulateGrad") != std::string::npos) return NonLayerWork::accumulation;
+  if (starts(name, "torch.distributed.ddp")) return NonLayerWork::buckets;
+  if (starts(name, "c10d::") || starts(name, "record_param_comms")) return NonLayerWork::communication;
   if (starts(name, "aten::_foreach_") || starts(name, "aten::_fused_adam") ||
       starts(name, "aten::_fused_sgd") || starts(name, "aten::_amp_foreach"))
-    return Share::optimizer;
+    return NonLayerWork::optimizer;
   return {};
 }
 
@@ -96,9 +96,9 @@ void RoleFinder::find_contexts() {
     const int index = static_cast<int>(i);
     Context context = one.parent >= 0 ? contexts_[at(one.parent)] : Context{};
     const std::string& text = name(index);
-    const auto share = one.annotation ? share_of_annotation(text) : share_of_operator(text);
-    if (!context.share) context.share = share;
-    if (share == Share::optimizer && one.annotation) optimizer_marked_ = true;
+    const auto work = one.annotation ? non_layer_work_of_annotation(text) : non_layer_work_of_operator(text);
+    if (!context.work) context.work = work;
+    if (work == NonLayerWork::optimizer && one.annotation) optimizer_marked_ = true;
     if (!one.annotation) {
       if (context.root < 0) context.root = index;
       const bool wrapper = starts(text, kRange);
@@ -130,13 +130,13 @@ void RoleFinder::join_nodes() {
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     const ProfileOperator& one = profile_.operators[i];
     const Context& context = contexts_[i];
-    if (one.sequence >= 0 && !is_node(one) && !context.share && context.wrapper < 0 && context.node < 0)
+    if (one.sequence >= 0 && !is_node(one) && !context.work && context.wrapper < 0 && context.node < 0)
       forward_by_sequence_[one.sequence].push_back(static_cast<int>(i));
   }
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     const int index = static_cast<int>(i);
     const Context& context = contexts_[i];
-    if (context.share || (context.node != index && context.wrapper != index)) continue;
+    if (context.work || (context.node != index && context.wrapper != index)) continue;
     const int step = step_of(index);
     if (step < 0 || profile_.operators[i].sequence < 0) continue;
     const int forward = forward_operator(index);
@@ -198,11 +198,11 @@ OperatorRole RoleFinder::role_in_node(int index, const OperatorRoles& roles) {
   const int node = context.node >= 0 ? context.node : context.wrapper;
   auto joined = forward_root_.find(node);
   if (joined == forward_root_.end() && context.wrapper >= 0) joined = forward_root_.find(context.wrapper);
-  if (joined == forward_root_.end()) return {.share = Share::unknown};
+  if (joined == forward_root_.end()) return {.work = NonLayerWork::unknown};
   const int step = step_of(index);
-  if (step < 0) return {.share = Share::other};
+  if (step < 0) return {.work = NonLayerWork::other};
   OperatorRole role{.network_operator = network_operator(step, joined->second), .pass = Pass::backward_data};
-  if (role.network_operator < 0) return {.share = Share::other};
+  if (role.network_operator < 0) return {.work = NonLayerWork::other};
   const std::string word = operator_word(name(index));
   if (context.node < 0 && index != context.wrapper && word == "add") {
     role.pass = Pass::gradient_sum;
@@ -232,13 +232,13 @@ OperatorRole RoleFinder::role_in_node(int index, const OperatorRoles& roles) {
 /// An operator that no range names and that has no node.
 OperatorRole RoleFinder::role_of_loose(int index, const OperatorRoles&) const {
   const int root = contexts_[at(index)].root, step = step_of(root);
-  if (step < 0) return {.share = Share::other};
+  if (step < 0) return {.work = NonLayerWork::other};
   const StepState& state = states_[at(step)];
   const ProfileOperator& one = profile_.operators[at(root)];
   const std::string word = operator_word(name(root));
   const std::pair here(one.start, root);
   if (std::binary_search(state.roots.begin(), state.roots.end(), here))
-    return {network_operator(step, root), Pass::forward, Share::other};
+    return {network_operator(step, root), Pass::forward, NonLayerWork::other};
   const auto node = last_node_.find(one.thread);
   const auto next = std::lower_bound(state.roots.begin(), state.roots.end(), here);
   const bool again = node != last_node_.end() && next != state.roots.begin() &&
@@ -250,12 +250,13 @@ OperatorRole RoleFinder::role_of_loose(int index, const OperatorRoles&) const {
     const Pass pass = word == "add"   ? Pass::gradient_sum
                       : word == "sum" ? Pass::backward_weights
                                       : Pass::backward_data;
-    return {to, pass, to < 0 ? Share::unknown : Share::other};
+    return {to, pass, to < 0 ? NonLayerWork::unknown : NonLayerWork::other};
   }
-  if (word == "zero" || word == "zeros") return {.share = Share::zero_grad};
-  if (state.roots.empty() || one.start < state.roots.front().first) return {.share = Share::other};
-  if (one.start > state.backward_end) return {.share = optimizer_marked_ ? Share::other : Share::optimizer};
-  return {network_operator(step, root), Pass::forward, Share::other};
+  if (word == "zero" || word == "zeros") return {.work = NonLayerWork::zero_grad};
+  if (state.roots.empty() || one.start < state.roots.front().first) return {.work = NonLayerWork::other};
+  if (one.start > state.backward_end)
+    return {.work = optimizer_marked_ ? NonLayerWork::other : NonLayerWork::optimizer};
+  return {network_operator(step, root), Pass::forward, NonLayerWork::other};
 }
 
 /// The backward pass runs an operator's last node first, and that node reads the gradient of the output.
@@ -295,12 +296,12 @@ void RoleFinder::note_parameter(int index) {
 void RoleFinder::assign(int index, OperatorRoles& roles) {
   const Context& context = contexts_[at(index)];
   OperatorRole& role = roles.of[at(index)];
-  if (context.share) {
-    role.share = *context.share;
-    if (*context.share == Share::optimizer && (name(index).find("_foreach_") != std::string::npos ||
-                                               name(index).find("_fused_") != std::string::npos))
+  if (context.work) {
+    role.work = *context.work;
+    if (*context.work == NonLayerWork::optimizer && (name(index).find("_foreach_") != std::string::npos ||
+                                                     name(index).find("_fused_") != std::string::npos))
       roles.foreach_optimizer = true;
-    if (*context.share == Share::accumulation) note_parameter(index);
+    if (*context.work == NonLayerWork::accumulation) note_parameter(index);
   } else if (context.node >= 0 || context.wrapper >= 0) {
     if (context.node == index || context.wrapper == index)
       last_node_[profile_.operators[at(index)].thread] = index;
@@ -309,7 +310,7 @@ void RoleFinder::assign(int index, OperatorRoles& roles) {
   } else if (context.root >= 0) {
     role = role_of_loose(index, roles);
   } else {
-    role.share = Share::unknown;
+    role.work = NonLayerWork::unknown;
   }
 }
 

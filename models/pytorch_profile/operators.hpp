@@ -79,7 +79,7 @@ struct OperatorRole {
   enum class Pass { forward, backward_data, backward_weights, backward_both, gradient_sum };
   int network_operator = -1;  ///< index into the step's operators; -1: no layer's
   Pass pass{};
-  Share share = Share::other;
+  NonLayerWork work = NonLayerWork::other;
 };
 
 /// The role of each operator of the profile.

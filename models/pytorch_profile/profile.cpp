@@ -13,23 +13,23 @@ std::int64_t recorded_elements(const Shape& shape) {
   return product > 1e15 ? -1 : static_cast<std::int64_t>(product);
 }
 
-const char* to_string(Share share) {
-  switch (share) {
-    case Share::optimizer:
+const char* to_string(NonLayerWork work) {
+  switch (work) {
+    case NonLayerWork::optimizer:
       return "optimizer";
-    case Share::zero_grad:
+    case NonLayerWork::zero_grad:
       return "zero_grad";
-    case Share::accumulation:
+    case NonLayerWork::accumulation:
       return "gradients added to .grad";
-    case Share::input:
+    case NonLayerWork::input:
       return "copies of the input";
-    case Share::communication:
+    case NonLayerWork::communication:
       return "NCCL";
-    case Share::buckets:
+    case NonLayerWork::buckets:
       return "buckets of DDP";
-    case Share::other:
+    case NonLayerWork::other:
       return "other operators";
-    case Share::unknown:
+    case NonLayerWork::unknown:
       break;
   }
   return "not attributed";
@@ -74,8 +74,8 @@ class StepTimes {
     for (std::size_t i = 0; i < all.size(); ++i) add_layer(step, i, all[i], sums);
     for (std::size_t i = 0; i < all.size(); ++i)
       (only_weights(i) ? all[i].backward_weights : all[i].backward_data) += sums[i];
-    const auto optimizer = step.shares.find(Share::optimizer);
-    if (optimizer == step.shares.end() || parameters_ <= 0) return all;
+    const auto optimizer = step.non_layer_seconds.find(NonLayerWork::optimizer);
+    if (optimizer == step.non_layer_seconds.end() || parameters_ <= 0) return all;
     for (std::size_t i = 0; i < all.size(); ++i)
       all[i].update = optimizer->second * trainable(model_.layers[i]) / parameters_;
     return all;
@@ -140,20 +140,20 @@ std::vector<std::string> flags_of(const Attribution& all, double halved_share) {
 std::vector<std::string> notes_of(const Profile& profile, const Attribution& all) {
   std::vector<std::string> notes;
   const double steps = static_cast<double>(all.steps.size());
-  std::map<Share, double> shares;
+  std::map<NonLayerWork, double> non_layer_seconds;
   double wall = 0;
   for (const ProfileStep& step : all.steps) {
     wall += step.wall;
-    for (const auto& [share, seconds] : step.shares) shares[share] += seconds;
+    for (const auto& [work, seconds] : step.non_layer_seconds) non_layer_seconds[work] += seconds;
   }
   notes.push_back(fmt::format(
       "{:.2f} % of {:.4g} ms of {} time a step attributed; the host took {:.4g} ms a profiled step",
       100 * all.attributed(), 1e3 * all.gpu_seconds / steps, profile.cpu_only ? "operators'" : "GPU",
       1e3 * wall / steps));
-  for (const auto& [share, seconds] : shares) {
-    if (share != Share::optimizer && seconds > 0)
+  for (const auto& [work, seconds] : non_layer_seconds) {
+    if (work != NonLayerWork::optimizer && seconds > 0)
       notes.push_back(
-          fmt::format("in no layer: {}, {:.4g} ms a step", to_string(share), 1e3 * seconds / steps));
+          fmt::format("in no layer: {}, {:.4g} ms a step", to_string(work), 1e3 * seconds / steps));
   }
   if (!all.dropped.empty()) notes.push_back(all.dropped);
   if (all.micro_batches > 1)

@@ -88,15 +88,15 @@ struct NetworkOperator {
 std::int64_t recorded_elements(const Shape& shape);
 
 /// GPU work that belongs to no layer.
-enum class Share { optimizer, zero_grad, accumulation, input, communication, buckets, other, unknown };
-const char* to_string(Share share);
+enum class NonLayerWork { optimizer, zero_grad, accumulation, input, communication, buckets, other, unknown };
+const char* to_string(NonLayerWork work);
 
 /// One training step: its operators in forward order.
 struct ProfileStep {
   std::string name;
   std::vector<NetworkOperator> operators;
-  std::map<Share, double> shares;  ///< [s]
-  double wall = 0;                 ///< of the host [s]
+  std::map<NonLayerWork, double> non_layer_seconds;  ///< [s]
+  double wall = 0;                                   ///< of the host [s]
 };
 
 /// Reads a profile, `.json` or `.json.gz`, as a stream: memory grows with the number of operators and

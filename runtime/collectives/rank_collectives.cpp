@@ -11,7 +11,7 @@ namespace {
 
 void add_transfer(Round& round, Transfer::Way way, int peer, const Slice& words) {
   if (words.size() == 0) return;
-  round.push_back({.way = way, .peer = peer, .slice = words, .arrival = Arrival::replace, .after = {}});
+  round.push_back({.way = way, .peer = peer, .slice = words, .on_receive = OnReceive::copy, .after = {}});
 }
 
 std::vector<Round> to_owners(const WireLayout& layout, int ranks, int position) {

@@ -91,7 +91,7 @@ class RoundExecution {
       for (const std::size_t other : transfer.after) most = std::min(most, done_[other]);
       if (most == done) return false;
       done += transport_.receive_some(RankId(transfer.peer), buffer_ + transfer.slice.begin + done,
-                                      most - done, transfer.arrival);
+                                      most - done, transfer.on_receive);
       if (done < most) receiving_from_.emplace_back(transfer.peer);
     }
     return done > before;
@@ -121,7 +121,7 @@ std::vector<Round> rounds_of(const Schedule& schedule, int position, std::int64_
         round.push_back({.way = sends ? Transfer::Way::send : Transfer::Way::receive,
                          .peer = sends ? edge.target : edge.source,
                          .slice = slice,
-                         .arrival = phase.arrival,
+                         .on_receive = phase.on_receive,
                          .after = {}});
       }
       order_within(round);

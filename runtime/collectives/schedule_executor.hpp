@@ -15,7 +15,7 @@ struct Transfer {
   Way way{};
   int peer = 0;  ///< its number among the ranks of the transport or library communicator that is used
   Slice slice;
-  Arrival arrival = Arrival::add;  ///< receive: add to the buffer or replace it
+  OnReceive on_receive = OnReceive::reduce;  ///< receive: add to the buffer or replace it
   /// receive: indices of transfers of the round that this one may not overtake. They are sends of the same
   /// elements, which send the values from before the round, and earlier receives that add to the same
   /// elements.

@@ -206,12 +206,12 @@ void couple_shared(const SharedPart& part, Network& network) {
 
 }  // namespace
 
-LayerRange layers_of_chunk(const NetworkSharing& sharing, std::size_t chunk, std::size_t chunks, int stage) {
+LayerRange layers_of_chunk(const ModelPartition& sharing, std::size_t chunk, std::size_t chunks, int stage) {
   return sharing.stages.at(chunk * (sharing.stages.size() / chunks) + static_cast<std::size_t>(stage));
 }
 
 PipelineStageNetworks pipeline_stage_networks(Backend& backend, const Model& model,
-                                              const NetworkSharing& sharing, const StagePosition& at,
+                                              const ModelPartition& sharing, const StagePosition& at,
                                               NetworkOptions options) {
   const std::uint64_t seed = options.data_seed;
   options.part.accumulate = sharing.micro_batches > 1;

@@ -12,7 +12,7 @@ namespace {
 
 class PipelineStageDevice : public RankDevice {
  public:
-  PipelineStageDevice(const PipelineStageNetworks& networks, const NetworkSharing& sharing, int stage,
+  PipelineStageDevice(const PipelineStageNetworks& networks, const ModelPartition& sharing, int stage,
                       std::vector<std::vector<Slice>> owned, DeviceLearning learning)
       : RankDevice(networks.chunks.front().first()),
         scatters_each_(sharing.sums_every_micro_batch),
@@ -166,8 +166,8 @@ class PipelineStageDevice : public RankDevice {
 
   bool scatters_each_;
   DeviceLearning learning_;
-  std::vector<Turn> schedule_;           ///< passes of a step in order; empty: no recomputation
-  std::deque<HostMirror> more_mirrors_;  ///< of all chunks but the first, whose mirror is mirror_
+  std::vector<PipelineAction> schedule_;  ///< passes of a step in order; empty: no recomputation
+  std::deque<HostMirror> more_mirrors_;   ///< of all chunks but the first, whose mirror is mirror_
   std::deque<PipelineStageChunk> chunks_;
   PipelineStageChunk* last_ = nullptr;
   std::multimap<std::int64_t, std::shared_ptr<float>> free_copies_;  ///< by their number of elements
@@ -176,7 +176,7 @@ class PipelineStageDevice : public RankDevice {
 }  // namespace
 
 std::unique_ptr<RankDevice> pipeline_stage_device(const PipelineStageNetworks& networks,
-                                                  const NetworkSharing& sharing, int stage,
+                                                  const ModelPartition& sharing, int stage,
                                                   std::vector<std::vector<Slice>> owned,
                                                   DeviceLearning learning) {
   return std::make_unique<PipelineStageDevice>(networks, sharing, stage, std::move(owned),

@@ -63,11 +63,11 @@ class TensorParallelDevice : public RankDevice {
 
 }  // namespace
 
-SharedPart tensor_shard(const Model& model, const NetworkSharing& sharing, int place) {
+SharedPart tensor_shard(const Model& model, const ModelPartition& sharing, int place) {
   return tensor_shard(model, sharing.ways, place);
 }
 
-NetworkOptions tensor_parallel_options(const SharedPart& part, const NetworkSharing& sharing,
+NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& sharing,
                                        NetworkOptions options) {
   options.batch = sharing.micro_batch;
   options.part.tensor_shard = &part;
@@ -76,7 +76,7 @@ NetworkOptions tensor_parallel_options(const SharedPart& part, const NetworkShar
 }
 
 TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& model,
-                                              const NetworkSharing& sharing, int place,
+                                              const ModelPartition& sharing, int place,
                                               const NetworkOptions& options) {
   TensorParallelNetwork shard{std::make_unique<SharedPart>(tensor_shard(model, sharing, place)), nullptr};
   shard.network = std::make_unique<Network>(backend, shard.part->model,
@@ -89,9 +89,9 @@ std::unique_ptr<RankDevice> tensor_parallel_device(const TensorParallelNetwork& 
   return std::make_unique<TensorParallelDevice>(shard, std::move(learning));
 }
 
-RankShard rank_shard(const Model& model, const NetworkSharing& sharing, RankId rank) {
+RankShard rank_shard(const Model& model, const ModelPartition& sharing, RankId rank) {
   RankShard shard;
-  if (sharing.form == NetworkSharing::Form::blocks) {
+  if (sharing.form == ModelPartition::Form::blocks) {
     shard.tensor = std::make_unique<SharedPart>(tensor_shard(model, sharing, rank.value % sharing.ways));
     shard.options = tensor_parallel_options(*shard.tensor, sharing, {});
   } else {
@@ -115,14 +115,14 @@ ShardDevices::ShardDevices(Backend& backend, RankId rank, CapturedShards capture
 std::unique_ptr<RankDevice> ShardDevices::device(const Experiment& experiment,
                                                  const std::filesystem::path& trace) {
   if (!role_of(experiment.plan, rank_).exists()) return nullptr;
-  const NetworkSharing::Form form = experiment.plan.sharing.form;
-  if (form == NetworkSharing::Form::positions) return make_spatial_device(experiment, trace);
-  return form == NetworkSharing::Form::blocks ? make_tensor_parallel_device(experiment, trace) : nullptr;
+  const ModelPartition::Form form = experiment.plan.sharing.form;
+  if (form == ModelPartition::Form::positions) return make_spatial_device(experiment, trace);
+  return form == ModelPartition::Form::blocks ? make_tensor_parallel_device(experiment, trace) : nullptr;
 }
 
 std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& experiment,
                                                               const std::filesystem::path& trace) {
-  const NetworkSharing& sharing = experiment.plan.sharing;
+  const ModelPartition& sharing = experiment.plan.sharing;
   const int place = rank_.value % device_count(sharing.partition.parts);
   SpatialNetwork& shard = spatial_[trace];
   if (shard.network == nullptr) {
@@ -135,7 +135,7 @@ std::unique_ptr<RankDevice> ShardDevices::make_spatial_device(const Experiment& 
 
 std::unique_ptr<RankDevice> ShardDevices::make_tensor_parallel_device(const Experiment& experiment,
                                                                       const std::filesystem::path& trace) {
-  const NetworkSharing& sharing = experiment.plan.sharing;
+  const ModelPartition& sharing = experiment.plan.sharing;
   TensorParallelNetwork& shard = tensor_[trace];
   if (shard.network == nullptr) {
     const NetworkOptions options{.data_seed = static_cast<std::uint64_t>(1 + rank_.value / sharing.ways)};

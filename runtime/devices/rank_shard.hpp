@@ -20,13 +20,13 @@ struct TensorParallelNetwork {
 };
 
 /// The shard of the layers that the rank at `place` of a group has.
-SharedPart tensor_shard(const Model& model, const NetworkSharing& sharing, int place);
+SharedPart tensor_shard(const Model& model, const ModelPartition& sharing, int place);
 /// Options of the network of a shard: `options` with the shard and its batch.
-NetworkOptions tensor_parallel_options(const SharedPart& part, const NetworkSharing& sharing,
+NetworkOptions tensor_parallel_options(const SharedPart& part, const ModelPartition& sharing,
                                        NetworkOptions options);
 
 TensorParallelNetwork tensor_parallel_network(Backend& backend, const Model& model,
-                                              const NetworkSharing& sharing, int place,
+                                              const ModelPartition& sharing, int place,
                                               const NetworkOptions& options);
 
 /// Device of a tensor-parallel shard: it runs the kernels of its part of every layer, and binds the sums of
@@ -56,7 +56,7 @@ struct CapturedShard {
 using CapturedShards = std::map<std::filesystem::path, CapturedShard>;  ///< by the files of their traces
 
 /// @param sharing  spatial or tensor partition
-RankShard rank_shard(const Model& model, const NetworkSharing& sharing, RankId rank);
+RankShard rank_shard(const Model& model, const ModelPartition& sharing, RankId rank);
 
 /// Makes the devices of a rank's spatial and tensor-parallel shards, for runs that are timed on synthetic
 /// data, and owns their networks.

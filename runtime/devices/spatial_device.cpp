@@ -82,13 +82,13 @@ constexpr int kHostRepeats = 15;
 
 }  // namespace
 
-bool reshards_to_batch(const NetworkSharing& sharing, const Model& model) {
+bool reshards_to_batch(const ModelPartition& sharing, const Model& model) {
   const std::size_t from = sharing.partition.whole_from;
   return device_count(sharing.partition.parts) > 1 && from > 0 && from < model.layers.size();
 }
 
 SpatialToBatchResharding::SpatialToBatchResharding(Network& network, const Model& model,
-                                                   const NetworkSharing& sharing, int place)
+                                                   const ModelPartition& sharing, int place)
     : network_(network),
       backend_(network.backend()),
       partition_(sharing.partition),
@@ -196,7 +196,7 @@ namespace {
 
 class SpatialDevice : public RankDevice {
  public:
-  SpatialDevice(const SpatialNetwork& shard, const Model& model, const NetworkSharing& sharing, int place,
+  SpatialDevice(const SpatialNetwork& shard, const Model& model, const ModelPartition& sharing, int place,
                 DeviceLearning learning)
       : RankDevice(*shard.network),
         network_(*shard.network),
@@ -309,7 +309,7 @@ class SpatialDevice : public RankDevice {
 
 }  // namespace
 
-NetworkOptions spatial_options(const SpatialShard& part, const Model& model, const NetworkSharing& sharing,
+NetworkOptions spatial_options(const SpatialShard& part, const Model& model, const ModelPartition& sharing,
                                NetworkOptions options) {
   const int ways = device_count(sharing.partition.parts);
   const bool all_whole = sharing.partition.whole_from == 0;
@@ -323,7 +323,7 @@ NetworkOptions spatial_options(const SpatialShard& part, const Model& model, con
   return options;
 }
 
-SpatialNetwork spatial_network(Backend& backend, const Model& model, const NetworkSharing& sharing, int place,
+SpatialNetwork spatial_network(Backend& backend, const Model& model, const ModelPartition& sharing, int place,
                                const NetworkOptions& options) {
   SpatialNetwork shard{std::make_unique<SpatialShard>(spatial_shard(model, sharing.partition, place)),
                        nullptr};
@@ -333,7 +333,7 @@ SpatialNetwork spatial_network(Backend& backend, const Model& model, const Netwo
 }
 
 std::unique_ptr<RankDevice> spatial_device(const SpatialNetwork& shard, const Model& model,
-                                           const NetworkSharing& sharing, int place,
+                                           const ModelPartition& sharing, int place,
                                            DeviceLearning learning) {
   return std::make_unique<SpatialDevice>(shard, model, sharing, place, std::move(learning));
 }

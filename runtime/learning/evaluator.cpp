@@ -35,7 +35,7 @@ RankId first_rank_with(const Plan& plan, int layer) {
 }  // namespace
 
 Parameters gather_tensor_parallel_parameters(Transport& transport, const Model& model,
-                                             const NetworkSharing& sharing, const Parameters& own) {
+                                             const ModelPartition& sharing, const Parameters& own) {
   if (!transport.is_rank_0()) {
     for (const std::vector<float>& array : own)
       send(transport, RankId{0}, array.data(), static_cast<std::int64_t>(array.size()));
@@ -78,7 +78,7 @@ Parameters gather_pipeline_parameters(Transport& transport, const Model& model, 
   return whole;
 }
 
-Parameters shard_of_parameters(const Parameters& whole, const Model& model, const NetworkSharing& sharing,
+Parameters shard_of_parameters(const Parameters& whole, const Model& model, const ModelPartition& sharing,
                                int place) {
   const SharedPart part = tensor_shard(model, sharing, place);
   Parameters own(whole.size());

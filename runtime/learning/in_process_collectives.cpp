@@ -8,10 +8,10 @@
 namespace stepcast {
 namespace {
 
-void take(std::deque<float>& queue, float* target, std::int64_t count, Arrival arrival) {
+void take(std::deque<float>& queue, float* target, std::int64_t count, OnReceive on_receive) {
   for (std::int64_t i = 0; i < count; ++i)
-    target[i] = arrival == Arrival::add ? target[i] + queue[static_cast<std::size_t>(i)]
-                                        : queue[static_cast<std::size_t>(i)];
+    target[i] = on_receive == OnReceive::reduce ? target[i] + queue[static_cast<std::size_t>(i)]
+                                                : queue[static_cast<std::size_t>(i)];
   queue.erase(queue.begin(), queue.begin() + count);
 }
 
@@ -57,7 +57,7 @@ class RankRounds {
       if (one.way != Transfer::Way::receive) continue;
       auto& queue = queues_[{RankId(one.peer), rank_}];
       if (static_cast<std::int64_t>(queue.size()) < one.slice.size()) return false;
-      take(queue, buffer_ + one.slice.begin, one.slice.size(), one.arrival);
+      take(queue, buffer_ + one.slice.begin, one.slice.size(), one.on_receive);
       moved = true;
     }
     return true;
@@ -92,10 +92,10 @@ std::int64_t InProcessTransport::send_some(RankId peer, const float* data, std::
 }
 
 std::int64_t InProcessTransport::receive_some(RankId peer, float* target, std::int64_t count,
-                                              Arrival arrival) {
+                                              OnReceive on_receive) {
   auto& queue = queues_[{peer, rank()}];
   const std::int64_t ready = std::min(count, static_cast<std::int64_t>(queue.size()));
-  take(queue, target, ready, arrival);
+  take(queue, target, ready, on_receive);
   return ready;
 }
 

@@ -24,7 +24,7 @@ class InProcessTransport : public Transport {
 
   void wake() override {}
   std::int64_t send_some(RankId peer, const float* data, std::int64_t count) override;
-  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) override;
+  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, OnReceive on_receive) override;
   void wait(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) override;
 
  private:

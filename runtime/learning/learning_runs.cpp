@@ -178,7 +178,7 @@ std::string unsupported_learning(const Experiment& experiment) {
   const std::string& key = experiment.plan.no_arithmetic;
   if (!key.empty()) return "strategy." + key + " is only timed in real runs, so no network can learn with it";
   const LearningTask task = task_of(experiment);
-  const bool whole = experiment.plan.sharing.form == NetworkSharing::Form::none;
+  const bool whole = experiment.plan.sharing.form == ModelPartition::Form::none;
   if (task.discriminator && (!whole || experiment.plan.chooses_mini_batches))
     return "learning.discriminator: only a strategy whose workers train the whole network with gradients of "
            "their own mini-batches can train a generator and a discriminator";

@@ -115,7 +115,7 @@ class TensorParallelShard : public LearningShard {
 
  private:
   LearningPlace place_;
-  const NetworkSharing& sharing_;
+  const ModelPartition& sharing_;
   TensorParallelNetwork own_;
   BatchWriter writer_;
 };
@@ -203,7 +203,7 @@ class SpatialLearningShard : public LearningShard {
   }
 
   LearningPlace place_;
-  const NetworkSharing& sharing_;
+  const ModelPartition& sharing_;
   int ways_;
   SpatialNetwork own_;
   SampleShare inputs_, targets_;
@@ -288,11 +288,11 @@ class PipelineStageShard : public LearningShard {
 
 std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
   const Plan& plan = place.experiment.plan;
-  const NetworkSharing::Form form = plan.sharing.form;
+  const ModelPartition::Form form = plan.sharing.form;
   if (!role_of(plan, place.rank).exists()) return std::make_unique<ReplicaShard>(place);
-  if (form == NetworkSharing::Form::stages) return std::make_unique<PipelineStageShard>(place);
-  if (form == NetworkSharing::Form::positions) return std::make_unique<SpatialLearningShard>(place);
-  if (form == NetworkSharing::Form::blocks) return std::make_unique<TensorParallelShard>(place);
+  if (form == ModelPartition::Form::stages) return std::make_unique<PipelineStageShard>(place);
+  if (form == ModelPartition::Form::positions) return std::make_unique<SpatialLearningShard>(place);
+  if (form == ModelPartition::Form::blocks) return std::make_unique<TensorParallelShard>(place);
   return std::make_unique<ReplicaShard>(place);
 }
 

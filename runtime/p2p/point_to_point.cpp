@@ -200,7 +200,7 @@ bool PointToPoint::receive_more(RankId peer) {
   float* const target = header_complete ? incoming.target + incoming.transferred - kHeaderFloats
                                         : incoming.header.data() + incoming.transferred;
   const std::int64_t wanted = kHeaderFloats + (header_complete ? incoming.floats : 0) - incoming.transferred;
-  const std::int64_t got = transport_.receive_some(peer, target, wanted, Arrival::replace);
+  const std::int64_t got = transport_.receive_some(peer, target, wanted, OnReceive::copy);
   if (lock) lock.unlock();
   incoming.transferred += got;
   if (!header_complete && incoming.header_complete()) on_header(incoming);

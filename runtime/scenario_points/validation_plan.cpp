@@ -200,7 +200,7 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
   return build_experiment(scenario.document, values, library);
 }
 
-NetworkSharing sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
+ModelPartition sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
                                 int ranks) {
   const Point& point = validation.scenario.points[validation.points[index]];
   const YamlNode strategy = value_at(validation.scenario, point, "strategy");
@@ -228,7 +228,7 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool sleep) {
     return fmt::format("it needs {} ranks, servers included; give --ranks {}", plan.endpoints.size(),
                        plan.endpoints.size());
   }
-  const NetworkSharing& sharing = plan.sharing;
+  const ModelPartition& sharing = plan.sharing;
   if (!sleep && !sharing.simulated_only.empty()) return "simulated only: " + sharing.simulated_only;
   if (plan.workloads.size() != 1) return "ranks with different parts of the network are simulated only";
   if (!plan.simulated_only.empty()) return plan.simulated_only;
@@ -247,7 +247,7 @@ std::string unsupported_in_real_run(const Plan& plan, int ranks, bool sleep) {
       return "gradients of other than 4 bytes per element (precision: mixed) are simulated only";
     const bool between_layers =
         one.buffer.array == Array::statistics || one.buffer.array == Array::activations;
-    if (between_layers && sharing.form == NetworkSharing::Form::none) {
+    if (between_layers && sharing.form == ModelPartition::Form::none) {
       return "exchanging activations or statistics is simulated only";
     }
   }

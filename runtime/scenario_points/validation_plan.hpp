@@ -110,7 +110,7 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
                                Library& library);
 
 /// The division of the network among the ranks of a point; only for a point with a partition.
-NetworkSharing sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
+ModelPartition sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
                                 int ranks);
 
 /// Why a plan cannot be run for real; empty if it can.

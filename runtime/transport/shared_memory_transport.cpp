@@ -106,7 +106,7 @@ class SharedMemory : public Transport {
     return sent;
   }
 
-  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) override {
+  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, OnReceive on_receive) override {
     Ring& lane = ring(peer, rank());
     std::int64_t got = 0;
     while (got < count) {
@@ -115,7 +115,7 @@ class SharedMemory : public Transport {
       const std::int64_t chunk = contiguous(taken, std::min(available, count - got));
       if (chunk == 0) break;
       const float* source = lane.data + taken % kCapacity;
-      if (arrival == Arrival::add) {
+      if (on_receive == OnReceive::reduce) {
         add(target + got, source, chunk);
       } else {
         std::memcpy(target + got, source, static_cast<std::size_t>(chunk) * sizeof(float));

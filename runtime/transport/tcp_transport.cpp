@@ -78,7 +78,7 @@ class TcpTransport : public Transport {
     return static_cast<std::int64_t>(total / sizeof(float));
   }
 
-  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) override {
+  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, OnReceive on_receive) override {
     Connection& link = connections_[peer.index()];
     auto* bytes = reinterpret_cast<char*>(buffer_.data());
     const std::size_t wanted = static_cast<std::size_t>(std::min(count, kReadFloats)) * sizeof(float);
@@ -94,7 +94,7 @@ class TcpTransport : public Transport {
     link.partial = static_cast<int>(total % sizeof(float));
     std::memcpy(link.received, bytes + floats * sizeof(float), static_cast<std::size_t>(link.partial));
     for (std::size_t i = 0; i < floats; ++i) {
-      target[i] = arrival == Arrival::add ? target[i] + buffer_[i] : buffer_[i];
+      target[i] = on_receive == OnReceive::reduce ? target[i] + buffer_[i] : buffer_[i];
     }
     return static_cast<std::int64_t>(floats);
   }
@@ -129,7 +129,7 @@ class TcpTransport : public Transport {
 using Clock = std::chrono::steady_clock;
 
 /// The first bytes that a rank sends to the listener that it connects to.
-struct Greeting {
+struct Handshake {
   std::uint64_t key = 0;
   std::int64_t rank = -1;
 };
@@ -142,23 +142,23 @@ int connected_to(const Endpoint& endpoint, int rank) {
     close(one);
     fail("connect");
   }
-  const Greeting greeting{endpoint.key, rank};
-  if (::send(one, &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting) fail("send");
+  const Handshake handshake{endpoint.key, rank};
+  if (::send(one, &handshake, sizeof handshake, MSG_NOSIGNAL) != sizeof handshake) fail("send");
   return one;
 }
 
 /// A connection that was accepted and has not shown who it is.
-struct Stranger {
+struct PendingConnection {
   int socket = -1;
   Clock::time_point since;
   std::string address = {};  ///< ADDRESS:PORT
-  Greeting greeting = {};
+  Handshake handshake = {};
   std::size_t received = 0;
 
   /// Reads what is there. @return false if it closed the connection or broke it
   bool read_some() {
-    char* to = reinterpret_cast<char*>(&greeting) + received;
-    const ssize_t some = recv(socket, to, sizeof greeting - received, MSG_DONTWAIT);
+    char* to = reinterpret_cast<char*>(&handshake) + received;
+    const ssize_t some = recv(socket, to, sizeof handshake - received, MSG_DONTWAIT);
     if (some > 0) received += static_cast<std::size_t>(some);
     return some > 0 || (some < 0 && (errno == EAGAIN || errno == EINTR));
   }
@@ -166,16 +166,16 @@ struct Stranger {
 
 /// Accepts the connections of the ranks above this one. Processes that do not know the key, or say nothing
 /// for a second, are dropped; ranks behind them do not wait for them.
-class Welcome {
+class Acceptor {
  public:
-  Welcome(const Listener& listener, int rank, std::vector<Connection>& connections)
+  Acceptor(const Listener& listener, int rank, std::vector<Connection>& connections)
       : listener_(listener),
         rank_(rank),
         connections_(connections),
         missing_(static_cast<int>(connections.size()) - rank - 1) {}
-  Welcome(const Welcome&) = delete;
-  ~Welcome() {
-    for (const Stranger& one : strangers_) close(one.socket);
+  Acceptor(const Acceptor&) = delete;
+  ~Acceptor() {
+    for (const PendingConnection& one : pending_) close(one.socket);
   }
 
   void run() {
@@ -184,18 +184,18 @@ class Welcome {
       if (Clock::now() > end)
         throw std::runtime_error(fmt::format("rank {} did not answer for 30 s", first_missing()));
       wait();
-      std::vector<Stranger> left;
-      for (Stranger& one : strangers_) {
+      std::vector<PendingConnection> left;
+      for (PendingConnection& one : pending_) {
         if (!is_done(one)) left.push_back(one);
       }
-      strangers_ = std::move(left);
+      pending_ = std::move(left);
     }
   }
 
  private:
   void wait() {
     std::vector<pollfd> waits{{listener_.socket(), POLLIN, 0}};
-    for (const Stranger& one : strangers_) waits.push_back({one.socket, POLLIN, 0});
+    for (const PendingConnection& one : pending_) waits.push_back({one.socket, POLLIN, 0});
     if (poll(waits.data(), waits.size(), 100) < 0 && errno != EINTR) fail("poll");
     if (waits[0].revents == 0) return;
     sockaddr_in peer{};
@@ -204,18 +204,18 @@ class Welcome {
     if (one < 0) return;
     char text[INET_ADDRSTRLEN] = "";
     inet_ntop(AF_INET, &peer.sin_addr, text, sizeof text);
-    strangers_.push_back({one, Clock::now(), fmt::format("{}:{}", text, ntohs(peer.sin_port))});
+    pending_.push_back({one, Clock::now(), fmt::format("{}:{}", text, ntohs(peer.sin_port))});
   }
 
-  /// Takes a rank's connection, or drops a stranger's. @return false while the greeting is not complete
-  bool is_done(Stranger& one) {
+  /// Takes a rank's connection, or drops a stranger's. @return false while the handshake is not complete
+  bool is_done(PendingConnection& one) {
     const bool there = one.read_some();
-    if (one.received == sizeof one.greeting && is_missing(one.greeting)) {
-      connections_[static_cast<std::size_t>(one.greeting.rank)].socket = one.socket;
+    if (one.received == sizeof one.handshake && is_missing(one.handshake)) {
+      connections_[static_cast<std::size_t>(one.handshake.rank)].socket = one.socket;
       --missing_;
       return true;
     }
-    const bool waits = there && one.received < sizeof one.greeting &&
+    const bool waits = there && one.received < sizeof one.handshake &&
                        Clock::now() - one.since < std::chrono::milliseconds(900);
     if (waits) return false;
     fmt::print(stderr, "rank {} dropped a connection from {}, which did not show its key\n", rank_,
@@ -224,10 +224,10 @@ class Welcome {
     return true;
   }
 
-  bool is_missing(const Greeting& greeting) const {
-    return greeting.key == listener_.endpoint().key && greeting.rank > rank_ &&
-           greeting.rank < static_cast<std::int64_t>(connections_.size()) &&
-           connections_[static_cast<std::size_t>(greeting.rank)].socket < 0;
+  bool is_missing(const Handshake& handshake) const {
+    return handshake.key == listener_.endpoint().key && handshake.rank > rank_ &&
+           handshake.rank < static_cast<std::int64_t>(connections_.size()) &&
+           connections_[static_cast<std::size_t>(handshake.rank)].socket < 0;
   }
 
   std::size_t first_missing() const {
@@ -240,7 +240,7 @@ class Welcome {
   int rank_;
   std::vector<Connection>& connections_;
   int missing_;
-  std::vector<Stranger> strangers_;
+  std::vector<PendingConnection> pending_;
 };
 
 std::uint64_t random_key() {
@@ -275,7 +275,7 @@ std::unique_ptr<Transport> connect_sockets(const Listener& listener, RankId rank
     connections[static_cast<std::size_t>(peer)].socket =
         connected_to(endpoints[static_cast<std::size_t>(peer)], rank.value);
   }
-  Welcome(listener, rank.value, connections).run();
+  Acceptor(listener, rank.value, connections).run();
   for (const Connection& connection : connections) {
     if (connection.socket < 0) continue;
     const int yes = 1;

@@ -16,7 +16,7 @@ void send(Transport& transport, RankId peer, const float* data, std::int64_t cou
 
 void receive(Transport& transport, RankId peer, float* target, std::int64_t count) {
   while (count > 0) {
-    const std::int64_t got = transport.receive_some(peer, target, count, Arrival::replace);
+    const std::int64_t got = transport.receive_some(peer, target, count, OnReceive::copy);
     if (got == 0) transport.wait({}, {peer});
     target += got;
     count -= got;

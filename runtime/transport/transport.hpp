@@ -53,7 +53,7 @@ class Transport {
   /// Receives as many of `count` floats as have arrived from `peer`, and adds them to `target` or replaces
   /// it.
   /// @return how many floats were received, 0 to `count`
-  virtual std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) = 0;
+  virtual std::int64_t receive_some(RankId peer, float* target, std::int64_t count, OnReceive on_receive) = 0;
   /// Returns when a rank of `sending_to` can probably take more floats, when floats have probably arrived
   /// from a rank of `receiving_from`, after `wake`, or after one second. Yields the core.
   virtual void wait(const std::vector<RankId>& sending_to, const std::vector<RankId>& receiving_from) = 0;

@@ -93,7 +93,7 @@ void multiply(Link& link, double factor) {
   link.bandwidth = factor * link.bandwidth;
 }
 
-constexpr double kLeast = 1e-3, kMost = 1e3;  ///< of a factor
+constexpr double kLeastFactor = 1e-3, kMostFactor = 1e3;  ///< of a factor
 
 /// Reads `factors:`, which the default ranges of inputs set, and applies them to the platform and the device.
 void read_factors(const YamlValue& value, Experiment& experiment) {
@@ -102,19 +102,20 @@ void read_factors(const YamlValue& value, Experiment& experiment) {
   if (const auto factor = map.maybe("inside_server_bandwidth")) {
     NodeShape& node = platform.node;
     for (Link* link : {&node.device, &node.pcie_switch, &node.inter_socket, &node.memory, &node.peer})
-      multiply(*link, factor->number(kLeast, kMost));
+      multiply(*link, factor->number(kLeastFactor, kMostFactor));
   }
   if (const auto factor = map.maybe("between_servers_bandwidth"))
-    multiply(platform.network.nic, factor->number(kLeast, kMost));
+    multiply(platform.network.nic, factor->number(kLeastFactor, kMostFactor));
   if (const auto factor = map.maybe("message_overhead")) {
     for (auto* costs :
          {&platform.message_costs, &platform.local_message_costs, &platform.local_program_costs}) {
-      for (MessageCost& cost : *costs) cost.overhead = factor->number(kLeast, kMost) * cost.overhead;
+      for (MessageCost& cost : *costs)
+        cost.overhead = factor->number(kLeastFactor, kMostFactor) * cost.overhead;
     }
   }
   if (const auto factor = map.maybe("kernel_start")) {
     Device& device = experiment.device;
-    const double times = factor->number(kLeast, kMost);
+    const double times = factor->number(kLeastFactor, kMostFactor);
     device.launch_overhead = times * device.launch_overhead;
     if (device.kernels) device.kernels->gap = times * device.kernels->gap;
   }
@@ -129,7 +130,7 @@ void multiply_slowdown(const YamlValue& factors, Plan& plan) {
 void scale_host_work(YamlNode& document) {
   const YamlNode* factor = find_path(document, "factors.host_work");
   if (factor == nullptr) return;
-  const double times = YamlValue(*factor, "factors.host_work").number(kLeast, kMost);
+  const double times = YamlValue(*factor, "factors.host_work").number(kLeastFactor, kMostFactor);
   const YamlNode* work = find_path(document, "strategy.host_work");
   if (work == nullptr) return;
   YamlNode scaled = *work;
@@ -170,7 +171,7 @@ void read_simulation(const YamlValue& value, Experiment& experiment) {
   if (const auto fidelity = map.maybe("fidelity"))
     experiment.fidelity = static_cast<Fidelity>(fidelity->one_of(fidelity_names()));
   if (const auto sharing = map.maybe("sharing"))
-    experiment.sharing = static_cast<Sharing>(sharing->one_of(sharing_names()));
+    experiment.sharing = static_cast<LinkSharing>(sharing->one_of(sharing_names()));
   if (const auto fold = map.maybe("fold")) experiment.fold = read_folding(*fold);
   if (const auto steps = map.maybe("steps")) experiment.steps = static_cast<int>(steps->integer(1, 100'000));
 }
@@ -271,8 +272,8 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
   experiment.plan = read_plan(map, experiment, library);
   if (const auto factors = map.maybe("factors")) multiply_slowdown(*factors, experiment.plan);
   if (const auto learning = map.maybe("learning")) experiment.learning = read_learning(*learning);
-  note_idle_options(map, experiment);
-  std::erase_if(experiment.plan.idle_keys, [&](const IneffectiveKey& one) {
+  note_ineffective_options(map, experiment);
+  std::erase_if(experiment.plan.ineffective_keys, [&](const IneffectiveKey& one) {
     return std::ranges::find(of_stack, one.key) != of_stack.end();
   });
   read_links(map, experiment);
@@ -287,22 +288,23 @@ bool is_drawn(const Noise& noise) {
 }
 
 void note_noise(const YamlMap& map, const Noise& noise, Plan& plan) {
-  IdleKeys& idle = plan.idle_keys;
+  IneffectiveKeys& found = plan.ineffective_keys;
   const bool replays = std::ranges::any_of(
       plan.workloads, [](const Workload& workload) { return workload.samples.size() > 1; });
   if (noise.jitter == Noise::Jitter::trace && !replays)
-    note_idle(map, {"jitter"}, "as trace: the trace has one sample a pass, nothing to replay", idle);
-  if (!is_drawn(noise)) note_idle(map, {"sigma"}, "without jitter: lognormal or layers", idle);
-  if (is_drawn(noise) && noise.sigma == 0) note_idle(map, {"jitter"}, "with sigma: 0", idle);
+    note_ineffective(map, {"jitter"}, "as trace: the trace has one sample a pass, nothing to replay", found);
+  if (!is_drawn(noise)) note_ineffective(map, {"sigma"}, "without jitter: lognormal or layers", found);
+  if (is_drawn(noise) && noise.sigma == 0) note_ineffective(map, {"jitter"}, "with sigma: 0", found);
   if (noise.straggler_share > 0 && noise.straggler_factor == 1)
-    note_idle(map, {"straggler_share"}, "with straggler_factor: 1", idle);
+    note_ineffective(map, {"straggler_share"}, "with straggler_factor: 1", found);
   if (!noise.per_node && !noise.stragglers.empty() &&
       noise.stragglers.begin()->first >= plan.endpoints.size())
-    note_idle(map, {"stragglers"}, "where no worker has such a number", idle);
-  if (noise.straggler_share == 0) note_idle(map, {"straggler_factor"}, "with straggler_share: 0", idle);
+    note_ineffective(map, {"stragglers"}, "where no worker has such a number", found);
+  if (noise.straggler_share == 0)
+    note_ineffective(map, {"straggler_factor"}, "with straggler_share: 0", found);
   if (noise.jitter == Noise::Jitter::none && !noise.has_stragglers())
-    note_idle(map, {"per"}, "without jitter or stragglers", idle);
-  if (!plan.asynchronous) note_idle(map, {"start_spread"}, "where workers keep a common pace", idle);
+    note_ineffective(map, {"per"}, "without jitter or stragglers", found);
+  if (!plan.asynchronous) note_ineffective(map, {"start_spread"}, "where workers keep a common pace", found);
 }
 
 void note_simulation(const YamlMap& map, Plan& plan) {
@@ -310,9 +312,9 @@ void note_simulation(const YamlMap& map, Plan& plan) {
     return communicator_of(plan, one).size > 1 && one.buffer.size.value > 0;
   };
   if (plan.asynchronous && std::ranges::none_of(plan.collectives, travels))
-    note_idle(map, {"fidelity"}, "without collectives", plan.idle_keys);
+    note_ineffective(map, {"fidelity"}, "without collectives", plan.ineffective_keys);
   if (std::ranges::all_of(plan.roles, [](const Role& role) { return role.members == 1; }))
-    note_idle(map, {"fold"}, "where every worker has a program of its own", plan.idle_keys);
+    note_ineffective(map, {"fold"}, "where every worker has a program of its own", plan.ineffective_keys);
 }
 
 bool has_layers(const Model& model, LayerKind kind) {
@@ -320,28 +322,28 @@ bool has_layers(const Model& model, LayerKind kind) {
 }
 
 void note_kernels(const YamlMap& map, Experiment& experiment) {
-  IdleKeys& idle = experiment.plan.idle_keys;
+  IneffectiveKeys& found = experiment.plan.ineffective_keys;
   if (!has_layers(experiment.model, LayerKind::attention))
-    note_idle(map, {"attention"}, "without layers of attention", idle);
+    note_ineffective(map, {"attention"}, "without layers of attention", found);
   if (!has_layers(experiment.model, LayerKind::gelu))
-    note_idle(map, {"gelu"}, "without layers of GELU", idle);
+    note_ineffective(map, {"gelu"}, "without layers of GELU", found);
   const KernelChoice choice = experiment.device.choice();
   if (experiment.device.kernels->channel_multiple == 0)
-    note_idle(map, {"layout"}, "in a precision without tensor cores", idle);
+    note_ineffective(map, {"layout"}, "in a precision without tensor cores", found);
   if (choice.optimizer == KernelChoice::Optimizer::sgd && choice.update == KernelChoice::Update::fused)
-    note_idle(map, {"update"}, "as fused: sgd has one operation", idle);
+    note_ineffective(map, {"update"}, "as fused: sgd has one operation", found);
 }
 
 }  // namespace
 
-void note_idle_options(const YamlMap& map, Experiment& experiment) {
+void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
   Plan& plan = experiment.plan;
   const YamlMap strategy = map.at("strategy").any_map();
   if (const auto threads = strategy.maybe("threads"); threads && threads->integer(1) == 1)
-    note_idle(strategy, {"serial_share"}, "with threads: 1", plan.idle_keys);
+    note_ineffective(strategy, {"serial_share"}, "with threads: 1", plan.ineffective_keys);
   const auto compression = strategy.maybe("compression");
   if (!compression || compression->one_of(compression_names()) == 0)
-    note_idle(map, {"compression_times"}, "without strategy.compression", plan.idle_keys);
+    note_ineffective(map, {"compression_times"}, "without strategy.compression", plan.ineffective_keys);
   if (const auto kernels = map.maybe("kernels")) note_kernels(kernels->any_map(), experiment);
   if (const auto noise = map.maybe("noise")) note_noise(noise->any_map(), experiment.noise, plan);
   if (plan.devices == 1) return;

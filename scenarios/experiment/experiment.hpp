@@ -34,7 +34,7 @@ struct Experiment {
   Plan plan;
   Noise noise;
   Fidelity fidelity = Fidelity::automatic;
-  Sharing sharing = Sharing::max_min;
+  LinkSharing sharing = LinkSharing::max_min;
   Folding fold = Folding::automatic;
   std::uint64_t seed = 1;
   int steps = 1;
@@ -55,6 +55,6 @@ Experiment build_experiment(YamlNode document, std::vector<Assignment> values, L
 
 /// Adds to the complete plan of the experiment the keys that the scenario gives but that have no effect: keys
 /// outside of `strategy`, and keys that any strategy may have.
-void note_idle_options(const YamlMap& map, Experiment& experiment);
+void note_ineffective_options(const YamlMap& map, Experiment& experiment);
 
 }  // namespace stepcast

@@ -44,9 +44,9 @@ struct CollectiveLoad {
 /// The chosen way to simulate a run's collectives and messages.
 struct ChosenFidelity {
   Fidelity fidelity = Fidelity::message;  ///< of the network that simulates patterns
-  Sharing sharing = Sharing::max_min;
-  bool shares_links = false;  ///< single messages use BottleneckSharing
-  int segments = 1;           ///< number of segments that a phase is divided into
+  LinkSharing sharing = LinkSharing::max_min;
+  bool uses_bottleneck_sharing = false;  ///< single messages use BottleneckSharing
+  int segments = 1;                      ///< number of segments that a phase is divided into
   Accuracy accuracy = Accuracy::exact;
   /// Sampled durations in the order of CollectiveLoad::collectives [s]; empty if not sampled.
   std::vector<double> seconds;
@@ -54,12 +54,12 @@ struct ChosenFidelity {
   /// The fidelity that results name: sampled durations are those of every message.
   UsedFidelity used() const {
     const bool sampled = !seconds.empty();
-    return {sampled ? Fidelity::message : fidelity, sampled, shares_links, accuracy};
+    return {sampled ? Fidelity::message : fidelity, sampled, uses_bottleneck_sharing, accuracy};
   }
 };
 
 /// True if single messages use BottleneckSharing, in a plan whose messages are simulated one by one.
-inline bool shares_links(const Plan& plan, Fidelity fidelity) {
+inline bool uses_bottleneck_sharing(const Plan& plan, Fidelity fidelity) {
   constexpr std::size_t kMostExactRoles = 64;
   return fidelity == Fidelity::automatic && plan.collectives.empty() && plan.roles.size() > kMostExactRoles;
 }

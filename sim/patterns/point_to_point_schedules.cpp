@@ -12,7 +12,7 @@ std::shared_ptr<const Schedule> shared(Schedule schedule) {
 }
 
 std::shared_ptr<const Schedule> copied(std::vector<Edge> edges, int ranks) {
-  return shared({ranks, 1, {one_round(std::move(edges), 1, Arrival::replace)}});
+  return shared({ranks, 1, {one_round(std::move(edges), 1, OnReceive::copy)}});
 }
 
 }  // namespace

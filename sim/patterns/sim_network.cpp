@@ -115,7 +115,7 @@ void SimNetwork::start() {
   sampled_ = modelled_ = 0;
   std::vector<BytesPerSecond> merged;
   if (fidelity_ == Fidelity::coupled) merged = merge();
-  const bool coupled = fidelity_ == Fidelity::coupled, simgrid = sharing_ == Sharing::simgrid;
+  const bool coupled = fidelity_ == Fidelity::coupled, simgrid = sharing_ == LinkSharing::simgrid;
   messages_.reset();
   links_.reset();
   engine_ = std::make_unique<Engine>(!simgrid  ? std::vector<BytesPerSecond>{}

@@ -27,7 +27,7 @@ using PatternId = TypedId<struct PatternTag>;
 /// merges the links that all patterns load equally.
 class SimNetwork {
  public:
-  SimNetwork(LinkBandwidths bandwidths, Fidelity fidelity, Sharing sharing = Sharing::max_min)
+  SimNetwork(LinkBandwidths bandwidths, Fidelity fidelity, LinkSharing sharing = LinkSharing::max_min)
       : bandwidths_(std::move(bandwidths)), fidelity_(fidelity), sharing_(sharing) {}
 
   PatternId add(std::shared_ptr<const Schedule> schedule, Placement placement);
@@ -98,7 +98,7 @@ class SimNetwork {
 
   LinkBandwidths bandwidths_;
   Fidelity fidelity_;
-  Sharing sharing_;
+  LinkSharing sharing_;
   IdTable<PatternId, Pattern> patterns_;
   std::map<std::pair<PatternId, double>, double> known_, lower_bounds_;  ///< seconds by pattern and bytes
   std::vector<std::vector<int>> class_links_;    ///< by pattern, phase and kind of edge, see phase_links

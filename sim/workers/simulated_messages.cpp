@@ -30,7 +30,7 @@ SimulatedMessages::SimulatedMessages(PlannedCollectives& collectives, const Simu
       simulation_(simulation),
       routes_(*simulation.platform, *collectives.placement().topology),
       receivers_(programs) {
-  if (!collectives.fidelity().shares_links) return;
+  if (!collectives.fidelity().uses_bottleneck_sharing) return;
   const LinkBandwidths& bandwidths = simulation.bandwidths;
   bottleneck_network_.emplace(
       BottleneckNetwork{{collectives.network().engine(), bandwidths.size(),

@@ -39,12 +39,12 @@ Region region_after(int i, int bits, int parts) {
 
 /// Round `bit` of every block that has it: member i sends its partner the half that the partner keeps
 /// (halving), or all it has summed so far (doubling).
-std::vector<Edge> exchange(const std::vector<Block>& blocks, int bit, int parts, Arrival arrival) {
+std::vector<Edge> exchange(const std::vector<Block>& blocks, int bit, int parts, OnReceive on_receive) {
   std::vector<Edge> edges;
   for (const Block& block : blocks) {
     for (int i = 0; i < block.size && (1 << bit) < block.size; ++i) {
       const int partner = i ^ (1 << bit);
-      const Region sent = region_after(arrival == Arrival::add ? partner : i, bit + 1, parts);
+      const Region sent = region_after(on_receive == OnReceive::reduce ? partner : i, bit + 1, parts);
       edges.push_back({block.first + i, block.first + partner, sent.chunk, sent.chunks, 0, 0});
     }
   }
@@ -53,13 +53,13 @@ std::vector<Edge> exchange(const std::vector<Block>& blocks, int bit, int parts,
 
 /// Between a block and the next larger one: member j of the larger owns a part of what member j mod size
 /// owns.
-std::vector<Edge> between(const Block& large, const Block& small, int parts, Arrival arrival) {
+std::vector<Edge> between(const Block& large, const Block& small, int parts, OnReceive on_receive) {
   std::vector<Edge> edges;
   for (int j = 0; j < large.size; ++j) {
     const int i = j % small.size;
     const int chunk = owned_region(j, large.size) * (parts / large.size);
     const int lower = small.first + i, upper = large.first + j;
-    const bool up = arrival == Arrival::add;
+    const bool up = on_receive == OnReceive::reduce;
     edges.push_back({up ? lower : upper, up ? upper : lower, chunk, parts / large.size, 0, 0});
   }
   return edges;
@@ -74,19 +74,20 @@ Schedule halving_doubling_all_reduce(const Group& group) {
   const int bits = std::countr_zero(static_cast<unsigned>(parts));
   Schedule schedule{group.ranks, parts, {}};
   for (int bit = 0; bit < bits; ++bit) {
-    schedule.phases.push_back(one_round(exchange(blocks, bit, parts, Arrival::add), parts, Arrival::add));
+    schedule.phases.push_back(
+        one_round(exchange(blocks, bit, parts, OnReceive::reduce), parts, OnReceive::reduce));
   }
   for (std::size_t b = blocks.size(); b-- > 1;) {
     schedule.phases.push_back(
-        one_round(between(blocks[b - 1], blocks[b], parts, Arrival::add), parts, Arrival::add));
+        one_round(between(blocks[b - 1], blocks[b], parts, OnReceive::reduce), parts, OnReceive::reduce));
   }
   for (std::size_t b = 1; b < blocks.size(); ++b) {
     schedule.phases.push_back(
-        one_round(between(blocks[b - 1], blocks[b], parts, Arrival::replace), parts, Arrival::replace));
+        one_round(between(blocks[b - 1], blocks[b], parts, OnReceive::copy), parts, OnReceive::copy));
   }
   for (int bit = bits; bit-- > 0;) {
     schedule.phases.push_back(
-        one_round(exchange(blocks, bit, parts, Arrival::replace), parts, Arrival::replace));
+        one_round(exchange(blocks, bit, parts, OnReceive::copy), parts, OnReceive::copy));
   }
   return schedule;
 }
@@ -100,13 +101,13 @@ Schedule recursive_doubling_all_reduce(const Group& group) {
     fold.push_back({rank, rank - core, 0, 1, 0, 0});
     unfold.push_back({rank - core, rank, 0, 1, 0, 0});
   }
-  if (!fold.empty()) schedule.phases.push_back(one_round(fold, 1, Arrival::add));
+  if (!fold.empty()) schedule.phases.push_back(one_round(fold, 1, OnReceive::reduce));
   for (int distance = 1; distance < core; distance <<= 1) {
     std::vector<Edge> edges;
     for (int rank = 0; rank < core; ++rank) edges.push_back({rank, rank ^ distance, 0, 1, 0, 0});
-    schedule.phases.push_back(one_round(std::move(edges), 1, Arrival::add));
+    schedule.phases.push_back(one_round(std::move(edges), 1, OnReceive::reduce));
   }
-  if (!unfold.empty()) schedule.phases.push_back(one_round(unfold, 1, Arrival::replace));
+  if (!unfold.empty()) schedule.phases.push_back(one_round(unfold, 1, OnReceive::copy));
   return schedule;
 }
 

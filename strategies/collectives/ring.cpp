@@ -40,7 +40,7 @@ Schedule ring(const Group& group, int channels) {
   scatter.step = -1;  // each rank forwards the chunk that its left neighbour delivered in the round before
   Phase gather = scatter;
   gather.offset = 1;
-  gather.arrival = Arrival::replace;
+  gather.on_receive = OnReceive::copy;
   schedule.phases = {scatter, gather};
   return schedule;
 }

@@ -11,7 +11,7 @@
 namespace stepcast {
 
 /// Effect of a message on the receiver's buffer.
-enum class Arrival { add, replace };
+enum class OnReceive { reduce, copy };
 
 /// A transfer that a phase repeats: rank `source` sends `chunks` consecutive chunks to rank `target`.
 struct Edge {
@@ -33,7 +33,7 @@ struct Phase {
   int modulus = 1;  ///< chunks in a region
   int offset = 0;
   int step = 0;
-  Arrival arrival = Arrival::add;
+  OnReceive on_receive = OnReceive::reduce;
 };
 
 /// A collective as data. The simulator executes it over modelled links, a real run over real ones, and a test
@@ -133,11 +133,11 @@ inline std::shared_ptr<const std::vector<Edge>> share(std::vector<Edge> edges) {
 }
 
 /// A phase of one round.
-inline Phase one_round(std::vector<Edge> edges, int parts, Arrival arrival) {
+inline Phase one_round(std::vector<Edge> edges, int parts, OnReceive on_receive) {
   Phase phase;
   phase.edges = share(std::move(edges));
   phase.modulus = parts;
-  phase.arrival = arrival;
+  phase.on_receive = on_receive;
   return phase;
 }
 

@@ -10,7 +10,7 @@ Schedule flat_reduce(const Group& group) {
   if (group.ranks == 1) return schedule;
   std::vector<Edge> edges;
   for (int rank = 1; rank < group.ranks; ++rank) edges.push_back({rank, 0, 0, 1, 0, 0});
-  schedule.phases.push_back(one_round(std::move(edges), 1, Arrival::add));
+  schedule.phases.push_back(one_round(std::move(edges), 1, OnReceive::reduce));
   return schedule;
 }
 
@@ -20,7 +20,7 @@ Schedule flat_broadcast(const Group& group) {
   if (group.ranks == 1) return schedule;
   std::vector<Edge> edges;
   for (int rank = 1; rank < group.ranks; ++rank) edges.push_back({0, rank, 0, 1, 0, 0});
-  schedule.phases.push_back(one_round(std::move(edges), 1, Arrival::replace));
+  schedule.phases.push_back(one_round(std::move(edges), 1, OnReceive::copy));
   return schedule;
 }
 
@@ -32,7 +32,7 @@ Schedule binomial_reduce(const Group& group) {
     for (int rank = distance; rank < group.ranks; rank += 2 * distance) {
       edges.push_back({rank, rank - distance, 0, 1, 0, 0});
     }
-    schedule.phases.push_back(one_round(std::move(edges), 1, Arrival::add));
+    schedule.phases.push_back(one_round(std::move(edges), 1, OnReceive::reduce));
   }
   return schedule;
 }
@@ -43,7 +43,7 @@ Schedule binomial_broadcast(const Group& group) {
   for (Phase& phase : schedule.phases) {
     std::vector<Edge> edges = *phase.edges;
     for (Edge& edge : edges) std::swap(edge.source, edge.target);
-    phase = one_round(std::move(edges), 1, Arrival::replace);
+    phase = one_round(std::move(edges), 1, OnReceive::copy);
   }
   return schedule;
 }
@@ -68,7 +68,7 @@ Schedule all_to_all(const Group& group) {
       const int target = (rank + round) % p;
       edges.push_back({rank, target, rank * p + target, 1, 0, 0});
     }
-    schedule.phases.push_back(one_round(std::move(edges), p * p, Arrival::replace));
+    schedule.phases.push_back(one_round(std::move(edges), p * p, OnReceive::copy));
   }
   return schedule;
 }
@@ -144,7 +144,7 @@ Schedule double_tree_all_reduce(const Group& group, int pieces) {
     phase.active = pieces;
     phase.modulus = pieces;
     phase.step = 1;
-    phase.arrival = up ? Arrival::add : Arrival::replace;
+    phase.on_receive = up ? OnReceive::reduce : OnReceive::copy;
     schedule.phases.push_back(phase);
   }
   return schedule;

@@ -46,10 +46,10 @@ GradientCompression read_compression_options(const YamlMap& map, const Setting& 
   return compression;
 }
 
-void note_idle_compression(const YamlMap& map, IdleKeys& idle) {
+void note_ineffective_compression(const YamlMap& map, IneffectiveKeys& found) {
   const auto kind = map.maybe("compression");
   if (!kind || kind->one_of(compression_names()) == 0)
-    note_idle(map, {"compression_factor"}, "with compression: none", idle);
+    note_ineffective(map, {"compression_factor"}, "with compression: none", found);
 }
 
 void refuse_compression(const YamlMap& map, const char* why) {

@@ -31,7 +31,7 @@ const Keys& compression_keys();
 /// @throws InputError for a density without top_k, and for gradients that have 2 bytes already
 GradientCompression read_compression_options(const YamlMap& map, const Setting& setting);
 /// Notes options of compression that have no effect with `compression: none`.
-void note_idle_compression(const YamlMap& map, IdleKeys& idle);
+void note_ineffective_compression(const YamlMap& map, IneffectiveKeys& found);
 /// For strategies that do not compress. @throws InputError for any `compression` but `none`
 /// @param why  text of the error
 void refuse_compression(const YamlMap& map, const char* why);

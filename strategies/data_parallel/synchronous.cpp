@@ -220,21 +220,25 @@ std::string no_arithmetic(const Model& model, const TrainingOptions& training, c
 }
 
 /// Notes keys that have no effect with the other options.
-void note_idle_options(const YamlMap& map, const Synchronous& options, const Model& model, Plan& plan) {
+void note_ineffective_options(const YamlMap& map, const Synchronous& options, const Model& model,
+                              Plan& plan) {
   const bool top_k = options.compression.kind == Compression::top_k;
-  note_idle_communication(map, top_k ? "with compression: top_k" : "", true, plan);
-  note_idle_compression(map, plan.idle_keys);
+  note_ineffective_communication(map, top_k ? "with compression: top_k" : "", true, plan);
+  note_ineffective_compression(map, plan.ineffective_keys);
   const auto has_statistics = [](const Layer& layer) { return layer.kind == LayerKind::batch_norm; };
   if (std::ranges::none_of(model.layers, has_statistics))
-    note_idle(map, {"synchronized_batch_norm"}, "on a network without batch norm", plan.idle_keys);
+    note_ineffective(map, {"synchronized_batch_norm"}, "on a network without batch norm",
+                     plan.ineffective_keys);
   if (plan.workers == 1) return;
   const auto& buckets = plan.workloads.front().buckets;
   const auto sums = std::ranges::count_if(buckets, [](const Bucket& one) { return one.sum.exists(); });
-  if (sums == 1) note_idle(map, {"overlap", "compute_slowdown"}, "with a single bucket", plan.idle_keys);
-  if (!options.overlap) note_idle(map, {"compute_slowdown"}, "with overlap: false", plan.idle_keys);
+  if (sums == 1)
+    note_ineffective(map, {"overlap", "compute_slowdown"}, "with a single bucket", plan.ineffective_keys);
+  if (!options.overlap)
+    note_ineffective(map, {"compute_slowdown"}, "with overlap: false", plan.ineffective_keys);
   const bool cycles = map.has("cycle") && map.at("cycle").seconds().value > 0;
-  if (cycles) note_idle(map, {"first_bucket"}, "with cycle", plan.idle_keys);
-  if (!cycles) note_idle(map, {"negotiation", "host_lead"}, "without cycle", plan.idle_keys);
+  if (cycles) note_ineffective(map, {"first_bucket"}, "with cycle", plan.ineffective_keys);
+  if (!cycles) note_ineffective(map, {"negotiation", "host_lead"}, "without cycle", plan.ineffective_keys);
 }
 
 }  // namespace
@@ -339,7 +343,7 @@ Plan read_synchronous(const YamlValue& value, const Setting& setting) {
                training_memory(setting.model, memory), no_arithmetic(setting.model, training, options)},
               plan);
   if (!options.compression.flag.empty()) plan.flags.push_back(options.compression.flag);
-  note_idle_options(map, options, setting.model, plan);
+  note_ineffective_options(map, options, setting.model, plan);
   return plan;
 }
 

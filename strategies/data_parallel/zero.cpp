@@ -145,12 +145,12 @@ Zero zero_options(const YamlMap& map, const Setting& setting, const TrainingOpti
 
 /// Notes keys that have no effect with the other options. Compute runs beside gathers of stage 3, beside
 /// scatters that overlap, and beside scatters of an earlier micro-batch.
-void note_idle_options(const YamlMap& map, const Zero& options, Plan& plan) {
+void note_ineffective_options(const YamlMap& map, const Zero& options, Plan& plan) {
   if (plan.workers == 1) return;
-  note_idle_communication(map, "with kind: zero", true, plan);
+  note_ineffective_communication(map, "with kind: zero", true, plan);
   const bool beside =
       options.overlap || options.stage == 3 || (options.stage == 2 && options.micro_batches > 1);
-  if (!beside) note_idle(map, {"compute_slowdown"}, "with overlap: false", plan.idle_keys);
+  if (!beside) note_ineffective(map, {"compute_slowdown"}, "with overlap: false", plan.ineffective_keys);
 }
 
 Plan read_zero(const YamlValue& value, const Setting& setting) {
@@ -189,7 +189,7 @@ Plan read_zero(const YamlValue& value, const Setting& setting) {
               {std::move(source), batch, static_cast<double>(batch) * setting.workers(),
                training_memory(setting.model, memory), training.mixed ? "precision: mixed" : ""},
               plan);
-  note_idle_options(map, run.options, plan);
+  note_ineffective_options(map, run.options, plan);
   plan.roles.push_back({"worker", RankId(0), setting.workers(), 0, true,
                         [run = std::make_shared<const ZeroRun>(std::move(run))](Worker& worker) {
                           return zero(worker, *run);

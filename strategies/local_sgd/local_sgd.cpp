@@ -130,22 +130,25 @@ Memory memory_of(const Setting& setting, const TrainingOptions& training, std::i
 }
 
 /// Notes keys that have no effect with one replica, or with one worker in each replica.
-void note_idle_options(const YamlMap& map, const BlockSetup& setup, Plan& plan) {
-  note_idle_compression(map, plan.idle_keys);
+void note_ineffective_options(const YamlMap& map, const BlockSetup& setup, Plan& plan) {
+  note_ineffective_compression(map, plan.ineffective_keys);
   if (plan.workers == 1) return;
   const bool inside = setup.workers_per_replica > 1, several = setup.workers_per_replica < plan.workers;
   const auto named = aggregation_names()[static_cast<std::size_t>(setup.aggregation)];
   const bool top_k = setup.compression.kind == Compression::top_k;
-  note_idle_communication(map, top_k ? "with compression: top_k" : "with aggregation: " + named, inside,
-                          plan);
-  if (!inside) note_idle(map, {"bucket", "compute_slowdown"}, "with workers_per_replica: 1", plan.idle_keys);
+  note_ineffective_communication(map, top_k ? "with compression: top_k" : "with aggregation: " + named,
+                                 inside, plan);
+  if (!inside)
+    note_ineffective(map, {"bucket", "compute_slowdown"}, "with workers_per_replica: 1",
+                     plan.ineffective_keys);
   if (!several) {
-    note_idle(map, {"aggregation", "aggregation_overhead", "filter_bandwidth", "imbalance", "load_balancing"},
-              "with one replica", plan.idle_keys);
+    note_ineffective(
+        map, {"aggregation", "aggregation_overhead", "filter_bandwidth", "imbalance", "load_balancing"},
+        "with one replica", plan.ineffective_keys);
     return;
   }
   if (setup.training.mini_batches == 1)
-    note_idle(map, {"load_balancing"}, "with mini_batches: 1", plan.idle_keys);
+    note_ineffective(map, {"load_balancing"}, "with mini_batches: 1", plan.ineffective_keys);
 }
 
 BlockSetup read_setup(const YamlMap& map, const Setting& setting, const TrainingOptions& training,
@@ -193,7 +196,7 @@ Plan read_blocks(const YamlMap& map, const Setting& setting, const std::optional
   if (!setup.compression.flag.empty()) plan.flags.push_back(setup.compression.flag);
   if (setup.compression.kind != Compression::none)
     plan.simulated_only = "compressed updates are simulated only";
-  note_idle_options(map, setup, plan);
+  note_ineffective_options(map, setup, plan);
   return plan;
 }
 

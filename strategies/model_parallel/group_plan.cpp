@@ -182,11 +182,11 @@ std::vector<std::vector<CollectiveId>> sums_by_layer(const std::vector<Bucket>& 
   return sums;
 }
 
-void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& plan) {
+void note_ineffective_group(const GroupPlan& groups, const std::string& instead, Plan& plan) {
   const GroupOptions& options = groups.options;
   const YamlMap& map = *options.given;
-  IdleKeys& idle = plan.idle_keys;
-  note_idle_communication(map, instead, true, plan);
+  IneffectiveKeys& found = plan.ineffective_keys;
+  note_ineffective_communication(map, instead, true, plan);
   if (plan.devices == 1) return;
   const auto exchanges = [](const LayerCalls& calls) {
     return calls.forward_halo.collective.exists() || calls.backward_halo.collective.exists() ||
@@ -199,14 +199,15 @@ void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& 
   };
   const bool any = std::ranges::any_of(groups.calls, beside);
   if (std::ranges::none_of(groups.calls, exchanges))
-    note_idle(map, {"exchange_overhead"}, "where layers exchange nothing", idle);
-  if (!any) note_idle(map, {"halo_overlap"}, "where no exchange can be beside work", idle);
+    note_ineffective(map, {"exchange_overhead"}, "where layers exchange nothing", found);
+  if (!any) note_ineffective(map, {"halo_overlap"}, "where no exchange can be beside work", found);
   const bool sums = std::ranges::any_of(plan.collectives, [&](const Collective& one) {
     return one.buffer.array == Array::gradients && communicator_of(plan, one).size > 1;
   });
-  if (!sums) note_idle(map, {"bucket", "overlap"}, "where no gradients are summed between workers", idle);
+  if (!sums)
+    note_ineffective(map, {"bucket", "overlap"}, "where no gradients are summed between workers", found);
   if (!(options.overlap && sums) && !(options.halo_overlap && any))
-    note_idle(map, {"compute_slowdown"}, "where nothing travels beside compute", idle);
+    note_ineffective(map, {"compute_slowdown"}, "where nothing travels beside compute", found);
 }
 
 void refuse_if(const std::string& problem, const YamlValue& where) {
@@ -309,7 +310,7 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
                           return sharded(worker, *run);
                         }});
   finish_group_plan(setting, groups, times, training_memory(in_memory, groups.memory), plan);
-  note_idle_group(groups, "", plan);
+  note_ineffective_group(groups, "", plan);
   plan.figures = [ways = groups.ways](const Records& records, double) { return figures(ways, records); };
   return plan;
 }

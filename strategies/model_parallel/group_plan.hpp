@@ -46,7 +46,7 @@ struct GroupPlan {
   std::vector<LayerCalls> calls;    ///< collectives around the passes of each layer
   double input_share = 1;           ///< share of a replica's input that each device loads
   MemoryOptions memory;
-  NetworkSharing sharing{NetworkSharing::Form::other, {}, {}, 1, 1, 1, "layers shared in this way"};
+  ModelPartition sharing{ModelPartition::Form::other, {}, {}, 1, 1, 1, "layers shared in this way"};
   std::optional<YamlValue> captured_trace;  ///< name of a trace that was captured at the shapes of the part
 };
 
@@ -95,8 +95,8 @@ enum class Statistics { group, local, all };
 void add_statistics(const Model& model, Statistics over, GroupPlan& groups);
 
 /// Notes which keys have no effect on the plan. Its collectives must be complete.
-/// @param instead  see note_idle_communication
-void note_idle_group(const GroupPlan& groups, const std::string& instead, Plan& plan);
+/// @param instead  see note_ineffective_communication
+void note_ineffective_group(const GroupPlan& groups, const std::string& instead, Plan& plan);
 
 /// Adds the rest of the plan: gradient sums, layer times, the role, memory and the columns.
 /// @param in_memory  network whose memory is counted: the device's part, or the model where memory options

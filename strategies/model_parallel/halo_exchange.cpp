@@ -73,7 +73,7 @@ HaloExchange halo_exchange(const Parts& parts, const std::vector<std::vector<Hal
     Phase phase;
     phase.edges = std::make_shared<const std::vector<Edge>>(std::move(edges));
     phase.modulus = place;
-    phase.arrival = Arrival::replace;
+    phase.on_receive = OnReceive::copy;
     schedule.phases.push_back(std::move(phase));
   }
   return {std::make_shared<const Schedule>(std::move(schedule)),

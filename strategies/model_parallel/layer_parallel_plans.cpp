@@ -100,10 +100,10 @@ Plan read_filter_parallel(const YamlValue& value, const Setting& setting) {
 
 }  // namespace
 
-NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch) {
+ModelPartition tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch) {
   const YamlMap map = read_map(value, layer_keys());
-  NetworkSharing sharing;
-  sharing.form = NetworkSharing::Form::blocks;
+  ModelPartition sharing;
+  sharing.form = ModelPartition::Form::blocks;
   sharing.ways = read_ways(map, "ways");
   const GroupOptions options = read_group_options(map);
   sharing.micro_batch = batch;
@@ -266,10 +266,10 @@ std::string simulated_only(const GroupOptions& options) {
 
 }  // namespace
 
-NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch) {
+ModelPartition spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch) {
   const YamlMap map = read_map(value, spatial_keys());
-  NetworkSharing sharing;
-  sharing.form = NetworkSharing::Form::positions;
+  ModelPartition sharing;
+  sharing.form = ModelPartition::Form::positions;
   sharing.partition = read_sample_partition(map, model);
   const Statistics over = read_statistics(map);
   if (over == Statistics::group) sharing.statistics_over = device_count(sharing.partition.parts);

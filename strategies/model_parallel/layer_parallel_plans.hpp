@@ -16,9 +16,9 @@ Strategy model_parallel_strategy();
 /// The division of the network among ranks under `kind: spatial` and a replica of `batch` samples. Layer
 /// times need not be known.
 /// @param workers  all workers
-NetworkSharing spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch);
+ModelPartition spatial_sharing(const YamlValue& value, const Model& model, int workers, std::int64_t batch);
 
 /// The division of the network among ranks under `kind: tensor` and a replica of `batch` samples.
-NetworkSharing tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch);
+ModelPartition tensor_sharing(const YamlValue& value, const Model& model, std::int64_t batch);
 
 }  // namespace stepcast

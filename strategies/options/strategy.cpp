@@ -194,31 +194,33 @@ Algorithm algorithm_of(const YamlMap& map) {
 }
 
 /// Notes keys that belong to another algorithm than the one that runs.
-void note_algorithm(const YamlMap& map, const Usage& usage, IdleKeys& idle) {
+void note_algorithm(const YamlMap& map, const Usage& usage, IneffectiveKeys& found) {
   const Algorithm algorithm = algorithm_of(map);
   const std::string with = "with all_reduce: " + algorithm_names()[static_cast<std::size_t>(algorithm)];
   const bool any = algorithm == Algorithm::automatic;
   const bool ring = any || algorithm == Algorithm::ring;
-  if (!ring && !usage.rings) note_idle(map, {"channels"}, with, idle);
+  if (!ring && !usage.rings) note_ineffective(map, {"channels"}, with, found);
   if (!(ring && usage.nodes_of_several) && !usage.rings_over_nodes_of_several)
-    note_idle(map, {"channels"}, kLoneRanks, idle);
-  if (!any && algorithm != Algorithm::double_tree) note_idle(map, {"tree_piece"}, with, idle);
+    note_ineffective(map, {"channels"}, kLoneRanks, found);
+  if (!any && algorithm != Algorithm::double_tree) note_ineffective(map, {"tree_piece"}, with, found);
   if (algorithm != Algorithm::hierarchical)
-    return note_idle(map, {"inside_node", "between_nodes"}, with, idle);
-  if (!usage.nodes_of_several) note_idle(map, {"inside_node"}, kLoneRanks, idle);
-  if (!usage.several_nodes) note_idle(map, {"between_nodes"}, "inside one node", idle);
+    return note_ineffective(map, {"inside_node", "between_nodes"}, with, found);
+  if (!usage.nodes_of_several) note_ineffective(map, {"inside_node"}, kLoneRanks, found);
+  if (!usage.several_nodes) note_ineffective(map, {"between_nodes"}, "inside one node", found);
 }
 
 /// Notes `streams` and `in_flight` where they limit nothing. `in_flight` is by default the number of streams,
 /// and a stream never runs two collectives at once.
-void note_streams(const YamlMap& map, const Usage& usage, bool at_once, IdleKeys& idle) {
+void note_streams(const YamlMap& map, const Usage& usage, bool at_once, IneffectiveKeys& found) {
   if (!at_once || usage.collectives == 1)
-    return note_idle(map, {"streams", "in_flight"}, "where collectives run one after the other", idle);
+    return note_ineffective(map, {"streams", "in_flight"}, "where collectives run one after the other",
+                            found);
   const auto value = map.maybe("streams"), limit = map.maybe("in_flight");
   const std::int64_t streams = value ? value->integer(1) : 1;
   if (limit && limit->integer(1) > streams)
-    note_idle(map, {"in_flight"}, "above streams: " + std::to_string(streams), idle);
-  if (limit && limit->integer(1) == 1 && streams > 1) note_idle(map, {"streams"}, "with in_flight: 1", idle);
+    note_ineffective(map, {"in_flight"}, "above streams: " + std::to_string(streams), found);
+  if (limit && limit->integer(1) == 1 && streams > 1)
+    note_ineffective(map, {"streams"}, "with in_flight: 1", found);
 }
 
 }  // namespace
@@ -257,22 +259,25 @@ void apply(const CommunicationOptions& options, Communicator& communicator) {
   communicator.user_specified = true;
 }
 
-void note_idle_communication(const YamlMap& map, const std::string& instead, bool at_once, Plan& plan) {
+void note_ineffective_communication(const YamlMap& map, const std::string& instead, bool at_once,
+                                    Plan& plan) {
   if (plan.devices == 1) return;
   const Usage usage = usage_of(plan);
   if (usage.collectives == 0) {
-    return note_idle(map, names_of(communication_keys()),
-                     instead.empty() ? "where no gradients are summed between workers" : instead,
-                     plan.idle_keys);
+    return note_ineffective(map, names_of(communication_keys()),
+                            instead.empty() ? "where no gradients are summed between workers" : instead,
+                            plan.ineffective_keys);
   }
   if (!usage.all_reduces) {
-    note_idle(map, {"all_reduce", "inside_node", "between_nodes", "tree_piece"}, instead, plan.idle_keys);
-    if (!usage.rings) note_idle(map, {"channels"}, instead, plan.idle_keys);
-    if (!usage.rings_over_nodes_of_several) note_idle(map, {"channels"}, kLoneRanks, plan.idle_keys);
+    note_ineffective(map, {"all_reduce", "inside_node", "between_nodes", "tree_piece"}, instead,
+                     plan.ineffective_keys);
+    if (!usage.rings) note_ineffective(map, {"channels"}, instead, plan.ineffective_keys);
+    if (!usage.rings_over_nodes_of_several)
+      note_ineffective(map, {"channels"}, kLoneRanks, plan.ineffective_keys);
   } else {
-    note_algorithm(map, usage, plan.idle_keys);
+    note_algorithm(map, usage, plan.ineffective_keys);
   }
-  note_streams(map, usage, at_once, plan.idle_keys);
+  note_streams(map, usage, at_once, plan.ineffective_keys);
 }
 
 }  // namespace stepcast

@@ -116,6 +116,6 @@ void apply(const CommunicationOptions& options, Communicator& communicator);
 /// A plan of one worker gets no notes.
 /// @param instead  reason why the plan has no all-reduce, such as "with compression: top_k"
 /// @param at_once  whether several collectives of a communicator can run at the same time
-void note_idle_communication(const YamlMap& map, const std::string& instead, bool at_once, Plan& plan);
+void note_ineffective_communication(const YamlMap& map, const std::string& instead, bool at_once, Plan& plan);
 
 }  // namespace stepcast

@@ -69,7 +69,7 @@ Plan read_elastic_averaging(const YamlValue& value, const Setting& setting) {
     return [run](Worker& worker) { return elastic_averaging(worker, *run); };
   };
   Plan plan = server_plan(setting, servers, strategy);
-  note_idle_server_options(map, servers, false, plan);
+  note_ineffective_server_options(map, servers, false, plan);
   return plan;
 }
 

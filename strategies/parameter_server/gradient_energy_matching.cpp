@@ -83,7 +83,7 @@ Plan read_gradient_energy_matching(const YamlValue& value, const Setting& settin
     return [run](Worker& worker) { return gradient_energy_matching(worker, *run); };
   };
   Plan plan = server_plan(setting, servers, strategy);
-  note_idle_server_options(map, servers, false, plan);
+  note_ineffective_server_options(map, servers, false, plan);
   return plan;
 }
 

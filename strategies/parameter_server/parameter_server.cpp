@@ -224,8 +224,9 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   strategy.program = make_program(options, compressed);
   Plan plan = server_plan(setting, servers, strategy);
   plan.message_slowdown = options.message_slowdown;
-  note_idle_server_options(map, servers, options.rounds, plan);
-  if (!options.overlap) note_idle(map, {"message_slowdown"}, "with overlap: false", plan.idle_keys);
+  note_ineffective_server_options(map, servers, options.rounds, plan);
+  if (!options.overlap)
+    note_ineffective(map, {"message_slowdown"}, "with overlap: false", plan.ineffective_keys);
   return plan;
 }
 

@@ -68,16 +68,21 @@ const Keys& server_keys() {
   return keys;
 }
 
-void note_idle_server_options(const YamlMap& map, const ServerOptions& options, bool sums, Plan& plan) {
-  note_idle_compression(map, plan.idle_keys);
-  note_idle_communication(map, options.group_size > 1 ? "" : "without a group_size above 1", false, plan);
+void note_ineffective_server_options(const YamlMap& map, const ServerOptions& options, bool sums,
+                                     Plan& plan) {
+  note_ineffective_compression(map, plan.ineffective_keys);
+  note_ineffective_communication(map, options.group_size > 1 ? "" : "without a group_size above 1", false,
+                                 plan);
   if (options.machines_per_replica == 1) {
-    note_idle(map, {"compute_slowdown"}, "where no collective is beside compute", plan.idle_keys);
-    note_idle(map, {"exchange_overhead"}, "with machines_per_replica: 1", plan.idle_keys);
+    note_ineffective(map, {"compute_slowdown"}, "where no collective is beside compute",
+                     plan.ineffective_keys);
+    note_ineffective(map, {"exchange_overhead"}, "with machines_per_replica: 1", plan.ineffective_keys);
   }
-  if (options.apply_time && !sums) note_idle(map, {"apply_arrays"}, "with apply_time", plan.idle_keys);
-  if (!options.by_array) note_idle(map, {"arrays"}, "with messages: model", plan.idle_keys);
-  if (options.sub_masters == 0) note_idle(map, {"sub_master_every"}, "with sub_masters: 0", plan.idle_keys);
+  if (options.apply_time && !sums)
+    note_ineffective(map, {"apply_arrays"}, "with apply_time", plan.ineffective_keys);
+  if (!options.by_array) note_ineffective(map, {"arrays"}, "with messages: model", plan.ineffective_keys);
+  if (options.sub_masters == 0)
+    note_ineffective(map, {"sub_master_every"}, "with sub_masters: 0", plan.ineffective_keys);
 }
 
 int read_period(const YamlMap& map) {

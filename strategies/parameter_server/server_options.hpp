@@ -49,7 +49,7 @@ int read_period(const YamlMap& map);
 
 /// Notes which of server_keys() have no effect on the plan.
 /// @param sums  whether a server adds up the updates of a round
-void note_idle_server_options(const YamlMap& map, const ServerOptions& options, bool sums, Plan& plan);
+void note_ineffective_server_options(const YamlMap& map, const ServerOptions& options, bool sums, Plan& plan);
 
 /// Input of the program of a worker, or of one of the ranks that make up a worker, from the plan.
 struct ServerClient {

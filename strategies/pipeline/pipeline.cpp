@@ -25,10 +25,10 @@ std::string tensor_stage_problem(const Model& model, const ShardedModel& sharded
 }
 
 /// The division of the network among the ranks of the plan.
-NetworkSharing pipeline_sharing(const Model& model, const PipelineOptions& options, const Stages& starts,
+ModelPartition pipeline_sharing(const Model& model, const PipelineOptions& options, const Stages& starts,
                                 const GroupPlan& groups) {
-  NetworkSharing sharing;
-  sharing.form = NetworkSharing::Form::stages;
+  ModelPartition sharing;
+  sharing.form = ModelPartition::Form::stages;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) sharing.stages.push_back({starts[i], starts[i + 1]});
   sharing.ways = options.tensor;
   sharing.micro_batch = groups.micro_batch;
@@ -36,7 +36,7 @@ NetworkSharing pipeline_sharing(const Model& model, const PipelineOptions& optio
   sharing.sums_every_micro_batch = options.zero == 2;
   for (int stage = 0; options.group.recompute && stage < options.stages; ++stage)
     sharing.recomputed.push_back(
-        turns(options.order, stage, options.stages, options.group.micro_batches, options.chunks));
+        pipeline_schedule(options.order, stage, options.stages, options.group.micro_batches, options.chunks));
   if (options.tensor > 1) sharing.simulated_only = tensor_stage_problem(model, groups.sharded, starts);
   if (options.group.recompute && has_dropout(model)) sharing.simulated_only = kRecomputedDropout;
   if (options.group.training.mixed) sharing.simulated_only = "activations of 2 bytes";
@@ -64,7 +64,7 @@ Memory stage_memory(const Setting& setting, const PipelineOptions& options, cons
   MemoryOptions memory = groups.memory;
   if (options.zero > 0) memory.zero = static_cast<MemoryOptions::Zero>(options.zero);
   memory.zero_ways = setting.workers() / options.stages / options.tensor;
-  const std::vector<int> held = most_in_flight(stage.turns, options.chunks);
+  const std::vector<int> held = most_in_flight(stage.actions, options.chunks);
   Memory sum;
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const LayerRange segments = stage.chunks[i].segments;
@@ -177,8 +177,8 @@ Plan read_pipeline(const YamlValue& value, const Setting& setting) {
   plan.workloads.push_back(std::move(workload));
   plan.summed_gradients = ranks / options.tensor;  // the sum over micro-batches counts as one gradient
   finish_group_plan(setting, groups, times, fullest, plan);
-  note_idle_group(groups, options.zero > 0 ? fmt::format("with zero: {}", options.zero) : "", plan);
-  if (ranks == options.tensor) note_idle(map, {"zero"}, "with one replica", plan.idle_keys);
+  note_ineffective_group(groups, options.zero > 0 ? fmt::format("with zero: {}", options.zero) : "", plan);
+  if (ranks == options.tensor) note_ineffective(map, {"zero"}, "with one replica", plan.ineffective_keys);
   plan.figures = [work, stages = options.stages](const Records&, double seconds) {
     return Figures{{"stages", stages}, {"idle_share", 1 - work / seconds}};
   };

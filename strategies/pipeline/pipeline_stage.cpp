@@ -92,17 +92,17 @@ MessageTag errors_tag(int chunk) {
 }
 
 /// Step 1.
-SubProgram receive_input(Worker& worker, const PipelineChunk& chunk, const Turn& turn,
+SubProgram receive_input(Worker& worker, const PipelineChunk& chunk, const PipelineAction& action,
                          std::deque<Pending>& loads) {
-  const bool forward = turn.pass == Work::forward;
+  const bool forward = action.pass == Work::forward;
   if (forward && !chunk.previous.exists()) {
     loads.push_back(worker.start_load(worker.workload().input));
     co_await worker.finished(std::move(loads.front()));
     loads.pop_front();
   } else if (forward) {
-    co_await worker.receive(activations_tag(turn.chunk), chunk.previous);
+    co_await worker.receive(activations_tag(action.chunk), chunk.previous);
   } else if (chunk.next.exists()) {
-    co_await worker.receive(errors_tag(turn.chunk), chunk.next);
+    co_await worker.receive(errors_tag(action.chunk), chunk.next);
   }
 }
 
@@ -137,17 +137,17 @@ Program pipeline_stage(Worker& worker, const PipelineStage& options) {
   for (int step = 0; step < options.steps; ++step) {
     if (options.step_overhead.value > 0) co_await worker.pause(options.step_overhead);
     std::vector<Pending> sent, sums, gathered;
-    for (const Turn& turn : options.turns) {
-      const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(turn.chunk)];
-      co_await receive_input(worker, chunk, turn, loads);
-      const bool last = turn.micro_batch + 1 == options.micro_batches;
-      if (turn.pass == Work::backward && options.recompute) {
+    for (const PipelineAction& action : options.actions) {
+      const PipelineChunk& chunk = options.chunks[static_cast<std::size_t>(action.chunk)];
+      co_await receive_input(worker, chunk, action, loads);
+      const bool last = action.micro_batch + 1 == options.micro_batches;
+      if (action.pass == Work::backward && options.recompute) {
         const PassRun again{Work::forward, options.exchange_overhead, false};
         co_await run_pass(worker, chunk.passes, again, sums);
       }
-      const PassRun run{turn.pass, options.exchange_overhead, last || options.sum_every_micro_batch};
+      const PassRun run{action.pass, options.exchange_overhead, last || options.sum_every_micro_batch};
       co_await run_pass(worker, chunk.passes, run, sums);  // 2.
-      send_output(worker, chunk, turn.pass, sent);
+      send_output(worker, chunk, action.pass, sent);
     }
     for (const PipelineChunk& chunk : options.chunks) start(worker, chunk.sums, sums);  // 4.
     for (Pending& message : sent) co_await worker.finished(std::move(message));
@@ -231,7 +231,8 @@ PipelineStage make_stage(const Setting& setting, const PipelineOptions& options,
   stage.exchange_overhead = options.group.exchange_overhead;
   stage.recompute = options.group.recompute;
   stage.sum_every_micro_batch = options.zero == 2;
-  stage.turns = turns(options.order, number, options.stages, options.group.micro_batches, options.chunks);
+  stage.actions =
+      pipeline_schedule(options.order, number, options.stages, options.group.micro_batches, options.chunks);
   for (int chunk = 0; chunk < options.chunks; ++chunk)
     stage.chunks.push_back(make_chunk(setting, options, {number, chunk}, starts, groups));
   return stage;

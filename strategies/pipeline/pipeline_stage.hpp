@@ -31,7 +31,7 @@ Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Tr
 struct PipelineChunk {
   LayerRange segments;  ///< segments of the workload
   PassSegments passes;
-  std::vector<CollectiveId> sums;  ///< sums of gradients that start after all turns, not beside the last
+  std::vector<CollectiveId> sums;  ///< sums of gradients that start after all actions, not beside the last
   std::vector<CollectiveId>
       gathers;  ///< all-gathers of updated parameters, where each replica updates its share (ZeRO)
   RoleId previous = {}, next = {};               ///< roles with the layers before and after, if any
@@ -43,7 +43,7 @@ struct PipelineChunk {
 struct PipelineStage {
   int steps = 1;
   int micro_batches = 1;
-  std::vector<Turn> turns;
+  std::vector<PipelineAction> actions;
   std::vector<PipelineChunk> chunks;
   bool sum_every_micro_batch = false;  ///< gradients are scattered after every micro-batch (ZeRO 2)
   bool recompute = false;              ///< the forward pass is computed again before the backward pass
@@ -54,7 +54,7 @@ struct PipelineStage {
 /// @returns chunk of the receiver that a message between stages is for
 int chunk_of_tag(MessageTag tag);
 
-/// One stage of a pipeline. In every step, for each turn of the schedule (a pass of one chunk for one
+/// One stage of a pipeline. In every step, for each action of the schedule (a pass of one chunk for one
 /// micro-batch):
 ///
 ///   1. receives the activations of the layers before (forward) or the error signals of the layers after
@@ -62,16 +62,16 @@ int chunk_of_tag(MessageTag tag);
 ///   2. computes the pass; backward with `recompute`: after the forward pass
 ///   3. sends activations to the next stage, or error signals to the previous one
 ///
-/// and after the last turn:
+/// and after the last action:
 ///
-///   4. sums gradients over the replicas, if that does not run beside the last turns
+///   4. sums gradients over the replicas, if that does not run beside the last actions
 ///   5. updates its parameters
 ///   6. ZeRO: gathers the shares of the parameters that the replicas have updated
 ///
 /// Sources of the schedules: strategies/plan/plan.hpp.
 Program pipeline_stage(Worker& worker, const PipelineStage& options);
 
-/// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its turns, and its chunks,
+/// Makes stage `number` of a pipeline whose runs of layers begin at `starts`: its actions, and its chunks,
 /// whose collectives are added to the plan.
 PipelineStage make_stage(const Setting& setting, const PipelineOptions& options, int number,
                          const Stages& starts, GroupPlan& groups);

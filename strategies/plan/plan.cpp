@@ -13,8 +13,8 @@ namespace stepcast {
 
 namespace {
 
-/// The k-th turn of its kind: groups of as many micro-batches as there are stages, chunk after chunk.
-Turn turn(Work pass, int k, int stages, int chunks) {
+/// The k-th action of its kind: groups of as many micro-batches as there are stages, chunk after chunk.
+PipelineAction action(Work pass, int k, int stages, int chunks) {
   const int group = k / (stages * chunks), within = k % (stages * chunks);
   const int chunk = within / stages;
   return {pass, group * stages + within % stages, pass == Work::forward ? chunk : chunks - 1 - chunk};
@@ -22,27 +22,28 @@ Turn turn(Work pass, int k, int stages, int chunks) {
 
 }  // namespace
 
-std::vector<Turn> turns(PipelineOrder order, int stage, int stages, int micro_batches, int chunks) {
+std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, int stages, int micro_batches,
+                                              int chunks) {
   const int all = micro_batches * chunks, left = stages - stage;
-  int ahead = all;  // forward turns before the first backward turn
+  int ahead = all;  // forward actions before the first backward action
   if (order == PipelineOrder::naive) ahead = 1;
   if (order == PipelineOrder::one_forward_one_backward) ahead = std::min(all, left);
   if (order == PipelineOrder::interleaved) ahead = std::min(all, 2 * (left - 1) + (chunks - 1) * stages + 1);
-  std::vector<Turn> made;
-  for (int i = 0; i < ahead; ++i) made.push_back(turn(Work::forward, i, stages, chunks));
+  std::vector<PipelineAction> made;
+  for (int i = 0; i < ahead; ++i) made.push_back(action(Work::forward, i, stages, chunks));
   for (int i = 0; i < all; ++i) {
-    made.push_back(turn(Work::backward, i, stages, chunks));
-    if (ahead + i < all) made.push_back(turn(Work::forward, ahead + i, stages, chunks));
+    made.push_back(action(Work::backward, i, stages, chunks));
+    if (ahead + i < all) made.push_back(action(Work::forward, ahead + i, stages, chunks));
   }
   return made;
 }
 
-std::vector<int> most_in_flight(const std::vector<Turn>& turns, int chunks) {
+std::vector<int> most_in_flight(const std::vector<PipelineAction>& actions, int chunks) {
   std::vector<int> held(static_cast<std::size_t>(chunks)), most = held;
   const auto sum = [](const std::vector<int>& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0);
   };
-  for (const Turn& one : turns) {
+  for (const PipelineAction& one : actions) {
     held[static_cast<std::size_t>(one.chunk)] += one.pass == Work::forward ? 1 : -1;
     if (sum(held) > sum(most)) most = held;
   }
@@ -53,12 +54,12 @@ std::string to_string(const IneffectiveKey& one) {
   return one.key + ": has no effect " + one.why;
 }
 
-void note_idle(const YamlMap& map, const std::vector<std::string>& keys, const std::string& why,
-               IdleKeys& idle) {
+void note_ineffective(const YamlMap& map, const std::vector<std::string>& keys, const std::string& why,
+                      IneffectiveKeys& found) {
   for (const std::string& key : keys) {
     const auto value = map.maybe(key);
     const auto known = [&](const IneffectiveKey& one) { return value->path() == one.key; };
-    if (value && std::ranges::none_of(idle, known)) idle.push_back({value->path(), why});
+    if (value && std::ranges::none_of(found, known)) found.push_back({value->path(), why});
   }
 }
 

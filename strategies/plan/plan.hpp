@@ -25,24 +25,25 @@ enum class PipelineOrder {
 };
 
 /// One pass of one chunk for one micro-batch.
-struct Turn {
+struct PipelineAction {
   Work pass{};
   int micro_batch = 0;
   int chunk = 0;  ///< index among the chunks of the stage
 };
 
-/// The turns of stage `stage` of `stages` in one step. `interleaved`: every stage has `chunks` chunks,
+/// The actions of stage `stage` of `stages` in one step. `interleaved`: every stage has `chunks` chunks,
 /// through which groups of `stages` micro-batches go one after the other; `stages` divides `micro_batches`.
 /// Sources: Y. Huang et al., "GPipe: efficient training of giant neural networks using pipeline parallelism",
 /// NeurIPS 2019; D. Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP
 /// 2019, with a flush every step as in "Memory-efficient pipeline-parallel DNN training", ICML 2021;
 /// interleaved: D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, section 2.2.
-std::vector<Turn> turns(PipelineOrder order, int stage, int stages, int micro_batches, int chunks = 1);
+std::vector<PipelineAction> pipeline_schedule(PipelineOrder order, int stage, int stages, int micro_batches,
+                                              int chunks = 1);
 
 /// Micro-batches of each chunk between their forward and backward pass, at the moment with the largest total
 /// over all chunks.
-std::vector<int> most_in_flight(const std::vector<Turn>& turns, int chunks = 1);
+std::vector<int> most_in_flight(const std::vector<PipelineAction>& actions, int chunks = 1);
 
 class YamlMap;
 
@@ -52,14 +53,14 @@ struct IneffectiveKey {
   std::string key;  ///< "strategy.channels"
   std::string why;  ///< "with all_reduce: halving_doubling"
 };
-using IdleKeys = std::vector<IneffectiveKey>;
+using IneffectiveKeys = std::vector<IneffectiveKey>;
 
 /// "strategy.channels: has no effect with all_reduce: halving_doubling"
 std::string to_string(const IneffectiveKey& one);
 
 /// Adds those of `keys` that the mapping gives.
-void note_idle(const YamlMap& map, const std::vector<std::string>& keys, const std::string& why,
-               IdleKeys& idle);
+void note_ineffective(const YamlMap& map, const std::vector<std::string>& keys, const std::string& why,
+                      IneffectiveKeys& found);
 
 /// A communicator of a plan: its index in Plan::communicators.
 using CommunicatorId = TypedId<struct CommunicatorTag>;
@@ -121,7 +122,7 @@ struct Role {
 };
 
 /// The division of a network among the ranks of a replica, for a runtime that computes with kernels.
-struct NetworkSharing {
+struct ModelPartition {
   enum class Form {
     none,       ///< every rank has the whole network
     stages,     ///< role i has the layers `stages[i]`
@@ -138,9 +139,9 @@ struct NetworkSharing {
   int micro_batches = 1;
   std::string simulated_only;  ///< reason why kernels cannot compute this; empty where they can
   int ways = 1;                ///< ranks that share a layer
-  /// Stages that compute forward passes again: the turns of each stage. A forward pass precedes every
+  /// Stages that compute forward passes again: the actions of each stage. A forward pass precedes every
   /// backward pass.
-  std::vector<std::vector<Turn>> recomputed = {};
+  std::vector<std::vector<PipelineAction>> recomputed = {};
   bool sums_every_micro_batch = false;  ///< stages scatter the gradients of each micro-batch, not their sum
 };
 
@@ -170,7 +171,7 @@ struct Plan {
   double compute_slowdown = 1;  ///< factor on compute while a collective of the worker runs; >= 1
   double message_slowdown = 1;  ///< factor on a worker's compute while a message from or to it travels; >= 1
   bool load_data = false;       ///< input comes from the platform's storage
-  NetworkSharing sharing;
+  ModelPartition sharing;
   int devices = 1;  ///< devices in use, including those of servers
   int workers = 1;
   std::int64_t batch_per_worker = 1;  ///< samples a step of one replica
@@ -179,9 +180,9 @@ struct Plan {
   bool fits = true;
   std::string why_not;  ///< reason why it does not fit; empty where it fits
   std::string trace_kind;
-  std::vector<std::string> flags;  ///< doubts about the traces
-  IdleKeys idle_keys;              ///< keys of the scenario that have no effect
-  std::string simulated_only;      ///< reason why it cannot run for real; empty where it can
+  std::vector<std::string> flags;    ///< doubts about the traces
+  IneffectiveKeys ineffective_keys;  ///< keys of the scenario that have no effect
+  std::string simulated_only;        ///< reason why it cannot run for real; empty where it can
   /// The strategy's own columns. @param seconds  of a step, median
   std::function<Figures(const Records& records, double seconds)> figures;
 };

@@ -37,7 +37,7 @@ enum class Fidelity { automatic, message, fluid, coupled };
 const std::vector<std::string>& fidelity_names();  ///< in the order of Fidelity
 
 /// The solver of max-min sharing of links: the simulator's own, or SimGrid's, which is the reference of it.
-enum class Sharing { max_min, simgrid };
+enum class LinkSharing { max_min, simgrid };
 const std::vector<std::string>& sharing_names();  ///< in the order of Sharing
 
 /// Use of one program for all equal workers of a role. automatic: where that is exact, or where separate

@@ -303,7 +303,7 @@ Plan read_sandblaster(const YamlValue& value, const Setting& setting) {
                no_arithmetic(options)},
               plan);
   plan.chooses_mini_batches = true;
-  note_idle_server_options(map, options, false, plan);
+  note_ineffective_server_options(map, options, false, plan);
   return plan;
 }
 

@@ -84,7 +84,7 @@ LearningOptions options_of(const LearningCase& c) {
 Curve learned(const std::string& strategy, int ranks, const std::string& model,
               const LearningOptions& learning, MakeBackend make) {
   const PlannedParts planned(ranks, model, strategy, 8, kLearningSteps);
-  const NetworkSharing& sharing = planned.plan.sharing;
+  const ModelPartition& sharing = planned.plan.sharing;
   REQUIRE(sharing.simulated_only == "");
   Experiment experiment;
   experiment.model = planned.model;
@@ -102,7 +102,7 @@ Curve learned(const std::string& strategy, int ranks, const std::string& model,
     std::unique_lock lock(building);
     Learner learner(experiment, *backend,
                     {.rank = rank,
-                     .batch = sharing.form == NetworkSharing::Form::none ? 8 : sharing.micro_batch,
+                     .batch = sharing.form == ModelPartition::Form::none ? 8 : sharing.micro_batch,
                      .data = data,
                      .on_progress = [] {},
                      .transport = &transport});

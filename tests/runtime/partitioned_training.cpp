@@ -78,7 +78,7 @@ Trained trained_alone(const Model& model, std::int64_t batch) {
 /// The result of every rank.
 std::vector<Trained> trained_shared(const PlannedParts& planned, const SharedCase& c,
                                     const SharedPlace& place) {
-  const NetworkSharing& sharing = planned.plan.sharing;
+  const ModelPartition& sharing = planned.plan.sharing;
   std::vector<Trained> results(static_cast<std::size_t>(c.ranks));
   const auto train = [&](int rank, std::mutex& building, const auto& run) {
     const auto backend = place.make();

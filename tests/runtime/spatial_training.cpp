@@ -136,7 +136,7 @@ ShardTraining trained_in_shards(const std::string& text, const PartitionCase& c,
                                 const ShardMaker& place_of) {
   const PlannedParts planned(c.ranks, text, "{kind: spatial, halo_overlap: false, " + c.options + "}",
                              static_cast<int>(c.batch), kSteps);
-  const NetworkSharing& sharing = planned.plan.sharing;
+  const ModelPartition& sharing = planned.plan.sharing;
   REQUIRE(sharing.simulated_only == "");
   const Model& model = planned.model;
   const bool whole_at_the_end = sharing.partition.whole_from < model.layers.size();

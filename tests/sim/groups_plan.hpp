@@ -76,7 +76,7 @@ class GroupsPlan {
     }
     const int index = add_collective(Collective::Kind::exchange, communicator, random_.crossing);
     plan_.collectives.back().schedule = std::make_shared<const Schedule>(
-        Schedule{random_.ways, 1, {one_round(std::move(edges), 1, Arrival::replace)}});
+        Schedule{random_.ways, 1, {one_round(std::move(edges), 1, OnReceive::copy)}});
     return index;
   }
 

@@ -8,7 +8,7 @@ TEST_CASE("results name the fidelity with its variant and its accuracy", "[sim]"
   CHECK(to_text(UsedFidelity{}) == "message");
   CHECK(to_text(UsedFidelity{.fidelity = Fidelity::fluid}) == "fluid");
   CHECK(to_text(UsedFidelity{.sampled = true}) == "message, sampled");
-  CHECK(to_text(UsedFidelity{.shares_links = true}) == "message, shared");
+  CHECK(to_text(UsedFidelity{.uses_bottleneck_sharing = true}) == "message, shared");
   CHECK(to_text(UsedFidelity{.fidelity = Fidelity::coupled, .accuracy = Accuracy::close}) ==
         "coupled, closely");
   CHECK(to_text(UsedFidelity{.fidelity = Fidelity::coupled, .accuracy = Accuracy::rough}) ==

@@ -187,7 +187,7 @@ Seconds message_host_time(const Results& links, Bytes size) {
   return {lower->second + share * (upper->second - lower->second)};
 }
 
-Trace with_messages(Trace trace, const Model& model, const NetworkSharing& sharing,
+Trace with_messages(Trace trace, const Model& model, const ModelPartition& sharing,
                     const std::function<Seconds(Bytes)>& host_time) {
   for (const LayerRange& stage : sharing.stages) {
     if (stage.first == 0) continue;

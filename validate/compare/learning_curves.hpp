@@ -17,11 +17,11 @@ Results with_forecast(const Results& learning, const Results& predicted);
 struct LearnedRun {
   std::string point;  ///< its full name
   std::int64_t seed = 0;
-  std::int64_t mini_batches = 0;              ///< of a worker
-  double seconds = 0, samples = 0, loss = 0;  ///< at the end
-  std::optional<double> accuracy;             ///< at the end
-  std::optional<double> seconds_to_target;    ///< when an evaluation first shows the target loss
-  std::optional<double> samples_to_target;    ///< samples of all workers until then
+  std::int64_t mini_batches = 0;                 ///< of a worker
+  double seconds = 0, samples = 0, loss = 0;     ///< at the end
+  std::optional<double> accuracy = {};           ///< at the end
+  std::optional<double> seconds_to_target = {};  ///< when an evaluation first shows the target loss
+  std::optional<double> samples_to_target = {};  ///< samples of all workers until then
 };
 
 /// The lowest loss that every training reached.

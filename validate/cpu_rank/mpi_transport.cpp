@@ -112,14 +112,14 @@ class MpiTransport : public Transport {
     return sent;
   }
 
-  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, Arrival arrival) override {
+  std::int64_t receive_some(RankId peer, float* target, std::int64_t count, OnReceive on_receive) override {
     std::int64_t got = 0;
     while (got < count && has_arrived(peer)) {
       Segments& segments = incoming_[peer];
       Segment& one = segments.current();
       const std::int64_t floats = std::min(one.floats - one.taken, count - got);
       const float* const source = one.data.get() + one.taken;
-      if (arrival == Arrival::add) {
+      if (on_receive == OnReceive::reduce) {
         std::transform(source, source + floats, target + got, target + got, std::plus<>());
       } else {
         std::memcpy(target + got, source, static_cast<std::size_t>(floats) * sizeof(float));

@@ -95,7 +95,7 @@ std::vector<CaptureJob> whole_networks(const CaptureShared& shared,
 }
 
 /// Adds the time of the copies before and after the messages of a resharding to whole samples.
-std::function<void(Network&, Trace&)> add_resharding_copies(const Model& model, const NetworkSharing& sharing,
+std::function<void(Network&, Trace&)> add_resharding_copies(const Model& model, const ModelPartition& sharing,
                                                             int rank) {
   return [&model, sharing, place = rank % device_count(sharing.partition.parts)](Network& network,
                                                                                  Trace& trace) {
@@ -115,12 +115,12 @@ void add_shards(const CaptureShared& shared, std::vector<CaptureJob>& all) {
     const NetworkVariant& variant = validation.variants[i];
     const auto file = shard_trace_file(run.folder, variant, validation.partitions[i]);
     const Model& model = model_of(variant, place.library);
-    const NetworkSharing sharing = sharing_of_point(validation, i, model, run.cluster.ranks);
+    const ModelPartition sharing = sharing_of_point(validation, i, model, run.cluster.ranks);
     if (!sharing.simulated_only.empty() || !known.insert(file).second) continue;
     CaptureJob one{variant, fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch),
                    file, rank_shard(model, sharing, run.transport.rank()), nullptr};
     CaptureOptions capturing = capture_options(shared, variant);
-    const bool replicas = sharing.form != NetworkSharing::Form::blocks || sharing.ways < run.cluster.ranks;
+    const bool replicas = sharing.form != ModelPartition::Form::blocks || sharing.ways < run.cluster.ranks;
     if (!replicas) capturing.exchange = sums_within_passes(shared);  // no other rank has these parameters
     capturing.name = file.stem().string();
     capturing.batch = one.shard.options.batch;

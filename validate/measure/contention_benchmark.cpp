@@ -73,7 +73,7 @@ std::vector<Row> measure_message_host(Transport& transport, Backend& backend,
         {.way = Transfer::Way::receive,
          .peer = before.value,
          .slice = {2 * size, 3 * size},
-         .arrival = Arrival::replace,
+         .on_receive = OnReceive::copy,
          .after = {}}};
     const auto tensor = backend.make_activations({1, 64, size / 64, 1});
     const auto with_message = [&] {

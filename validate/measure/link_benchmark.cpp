@@ -59,8 +59,8 @@ class LinkBenchmark {
   }
 
   void measure_shifts() {
-    sweep_sizes("shift_replace", "", 4, [this](std::int64_t n) { shift(n, Arrival::replace); });
-    sweep_sizes("shift_add", "", 4, [this](std::int64_t n) { shift(n, Arrival::add); });
+    sweep_sizes("shift_replace", "", 4, [this](std::int64_t n) { shift(n, OnReceive::copy); });
+    sweep_sizes("shift_add", "", 4, [this](std::int64_t n) { shift(n, OnReceive::reduce); });
   }
 
   void measure_all_reduces() {
@@ -134,7 +134,7 @@ class LinkBenchmark {
     }
   }
 
-  void shift(std::int64_t elements, Arrival arrival) {
+  void shift(std::int64_t elements, OnReceive on_receive) {
     const int rank = transport_.rank().value, first = rank / group_ * group_, place = rank - first;
     const Slice half{0, elements};
     Round round{
@@ -142,7 +142,7 @@ class LinkBenchmark {
         {.way = Transfer::Way::receive,
          .peer = first + (place + group_ - 1) % group_,
          .slice = {elements, 2 * elements},
-         .arrival = arrival,
+         .on_receive = on_receive,
          .after = {}}};
     execute_rounds(transport_, {round}, buffer(2 * elements));
   }

@@ -120,7 +120,7 @@ TEST_CASE("a round of an exchange sends the values before the round", "[pretende
                     {.way = Transfer::Way::receive,
                      .peer = (rank + 2) % 3,
                      .slice = {2, 4},
-                     .arrival = Arrival::replace,
+                     .on_receive = OnReceive::copy,
                      .after = {}}}};
     return call;
   });

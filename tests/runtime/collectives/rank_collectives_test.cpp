@@ -86,7 +86,7 @@ void exchange(std::map<int, Member>& group) {
         REQUIRE(static_cast<std::int64_t>(way.front().size()) == transfer.slice.size());
         for (std::size_t i = 0; i < way.front().size(); ++i) {
           float& target = (*member.buffer)[static_cast<std::size_t>(transfer.slice.begin) + i];
-          target = transfer.arrival == Arrival::add ? target + way.front()[i] : way.front()[i];
+          target = transfer.on_receive == OnReceive::reduce ? target + way.front()[i] : way.front()[i];
         }
         way.pop_front();
       }

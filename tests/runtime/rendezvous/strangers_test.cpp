@@ -229,7 +229,7 @@ TEST_CASE("ranks that connect by sockets pass by strangers, who are dropped",
   float got = 0;
   while (transport->send_some(RankId{1}, &sent, 1) == 0) {
   }
-  while (peer->receive_some(RankId{0}, &got, 1, Arrival::replace) == 0) {
+  while (peer->receive_some(RankId{0}, &got, 1, OnReceive::copy) == 0) {
   }
   CHECK(got == 7);
   for (const Stranger* one : {&silent, &garbage, &liar}) CHECK(one->seconds_until_dropped() < 1.2);

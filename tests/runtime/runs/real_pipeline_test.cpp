@@ -122,7 +122,7 @@ TEST_CASE("a pipeline trains the same network as one rank, to rounding", "[valid
   CAPTURE(c.options, guarded, by_channels);
   const PlannedParts planned(c.stages * c.replicas, kNet, "{kind: pipeline, " + c.options + "}", kBatch,
                              kSteps);
-  const NetworkSharing& sharing = planned.plan.sharing;
+  const ModelPartition& sharing = planned.plan.sharing;
   REQUIRE(sharing.simulated_only.empty());
   const Alone alone = trained_alone(planned.model, kBatch * c.replicas);
 

@@ -11,7 +11,7 @@ using Lines = std::vector<std::string>;
 /// Keys of a point of a shipped scenario that have no effect.
 Lines idle(const std::string& scenario, const std::vector<std::string>& settings) {
   Lines lines;
-  for (const IneffectiveKey& one : shipped_experiment(scenario, settings).plan.idle_keys)
+  for (const IneffectiveKey& one : shipped_experiment(scenario, settings).plan.ineffective_keys)
     lines.push_back(to_string(one));
   return lines;
 }

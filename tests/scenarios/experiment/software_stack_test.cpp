@@ -32,10 +32,10 @@ TEST_CASE("a stack sets what the scenario does not give", "[scenarios]") {
 }
 
 TEST_CASE("keys that a stack sets are not among those that have no effect", "[scenarios]") {
-  CHECK(with_strategy("kind: synchronous, like: megatron").plan.idle_keys.empty());
+  CHECK(with_strategy("kind: synchronous, like: megatron").plan.ineffective_keys.empty());
   const Experiment given = with_strategy("kind: synchronous, like: megatron, compute_slowdown: 1.1");
-  REQUIRE(given.plan.idle_keys.size() == 1);
-  CHECK(given.plan.idle_keys.front().key == "strategy.compute_slowdown");
+  REQUIRE(given.plan.ineffective_keys.size() == 1);
+  CHECK(given.plan.ineffective_keys.front().key == "strategy.compute_slowdown");
 }
 
 TEST_CASE("a stack of servers replaces the kind synchronous", "[scenarios]") {

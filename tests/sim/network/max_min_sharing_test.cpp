@@ -94,7 +94,7 @@ void check_equal(const std::vector<BytesPerSecond>& links, const std::vector<Sen
 
 /// Ends of collectives of several kinds that start together on a drawn cluster. All messages are whole
 /// numbers of 1/1024 byte, to which SimGrid rounds them.
-std::vector<double> collective_ends(const RandomCase& c, Sharing sharing) {
+std::vector<double> collective_ends(const RandomCase& c, LinkSharing sharing) {
   return numbers_from_child(3, [&] {
     const Platform platform = platform_of(c);
     const Topology topology(platform);
@@ -234,7 +234,8 @@ TEST_CASE("collectives that start together on random clusters end when SimGrid's
   for (std::uint32_t number = 0; number < 30; ++number) {
     RandomCase c = random_case(number);
     c.nodes = std::min(c.nodes, 8);
-    const auto own = collective_ends(c, Sharing::max_min), simgrid = collective_ends(c, Sharing::simgrid);
+    const auto own = collective_ends(c, LinkSharing::max_min),
+               simgrid = collective_ends(c, LinkSharing::simgrid);
     for (std::size_t i = 0; i < own.size(); ++i) {
       CAPTURE(number, i, static_cast<int>(c.fabric), c.devices, c.nics, c.nodes, c.slow_nics);
       CHECK(own[i] == Approx(simgrid[i]).epsilon(1e-9).margin(0));

@@ -83,7 +83,7 @@ std::vector<double> durations(const Case& one, Fidelity fidelity, int segments) 
     bandwidths.multiply(nic_between(topology, 31 * 4, 0), one.last_nic);
     // Every message is the reference, with the links shared by SimGrid.
     SimNetwork network(bandwidths, fidelity,
-                       fidelity == Fidelity::message ? Sharing::simgrid : Sharing::max_min);
+                       fidelity == Fidelity::message ? LinkSharing::simgrid : LinkSharing::max_min);
     std::vector<PatternId> patterns;
     for (const Ring& ring : rings) {
       auto schedule =

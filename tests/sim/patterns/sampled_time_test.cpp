@@ -22,7 +22,7 @@ Compared compared(const RandomCase& c, const Schedule& schedule, Bytes buffer) {
     const Topology topology(platform);
     LinkBandwidths bandwidths(platform);
     slow_nics(c, bandwidths);
-    SimNetwork network(bandwidths, Fidelity::message, Sharing::simgrid);
+    SimNetwork network(bandwidths, Fidelity::message, LinkSharing::simgrid);
     const PatternId added =
         network.add(std::make_shared<const Schedule>(schedule), {&platform, &topology, endpoints_of(c)});
     const auto sampled = sampled_time(network.pattern(added), buffer, bandwidths, 1e9);

@@ -30,7 +30,7 @@ struct Cluster {
   }
   double played(const Schedule& schedule, Bytes buffer) const {
     return number_from_child([&] {
-      SimNetwork network(bandwidths, Fidelity::message, Sharing::simgrid);
+      SimNetwork network(bandwidths, Fidelity::message, LinkSharing::simgrid);
       const PatternId added = network.add(std::make_shared<const Schedule>(schedule),
                                           {&platform, &topology, test::first_endpoints(schedule.ranks)});
       return simulated_alone(network, added, buffer);

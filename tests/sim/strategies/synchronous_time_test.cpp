@@ -14,7 +14,8 @@ constexpr double kBandwidth = 1e9;  // of a cable
 constexpr double kGradient = 24e6;  // all of three_layers
 
 /// A step of a few workers with all gradients in one all-reduce after the backward pass.
-double step_seconds(Algorithm algorithm, int workers, Fidelity fidelity, Sharing sharing = Sharing::max_min) {
+double step_seconds(Algorithm algorithm, int workers, Fidelity fidelity,
+                    LinkSharing sharing = LinkSharing::max_min) {
   Run run(switch_platform(workers), workers, three_layers({1e9}));
   run.options.overlap = false;
   run.communication.all_reduce.algorithm = algorithm;
@@ -50,7 +51,8 @@ TEST_CASE("ring, every message: the closed form on a switch", "[sim]") {
 }
 TEST_CASE("ring, shared by SimGrid: the closed form on a switch", "[sim]") {
   const Fidelity fidelity = GENERATE(Fidelity::message, Fidelity::fluid, Fidelity::coupled);
-  CHECK(step_seconds(Algorithm::ring, 6, fidelity, Sharing::simgrid) == exactly(kFixed + ring_seconds(6)));
+  CHECK(step_seconds(Algorithm::ring, 6, fidelity, LinkSharing::simgrid) ==
+        exactly(kFixed + ring_seconds(6)));
 }
 TEST_CASE("halving-doubling, coupled: the closed form on a switch", "[sim]") {
   CHECK(step_seconds(Algorithm::halving_doubling, 16, Fidelity::coupled) ==

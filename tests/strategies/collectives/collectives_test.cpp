@@ -124,8 +124,8 @@ TEST_CASE("in a double tree no rank sends or receives more than two pieces a rou
     for (const Phase& phase : schedule.phases) {
       std::map<int, int> sends, receives;
       for (const Edge& edge : *phase.edges) {
-        CHECK(++sends[edge.source] <= 2 + (phase.arrival == Arrival::replace));
-        CHECK(++receives[edge.target] <= 2 + (phase.arrival == Arrival::add));
+        CHECK(++sends[edge.source] <= 2 + (phase.on_receive == OnReceive::copy));
+        CHECK(++receives[edge.target] <= 2 + (phase.on_receive == OnReceive::reduce));
       }
     }
   }

@@ -74,7 +74,7 @@ Moved moved_by(const Schedule& schedule, std::int64_t elements) {
     for (const Edge& edge : *phase.edges) {
       for (int k = 0; k < phase.active; ++k) {
         const std::int64_t size = slice_of(schedule, phase, edge, k, elements).size();
-        (phase.arrival == Arrival::add ? moved.added : moved.replaced) += size;
+        (phase.on_receive == OnReceive::reduce ? moved.added : moved.replaced) += size;
       }
     }
   }

@@ -33,7 +33,7 @@ void execute_on_values(const Schedule& schedule, const std::vector<std::span<Val
         moved.push_back({part_of(edge.target, slice), {source.begin(), source.end()}});
       }
       for (const Moved& one : moved) {
-        const bool adds = phase.arrival == Arrival::add;
+        const bool adds = phase.on_receive == OnReceive::reduce;
         std::ranges::transform(one.target, one.values, one.target.begin(),
                                [adds](Value there, Value sent) { return adds ? there + sent : sent; });
       }

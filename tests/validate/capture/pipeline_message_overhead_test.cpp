@@ -30,7 +30,7 @@ TEST_CASE("pipeline messages cost the layers on both sides of a stage boundary, 
     layer.backward_weights = {{3, 4}, {3, 4}};
   }
   trace.layers[1].backward_data = {{5, 6}, {5, 6}};
-  NetworkSharing sharing;
+  ModelPartition sharing;
   sharing.stages = {{0, 2}, {2, 3}};
   sharing.micro_batch = 10;
   const Trace with = with_messages(trace, three_layers(), sharing, [](Bytes size) {
