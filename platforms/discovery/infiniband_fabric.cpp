@@ -1,8 +1,8 @@
 #include <fmt/format.h>
+#include <regex.h>
 
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -44,36 +44,67 @@ std::optional<BytesPerSecond> rate_of(const std::string& word) {
   return BytesPerSecond{lanes * lane_rate(word.substr(x + 1)) / 8};
 }
 
-void read_heading(const std::smatch& match, IbNodes& nodes, std::string& current) {
-  current = match[2];
+/// A POSIX extended regular expression. <regex> would take longer to compile than the rest of the folder.
+class Pattern {
+ public:
+  explicit Pattern(const char* text) {
+    if (regcomp(&compiled_, text, REG_EXTENDED) != 0) throw std::logic_error(text);
+  }
+  ~Pattern() { regfree(&compiled_); }
+  Pattern(const Pattern&) = delete;
+  Pattern& operator=(const Pattern&) = delete;
+
+  /// The groups of the first match, in order; none: `line` does not match. A group that took no part is
+  /// empty.
+  std::vector<std::string> groups(const std::string& line) const {
+    std::vector<regmatch_t> found(compiled_.re_nsub + 1);
+    if (regexec(&compiled_, line.c_str(), found.size(), found.data(), 0) != 0) return {};
+    std::vector<std::string> result;
+    for (auto one = found.begin() + 1; one != found.end(); ++one)
+      result.push_back(one->rm_so < 0 ? "" : line.substr(one->rm_so, one->rm_eo - one->rm_so));
+    return result;
+  }
+
+ private:
+  regex_t compiled_;
+};
+
+/// @param words  "Switch" or "Ca", the identifier, the description
+void read_heading(const std::vector<std::string>& words, IbNodes& nodes, std::string& current) {
+  current = words[1];
   IbNode& one = nodes[current];
-  one.is_switch = match[1] == "Switch";
-  std::istringstream description(match[3].str());
+  one.is_switch = words[0] == "Switch";
+  std::istringstream description(words[2]);
   description >> one.host;
   std::getline(description >> std::ws, one.adapter);
 }
 
-void read_cable(const std::smatch& match, IbNode& one, std::map<std::string, int>& rates) {
-  ++one.cables[match[1]];
-  std::istringstream words(match[2].str());
+/// @param peer  identifier of the node at the other end
+/// @param text  what follows it; its last word may be the rate
+void read_cable(const std::string& peer, const std::string& text, IbNode& one,
+                std::map<std::string, int>& rates) {
+  ++one.cables[peer];
+  std::istringstream words(text);
   std::string last;
   for (std::string word; words >> word;) last = word;
   if (one.is_switch && rate_of(last)) ++rates[last];
 }
 
 IbNodes read_nodes(const std::string& text, const std::string& file, std::map<std::string, int>& rates) {
-  static const std::regex heading(R"rx(^(Switch|Ca)\s+\d+\s+"([^"]{1,64})"\s*#\s*"([^"]{0,128})".*)rx");
-  static const std::regex cable(R"rx(^\[\d+\](?:\([0-9a-f]*\))?\s+"([^"]{1,64})"\[\d+\](.{0,256}))rx");
+  static const Pattern heading(
+      R"rx(^(Switch|Ca)[[:space:]]+[0-9]+[[:space:]]+"([^"]+)"[[:space:]]*#[[:space:]]*"([^"]*)")rx");
+  static const Pattern cable(R"rx(^\[[0-9]+\](\([0-9a-f]*\))?[[:space:]]+"([^"]+)"\[[0-9]+\](.*))rx");
   IbNodes nodes;
   std::string current;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.size() > 1024) continue;
-    std::smatch match;
-    if (std::regex_match(line, match, heading)) {
-      read_heading(match, nodes, current);
-    } else if (!current.empty() && std::regex_search(line, match, cable)) {
-      read_cable(match, nodes[current], rates);
+    if (const std::vector<std::string> node = heading.groups(line); !node.empty()) {
+      read_heading(node, nodes, current);
+    } else if (current.empty()) {
+      continue;
+    } else if (const std::vector<std::string> words = cable.groups(line); !words.empty()) {
+      read_cable(words[1], words[2], nodes[current], rates);
     }
   }
   const bool switches = std::ranges::any_of(nodes, [](const auto& one) { return one.second.is_switch; });

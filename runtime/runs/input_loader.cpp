@@ -14,9 +14,9 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;      // alignment of O_DIRECT on common disks
-constexpr std::int64_t kChunk = 4 << 20;   // bytes of one call of the kernel
-constexpr std::int64_t kLeast = 64 << 20;  // size of a file
+constexpr std::int64_t kBlock = 4096;         // alignment of O_DIRECT on common disks
+constexpr std::int64_t kReadBytes = 4 << 20;  // bytes of one call of the kernel
+constexpr std::int64_t kLeast = 64 << 20;     // size of a file
 constexpr std::int64_t kMost = 1LL << 30;
 constexpr std::int64_t kReads = 4;  // reads of the largest size that a file holds
 
@@ -39,8 +39,8 @@ int open_without_name(const std::filesystem::path& folder) {
 }
 
 void write_chunk(int descriptor, const std::byte* data, const std::filesystem::path& folder) {
-  for (std::int64_t written = 0; written < kChunk;) {
-    const ssize_t more = write(descriptor, data + written, static_cast<std::size_t>(kChunk - written));
+  for (std::int64_t written = 0; written < kReadBytes;) {
+    const ssize_t more = write(descriptor, data + written, static_cast<std::size_t>(kReadBytes - written));
     if (more < 0 && errno == EINTR) continue;
     if (more <= 0) fail(folder, "cannot write");
     written += more;
@@ -51,18 +51,18 @@ void write_chunk(int descriptor, const std::byte* data, const std::filesystem::p
 
 RankInput::RankInput(const std::filesystem::path& folder, std::int64_t largest)
     : descriptor_(open_without_name(folder)),
-      size_(round_up(std::clamp(kReads * largest, kLeast, kMost), kChunk)),
-      buffer_(static_cast<std::byte*>(std::aligned_alloc(kBlock, kChunk))) {
+      size_(round_up(std::clamp(kReads * largest, kLeast, kMost), kReadBytes)),
+      buffer_(static_cast<std::byte*>(std::aligned_alloc(kBlock, kReadBytes))) {
   try {
     if (buffer_ == nullptr) throw std::bad_alloc();
     // Some disks store equal blocks only once, so each block begins with its place in the file.
     std::mt19937_64 random(1);
-    for (std::int64_t i = 0; i < kChunk; i += 8) {
+    for (std::int64_t i = 0; i < kReadBytes; i += 8) {
       const std::uint64_t bits = random();
       std::memcpy(&buffer_[static_cast<std::size_t>(i)], &bits, 8);
     }
-    for (std::int64_t at = 0; at < size_; at += kChunk) {
-      for (std::int64_t block = 0; block < kChunk; block += kBlock) {
+    for (std::int64_t at = 0; at < size_; at += kReadBytes) {
+      for (std::int64_t block = 0; block < kReadBytes; block += kBlock) {
         const std::int64_t number = at + block;
         std::memcpy(&buffer_[static_cast<std::size_t>(block)], &number, 8);
       }
@@ -83,7 +83,7 @@ RankInput::~RankInput() {
 void RankInput::read(std::int64_t bytes) {
   for (std::int64_t left = round_up(bytes, kBlock); left > 0;) {
     if (at_ == size_) at_ = 0;
-    const std::int64_t wanted = std::min({left, kChunk, size_ - at_});
+    const std::int64_t wanted = std::min({left, kReadBytes, size_ - at_});
     if (!direct_) posix_fadvise(descriptor_, at_, wanted, POSIX_FADV_DONTNEED);
     const ssize_t got = pread(descriptor_, buffer_.get(), static_cast<std::size_t>(wanted), at_);
     if (got < 0 && errno == EINTR) continue;
