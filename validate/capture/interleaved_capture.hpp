@@ -20,7 +20,7 @@ namespace stepcast {
 /// steps each.
 struct CaptureJob {
   NetworkVariant variant;
-  std::string status;                ///< status text of the rank meanwhile
+  std::string status;                ///< status text of the rank during the capture
   std::filesystem::path file;        ///< of the trace of all ranks
   RankShard shard;                   ///< the part of the network that this rank computes
   std::unique_ptr<Capture> capture;  ///< null: this rank only takes part in barriers

@@ -50,9 +50,9 @@ class InStepAllReduceTimes {
 /// Mean of the times up to three times the median; longer ones were interrupted.
 double uninterrupted_mean(const std::vector<double>& seconds);
 
-/// CPU time that a message costs the sending rank's core, and as much the receiving rank's: copies between
-/// tensors and message buffers, and the thread that carries messages. Interpolated in the rows `message_host`
-/// of measured links; 0 if there are none.
+/// CPU time that a message costs the core of the sending rank, and also the core of the receiving rank:
+/// copies between tensors and message buffers, and the thread that carries messages. Interpolated in the rows
+/// `message_host` of measured links; 0 if there are none.
 Seconds message_host_time(const Results& links, Bytes size);
 
 /// Adds CPU time to a trace: `forward` to every sample of the forward pass of the first layer from `layer`

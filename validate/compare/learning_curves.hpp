@@ -32,7 +32,7 @@ std::vector<LearnedRun> learned_runs(const Results& learning, std::optional<doub
 
 /// The result of one point's learning: medians over its seeds.
 struct LearnedPoint {
-  std::string point;              ///< name of the point, without what all points share
+  std::string point;              ///< name of the point, without the words that all points share
   std::int64_t mini_batches = 0;  ///< of a worker
   std::size_t seeds = 0;
   double seconds = 0, samples = 0, loss = 0;  ///< at the end

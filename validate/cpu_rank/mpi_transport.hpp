@@ -15,7 +15,7 @@ namespace stepcast {
 
 /// How a transport over MPI waits.
 struct MpiWaiting {
-  /// As of shared_memory_transport: how long it tests without a pause.
+  /// How long it tests without a pause, as in shared_memory_transport.
   double spin_seconds = 0;
   std::function<bool()> may_poll = {};
   /// Memory of WakeFlags for all ranks; null: ranks share no memory.
@@ -28,9 +28,10 @@ struct MpiWaiting {
 /// have been started with MPI_THREAD_MULTIPLE. All ranks of MPI_COMM_WORLD call it, in the same order.
 ///
 /// MPI has no call that waits for a message or for another thread, so `wait` tests the requests: at first
-/// without a pause. Then it sleeps until a peer wakes it, which has sent or received a segment, if all ranks
-/// share the memory of wake flags; else it tests with pauses that grow with the time already waited (1/32 of
-/// it, 20 us to 1 ms), each of which takes some 25 us from a computation on the same virtual core.
+/// without a pause. Then, if all ranks share the memory of wake flags, it sleeps until a peer that has sent
+/// or received a segment wakes it. Otherwise it tests with pauses that grow with the time already waited
+/// (1/32 of it, 20 us to 1 ms). Each test after a pause takes some 25 us from a computation on the same
+/// virtual core.
 std::unique_ptr<Transport> mpi_transport(MpiWaiting waiting);
 
 /// MPI_Allreduce (sum of floats, in place) over groups of ranks. A communicator is created for each group

@@ -5,8 +5,8 @@
 namespace stepcast {
 
 /// Control groups that give each rank of one machine a share of a core: the system lets the threads of a rank
-/// run for 1 ms in every 1 / share ms, whatever the other ranks do. Both versions of control groups serve
-/// (`cpu.max`, `cpu.cfs_quota_us`). Making them takes root, as a rule.
+/// run for 1 ms in every 1 / share ms, whatever the other ranks do. Either version of control groups will do
+/// (`cpu.max`, `cpu.cfs_quota_us`). Usually only root can create them.
 class CpuQuotas {
  public:
   /// Makes a group for each rank. @param share  cores of a rank, above 0 and up to 1

@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-/// A rank without a heartbeat for this long has failed, unless the user says another time [s].
+/// A rank without a heartbeat for this long has failed, unless the user sets another time [s].
 constexpr double kHeartbeatTimeout = 30;
 
 /// One launch of all ranks.

@@ -13,7 +13,7 @@ namespace stepcast {
 /// One message between the launcher and the agent of a rank.
 struct Frame {
   enum Kind : char {
-    hello = 'h',  ///< from an agent, once: name: its rank; body: what it says of its host, a value a line
+    hello = 'h',  ///< from an agent, once; name: its rank; body: facts about its host, one per line
     clock = 'c',  ///< asks for, and answers with, CLOCK_MONOTONIC [s]
     job = 'j',    ///< to an agent: arguments of stepcast-rank, each followed by a zero byte
     file = 'f',   ///< a file of the rank's folder, whole

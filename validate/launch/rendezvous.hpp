@@ -24,7 +24,7 @@ struct RemoteRanks {
   std::string rsh = "ssh";  ///< called as `rsh HOST PROGRAM agent`, like ssh
   std::string token;        ///< shown by ranks that connect
   std::filesystem::path scenario;  ///< sent to the ranks, which read it in a folder of their own
-  bool computes = true;            ///< false: ranks sleep, and may be more than cores
+  bool computes = true;            ///< false: ranks sleep, so a host may have more ranks than cores
 };
 
 /// 128 random bits in hexadecimal. @throws std::system_error
@@ -42,9 +42,10 @@ struct RankHost {
   double clock_uncertainty = 0;  ///< half of the shortest round trip [s]
 };
 
-/// Where the agents of ranks on other machines connect. It copies the states of their ranks into the control
-/// block, as if they ran here, their files into the launcher's folder, and the endpoints of each rank to all
-/// others. A connection that does not show the token within 10 s is dropped and named in strangers.log.
+/// The endpoint to which the agents of ranks on other machines connect. It copies the states of their ranks
+/// into the control block, as if they ran here, their files into the launcher's folder, and the endpoints of
+/// each rank to all others. A connection that does not show the token within 10 s is dropped and named in
+/// strangers.log.
 class Rendezvous {
  public:
   /// Listens. @param arguments  of stepcast-rank, for all ranks @throws InputError if the address cannot be
@@ -66,7 +67,7 @@ class Rendezvous {
   struct Connection {
     int socket = -1;
     std::string peer = {};
-    RankId rank = {};  ///< none: it has not said
+    RankId rank = {};  ///< none: the agent has not named it
     std::mutex sending = {};
     std::thread thread = {};
   };

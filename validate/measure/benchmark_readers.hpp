@@ -15,7 +15,7 @@ struct NcclTestsRow {
   Bytes size;
   std::optional<Seconds> out_of_place, in_place;  ///< at least one of them
 
-  /// The shorter time: what disturbs one of the two measurements only adds to it.
+  /// The shorter of the two times, because a disturbance only makes a measurement longer.
   Seconds time() const;
 };
 

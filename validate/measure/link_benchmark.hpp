@@ -48,12 +48,11 @@ Row link_row(const std::string& what, const std::string& algorithm, double bytes
 /// of measure_links:
 ///
 /// memory_alone       rank 0 adds two arrays of 64 MB into a third (12 bytes an element); the others wait
-/// memory_together    all ranks do so at once
-/// compute_alone      training steps of `network` on all ranks at once, without communication
-/// all_reduce_alone   an all-reduce without computation
-/// compute_beside     training steps while the progress thread executes that all-reduce
-/// message_host       CPU time of pipeline messages beside a step, by message size
-/// hand_over          time from the program to the progress thread, and back
+/// memory_together    all ranks do so at once compute_alone      training steps of `network` on all ranks at
+/// once, without communication all_reduce_alone   an all-reduce without computation compute_beside
+/// training steps while the progress thread executes that all-reduce message_host       CPU time of pipeline
+/// messages during a step, by message size hand_over          time from the program to the progress thread,
+/// and back
 std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling, Network& network,
                                     double budget);
 
@@ -63,12 +62,12 @@ std::vector<Row> measure_contention(Transport& transport, PollingPolicy& polling
 /// (T >= C + A), the result is the largest value that a scenario accepts.
 double compute_slowdown(double compute, double collective, double together);
 
-/// Factor by which a worker's computation is slower while a read or an update between it and a server
-/// travels, from the compute slowdown beside an all-reduce. In a ring all-reduce each core copies all bytes
-/// twice: as it sends and as it receives. Messages between programs take about as long, or less than
-/// that: their sender copies them twice too, into a message buffer and into the transport, but their
-/// receiver once. A worker sends one message and receives one, so it loses 3/4 of what it would lose beside
-/// an all-reduce.
+/// Factor by which a worker's computation is slower while a read or an update is sent between it and a
+/// server, computed from the compute slowdown during an all-reduce. In a ring all-reduce each core copies all
+/// bytes twice: when it sends and when it receives. A message between programs takes about as long or less:
+/// its sender also copies the bytes twice, into a message buffer and into the transport, but its receiver
+/// copies them once. A worker sends one message and receives one, so it loses 3/4 of the time that it would
+/// lose during an all-reduce.
 double message_slowdown(double compute_slowdown);
 
 /// Measures how fast the ranks read their input, all at once, from files in `folder`; all ranks call it. Rows

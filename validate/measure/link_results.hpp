@@ -25,8 +25,8 @@ struct LinkTable {
   Seconds latency;
   BytesPerSecond bandwidth;
   std::vector<MessageCost> costs;  ///< by rising size; the last row has no upper limit
-  /// How many times less the bytes of a message take whose ranks do not send and receive at once, 1 to 2: a
-  /// core that copies in one direction only has twice the time for it.
+  /// Factor, 1 to 2, by which the bytes of a message are faster if its ranks do not send and receive at the
+  /// same time: a core that copies in one direction only has twice the time for it.
   double one_way = 1;
   /// Times of messages between programs, which are copied and handed over once more; empty: not measured.
   std::vector<MessageTime> program_times = {};
