@@ -26,7 +26,7 @@ struct GradientCompression {
   Codec codec(int owners) const { return {kind, rows, density, owners, feedback}; }
 };
 
-/// Keys of strategies that compress, beside `compression`, which every strategy accepts.
+/// Keys of strategies that compress, in addition to `compression`, which every strategy accepts.
 const Keys& compression_keys();
 /// @throws InputError for a density without top_k, and for gradients that have 2 bytes already
 GradientCompression read_compression_options(const YamlMap& map, const Setting& setting);
@@ -62,7 +62,7 @@ CompressionSeconds update_seconds(const GradientCompression& compression, const 
 /// Columns of compressed gradients: gradient_bytes (that a worker sends), quantize_seconds, restore_seconds.
 Figures compression_figures(Bytes sent, CompressionSeconds seconds);
 
-/// Columns of compressed gradients that all workers sum, bucket by bucket, once a step.
+/// Columns of compressed gradients that all workers sum, bucket by bucket, once per step.
 Figures compression_figures(const GradientCompression& compression, const std::vector<Bucket>& buckets,
                             int workers);
 

@@ -17,7 +17,7 @@ namespace stepcast {
 struct Synchronous {
   int steps = 1;
   int micro_batches = 1;                 ///< M; their gradients are summed locally before the all-reduce
-  bool overlap = true;                   ///< all-reduce beside the rest of the backward pass
+  bool overlap = true;                   ///< all-reduce during the rest of the backward pass
   bool synchronized_batch_norm = false;  ///< batch statistics over all workers, forward and backward
   bool recompute = false;        ///< activations are computed again in the backward pass (Chen et al. 2016)
   int prefetch = 1;              ///< micro-batches loaded ahead; 0: the worker waits for each load
@@ -39,7 +39,7 @@ struct SynchronousRun {
 /// Synchronous data-parallel SGD. In every step, each of N workers with the same parameters w does:
 ///
 ///   1. g = sum of the gradients at w of its M micro-batches, bucket by bucket from the last layer on
-///   2. G = sum of g over all workers: an all-reduce of each bucket, beside the rest of the backward pass
+///   2. G = sum of g over all workers: an all-reduce of each bucket, during the rest of the backward pass
 ///   3. w = w - learning rate x G / (N M), the same step on every worker
 ///
 /// Source: P. Goyal et al., "Accurate, large minibatch SGD: training ImageNet in 1 hour", arXiv:1706.02677;
@@ -54,18 +54,18 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
 
 Strategy synchronous_strategy();
 
-/// A thread that looks every `period` for gradients that are announced on all workers, agrees on them with
-/// the other workers, waits for the data, and sums those of one look together, in buffers of at most
-/// `threshold`. Source: Horovod, docs/tensor-fusion.rst; docs/timeline.rst (WAIT_FOR_DATA);
-/// BackgroundThreadLoop in horovod/common/operations.cc.
+/// A thread that checks every `period` for announced gradients. It agrees with the other workers on those
+/// that all of them have announced, waits for their data, and sums the gradients of one check together, in
+/// buffers of at most `threshold`. Source: Horovod, docs/tensor-fusion.rst; docs/timeline.rst
+/// (WAIT_FOR_DATA); BackgroundThreadLoop in horovod/common/operations.cc.
 struct FusionCycle {
   Seconds period;
   Bytes threshold;
-  Seconds negotiation;  ///< time to agree, after each look
+  Seconds negotiation;  ///< time to agree, after each check
   Seconds host_lead;  ///< how long before its data a gradient is announced: the host runs ahead of the device
 };
 
-/// Buckets of the gradients that are announced between two looks. The first look is at the start of the
+/// Buckets of the gradients that are announced between two checks. The first check is at the start of the
 /// backward pass. `wait` of a bucket is the time from its last gradient to the start of its sum.
 /// @param times  of the layers; gradients of a layer are ready at the end of its backward pass
 std::vector<Bucket> buckets_of_cycles(const std::vector<LayerGradients>& layers,

@@ -143,8 +143,8 @@ Zero zero_options(const YamlMap& map, const Setting& setting, const TrainingOpti
   return options;
 }
 
-/// Notes keys that have no effect with the other options. Compute runs beside gathers of stage 3, beside
-/// scatters that overlap, and beside scatters of an earlier micro-batch.
+/// Notes keys that have no effect with the other options. Compute runs at the same time as gathers of stage
+/// 3, scatters that overlap, and scatters of an earlier micro-batch.
 void note_ineffective_options(const YamlMap& map, const Zero& options, Plan& plan) {
   if (plan.workers == 1) return;
   note_ineffective_communication(map, "with kind: zero", true, plan);

@@ -28,7 +28,7 @@ struct ZeroRun {
 ///
 ///   1. forward and backward pass; stage 3 gathers the parameters of each bucket before each use, one bucket
 ///      ahead of the pass
-///   2. reduce-scatter of each bucket's gradients beside the backward pass: worker i receives the sum of its
+///   2. reduce-scatter of each bucket's gradients during the backward pass: worker i receives the sum of its
 ///      share. Stage 1 scatters after the last micro-batch; stages 2 and 3 after every micro-batch, because
 ///      no worker keeps the whole gradient
 ///   3. worker i updates its share of the parameters
@@ -40,7 +40,7 @@ struct ZeroRun {
 /// parameter models", SC 2020, sections 5 and 7.
 Program zero(Worker& worker, const ZeroRun& run);
 
-/// Time of an update of which each of `ways` workers does its share. The launches of its kernels stay.
+/// Time of an update that `ways` workers share. The time to launch its kernels is not divided.
 /// @param seconds   of the whole update
 /// @param launches  seconds of the launches of all its kernels
 double shared_update(double seconds, double launches, int ways);

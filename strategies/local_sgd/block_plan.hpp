@@ -22,16 +22,15 @@ struct BlockValidation {
   double samples = 0;         ///< samples of the validation set
   double every = 0;           ///< training samples between two validations; 0: no validation
   double compute_factor = 1;  ///< multiplies the layers' forward times
-  bool spread = true;  ///< every block pays its share; false: the whole validation follows the block in which
-                       ///< it becomes due
+  bool spread = true;  ///< true: every block takes its share; false: the whole validation follows the block
+                       ///< in which it becomes due
 };
 
 /// Arrays that are read and written when the sum of the models is divided: the parameters; where a filter
 /// follows, also D, W and W_g(t-1).
 constexpr double kAverageArrays = 2, kFilterArrays = 8;
 
-/// Input of block_plan beside the workload, whose buckets are those of the sums inside a
-/// replica.
+/// Input of block_plan in addition to the workload, whose buckets are those of the sums inside a replica.
 struct BlockSetup {
   BlockTraining training;
   bool filters = true;  ///< false: plain averaging
@@ -42,7 +41,7 @@ struct BlockSetup {
   Bytes parameters;                 ///< size of the model
   Seconds array_seconds;            ///< time of the filter to read or write an array of all parameters
   BlockValidation validation;
-  double batch = 1;          ///< samples a mini-batch of one worker
+  double batch = 1;          ///< samples per mini-batch of one worker
   double epoch_samples = 0;  ///< samples of one pass over the data; 0: not given
 };
 

@@ -25,7 +25,7 @@ struct BlockTraining {
   Seconds step_overhead;            ///< time of every mini-batch outside the layers
   double imbalance = 0;             ///< delay of the slowest replica, as a fraction of the time of a split
   Seconds aggregation_overhead;     ///< time of each block besides its transfers and its filter
-  bool balanced = false;            ///< the master assigns mini-batches by the speed in the block before
+  bool balanced = false;  ///< the master assigns mini-batches by the workers' speed in the previous block
 };
 
 /// The options with what the plan adds to them.
@@ -40,7 +40,7 @@ struct BlockRun {
   LocalWork quantize, restore;           ///< work on a compressed update, before and after `sum_models`
   LocalWork validation;         ///< a replica's share of a validation, or its average over the blocks
   double block_samples = 0;     ///< samples of a block of all replicas
-  double validation_every = 0;  ///< samples trained between two validations; 0: every block pays its share
+  double validation_every = 0;  ///< samples trained between two validations; 0: every block takes its share
   Seconds split_seconds;        ///< time of the layers for a split, without noise
 };
 

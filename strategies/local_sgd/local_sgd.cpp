@@ -111,8 +111,9 @@ void read_training(const YamlMap& map, BlockSetup& setup) {
   if (const auto validation = map.maybe("validation")) setup.validation = read_validation(*validation);
 }
 
-/// Arrays of all parameters that the fullest device keeps beside training: W and D of the filter (only W
-/// where compressed updates are averaged without a filter), and the quantization error of the last update.
+/// Arrays of all parameters that the fullest device keeps in addition to training: W and D of the filter
+/// (only W where compressed updates are averaged without a filter), and the quantization error of the last
+/// update.
 double held_arrays(const BlockSetup& setup) {
   const Compression kind = setup.compression.kind;
   const int filter = setup.filters ? 2 : kind == Compression::none ? 0 : 1;

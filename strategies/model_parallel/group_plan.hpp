@@ -21,8 +21,8 @@ struct GroupOptions {
   TrainingOptions training;
   CommunicationOptions communication;  ///< options of the sums of gradients
   Bytes bucket = kDefaultBucket;
-  bool overlap = true;       ///< sums of gradients beside the backward pass
-  bool halo_overlap = true;  ///< exchanges beside the work that does not need them
+  bool overlap = true;       ///< sums of gradients run during the backward pass
+  bool halo_overlap = true;  ///< exchanges run during work that does not need their data
   bool recompute = false;    ///< forward passes are computed again between checkpoints
   int micro_batches = 1;
   Seconds exchange_overhead;     ///< device time of every exchange in a pass

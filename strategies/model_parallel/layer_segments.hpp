@@ -20,8 +20,8 @@ struct Call {
   Seconds packing = {};          ///< device time to pack what is sent, and again to unpack what was received
 };
 
-/// Collectives around the passes of one layer, in order. A pass waits for each of them. Halos travel beside
-/// the part of the layer that does not need them. "Backward" means backward-data.
+/// Collectives around the passes of one layer, in order. A pass waits for each of them. Halos are exchanged
+/// while the part of the layer that does not need them is computed. "Backward" means backward-data.
 struct LayerCalls {
   std::vector<Call> before_forward, after_forward, before_backward, after_backward;
   Call forward_halo, backward_halo;
@@ -30,8 +30,8 @@ struct LayerCalls {
   int sides = 0;               ///< sides that border on neighbours: number of the border's kernels
 };
 
-/// A step of a pass: an exchange, the work that runs beside it, and the work after it. Ranges count layer
-/// segments.
+/// A step of a pass: an exchange, the work that runs at the same time, and the work after it. Ranges count
+/// layer segments.
 struct OverlapSegment {
   Call call;
   LayerRange beside, then;
@@ -53,7 +53,7 @@ constexpr int kSegmentsPerLayer = 3;
 /// Workload with the times of the segments. The work of a layer is split between border and interior
 /// in proportion to the border's share; the launches of the border's kernels come on top.
 /// @param costs    of the layers of the device's part
-/// @param overlap  halos travel beside the interior; false: the border is no segment of its own
+/// @param overlap  true: halos are exchanged during the interior; false: the border is not a separate segment
 Workload segmented_workload(const Trace& times, const std::vector<LayerCost>& costs, const Device& device,
                             const std::vector<LayerCalls>& calls, bool overlap);
 
@@ -63,7 +63,7 @@ void scale(Workload& workload, double factor);
 /// The passes through `layers` with their collectives.
 /// @param layers   layers of the model that this worker has
 /// @param sums     for each layer: collectives of gradients that are complete after its backward pass
-/// @param overlap  halos travel beside the interior, sums of error signals beside backward-weights
+/// @param overlap  halos are exchanged during the interior, error signals are summed during backward-weights
 PassSegments make_passes(const std::vector<LayerCalls>& calls, LayerRange layers,
                          const std::vector<std::vector<CollectiveId>>& sums, bool overlap);
 
@@ -82,7 +82,7 @@ struct Sharded {
   /// Passes of the runs of layers between checkpoints, first to last. Each is computed again before its
   /// backward pass. Empty: activations are kept.
   std::vector<PassSegments> recomputed;
-  std::vector<CollectiveId> sums;  ///< sums of gradients that start after the backward pass, not beside it
+  std::vector<CollectiveId> sums;  ///< sums of gradients that start after the backward pass, not during it
 };
 
 /// Synchronous SGD by groups of devices. The strategies differ in the collectives around the layers. In every
@@ -92,7 +92,7 @@ struct Sharded {
 ///   and
 ///      error signals in the group stand before and after the layers
 ///   2. all-reduce of each bucket of gradients over the replicas (parameters that a group shares: over all
-///      devices), beside the rest of the backward pass
+///      devices), during the rest of the backward pass
 ///   3. each device updates the parameters that it holds
 ///
 /// Source: N. Dryden, N. Maruyama, T. Benson, T. Moon, M. Snir, B. Van Essen, "Improving strong-scaling of
@@ -104,10 +104,10 @@ Program sharded(Worker& worker, const Sharded& options);
 struct PassRun {
   Work pass{};
   Seconds exchange_overhead;  ///< device time of every exchange, such as launches
-  bool sums = false;          ///< gradients are complete: their sums start beside the rest of the pass
+  bool sums = false;          ///< gradients are complete: their sums start during the rest of the pass
 };
 
-/// Runs the steps of a pass: each an exchange, the work beside it, and the work after it. Records "compute"
+/// Runs the steps of a pass: each an exchange, the work during it, and the work after it. Records "compute"
 /// and the times of the exchanges.
 /// @param sums  sums of gradients that were started are appended
 SubProgram run_pass(Worker& worker, const PassSegments& passes, const PassRun& run,

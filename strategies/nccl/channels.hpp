@@ -38,7 +38,7 @@ struct NcclChannels {
   bool nic_nearby = false;   ///< NICs and devices share PCIe switches and GPUDirect is on: LL128 may be used
   Seconds network_latency;   ///< of a message between nodes beyond that of InfiniBand, which the tables hold
   double latency_factor =
-      1;  ///< multiplies all latencies and starts of kernels: what half of them would save
+      1;  ///< multiplies all latencies and times to start kernels; 0.5 shows what half of them would save
 
   int devices_per_node() const { return ranks / nodes; }
 };

@@ -30,7 +30,7 @@ struct TrainingOptions {
   double compute_factor = 1;    ///< multiplies all layer times
   Seconds step_overhead;        ///< time of a step outside the layers, such as input work
   bool mixed = false;           ///< gradients and activations have 2 bytes
-  double compute_slowdown = 1;  ///< factor on compute while a collective runs beside it; >= 1
+  double compute_slowdown = 1;  ///< factor on the time of compute during a collective; >= 1
 
   Bytes element() const { return {mixed ? 2.0 : 4.0}; }  ///< size of a gradient in a message
 };
@@ -63,7 +63,7 @@ TimedWorkload make_workload(const Model& model, LayerTimes times, double compute
 /// Time of arithmetic that reads or writes `arrays` arrays of the size of all parameters: the time of the
 /// trace's update, which reads and writes Workload::update_arrays of them, in proportion.
 Seconds array_work(const Workload& workload, double arrays);
-/// The same for the parameters of these layers.
+/// Time of arithmetic on `arrays` arrays of the size of the parameters of these layers.
 Seconds array_work(const Workload& workload, LayerRange layers, double arrays);
 
 /// Activations that are kept in the host's memory until the backward pass.
@@ -74,14 +74,14 @@ struct ActivationOffload {
 };
 
 /// Lengthens every forward and backward pass whose copies (models/cost/activation_memory.hpp) take longer
-/// than its kernels. A layer's copies run beside its kernels, and the next layer waits for both.
+/// than its kernels. A layer's copies run at the same time as its kernels, and the next layer waits for both.
 void swap_to_host(const Model& model, const ActivationOffload& swap, Workload& workload);
 
 /// Facts about a training step that every plan states, whatever the strategy.
 struct StepFacts {
   TimesSource times;
-  std::int64_t batch_per_worker = 1;  ///< samples a step of one replica
-  double samples_a_step = 1;          ///< samples a step of all replicas
+  std::int64_t batch_per_worker = 1;  ///< samples per step of one replica
+  double samples_a_step = 1;          ///< samples per step of all replicas
   Memory memory;                      ///< memory of the fullest device
   std::string no_arithmetic;          ///< key of an option whose values are not calculated; empty: none
 };

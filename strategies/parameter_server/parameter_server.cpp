@@ -102,7 +102,7 @@ namespace {
 
 using Mode = ServerRules::Mode;
 
-/// Refuses what rounds of arrays beside the backward pass do not have.
+/// Refuses options that rounds of arrays during the backward pass do not support.
 void check_array_rounds(const YamlMap& map, const ServerOptions& servers) {
   const YamlValue overlap = map.at("overlap");
   if (!servers.by_array) overlap.refuse("only valid with messages: array if mode is synchronous");

@@ -8,13 +8,13 @@ namespace stepcast {
 /// Options of Downpour SGD.
 struct ParameterServer {
   int steps = 1;
-  int n_push = 1;               ///< mini-batches between updates sent
-  int n_fetch = 1;              ///< mini-batches between reads
-  bool overlap = false;         ///< reads and updates travel beside the mini-batches
-  double message_slowdown = 1;  ///< factor on compute while they travel
+  int n_push = 1;               ///< mini-batches between two updates that a worker sends
+  int n_fetch = 1;              ///< mini-batches between two reads
+  bool overlap = false;         ///< reads and updates are sent during the mini-batches
+  double message_slowdown = 1;  ///< factor on compute while they are sent
   bool local_update = true;     ///< the worker steps its own copy too
-  bool array_rounds = false;  ///< with `rounds`: a round of its own for each array, beside the backward pass
-  bool rounds = false;        ///< the server waits for all updates of a version; a step is a version
+  bool array_rounds = false;    ///< with `rounds`: each array has its own round, during the backward pass
+  bool rounds = false;          ///< the server waits for all updates of a version; a step is a version
 
   bool joint() const { return !overlap && n_push == n_fetch; }  ///< the answer to an update is the next read
 };
@@ -29,7 +29,7 @@ struct ParameterServerRun {
   Seconds array;       ///< time to read or write one array of the parameters
 
   /// The array that is sent: gradients that were summed over several mini-batches are in `update`, and
-  /// updates that travel beside the next mini-batch in `change`.
+  /// updates that are sent during the next mini-batch in `change`.
   Array sent() const {
     if (options.overlap && !compressed) return Array::change;
     return options.n_push > 1 ? Array::update : Array::gradients;

@@ -63,9 +63,10 @@ struct ServerClient {
 struct ServerStrategy {
   ServerRules rules;  ///< the plan sets clients and take
   int backup_workers = 0;
-  bool answer_first = false;        ///< a server answers an update before it applies it
-  bool array_rounds = false;        ///< each array has a round of its own (Server::apply_slice)
-  double held_arrays = 0;           ///< arrays of all parameters that a worker's device holds beside training
+  bool answer_first = false;  ///< a server answers an update before it applies it
+  bool array_rounds = false;  ///< each array has a round of its own (Server::apply_slice)
+  double held_arrays =
+      0;  ///< arrays of all parameters that a worker's device holds besides those of training
   double updates_a_step = 1;        ///< updates that a worker sends in a step
   GradientCompression compression;  ///< compression of updates; parameters are never compressed
   /// The server's arithmetic on an update, which lies in `update` (synchronous: the sum, in `gradients`).

@@ -96,8 +96,8 @@ struct Collective {
   int layer = -1;
   /// Rank of a node that sums the buffer, with `inside_node: flat`.
   int root = 0;
-  /// Time from the last rank's call to the start, in which the ranks compute on: a library that looks for
-  /// calls now and then, or work of the hosts. Simulated only.
+  /// Time from the last rank's call to the start, during which the ranks go on computing. It stands for a
+  /// library that checks for calls only now and then, or for work of the hosts. Only simulations use it.
   Seconds wait = {};
 };
 
@@ -174,8 +174,8 @@ struct Plan {
   ModelPartition sharing;
   int devices = 1;  ///< devices in use, including those of servers
   int workers = 1;
-  std::int64_t batch_per_worker = 1;  ///< samples a step of one replica
-  double samples_a_step = 1;          ///< samples a step of all replicas (asynchronous: one step of each)
+  std::int64_t batch_per_worker = 1;  ///< samples per step of one replica
+  double samples_a_step = 1;          ///< samples per step of all replicas (asynchronous: one step of each)
   Memory memory;                      ///< memory of the fullest device
   bool fits = true;
   std::string why_not;  ///< reason why it does not fit; empty where it fits

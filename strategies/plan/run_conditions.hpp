@@ -36,7 +36,7 @@ const std::vector<std::string>& jitter_names();  ///< in the order of Noise::Jit
 enum class Fidelity { automatic, message, fluid, coupled };
 const std::vector<std::string>& fidelity_names();  ///< in the order of Fidelity
 
-/// The solver of max-min sharing of links: the simulator's own, or SimGrid's, which is the reference of it.
+/// The solver of max-min sharing of links: stepcast's own, or SimGrid's, which is its reference.
 enum class LinkSharing { max_min, simgrid };
 const std::vector<std::string>& sharing_names();  ///< in the order of Sharing
 
@@ -47,7 +47,7 @@ enum class Folding { automatic, always, never };
 /// Noise of one worker in one step.
 struct Draw {
   int sample = -1;         ///< index of the measured step that the worker replays; -1: the medians
-  double factor = 1;       ///< on all work of the step but communication
+  double factor = 1;       ///< on all work of the step except communication
   double layer_sigma = 0;  ///< sigma of a factor for every layer and pass; 0: none
   RandomKey key;           ///< random key of these factors
 

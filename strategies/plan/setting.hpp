@@ -70,8 +70,8 @@ struct Setting {
   int workers() const { return static_cast<int>(devices.size()); }
 };
 
-/// Samples a step of each of `replicas`: from batch_per_worker, from global_batch, or the batch of the trace
-/// times `micro_batches`. @throws InputError if replicas or micro-batches cannot share them evenly
+/// Samples per step of each of `replicas`: from batch_per_worker, from global_batch, or the batch of the
+/// trace times `micro_batches`. @throws InputError if replicas or micro-batches cannot share them evenly
 std::int64_t samples_per_replica(const Setting& setting, int replicas, int micro_batches);
 
 }  // namespace stepcast

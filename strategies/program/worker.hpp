@@ -65,7 +65,7 @@ struct Bucket {
 /// Work of one worker in a step, from model, traces and options. Plain data.
 struct Workload {
   std::vector<std::string> layer_names;
-  std::vector<LayerSeconds> median;  ///< one entry a layer
+  std::vector<LayerSeconds> median;  ///< one entry per layer
   std::vector<std::vector<LayerSeconds>>
       samples;                    ///< measured steps: [sample][layer]; empty: no jitter to draw from
   int sample_ranks = 1;           ///< ranks measured together: samples of the first rank, then of the next

@@ -29,8 +29,8 @@ struct SandblasterRun {
 // Sandblaster L-BFGS. The parameters, the sum of gradients and the history lie on sharded servers. A batch is
 // divided into small portions. For every batch:
 //
-//   1. the coordinator hands portions to replicas. A replica reads the parameters once a batch, computes the
-//      gradients of portions, and sends their sum to the servers after every `send_every` of them
+//   1. the coordinator hands portions to replicas. A replica reads the parameters once per batch, computes
+//      the gradients of portions, and sends their sum to the servers after every `send_every` of them
 //   2. the coordinator hands slow portions out a second time (backup tasks); the first result counts
 //   3. when all gradients have arrived, the coordinator commands the servers to compute the direction and the
 //      step of L-BFGS, each on its part, one vector operation after the other (coordinator.hpp)
