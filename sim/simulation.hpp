@@ -109,7 +109,7 @@ struct SimulationResult {
   AllReduceChoices automatic;  ///< algorithms that `all_reduce: automatic` chose
   std::int64_t events = 0, flows = 0;
   std::int64_t routes = 0;  ///< routes computed before the run: one for each edge of each candidate schedule
-  /// Number of times that a worker's clock moved: once a layer if each layer has its own jitter.
+  /// Number of times that a worker's clock moved: once per layer if each layer has its own jitter.
   std::int64_t clock_moves = 0;
   Timeline timeline;
 };

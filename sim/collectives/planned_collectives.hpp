@@ -73,7 +73,8 @@ class PlannedCollectives {
 
   const Simulation& simulation_;
   Placement placement_;  ///< of all ranks
-  /// The platform with the costs of messages between programs for all; null: they have no costs of their own.
+  /// The platform in which every message costs as much as one between programs; null: these costs do not
+  /// differ.
   std::unique_ptr<const Platform> of_programs_;
   std::vector<bool> joint_;              ///< by communicator
   std::vector<Chosen> chosen_;           ///< by collective

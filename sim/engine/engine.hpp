@@ -15,11 +15,10 @@
 
 namespace stepcast {
 
-/// The simulated clock and the links. Events wait in an own queue, ordered by (date, sequence number);
-/// SimGrid shares links among flows max-min fairly. While no flow is active, the clock advances from event to
-/// event without SimGrid, because an event of SimGrid costs ten times as much; SimGrid's clock catches up
-/// when the next flow starts. A process can have one engine that starts flows at a
-/// time (SimGridFlows says why).
+/// The simulated clock and the links. Events wait in a queue, ordered by (date, sequence number); SimGrid
+/// shares links among flows max-min fairly. While no flow is active, the clock advances from event to event
+/// without SimGrid, because an event of SimGrid costs ten times as much; SimGrid's clock catches up when the
+/// next flow starts. A process can have one engine that starts flows at a time (SimGridFlows says why).
 class Engine {
  public:
   using Callback = stepcast::Callback;

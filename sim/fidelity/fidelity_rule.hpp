@@ -99,10 +99,10 @@ bool worth_trying(const CollectiveLoad& traffic, ComputeBudget budget);
 /// "coupled", provided that all ranks are active in every round. Collectives that run at the same time:
 /// "coupled" with segments of one round, if edges of all ranks are active in every round and the slowest edge
 /// takes at most 1.2 times as long as the fastest. Everything else: every message if that is affordable, and
-/// otherwise "coupled, roughly". If rounds make more than 30,000 flows a step, phases are divided into fewer
-/// segments, but at least 8; the result then counts as close only if latencies take less than 5 % of the
-/// time. Groups with programs of their own (chosen_folding) and asynchronous plans are simulated message by
-/// message. Asynchronous plans of more than 64 roles without collectives use BottleneckSharing: "message,
+/// otherwise "coupled, roughly". If rounds make more than 30,000 flows per step, phases are divided into
+/// fewer segments, but at least 8; the result then counts as close only if latencies take less than 5 % of
+/// the time. Groups with programs of their own (chosen_folding) and asynchronous plans are simulated message
+/// by message. Asynchronous plans of more than 64 roles without collectives use BottleneckSharing: "message,
 /// shared".
 ChosenFidelity choose_fidelity(const CollectiveLoad& traffic, ComputeBudget budget);
 

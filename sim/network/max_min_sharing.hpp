@@ -84,8 +84,8 @@ class EndQueue {
   Index last_ = kNoGroup;  ///< the group to which an end was added last
 };
 
-/// What the end of a flow calls: `call(owner, number)`. It stores nothing, so that starting and ending a
-/// message copies three words.
+/// The call that the end of a flow makes: `call(owner, number)`. It stores nothing else, so that starting and
+/// ending a message copies three words.
 struct FlowEnd {
   void (*call)(void* owner, std::uint64_t number) = nullptr;
   void* owner = nullptr;

@@ -37,7 +37,7 @@ struct EdgesLoad {
   double most_loaded = 0;           ///< most loaded link with all edges active [s/B], see `set_most_loaded`
   double latency = 0;               ///< largest latency of a route [s]
   double least_latency = INFINITY;  ///< smallest latency of a route [s]
-  double alone_of_longest = 0;      ///< slowest edge of the largest latency, with the network to itself [s/B]
+  double alone_of_longest = 0;      ///< largest uncontended time per byte at the largest latency [s/B]
   double latency_of_slowest = 0;    ///< largest latency of the edges that are slowest alone [s]
 };
 
@@ -69,8 +69,8 @@ void set_most_loaded(std::vector<PhaseLoad>& phases, const LinkBandwidths& bandw
 
 /// The cost of a phase's edges of one kind, message costs included.
 struct PhaseCost {
-  /// Time beside the contended transfers: the latency of every round, and the rounds in which a pipeline
-  /// fills and drains, when few edges are active and each has its links to itself [s].
+  /// Time in addition to the contended transfers: the latency of every round, and the rounds in which a
+  /// pipeline fills and drains, when few edges are active and each has its links to itself [s].
   double fixed = 0;
   double latency = 0;  ///< part of `fixed`: latencies and overheads of all rounds [s]
   /// Bytes of the largest edge in all rounds, divided by MessageCost::bandwidth_factor [B].

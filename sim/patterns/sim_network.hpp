@@ -42,7 +42,8 @@ class SimNetwork {
     known_[{pattern, buffer.value}] = seconds;
   }
 
-  /// As set_known_seconds, for a duration that is its own lower bound: that of a model of the library.
+  /// Gives a pattern the duration that a model of the library computes. This duration is also the pattern's
+  /// lower bound.
   void set_modelled_seconds(PatternId pattern, Bytes buffer, double seconds) {
     set_known_seconds(pattern, buffer, seconds);
     lower_bounds_[{pattern, buffer.value}] = seconds;

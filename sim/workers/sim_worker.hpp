@@ -19,7 +19,6 @@ struct SimWorld {
   std::vector<ComputeTimes> times;  ///< by workload
   std::map<std::pair<CommunicatorId, int>, std::unique_ptr<CollectiveQueue>>
       queues;  ///< by communicator and group
-  /// [communicator][rank]: index in Communicator::ranks; -1 if not in it.
   /// Index of each rank in Communicator::ranks; -1 if it is not there.
   IdTable<CommunicatorId, IdTable<RankId, int>> position;
   /// The first program of each role; a role has one program per member, or a single one if folded.

@@ -11,7 +11,7 @@ bool is_between_stages(const Message& message) {
 }
 
 /// Counts a message that begins (+1) or ends (-1) on the clocks of both programs. What messages between
-/// pipeline stages cost the compute beside them is in the layer times of validations.
+/// pipeline stages cost the compute at the same time is in the layer times of validations.
 void count_on_clocks(const Message& message, int change, WorkClock& sender, WorkClock& receiver) {
   if (is_between_stages(message)) return;
   sender.message(change);
