@@ -10,11 +10,11 @@
 namespace stepcast {
 
 /// The cost of each layer of the model.
-/// @param choice  the kernels that the counts of KernelShares' rule are of
+/// @param choice  the kernels that are counted for the rule of KernelShares
 std::vector<LayerCost> layer_costs(const Model& model, const KernelChoice& choice = {});
 
-/// Arrays of the parameters' size, of 4 bytes an element, that the chosen optimizer's step reads and writes.
-/// In half precision it writes the weights that products read, too, unless autocast does.
+/// Arrays of the parameters' size, with 4 bytes per element, that the chosen optimizer's step reads and
+/// writes. In half precision it writes the weights that products read, too, unless autocast does.
 double update_arrays(const KernelChoice& choice);
 
 /// Work of the forward pass of one sample.

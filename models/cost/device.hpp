@@ -46,7 +46,7 @@ struct Device {
   int cudnn = 5;
   std::string efficiency_of;  ///< for a device without rates: the device whose efficiency is assumed
 
-  /// Time that a kernel takes beside its work.
+  /// Fixed time that each kernel takes in addition to its work.
   Seconds kernel_gap() const { return kernels ? kernels->gap : launch_overhead; }
 
   /// The kernels in use (see with_kernels).

@@ -153,8 +153,8 @@ void set_segments(Step& step) {
   }
 }
 
-/// Bytes beside a loss's inputs and their derivative: the derivative of the logarithms of softmax, in fp32,
-/// and under autocast the fp32 derivative that becomes fp16.
+/// Bytes in addition to a loss's inputs and their derivative: the derivative of the logarithms of softmax, in
+/// fp32, and under autocast the fp32 derivative that becomes fp16.
 double loss_bytes(const Step& step, std::size_t layer) {
   const Layer& loss = step.model.layers[layer];
   const bool logarithms = loss.kind == LayerKind::softmax_cross_entropy &&

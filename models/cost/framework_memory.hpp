@@ -23,10 +23,10 @@ struct StepMemory {
   Bytes total() const { return activations + error_signals + input + workspace + allocator; }
 };
 
-/// The memory at the moment of a step at which the segments in use are largest, once the allocator knows the
-/// step. The forward pass frees an output as soon as no
-/// later layer reads it and the backward pass does not need it. The backward pass frees a saved tensor or an
-/// error signal after its last use (docs/explanation/memory.md).
+/// The memory at the moment of a step at which the segments in use are largest, when the allocator has seen
+/// the step before. The forward pass frees an output as soon as no later layer reads it and the backward pass
+/// does not need it. The backward pass frees a saved tensor or an error signal after its last use
+/// (docs/explanation/memory.md).
 StepMemory peak_of_step(const Model& model, const MemoryOptions& options);
 
 }  // namespace stepcast

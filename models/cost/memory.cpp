@@ -56,7 +56,7 @@ void set_parameters(const Model& model, const MemoryOptions& options, Memory& me
   }
 }
 
-/// Sets the memory that a process uses beside its parameters, by LBANN's rule.
+/// Sets the memory that a process uses in addition to its parameters, by LBANN's rule.
 void set_outputs(const Model& model, const MemoryOptions& options, Memory& memory) {
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
   const double samples = static_cast<double>(options.batch) / options.split;
@@ -74,7 +74,7 @@ void set_outputs(const Model& model, const MemoryOptions& options, Memory& memor
   }
 }
 
-/// The same by a walk over the step as PyTorch or TensorFlow run it.
+/// Sets the same memory by a walk over the step as PyTorch or TensorFlow run it.
 void set_step(const Model& model, const MemoryOptions& options, Memory& memory) {
   const StepMemory peak = peak_of_step(model, options);
   memory.activations = peak.activations;

@@ -89,7 +89,8 @@ double padded(const Layer& layer, const KernelShares& kernels) {
   return std::ceil(channels / kernels.channel_multiple) * kernels.channel_multiple / channels;
 }
 
-/// Seconds of the kernels beside a pass's own: copies to another layout, sums of biases' gradients.
+/// Seconds of the kernels in addition to those of the pass itself: copies to another layout, sums of biases'
+/// gradients.
 Seconds other_kernels(const Layer& layer, const PassCost& cost, std::int64_t batch, const Device& device) {
   const KernelShares& kernels = *device.kernels;
   const bool copies =

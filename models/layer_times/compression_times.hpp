@@ -59,8 +59,8 @@ std::string compression_table(const CompressionTrace& trace);
 /// the device: "AMD EPYC, 16 cores (1 used) beside NVIDIA H100".
 std::string beside_device(const std::string& processor, const std::string& device);
 
-/// True if the trace was measured on a CPU for a device beside it. Its times then hold for that device
-/// unchanged.
+/// True if the trace was measured on a CPU that compresses the gradients of another device. Its times then
+/// hold for that device unchanged.
 bool is_beside_device(const CompressionTrace& trace);
 
 }  // namespace stepcast

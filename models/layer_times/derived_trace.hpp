@@ -35,7 +35,8 @@ struct Calibration {
 /// @throws std::invalid_argument if the device has no calibrating rate or a network is missing
 Calibration calibrate(const Device& device, const std::map<std::string, Model>& models);
 
-/// The same for a device with KernelShares: nothing is fitted, all rates are checks, the efficiency is 1.
+/// Compares the rule with all published rates of a device with KernelShares. Nothing is fitted, and the
+/// efficiency is 1.
 Calibration rate_errors(const Device& device, const std::map<std::string, Model>& models);
 
 /// Noise of a derived trace: the relative samples of a captured trace, at most `samples` of them.

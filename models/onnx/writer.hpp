@@ -19,24 +19,26 @@ struct WrittenLayer {
   bool removed = false;  ///< it became a part of another layer
 };
 
-/// A value that does not depend on the network's input: a weight, a mask, a size, or what is computed of
-/// them.
+/// A value that does not depend on the network's input: a weight, a mask, a size, or a value computed from
+/// these.
 struct FixedValue {
-  std::string
-      initializer;  ///< whose elements it holds, maybe others of them or in another order; empty: none
+  std::string initializer;  ///< initializer whose elements it holds, perhaps only some or in another order;
+                            ///< empty: none
   bool transposed = false;
-  bool triangular = false;  ///< a mask of what comes later, or made of one
+  bool triangular = false;  ///< a mask of later tokens, or computed from one
 };
 
-/// What a value of the graph that depends on the network's input stands for.
+/// The meaning of a value of the graph that depends on the network's input.
 struct OnnxValue {
   enum class Form {
-    layer,     ///< the output of `layer`, maybe in another shape, or scaled
-    scores,    ///< of attention: products of queries in `layer` and keys in `key`, until they meet the values
-    curve,     ///< part of an activation that the graph writes out, of the output of `layer`
-    mean,      ///< of the output of `layer` over the last dimension, as layer norm is written out
-    centered,  ///< the output less that mean
-    square,    ///< of the latter
+    layer,      ///< the output of `layer`, maybe in another shape, or scaled
+    scores,     ///< attention's products of queries in `layer` and keys in `key`, before the product with the
+                ///< values
+    curve,      ///< part of an activation of `layer`'s output, if the graph writes the activation as several
+                ///< nodes
+    mean,       ///< mean of the output of `layer` over the last dimension, as a part of layer norm
+    centered,   ///< the output less that mean
+    square,     ///< of the latter
     deviation,  ///< the mean of the latter, and its root
   };
   Form form = Form::layer;
@@ -84,7 +86,7 @@ Shape take_parameter(OnnxWriter& writer, const OnnxNode& node, int index, std::s
 
 /// The inferred shape of a value, batch left out. @throws InputError if ONNX does not find it
 const Shape& shape_of(const OnnxWriter& writer, const OnnxNode& node, const std::string& value);
-/// What an input stands for. @throws InputError if no earlier node made it
+/// The meaning of an input. @throws InputError if no earlier node made it
 const OnnxValue& value_of(const OnnxWriter& writer, const OnnxNode& node, int index);
 /// The shape of a layer's output, or of the network's input.
 const Shape& output_of(const OnnxWriter& writer, const std::string& layer);
@@ -94,7 +96,7 @@ WrittenLayer* find_layer(OnnxWriter& writer, const std::string& name);
 /// reshape is added. @throws InputError for parts of layers that are written out
 std::string layer_of(OnnxWriter& writer, const OnnxNode& node, int index);
 
-/// The same for an output of the graph.
+/// The layer that gives an output of the graph, in the shape that ONNX infers.
 std::string layer_of_output(OnnxWriter& writer, const std::string& output);
 
 /// Appends a dense layer with `features` inputs, which works on each row of the last size: the order of the
@@ -105,7 +107,7 @@ void append_dense(OnnxWriter& writer, const OnnxNode& node, std::int64_t feature
 /// Appends a layer whose output is the node's first one.
 void append_layer(OnnxWriter& writer, const OnnxNode& node, const std::string& keys,
                   const std::vector<std::string>& inputs, const Shape& output);
-/// The same for a node whose first `inputs` inputs are activations.
+/// Appends a layer for a node whose first `inputs` inputs are activations.
 void add_layer(OnnxWriter& writer, const OnnxNode& node, const std::string& keys, int inputs = 1);
 void add_loss(OnnxWriter& writer, const std::string& kind, const std::string& input);
 /// True if the node's output leaves the graph and no node reads it.

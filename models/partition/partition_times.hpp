@@ -32,9 +32,9 @@ struct PartModel {
 /// @throws InputError if the trace does not belong to `whole`
 Trace part_trace(const Model& whole, const Trace& trace, const PartModel& part, const Device& device);
 
-/// The same from traces of several batches. The batch that counts is the largest one of the part's layers.
-/// The rule is applied to the trace of that batch; between two captured batches to their interpolated trace,
-/// and outside the captured ones to the nearest trace.
+/// Layer times of a part from traces of several batches. The batch of the part is the largest batch of its
+/// layers. The rule is applied to the trace of that batch; between two captured batches to their interpolated
+/// trace, and outside the captured ones to the nearest trace.
 Trace part_trace(const Model& whole, const std::vector<const Trace*>& traces, const PartModel& part,
                  const Device& device);
 

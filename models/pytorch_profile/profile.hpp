@@ -139,8 +139,8 @@ LayerMatch match_layers(const std::string& file, const std::vector<NetworkOperat
 std::int64_t recorded_batch(const std::vector<NetworkOperator>& operators);
 
 /// The trace of a profile: every step of the profile is a sample of every layer and pass. The optimizer's
-/// time is shared out by parameters; sums of gradients go to the layer whose output has several readers, as
-/// in derived traces. What is approximate is said in the trace's flags.
+/// time is divided in proportion to the parameters; sums of gradients go to the layer whose output has
+/// several readers, as in derived traces. The trace's flags say what is approximate.
 Trace profile_trace(const Profile& profile, const Attribution& attribution, const Model& model,
                     const LayerMatch& match, std::int64_t batch);
 
@@ -152,11 +152,11 @@ struct ProfileNetwork {
   int measured = 0;  ///< layers of kind `measured`
 };
 
-/// Writes the network of a profile: its operators in forward order. An operator whose shapes say all about it
-/// becomes a layer of its kind; any other is of kind `measured`. A profile does not say which operator reads
-/// which: a layer reads the one above if the sizes fit, else an output that another reader's gradient was
-/// added to, else the latest output that fits. Without shapes all layers are `measured` and outputs are one
-/// number a sample.
+/// Writes the network of a profile: its operators in forward order. An operator whose shapes define it
+/// completely becomes a layer of its kind; any other operator becomes a layer of kind `measured`. A profile
+/// does not say which outputs an operator reads. A layer reads the output of the layer above if its size
+/// fits; otherwise an output that fits and whose gradient was a sum; otherwise the latest output that fits.
+/// Without shapes, all layers are `measured` and each output is one number per sample.
 /// @param name        name of the network
 /// @param parameters  elements of the trained arrays in forward order, for a profile without shapes; or empty
 /// @throws InputError in one line: the sizes of parameters are not known, or do not fit
