@@ -407,6 +407,8 @@ refuses 2 'column.yaml:11:31: published: results of this point have no number in
 # A search: the same bits on any number of processes, nothing simulated twice after --resume.
 search=(search tiny.yaml --maximise samples_per_second --over 'strategy.bucket=64 KiB..4096 KiB:log,strategy.all_reduce=ring|automatic'
   --set 'sweep={workers: [4]}' --evaluations 8)
+prints 'at most 9 settings, some ' "${search[@]}" --dry-run -o dry
+[ ! -e dry ] || fail "a dry run wrote a folder"
 prints 'best: strategy.bucket=' "${search[@]}" -j 1 -o one
 prints 'tiny at workers=4: 8 evaluations (bayesian)' "${search[@]}" -j 2 -o two
 cmp -s one/search.csv two/search.csv || fail "search.csv differs between -j 1 and -j 2"
@@ -450,8 +452,10 @@ prints 'time to' learn learns.yaml -o to-target --set learning.target_loss=2.2
 head -1 to-target/learning-per-second.csv | grep -q 'learning_per_record,records_per_second,learning_per_second' || fail "columns of learning-per-second.csv"
 refuses 3 'use fewer mini-batches, seeds or points, or raise --time-limit' learn learns.yaml --time-limit "1 ms" -o limited
 refuses 2 '--time-limit: expected a time' learn learns.yaml --time-limit 1 -o limited
+prints 'of processor time, ' learn learns.yaml --dry-run -o dry
 refuses 3 'raise --memory-limit or simulate fewer workers' learn learns.yaml --memory-limit "1 MB" -o limited
 losses=(search learns.yaml --minimise loss --over 'learning.learning_rate=0.001..0.1:log' --evaluations 5)
+prints 'at most 6 settings, some ' "${losses[@]}" --dry-run -o dry
 prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 2
 cp losses/search.csv once.csv
 prints 'best: learning.learning_rate=' "${losses[@]}" -o losses -j 1 --resume

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
+#include "forecast/resource_limits.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"
 #include "validate/compare/learning_curves.hpp"
@@ -23,7 +24,7 @@ struct LearnOptions {
   std::string scenario, output, memory_limit, time_limit;
   std::vector<std::string> settings;
   int processes = 0;
-  bool checkpoints = false, resume = false;
+  bool checkpoints = false, resume = false, dry_run = false;
 };
 
 /// Calls a function that trains. If it is interrupted, the message says how to continue.
@@ -60,12 +61,21 @@ void run_campaigns(const LearningJob& job, const std::vector<LearningRun>& runs)
   fmt::print("written: {}\n", job.folder.string());
 }
 
+/// Prints the estimated size of the trainings, for --dry-run.
+void print_size(const Scenario& scenario, const std::vector<LearningRun>& runs, int processes) {
+  const bool campaigns = is_learned_campaign(runs);
+  fmt::print("{}: {} {}, about {} a process, {}\n", scenario.name, runs.size(),
+             campaigns ? "campaigns" : "trainings", human(learning_memory(runs)),
+             time_text(learning_time(scenario, runs), processes));
+}
+
 void learn(const LearnOptions& options) {
   std::vector<Assignment> settings;
   for (const std::string& text : options.settings) settings.push_back(parse_assignment(text));
   const Scenario scenario = read_scenario(options.scenario, settings);
   const std::vector<LearningRun> runs = learning_runs(scenario);
   const LearningOptions& learning = *runs.front().experiment.learning;
+  if (options.dry_run) return print_size(scenario, runs, options.processes);
   check_learning_limits(scenario, runs, {options.processes, options.memory_limit, options.time_limit});
   const std::filesystem::path folder = options.output.empty()
                                            ? std::filesystem::path("results") / scenario.name
@@ -118,6 +128,8 @@ void add_learn(Command app) {
       "--resume", options->resume,
       "Continue an interrupted call. Its finished trainings are used if the inputs and settings are "
       "the same.");
+  command.add_flag("--dry-run", options->dry_run,
+                   "Print the number of trainings and the memory and time that they need. Write no results.");
   add_settings(command, options->settings);
   add_memory_limit(command, options->memory_limit, "Refuse to start");
   add_time_limit(command, options->time_limit, "Refuse to start if all trainings together");

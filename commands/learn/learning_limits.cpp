@@ -61,19 +61,33 @@ double trainings_of(const LearningRun& run) {
   return static_cast<double>(campaign.points) * campaign.folds;
 }
 
+/// An upper bound of the processor time of all trainings [s].
+double most_seconds(const std::vector<LearningRun>& runs) {
+  double most = 0;
+  for (const LearningRun& run : runs) most += trainings_of(run) * most_seconds(run);
+  return most;
+}
+
 }  // namespace
+
+Bytes learning_memory(const std::vector<LearningRun>& runs) {
+  Bytes memory;
+  for (const LearningRun& run : runs) memory = std::max(memory, learning_memory(run.experiment));
+  return memory;
+}
+
+Seconds learning_time(const Scenario& scenario, const std::vector<LearningRun>& runs) {
+  const auto most = [](const LearningRun& run) { return most_seconds(run); };
+  const LearningRun& largest = std::ranges::max(runs, {}, most);
+  return Seconds{most_seconds(runs) / most_seconds(largest) * estimated_seconds(scenario, largest)};
+}
 
 void check_learning_limits(const Scenario& scenario, const std::vector<LearningRun>& runs,
                            const LearningLimits& limits) {
-  Bytes memory;
-  for (const LearningRun& run : runs) memory = std::max(memory, learning_memory(run.experiment));
-  check_process_memory(memory, limits.processes, limits.memory);
+  check_process_memory(learning_memory(runs), limits.processes, limits.memory);
   const Seconds limit = time_limit(limits.time);
-  double most = 0;
-  for (const LearningRun& run : runs) most += trainings_of(run) * most_seconds(run) / limits.processes;
-  if (most <= limit.value) return;
-  const LearningRun& largest = std::ranges::max(runs, {}, most_seconds);
-  const Seconds needed{most / most_seconds(largest) * estimated_seconds(scenario, largest)};
+  if (most_seconds(runs) / limits.processes <= limit.value) return;
+  const Seconds needed = (1.0 / limits.processes) * learning_time(scenario, runs);
   if (needed <= limit) return;
   throw LimitError(fmt::format(
       "the trainings need about {} with {} processes, over the limit of {}: use fewer mini-batches, "

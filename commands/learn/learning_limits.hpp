@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "commands/learn/learning_points.hpp"
+#include "core/typed_numbers.hpp"
 
 namespace stepcast {
 
@@ -13,6 +14,13 @@ struct LearningLimits {
   std::string memory;  ///< as check_process_memory takes it
   std::string time;    ///< as time_limit takes it
 };
+
+/// Memory of a process that runs the largest of the trainings.
+Bytes learning_memory(const std::vector<LearningRun>& runs);
+
+/// Estimated processor time of all trainings. The largest one is begun to measure its time.
+/// @param runs  of learning_runs
+Seconds learning_time(const Scenario& scenario, const std::vector<LearningRun>& runs);
 
 /// Throws LimitError if the trainings would need more memory or time than the limits. Unless an upper bound
 /// by their work alone is below the limit of time, the largest training is begun to measure its time.

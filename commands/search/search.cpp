@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
+#include "forecast/resource_limits.hpp"
 #include "report/results/results_text.hpp"
 
 namespace stepcast {
@@ -83,11 +84,23 @@ void print_best(const Evaluation& best, const TrialOptions& options, const Row& 
   fmt::print("\n");
 }
 
+/// Prints the estimated size of a search, for --dry-run.
+void print_size(const SearchCommand& command, const SearchedScenario& searched, int evaluations,
+                Library& library) {
+  const double settings = 1 + evaluations;  // with the unchanged scenario
+  const Seconds each = is_learned_column(command.column)
+                           ? SearchLearner(searched, command, {}).time_of_setting()
+                           : SearchSimulator(searched, library, command).time_of_setting();
+  fmt::print("{}: at most {} settings, {}\n", searched.scenario.name, settings,
+             time_text(settings * each, command.processes));
+}
+
 void search(const SearchCommand& command) {
   Library library;
   const SearchedScenario searched = read_searched_scenario(command, library);
   const Space space = space_of(searched.keys);
   const SearchOptions method_options = search_options_of(command, space);
+  if (command.dry_run) return print_size(command, searched, method_options.evaluations, library);
   const TrialOptions options = trial_options_of(command, method_options, searched);
   const std::string& name = searched.scenario.name;
   const std::filesystem::path folder =
@@ -173,6 +186,10 @@ void add_run_of_search(const Command& command, SearchCommand& options) {
       "--resume", options.resume,
       "Continue an interrupted search. Its evaluations are used if the inputs and settings are the "
       "same.");
+  command.add_flag(
+      "--dry-run", options.dry_run,
+      "Print the number of settings and the time that they need, measured with the unchanged scenario. Write "
+      "no results.");
 }
 
 }  // namespace

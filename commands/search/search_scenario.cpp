@@ -205,6 +205,12 @@ Row SearchSimulator::as_written() {
   return rows_of({{kAsWritten, {}}})[kAsWritten];
 }
 
+Seconds SearchSimulator::time_of_setting() {
+  const double before = children_seconds();
+  as_written();
+  return Seconds{children_seconds() - before};
+}
+
 namespace {
 
 constexpr std::array kLearnedColumns{"loss", "accuracy", "seconds_to_target", "samples_to_target"};
@@ -249,23 +255,26 @@ SearchLearner::SearchLearner(const SearchedScenario& searched, const SearchComma
     found->refuse(fmt::format("searching for the column {} needs target_loss", command.column));
 }
 
+Scenario SearchLearner::of_setting(const std::string& name, const std::vector<Assignment>& chosen) const {
+  Scenario one = searched_.scenario;
+  one.settings.clear();  // the points have them, and a key can be removed only once
+  one.points.clear();
+  for (const std::vector<Assignment>& draw : searched_.draws)
+    one.points.push_back({fmt::format("{}, draw {}", name, one.points.size() + 1), joined(draw, chosen)});
+  return one;
+}
+
 std::map<std::string, Row> SearchLearner::rows_of(const ChosenSettings& settings) {
   std::map<std::string, Row> rows;
   std::vector<LearningRun> runs;
   std::map<std::string, std::string> setting_of;  // by the name of a draw's point
-  Scenario one = searched_.scenario;
-  one.settings.clear();  // the points have them, and a key can be removed only once
   for (const auto& [name, chosen] : settings) {
-    one.points.clear();
-    for (const std::vector<Assignment>& draw : searched_.draws) {
-      one.points.push_back({fmt::format("{}, draw {}", name, one.points.size() + 1), joined(draw, chosen)});
-      setting_of[one.points.back().name] = name;
-    }
+    const Scenario one = of_setting(name, chosen);
+    for (const Point& point : one.points) setting_of[point.name] = name;
     try {
-      std::vector<LearningRun> of_setting = learning_runs(one);
-      check_learning_limits(one, of_setting,
-                            {command_.processes, command_.memory_limit, command_.time_limit});
-      std::ranges::move(of_setting, std::back_inserter(runs));
+      std::vector<LearningRun> trainings = learning_runs(one);
+      check_learning_limits(one, trainings, {command_.processes, command_.memory_limit, command_.time_limit});
+      std::ranges::move(trainings, std::back_inserter(runs));
     } catch (const InputError& error) {
       rows[name] = failed_row(error.what());
     } catch (const LimitError& error) {
@@ -275,7 +284,8 @@ std::map<std::string, Row> SearchLearner::rows_of(const ChosenSettings& settings
   if (runs.empty()) return rows;
   const std::optional<double> target = runs.front().experiment.learning->target_loss;
   std::map<std::string, std::vector<LearnedRun>> by_setting;
-  const LearningJob job{.scenario = one, .folder = folder_, .processes = command_.processes};
+  const Scenario unchanged = of_setting(kAsWritten, {});
+  const LearningJob job{.scenario = unchanged, .folder = folder_, .processes = command_.processes};
   for (LearnedRun& run : learned_runs(trained(job, std::move(runs)), target))
     by_setting[setting_of.at(run.point)].push_back(std::move(run));
   for (const auto& [name, of_setting] : by_setting) rows[name] = row_of(of_setting);
@@ -288,6 +298,11 @@ std::map<std::string, Row> SearchLearner::operator()(const std::map<std::string,
 
 Row SearchLearner::as_written() {
   return rows_of({{kAsWritten, {}}})[kAsWritten];
+}
+
+Seconds SearchLearner::time_of_setting() {
+  const Scenario unchanged = of_setting(kAsWritten, {});
+  return learning_time(unchanged, learning_runs(unchanged));
 }
 
 }  // namespace stepcast

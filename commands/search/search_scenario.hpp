@@ -28,7 +28,7 @@ struct SearchCommand {
   int population = 0;  ///< of the method evolution; 0: a tenth of the evaluations
   int processes = 0;   ///< 0: one per core
   std::uint64_t seed = 1;
-  bool resume = false;
+  bool resume = false, dry_run = false;
 };
 
 /// The scenario of a search at one point of its sweep, with calibrated keys.
@@ -64,6 +64,8 @@ class SearchSimulator {
 
   /// The row of the unchanged scenario.
   Row as_written();
+  /// Estimated processor time of one setting, measured by simulating the unchanged scenario.
+  Seconds time_of_setting();
   void clear() { progress_.clear(); }
 
  private:
@@ -93,8 +95,12 @@ class SearchLearner {
   std::map<std::string, Row> operator()(const std::map<std::string, Values>& settings);
   /// The row of the unchanged scenario.
   Row as_written();
+  /// Estimated processor time of one setting, measured at the first steps of the unchanged scenario.
+  Seconds time_of_setting();
 
  private:
+  /// The scenario whose points are the draws of a setting.
+  Scenario of_setting(const std::string& name, const std::vector<Assignment>& chosen) const;
   std::map<std::string, Row> rows_of(const ChosenSettings& settings);
 
   const SearchedScenario& searched_;
