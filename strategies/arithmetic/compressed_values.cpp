@@ -125,6 +125,7 @@ inline void add(const float* gradient, float* residual, std::size_t lanes, Sums&
   }
 }
 
+/// @param length  of the column without padding
 Means means_of(const Sums& sums, std::size_t length) {
   double below = 0, above = 0, negative = 0;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -138,14 +139,15 @@ Means means_of(const Sums& sums, std::size_t length) {
 }
 
 /// Adds the gradient to the error. @returns the means of the elements below 0 and of the others
-Means add_and_average(std::span<const float> gradient, std::span<float> residual) {
+/// @param padding  number of elements that do not count; they are 0
+Means add_and_average(std::span<const float> gradient, std::span<float> residual, std::size_t padding) {
   const float* from = gradient.data();
   float* to = residual.data();
   Sums sums;
   const std::size_t whole = gradient.size() / kLanes * kLanes;
   for (std::size_t i = 0; i < whole; i += kLanes) add(from + i, to + i, kLanes, sums);
   add(from + whole, to + whole, gradient.size() - whole, sums);
-  return means_of(sums, gradient.size());
+  return means_of(sums, gradient.size() - padding);
 }
 
 /// Packs up to 32 signs into a word; `residual` keeps the error.
@@ -168,7 +170,7 @@ void give_signs(std::uint32_t word, const Means& means, std::span<float> values)
 }  // namespace
 
 void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::span<float> residual,
-                      OneBitGradient& sent) {
+                      OneBitGradient& sent, std::span<const std::size_t> padding) {
   if (gradient.size() != residual.size()) throw std::invalid_argument("quantize_one_bit: lengths differ");
   if (rows == 0) throw std::invalid_argument("quantize_one_bit: rows must be >= 1");
   sent.rows = rows;
@@ -178,7 +180,10 @@ void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::sp
   for (std::size_t first = 0; first < gradient.size(); first += rows) {
     const std::size_t length = std::min(rows, gradient.size() - first);
     const auto column = residual.subspan(first, length);
-    const Means means = add_and_average(gradient.subspan(first, length), column);
+    const auto own = std::ranges::lower_bound(padding, first + length);
+    const auto of_column = padding.first(static_cast<std::size_t>(own - padding.begin()));
+    padding = padding.subspan(of_column.size());
+    const Means means = add_and_average(gradient.subspan(first, length), column, of_column.size());
     sent.below.push_back(means.below);
     sent.above.push_back(means.above);
     const std::size_t whole = length / kBits * kBits;
@@ -186,6 +191,7 @@ void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::sp
       sent.signs.push_back(take_signs(column.data() + i, kBits, means));
     }
     if (whole < length) sent.signs.push_back(take_signs(column.data() + whole, length - whole, means));
+    for (const std::size_t element : of_column) residual[element] = 0;
   }
 }
 

@@ -40,11 +40,13 @@ struct OneBitGradient {
 ///
 /// @param gradient  columns one after the other, `rows` elements each
 /// @param residual      error; of the gradient's length; zeros before the first call
+/// @param padding  ascending indices of elements that are no parameters; their gradient is 0, and they take
+///                 no part in the means
 /// @throws std::invalid_argument if lengths differ or rows is 0
 /// Source: F. Seide, H. Fu, J. Droppo, G. Li, D. Yu, "1-bit stochastic gradient descent and its application
 /// to data-parallel distributed training of speech DNNs", Interspeech 2014.
 void quantize_one_bit(std::span<const float> gradient, std::size_t rows, std::span<float> residual,
-                      OneBitGradient& sent);
+                      OneBitGradient& sent, std::span<const std::size_t> padding = {});
 
 /// Restores a gradient.
 /// @throws std::invalid_argument if `gradient` has another length than the sent gradient

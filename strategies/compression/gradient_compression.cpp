@@ -220,7 +220,8 @@ void CompressedGradient::quantize_share(int owner, std::span<const float> gradie
   const auto residual = part_of(std::span(residual_), share);
   float* words = wire_.data() + layout_.share(owner).begin;
   for_each_block(share.size(), layout_.block(), [&](const Slice& block) {
-    quantize_block(part_of(values, block), part_of(residual, block), words);
+    const Slice elements{share.begin + block.begin, share.begin + block.end};
+    quantize_block(elements, part_of(values, block), part_of(residual, block), words);
     words += layout_.words_of(block.size());
   });
 }
@@ -228,8 +229,9 @@ void CompressedGradient::quantize_share(int owner, std::span<const float> gradie
 void CompressedGradient::sum_share() {
   if (codec_.kind == Compression::top_k) return;
   if (!codec_.feedback) std::ranges::fill(residual_of_sum_, 0.0F);
+  const Slice share = layout_.elements(place_);
   std::int64_t word = 0;
-  for_each_block(layout_.elements(place_).size(), layout_.block(), [&](const Slice& block) {
+  for_each_block(share.size(), layout_.block(), [&](const Slice& block) {
     const auto sum = std::span(sum_).first(index(block.size())), part = std::span(part_).first(sum.size());
     float* own = wire_.data() + layout_.share(place_).begin + word;
     std::fill(sum.begin(), sum.end(), 0.0F);
@@ -238,7 +240,9 @@ void CompressedGradient::sum_share() {
       restore_block(from == place_ ? own : wire_.data() + layout_.arrived(from, place_).begin + word, part);
       accumulate(part, sum);
     }
-    quantize_block(sum, part_of(std::span(residual_of_sum_), block), own);
+    const Slice elements{share.begin + block.begin, share.begin + block.end};
+    for (const std::size_t element : padding_in(elements)) sum[element] = 0;
+    quantize_block(elements, sum, part_of(std::span(residual_of_sum_), block), own);
     word += layout_.words_of(block.size());
   });
 }
@@ -265,16 +269,25 @@ void CompressedGradient::restore(std::span<float> gradient) {
   for (const std::int64_t element : padding_) gradient[index(element)] = 0;
 }
 
+/// The padding among these elements, as indices from the first of them.
+std::span<const std::size_t> CompressedGradient::padding_in(const Slice& elements) {
+  padding_of_block_.clear();
+  for (auto i = std::ranges::lower_bound(padding_, elements.begin); i != padding_.end() && *i < elements.end;
+       ++i)
+    padding_of_block_.push_back(index(*i - elements.begin));
+  return padding_of_block_;
+}
+
 /// Words of a one_bit column: its two numbers, then its signs.
-void CompressedGradient::quantize_block(std::span<const float> values, std::span<float> residual,
-                                        float* words) {
+void CompressedGradient::quantize_block(const Slice& elements, std::span<const float> values,
+                                        std::span<float> residual, float* words) {
   if (codec_.kind == Compression::fp16) {
     const auto halves = std::span(halves_).first(values.size());
     to_halves_with_feedback(values, residual, halves);
     std::memcpy(words, halves.data(), halves.size_bytes());
     return;
   }
-  quantize_one_bit(values, index(codec_.rows), residual, bits_);
+  quantize_one_bit(values, index(codec_.rows), residual, bits_, padding_in(elements));
   words[0] = bits_.below.front();
   words[1] = bits_.above.front();
   std::memcpy(words + 2, bits_.signs.data(), bits_.signs.size() * sizeof(float));

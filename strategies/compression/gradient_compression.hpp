@@ -104,7 +104,8 @@ class CompressedGradient {
   void sum_share();  ///< after all workers have sent; top_k: does nothing
   void restore(std::span<float> gradient);
 
-  /// Sets the elements that are padding in memory. They are restored as 0, which one bit cannot express.
+  /// Sets the elements that are padding in memory, ascending. They are restored as 0, which one bit cannot
+  /// express, and take no part in the means of one_bit.
   void set_padding(std::vector<std::int64_t> padding) { padding_ = std::move(padding); }
 
   const WireLayout& layout() const { return layout_; }
@@ -115,7 +116,9 @@ class CompressedGradient {
   }  ///< error of the sum of the own share
 
  private:
-  void quantize_block(std::span<const float> values, std::span<float> residual, float* words);
+  std::span<const std::size_t> padding_in(const Slice& elements);
+  void quantize_block(const Slice& elements, std::span<const float> values, std::span<float> residual,
+                      float* words);
   void restore_block(const float* words, std::span<float> values);
   void quantize_share(int owner, std::span<const float> gradient);
 
@@ -127,6 +130,7 @@ class CompressedGradient {
   OneBitGradient bits_;
   SparseGradient sparse_;
   std::vector<std::int64_t> padding_;
+  std::vector<std::size_t> padding_of_block_;
 };
 
 }  // namespace stepcast

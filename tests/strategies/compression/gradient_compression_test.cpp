@@ -88,3 +88,32 @@ TEST_CASE("errors of quantization are added to the next gradient, unless error f
   CHECK(error_after(false, 100) == Approx(once));  // every step errs alike
   CHECK(error_after(true, 100) < 0.2 * once);      // errors stay bounded, so their mean vanishes
 }
+
+TEST_CASE("padding of the memory's layout changes nothing of a compressed gradient", "[strategies]") {
+  const bool feedback = GENERATE(true, false);
+  const auto compressed_in = [&](std::int64_t rows, std::int64_t elements) {
+    Codec codec = with(Compression::one_bit).codec(1);
+    codec.rows = rows;
+    codec.feedback = feedback;
+    return CompressedGradient(codec, elements, 0);
+  };
+  const auto restored = [](CompressedGradient& compressed, const std::vector<float>& gradient) {
+    std::vector<float> values(gradient.size());
+    compressed.quantize(gradient);
+    compressed.sum_share();
+    compressed.restore(values);
+    return values;
+  };
+  // Two columns with the same parameters; in the memory of `padded`, zeros stand between them.
+  CompressedGradient plain = compressed_in(4, 8), padded = compressed_in(8, 16);
+  padded.set_padding({2, 3, 6, 7, 10, 11, 14, 15});
+  for (int step = 0; step < 5; ++step) {
+    const auto of_plain = restored(plain, {1, 2, 3, -1, -2, -6, 4, 0.5F});
+    const auto of_padded = restored(padded, {1, 2, 0, 0, 3, -1, 0, 0, -2, -6, 0, 0, 4, 0.5F, 0, 0});
+    for (std::size_t i = 0; i < of_padded.size(); ++i) {
+      const bool is_padding = i % 4 >= 2;
+      const float expected = is_padding ? 0 : of_plain[i / 4 * 2 + i % 4];
+      CHECK(of_padded[i] == Approx(expected).margin(1e-6));
+    }
+  }
+}
