@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fills the table of forecast and measured steps on single GPUs in docs/notes/2026-11-first-gpu.md and the row in README.md, from
-the files measured-*.csv that `stepcast-gpu validate` writes after it has written its forecasts. Usage: tools/gpu-table.py [--check]
+"""Fills the table of forecast and measured steps on single GPUs in docs/notes/2026-11-first-gpu.md and the table that
+sums it up, from the files measured-*.csv that `stepcast-gpu validate` writes after it has written its forecasts. Usage: tools/gpu-table.py [--check]
 --check: changes nothing, and fails if a table is not what the files give."""
 import csv
 import pathlib
@@ -9,7 +9,8 @@ import statistics
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DATA = ROOT / "docs/notes/2026-11-first-gpu"
+PAGE = ROOT / "docs/notes/2026-11-first-gpu.md"
+DATA = PAGE.with_suffix("")
 HEAD = "| network | precision | batch | forecast | measured | error | |\n|---|---|---|---|---|---|---|\n"
 
 
@@ -42,14 +43,12 @@ def filled(text, name, table):
 
 def main():
     rows = points()
-    readme = "| points | networks | mean error of the step time | median | largest |\n|---|---|---|---|---|\n" + summary(rows)
-    tables = {ROOT / "docs/notes/2026-11-first-gpu.md": ("gpu steps", HEAD + "".join(map(row, rows))), ROOT / "README.md": ("gpu", readme)}
-    for file, (name, table) in tables.items():
-        old = file.read_text(encoding="utf-8")
-        new = filled(old, name, table)
-        if "--check" in sys.argv and new != old:
-            sys.exit(f"{file.name}: its table is not what the files give: run tools/gpu-table.py")
-        file.write_text(new, encoding="utf-8")
+    in_short = "| points | networks | mean error of the step time | median | largest |\n|---|---|---|---|---|\n" + summary(rows)
+    old = PAGE.read_text(encoding="utf-8")
+    new = filled(filled(old, "gpu steps", HEAD + "".join(map(row, rows))), "gpu", in_short)
+    if "--check" in sys.argv and new != old:
+        sys.exit(f"{PAGE.name}: a table is not what the files give: run tools/gpu-table.py")
+    PAGE.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

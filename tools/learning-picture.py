@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws README.md's picture of learning, docs/img/learning-time.png, from docs/notes/2026-11-learning-time.csv.
+"""Draws the picture of learning docs/img/learning-time.png from docs/notes/2026-11-learning-time.csv.
 
 Usage: tools/learning-picture.py [LEARNED]. With LEARNED, the folder that `stepcast learn scenarios/learn/sandblaster.yaml -o LEARNED`
 wrote, the CSV file is made first: median, least and largest accuracy of the seeds after equally many evaluations.

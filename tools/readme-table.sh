@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fills tables and the sentences below them from results/*/published.csv, which
 #   stepcast run scenarios/*.yaml
-# writes: all published figures, a table for each kind, in docs/reference/published-figures.md, and one row for each
-# experiment with predicted figures in README.md. Usage: tools/readme-table.sh [RESULTS_FOLDER]
+# writes: in docs/reference/published-figures.md, one row for each experiment with predicted figures, and all published
+# figures in a table for each kind. Then fills the table of README.md from these. Usage: tools/readme-table.sh [RESULTS_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=${1:-results}
@@ -13,7 +13,7 @@ if ((${#files[@]} == 0)); then
   exit 2
 fi
 
-# What README.md calls the experiment of a scenario; without an entry here it has the scenario's name. Scenarios of one name
+# What the table of experiments calls the experiment of a scenario; without an entry here it has the scenario's name. Scenarios of one name
 # share a row, unless one is blind and the other is not.
 titles() {
   cat <<'END'
@@ -33,8 +33,8 @@ END
 }
 
 # Reads CSV of one line a row (fields may be quoted, quotes doubled) and prints Markdown. With WHAT "experiments": a row for
-# each scenario with predicted figures. Else: a row for each figure of the kind WHAT. Below both, if they are about
-# predicted figures: a summary by experiment.
+# each scenario with predicted figures. Else: a row for each figure of the kind WHAT; below those of the kind predicted, a
+# summary by experiment.
 rows() {  # WHAT FILE...
   local what=$1
   shift
@@ -122,7 +122,7 @@ rows() {  # WHAT FILE...
     }
     END {
       if (what == "experiments") print_experiments()
-      if (what != "experiments" && what != "predicted") exit
+      if (what != "predicted") exit
       printf "\nBlind forecasts: %d of %d figures of %d experiments lie inside their interval. The median over these experiments of the median error is %s\n",
         inside[1], figures[1], count_experiments(errors, 1), over_experiments(errors, 1)
       printf "(ideal scaling, which applies to %d of them: %s).\n", count_experiments(ideal_errors, 1), over_experiments(ideal_errors, 1)
@@ -155,5 +155,6 @@ fill_figures trend published-trends
   echo "|---|---|---|---|---|---|"
   rows experiments "${files[@]}"
 } >"$table"
-tools/fill-table.sh README.md published "$table"
-echo "README.md: $(grep -c '^| .*`' "$table") experiments"
+tools/fill-table.sh "$page" published-experiments "$table"
+echo "$page: $(grep -c '^| .*`' "$table") experiments"
+tools/readme-summary.py

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fills the tables of docs/reference/validation-results.md, which hold forecasts against real runs by strategy, by launch and
-# by both, and the table of README.md that sums them up, from FOLDER/*-measured.csv (default validate/data), which
-# tools/validate-all.sh writes. Ranks that compute and ranks that sleep are never in one figure.
+# Fills the tables of docs/reference/validation-results.md, which hold forecasts against real runs by strategy, by launch, by
+# both and in short, from FOLDER/*-measured.csv (default validate/data), which tools/validate-all.sh writes, and the table of
+# README.md from them. Ranks that compute and ranks that sleep are never in one figure.
 # Usage: tools/validation-table.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -141,11 +141,12 @@ echo "$page: $(($(wc -l <"$table") - 2)) rows from ${#files[@]} files"
 launches >"$table"
 tools/fill-table.sh "$page" launches "$table"
 {
-  echo "| ranks | points | mean error of the step time | median | largest | pairs of points in the right order |"
+  echo "| runs | points | mean error of the step time | median | largest | pairs of points in the right order |"
   echo "|---|---|---|---|---|---|"
-  in_short "run kernels, send messages through shared memory" 'memory-*'
-  in_short "run kernels, send messages by MPI" 'mpi-memory-*'
-  in_short "run kernels, four on two cores with a quota of 0.45 of a core each" 'quota-*'
-  in_short "sleep for the times of their layers, in small clusters" 'netcluster-*'
+  in_short "kernels run, messages go through shared memory" 'memory-*'
+  in_short "kernels run, messages go through MPI" 'mpi-memory-*'
+  in_short "kernels run on four ranks with a quota of 0.45 of a core each" 'quota-*'
+  in_short "ranks sleep for the times of their layers, in small clusters" 'netcluster-*'
 } >"$table"
-tools/fill-table.sh README.md real-runs "$table"
+tools/fill-table.sh "$page" real-runs "$table"
+tools/readme-summary.py
