@@ -2,10 +2,13 @@
 """Runs PyTorch's DistributedDataParallel on 2 CPU ranks over gloo and forecasts its steps before they run.
 
 In one start of both ranks: (1) DDP trains chains of dense layers, of which none is forecast; what it adds to their steps becomes
-a platform file, (2) both ranks capture the traces of all networks at once by tools/capture-torch.py, (3) stepcast forecasts
-every point and the forecast is written with its SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own: nothing of stepcast runs in it. Beside every
-run, both ranks train the same network without DDP (without-ddp.csv). Held against `step_seconds` of the trace, these steps
-say how much faster or slower the machine was than during the captures.
+a platform file, (2) both ranks capture all networks at once by tools/capture-torch.py, in turns, (3) stepcast forecasts
+every point and the forecast is written with its SHA-256, (4) DDP trains every point in rounds. The training loop is PyTorch's own:
+nothing of stepcast runs in it. Before every run, both ranks train the same network without DDP (without-ddp.csv).
+
+The cores of a virtual machine change their speed from minute to minute. Before each capture and each run, both ranks therefore time
+the same small steps, the probe (probes.csv). As in `stepcast validate`, a round of runs counts if its mean probe is within 4 % of the mean
+probe of the captures. If too few of twice as many rounds as wanted do, the nearest ones count. Others are in not-counted.csv.
 
 Usage: torch_ddp.py STEPCAST -o FOLDER [--points NETWORK:BATCH:BUCKET_MIB ...]; then
   stepcast compare FOLDER/predicted.csv FOLDER/measured.csv --by point"""
@@ -160,31 +163,41 @@ def without_clocks(trace):
     return statistics.median(trace["step_seconds"]) / statistics.median(map(sum, zip(*samples)))
 
 
-def capture(network, batch, options):
-    """Both ranks capture at once; rank 0 joins the samples of both in one trace."""
+def probe():
+    """The mean of four steps of small-cnn with 4 samples, after four that do not count, on the slower rank, in seconds."""
+    return slowest(statistics.mean(train("small-cnn:4:25", 4, alone=True, warm_up=4)))
+
+
+def trace_file(options, network, batch, rank, turn):
+    return os.path.join(options.output, f"{network}-b{batch}-rank{rank}-turn{turn}.yaml")
+
+
+def capture(network, batch, turn, options):
+    """Both ranks capture at once."""
     one = settings(network, batch, options)
     capture_torch.ATTEMPTS = 1  # both ranks keep their first pairs: the runs, too, share the machine with whatever else runs
-    one.output = os.path.join(options.output, f"{network}-b{batch}-rank{dist.get_rank()}.yaml")
+    one.output = trace_file(options, network, batch, dist.get_rank(), turn)
     dist.barrier()
     capture_torch.capture(one)
     dist.barrier()
-    if dist.get_rank() > 0:
-        return
+
+
+def join_captures(network, batch, options):
+    """Joins the samples of all turns and both ranks in one trace."""
     traces = []
-    for rank in range(RANKS):
-        file = one.output.replace("rank0", f"rank{rank}")
+    for file in (trace_file(options, network, batch, rank, turn) for turn in range(options.turns) for rank in range(RANKS)):
         with open(file, encoding="utf-8") as text:
             traces.append(yaml.safe_load(text))
         os.remove(file)
-    first, second = traces
-    first.update(name=f"{network}-b{batch}-2-ranks", ranks=RANKS, flags=first.get("flags", []) + second.get("flags", []))
+    first = traces[0]
+    first.update(name=f"{network}-b{batch}-2-ranks", ranks=RANKS, flags=list(dict.fromkeys(sum((one.get("flags", []) for one in traces), []))))
     for key in ("step_seconds", "step_cpu_seconds"):
-        first[key] += second[key]
-    for mine, other in zip(first["layers"], second["layers"]):
-        for name in set(mine) - {"name", "notes"}:
-            for key in mine[name]:
+        first[key] = sum((one[key] for one in traces), [])
+    for layers in zip(*(one["layers"] for one in traces)):
+        for name in set(layers[0]) - {"name", "notes"}:
+            for key in layers[0][name]:
                 # PyYAML reads a number without a decimal point, such as 2e-05, as a text
-                mine[name][key] = [float(one) for one in mine[name][key] + other[name][key]]
+                layers[0][name][key] = [float(one) for layer in layers for one in layer[name][key]]
     factor = without_clocks(first)
     for layer in first["layers"]:
         for name in set(layer) - {"name", "notes"}:
@@ -228,9 +241,10 @@ def forecast(options, beside):
     print("forecast frozen, SHA-256", hashlib.sha256(text.encode()).hexdigest(), flush=True)
 
 
-def train(point, options, alone=False):
+def train(point, steps, alone=False, warm_up=3):
     """The seconds of steps of DDP; `alone`: of the same steps without DDP, on both ranks at once."""
     network, batch, bucket = point.split(":")
+    dist.barrier()
     torch.manual_seed(1)
     model = capture_torch.read_model(network)
     ddp = capture_torch.ModelFileNetwork(model)
@@ -238,14 +252,39 @@ def train(point, options, alone=False):
         ddp = torch.nn.parallel.DistributedDataParallel(ddp, bucket_cap_mb=float(bucket))
     optimizer = torch.optim.SGD(ddp.parameters(), lr=1e-3, momentum=0.9)
     x, seconds = torch.rand(int(batch), *model["input"]), []
-    for step in range(options.run_steps + 3):
+    for step in range(steps + warm_up):
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         ddp(x).backward()
         optimizer.step()
-        if step >= 3:  # DDP orders its buckets anew in the first steps
+        if step >= warm_up:  # DDP orders its buckets anew in the first steps
             seconds.append(time.perf_counter() - begin)
     return seconds
+
+
+def run_round(turn, options):
+    """The rows of one round, with and without DDP, and its mean probe."""
+    ddp, alone, probes = [], [], []
+    for point in options.points:
+        probes.append(probe())
+        alone += [f"{point},{turn},{one:.6g}\n" for one in train(point, options.run_steps, alone=True)]
+        ddp += [f"{point},{turn},{one:.6g}\n" for one in train(point, options.run_steps)]
+    return ddp, alone, statistics.mean(probes)
+
+
+def write_rounds(rounds, pace, options):
+    """Writes all rounds; those that count are `options.rounds` whose probes are nearest to `pace`."""
+    nearest = sorted(range(len(rounds)), key=lambda turn: abs(math.log(rounds[turn][2] / pace)))[:options.rounds]
+    header = "point,round,step_seconds\n"
+    files = {"probes.csv": [f"round,counts,mean_probe_seconds\ncaptures,,{pace:.6g}\n"], "measured.csv": [header], "without-ddp.csv": [header],
+             "not-counted.csv": [header]}
+    for turn, (ddp, alone, mean) in enumerate(rounds):
+        files["probes.csv"].append(f"{turn},{turn in nearest:d},{mean:.6g}\n")
+        files["measured.csv" if turn in nearest else "not-counted.csv"] += ddp
+        files["without-ddp.csv"] += alone
+    for name, lines in files.items():
+        with open(os.path.join(options.output, name), "w", encoding="utf-8") as file:
+            file.writelines(lines)
 
 
 def rank_main(options):
@@ -256,23 +295,22 @@ def rank_main(options):
     torch.set_flush_denormal(True)
     dist.init_process_group("gloo", init_method="env://", rank=rank, world_size=RANKS)
     beside = measure_links(options.output)
-    for network, batch in dict.fromkeys(tuple(point.split(":")[:2]) for point in options.points):
-        capture(network, int(batch), options)
+    captured, probes = list(dict.fromkeys(tuple(point.split(":")[:2]) for point in options.points)), []
+    for turn in range(options.turns):
+        for network, batch in captured:
+            probes.append(probe())
+            capture(network, int(batch), turn, options)
+    pace, rounds = statistics.mean(probes), []
     if rank == 0:
+        for network, batch in captured:
+            join_captures(network, batch, options)
         forecast(options, beside)
     dist.barrier()
-    lines, controls = (["point,round,step_seconds\n"] for _ in range(2))
-    for turn in range(options.rounds):
-        for point in options.points:
-            dist.barrier()
-            controls += [f"{point},{turn},{one:.6g}\n" for one in train(point, options, alone=True)]
-            dist.barrier()
-            lines += [f"{point},{turn},{one:.6g}\n" for one in train(point, options)]
-        for name, rows in (("measured.csv", lines), ("without-ddp.csv", controls)) if rank == 0 else ():
-            with open(os.path.join(options.output, name), "w", encoding="utf-8") as file:
-                file.writelines(rows)
+    while len(rounds) < 2 * options.rounds and sum(abs(mean / pace - 1) <= 0.04 for *_, mean in rounds) < options.rounds:
+        rounds.append(run_round(len(rounds), options))
         if rank == 0:
-            print(f"round {turn + 1} of {options.rounds} done", flush=True)
+            write_rounds(rounds, pace, options)
+            print(f"round {len(rounds)}: probe {rounds[-1][2] / pace:.3f} of that of the captures", flush=True)
 
 
 def main():
@@ -280,9 +318,10 @@ def main():
     parser.add_argument("stepcast", type=os.path.abspath)
     parser.add_argument("-o", "--output", required=True, type=os.path.abspath)
     parser.add_argument("--points", nargs="+", default=POINTS, help="NETWORK:BATCH:BUCKET_MIB")
-    parser.add_argument("--steps", type=int, default=10, help="pairs of steps of a capture")
+    parser.add_argument("--turns", type=int, default=3, help="captures of each network")
+    parser.add_argument("--steps", type=int, default=5, help="pairs of steps of a capture")
     parser.add_argument("--run-steps", type=int, default=12, help="steps of a run that count")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count, of at most twice as many")
     options = parser.parse_args()
     if "RANK" in os.environ:
         return rank_main(options)
