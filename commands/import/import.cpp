@@ -196,7 +196,7 @@ void import_file(const ImportOptions& options) {
 void add_import(Command app) {
   const Command command =
       app.add_subcommand("import",
-                         "PipelineAction a profile of PyTorch (torch.profiler, Kineto JSON) into a trace "
+                         "Turn a profile of PyTorch (torch.profiler, Kineto JSON) into a trace "
                          "of layer times, or the config.json "
                          "of a Hugging Face network or an ONNX graph into a network file.");
   auto options = std::make_shared<ImportOptions>();
