@@ -7,10 +7,13 @@ complain() {
   exit 2
 }
 
-# Answers within a second: nvidia-smi can hang beside a broken driver.
+# Answers within a second: beside a broken driver nvidia-smi can hang, and a signal may not end it, so it is not waited for.
 require_gpu() {
+  local first=
   compgen -G '/dev/nvidia[0-9]*' >/dev/null && return
-  timeout 0.8 nvidia-smi -L >/dev/null 2>&1 || complain "there is no GPU here: no /dev/nvidia0, and nvidia-smi lists none"
+  read -r -t 0.8 first < <(exec nvidia-smi -L 2>/dev/null) || true
+  kill -9 $! 2>/dev/null || true
+  [[ $first == GPU* ]] || complain "there is no GPU here: no /dev/nvidia0, and nvidia-smi lists none"
 }
 
 # open_results ARGUMENT: sets $out to a folder. The archive of an earlier call is unpacked, and the work goes on from it.
