@@ -7,12 +7,14 @@
 
 #include "core/error.hpp"
 #include "gpu/capture/selection.hpp"
+#include "kernels/cudnn/layers/recurrent.hpp"
 #include "kernels/cudnn/runtime/tensor.hpp"
 #include "scenarios/reader/library.hpp"
 
 // Calls of the real cuDNN and cuBLASLt that need no GPU: descriptions of every tensor, filter, convolution
-// and product of every shipped network, for every precision, layout and usual batch. Searches and heuristics
-// need a device and are not called.
+// recurrent layer and product of every shipped network, for every precision, layout and usual batch.
+// Searches, heuristics and the sizes of a recurrent layer's weights and workspaces need cuDNN's handle, which
+// no machine without a device gives, so they are not called.
 namespace stepcast::test {
 namespace {
 
@@ -120,6 +122,72 @@ TEST_CASE("cuDNN itself accepts every convolution of every network and finds the
   }
   CHECK(convolutions > 10000);
   CHECK(refused > 0);  // mesh-2k with 16 samples
+}
+
+namespace {
+
+/// Requires that cuDNN reads the sizes of a recurrent layer and of its sequences as the layer has them.
+void require_sizes_of(const Layer& layer, const Way& way) {
+  using DropoutDesc = Owned<cudnnDropoutDescriptor_t, cudnnDestroyDropoutDescriptor>;
+  const auto dropout = make_owned<DropoutDesc>(cudnnCreateDropoutDescriptor, "cudnnCreateDropoutDescriptor");
+  const RnnDesc rnn = describe_rnn(layer, way.element, CUDNN_DEFAULT_MATH, dropout.get());
+  cudnnRNNAlgo_t algorithm{};
+  cudnnRNNMode_t mode{};
+  cudnnRNNBiasMode_t bias{};
+  cudnnDirectionMode_t direction{};
+  cudnnRNNInputMode_t input{};
+  cudnnDataType_t data{}, sums{};
+  cudnnMathType_t math{};
+  std::int32_t features = 0, hidden = 0, projected = 0, layers = 0;
+  cudnnDropoutDescriptor_t found = nullptr;
+  std::uint32_t flags = 0;
+  check(cudnnGetRNNDescriptor_v8(rnn.get(), &algorithm, &mode, &bias, &direction, &input, &data, &sums, &math,
+                                 &features, &hidden, &projected, &layers, &found, &flags),
+        "cudnnGetRNNDescriptor_v8");
+  REQUIRE(mode == (layer.kind == LayerKind::lstm ? CUDNN_LSTM : CUDNN_GRU));
+  REQUIRE((direction == CUDNN_BIDIRECTIONAL) == layer.bidirectional);
+  REQUIRE(data == cudnn_type(way.element));
+  REQUIRE(sums == CUDNN_DATA_FLOAT);
+  REQUIRE(features == layer.input.back());
+  REQUIRE(hidden == layer.hidden);
+  REQUIRE(projected == layer.hidden);  // no projection
+  REQUIRE(layers == 1);
+
+  const std::int64_t steps = layer.input.front();
+  const SequenceDesc x = describe_sequences(way.element, way.batch, steps, features);
+  cudnnRNNDataLayout_t layout{};
+  int longest = 0, batch = 0, width = 0;
+  std::vector<int> lengths(static_cast<std::size_t>(way.batch));
+  float padding = 1;
+  check(cudnnGetRNNDataDescriptor(x.get(), &data, &layout, &longest, &batch, &width,
+                                  static_cast<int>(lengths.size()), lengths.data(), &padding),
+        "cudnnGetRNNDataDescriptor");
+  REQUIRE(layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED);
+  REQUIRE(longest == steps);
+  REQUIRE(batch == way.batch);
+  REQUIRE(width == features);
+  REQUIRE(std::ranges::all_of(lengths, [&](int length) { return length == steps; }));
+  // The states before the first step and after the last.
+  describe(way.element, {layer.bidirectional ? 2 : 1, way.batch, layer.hidden}, Order::row_major);
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN itself accepts every recurrent layer and its sequences", "[gpu][host-calls]") {
+  int layers = 0;
+  for (const std::string& name : network_names()) {
+    CAPTURE(name);
+    const Model model = model_of(name);
+    for (const Layer& layer : model.layers) {
+      if (layer.kind != LayerKind::lstm && layer.kind != LayerKind::gru) continue;
+      for (const Way& way : all_ways()) {
+        CAPTURE(layer.name, way.batch, static_cast<int>(way.element));
+        require_sizes_of(layer, way);
+        ++layers;
+      }
+    }
+  }
+  CHECK(layers > 100);
 }
 
 TEST_CASE("cuDNN itself counts the bytes of every tensor as the backend does", "[gpu][host-calls]") {

@@ -1,3 +1,5 @@
+#include "kernels/cudnn/layers/recurrent.hpp"
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -9,9 +11,34 @@
 #include "models/network/layer.hpp"
 
 namespace stepcast::cudnn {
-namespace {
 
-using RnnDesc = Owned<cudnnRNNDescriptor_t, cudnnDestroyRNNDescriptor>;
+RnnDesc describe_rnn(const Layer& layer, Element element, cudnnMathType_t math,
+                     cudnnDropoutDescriptor_t dropout) {
+  auto rnn = make_owned<RnnDesc>(cudnnCreateRNNDescriptor, "cudnnCreateRNNDescriptor");
+  const auto hidden = static_cast<std::int32_t>(layer.hidden);
+  check(cudnnSetRNNDescriptor_v8(
+            rnn.get(), CUDNN_RNN_ALGO_STANDARD, layer.kind == LayerKind::lstm ? CUDNN_LSTM : CUDNN_GRU,
+            CUDNN_RNN_SINGLE_INP_BIAS, layer.bidirectional ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
+            CUDNN_LINEAR_INPUT, cudnn_type(element), CUDNN_DATA_FLOAT, math,
+            static_cast<std::int32_t>(layer.input.back()), hidden, hidden, 1, dropout,
+            CUDNN_RNN_PADDED_IO_ENABLED),
+        "cudnnSetRNNDescriptor_v8");
+  return rnn;
+}
+
+SequenceDesc describe_sequences(Element element, std::int64_t batch, std::int64_t steps,
+                                std::int64_t features) {
+  auto desc = make_owned<SequenceDesc>(cudnnCreateRNNDataDescriptor, "cudnnCreateRNNDataDescriptor");
+  const std::vector<int> lengths(static_cast<std::size_t>(batch), static_cast<int>(steps));
+  float padding = 0;  // zero bits mean zero in all data types
+  check(cudnnSetRNNDataDescriptor(desc.get(), cudnn_type(element), CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED,
+                                  static_cast<int>(steps), static_cast<int>(batch),
+                                  static_cast<int>(features), lengths.data(), &padding),
+        "cudnnSetRNNDataDescriptor");
+  return desc;
+}
+
+namespace {
 
 /// Copies between one of the model's arrays and cuDNN's weight space, in both directions, as lists on the
 /// device.
@@ -99,7 +126,6 @@ std::array<WeightSegments, 3> recurrent_weights(const Device& device, cudnnRNNDe
 }
 
 using DropoutDesc = Owned<cudnnDropoutDescriptor_t, cudnnDestroyDropoutDescriptor>;
-using SequenceDesc = Owned<cudnnRNNDataDescriptor_t, cudnnDestroyRNNDataDescriptor>;
 
 /// LSTM or GRU over whole sequences of equal length, in one or both directions; the initial state is zero.
 class Recurrent final : public CudnnLayer {
@@ -109,7 +135,7 @@ class Recurrent final : public CudnnLayer {
         source_(reordered(forward_, input(), Order::row_major)),
         sequence_(scratch({batch(), steps(), directions() * layer().hidden})) {
     for (std::size_t i = 0; i < layer().parameters.size(); ++i) add_parameter();
-    describe_rnn();
+    describe_all();
     make_spaces();
     for (std::size_t i = 0; i < 3; ++i) {
       forward_.emplace_back([this, i] {
@@ -146,35 +172,16 @@ class Recurrent final : public CudnnLayer {
     return element() == Element::bf16 ? CUDNN_DEFAULT_MATH : device()->cudnn_math();
   }
 
-  void describe_rnn() {
+  void describe_all() {
     // cuDNN requires a dropout descriptor even without dropout.
     dropout_ = make_owned<DropoutDesc>(cudnnCreateDropoutDescriptor, "cudnnCreateDropoutDescriptor");
     check(cudnnSetDropoutDescriptor(dropout_.get(), device()->dnn.get(), 0, nullptr, 0, 0),
           "cudnnSetDropoutDescriptor");
-    rnn_ = make_owned<RnnDesc>(cudnnCreateRNNDescriptor, "cudnnCreateRNNDescriptor");
-    const auto hidden = static_cast<std::int32_t>(layer().hidden);
-    check(cudnnSetRNNDescriptor_v8(
-              rnn_.get(), CUDNN_RNN_ALGO_STANDARD, layer().kind == LayerKind::lstm ? CUDNN_LSTM : CUDNN_GRU,
-              CUDNN_RNN_SINGLE_INP_BIAS, layer().bidirectional ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-              CUDNN_LINEAR_INPUT, device()->cudnn_type(), CUDNN_DATA_FLOAT, math(),
-              static_cast<std::int32_t>(layer().input.back()), hidden, hidden, 1, dropout_.get(),
-              CUDNN_RNN_PADDED_IO_ENABLED),
-          "cudnnSetRNNDescriptor_v8");
-    x_ = describe_sequence(layer().input.back());
-    y_ = describe_sequence(directions() * layer().hidden);
+    rnn_ = describe_rnn(layer(), element(), math(), dropout_.get());
+    x_ = describe_sequences(element(), batch(), steps(), layer().input.back());
+    y_ = describe_sequences(element(), batch(), steps(), directions() * layer().hidden);
     const CudnnTensor state = scratch({directions(), batch(), layer().hidden});
     state_ = describe(state, state.shape());
-  }
-
-  SequenceDesc describe_sequence(std::int64_t features) const {
-    auto desc = make_owned<SequenceDesc>(cudnnCreateRNNDataDescriptor, "cudnnCreateRNNDataDescriptor");
-    const std::vector<int> lengths(static_cast<std::size_t>(batch()), count(steps()));
-    float padding = 0;  // zero bits mean zero in all data types
-    check(cudnnSetRNNDataDescriptor(desc.get(), device()->cudnn_type(),
-                                    CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED, count(steps()),
-                                    count(batch()), count(features), lengths.data(), &padding),
-          "cudnnSetRNNDataDescriptor");
-    return desc;
   }
 
   void make_spaces() {
