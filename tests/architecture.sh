@@ -30,6 +30,7 @@ find_owner() {
     yaml-cpp/*) who=yaml-cpp ;;
     Random123/*) who=random123 ;;
     nlohmann/*) who=nlohmann ;;
+    rapidjson/*) who=rapidjson ;;
     openssl/*) who=openssl ;;
     hwloc.h) who=hwloc ;;
     onnx/* | google/protobuf/*) who=onnx ;;
@@ -63,7 +64,7 @@ allow() {
 
 allow core yaml-cpp random123 cli
 allow data core
-allow models core nlohmann onnx
+allow models core nlohmann rapidjson onnx
 allow platforms core hwloc
 allow strategies arithmetic core models platforms
 allow strategies/arithmetic arithmetic core

@@ -10,6 +10,6 @@ folder=$(cd "$1" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-apt-get download -qq libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 libcli11-dev nlohmann-json3-dev zlib1g-dev zlib1g librandom123-dev catch2
+apt-get download -qq libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 libcli11-dev nlohmann-json3-dev rapidjson-dev zlib1g-dev zlib1g librandom123-dev catch2
 for package in *.deb; do dpkg -x "$package" "$folder"; done
 echo "$folder: $(du -sh "$folder" | cut -f1); on the GPU machine: CMAKE_PREFIX_PATH=$folder/usr"

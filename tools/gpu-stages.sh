@@ -105,7 +105,7 @@ build_or_stop() {  # LIMIT
   [[ -x $program ]] && return
   grep -E -A4 'CMake Error|Could not find|error:|FAILED:' "$out/logs/build.log" 2>/dev/null | head -n 12 || true
   echo "there is no program to go on with. It is built from a C++20 compiler, CMake 3.25, Ninja, the CUDA toolkit and cuDNN, and from"
-  echo "libfmt-dev, libyaml-cpp-dev, libcli11-dev, nlohmann-json3-dev, librandom123-dev and zlib1g-dev (catch2 for the tests); where"
+  echo "libfmt-dev, libyaml-cpp-dev, libcli11-dev, nlohmann-json3-dev, rapidjson-dev, librandom123-dev and zlib1g-dev (catch2 for the tests); where"
   echo "nothing can be installed, tools/gpu-packages.sh FOLDER elsewhere makes a folder to carry: CMAKE_PREFIX_PATH=FOLDER/usr"
   exit 1
 }

@@ -62,6 +62,12 @@ void find_parents(Profile& profile);
 /// of the previous node. Changes nothing if any operator has a number.
 void number_operators(Profile& profile);
 
+/// Joins kernels to operators by their external id; where there is none, by the time of the launch.
+void join_kernels(Profile& profile);
+
+/// In a profile without GPU work, an operator's time less that of its parts takes the place of a kernel.
+void add_cpu_work(Profile& profile);
+
 /// The host's time of one training step [us].
 struct StepRange {
   double start = 0, end = 0;

@@ -320,6 +320,22 @@ TEST_CASE("a profile without what a trace needs is refused in one line", "[model
   CHECK_THAT(refusal("{\"traceEvents\": 3}"), Contains("expected a profile"));
   CHECK_THAT(refusal(std::string(200, '[')), Contains("JSON is nested more than"));
   CHECK_THAT(refusal("{\"a\": \"" + std::string(5'000'000, 'x')), Contains("4 MB"));
+  CHECK_THAT(refusal("{\"a\": " + std::string(5'000'000, ' ')), Contains("4 MB"));
+  CHECK_THAT(refusal("{\"a\": " + std::string(5'000'000, '1')), Contains("not complete JSON"));
+  CHECK_THAT(refusal("{\"a\": 1." + std::string(5'000'000, '1')), Contains("4 MB"));
+  const std::string tiny = "0." + std::string(30, '0') + "1e-2147483647";
+  CHECK_THAT(refusal("[{\"ph\": \"X\", \"ts\": " + tiny + "}]"), Contains("has no steps"));
+  for (const std::string& rest : {std::string("x"), std::string("\0x", 2), std::string("\0", 1)})
+    CHECK_THAT(refusal(two_steps(true) + rest), Contains("not complete JSON"));
+  CHECK_THAT(refusal(""), Contains("not complete JSON"));
+}
+
+TEST_CASE("control characters and broken UTF-8 in names of a profile become question marks", "[models]") {
+  const ProfileFile file(
+      R"([{"name":"a\u0007b\u00e9","ph":"X","ts":1,"dur":2},{"name":"c)"
+      "\xff"
+      R"(\n","ph":"X","ts":4,"dur":2},{"name":"a\u0007b\u00e9","ph":"X","ts":7,"dur":2}])");
+  CHECK(read_profile(file.name()).names == std::vector<std::string>{"a?b\u00e9", "c??"});
 }
 
 TEST_CASE("a truncated gzip file is refused", "[models]") {

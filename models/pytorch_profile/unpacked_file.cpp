@@ -1,0 +1,46 @@
+#include "models/pytorch_profile/unpacked_file.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kLargestText = 4'000'000'000;  // bytes; 20 steps of a large network take some 1e9
+constexpr std::size_t kLargestToken = 4'000'000;      // bytes
+
+}  // namespace
+
+UnpackedFile::UnpackedFile(const std::string& name)
+    : name_(name), file_(gzopen(name.c_str(), "rb"), gzclose) {
+  if (!file_) refuse("cannot read this file");
+  gzbuffer(file_.get(), 1 << 17);
+  refill();
+}
+
+void UnpackedFile::refill() {
+  if (read_ > kLargestText)
+    refuse(fmt::format("holds more than {} GB of JSON; profile fewer steps", kLargestText / 1'000'000'000));
+  if (static_cast<std::size_t>(read_) - token_start_ > kLargestToken)
+    refuse("holds a text of more than 4 MB; it is not a profile");
+  int count = gzread(file_.get(), buffer_.data(), static_cast<unsigned>(buffer_.size()));
+  int error = Z_OK;
+  const char* text = gzerror(file_.get(), &error);
+  if (error == Z_BUF_ERROR) refuse("the gzip data end too early: the file is truncated");
+  if (count < 0 || error != Z_OK) refuse(fmt::format("cannot be unpacked: {}", text));
+  read_ += count;
+  if (count == 0) {
+    ended_ = true;
+    buffer_[0] = '\0';
+    count = 1;
+  }
+  next_ = buffer_.data();
+  end_ = next_ + count;
+}
+
+void UnpackedFile::refuse(const std::string& why) const {
+  throw InputError(fmt::format("{}: {}", name_, why));
+}
+
+}  // namespace stepcast
