@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
 """Prints the trends that `stepcast learn` judged as a Markdown table, and a line that counts the verdicts.
-
-Usage: learning-trends.py RESULTS-FOLDER...  (folders with trends.csv)
 """
-
+import argparse
 import csv
 import math
 import pathlib
-import sys
 
 
 def number(text, quantity):
@@ -27,8 +24,6 @@ def rows_of(folder):
 
 
 def main(folders):
-    if not folders:
-        sys.exit(__doc__.strip())
     rows = [row for folder in folders for row in rows_of(folder)]
     print("| scenario | claim | quantity | point, over | medians | holds in | verdict |")
     print("|---|---|---|---|---|---|---|")
@@ -44,4 +39,6 @@ def main(folders):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="+", metavar="RESULTS-FOLDER", help="folder of results with trends.csv")
+    main(parser.parse_args().folders)

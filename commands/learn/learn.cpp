@@ -63,10 +63,10 @@ void run_campaigns(const LearningJob& job, const std::vector<LearningRun>& runs)
 
 /// Prints the estimated size of the trainings, for --dry-run.
 void print_size(const Scenario& scenario, const std::vector<LearningRun>& runs, int processes) {
-  const bool campaigns = is_learned_campaign(runs);
-  fmt::print("{}: {} {}, about {} a process, {}\n", scenario.name, runs.size(),
-             campaigns ? "campaigns" : "trainings", human(learning_memory(runs)),
-             time_text(learning_time(scenario, runs), processes));
+  fmt::print("{}: {} {}{}, about {} a process, {}\n", scenario.name, runs.size(),
+             is_learned_campaign(runs) ? "campaign" : "training", runs.size() == 1 ? "" : "s",
+             human(learning_memory(runs)),
+             time_text(learning_time(runs, cut_trainings(scenario, runs)), processes));
 }
 
 void learn(const LearnOptions& options) {
@@ -76,7 +76,8 @@ void learn(const LearnOptions& options) {
   const std::vector<LearningRun> runs = learning_runs(scenario);
   const LearningOptions& learning = *runs.front().experiment.learning;
   if (options.dry_run) return print_size(scenario, runs, options.processes);
-  check_learning_limits(scenario, runs, {options.processes, options.memory_limit, options.time_limit});
+  check_learning_limits(runs, cut_trainings(scenario, runs),
+                        {options.processes, options.memory_limit, options.time_limit});
   const std::filesystem::path folder = options.output.empty()
                                            ? std::filesystem::path("results") / scenario.name
                                            : std::filesystem::path(options.output);

@@ -33,21 +33,20 @@ double most_seconds(const LearningRun& run) {
   return worker_steps(run) * (pass + kSlowLayer * static_cast<double>(model.layers.size()));
 }
 
-/// Processor time of a training that is cut to `mini_batches` [s].
-double timed(const Scenario& scenario, const LearningRun& run, std::int64_t mini_batches) {
-  const LearningRun cut = cut_training(scenario, run, mini_batches);
+/// Processor time of a training [s].
+double timed(const LearningRun& run) {
   const double before = children_seconds();
-  run_tasks({[&cut] { return (simulate_learning(cut.experiment, cut.batch), std::string()); }}, 1,
+  run_tasks({[&run] { return (simulate_learning(run.experiment, run.batch), std::string()); }}, 1,
             [](std::size_t, const std::string&) {});
   return children_seconds() - before;
 }
 
 /// Processor time of a whole training, from the difference between a longer and the shortest one [s].
-double estimated_seconds(const Scenario& scenario, const LearningRun& run) {
-  const std::int64_t all = run.experiment.learning->mini_batches;
-  const double first = timed(scenario, run, 1);
+/// @param all  its mini-batches
+double estimated_seconds(std::size_t run, std::int64_t all, const CutTraining& cut) {
+  const double first = timed(cut(run, 1));
   for (std::int64_t tried = std::min<std::int64_t>(8, all);; tried = std::min(8 * tried, all)) {
-    const double more = timed(scenario, run, tried) - first;
+    const double more = timed(cut(run, tried)) - first;
     if (more > kTimedSeconds || tried == all)
       return first +
              more / static_cast<double>(std::max<std::int64_t>(tried - 1, 1)) * static_cast<double>(all - 1);
@@ -76,23 +75,31 @@ Bytes learning_memory(const std::vector<LearningRun>& runs) {
   return memory;
 }
 
-Seconds learning_time(const Scenario& scenario, const std::vector<LearningRun>& runs) {
-  const auto most = [](const LearningRun& run) { return most_seconds(run); };
-  const LearningRun& largest = std::ranges::max(runs, {}, most);
-  return Seconds{most_seconds(runs) / most_seconds(largest) * estimated_seconds(scenario, largest)};
+CutTraining cut_trainings(const Scenario& scenario, const std::vector<LearningRun>& runs) {
+  return [&scenario, &runs](std::size_t run, std::int64_t mini_batches) {
+    return cut_training(scenario, runs[run], mini_batches);
+  };
 }
 
-void check_learning_limits(const Scenario& scenario, const std::vector<LearningRun>& runs,
+Seconds learning_time(const std::vector<LearningRun>& runs, const CutTraining& cut) {
+  const auto most = [](const LearningRun& run) { return most_seconds(run); };
+  const auto largest = std::ranges::max_element(runs, {}, most);
+  const auto index = static_cast<std::size_t>(largest - runs.begin());
+  const double one = estimated_seconds(index, largest->experiment.learning->mini_batches, cut);
+  return Seconds{most_seconds(runs) / most_seconds(*largest) * one};
+}
+
+void check_learning_limits(const std::vector<LearningRun>& runs, const CutTraining& cut,
                            const LearningLimits& limits) {
   check_process_memory(learning_memory(runs), limits.processes, limits.memory);
   const Seconds limit = time_limit(limits.time);
   if (most_seconds(runs) / limits.processes <= limit.value) return;
-  const Seconds needed = (1.0 / limits.processes) * learning_time(scenario, runs);
+  const Seconds needed = (1.0 / limits.processes) * learning_time(runs, cut);
   if (needed <= limit) return;
   throw LimitError(fmt::format(
-      "the trainings need about {} with {} processes, over the limit of {}: use fewer mini-batches, "
+      "the trainings need about {} with {} process{}, over the limit of {}: use fewer mini-batches, "
       "seeds or points, or raise --time-limit",
-      human(needed), limits.processes, human(limit)));
+      human(needed), limits.processes, limits.processes == 1 ? "" : "es", human(limit)));
 }
 
 }  // namespace stepcast

@@ -273,7 +273,8 @@ std::map<std::string, Row> SearchLearner::rows_of(const ChosenSettings& settings
     for (const Point& point : one.points) setting_of[point.name] = name;
     try {
       std::vector<LearningRun> trainings = learning_runs(one);
-      check_learning_limits(one, trainings, {command_.processes, command_.memory_limit, command_.time_limit});
+      check_learning_limits(trainings, cut_trainings(one, trainings),
+                            {command_.processes, command_.memory_limit, command_.time_limit});
       std::ranges::move(trainings, std::back_inserter(runs));
     } catch (const InputError& error) {
       rows[name] = failed_row(error.what());
@@ -302,7 +303,8 @@ Row SearchLearner::as_written() {
 
 Seconds SearchLearner::time_of_setting() {
   const Scenario unchanged = of_setting(kAsWritten, {});
-  return learning_time(unchanged, learning_runs(unchanged));
+  const std::vector<LearningRun> runs = learning_runs(unchanged);
+  return learning_time(runs, cut_trainings(unchanged, runs));
 }
 
 }  // namespace stepcast

@@ -73,10 +73,6 @@ Assignment stage_trace(const Experiment& experiment, const Results& links,
   return parse_assignment("trace=" + file.string());
 }
 
-const std::string& name_of(const Validation& validation, std::size_t index) {
-  return validation.scenario.points[validation.points[index]].name;
-}
-
 /// Writes the algorithms of all points with `all_reduce: automatic`, which the ranks read after the forecast.
 void write_all_reduces(const std::vector<Results>& of_points, const std::string& scenario,
                        const std::filesystem::path& folder) {
@@ -274,7 +270,8 @@ Experiment experiment_of(const ForecastInputs& inputs, std::size_t point,
 
 }  // namespace
 
-void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster) {
+void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
+                  const std::optional<LearningLimits>& limits) {
   const WorkFolder folder;
   const std::filesystem::path platform = folder.path() / "platform.yaml";
   // Any device for which layer times can be derived serves.
@@ -282,11 +279,17 @@ void check_points(const Validation& validation, const ValidationOptions& options
                                             fitted_link_table({{{1}, {1e-6}}, {{1e6}, {1e-3}}}),
                                             "v100-sxm2-16gb", MeasuredStorage{{1e9}, {1e-4}}}));
   Library library;
+  const MeasuredExperiment unmeasured = [&](std::size_t point, const std::vector<Assignment>& last) {
+    std::vector<Assignment> keys = unmeasured_keys(validation, point, platform);
+    keys.insert(keys.end(), last.begin(), last.end());
+    return measured_experiment(validation, point, folder.path(), keys, library);
+  };
+  std::vector<Experiment> points;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    const auto keys = unmeasured_keys(validation, i, platform);
-    refuse_unsupported(measured_experiment(validation, i, folder.path(), keys, library), options, cluster,
-                       name_of(validation, i));
+    points.push_back(unmeasured(i, {}));
+    refuse_unsupported(points.back(), options, cluster, validation.point(i).name);
   }
+  if (limits) check_learning_forecast(validation, points, unmeasured, *limits);
 }
 
 namespace {
@@ -321,29 +324,30 @@ void use_earlier(const Validation& validation, const std::filesystem::path& earl
 }
 
 RealForecast predict_real(const Validation& validation, const ValidationOptions& options,
-                          const Cluster& cluster, const std::filesystem::path& folder,
+                          const Cluster& cluster, const std::filesystem::path& folder, int processes,
                           const std::function<void()>& meanwhile) {
   const Measured measured = read_measured(cluster, folder, options.sleep);
   Library library;
   const ForecastInputs inputs{validation, options, folder, measured, library};
+  std::vector<Experiment> points;
   std::vector<PointSimulation> simulations;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    Experiment one = experiment_of(inputs, i);
-    refuse_unsupported(one, options, cluster, name_of(validation, i));
-    add_start_variants({i, std::move(one)}, simulations);
+    points.push_back(experiment_of(inputs, i));
+    refuse_unsupported(points.back(), options, cluster, validation.point(i).name);
+    add_start_variants({i, points.back()}, simulations);
   }
   std::vector<Task> tasks;
   for (const PointSimulation& one : simulations) {
-    tasks.push_back([&one, &name = name_of(validation, one.point)] { return simulated(one, name); });
+    tasks.push_back([&one, &name = validation.point(one.point).name] { return simulated(one, name); });
   }
   std::vector<Row> rows(tasks.size());
   std::vector<Results> all_reduces(validation.points.size());
   run_tasks(
-      tasks, 2,
+      tasks, processes,
       [&](std::size_t i, const std::string& text) {
         const std::size_t point = simulations[i].point;
         Results read = read_json_lines(text, "a simulation");
-        rows[i] = row_of(read.rows.at(0), name_of(validation, point), step_statistic(options));
+        rows[i] = row_of(read.rows.at(0), validation.point(point).name, step_statistic(options));
         read.rows.erase(read.rows.begin());
         all_reduces[point] = std::move(read);  // the same with all start dates
       },
@@ -354,7 +358,7 @@ RealForecast predict_real(const Validation& validation, const ValidationOptions&
     return experiment_of(inputs, point, last);
   };
   if (!measured.on_gpus && !options.sleep)
-    forecast.learning = learning_forecast(validation, experiment, meanwhile);
+    forecast.learning = learning_forecast(validation, points, experiment, processes, meanwhile);
   return forecast;
 }
 

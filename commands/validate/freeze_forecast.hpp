@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "commands/validate/learning_forecast.hpp"
 #include "report/results/results.hpp"
@@ -11,8 +12,10 @@
 namespace stepcast {
 
 /// Refuses points that cannot be run for real before the ranks measure anything, which takes minutes.
-/// @throws InputError
-void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster);
+/// @param limits  of the trainings in the forecast; empty: it has none
+/// @throws InputError, and LimitError as check_learning_forecast does
+void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
+                  const std::optional<LearningLimits>& limits);
 
 /// Refuses a folder that lacks measurements for these points. @throws InputError that names --measured-in
 void check_earlier(const Validation& validation, const std::filesystem::path& earlier);
@@ -32,10 +35,11 @@ struct RealForecast {
 /// every point on it with the traces that the ranks captured, each in a child process. Points that learn are
 /// also trained on the simulated clock. Writes the algorithms of automatic all-reduces (`all_reduce_file`),
 /// which the ranks will execute.
+/// @param processes  child processes at the same time
 /// @param meanwhile  called several times a second
 /// @throws InputError for a point that cannot be run for real
 RealForecast predict_real(const Validation& validation, const ValidationOptions& options,
-                          const Cluster& cluster, const std::filesystem::path& folder,
+                          const Cluster& cluster, const std::filesystem::path& folder, int processes,
                           const std::function<void()>& meanwhile);
 
 }  // namespace stepcast

@@ -1,5 +1,7 @@
 #include "commands/validate/learning_forecast.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -10,8 +12,6 @@
 
 namespace stepcast {
 namespace {
-
-constexpr int kProcesses = 2;
 
 /// The rows of a training as JSON lines.
 std::string learned_lines(const Experiment& experiment, std::int64_t batch, const std::string& point,
@@ -24,27 +24,54 @@ std::string learned_lines(const Experiment& experiment, std::int64_t batch, cons
   return to_json_lines(learned);
 }
 
+std::optional<double> target_loss(const std::vector<Experiment>& points) {
+  for (const Experiment& point : points) {
+    if (point.learning && point.learning->target_loss) return point.learning->target_loss;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-LearningForecast learning_forecast(const Validation& validation, const MeasuredExperiment& experiment,
+void check_learning_forecast(const Validation& validation, const std::vector<Experiment>& points,
+                             const MeasuredExperiment& experiment, const LearningLimits& limits) {
+  if (!target_loss(points)) return;
+  std::vector<LearningRun> runs;
+  std::vector<std::size_t> point_of;  // of each training
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (std::int64_t seed = 1; points[i].learning && seed <= points[i].learning->seeds; ++seed) {
+      runs.push_back({validation.point(i).name, seed, points[i], validation.variants[i].batch});
+      point_of.push_back(i);
+    }
+  }
+  const CutTraining cut = [&](std::size_t run, std::int64_t mini_batches) {
+    std::vector<Assignment> settings;
+    for (const char* key : {"learning.mini_batches", "learning.evaluate_every"})
+      settings.push_back(parse_assignment(fmt::format("{}={}", key, mini_batches)));
+    const Experiment timed = experiment(point_of[run], settings);
+    for (Assignment& setting : learning_settings(timed, 1)) settings.push_back(std::move(setting));
+    return LearningRun{runs[run].point, 1, experiment(point_of[run], settings), runs[run].batch};
+  };
+  check_learning_limits(runs, cut, limits);
+}
+
+LearningForecast learning_forecast(const Validation& validation, const std::vector<Experiment>& points,
+                                   const MeasuredExperiment& experiment, int processes,
                                    const std::function<void()>& meanwhile) {
-  LearningForecast forecast{{validation.scenario.name, {}}, {}};
+  LearningForecast forecast{{validation.scenario.name, {}}, target_loss(points)};
+  if (!forecast.target_loss) return forecast;
   std::vector<Task> tasks;
-  for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    const Experiment timed = experiment(i, {});
-    if (!timed.learning) continue;
-    if (!forecast.target_loss) forecast.target_loss = timed.learning->target_loss;
-    for (std::int64_t seed = 1; seed <= timed.learning->seeds; ++seed) {
-      tasks.push_back([&, i, seed, settings = learning_settings(timed, seed)] {
-        return learned_lines(experiment(i, settings), validation.variants[i].batch,
-                             validation.scenario.points[validation.points[i]].name, seed);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (std::int64_t seed = 1; points[i].learning && seed <= points[i].learning->seeds; ++seed) {
+      tasks.push_back([&, i, seed] {
+        return learned_lines(experiment(i, learning_settings(points[i], seed)), validation.variants[i].batch,
+                             validation.point(i).name, seed);
       });
     }
   }
-  if (!forecast.target_loss) return forecast;
   std::vector<std::vector<Row>> rows(tasks.size());
   run_tasks(
-      tasks, kProcesses,
+      tasks, processes,
       [&](std::size_t task, const std::string& text) {
         rows[task] = read_json_lines(text, "a training").rows;
       },

@@ -8,6 +8,7 @@
 
 #include "commands/capture/gpu_program.hpp"
 #include "commands/commands.hpp"
+#include "commands/scenario_options.hpp"
 #include "commands/validate/freeze_forecast.hpp"
 #include "commands/validate/validation_report.hpp"
 #include "core/error.hpp"
@@ -27,6 +28,8 @@ struct ValidateOptions : RealRunOptions {
   std::string cluster = "memory", transport = "own";
   std::string measured_in;  ///< folder of an earlier validation; empty: this one measures
   RemoteOptions remote;
+  LearningLimits limits{.processes =
+                            0};  ///< of the forecast's trainings; its simulations use the same processes
 };
 
 /// Seconds since `since`, rounded; sets `since` to the present time.
@@ -104,11 +107,18 @@ Validation checked_validation(const ValidateOptions& options, bool on_gpus) {
   return validation;
 }
 
+/// Limits of the forecast's trainings; empty: it has none.
+std::optional<LearningLimits> training_limits(const ValidateOptions& options, bool on_gpus) {
+  if (on_gpus || options.validation.sleep) return std::nullopt;
+  return options.limits;
+}
+
 /// Makes the ranks those of stepcast-rank, or of the program `gpu`.
 void set_program(const ValidateOptions& options, const std::filesystem::path& gpu, RankJob& job) {
   job.arguments = rank_arguments(options.validation);
   job.interrupted = SignalGuard::interrupted;
   job.heartbeat = options.heartbeat;
+  job.cpu_quota = options.validation.cpu_quota;
   if (gpu.empty()) {
     job.arguments.insert(job.arguments.begin(), "validate");
     return;
@@ -141,7 +151,7 @@ void validate(ValidateOptions& options) {
   check_writable(folder);
   const FolderLock lock(folder);
   remove_earlier(folder);
-  check_points(validation, options.validation, cluster);
+  check_points(validation, options.validation, cluster, training_limits(options, on_gpus));
   if (!options.measured_in.empty()) check_earlier(validation, options.measured_in);
 
   const SignalGuard signals;
@@ -151,7 +161,6 @@ void validate(ValidateOptions& options) {
   job.cluster = cluster;
   job.remote = remote;
   job.folder = folder;
-  job.cpu_quota = options.validation.cpu_quota;
   set_program(options, gpu, job);
   std::string last;
   job.progress = [&last](const std::string& doing) { show_progress(doing, last); };
@@ -162,7 +171,8 @@ void validate(ValidateOptions& options) {
   job.before_stage = [&](const std::function<void()>& meanwhile) {
     measuring = lap(since);
     if (!options.measured_in.empty()) use_earlier(validation, options.measured_in, folder);
-    predicted = predict_real(validation, options.validation, cluster, folder, meanwhile);
+    predicted =
+        predict_real(validation, options.validation, cluster, folder, options.limits.processes, meanwhile);
     freeze(predicted, folder);
     forecasting = lap(since);
   };
@@ -211,10 +221,15 @@ void add_validate(Command app) {
           "Folder of an earlier validation, for example with fewer ranks. The forecast uses the links and "
           "traces that it measured.")
       .type_name("DIR");
+  add_jobs(command, options->limits.processes, "simulations and trainings of the forecast");
+  add_memory_limit(command, options->limits.memory, "With learning.target_loss: refuse to start");
+  add_time_limit(command, options->limits.time,
+                 "With learning.target_loss: refuse to start if all trainings of the forecast");
   command.footer("Example: stepcast validate scenarios/validate/small.yaml --ranks 2");
   command.callback(
       [options, ranks] {
         options->remote.ranks_given = ranks.given();
+        options->limits.processes = jobs_or_cores(options->limits.processes);
         validate(*options);
       },
       Command::Json::yes);

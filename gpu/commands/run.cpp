@@ -94,7 +94,7 @@ void write_all_reduces(const Validation& validation, const std::filesystem::path
   Results all{validation.scenario.name, {}};
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const Plan plan = measured_experiment(validation, i, folder, {}, library).plan;
-    const std::string& point = validation.scenario.points[validation.points[i]].name;
+    const std::string& point = validation.point(i).name;
     for (Row& row : all_reduce_rows(point, plan, choices_without_forecast(plan)))
       all.rows.push_back(std::move(row));
   }

@@ -307,7 +307,7 @@ class GpuRank {
           unsupported_on_gpus(measured_experiment(validation, i, run_.folder, {}, library), options_.ranks);
       if (why.empty()) continue;
       throw InputError(fmt::format("{}: point {} cannot be run for real: {}", options_.validation.scenario,
-                                   validation.scenario.points[validation.points[i]].name, why));
+                                   validation.point(i).name, why));
     }
   }
 

@@ -129,7 +129,7 @@ namespace {
 void learn(const LearningWorld& world, const Validation& validation, std::size_t index,
            const Experiment& experiment, std::int64_t seed) {
   const RankContext& run = world.run;
-  const Point& point = validation.scenario.points[validation.points[index]];
+  const Point& point = validation.point(index);
   set_status(run.state, fmt::format("{} (learning)", point.name).c_str());
   const RankId rank = run.transport.rank();
   Learner learner(experiment, world.backend,

@@ -137,8 +137,7 @@ void PointRuns::add(std::size_t index) {
   const Experiment& experiment = point->experiment;
   point->collectives = std::make_unique<RankCollectives>(
       experiment.plan,
-      read_all_reduces(all_reduce_file(run_.folder),
-                       validation_.scenario.points[validation_.points[index]].name, experiment.plan),
+      read_all_reduces(all_reduce_file(run_.folder), validation_.point(index).name, experiment.plan),
       run_.transport.rank());
   if (resources_.device) point->device = resources_.device(index, experiment);
   if (!point->device) point->device = device_of(index, *point);
@@ -189,7 +188,7 @@ Network& PointRuns::network_of(const NetworkVariant& variant, const Experiment& 
 PointRuns::Measured PointRuns::run_once(std::size_t index, int repeat) {
   PreparedPoint& point = *points_[index];
   const Plan& plan = point.experiment.plan;
-  const std::string& name = validation_.scenario.points[validation_.points[index]].name;
+  const std::string& name = validation_.point(index).name;
   set_status(run_.state, fmt::format("{} (repeat {})", name, repeat).c_str());
   RealWorld world{.plan = plan,
                   .transport = run_.transport,
@@ -231,7 +230,7 @@ Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) c
   const auto compute = gather_on_rank_0(run_.transport, run.compute_seconds);
   Row row;
   if (!run_.transport.is_rank_0()) return row;
-  row.set("point", validation_.scenario.points[validation_.points[index]].name);
+  row.set("point", validation_.point(index).name);
   row.set("repeat", std::int64_t{repeat});
   row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)
                                             : synchronous_step_seconds(ends, step_statistic(options_)));

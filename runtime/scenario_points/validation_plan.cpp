@@ -103,7 +103,7 @@ bool compresses_gradients(const Scenario& scenario, const Point& point) {
 }
 
 std::string strategy_value(const Validation& validation, std::size_t index, const std::string& key) {
-  const Point& point = validation.scenario.points[validation.points[index]];
+  const Point& point = validation.point(index);
   return value_at(validation.scenario, point, "strategy." + key).text;
 }
 
@@ -181,7 +181,7 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
                                Library& library) {
   const Scenario& scenario = validation.scenario;
   std::vector<Assignment> values = scenario.settings;
-  const auto& own = scenario.points[validation.points[index]].values;
+  const auto& own = validation.point(index).values;
   values.insert(values.end(), own.begin(), own.end());
   values.push_back(parse_assignment("trace=" + trace_file(folder, validation.variants[index]).string()));
   const bool by_host = validation.compresses[index] && std::filesystem::exists(host_platform_file(folder));
@@ -202,7 +202,7 @@ Experiment measured_experiment(const Validation& validation, std::size_t index,
 
 ModelPartition sharing_of_point(const Validation& validation, std::size_t index, const Model& model,
                                 int ranks) {
-  const Point& point = validation.scenario.points[validation.points[index]];
+  const Point& point = validation.point(index);
   const YamlNode strategy = value_at(validation.scenario, point, "strategy");
   const YamlValue options(strategy, "strategy");
   const std::int64_t batch = validation.variants[index].batch;

@@ -76,6 +76,8 @@ struct Validation {
   std::vector<std::string> partitions;
   std::vector<bool> compresses;  ///< gradients are compressed
   bool loads = false;            ///< some point reads its input from storage
+
+  const Point& point(std::size_t index) const { return scenario.points[points[index]]; }
 };
 
 /// Reads the scenario. Points without `workers` get all ranks that their servers leave.

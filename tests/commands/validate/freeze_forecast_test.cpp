@@ -37,7 +37,7 @@ struct Measured {
 
   void add_link(const std::string& row) const { append_line(folder.path() / "links.jsonl", row); }
   double predicted(const char* column) const {
-    const Results all = predict_real(validation, options, cluster, folder.path(), [] {}).steps;
+    const Results all = predict_real(validation, options, cluster, folder.path(), 2, [] {}).steps;
     return *all.rows.at(0).number(column);
   }
 
@@ -144,7 +144,7 @@ TEST_CASE("the algorithms that the forecast chose are frozen for the ranks", "[c
       {}, 4);
   const auto& folder = measured.folder.path();
   const RealForecast forecast =
-      predict_real(measured.validation, measured.options, measured.cluster, folder, [] {});
+      predict_real(measured.validation, measured.options, measured.cluster, folder, 2, [] {});
   freeze(forecast, folder);
   Library library;
   const Plan plan = measured_experiment(measured.validation, 0, folder, {}, library).plan;
@@ -163,7 +163,7 @@ TEST_CASE("with a target loss, what the ranks will learn is forecast and frozen"
   const auto forecast_in = [](const Measured& measured) {
     const auto& folder = measured.folder.path();
     RealForecast forecast =
-        predict_real(measured.validation, measured.options, measured.cluster, folder, [] {});
+        predict_real(measured.validation, measured.options, measured.cluster, folder, 2, [] {});
     freeze(forecast, folder);
     return forecast;
   };
@@ -191,7 +191,14 @@ TEST_CASE("with a target loss, what the ranks will learn is forecast and frozen"
       read_file(folder / "predicted.sha256"),
       Catch::Contains(sha256(read_file(folder / "predicted-learning.csv")) + "  predicted-learning.csv"));
 
+  const auto check = [](const Measured& one, const LearningLimits& limits) {
+    check_points(one.validation, one.options, one.cluster, limits);
+  };
+  CHECK_NOTHROW(check(measured, {2, "", ""}));
+  CHECK_THROWS_WITH(check(measured, {2, "1 MiB", ""}), Catch::Contains("of about"));
+  CHECK_THROWS_WITH(check(measured, {2, "", "1 us"}), Catch::Contains("trainings need about"));
   const Measured without_target(scenario, {}, 2);
+  CHECK_NOTHROW(check(without_target, {2, "1 MiB", "1 us"}));
   CHECK(forecast_in(without_target).learning.rows.rows.empty());
   CHECK(!std::filesystem::exists(without_target.folder.path() / "predicted-learning.csv"));
 }
@@ -234,7 +241,7 @@ TEST_CASE("a point that cannot be run for real is refused before anything is mea
                      "batch_per_worker: 64\nstrategy: " +
                          strategy + "\nsimulation: {steps: 3}\n");
     const Validation validation = read_validation(options, 2);
-    CHECK_THROWS_WITH(check_points(validation, options, {.ranks = 2}), Catch::Contains(why));
+    CHECK_THROWS_WITH(check_points(validation, options, {.ranks = 2}, {}), Catch::Contains(why));
   };
   refuse("{kind: parameter_server, server: colocated}", "it needs 3 ranks, servers included; give --ranks 3");
   refuse("{kind: synchronous, compression: fp16, all_reduce: halving_doubling}",
