@@ -220,6 +220,10 @@ works strategy.n_fetch 1 2 'strategy={kind: parameter_server}' simulation.steps=
 works strategy.overlap true false 'strategy={kind: parameter_server}'
 works strategy.message_slowdown 1 20 'strategy={kind: parameter_server, overlap: true}'
 idle strategy.message_slowdown 1 20 'strategy={kind: parameter_server}'
+array_rounds='mode: synchronous, messages: array, overlap: true'
+works strategy.divide_arrays true false "strategy={kind: parameter_server, shards: 3, server: colocated, $array_rounds}"
+idle strategy.divide_arrays true false "strategy={kind: parameter_server, $array_rounds}"
+idle strategy.divide_arrays true false 'strategy={kind: parameter_server, shards: 3, server: colocated}'
 works strategy.backup_workers 0 2 'strategy={kind: parameter_server, mode: synchronous}'
 idle strategy.compression_factor 1 2 'strategy={kind: parameter_server, compression: none}'
 works strategy.compression_factor 1 2 'strategy={kind: parameter_server, compression: fp16}'

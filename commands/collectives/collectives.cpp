@@ -206,7 +206,7 @@ void add_collectives(Command app) {
       .excludes(measured);
   command.add_option("-o,--output", options->output, "Also write DIR/collectives.csv.").type_name("DIR");
   command.callback([=] { run_collectives(*options); });
-  command.footer("Example: stepcast collectives dgx-a100 --gpus 16");
+  command.footer("Example: stepcast collectives dgx-a100 --nccl 2.18 --gpus 16");
 }
 
 }  // namespace stepcast

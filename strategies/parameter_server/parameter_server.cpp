@@ -45,18 +45,26 @@ Slice common_part(const Slice& a, const Slice& b) {
   return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
 }
 
-/// Sends the gradients of a bucket to the servers that hold its elements. @returns the number of messages
-int send_bucket(Worker& worker, const Servers& servers, const Bucket& bucket, int step) {
+/// The elements of bucket `index` that server `shard` holds.
+Slice held_part(const Servers& servers, std::size_t shard, const Bucket& bucket, std::size_t index) {
+  if (servers.shard_of_bucket.empty()) return common_part(servers.shards[shard].elements, bucket.elements);
+  return servers.shard_of_bucket[index] == static_cast<int>(shard) ? bucket.elements : Slice{};
+}
+
+/// Sends the gradients of bucket `index` to the servers that hold its elements. @returns the number of
+/// messages
+int send_bucket(Worker& worker, const Servers& servers, std::size_t index, int step) {
+  const Bucket& bucket = worker.workload().buckets[index];
   int sent = 0;
-  for (const Shard& shard : servers.shards) {
-    const Slice elements = common_part(shard.elements, bucket.elements);
+  for (std::size_t shard = 0; shard < servers.shards.size(); ++shard) {
+    const Slice elements = held_part(servers, shard, bucket, index);
     if (elements.begin >= elements.end) continue;
     const double share = static_cast<double>(elements.size()) / static_cast<double>(bucket.elements.size());
     Message message;
     message.tag = kRequest;
     message.buffer = {Array::gradients, elements, share * bucket.gradient};
     message.value = step;
-    worker.start_send(shard.role, message);
+    worker.start_send(servers.shards[shard].role, message);
     ++sent;
   }
   return sent;
@@ -68,10 +76,11 @@ SubProgram train_in_array_rounds(Worker& worker, const ParameterServerRun& run, 
   co_await start_mini_batch(worker, run.batch, loads);
   co_await worker.forward();
   int answers = 0;
-  for (const Bucket& bucket : worker.workload().buckets) {
-    co_await worker.backward(bucket.layers);
-    if (bucket.gradient.value == 0) continue;
-    answers += send_bucket(worker, run.servers, bucket, step);
+  const std::vector<Bucket>& buckets = worker.workload().buckets;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    co_await worker.backward(buckets[i].layers);
+    if (buckets[i].gradient.value == 0) continue;
+    answers += send_bucket(worker, run.servers, i, step);
   }
   for (int i = 0; i < answers; ++i) co_await worker.receive(kWeights, kAnyone, Array::parameters);
 }
@@ -185,6 +194,11 @@ std::function<std::function<Program(Worker&)>(ServerClient)> make_program(const 
   };
 }
 
+bool divides_arrays(const YamlMap& map) {
+  const auto value = map.maybe("divide_arrays");
+  return !value || value->boolean();
+}
+
 const Keys& parameter_server_keys() {
   static const Keys keys = joined_keys(
       {server_keys(),
@@ -194,6 +208,8 @@ const Keys& parameter_server_keys() {
         {"overlap", "boolean", "", "false", "whether reads and updates are sent during the mini-batches"},
         {"message_slowdown", "number", "1 to 100", "1",
          "overlap: factor on the time of compute while a read or an update is sent"},
+        {"divide_arrays", "boolean", "", "true",
+         "whether every server holds a part of each array; false: each array lies whole on one server"},
         {"mode", "name", "asynchronous, synchronous, bounded_staleness", "asynchronous",
          "when the server applies updates and answers"},
         {"backup_workers", "integer", ">= 0", "0",
@@ -220,11 +236,16 @@ Plan read_parameter_server(const YamlValue& value, const Setting& setting) {
   options.local_update = !options.rounds;
   options.array_rounds = options.rounds && options.overlap;
   strategy.array_rounds = options.array_rounds;
+  strategy.whole_arrays = !divides_arrays(map) && options.array_rounds;
   strategy.apply = descend(options.rounds ? Array::gradients : Array::update);
   strategy.program = make_program(options, compressed);
   Plan plan = server_plan(setting, servers, strategy);
   plan.message_slowdown = options.message_slowdown;
   note_ineffective_server_options(map, servers, options.rounds, plan);
+  if (!options.array_rounds || servers.shards == 1)
+    note_ineffective(map, {"divide_arrays"},
+                     options.array_rounds ? "with shards: 1" : "without mode: synchronous and overlap: true",
+                     plan.ineffective_keys);
   if (!options.overlap)
     note_ineffective(map, {"message_slowdown"}, "with overlap: false", plan.ineffective_keys);
   return plan;

@@ -32,6 +32,9 @@ struct Shard {
 struct Servers {
   std::vector<Shard> shards;
   bool serial = false;  ///< each serves one client after the other; a client asks before it sends
+  /// With rounds of arrays: the server that holds each bucket of the workload; empty: all servers hold a
+  /// part.
+  std::vector<int> shard_of_bucket = {};
 };
 
 /// Versions that a client has read, and its operations in flight.

@@ -65,6 +65,7 @@ struct ServerStrategy {
   int backup_workers = 0;
   bool answer_first = false;  ///< a server answers an update before it applies it
   bool array_rounds = false;  ///< each array has a round of its own (Server::apply_slice)
+  bool whole_arrays = false;  ///< with array_rounds: each array lies whole on one server
   double held_arrays =
       0;  ///< arrays of all parameters that a worker's device holds besides those of training
   double updates_a_step = 1;        ///< updates that a worker sends in a step

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "models/cost/cost.hpp"
@@ -89,6 +90,17 @@ std::vector<int> hosts_of_workers(const Setting& setting, int servers) {
 
 }  // namespace
 
+std::vector<int> servers_of_arrays(const std::vector<Bucket>& buckets, int servers) {
+  std::vector<double> held(static_cast<std::size_t>(servers), 0);
+  std::vector<int> places(buckets.size(), 0);
+  for (std::size_t i = buckets.size(); i-- > 0;) {  // the first bucket is the network's last
+    const auto least = std::min_element(held.begin(), held.end());
+    *least += buckets[i].gradient.value;
+    places[i] = static_cast<int>(least - held.begin());
+  }
+  return places;
+}
+
 void check_shards(const Setting& setting, const ServerOptions& options) {
   if (options.place != ServerOptions::Place::colocated || options.shards <= setting.workers()) return;
   options.shards_at->refuse(
@@ -153,15 +165,17 @@ void add_role(Plan& plan, const char* name, Server server) {
 Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
                  const Workload& whole, const std::string& trace_kind, const Exchanged& exchanged) {
   const Seconds array = array_seconds(setting, options, whole, trace_kind, exchanged);
+  ServerOptions part = options;
+  if (strategy.whole_arrays) part.shards = 1;  // work on an array is its share of that on the whole network
   Server server;
   server.rules = strategy.rules;
   server.serial = options.serial;
   server.answer_first = strategy.answer_first;
-  server.array = server_work(options, array, 1);
-  server.apply = {"apply", server_work(options, array, options.apply_arrays), {}};
+  server.array = server_work(part, array, 1);
+  server.apply = {"apply", server_work(part, array, options.apply_arrays), {}};
   if (strategy.rules.mode == ServerRules::Mode::synchronous)
-    server.add = {"add", server_work(options, array, 3), add_gradients};  // reads 2, writes 1
-  const Shard share = share_of(exchanged, options, 0, {});
+    server.add = {"add", server_work(part, array, 3), add_gradients};  // reads 2, writes 1
+  const Shard share = share_of(exchanged, part, 0, {});
   server.size = share.size;
   server.parts = share.parts;
   return server;
@@ -181,7 +195,8 @@ void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, con
                                                     : tree.first_sub_master() + child);
     }
     server.rules.take = static_cast<int>(server.rules.clients.size()) - strategy.backup_workers;
-    server.elements = share_of(exchanged, options, shard, {}).elements;
+    server.elements =
+        strategy.whole_arrays ? exchanged.elements : share_of(exchanged, options, shard, {}).elements;
     server.apply.run = apply_arithmetic(options, strategy, server);
     if (strategy.array_rounds)
       server.apply_slice = [apply = strategy.apply, take = server.rules.take](

@@ -29,6 +29,10 @@ MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& op
 std::vector<int> server_places(const Setting& setting, ServerOptions::Place place, int servers,
                                const YamlValue& at);
 
+/// Place of the server that holds each bucket whole: in the network's order, the one that holds the fewest
+/// bytes so far. Source: TensorFlow, tf.contrib.training.GreedyLoadBalancingStrategy with byte_size_load_fn.
+std::vector<int> servers_of_arrays(const std::vector<Bucket>& buckets, int servers);
+
 /// @throws InputError for `server: colocated` with more shards than workers
 void check_shards(const Setting& setting, const ServerOptions& options);
 

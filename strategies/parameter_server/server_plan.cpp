@@ -151,6 +151,8 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
     plan.simulated_only = "rounds of arrays beside the backward pass are simulated";
   }
   Server server = server_of(setting, options, strategy, whole.workload, whole.source.kind, exchanged);
+  std::vector<int> shard_of_bucket;
+  if (strategy.whole_arrays) shard_of_bucket = servers_of_arrays(workload.buckets, tree.shards);
   server.restore = {"restore", codec.restore / options.shards, {}};
   client.quantize = {"quantize", codec.quantize / options.machines_per_replica, {}};
   client.array = array_work(workload, 1);
@@ -159,6 +161,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   add_group(setting, options, exchanged, plan, client.batch);
   for (const RankId rank : first_ranks(setting.workers())) {
     client.servers = servers_of(tree, options, exchanged, rank);
+    client.servers.shard_of_bucket = shard_of_bucket;
     plan.roles.push_back({"worker", rank, 1, 0, true, strategy.program(client)});
   }
   add_servers(plan, tree, options, strategy, server, exchanged);

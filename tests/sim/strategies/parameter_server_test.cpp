@@ -147,6 +147,16 @@ TEST_CASE("a round of an array for itself, of a network with one array, is a rou
   CHECK(arrays.step_seconds() == exactly(whole.step_seconds()));
 }
 
+TEST_CASE("four servers are no faster than one for a network with one array that lies whole on one",
+          "[sim]") {
+  const std::string rounds = kServer + ", mode: synchronous, messages: array, overlap: true";
+  const ServerRun one{rounds + "}", 3, 0, 8, {}};
+  const ServerRun whole{rounds + ", shards: 4, divide_arrays: false}", 3, 0, 8, {}};
+  const ServerRun divided{rounds + ", shards: 4}", 3, 0, 8, {}};
+  CHECK(whole.step_seconds() == exactly(one.step_seconds()));
+  CHECK(divided.step_seconds() < one.step_seconds());
+}
+
 TEST_CASE("reads and updates less often cost in proportion", "[sim]") {
   const ServerRun run{kServer + ", n_push: 4, n_fetch: 4}", 1, 0, 9, {}};
   const double exchange = (kHop + kModel) + kApply + (kHop + kModel);  // in steps 4 and 8: two of eight

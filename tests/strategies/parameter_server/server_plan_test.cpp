@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "strategies/parameter_server/server_placement.hpp"
+
 using namespace stepcast;
 
 namespace {
@@ -15,6 +17,14 @@ double of(const Figures& figures, const std::string& name) {
 }
 
 }  // namespace
+
+TEST_CASE("an array lies on the server that holds the least, in the network's order", "[strategies]") {
+  std::vector<Bucket> buckets(4);  // the first is the network's last array
+  for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i].gradient = Bytes{1.0 + static_cast<double>(i)};
+  // Arrays of 4, 3, 2 and 1 B over two servers: 4 on the first, 3 and 2 on the second, 1 on the first.
+  CHECK(servers_of_arrays(buckets, 2) == std::vector<int>{0, 1, 1, 0});
+  CHECK(servers_of_arrays(buckets, 1) == std::vector<int>{0, 0, 0, 0});
+}
 
 TEST_CASE("staleness leaves out the first update of each worker, whenever it came", "[strategies]") {
   // There are two fast workers and a slow one, whose first update is the third last.
