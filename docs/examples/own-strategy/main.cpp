@@ -1,5 +1,5 @@
 // A strategy of one's own, forecast with stepcast's libraries (docs/how-to/use-as-a-library.md): synchronous
-// SGD whose workers apply the gradients of the step before. The sum of gradients runs beside the next step.
+// SGD whose workers apply the gradients of the step before. The sum of gradients runs during the next step.
 // Source: Y. Li et al., Pipe-SGD, NeurIPS 2018, algorithm 1 with K = 2.
 #include <fmt/format.h>
 
