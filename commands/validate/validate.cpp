@@ -28,8 +28,7 @@ struct ValidateOptions : RealRunOptions {
   std::string cluster = "memory", transport = "own";
   std::string measured_in;  ///< folder of an earlier validation; empty: this one measures
   RemoteOptions remote;
-  LearningLimits limits{.processes =
-                            0};  ///< of the forecast's trainings; its simulations use the same processes
+  LearningLimits limits{0, {}, {}};  ///< of the forecast's trainings; its simulations use these processes
 };
 
 /// Seconds since `since`, rounded; sets `since` to the present time.
