@@ -93,7 +93,7 @@ ranks() {  # PATH NAME [SWEEP]
   "$program" run "$root/scenarios/validate/gpu.yaml" --ranks 2 --path "$1" --precision tf32 --layout nhwc --repeats 3 \
     ${3:+--set "sweep=$3"} -o "$out/ranks-$2"
 }
-# Points in the order of what they need of NCCL, each stage in processes of its own, so that one that hangs costs only itself: one
+# Points in the order of what they need of NCCL, each point in processes of its own, so that one that hangs costs only itself: one
 # communicator alone; several collectives; then links, on which messages travel beside collectives.
 resnet="model: [resnet50], batch_per_worker: [32]"
 nccl_synchronous="[{model: [small-cnn], batch_per_worker: [64], strategy: [{kind: synchronous, all_reduce: ring}]}]"

@@ -46,6 +46,7 @@ void add_gpu_rank(Command app) {
   command.add_option("--scenario", options->validation.scenario).required();
   command.add_option("--set", options->validation.settings).one_value();
   command.add_option("--repeats", options->validation.repeats);
+  command.add_option("--point", options->validation.point, "The only point that is run. Default: all.");
   command.callback([options] {
     options->validation.accept_disturbed = true;  // disturbances of a GPU are not measured
     set_rank_environment(options->gpus.path);
@@ -89,9 +90,9 @@ void print_learning(const std::filesystem::path& folder) {
 
 /// Writes the algorithms of automatic all-reduces, which the ranks read before they run. This program makes
 /// no forecast that would choose them.
-void write_all_reduces(const Validation& validation, const std::filesystem::path& folder) {
+/// @param all  gets the rows of this launch's points, after those of earlier launches
+void write_all_reduces(const Validation& validation, const std::filesystem::path& folder, Results& all) {
   Library library;
-  Results all{validation.scenario.name, {}};
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const Plan plan = measured_experiment(validation, i, folder, {}, library).plan;
     const std::string& point = validation.point(i).name;
@@ -99,6 +100,47 @@ void write_all_reduces(const Validation& validation, const std::filesystem::path
       all.rows.push_back(std::move(row));
   }
   write_atomically(all_reduce_file(folder), to_csv(all));
+}
+
+/// Removes what an earlier run left in the folder and the launches of this run would add to or use.
+void remove_earlier_results(const Validation& validation, const std::filesystem::path& folder) {
+  for (const char* file : {"samples.jsonl", "learning.jsonl", "predicted.csv", "platform-host.yaml"})
+    std::filesystem::remove(folder / file);
+  for (std::size_t i = 0; i < validation.points.size(); ++i) {
+    std::filesystem::remove(trace_file(folder, validation.variants[i]));
+    std::filesystem::remove(shard_trace_file(folder, validation.variants[i], validation.partitions[i]));
+  }
+}
+
+/// Runs each point in processes of its own, so that a crash or a hang costs that point alone.
+/// @return the names of the points that failed
+std::vector<std::string> run_points(RealRunOptions options, const std::filesystem::path& folder,
+                                    const Validation& all) {
+  std::vector<std::string> failed;
+  Results all_reduces{all.scenario.name, {}};
+  for (const std::size_t point : all.points) {
+    options.validation.point = static_cast<int>(point);
+    const Validation one = read_validation(options.validation, options.ranks);
+    RankJob job;
+    job.cluster.ranks = options.ranks;
+    job.folder = folder;
+    job.arguments = rank_arguments(options.validation);
+    job.heartbeat = options.heartbeat;
+    job.before_stage = [&](const std::function<void()>&) { write_all_reduces(one, folder, all_reduces); };
+    job.commands = [&](const std::filesystem::path& control) {
+      return gpu_rank_commands(std::filesystem::read_symlink("/proc/self/exe"), options.gpus, job, control);
+    };
+    const std::string& name = all.scenario.points[point].name;
+    try {
+      run_ranks(job);
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{}: {}\n", name, error.what());
+      failed.push_back(name);
+    }
+  }
+  return failed;
 }
 
 void run_on_gpus(const RealRunOptions& options) {
@@ -110,22 +152,16 @@ void run_on_gpus(const RealRunOptions& options) {
       options.output.empty() ? "results/" + validation.scenario.name : options.output);
   check_writable(folder);
   const FolderLock lock(folder);
-  for (const char* file : {"samples.jsonl", "learning.jsonl", "predicted.csv", "platform-host.yaml"})
-    std::filesystem::remove(folder / file);
-
-  RankJob job;
-  job.cluster.ranks = options.ranks;
-  job.folder = folder;
-  job.arguments = rank_arguments(options.validation);
-  job.heartbeat = options.heartbeat;
-  job.before_stage = [&](const std::function<void()>&) { write_all_reduces(validation, folder); };
-  job.commands = [&](const std::filesystem::path& control) {
-    return gpu_rank_commands(std::filesystem::read_symlink("/proc/self/exe"), options.gpus, job, control);
-  };
-  run_ranks(job);
-  print_steps(validation, folder);
-  print_learning(folder);
-  fmt::print("written: {}\n", folder.string());
+  remove_earlier_results(validation, folder);
+  const std::vector<std::string> failed = run_points(options, folder, validation);
+  if (failed.size() < validation.points.size()) {
+    print_steps(validation, folder);
+    print_learning(folder);
+    fmt::print("written: {}\n", folder.string());
+  }
+  if (!failed.empty())
+    throw RankLost(fmt::format("{} of {} points failed: {}", failed.size(), validation.points.size(),
+                               fmt::join(failed, "; ")));
 }
 
 }  // namespace

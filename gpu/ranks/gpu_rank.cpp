@@ -68,10 +68,12 @@ class TraceCaptures {
       : run_(run), options_(options), gpu_(gpu), library_(library) {}
 
   void capture_network(const NetworkVariant& variant) {
+    const auto file = trace_file(run_.folder, variant);
+    if (is_captured(file)) return;
     set_status(run_.state, fmt::format("capturing {} with batch {}", variant.model, variant.batch).c_str());
-    CaptureOptions capturing = options_of(trace_file(run_.folder, variant), variant.batch);
+    CaptureOptions capturing = options_of(file, variant.batch);
     capturing.part.accumulate = variant.accumulates;
-    write(capture(model_of(variant), capturing), trace_file(run_.folder, variant));
+    write(capture(model_of(variant), capturing), file);
   }
 
   /// Captures this rank's part of a partitioned network. Rank 0 writes its trace, which is that of the
@@ -81,7 +83,7 @@ class TraceCaptures {
     const auto file = shard_trace_file(run_.folder, variant, validation.partitions[index]);
     const Model& model = model_of(variant);
     const ModelPartition sharing = sharing_of_point(validation, index, model, options_.ranks);
-    if (!sharing.simulated_only.empty() || !written_.insert(file).second) return;
+    if (!sharing.simulated_only.empty() || !written_.insert(file).second || is_captured(file)) return;
     set_status(run_.state,
                fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch).c_str());
     const RankShard own = rank_shard(model, sharing, RankId(options_.rank));
@@ -93,6 +95,12 @@ class TraceCaptures {
   }
 
  private:
+  /// True if an earlier launch of the same run wrote the trace. All ranks find the same, because rank 0
+  /// writes a trace after all have entered its capture.
+  bool is_captured(const std::filesystem::path& file) const {
+    return options_.validation.point >= 0 && std::filesystem::exists(file);
+  }
+
   const Model& model_of(const NetworkVariant& variant) {
     const YamlNode name = command_line_name(variant.model);
     return library_.model(YamlValue(name, "model"));

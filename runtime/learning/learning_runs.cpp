@@ -165,8 +165,8 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
                   to_json_line({validation.scenario.name, {}}, with_first("point", point.name, row)));
     }
     if (seed == 1)
-      save_checkpoint(run.folder / fmt::format("point-{}.parameters", index + 1), experiment.model,
-                      learner.final_parameters());
+      save_checkpoint(run.folder / fmt::format("point-{}.parameters", validation.points[index] + 1),
+                      experiment.model, learner.final_parameters());
   }
   barrier(run.transport);
 }

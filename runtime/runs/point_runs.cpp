@@ -79,6 +79,9 @@ PointRuns::PointRuns(const RankContext& run, const Validation& validation, const
     messages_.on_payload_announced([device_payloads = resources_.device_payloads](const Message& one) {
       device_payloads->post_receive(one.payload);
     });
+  if (const auto file = run.folder / "samples.jsonl";
+      run.transport.is_rank_0() && std::filesystem::exists(file))
+    earlier_ = read_file(file);
   networks_ = std::move(resources_.networks);
   for (std::size_t i = 0; i < validation.points.size(); ++i) add(i);
   open_input();
@@ -270,7 +273,7 @@ void PointRuns::write(bool at_the_end) const {
   };
   if (!at_the_end) return append_line(file, line(rows_.back(), !runs_.back().disturbed));
   const std::vector<bool> kept = select_runs(runs_, options_.repeats);
-  std::string text;
+  std::string text = earlier_;
   for (std::size_t i = 0; i < rows_.size(); ++i) text += line(rows_[i], kept[i]) + "\n";
   write_atomically(file, text);
 }

@@ -69,7 +69,7 @@ class PointRuns {
 
   /// Runs all points in rounds. A point is repeated while too few of its runs count, up to its RetryBudget.
   /// Rank 0 adds each run to samples.jsonl; at the end it writes the file again, with the runs that count
-  /// marked.
+  /// marked. Rows that were there before stay.
   void run_all();
 
   ProgressThread& collective_thread() { return collective_thread_; }
@@ -117,6 +117,7 @@ class PointRuns {
   int last_run_ = 0;
   std::vector<RunQuality> runs_;
   std::vector<Row> rows_;  ///< one for each of `runs_`, on rank 0 only
+  std::string earlier_;    ///< samples.jsonl of the launches before this one, on rank 0 only
 };
 
 }  // namespace stepcast

@@ -128,6 +128,7 @@ Validation read_validation(const ValidationOptions& options, int ranks) {
   validation.scenario = read_scenario(options.scenario, settings);
   Scenario& scenario = validation.scenario;
   for (std::size_t i = 0; i < scenario.points.size(); ++i) {
+    if (options.point >= 0 && i != static_cast<std::size_t>(options.point)) continue;
     const YamlNode workers = value_at(scenario, scenario.points[i], "workers");
     if (workers.kind == YamlNode::Kind::nothing) {
       const int left = ranks - servers_of(scenario, scenario.points[i]);

@@ -1,6 +1,7 @@
 #include "pretended_cuda.hpp"
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "pretended_streams.hpp"
 
@@ -21,6 +23,15 @@ std::mutex memory_gate;  ///< guards the maps below
 std::map<const char*, std::size_t> pinned;
 std::map<const void*, std::size_t> allocated;
 std::set<int> used;  ///< GPUs that have a context
+
+/// PRETENDED_FAULT=die:BYTES or hang:BYTES: a copy of so many bytes to the host ends the process or never
+/// returns.
+void meet_fault(std::size_t bytes) {
+  const char* fault = std::getenv("PRETENDED_FAULT");
+  if (fault == nullptr) return;
+  if (fault == "die:" + std::to_string(bytes)) std::abort();
+  while (fault == "hang:" + std::to_string(bytes)) pause();
+}
 
 void make_context() {
   const std::lock_guard lock(memory_gate);
@@ -130,6 +141,7 @@ cudaError_t cudaFreeHost(void* memory) {
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  if (kind == cudaMemcpyDeviceToHost) meet_fault(bytes);
   const bool now = (kind == cudaMemcpyHostToDevice && !is_pinned(from)) ||
                    (kind == cudaMemcpyDeviceToHost && !is_pinned(to));
   stepcast::pretended::enqueue(stream, [=] { std::memmove(to, from, bytes); });
