@@ -191,7 +191,7 @@ void TrainingRun::advance(double seconds) {
   if (phase_ == Phase::saving || phase_ == Phase::down) phase_left_ -= seconds;
 }
 
-/// Advances the timers that run beside the phases. An event does not advance its own timer.
+/// Advances the timers that run during the phases. An event does not advance its own timer.
 void TrainingRun::advance_timers(bool slow_period, bool write) {
   if (slow_period && slow_timer_ != kNever) slow_timer_ -= last_advance_;
   if (write && write_left_ != kNever) write_left_ -= last_advance_;

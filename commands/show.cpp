@@ -86,8 +86,8 @@ void show_platform(const std::string& name, const std::vector<std::string>& rout
   if (platform.devices() > 1) print_lines("\n{}", route_table(platform, 0, platform.devices() - 1));
 }
 
-/// Prints what intervals cover beside the assumptions: default ranges with the class of their source, and the
-/// discrepancy term.
+/// Prints what intervals cover in addition to the assumptions: default ranges with the class of their source,
+/// and the discrepancy term.
 void show_default_ranges(const Scenario& scenario) {
   if (!scenario.uncertainty.on) {
     print_lines("\nuncertainty: none\n");

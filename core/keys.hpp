@@ -83,7 +83,7 @@ struct NumberRange {
   bool without_low = false, without_high = false;  ///< the end itself is not allowed
 };
 
-/// Numbers that `range` of a key allows: "1 to 64", "0 to below 1", ">= 1 B" or "> 0", perhaps beside words.
+/// Numbers that `range` of a key allows: "1 to 64", "0 to below 1", ">= 1 B" or "> 0". Words may follow.
 std::optional<NumberRange> number_range(const Key& key);
 
 /// Words that a key of type `name` allows; empty where any text may stand.

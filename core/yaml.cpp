@@ -11,7 +11,7 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kShortList = 8;  // most known keys that are listed beside a suggestion
+constexpr std::size_t kShortList = 8;  // up to this number, all known keys are listed after a suggestion
 
 std::string got(const YamlNode& node) {
   switch (node.kind) {

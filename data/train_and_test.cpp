@@ -309,10 +309,10 @@ std::unique_ptr<Dataset> file_data(const DataOptions& options, const SampleForm&
 }
 
 /// The samples of a data set that are in one fold of several, or all others.
-class FoldOf : public Dataset {
+class CrossValidationFold : public Dataset {
  public:
   enum class Part { held_out, others };
-  FoldOf(std::shared_ptr<const Dataset> all, const DataOptions& options, Part part)
+  CrossValidationFold(std::shared_ptr<const Dataset> all, const DataOptions& options, Part part)
       : all_(std::move(all)), part_(part), fold_(options.fold), folds_(options.folds) {
     held_out_ = (all_->samples() - fold_ + folds_ - 1) / folds_;
     most_ = part == Part::held_out ? options.test_samples : all_->samples();
@@ -348,8 +348,8 @@ TrainAndTest make_data(const DataOptions& options, const SampleForm& form) {
     if (all->samples() < options.folds)
       throw InputError(fmt::format("data: expected at least {} samples, one for each fold, got {}",
                                    options.folds, all->samples()));
-    return {std::make_unique<FoldOf>(all, options, FoldOf::Part::others),
-            std::make_unique<FoldOf>(all, options, FoldOf::Part::held_out)};
+    return {std::make_unique<CrossValidationFold>(all, options, CrossValidationFold::Part::others),
+            std::make_unique<CrossValidationFold>(all, options, CrossValidationFold::Part::held_out)};
   }
   if (!is_generated(options.kind)) return {file_data(options, form, true), file_data(options, form, false)};
   return {generated_data(options, form, 0, options.samples),

@@ -743,7 +743,7 @@ class CudaClock:
         return 0.0 if seconds < self.empty + 0.5e-6 else max(0.0, seconds - self.cost)
 
     def calibrate(self, kernel, timed_step, whole_step):
-        """Times the spin, what events cost beside a small `kernel`, and how long the host takes to launch each pass."""
+        """Times the spin, what events cost next to a small `kernel`, and how long the host takes to launch each pass."""
         self.spin, units = busy_kernel()
         self.unit = min(self.between([self.read(), self.spin(units), self.read()][::2])[0][0] for _ in range(5)) / units
         self.empty, one, many = (statistics.median(self.small_kernels(kernel, count) for _ in range(20)) for count in (0, 1, 11))
@@ -1336,7 +1336,7 @@ def flags_of(pairs, added, ahead):
 def gpu_notes(clock, late, ahead, times):
     """Notes on how a GPU was timed. `late`: number of late times of `times` in all."""
     known = [seconds for seconds in ahead if seconds]
-    return ["the update of all layers was timed at once and shared out by numbers of parameters",
+    return ["the update of all layers was timed at once and is divided among them in proportion to their parameters",
             "times of layers are GPU time: the GPU spun until the host had launched the pass, and the time of events "
             f"({1e6 * clock.cost:.1f} us a pass) is subtracted",
             f"{late} of {times} times of passes were launched late; the median of the pass's other steps stands there",

@@ -94,7 +94,7 @@ ranks() {  # PATH NAME [SWEEP]
     ${3:+--set "sweep=$3"} -o "$out/ranks-$2"
 }
 # Points in the order of what they need of NCCL, each point in processes of its own, so that one that hangs costs only itself: one
-# communicator alone; several collectives; then links, on which messages travel beside collectives.
+# communicator alone; several collectives; then links, on which messages travel during collectives.
 resnet="model: [resnet50], batch_per_worker: [32]"
 nccl_synchronous="[{model: [small-cnn], batch_per_worker: [64], strategy: [{kind: synchronous, all_reduce: ring}]}]"
 nccl_collectives="[{$resnet, strategy: [{kind: synchronous, all_reduce: ring, bucket: 25 MB}, {kind: synchronous, all_reduce: ring, overlap: false}, \

@@ -86,7 +86,7 @@ in_short() {  # TITLE PATTERN
 }
 
 # By strategy, ranks that compute over the project's own transport and over MPI.
-beside() {
+own_and_mpi() {
   awk -F, '
     function size(x) { return x < 0 ? -x : x }
     function figures(key) { return key in count ? sprintf("%d | %.1f %% | %.1f %%", count[key], 100 * sum[key] / count[key], 100 * most[key]) : "0 | |" }
@@ -126,7 +126,7 @@ else
 fi
 tools/fill-table.sh "$page" measured-quota "$summary"
 if compgen -G "$data/mpi-memory-*-measured.csv" >/dev/null; then
-  beside >"$summary"
+  own_and_mpi >"$summary"
 else
   echo "No launch over MPI is committed." >"$summary"
 fi

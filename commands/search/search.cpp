@@ -82,6 +82,8 @@ void print_best(const Evaluation& best, const TrialOptions& options, const Row& 
     fmt::print("; the unchanged scenario: {:.6g} ({:+.1f} %)", *before, 100 * (value / *before - 1));
   }
   fmt::print("\n");
+  if (!is_learned_column(options.column))
+    fmt::print("These values are simulated without the discrepancy term.\n");
 }
 
 /// Prints the estimated size of a search, for --dry-run.

@@ -169,7 +169,7 @@ std::vector<Assignment> unmeasured_keys(const Validation& validation, std::size_
 struct Measured {
   bool on_gpus;             ///< the ranks wrote the platform themselves
   Results links;            ///< empty on GPUs
-  double compute_slowdown;  ///< by communication beside computing; 1 for sleeping ranks and on GPUs
+  double compute_slowdown;  ///< by communication during computing; 1 for sleeping ranks and on GPUs
 };
 
 Measured read_measured(const Cluster& cluster, const std::filesystem::path& folder, bool sleep) {

@@ -70,8 +70,8 @@ class File {
   int descriptor_;
 };
 
-/// Hidden file name beside `file`. The process id keeps parallel runs apart; `attempt` avoids the files that
-/// a crashed run left behind.
+/// Hidden file name in the folder of `file`. The process id keeps parallel runs apart; `attempt` avoids the
+/// files that a crashed run left behind.
 fs::path temporary_name(const fs::path& file, int attempt) {
   return file.parent_path() / fmt::format(".{}.{}.{}.tmp", file.filename().string(), ::getpid(), attempt);
 }

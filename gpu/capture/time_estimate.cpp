@@ -19,7 +19,7 @@ namespace {
 // algorithms were chosen; whole captures are known to one second, by the dates of their files.
 
 /// Library handles, memory, parameters, nvidia-smi, rise of the clocks. Captures took 0.8 (ResNet-50) to 1.5
-/// s (VGG-16, GPT-2) beside their searches and steps.
+/// s (VGG-16, GPT-2) longer than their searches and steps together.
 constexpr double kSetUpSeconds = 1.5;
 /// Plans of one pass of a convolution: 0.021 to 0.028 s of ResNet-50's 68, 0.028 to 0.035 s of VGG-16's 26.
 constexpr double kPassSeconds = 0.03;

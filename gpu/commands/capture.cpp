@@ -103,11 +103,11 @@ std::filesystem::path loss_marker(std::filesystem::path file) {
   return file.replace_extension(".lost");
 }
 
-/// File that exists while a capture runs, with one line for each beginning. A capture that began twice and
-/// ended neither time hangs or takes too long; it is not met again.
-class BegunMarker {
+/// File that exists while a capture runs, with one line for each attempt. A capture that began twice and did
+/// not end hangs or takes too long; later calls skip it.
+class AttemptMarker {
  public:
-  explicit BegunMarker(std::filesystem::path file) : file_(file.replace_extension(".begun")) {}
+  explicit AttemptMarker(std::filesystem::path file) : file_(file.replace_extension(".begun")) {}
   int times() const {
     if (!std::filesystem::exists(file_)) return 0;
     const std::string text = read_file(file_);
@@ -152,7 +152,7 @@ void capture_one(CaptureAllCommand& options, const Model& model, std::int64_t ba
     ++counts.failed;
     return;
   }
-  const BegunMarker begun(file);
+  const AttemptMarker begun(file);
   if (begun.times() >= kMostBeginnings) {
     fmt::print("{}: skipped: it began {} times and did not end; remove {} to try again\n", name,
                begun.times(), begun.file().string());

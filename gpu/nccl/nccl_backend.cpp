@@ -54,7 +54,7 @@ namespace {
 /// multiprocessors could wait for each other. A server of 7 workers has 14 links, a GPU about 130
 /// multiprocessors.
 constexpr int kLinkBlocks = 8;
-/// Thread blocks of a group, so that a collective fits beside the links: 14 x 8 + 16 are at most 132. NCCL
+/// Thread blocks of a group, so that a collective fits next to the links: 14 x 8 + 16 are at most 132. NCCL
 /// would take up to 32.
 constexpr int kGroupBlocks = 16;
 

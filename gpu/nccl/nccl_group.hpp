@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-/// One rank's membership in an NCCL communicator, with a stream of its own beside the device's work.
+/// One rank's membership in an NCCL communicator, with a stream of its own, which overlaps with the device's.
 ///
 /// Calls do not block inside NCCL: its state is polled, so that an error or the silence of another rank ends
 /// in an aborted communicator and RankLost. Source: NCCL's user guide, "Fault tolerance"
@@ -81,7 +81,7 @@ class NcclCommunicator {
   std::chrono::steady_clock::time_point started_;
 };
 
-/// A stream for NCCL beside the stream of the device's work.
+/// A stream for NCCL, separate from the stream of the device's work.
 class NcclStream {
  public:
   explicit NcclStream(int device);

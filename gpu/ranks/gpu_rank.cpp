@@ -46,11 +46,11 @@ void write_rank_error(const RankOptions& options, const std::exception& error) {
 
 namespace {
 
-/// Beats for a rank whose libraries load kernels and search algorithms, which report nothing meanwhile; for
-/// at most 90 s, so that a hang there is found.
-class SetUpBeats {
+/// Heartbeat of a rank whose libraries load kernels and search algorithms, which report nothing meanwhile;
+/// for at most 90 s, so that a hang there is found.
+class SetupHeartbeat {
  public:
-  explicit SetUpBeats(RankState& state)
+  explicit SetupHeartbeat(RankState& state)
       : thread_([&state](const std::stop_token& stop) {
           for (int i = 0; i < 900 && !stop.stop_requested(); ++i) {
             state.heartbeat.fetch_add(1, std::memory_order_relaxed);
@@ -119,7 +119,7 @@ class TraceCaptures {
 
   Trace capture(const Model& model, const CaptureOptions& capturing) const {
     barrier(run_.transport);
-    const SetUpBeats beats(run_.state);
+    const SetupHeartbeat beats(run_.state);
     return capture_on_gpu(gpu_, model, capturing);
   }
   void write(const Trace& trace, const std::filesystem::path& file) const {
@@ -185,7 +185,7 @@ class GpuRank {
     check(validation, library);
     wait_for_stage(run_.control, run_.state, 1);
     if (uses_nccl_) return run_with_nccl(validation, library);
-    std::optional<SetUpBeats> beats(run_.state);
+    std::optional<SetupHeartbeat> beats(run_.state);
     PointRuns runs(run_, validation, options_.validation, library,
                    {.backend = *backend_, .device = own_device(validation), .on_failure = write_failure()});
     beats.reset();
@@ -234,7 +234,7 @@ class GpuRank {
     DevicePayloads payloads(*backend_->device_memory(), RankId(options_.rank), options_.ranks,
                             [this](RankId from, RankId to) { return nccl_.link(from, to); });
     const auto collectives = [this](const Plan& plan) { return nccl_.collectives_of(plan); };
-    std::optional<SetUpBeats> beats(run_.state);
+    std::optional<SetupHeartbeat> beats(run_.state);
     PointRuns runs(run_, validation, options_.validation, library,
                    {.backend = *backend_,
                     .device = own_device(validation),
@@ -278,7 +278,7 @@ class GpuRank {
   /// the host and sent through it even if NCCL carries other data.
   void time_compression(const Validation& validation, Library& library) {
     capture_compressions(run_, validation, options_.validation, library,
-                         {.beside = {backend_->device(), backend_->device_memory()}});
+                         {.device = {backend_->device(), backend_->device_memory()}});
     std::vector<float> values(kMaxElements);
     const auto times =
         ring_times(run_.transport, values.data(), kMaxElements, [](std::size_t, const auto& sum) { sum(); });
@@ -367,7 +367,7 @@ void run_gpu_rank(const RankOptions& options) {
                         *transport,
                         messages.get(),
                         {}};
-  std::optional<SetUpBeats> beats(state);
+  std::optional<SetupHeartbeat> beats(state);
   GpuRank rank(options, gpu, place.nccl, *store, run);
   beats.reset();
   rank.all();

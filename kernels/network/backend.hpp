@@ -220,7 +220,7 @@ struct GpuOptions {
   GpuPrecision precision = GpuPrecision::f32;
   ImageLayout layout = ImageLayout::nchw;
   std::size_t workspace = std::size_t{1}
-                          << 30;  ///< limit of the memory that libraries use beside tensors [bytes]
+                          << 30;  ///< limit of the memory that libraries use besides tensors [bytes]
   bool fuses = true;  ///< batch norm computes the ReLU after it, and one kernel updates all parameters
 };
 

@@ -8,7 +8,8 @@
 namespace stepcast {
 
 /// Memory of a device that the host cannot access, and marks that order copies after the device's work. It
-/// is abstract because tests have no GPU. Thread-safe; copies have streams of their own, beside the work.
+/// is abstract because tests have no GPU. Thread-safe. Copies have streams of their own, so that they overlap
+/// with the device's work.
 class DeviceMemory {
  public:
   /// A point in the device's queue of work: it is reached when all work enqueued before it is done.

@@ -163,7 +163,7 @@ struct GpuProbe {
 };
 
 /// Times of launches, of copies between host and device and on the device, of this project's kernels on large
-/// arrays, of NCCL's all-reduce with one rank, and of steps that run alone and beside a copy or a reduction.
+/// arrays, of NCCL's all-reduce with one rank, and of steps that run alone and during a copy or a reduction.
 struct GpuProbes {
   std::string device, state_before, state_after;
   std::vector<GpuProbe> probes;

@@ -90,8 +90,8 @@ void add_two_precisions(const Layer& layer, const std::vector<double>& widths, L
 void widen_softmax_loss(const Layer& layer, LayerCost& cost) {
   const double inputs = element_count(layer.input);
   cost.forward.width = data_pass(cost).width = kHalfBytes;
-  cost.forward.eager += inputs;
-  data_pass(cost).eager += 2 * inputs;
+  cost.forward.further_activations += inputs;
+  data_pass(cost).further_activations += 2 * inputs;
   data_pass(cost).narrowed += kFp32Bytes * inputs;
 }
 
@@ -100,8 +100,8 @@ void widen_softmax_loss(const Layer& layer, LayerCost& cost) {
 void widen_scores(const Layer& layer, LayerCost& cost) {
   const double scores = internal_elements(layer);
   const double dropout = layer.coefficient > 0 ? 2 : 0;  // elements of 2 B
-  cost.forward.eager += (8 + dropout) * scores;
-  if (cost.backward_data.kernels > 0) cost.backward_data.eager += (9 + dropout) * scores;
+  cost.forward.further_activations += (8 + dropout) * scores;
+  if (cost.backward_data.kernels > 0) cost.backward_data.further_activations += (9 + dropout) * scores;
 }
 
 /// Autocast computes the power of a GELU that is written out in fp32, so all that reads it is fp32, too.
@@ -111,7 +111,7 @@ void widen_scores(const Layer& layer, LayerCost& cost) {
 void widen_gelu(const Layer& layer, LayerCost& cost) {
   const double out = element_count(layer.output);
   const auto move = [out](double bytes, double two_precisions, PassCost& pass) {
-    pass.eager = bytes / kFp32Bytes * out - pass.activations;
+    pass.further_activations = bytes / kFp32Bytes * out - pass.activations;
     pass.widened = two_precisions * out;
   };
   move(4 + 5 * 8, 6 + 2 * 10, cost.forward);

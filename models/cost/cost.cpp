@@ -86,7 +86,7 @@ LayerCost norm_cost(const Layer& layer, const Site& site) {
   cost.forward = pass(0, (batch ? 3 : 2) * out, trainable(layer));
   (site.data ? cost.backward_data : cost.backward_weights) = pass(0, (batch ? 5 : 3) * out, trainable(layer));
   // Layer norm sums the gradients of scale and shift in a kernel of its own, which reads both inputs again.
-  (site.data ? cost.backward_data : cost.backward_weights).eager = batch ? 0 : 2 * out;
+  (site.data ? cost.backward_data : cost.backward_weights).further_activations = batch ? 0 : 2 * out;
   return cost;
 }
 
@@ -106,8 +106,8 @@ LayerCost recurrent_cost(const Layer& layer, const Site& site) {
   const PassCost both =
       pass((site.data ? 2 : 1) * input_part + 2 * hidden_part, 2 * traffic, 2 * trainable(layer), steps);
   (site.data ? cost.backward_data : cost.backward_weights) = both;
-  cost.forward.reread = time * gate_cells * hidden;
-  (site.data ? cost.backward_data : cost.backward_weights).reread = time * gate_cells * hidden;
+  cost.forward.further_parameters = time * gate_cells * hidden;
+  (site.data ? cost.backward_data : cost.backward_weights).further_parameters = time * gate_cells * hidden;
   return cost;
 }
 
@@ -144,10 +144,10 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
   const ScorePasses passes = score_passes(layer, site.choice);
   LayerCost cost;
   cost.forward = pass(half * flops, traffic, 0, flash ? 1 : 3);
-  cost.forward.eager = (passes.forward - 2) * scores;
+  cost.forward.further_activations = (passes.forward - 2) * scores;
   if (!site.data) return cost;
   cost.backward_data = pass(half * (flash ? 2.5 : 2) * flops, 2 * traffic, 0, flash ? 1 : 5);
-  cost.backward_data.eager = (passes.backward - 4) * scores;
+  cost.backward_data.further_activations = (passes.backward - 4) * scores;
   return cost;
 }
 
@@ -156,8 +156,8 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
 LayerCost gelu_cost(double out, const Site& site) {
   LayerCost cost = streaming_cost(2 * out, 3 * out, site);
   if (site.choice.gelu == KernelChoice::Gelu::fused) return cost;
-  cost.forward.eager = (18 - 2) * out;
-  if (site.data) cost.backward_data.eager = (28 - 3) * out;
+  cost.forward.further_activations = (18 - 2) * out;
+  if (site.data) cost.backward_data.further_activations = (28 - 3) * out;
   return cost;
 }
 
@@ -191,7 +191,7 @@ PassCost update_cost(const Layer& layer, const KernelChoice& choice) {
   const double count = trainable(layer);
   if (!(count > 0)) return {};
   PassCost cost = pass(0, 0, 5 * count, trainable_tensors(layer) * update_kernels(choice));
-  cost.reread = (update_arrays(choice) - 5) * count;
+  cost.further_parameters = (update_arrays(choice) - 5) * count;
   return cost;
 }
 
@@ -199,8 +199,8 @@ PassCost update_cost(const Layer& layer, const KernelChoice& choice) {
 /// the profiles of models/measured/layers.csv.
 LayerCost max_pool_cost(double out, const Site& site) {
   LayerCost cost = streaming_cost(site.inputs + out, site.inputs + 2 * out, site);
-  cost.forward.eager = 2 * out;  // positions of 8 bytes
-  if (site.data) cost.backward_data.eager = std::max(0.0, 6 * site.inputs - 2 * out);
+  cost.forward.further_activations = 2 * out;  // positions of 8 bytes
+  if (site.data) cost.backward_data.further_activations = std::max(0.0, 6 * site.inputs - 2 * out);
   return cost;
 }
 

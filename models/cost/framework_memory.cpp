@@ -25,7 +25,7 @@ constexpr double kProducts = (2 * 4096 + 8 * 16) * 1024.0;
 constexpr double kChannelMultiple = 8;
 
 /// Bytes of live tensors, and of the segments in which they lie.
-struct MomentOfStep {
+struct MemorySnapshot {
   double activations = 0, error_signals = 0, input = 0, workspace = 0;
   Bytes in_use = {};
 
@@ -34,7 +34,7 @@ struct MomentOfStep {
 
 /// A tensor that is alive.
 struct Tensor {
-  double MomentOfStep::*part = nullptr;
+  double MemorySnapshot::*part = nullptr;
   double bytes = 0;
   CachingAllocator::Block block = CachingAllocator::kNoBlock;
 };
@@ -47,7 +47,7 @@ struct Buffer {
   bool crosses = false;  ///< a segment after its own reads it (recomputation)
 };
 
-/// Steps that are walked: the second one finds the segments of the first.
+/// Steps that are simulated: the second one finds the memory segments of the first.
 constexpr int kSteps = 2;
 
 struct Step {
@@ -61,15 +61,15 @@ struct Step {
   std::vector<Tensor> outputs = {};                    ///< of each layer
   std::vector<std::vector<Tensor>> private_ones = {};  ///< of each layer: what only it saves
   CachingAllocator allocator = {};
-  MomentOfStep now = {}, peak = {};
+  MemorySnapshot now = {}, peak = {};
   Bytes most_allocated = {};
 
-  Tensor hold(double MomentOfStep::*part, double bytes) {
+  Tensor allocate(double MemorySnapshot::*part, double bytes) {
     Tensor tensor{part, allocated_block({bytes}).value, allocator.allocate({bytes})};
     now.*part += tensor.bytes;
     return tensor;
   }
-  void drop(Tensor& tensor) {
+  void free(Tensor& tensor) {
     if (tensor.part != nullptr) now.*tensor.part -= tensor.bytes;
     allocator.free(tensor.block);
     tensor = {};
@@ -79,16 +79,17 @@ struct Step {
     return samples * width[layer] * static_cast<double>(elements(model.layers[layer].output));
   }
 
-  void hold_private(std::size_t layer) {
+  void allocate_private(std::size_t layer) {
     const SavedTensors& own = saved[layer];
     std::vector<Tensor>& tensors = private_ones[layer];
     for (const double count : own.elements)
-      tensors.push_back(hold(&MomentOfStep::activations, samples * count * width[layer]));
-    for (const double bytes : own.bytes) tensors.push_back(hold(&MomentOfStep::activations, samples * bytes));
-    for (const double bytes : own.fixed) tensors.push_back(hold(&MomentOfStep::activations, bytes));
+      tensors.push_back(allocate(&MemorySnapshot::activations, samples * count * width[layer]));
+    for (const double bytes : own.bytes)
+      tensors.push_back(allocate(&MemorySnapshot::activations, samples * bytes));
+    for (const double bytes : own.fixed) tensors.push_back(allocate(&MemorySnapshot::activations, bytes));
   }
-  void drop_private(std::size_t layer) {
-    for (Tensor& tensor : private_ones[layer]) drop(tensor);
+  void free_private(std::size_t layer) {
+    for (Tensor& tensor : private_ones[layer]) free(tensor);
     private_ones[layer].clear();
   }
 
@@ -203,34 +204,35 @@ double scores_in_passing(const Step& step, const Layer& layer) {
 
 void observe(std::size_t layer, Step& step) {
   const double scores = scores_in_passing(step, step.model.layers[layer]);
-  Tensor before = step.hold(&MomentOfStep::workspace, scores),
-         after = step.hold(&MomentOfStep::workspace, scores);
-  Tensor workspace = step.hold(&MomentOfStep::workspace, workspace_of(step, step.model.layers[layer]));
-  Tensor loss = step.hold(&MomentOfStep::error_signals, loss_bytes(step, layer));
+  Tensor before = step.allocate(&MemorySnapshot::workspace, scores),
+         after = step.allocate(&MemorySnapshot::workspace, scores);
+  Tensor workspace = step.allocate(&MemorySnapshot::workspace, workspace_of(step, step.model.layers[layer]));
+  Tensor loss = step.allocate(&MemorySnapshot::error_signals, loss_bytes(step, layer));
   step.now.in_use = step.allocator.in_use();
-  const auto size = [](const MomentOfStep& one) { return std::pair(one.in_use, one.allocated()); };
+  const auto size = [](const MemorySnapshot& one) { return std::pair(one.in_use, one.allocated()); };
   if (size(step.now) > size(step.peak)) step.peak = step.now;
   step.most_allocated = std::max(step.most_allocated, Bytes{step.now.allocated()});
-  step.drop(workspace);
-  step.drop(loss);
-  step.drop(before);
-  step.drop(after);
+  step.free(workspace);
+  step.free(loss);
+  step.free(before);
+  step.free(after);
 }
 
-enum class Hold { make, free };
+enum class Buffers { allocate, free };
 
-/// Makes or frees what the layers of a segment have saved and recomputation does not keep.
-void hold_segment(int segment, Hold what, Step& step) {
+/// Allocates or frees the tensors that the layers of a segment have saved and that recomputation does not
+/// keep.
+void change_segment(int segment, Buffers what, Step& step) {
   for (std::size_t i = 0; i < step.buffers.size(); ++i) {
     if (step.segment[i] != segment) continue;
     const Buffer& buffer = step.buffers[i];
     const bool recomputed = buffer.first_saver >= 0 && !buffer.crosses;
-    if (what == Hold::free) {
-      if (recomputed) step.drop(step.outputs[i]);
-      step.drop_private(i);
+    if (what == Buffers::free) {
+      if (recomputed) step.free(step.outputs[i]);
+      step.free_private(i);
     } else {
-      if (recomputed) step.outputs[i] = step.hold(&MomentOfStep::activations, buffer.bytes);
-      step.hold_private(i);
+      if (recomputed) step.outputs[i] = step.allocate(&MemorySnapshot::activations, buffer.bytes);
+      step.allocate_private(i);
     }
   }
 }
@@ -245,12 +247,12 @@ void walk_forward(Step& step) {
   }
   for (int i = 0; i <= last; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    step.outputs[at] = step.hold(&MomentOfStep::activations, step.buffers[at].bytes);
-    step.hold_private(at);
+    step.outputs[at] = step.allocate(&MemorySnapshot::activations, step.buffers[at].bytes);
+    step.allocate_private(at);
     observe(at, step);
-    for (const std::size_t freed : read_last[at]) step.drop(step.outputs[freed]);
+    for (const std::size_t freed : read_last[at]) step.free(step.outputs[freed]);
     if (i < last && step.segment[at] != step.segment[at + 1])
-      hold_segment(step.segment[at], Hold::free, step);
+      change_segment(step.segment[at], Buffers::free, step);
   }
 }
 
@@ -287,14 +289,14 @@ class ErrorSignals {
 
  private:
   int make(std::size_t layer) {
-    signals_.push_back(step_.hold(&MomentOfStep::error_signals, step_.size(layer)));
+    signals_.push_back(step_.allocate(&MemorySnapshot::error_signals, step_.size(layer)));
     readers_.push_back(1);
     return static_cast<int>(signals_.size()) - 1;
   }
 
   void release(int signal) {
     const auto at = static_cast<std::size_t>(signal);
-    if (--readers_[at] == 0) step_.drop(signals_[at]);
+    if (--readers_[at] == 0) step_.free(signals_[at]);
   }
 
   Step& step_;
@@ -315,14 +317,14 @@ void walk_backward(Step& step) {
   ErrorSignals errors(step);
   for (std::size_t i = step.buffers.size(); i-- > 0;) {
     const bool last_of_segment = i + 1 < step.buffers.size() && step.segment[i] != step.segment[i + 1];
-    if (last_of_segment) hold_segment(step.segment[i], Hold::make, step);
+    if (last_of_segment) change_segment(step.segment[i], Buffers::allocate, step);
     errors.make_inputs(i, data[i]);
     observe(i, step);
     errors.release_output(i);
-    for (const std::size_t freed : freed_by[i]) step.drop(step.outputs[freed]);
-    step.drop_private(i);
+    for (const std::size_t freed : freed_by[i]) step.free(step.outputs[freed]);
+    step.free_private(i);
   }
-  for (Tensor& loss : step.outputs) step.drop(loss);
+  for (Tensor& loss : step.outputs) step.free(loss);
 }
 
 }  // namespace
@@ -339,15 +341,15 @@ StepMemory peak_of_step(const Model& model, const MemoryOptions& options) {
   step.outputs.resize(model.layers.size());
   step.private_ones.resize(model.layers.size());
   const double element = mixed && !autocast(options) ? kHalfBytes : kFp32Bytes;
-  Tensor input = step.hold(&MomentOfStep::input, step.samples * element * input_elements(model));
+  Tensor input = step.allocate(&MemorySnapshot::input, step.samples * element * input_elements(model));
   double kept = 0;  // activations of a micro-batch whose backward pass has not begun
   for (int i = 0; i < kSteps; ++i) {
     walk_forward(step);
     kept = step.now.activations;
     walk_backward(step);
   }
-  step.drop(input);
-  const MomentOfStep& peak = step.peak;
+  step.free(input);
+  const MemorySnapshot& peak = step.peak;
   return {.activations = {peak.activations + (options.in_flight - 1) * kept},
           .error_signals = {peak.error_signals},
           .input = {peak.input * options.in_flight},

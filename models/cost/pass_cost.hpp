@@ -26,10 +26,10 @@ struct PassCost {
   // Only the rule of KernelShares counts the following.
   /// Correction of `activations` for the chosen kernels, per sample: above zero for intermediate results of
   /// attention and second reads, below zero where fused kernels move less.
-  double eager = 0;
+  double further_activations = 0;
   /// Further elements of parameters, per step: recurrent weights that every time step reads again, further
   /// passes of an optimizer of several kernels.
-  double reread = 0;
+  double further_parameters = 0;
   /// Elements of error signals that a kernel of its own sums to the gradient of a bias, per sample.
   double bias = 0;
   /// Elements of a convolution's inputs and outputs that kernels of another layout copy, per sample.
@@ -54,7 +54,8 @@ struct PassCost {
 ///
 /// If a library computes both gradients in one call (norms, recurrent layers), that call is `backward_data`,
 /// or `backward_weights` if no layer below has parameters. `update` counts stochastic gradient descent with
-/// momentum, in one fused kernel for each tensor; what the chosen optimizer moves beyond that is in `reread`.
+/// momentum, in one fused kernel for each tensor; further elements that the chosen optimizer moves are in
+/// `further_parameters`.
 struct LayerCost {
   PassCost forward, backward_data, backward_weights, update;
 };

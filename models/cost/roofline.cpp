@@ -123,7 +123,7 @@ Roofline generation_parts(const Layer& layer, const PassCost& cost, std::int64_t
   const Bytes element = update ? kFp32 : own;  // optimizers keep fp32
   const double samples = static_cast<double>(batch);
   const Flops work = samples * padded(layer, kernels) * cost.flops;
-  const Bytes further = (samples * cost.eager + cost.reread) * element;
+  const Bytes further = (samples * cost.further_activations + cost.further_parameters) * element;
   const Bytes from_cache = cached(samples * cost.just_written * element, kernels);
   const Bytes moved = cost.bytes(batch, element) + further - from_cache;
   const bool recurrent = layer.kind == LayerKind::lstm || layer.kind == LayerKind::gru;

@@ -91,7 +91,7 @@ bool has_layer(const std::string& operator_type) {
   return operators().count(operator_type) > 0 || plain_kinds().count(operator_type) > 0;
 }
 
-/// True if outputs of the node beside the first one have a meaning here.
+/// True if outputs of the node after the first one have a meaning here.
 bool has_outputs(const std::string& operator_type) {
   return operator_type == "Split" || operator_type == "LSTM" || operator_type == "GRU";
 }

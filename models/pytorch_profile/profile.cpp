@@ -132,8 +132,9 @@ std::vector<std::string> flags_of(const Attribution& all, double halved_share) {
                     100 * halved_share));
   }
   flags.push_back(all.foreach_optimizer
-                      ? "the optimizer ran for all layers at once: its time is shared out by parameters"
-                      : "the optimizer's time is shared out by parameters");
+                      ? "the optimizer ran for all layers at once: its time is divided among them in "
+                        "proportion to their parameters"
+                      : "the optimizer's time is divided among the layers in proportion to their parameters");
   return flags;
 }
 

@@ -55,19 +55,21 @@ std::pair<std::string, std::string> bottleneck_of(const Row& row) {
   return {text.substr(0, end), end == std::string::npos ? "" : text.substr(end + 2)};
 }
 
-/// ", of which the discrepancy term is 12 %", or nothing if it is less than half a percent.
-std::string unmodelled_part(const Row& row) {
+/// The part of the step that the discrepancy term adds; 0 if it is less than half a percent.
+double unmodelled_share(const Row& row) {
   const double share = row.number("unmodelled_seconds").value_or(0) / value(row, "step_seconds");
-  return share < 0.005 ? "" : fmt::format(", of which the discrepancy term is {:.0f} %", 100 * share);
+  return share < 0.005 ? 0 : share;
 }
 
-/// "communication is 57 % of a step, of which the discrepancy term is 12 %".
+/// "communication is 57 % of a step, and the discrepancy term 12 %".
 std::string main_part(const Row& row) {
   const std::string part = bottleneck_of(row).first;
   const auto open = part.find(" (");
   if (open == std::string::npos) return "";
-  return fmt::format("{} is {} of a step{}", part.substr(0, open),
-                     part.substr(open + 2, part.size() - open - 3), unmodelled_part(row));
+  const double unmodelled = unmodelled_share(row);
+  return fmt::format(
+      "{} is {} of a step{}", part.substr(0, open), part.substr(open + 2, part.size() - open - 3),
+      unmodelled > 0 ? fmt::format(", and the discrepancy term {:.0f} %", 100 * unmodelled) : "");
 }
 
 std::string percent(double share) {
@@ -110,8 +112,9 @@ std::string change_of(const Row& row) {
   const std::string share = gain.substr(colon + 2);
   if (share.starts_with("-") || share.starts_with("+0 "))
     return fmt::format("At {} no single resource would shorten the step.", workers_of(row));
-  return fmt::format("Change first: {} would make steps at {} {} faster.", gain.substr(0, colon),
-                     workers_of(row), share.substr(share.starts_with("+") ? 1 : 0));
+  return fmt::format("Change first: with {}, {} would do {} more steps per second{}.", gain.substr(0, colon),
+                     workers_of(row), share.substr(share.starts_with("+") ? 1 : 0),
+                     unmodelled_share(row) > 0 ? " in the simulation without the discrepancy term" : "");
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ std::string microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
 }
 
-/// The name of NCCL's kernel, with the algorithm where it is known, also if NCCL does not have it.
+/// The name of NCCL's kernel, with the algorithm if it is known, even an algorithm that NCCL does not have.
 std::string kernel_name(const TimelineCollective& collective) {
   static const std::map<std::string, std::string> names{{"all_reduce", "AllReduce_Sum"},
                                                         {"reduce_scatter", "ReduceScatter_Sum"},

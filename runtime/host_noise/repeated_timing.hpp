@@ -68,7 +68,8 @@ std::vector<double> undisturbed_seconds(const Repeats& repeats);
 /// Measures how fast the ranks' cores are now. Virtual cores of a shared host switch between two speeds a
 /// third apart, each core on its own and several times a second, depending on what other virtual machines run
 /// on the same physical cores; neither /proc/stat nor a comparison of wall time and CPU time shows it. One
-/// probe says little about a run beside it, but the mean of many probes says how much of a time was slow.
+/// probe says little about the run before or after it, but the mean of many probes says what share of a
+/// period was slow.
 class CoreSpeedProbe {
  public:
   /// @param probe  executes this rank's probe, a fixed amount of work, and returns its duration [s]

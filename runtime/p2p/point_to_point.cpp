@@ -65,7 +65,7 @@ void PointToPoint::end_run() {
 
 void PointToPoint::cancel_posted_receives() {
   posted_receives_.clear();
-  for (InFlightMessage& incoming : incoming_) {  // their rest still arrives, but no operation waits for it
+  for (InFlightMessage& incoming : incoming_) {  // the rest still arrives, but no operation waits for it
     if (!incoming.matched) continue;
     buffer_unexpected(incoming);
   }
@@ -91,7 +91,7 @@ void PointToPoint::send(RankId rank, const Message& message, std::span<const flo
   outgoing.payload = acquire_buffer(outgoing.floats);
   outgoing.operation = std::move(operation);
   float* const to = outgoing.payload.data();
-  const auto sendable = outgoing.sendable;  // the outgoing is gone when all of it has left
+  const auto sendable = outgoing.sendable;  // `outgoing` is removed when all of it has been sent
   outgoing_[rank].push_back(std::move(outgoing));
   lock.unlock();
   transport_.wake();

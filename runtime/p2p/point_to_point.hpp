@@ -59,8 +59,8 @@ void read_header(InFlightMessage& incoming);
 
 /// Point-to-point messages between the programs of a real run, matched by tag and sending role as in MPI.
 ///
-/// A thread of its own carries them over a transport of its own, beside collectives. A send copies the
-/// payload, so that the sender may go on computing, and the copied part leaves while the rest is being
+/// A thread of its own carries them over a transport of its own, while collectives use theirs. A send copies
+/// the payload, so that the sender may go on computing, and the copied part leaves while the rest is being
 /// copied. A received payload goes straight into the memory of a matching posted receive. Without one it is
 /// buffered in the queue of unexpected messages until a receive asks for it. The receiver acknowledges each
 /// message.

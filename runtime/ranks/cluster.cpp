@@ -35,7 +35,7 @@ bool is_host_name(const std::string& text) {
          });
 }
 
-/// One word of a line, with its place for messages.
+/// One word of a line, with its place in the file for error messages.
 struct Word {
   std::string text, place;
 };

@@ -105,7 +105,7 @@ struct RankContext {
   Transport& transport;           ///< for collectives
   Transport* message_transport;   ///< for point-to-point messages; null in `stepcast calibrate`
   LibraryAllReduce library = {};  ///< of the transport; its sums belong to real runs
-  /// Libraries whose all-reduces `stepcast calibrate` measures beside this project's.
+  /// Libraries whose all-reduces `stepcast calibrate` measures in addition to this project's.
   std::vector<LibraryAllReduce> compared = {};
 };
 

@@ -9,7 +9,7 @@
 
 namespace stepcast {
 
-/// The file beside the forecast that names the algorithm of every all-reduce with `all_reduce: automatic`.
+/// The file next to the forecast that names the algorithm of every all-reduce with `all_reduce: automatic`.
 /// The forecast writes it before the runs, and the ranks execute these algorithms.
 std::filesystem::path all_reduce_file(const std::filesystem::path& folder);
 

@@ -59,9 +59,9 @@ inline void sleep_until(double date) {
 }
 
 /// Makes the calling thread run as soon as it is woken, ahead of a thread that computes on the same core.
-/// Measured beside a computing thread, a thread woken every 5 ms began 0.2 to 0.3 ms late on average without
-/// this call, at times 4 ms; with it, 0.03 to 0.05 ms. Linux before 6.12 does not support it; there the call
-/// has no effect.
+/// A thread that was woken every 5 ms on a computing core began 0.2 to 0.3 ms late on average without this
+/// call, at times 4 ms; with it, 0.03 to 0.05 ms. Linux before 6.12 does not support it; there the call has
+/// no effect.
 void raise_wakeup_priority();
 
 /// Keeps every core of this machine awake for the lifetime of this object, by one spinning thread a core at
@@ -104,7 +104,7 @@ class CompletionQueue {
   std::deque<Pending> completed_;
 };
 
-/// A thread that executes submitted functions in order, beside the thread that submits them. It makes
+/// A thread that executes submitted functions in order while the submitting thread goes on. It makes
 /// communication overlap with computation, because MPI alone makes no progress outside its calls.
 class ProgressThread {
  public:

@@ -14,8 +14,9 @@ namespace stepcast {
 /// Lets threads of different processes of a machine sleep until another one has something for them: one flag
 /// (futex) a rank, in memory that all ranks share. One thread of each rank sleeps; any thread may wake.
 ///
-/// A sleeping thread that is woken by another core costs the core that it computes beside far less than one
-/// that looks by itself from time to time: on a virtual core, the timer of one sleep takes 25 us.
+/// A rank's sleeping thread shares a core with the thread that computes. It takes far less of the core's time
+/// if another core wakes it than if it polls from time to time: on a virtual core, the timer of one sleep
+/// takes 25 us.
 class WakeFlags {
  public:
   /// Bytes of zeroed, 64-byte aligned memory that `ranks` ranks need.

@@ -117,7 +117,7 @@ std::function<CompressionTimes(Compression)> read_compression_times(const std::o
                                                                     const Device& device, Library& library) {
   return [&, name](Compression kind) -> CompressionTimes {
     const CompressionTrace& trace = library.compression(name);
-    // The measured times hold on a CPU, and for a CPU that compresses for a device beside it.
+    // The measured times hold on a CPU, and for a CPU that compresses for the device of its machine.
     if (device.is_processor() || is_beside_device(trace)) return {cost_of(trace, kind), trace.rows, ""};
     return {derived_cost(trace, kind, device), trace.rows,
             fmt::format("times of compression are derived for {} from {}", device.name, trace.device)};

@@ -23,10 +23,10 @@ std::filesystem::path data_file(const YamlValue& name, const std::string& folder
   if (text.ends_with(".yaml")) {
     const Place& place = name.node().place;
     const bool typed = place.line == 0;  // on the command line
-    const auto beside =
+    const auto file =
         typed ? std::filesystem::path(text) : std::filesystem::path(*place.file).parent_path() / text;
-    if (std::filesystem::exists(beside, error)) return beside;
-    name.refuse(fmt::format("there is no file {}", beside.string()));
+    if (std::filesystem::exists(file, error)) return file;
+    name.refuse(fmt::format("there is no file {}", file.string()));
   }
   const auto where = data_folder() / folder;
   const auto file = model_file(where, text);

@@ -24,7 +24,7 @@ struct InheritedScenario {
 /// @throws InputError for a file that inherits from itself, or from more than 8 files one after the other
 InheritedScenario read_with_defaults(const std::filesystem::path& file);
 
-/// Uncertainty that intervals cover beside `assumed:` (key `uncertainty`).
+/// Uncertainty that intervals cover in addition to `assumed:` (key `uncertainty`).
 struct Uncertainty {
   bool on = true;           ///< false: `uncertainty: none`
   bool discrepancy = true;  ///< what the model itself gets wrong

@@ -41,7 +41,7 @@ void append(const Bucket& later, Bucket& bucket) {
   bucket.gradient += later.gradient;
 }
 
-/// True if the elements lie beside those of the bucket. The rest of a layer whose first arrays filled a
+/// True if the elements are adjacent to those of the bucket. The rest of a layer whose first arrays filled a
 /// buffer does not, and begins a bucket of its own, so that a bucket is one piece of the gradients.
 bool adjoins(const Bucket& later, const Bucket& bucket) {
   return later.gradient.value > 0 && bucket.gradient.value > 0 &&

@@ -148,9 +148,9 @@ Zero zero_options(const YamlMap& map, const Setting& setting, const TrainingOpti
 void note_ineffective_options(const YamlMap& map, const Zero& options, Plan& plan) {
   if (plan.workers == 1) return;
   note_ineffective_communication(map, "with kind: zero", true, plan);
-  const bool beside =
+  const bool overlaps =
       options.overlap || options.stage == 3 || (options.stage == 2 && options.micro_batches > 1);
-  if (!beside) note_ineffective(map, {"compute_slowdown"}, "with overlap: false", plan.ineffective_keys);
+  if (!overlaps) note_ineffective(map, {"compute_slowdown"}, "with overlap: false", plan.ineffective_keys);
 }
 
 Plan read_zero(const YamlValue& value, const Setting& setting) {

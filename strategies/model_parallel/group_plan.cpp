@@ -193,21 +193,21 @@ void note_ineffective_group(const GroupPlan& groups, const std::string& instead,
            !calls.before_forward.empty() || !calls.after_forward.empty() || !calls.before_backward.empty() ||
            !calls.after_backward.empty();
   };
-  const auto beside = [](const LayerCalls& calls) {  // exchanges that can run beside work
+  const auto can_overlap = [](const LayerCalls& calls) {  // exchanges that can overlap with work
     return calls.forward_halo.collective.exists() || calls.backward_halo.collective.exists() ||
            !calls.after_backward.empty();
   };
-  const bool any = std::ranges::any_of(groups.calls, beside);
+  const bool any = std::ranges::any_of(groups.calls, can_overlap);
   if (std::ranges::none_of(groups.calls, exchanges))
     note_ineffective(map, {"exchange_overhead"}, "where layers exchange nothing", found);
-  if (!any) note_ineffective(map, {"halo_overlap"}, "where no exchange can be beside work", found);
+  if (!any) note_ineffective(map, {"halo_overlap"}, "where no exchange can overlap with work", found);
   const bool sums = std::ranges::any_of(plan.collectives, [&](const Collective& one) {
     return one.buffer.array == Array::gradients && communicator_of(plan, one).size > 1;
   });
   if (!sums)
     note_ineffective(map, {"bucket", "overlap"}, "where no gradients are summed between workers", found);
   if (!(options.overlap && sums) && !(options.halo_overlap && any))
-    note_ineffective(map, {"compute_slowdown"}, "where nothing travels beside compute", found);
+    note_ineffective(map, {"compute_slowdown"}, "where no communication overlaps with compute", found);
 }
 
 void refuse_if(const std::string& problem, const YamlValue& where) {
@@ -274,7 +274,7 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   const LayerRange layers{0, static_cast<int>(setting.model.layers.size())};
   std::vector<Bucket> buckets = add_sums(layers, false, groups.replicas, groups);
   for (const Bucket& bucket : add_sums(layers, true, groups.all, groups)) buckets.push_back(bucket);
-  const auto beside =
+  const auto sums =
       sums_by_layer(options.overlap ? buckets : std::vector<Bucket>{}, setting.model.layers.size());
 
   Sharded run;
@@ -283,10 +283,10 @@ Plan finish(const Setting& setting, GroupPlan groups, const Model& in_memory) {
   run.prefetch = setting.prefetch;
   run.step_overhead = options.training.step_overhead;
   run.exchange_overhead = options.exchange_overhead;
-  run.passes = make_passes(groups.calls, layers, beside, options.halo_overlap);
+  run.passes = make_passes(groups.calls, layers, sums, options.halo_overlap);
   if (options.recompute) {
     for (const LayerRange& segment : checkpoint_segments(setting.model))
-      run.recomputed.push_back(make_passes(groups.calls, segment, beside, options.halo_overlap));
+      run.recomputed.push_back(make_passes(groups.calls, segment, sums, options.halo_overlap));
   }
   for (const Bucket& bucket : buckets) {
     if (!options.overlap && bucket.sum.exists()) run.sums.push_back(bucket.sum);

@@ -78,10 +78,10 @@ class PassBuilder {
  public:
   explicit PassBuilder(std::vector<OverlapSegment>& steps) : steps_(steps) { steps_.emplace_back(); }
 
-  void call(const Call& call, LayerRange beside = {}) {
+  void call(const Call& call, LayerRange overlapped = {}) {
     OverlapSegment next;
     next.call = call;
-    next.beside = beside;
+    next.overlapped = overlapped;
     steps_.push_back(next);
   }
   void calls(const std::vector<Call>& calls) {
@@ -89,9 +89,9 @@ class PassBuilder {
   }
   /// Adds the segments that come next, adjacent to those before.
   void run(LayerRange segments) {
-    LayerRange& then = steps_.back().then;
-    if (then.first == then.last) then = segments;
-    then = {std::min(then.first, segments.first), std::max(then.last, segments.last)};
+    LayerRange& after = steps_.back().after;
+    if (after.first == after.last) after = segments;
+    after = {std::min(after.first, segments.first), std::max(after.last, segments.last)};
   }
   void sums(const std::vector<CollectiveId>& sums) {
     if (sums.empty()) return;
@@ -226,12 +226,12 @@ SubProgram run_pass(Worker& worker, const PassSegments& passes, const PassRun& r
     if (exchanges && run.exchange_overhead.value > 0) co_await worker.pause(run.exchange_overhead);
     if (packs) co_await worker.local(packing);
     if (exchanges) exchange = worker.start_collective(step.call.collective);
-    if (!step.beside.empty()) co_await worker.finished(worker.start_compute(run.pass, step.beside));
+    if (!step.overlapped.empty()) co_await worker.finished(worker.start_compute(run.pass, step.overlapped));
     worker.mark("compute");
     if (exchanges) co_await worker.finished(std::move(exchange));
     if (exchanges) worker.mark(step.call.what);
     if (packs) co_await worker.local(packing);
-    if (!step.then.empty()) co_await worker.finished(worker.start_compute(run.pass, step.then));
+    if (!step.after.empty()) co_await worker.finished(worker.start_compute(run.pass, step.after));
     for (std::size_t i = 0; run.sums && i < step.sums.size(); ++i)
       sums.push_back(worker.start_collective(step.sums[i]));
   }

@@ -34,7 +34,7 @@ struct LayerCalls {
 /// layer segments.
 struct OverlapSegment {
   Call call;
-  LayerRange beside, then;
+  LayerRange overlapped, after;
   std::vector<CollectiveId> sums;  ///< collectives to start after it, for gradients that are then complete
 };
 

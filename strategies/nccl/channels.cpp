@@ -162,7 +162,8 @@ void lay_inside(const Platform& platform, const NcclRanks& group, NcclChannels& 
   result.rings = (platform.software.compute_capability < 70 ? kPascalShare : 1) * result.port;
 }
 
-/// Lays channels over all NICs beside the devices. Communicators that work side by side share each NIC.
+/// Lays channels over all NICs that are next to the devices. Communicators that work side by side share each
+/// NIC.
 void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
   result.network = result.nic = result.host_copy = {kUnlimited};
   if (group.nodes == 1) return;

@@ -59,7 +59,7 @@ double ll_limit(const Estimates& e) {
   return nccl_limits(e.software.nccl, key).ll[e.by_nodes()] * kGiga;
 }
 
-/// LL128 needs NVLink and devices from Volta on; between nodes NICs beside the devices.
+/// LL128 needs NVLink and devices from Volta on; between nodes also NICs next to the devices.
 bool has_ll128(const Estimates& e) {
   return e.software.nccl >= 205 && e.software.compute_capability >= 70 && e.channels.nvlink &&
          (e.nodes() == 1 || e.channels.nic_nearby);
@@ -183,8 +183,8 @@ void consider_nvls(Estimates& e) {
 }
 
 /// Sends and receives between pairs, without a tuning model in NCCL. Fitted on the fit set's tables of
-/// all-to-all and send-receive: 5 us beside the launch, 26 us more over the network; 81 % of NVLink's rate up
-/// to Ampere and 92 % later; 47 % of a NIC, which one peer's single channel does not fill.
+/// all-to-all and send-receive: 5 us in addition to the launch, 26 us more over the network; 81 % of NVLink's
+/// rate up to Ampere and 92 % later; 47 % of a NIC, which one peer's single channel does not fill.
 void consider_direct(Estimates& e) {
   const bool to_all = e.operation == NcclOperation::all_to_all;
   const double ranks = e.ranks(), local_ranks = e.channels.devices_per_node();

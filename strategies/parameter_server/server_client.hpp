@@ -68,7 +68,7 @@ SubProgram exchange(Worker& worker, const Servers& servers, ClientExchange what,
 /// Sends an update to all shards and waits until it has arrived.
 SubProgram push(Worker& worker, const Servers& servers, Array update, ClientState& state);
 
-/// Read or update beside other work, for servers that are not serial.
+/// Read or update that overlaps with other work, for servers that are not serial.
 /// Waits for the read that runs, copies its parameters from `center`, and starts the next read.
 /// @param array  time to read or write one array of the parameters
 SubProgram start_fetch(Worker& worker, const Servers& servers, Seconds array, ClientState& state);

@@ -74,7 +74,7 @@ void note_ineffective_server_options(const YamlMap& map, const ServerOptions& op
   note_ineffective_communication(map, options.group_size > 1 ? "" : "without a group_size above 1", false,
                                  plan);
   if (options.machines_per_replica == 1) {
-    note_ineffective(map, {"compute_slowdown"}, "where no collective is beside compute",
+    note_ineffective(map, {"compute_slowdown"}, "where no collective overlaps with compute",
                      plan.ineffective_keys);
     note_ineffective(map, {"exchange_overhead"}, "with machines_per_replica: 1", plan.ineffective_keys);
   }

@@ -148,7 +148,7 @@ Plan server_plan(const Setting& setting, const ServerOptions& options, const Ser
   auto [workload, source] = begin_plan(setting, options, whole, plan, client.batch);
   if (strategy.array_rounds) {
     workload.buckets = gradient_buckets(gradient_arrays(setting.model), options.training.element(), {0});
-    plan.simulated_only = "rounds of arrays beside the backward pass are simulated";
+    plan.simulated_only = "rounds of arrays during the backward pass are simulated";
   }
   Server server = server_of(setting, options, strategy, whole.workload, whole.source.kind, exchanged);
   std::vector<int> shard_of_bucket;

@@ -196,15 +196,15 @@ PipelineChunk make_chunk(const Setting& setting, const PipelineOptions& options,
   for (const Bucket& bucket : buckets) {
     if (bucket.sum.exists()) groups.plan.collectives[bucket.sum.index()].layer = bucket.layers.first;
   }
-  const bool beside = options.group.overlap;
+  const bool overlaps = options.group.overlap;
   PipelineChunk chunk;
   if (options.zero > 0) chunk.gathers = partition_sums(buckets, groups);
   chunk.segments = segments_of(layers);
   chunk.passes = make_passes(groups.calls, layers,
-                             sums_by_layer(beside ? buckets : std::vector<Bucket>{}, groups.calls.size()),
+                             sums_by_layer(overlaps ? buckets : std::vector<Bucket>{}, groups.calls.size()),
                              options.group.halo_overlap);
   for (const Bucket& bucket : buckets) {
-    if (!beside && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);
+    if (!overlaps && bucket.sum.exists()) chunk.sums.push_back(bucket.sum);
   }
   if (run > 0) {
     chunk.previous = RoleId((run - 1) % options.stages);

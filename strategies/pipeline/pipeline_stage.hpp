@@ -31,7 +31,7 @@ Stages first_layers_of_runs(const YamlMap& map, const Setting& setting, const Tr
 struct PipelineChunk {
   LayerRange segments;  ///< segments of the workload
   PassSegments passes;
-  std::vector<CollectiveId> sums;  ///< sums of gradients that start after all actions, not beside the last
+  std::vector<CollectiveId> sums;  ///< sums of gradients that start after all actions, not during the last
   std::vector<CollectiveId>
       gathers;  ///< all-gathers of updated parameters, where each replica updates its share (ZeRO)
   RoleId previous = {}, next = {};               ///< roles with the layers before and after, if any
@@ -64,7 +64,7 @@ int chunk_of_tag(MessageTag tag);
 ///
 /// and after the last action:
 ///
-///   4. sums gradients over the replicas, if that does not run beside the last actions
+///   4. sums gradients over the replicas, if that does not overlap with the last actions
 ///   5. updates its parameters
 ///   6. ZeRO: gathers the shares of the parameters that the replicas have updated
 ///

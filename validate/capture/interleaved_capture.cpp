@@ -122,7 +122,7 @@ void capture_compressions(const RankContext& run, const Validation& validation,
     barrier(run.transport);
     const YamlNode model = command_line_name(variant.model);
     CompressionCapture capturing;
-    capturing.device = source.beside;
+    capturing.device = source.device;
     const auto file = compression_file(run.folder, variant.model);
     capturing.name = file.stem().string();
     capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);

@@ -35,7 +35,7 @@ void capture_interleaved(const RankContext& run, CoreSpeedProbe* speed, std::vec
 
 /// Where compressed gradients come from.
 struct GradientSource {
-  GradientDevice beside = {};  ///< device whose memory holds the gradients; default: the host's memory
+  GradientDevice device = {};  ///< device whose memory holds the gradients; default: the host's memory
   /// The captured network of a variant, in the host's memory; null or empty: gradients are random numbers.
   std::function<Network*(const NetworkVariant&)> network = {};
 };

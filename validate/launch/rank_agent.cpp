@@ -251,11 +251,11 @@ std::optional<JobTask> job_task() {
 
 std::filesystem::path rank_program() {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto beside = self.parent_path() / "stepcast-rank";
-  if (access(beside.c_str(), X_OK) != 0)
+  const auto program = self.parent_path() / "stepcast-rank";
+  if (access(program.c_str(), X_OK) != 0)
     throw InputError(
-        fmt::format("{}: not found; build stepcast with MPI (apt install libopenmpi-dev)", beside.string()));
-  return beside;
+        fmt::format("{}: not found; build stepcast with MPI (apt install libopenmpi-dev)", program.string()));
+  return program;
 }
 
 }  // namespace stepcast

@@ -61,7 +61,7 @@ struct JobTask {
 /// From the variables of Open MPI, MPICH (PMI) or Slurm; empty: started by none of them, or alone.
 std::optional<JobTask> job_task();
 
-/// stepcast-rank, which lies beside this program. @throws InputError if it was not built
+/// stepcast-rank, which is in the folder of this program. @throws InputError if it was not built
 std::filesystem::path rank_program();
 
 }  // namespace stepcast

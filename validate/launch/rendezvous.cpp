@@ -235,9 +235,9 @@ bool Rendezvous::take_hello(Connection& connection) {
   return true;
 }
 
-/// The answer to the fastest of some questions was given half of its round trip before it came, give or take
-/// that half. Source: D. Mills, "Internet time synchronization: the Network Time Protocol", IEEE Trans. Comm.
-/// 39 (1991).
+/// The agent reads its clock between the two ends of a round trip; the middle is the best estimate, and half
+/// of the round trip its uncertainty. The fastest of several round trips counts. Source: D. Mills, "Internet
+/// time synchronization: the Network Time Protocol", IEEE Trans. Comm. 39 (1991).
 void Rendezvous::measure_clock(Connection& connection, RankHost& host) {
   host.clock_uncertainty = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kClockPings; ++i) {

@@ -212,8 +212,8 @@ std::optional<Seconds> time_of(const std::string& word, const std::string& file,
   return Seconds{1e-6 * *number};
 }
 
-/// The columns of a row without a header before it, by its number of words: with root 13, without 12, without
-/// redop 11; half of them without times in place.
+/// The columns of times in a row without a header before it, by its number of words: 13 with a root, 12
+/// without it, 11 without a redop too. Rows without in-place times have 9, 8 and 7 words.
 std::vector<std::size_t> usual_columns(std::size_t words) {
   if (words >= 13) return {5, 9};
   if (words == 12) return {4, 8};

@@ -19,7 +19,8 @@ namespace {
 
 constexpr double kLeastFactor = 1e-5;  // of the bandwidth; platform files allow 1e-6
 
-/// Times by rising size, one for each size (the median of its times), raised where they would fall.
+/// The times in ascending order of size, one for each size (the median of its times), none below that of a
+/// smaller size.
 std::vector<MessageTime> cleaned(std::vector<MessageTime> times) {
   std::stable_sort(times.begin(), times.end(), [](const MessageTime& a, const MessageTime& b) {
     return a.size != b.size ? a.size < b.size : a.time < b.time;
@@ -70,8 +71,8 @@ LinkTable fitted_link_table(std::vector<MessageTime> times) {
     const double overhead = clean[i].time.value - latency - slope * clean[i].size.value;
     table.costs.push_back({clean[i].size, {std::max(0.0, overhead)}, least / slope});
   }
-  // Beyond the largest size in proportion to it, because the slope of the last segment alone would
-  // extrapolate its noise.
+  // Beyond the largest size, times grow in proportion to the size, because the slope of the last segment
+  // alone would extrapolate its noise.
   const double slope = (clean.back().time.value - latency) / clean.back().size.value;
   table.costs.push_back(
       {{std::numeric_limits<double>::infinity()}, {0}, std::clamp(least / slope, kLeastFactor, 1.0)});
@@ -255,8 +256,8 @@ std::string costs_text(const std::vector<MessageCost>& costs) {
 const char* const kFree = "    - {overhead: 0 s, bandwidth_factor: 1}\n";
 
 /// Costs of messages between programs over a link of one message at a time, from their measured times.
-/// Without these, such a message takes what sending and receiving at once takes, because its sender copies it
-/// once more.
+/// Without measured times, such a message takes as long as a message that is sent while another is received,
+/// because its sender copies it once more.
 std::vector<MessageCost> program_costs(const LinkTable& links) {
   std::vector<MessageCost> costs = links.costs;
   if (links.program_times.empty()) {
@@ -273,8 +274,8 @@ std::vector<MessageCost> program_costs(const LinkTable& links) {
   return costs;
 }
 
-/// Links of devices whose two directions share what a core can copy. The link behind them, one for each
-/// device, has the rate of a message one way.
+/// Links of devices whose two directions share the copy rate of a core. The link after each of them has the
+/// rate of a message in one direction.
 std::string half_duplex_links(const LinkTable& links) {
   return fmt::format(
       "  device_link: {{bandwidth: {}, latency: {}, source: \"measured both ways at once; half of the "
@@ -285,7 +286,7 @@ std::string half_duplex_links(const LinkTable& links) {
       rate(2 * links.bandwidth), seconds(links.latency / 2), rate(links.one_way * links.bandwidth));
 }
 
-/// The host is a place of servers, whose rank is a core as those of the workers are.
+/// The host can run servers: the rank of a server has a core, as the ranks of workers do.
 std::string one_machine(const MeasuredPlatform& platform) {
   const LinkTable& links = platform.links;
   const bool half_duplex = links.one_way > 1;

@@ -190,8 +190,8 @@ GpuProbes probe_gpu(const GpuOptions& gpu, const Model& model, std::int64_t batc
       fmt::format("step of {}, batch {}, {}", model.name, batch, to_string(gpu.precision));
   const BackgroundLoad copy = BackgroundLoad::copy, reduction = BackgroundLoad::reduction;
   const double alone = probe_step_under_load(bench, events, step + ", alone", nullptr, 0);
-  probe_step_under_load(bench, events, step + ", beside a copy", &copy, alone);
-  probe_step_under_load(bench, events, step + ", beside a reduction", &reduction, alone);
+  probe_step_under_load(bench, events, step + ", during a copy", &copy, alone);
+  probe_step_under_load(bench, events, step + ", during a reduction", &reduction, alone);
   bench.result.state_after = gpu_state(bus.data());
   return bench.result;
 }

@@ -62,24 +62,24 @@ void with_type(Element element, const Run& run) {
 template <class T>
 constexpr int kPack = 16 / sizeof(T);
 
-/// V neighbouring elements, which one access of a thread reads or writes.
+/// V neighbouring elements, which one access of a thread reads or writes (as aligned_vector of PyTorch).
 template <class T, int V>
-struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Lanes {
+struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) AlignedVector {
   T v[V];
 };
 
 template <int V, class T>
-__device__ Lanes<T, V> load(const T* from) {
-  return *reinterpret_cast<const Lanes<T, V>*>(from);
+__device__ AlignedVector<T, V> load(const T* from) {
+  return *reinterpret_cast<const AlignedVector<T, V>*>(from);
 }
 template <class T, int V>
-__device__ void store(const Lanes<T, V>& lanes, T* to) {
-  *reinterpret_cast<Lanes<T, V>*>(to) = lanes;
+__device__ void store(const AlignedVector<T, V>& vector, T* to) {
+  *reinterpret_cast<AlignedVector<T, V>*>(to) = vector;
 }
 
 template <class To, class From, int V>
-__device__ Lanes<To, V> converted(const Lanes<From, V>& from) {
-  Lanes<To, V> to;
+__device__ AlignedVector<To, V> converted(const AlignedVector<From, V>& from) {
+  AlignedVector<To, V> to;
   for (int j = 0; j < V; ++j) to.v[j] = from_float<To>(to_float(from.v[j]));
   return to;
 }

@@ -10,7 +10,7 @@ template <class T, int K, class F>
 __global__ void map_elements(F f, std::int64_t n, std::int64_t packs, Inputs<T, K> in, T* out) {
   constexpr int V = kPack<T>;
   for (std::int64_t i = first_index(); i < packs; i += index_step()) {
-    Lanes<T, V> loaded[K], result;
+    AlignedVector<T, V> loaded[K], result;
     for (int k = 0; k < K; ++k) loaded[k] = load<V>(in.at[k] + V * i);
     for (int j = 0; j < V; ++j) {
       float values[K];

@@ -12,11 +12,11 @@ namespace {
 template <class From, class To>
 __device__ void convert_run(const From* from, To* to, std::int64_t n, std::int64_t thread,
                             std::int64_t step) {
-  constexpr int kLanes = 4;
-  const std::int64_t packs = are_aligned(from, to) ? n / kLanes : 0;
+  constexpr int kWidth = 4;
+  const std::int64_t packs = are_aligned(from, to) ? n / kWidth : 0;
   for (std::int64_t i = thread; i < packs; i += step)
-    store(converted<To>(load<kLanes>(from + kLanes * i)), to + kLanes * i);
-  for (std::int64_t i = packs * kLanes + thread; i < n; i += step) to[i] = from_float<To>(to_float(from[i]));
+    store(converted<To>(load<kWidth>(from + kWidth * i)), to + kWidth * i);
+  for (std::int64_t i = packs * kWidth + thread; i < n; i += step) to[i] = from_float<To>(to_float(from[i]));
 }
 
 template <class From, class To>
@@ -42,14 +42,14 @@ template <class T, int V, class Index>
 __global__ void add_bias_kernel(const T* x, T* y, const float* bias, Index packs, Divisor<Index> inner,
                                 Divisor<Index> channels) {
   for (Index i = static_cast<Index>(first_index()); i < packs; i += static_cast<Index>(index_step())) {
-    Lanes<T, V> lanes = load<V>(x + std::int64_t{V} * i);
+    AlignedVector<T, V> vector = load<V>(x + std::int64_t{V} * i);
     Index plane = inner.quotient(V * i);
     const Index channel = take(plane, channels);
-    Lanes<float, V> added;
+    AlignedVector<float, V> added;
     if (inner.size == 1) added = load<V>(bias + channel);
     for (int j = 0; j < V; ++j)
-      lanes.v[j] = from_float<T>(to_float(lanes.v[j]) + (inner.size == 1 ? added.v[j] : bias[channel]));
-    store(lanes, y + std::int64_t{V} * i);
+      vector.v[j] = from_float<T>(to_float(vector.v[j]) + (inner.size == 1 ? added.v[j] : bias[channel]));
+    store(vector, y + std::int64_t{V} * i);
   }
 }
 

@@ -10,14 +10,14 @@ namespace {
 /// PoolShape for the device.
 template <class Index>
 struct Pool {
-  /// Of the tensor that is written; `packs`: lanes of channels.
+  /// Of the tensor that is written; `packs`: vectors of V channels.
   Divisor<Index> packs, size[3];
   bool channels_last;
   Divisor<Index> stride[3];
   Index in[3], out[3], in_stride[5], out_stride[5], kernel[3], pad[3];
 };
 
-/// Position of lanes of channels, the first of which is c.
+/// Position of a vector of channels, the first of which is c.
 template <class Index>
 struct Position {
   Index n, c, at[3];
@@ -73,17 +73,17 @@ struct Windows {
   }
 };
 
-/// Maximum, or sum, of lanes of a window's elements.
+/// Maximum, or sum, over a window's positions, for each channel of a vector.
 template <int V, bool Largest>
 struct Found {
   float value[V];
-  Lanes<std::uint16_t, V> tap{};  ///< index of the maximum in the window
+  AlignedVector<std::uint16_t, V> tap{};  ///< index of the maximum in the window
 
   __device__ Found() {
     for (float& one : value) one = Largest ? -INFINITY : 0.f;
   }
   template <class T, class Index>
-  __device__ void add(const Lanes<T, V>& read, Index index) {
+  __device__ void add(const AlignedVector<T, V>& read, Index index) {
     for (int j = 0; j < V; ++j) {
       const float x = to_float(read.v[j]);
       if (!Largest) value[j] += x;
@@ -111,7 +111,7 @@ __global__ void pool_windows(Pool<Index> pool, Index n, const T* x, T* y, std::u
         const Index row = corner + a * pool.in_stride[2] + b * pool.in_stride[3];
         const Index tap = (a * pool.kernel[1] + b) * pool.kernel[2];
         for (Index c = width.low; c < width.high; c += kTogether) {
-          Lanes<T, V> read[kTogether];
+          AlignedVector<T, V> read[kTogether];
           for (int k = 0; k < kTogether; ++k)
             read[k] = load<V>(x + row + min(c + k, width.high - 1) * pool.in_stride[4]);
           for (int k = 0; k < kTogether; ++k) {
@@ -121,7 +121,7 @@ __global__ void pool_windows(Pool<Index> pool, Index n, const T* x, T* y, std::u
       }
     }
     const float count = elements_in(pool, out.at[0], out.at[1], out.at[2]);
-    Lanes<T, V> written;
+    AlignedVector<T, V> written;
     for (int j = 0; j < V; ++j)
       written.v[j] = from_float<T>(Largest ? found.value[j] : found.value[j] / count);
     const Index to = out.place(pool.out_stride);
@@ -130,8 +130,9 @@ __global__ void pool_windows(Pool<Index> pool, Index n, const T* x, T* y, std::u
   }
 }
 
-/// Reads dy and, of a maximum, the taps, and writes dx. Each thread gathers the gradients of the lanes of an
-/// input from the windows that contain it, which needs no atomics, and loads two neighbours together.
+/// Reads dy and, of a maximum, the taps, and writes dx. Each thread gathers the gradients of the channels of
+/// a vector from the windows that contain its position, which needs no atomics, and loads two neighbours
+/// together.
 template <class T, int V, bool Largest, class Index>
 __global__ void pool_windows_back(Pool<Index> pool, Index n, const T* dy, T* dx, const std::uint16_t* taps) {
   constexpr int kTogether = 2;
@@ -144,8 +145,8 @@ __global__ void pool_windows_back(Pool<Index> pool, Index n, const T* dy, T* dx,
         const Index row = Position<Index>{in.n, in.c, {a, b, 0}}.place(pool.out_stride);
         const Index tap = (depth.tap(pool, a, 0) * pool.kernel[1] + height.tap(pool, b, 1)) * pool.kernel[2];
         for (Index c = width.low; c <= width.high; c += kTogether) {
-          Lanes<T, V> slope[kTogether];
-          Lanes<std::uint16_t, V> chosen[kTogether];
+          AlignedVector<T, V> slope[kTogether];
+          AlignedVector<std::uint16_t, V> chosen[kTogether];
           for (int k = 0; k < kTogether; ++k) {
             const Index from = row + min(c + k, width.high) * pool.out_stride[4];
             slope[k] = load<V>(dy + from);
@@ -162,7 +163,7 @@ __global__ void pool_windows_back(Pool<Index> pool, Index n, const T* dy, T* dx,
         }
       }
     }
-    Lanes<T, V> written;
+    AlignedVector<T, V> written;
     for (int j = 0; j < V; ++j) written.v[j] = from_float<T>(sum[j]);
     store(written, dx + in.place(pool.in_stride));
   }
@@ -175,10 +176,10 @@ std::int64_t product(const Five& sizes) {
 }
 
 template <class Index>
-Pool<Index> on_device(const PoolShape& s, const Five& size, const Five& strides, int lanes) {
+Pool<Index> on_device(const PoolShape& s, const Five& size, const Five& strides, int width) {
   Pool<Index> pool{};
   pool.channels_last = strides[1] == 1;
-  pool.packs = Divisor<Index>(size[1] / lanes);
+  pool.packs = Divisor<Index>(size[1] / width);
   for (std::size_t d = 0; d < 5; ++d) {
     pool.in_stride[d] = static_cast<Index>(s.in_stride[d]);
     pool.out_stride[d] = static_cast<Index>(s.out_stride[d]);
@@ -196,32 +197,32 @@ Pool<Index> on_device(const PoolShape& s, const Five& size, const Five& strides,
 
 /// True if the channels of both images lie side by side, and all packs are aligned.
 bool takes_packs(const PoolShape& s, Element element, const void* from, const void* to, const void* taps) {
-  const auto lanes = static_cast<std::int64_t>(16 / bytes_of(element));
-  bool fits = s.in_stride[1] == 1 && s.out_stride[1] == 1 && s.in[1] % lanes == 0;
+  const auto width = static_cast<std::int64_t>(16 / bytes_of(element));
+  bool fits = s.in_stride[1] == 1 && s.out_stride[1] == 1 && s.in[1] % width == 0;
   for (const std::size_t d : {0, 2, 3, 4})
-    fits = fits && s.in_stride[d] % lanes == 0 && s.out_stride[d] % lanes == 0;
+    fits = fits && s.in_stride[d] % width == 0 && s.out_stride[d] % width == 0;
   return fits && are_aligned(from, to, taps);
 }
 
-/// Calls `run` with the type of the elements, the number of lanes and whether the pool takes maxima as
-/// constants, the pool for the device, and the number of positions in the image that is written.
+/// Calls `run` with the type of the elements, the number of channels of a vector and whether the pool takes
+/// maxima as constants, the pool for the device, and the number of positions in the image that is written.
 template <class Run>
 void with_pool(const PoolShape& shape, const Five& size, const Five& strides, Element element, bool packs,
                const Run& run) {
-  const auto with_lanes = [&](auto type, auto lanes) {
+  const auto with_width = [&](auto type, auto width) {
     with_index(std::max(product(shape.in), product(shape.out)), [&](auto index) {
       using Index = decltype(index);
-      constexpr int V = decltype(lanes)::value;
+      constexpr int V = decltype(width)::value;
       const auto pool = on_device<Index>(shape, size, strides, V);
       const auto n = static_cast<Index>(product(size) / V);
-      shape.largest ? run(type, lanes, std::true_type(), pool, n)
-                    : run(type, lanes, std::false_type(), pool, n);
+      shape.largest ? run(type, width, std::true_type(), pool, n)
+                    : run(type, width, std::false_type(), pool, n);
     });
   };
   with_type(element, [&](auto type) {
     constexpr int V = kPack<typename decltype(type)::type>;
-    packs ? with_lanes(type, std::integral_constant<int, V>())
-          : with_lanes(type, std::integral_constant<int, 1>());
+    packs ? with_width(type, std::integral_constant<int, V>())
+          : with_width(type, std::integral_constant<int, 1>());
   });
 }
 

@@ -1,7 +1,7 @@
 #include <cfloat>
 
 #include "kernels/cudnn/cuda/device_code.cuh"
-#include "kernels/cudnn/cuda/held_rows.cuh"
+#include "kernels/cudnn/cuda/persistent_rows.cuh"
 #include "kernels/cudnn/cuda/rows.hpp"
 
 namespace stepcast::cudnn {
@@ -146,13 +146,13 @@ void softmax_loss_backward(const Rows& rows, double weight, const void* p, const
 }
 
 void softmax_rows(const Rows& rows, bool causal, const void* scores, void* p, cudaStream_t stream) {
-  const bool held = with_held_rows(
+  const bool persistent = with_persistent_rows(
       rows.count, rows.length, rows.element, are_aligned(scores, p),
       [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
-        softmax_of_held_rows<T, OfRow><<<grid, kThreads, 0, stream>>>(
+        softmax_of_persistent_rows<T, OfRow><<<grid, kThreads, 0, stream>>>(
             rows.count, packs, causal, static_cast<const T*>(scores), static_cast<T*>(p));
       });
-  if (held) return check_launch("softmax_of_held_rows");
+  if (persistent) return check_launch("softmax_of_persistent_rows");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     softmax_of_rows<<<blocks(rows), threads(rows), 0, stream>>>(
@@ -163,13 +163,13 @@ void softmax_rows(const Rows& rows, bool causal, const void* scores, void* p, cu
 
 void softmax_rows_backward(const Rows& rows, float scale, const void* p, void* gradient,
                            cudaStream_t stream) {
-  const bool held = with_held_rows(
+  const bool persistent = with_persistent_rows(
       rows.count, rows.length, rows.element, are_aligned(p, gradient),
       [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
-        softmax_of_held_rows_back<T, OfRow><<<grid, kThreads, 0, stream>>>(
+        softmax_of_persistent_rows_back<T, OfRow><<<grid, kThreads, 0, stream>>>(
             rows.count, packs, scale, static_cast<const T*>(p), static_cast<T*>(gradient));
       });
-  if (held) return check_launch("softmax_of_held_rows_back");
+  if (persistent) return check_launch("softmax_of_persistent_rows_back");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     softmax_of_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(
@@ -180,13 +180,13 @@ void softmax_rows_backward(const Rows& rows, float scale, const void* p, void* g
 
 void layer_norm_forward(const Rows& rows, const void* x, const float* scale, const float* shift, void* y,
                         float* mean, float* inverse, cudaStream_t stream) {
-  const bool held = with_held_rows(
+  const bool persistent = with_persistent_rows(
       rows.count, rows.length, rows.element, are_aligned(x, scale, shift, y),
       [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
-        normalize_held_rows<T, OfRow><<<grid, kThreads, 0, stream>>>(
+        normalize_persistent_rows<T, OfRow><<<grid, kThreads, 0, stream>>>(
             rows.count, packs, static_cast<const T*>(x), scale, shift, static_cast<T*>(y), mean, inverse);
       });
-  if (held) return check_launch("normalize_held_rows");
+  if (persistent) return check_launch("normalize_persistent_rows");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     normalize_rows<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x), scale,
@@ -197,14 +197,14 @@ void layer_norm_forward(const Rows& rows, const void* x, const float* scale, con
 
 void layer_norm_backward(const Rows& rows, const void* x, const void* dy, const float* scale,
                          const float* mean, const float* inverse, void* dx, cudaStream_t stream) {
-  const bool held = with_held_rows(
+  const bool persistent = with_persistent_rows(
       rows.count, rows.length, rows.element, are_aligned(x, dy, scale, dx),
       [&]<class T, int OfRow>(Type<T>, std::integral_constant<int, OfRow>, unsigned grid, int packs) {
-        normalize_held_rows_back<T, OfRow><<<grid, kThreads, 0, stream>>>(
+        normalize_persistent_rows_back<T, OfRow><<<grid, kThreads, 0, stream>>>(
             rows.count, packs, static_cast<const T*>(x), static_cast<const T*>(dy), scale, mean, inverse,
             static_cast<T*>(dx));
       });
-  if (held) return check_launch("normalize_held_rows_back");
+  if (persistent) return check_launch("normalize_persistent_rows_back");
   with_type(rows.element, [&](auto type) {
     using T = typename decltype(type)::type;
     normalize_rows_back<<<blocks(rows), threads(rows), 0, stream>>>(rows.length, static_cast<const T*>(x),

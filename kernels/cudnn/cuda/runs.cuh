@@ -15,7 +15,7 @@ namespace stepcast::cudnn {
 namespace {
 
 template <class T, int W>
-struct Loaded : Lanes<T, W> {
+struct Loaded : AlignedVector<T, W> {
   __device__ float value(int j) const { return to_float(this->v[j]); }
 };
 /// Pairs of bf16 stay in their words until they are used: taken apart at once they fill twice the registers.

@@ -130,7 +130,7 @@ struct Normalize {
   }
 };
 
-/// 0 for what is negative; what is not a number stays so.
+/// 0 for negative numbers; NaN stays NaN.
 __device__ float rectified(float value) {
   return value < 0 ? 0.f : value;
 }

@@ -42,7 +42,7 @@ concept Scales = requires(const F& f) {
 template <class F, int W, int C>
 __device__ void add_terms(const F& f, const Runs<F, W>& runs, std::int64_t at,
                           const typename F::Channel* channels, float2* sums) {
-  [[maybe_unused]] Lanes<typename F::Type, W> kept;
+  [[maybe_unused]] AlignedVector<typename F::Type, W> kept;
   for (int j = 0; j < W; ++j) {
     float v[F::kInputs];
     runs.values(j, v);
@@ -230,7 +230,7 @@ struct Mapped {
   /// @param own  of the C channels of the run
   template <int W, int C>
   __device__ void write(const Runs<Mapped, W>& runs, std::int64_t at, const Channel* own) const {
-    Lanes<T, W> result;
+    AlignedVector<T, W> result;
     for (int j = 0; j < W; ++j) {
       float v[K];
       runs.values(j, v);

@@ -13,7 +13,7 @@ namespace {
 /// it, which keep no scores. Elsewhere products are cuBLAS calls over lists of matrices; the probabilities of
 /// the forward pass are kept for the backward pass. All layers of a GPU share the memory of the scores. With
 /// B samples, H heads and T tokens, scores and probabilities have B H T^2 elements each; a forward pass
-/// writes and reads both once, beside 4 B T elements of the width.
+/// writes and reads both once, in addition to 4 B T elements of the width.
 class Attention final : public CudnnLayer {
  public:
   Attention(std::shared_ptr<Device> device, const LayerSite& site)

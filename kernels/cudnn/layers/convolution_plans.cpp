@@ -146,7 +146,7 @@ bool has_plan(const Device& device, const ConvolutionTensors& tensors, Convoluti
       try {
         plan_within(device, engine);
         return true;
-      } catch (const GpuError&) {  // another engine may do
+      } catch (const GpuError&) {  // another engine may run
       }
     }
   } catch (const GpuError&) {  // no engine takes the graph

@@ -52,8 +52,8 @@ bool allowed(const Device& device, cudnnMathType_t math) {
   return device.options.precision != GpuPrecision::f32 || math == CUDNN_FMA_MATH;
 }
 
-/// True if the algorithms of cuDNN's older calls are timed beside the plans. That takes longer than the plans
-/// do, because these calls also time algorithms that are many times slower. On an H200 with cuDNN 9.19
+/// True if the algorithms of cuDNN's older calls are timed as well as the plans. That takes longer than the
+/// plans do, because these calls also time algorithms that are many times slower. On an H200 with cuDNN 9.19
 /// (ResNet-50, VGG-16, 3DGAN) none of them was faster than the plans, except in f32: 10 of 53 layers.
 bool times_older_calls(const Device& device, const FastestPlan& found) {
   return found.plan == nullptr || device.options.precision == GpuPrecision::f32;

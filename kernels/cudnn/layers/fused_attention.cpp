@@ -240,7 +240,7 @@ std::string FusedAttention::name() const {
                      backward_.engine().number);
 }
 
-/// What both passes read.
+/// Tensors that both passes read.
 std::vector<std::pair<std::int64_t, const void*>> FusedAttention::inputs(const void* qkv) const {
   std::vector<std::pair<std::int64_t, const void*>> arrays{
       {kQ, qkv}, {kK, part(qkv, 1)}, {kV, part(qkv, 2)}, {kScale, &scale_}};

@@ -135,7 +135,7 @@ class ClassToken final : public CudnnLayer {
 };
 
 /// The first token of every sample: y[b] = x[b][0]. Moves these tokens; the backward pass writes all of dx,
-/// zeros beside them.
+/// with zeros for the other tokens.
 class FirstToken final : public CudnnLayer {
  public:
   FirstToken(std::shared_ptr<Device> device, const LayerSite& site)

@@ -121,7 +121,7 @@ struct RnnDescs {
   Desc x, state, weight_input, weight_hidden, bias, y;
 };
 
-// The constructors of oneDNN's LSTM take a cell state beside each hidden state; those of its GRU do not.
+// The constructors of oneDNN's LSTM take a cell state with each hidden state; those of its GRU do not.
 
 /// Gates i, f, g, o.
 struct LstmCell {

@@ -116,7 +116,10 @@ TEST_CASE("a profile gives every kernel's time to its layer and pass", "[models]
   }
 }
 
-TEST_CASE("the first layer has no gradient of its input, and a foreach optimizer is shared out", "[models]") {
+TEST_CASE(
+    "the first layer has no gradient of its input, and the time of a foreach optimizer is divided among the "
+    "layers",
+    "[models]") {
   const Trace trace = trace_of_profile(two_steps(false));
   CHECK(trace.layers[0].backward_data.seconds.empty());
   CHECK(us(trace.layers[0].backward_weights) == Approx(60));
@@ -124,7 +127,7 @@ TEST_CASE("the first layer has no gradient of its input, and a foreach optimizer
   CHECK(us(trace.layers[0].update) == Approx(10 * (4 * 27 + 4) / parameters));
   CHECK(us(trace.layers[3].update) == Approx(10 * 2570 / parameters));
   REQUIRE_FALSE(trace.flags.empty());
-  CHECK_THAT(trace.flags.back(), Contains("shared out by parameters"));
+  CHECK_THAT(trace.flags.back(), Contains("in proportion to their parameters"));
 }
 
 TEST_CASE("operators' own times take the place of kernels in a profile of a CPU", "[models]") {

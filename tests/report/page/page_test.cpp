@@ -52,7 +52,8 @@ TEST_CASE("scaling ends where half of the efficiency or the throughput is lost",
   CHECK(falls.scaling ==
         "Scaling ends at 16 workers: throughput is highest there, and the efficiency is 44.0 % at 32 "
         "(100 % at 8, below 80 % from 32 on), where communication is 57 % of a step.");
-  CHECK(falls.change == "Change first: twice the bandwidth would make steps at 32 workers 40 % faster.");
+  CHECK(falls.change ==
+        "Change first: with twice the bandwidth, 32 workers would do 40 % more steps per second.");
   const Results slow{
       "s", {row(8, 800, 1, kCompute), row(16, 1000, 0.62, kTraffic), row(64, 1600, 0.25, kTraffic)}};
   CHECK(
@@ -78,11 +79,14 @@ TEST_CASE("scaling that does not end, a single point and no point are said to be
 }
 
 TEST_CASE("the answer names the share of the discrepancy term in the step", "[report]") {
-  Row part = row(8, 800, 1, "compute (85 %)");
+  Row part = row(8, 800, 1, "compute (85 %); twice the compute speed: +95 %");
   part.set("unmodelled_seconds", 0.12 * 0.32);
-  CHECK(
-      answer_of({"s", {part}}, kSweep).scaling ==
-      "At 8 workers a step takes 320 ms; compute is 85 % of a step, of which the discrepancy term is 12 %.");
+  const Answer answer = answer_of({"s", {part}}, kSweep);
+  CHECK(answer.scaling ==
+        "At 8 workers a step takes 320 ms; compute is 85 % of a step, and the discrepancy term 12 %.");
+  CHECK(answer.change ==
+        "Change first: with twice the compute speed, 8 workers would do 95 % more steps per second in the "
+        "simulation without the discrepancy term.");
 }
 
 TEST_CASE("points that do not fit into memory are no part of the answer", "[report]") {

@@ -23,7 +23,7 @@ std::vector<LayerCost> one_kernel_each() {
 std::vector<int> uses(const std::vector<OverlapSegment>& overlaps, std::size_t pieces) {
   std::vector<int> count(pieces);
   for (const OverlapSegment& segment : overlaps) {
-    for (const LayerRange& range : {segment.beside, segment.then}) {
+    for (const LayerRange& range : {segment.overlapped, segment.after}) {
       for (int piece = range.first; piece < range.last; ++piece) ++count[static_cast<std::size_t>(piece)];
     }
   }
@@ -62,7 +62,8 @@ TEST_CASE("pieces of a layer take its time, and the launches of its border on to
   CHECK(seconds(true).backward == Approx(10e-3 + 2e-3));
 }
 
-TEST_CASE("beside a halo runs the interior and, backward, backward-weights", "[strategies]") {
+TEST_CASE("the interior runs during the halo exchange and, in the backward pass, backward-weights do too",
+          "[strategies]") {
   const auto calls = halos_in_the_middle();
   const Workload workload = segmented_workload(three_layers(), one_kernel_each(), {}, calls, true);
   const PassSegments passes = make_passes(calls, {0, 3}, std::vector<std::vector<CollectiveId>>(3), true);
@@ -73,13 +74,13 @@ TEST_CASE("beside a halo runs the interior and, backward, backward-weights", "[s
     return total;
   };
   REQUIRE(passes.forward.size() == 2);
-  CHECK(sum(passes.forward[1].beside, &LayerSeconds::forward) == Approx(0.75 * 8e-3));
-  CHECK(sum(passes.forward[1].then, &LayerSeconds::forward) == Approx(0.25 * 8e-3 + 8e-3));
+  CHECK(sum(passes.forward[1].overlapped, &LayerSeconds::forward) == Approx(0.75 * 8e-3));
+  CHECK(sum(passes.forward[1].after, &LayerSeconds::forward) == Approx(0.25 * 8e-3 + 8e-3));
   REQUIRE(passes.backward.size() == 3);
-  CHECK(sum(passes.backward[0].then, &LayerSeconds::backward) == Approx(6e-3));  // data of c
-  CHECK(sum(passes.backward[1].beside, &LayerSeconds::backward) ==
-        Approx(4e-3));  // weights of c beside its sum
-  CHECK(sum(passes.backward[2].beside, &LayerSeconds::backward) == Approx(4e-3 + 0.5 * 6e-3));
+  CHECK(sum(passes.backward[0].after, &LayerSeconds::backward) == Approx(6e-3));  // data of c
+  CHECK(sum(passes.backward[1].overlapped, &LayerSeconds::backward) ==
+        Approx(4e-3));  // weights of c during its sum
+  CHECK(sum(passes.backward[2].overlapped, &LayerSeconds::backward) == Approx(4e-3 + 0.5 * 6e-3));
 }
 
 TEST_CASE("every piece runs once a pass, whatever is exchanged and overlapped", "[strategies]") {

@@ -12,17 +12,18 @@ namespace stepcast::cudnn {
 constexpr int kMostPacks = 4;  ///< of a thread: with more, registers limit the warps that wait for memory
 
 /// Calls `run(Type<T>(), threads of a row as a constant, blocks of kThreads threads, packs of a row)` if such
-/// rows can be held.
+/// rows fit into the registers.
 /// @param aligned  all arrays start at packs
 /// @return whether they can
 template <class Run>
-bool with_held_rows(std::int64_t rows, std::int64_t length, Element element, bool aligned, const Run& run) {
-  bool held = false;
+bool with_persistent_rows(std::int64_t rows, std::int64_t length, Element element, bool aligned,
+                          const Run& run) {
+  bool fits = false;
   with_type(element, [&](auto type) {
     constexpr int V = kPack<typename decltype(type)::type>;
     const std::int64_t packs = length / V;
-    held = aligned && length % V == 0 && packs <= kThreads * kMostPacks;
-    if (!held) return;
+    fits = aligned && length % V == 0 && packs <= kThreads * kMostPacks;
+    if (!fits) return;
     const auto start = [&](auto threads) {
       constexpr int kRows = kThreads / decltype(threads)::value;
       run(type, threads, static_cast<unsigned>((rows + kRows - 1) / kRows), static_cast<int>(packs));
@@ -30,7 +31,7 @@ bool with_held_rows(std::int64_t rows, std::int64_t length, Element element, boo
     packs <= 32 * kMostPacks ? start(std::integral_constant<int, 32>())
                              : start(std::integral_constant<int, kThreads>());
   });
-  return held;
+  return fits;
 }
 
 /// Sum over the threads of a row, for all of them.
@@ -54,7 +55,7 @@ __device__ float row_max(float value) {
 }
 
 template <int Threads>
-__device__ std::int64_t held_row() {
+__device__ std::int64_t row_of_thread() {
   return static_cast<std::int64_t>(blockIdx.x) * (kThreads / Threads) + threadIdx.x / Threads;
 }
 
@@ -68,14 +69,14 @@ __device__ void for_packs(int packs, const Run& run) {
 }
 
 template <class T, int Threads>
-__global__ void normalize_held_rows(std::int64_t count, int packs, const T* all_x, const float* scale,
-                                    const float* shift, T* all_y, float* means, float* inverses) {
+__global__ void normalize_persistent_rows(std::int64_t count, int packs, const T* all_x, const float* scale,
+                                          const float* shift, T* all_y, float* means, float* inverses) {
   constexpr int V = kPack<T>;
-  const std::int64_t row = held_row<Threads>();
+  const std::int64_t row = row_of_thread<Threads>();
   if (row >= count) return;  // the row's whole warp
   const std::int64_t begin = row * packs * V;
   const float length = static_cast<float>(packs * V);
-  Lanes<T, V> x[kMostPacks];
+  AlignedVector<T, V> x[kMostPacks];
   float mean = 0, variance = 0;
   for_packs<T, Threads>(packs, [&](int k, int at) {
     x[k] = load<V>(all_x + begin + at);
@@ -101,15 +102,15 @@ __global__ void normalize_held_rows(std::int64_t count, int packs, const T* all_
 }
 
 template <class T, int Threads>
-__global__ void normalize_held_rows_back(std::int64_t count, int packs, const T* all_x, const T* all_dy,
-                                         const float* scale, const float* means, const float* inverses,
-                                         T* all_dx) {
+__global__ void normalize_persistent_rows_back(std::int64_t count, int packs, const T* all_x, const T* all_dy,
+                                               const float* scale, const float* means, const float* inverses,
+                                               T* all_dx) {
   constexpr int V = kPack<T>;
-  const std::int64_t row = held_row<Threads>();
+  const std::int64_t row = row_of_thread<Threads>();
   if (row >= count) return;
   const std::int64_t begin = row * packs * V;
   const float mean = means[row], inverse = inverses[row], length = static_cast<float>(packs * V);
-  Lanes<T, V> x[kMostPacks], dy[kMostPacks];
+  AlignedVector<T, V> x[kMostPacks], dy[kMostPacks];
   float sum = 0, weighted = 0;
   for_packs<T, Threads>(packs, [&](int k, int at) {
     x[k] = load<V>(all_x + begin + at);
@@ -134,13 +135,14 @@ __global__ void normalize_held_rows_back(std::int64_t count, int packs, const T*
 }
 
 template <class T, int Threads>
-__global__ void softmax_of_held_rows(std::int64_t count, int packs, bool causal, const T* all_x, T* all_p) {
+__global__ void softmax_of_persistent_rows(std::int64_t count, int packs, bool causal, const T* all_x,
+                                           T* all_p) {
   constexpr int V = kPack<T>;
-  const std::int64_t row = held_row<Threads>();
+  const std::int64_t row = row_of_thread<Threads>();
   if (row >= count) return;
   const std::int64_t length = packs * V, begin = row * length;
   const int seen = static_cast<int>(causal ? row % length + 1 : length);
-  Lanes<T, V> x[kMostPacks];
+  AlignedVector<T, V> x[kMostPacks];
   float most = -INFINITY, total = 0;
   for_packs<T, Threads>(packs, [&](int k, int at) {
     if (at >= seen) return;
@@ -160,13 +162,13 @@ __global__ void softmax_of_held_rows(std::int64_t count, int packs, bool causal,
 }
 
 template <class T, int Threads>
-__global__ void softmax_of_held_rows_back(std::int64_t count, int packs, float scale, const T* all_p,
-                                          T* all_g) {
+__global__ void softmax_of_persistent_rows_back(std::int64_t count, int packs, float scale, const T* all_p,
+                                                T* all_g) {
   constexpr int V = kPack<T>;
-  const std::int64_t row = held_row<Threads>();
+  const std::int64_t row = row_of_thread<Threads>();
   if (row >= count) return;
   const std::int64_t begin = row * packs * V;
-  Lanes<T, V> p[kMostPacks], g[kMostPacks];
+  AlignedVector<T, V> p[kMostPacks], g[kMostPacks];
   float mean = 0;
   for_packs<T, Threads>(packs, [&](int k, int at) {
     p[k] = load<V>(all_p + begin + at);
