@@ -45,14 +45,14 @@ sweep:
   - {model: [$work/narrow.yaml], strategy: [{kind: zero, stage: 2}]}
 END
 
-run() {
-  "$program" run three.yaml --ranks 2 --path host --repeats 2 --heartbeat 5 -o results >out 2>&1
+run() {  # [OPTIONS]
+  "$program" run three.yaml --ranks 2 --path host --repeats 2 "$@" -o results >out 2>&1
 }
 
 run || fail "without a fault: exit code $?"
 [ "$(grep -c 'ms a step, median of 2 runs' out)" -eq 3 ] || fail "without a fault: not three points"
 for fault in die hang; do
-  PRETENDED_FAULT=$fault:832 run
+  PRETENDED_FAULT=$fault:832 run --heartbeat 10
   [ $? -eq 4 ] || fail "$fault: exit code"
   [ "$(grep -c 'ms a step, median of 2 runs' out)" -eq 2 ] || fail "$fault: not two points"
   grep -q '1 of 3 points failed: .*wide' out || fail "$fault: the point is not named"
