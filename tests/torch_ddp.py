@@ -8,7 +8,9 @@ nothing of stepcast runs in it. Before every run, both ranks train the same netw
 
 The cores of a virtual machine change their speed from minute to minute. Before each capture and each run, both ranks therefore time
 the same small steps, the probe (probes.csv). As in `stepcast validate`, a round of runs counts if its mean probe is within 4 % of the mean
-probe of the captures. If too few of twice as many rounds as wanted do, the nearest ones count. Others are in not-counted.csv.
+probe of the captures. If too few of twice as many rounds as wanted do, measured.csv has the nearest ones, the exit code is 3, and the start
+does not count: the forecast was for a pace at which the cores no longer ran. Other rounds are in not-counted.csv. Of the captures, pairs of
+steps count whose elapsed and CPU time agree within 3 %.
 
 Usage: torch_ddp.py STEPCAST -o FOLDER [--points NETWORK:BATCH:BUCKET_MIB ...]; then
   stepcast compare FOLDER/predicted.csv FOLDER/measured.csv --by point"""
@@ -182,8 +184,14 @@ def capture(network, batch, turn, options):
     dist.barrier()
 
 
+def undisturbed(trace):
+    """The indices of the pairs of steps whose elapsed and CPU time differ by at most 3 %, as capture-torch.py judges; all pairs if none does."""
+    times = list(zip(trace["step_seconds"], trace["step_cpu_seconds"]))
+    return [i for i, (wall, cpu) in enumerate(times) if float(wall) <= 1.03 * float(cpu)] or list(range(len(times)))
+
+
 def join_captures(network, batch, options):
-    """Joins the samples of all turns and both ranks in one trace."""
+    """Joins the undisturbed samples of all turns and both ranks in one trace."""
     traces = []
     for file in (trace_file(options, network, batch, rank, turn) for turn in range(options.turns) for rank in range(RANKS)):
         with open(file, encoding="utf-8") as text:
@@ -191,13 +199,14 @@ def join_captures(network, batch, options):
         os.remove(file)
     first = traces[0]
     first.update(name=f"{network}-b{batch}-2-ranks", ranks=RANKS, flags=list(dict.fromkeys(sum((one.get("flags", []) for one in traces), []))))
+    kept = [undisturbed(one) for one in traces]
     for key in ("step_seconds", "step_cpu_seconds"):
-        first[key] = sum((one[key] for one in traces), [])
+        first[key] = [float(one[key][i]) for one, pairs in zip(traces, kept) for i in pairs]
     for layers in zip(*(one["layers"] for one in traces)):
         for name in set(layers[0]) - {"name", "notes"}:
             for key in layers[0][name]:
                 # PyYAML reads a number without a decimal point, such as 2e-05, as a text
-                layers[0][name][key] = [float(one) for layer in layers for one in layer[name][key]]
+                layers[0][name][key] = [float(layer[name][key][i]) for layer, pairs in zip(layers, kept) for i in pairs]
     factor = without_clocks(first)
     for layer in first["layers"]:
         for name in set(layer) - {"name", "notes"}:
@@ -272,6 +281,11 @@ def run_round(turn, options):
     return ddp, alone, statistics.mean(probes)
 
 
+def at_pace(rounds, pace):
+    """How many rounds have a mean probe within 4 % of that of the captures."""
+    return sum(abs(mean / pace - 1) <= 0.04 for *_, mean in rounds)
+
+
 def write_rounds(rounds, pace, options):
     """Writes all rounds; those that count are `options.rounds` whose probes are nearest to `pace`."""
     nearest = sorted(range(len(rounds)), key=lambda turn: abs(math.log(rounds[turn][2] / pace)))[:options.rounds]
@@ -306,11 +320,17 @@ def rank_main(options):
             join_captures(network, batch, options)
         forecast(options, beside)
     dist.barrier()
-    while len(rounds) < 2 * options.rounds and sum(abs(mean / pace - 1) <= 0.04 for *_, mean in rounds) < options.rounds:
+    while len(rounds) < 2 * options.rounds and at_pace(rounds, pace) < options.rounds:
         rounds.append(run_round(len(rounds), options))
         if rank == 0:
             write_rounds(rounds, pace, options)
             print(f"round {len(rounds)}: probe {rounds[-1][2] / pace:.3f} of that of the captures", flush=True)
+    if at_pace(rounds, pace) < options.rounds:
+        if rank == 0:
+            print(f"this start does not count: {at_pace(rounds, pace)} of {len(rounds)} rounds ran at the pace of the captures,"
+                  f" {options.rounds} are wanted", flush=True)
+        return 3
+    return 0
 
 
 def main():
@@ -318,7 +338,7 @@ def main():
     parser.add_argument("stepcast", type=os.path.abspath)
     parser.add_argument("-o", "--output", required=True, type=os.path.abspath)
     parser.add_argument("--points", nargs="+", default=POINTS, help="NETWORK:BATCH:BUCKET_MIB")
-    parser.add_argument("--turns", type=int, default=3, help="captures of each network")
+    parser.add_argument("--turns", type=int, default=7, help="captures of each network")
     parser.add_argument("--steps", type=int, default=5, help="pairs of steps of a capture")
     parser.add_argument("--run-steps", type=int, default=12, help="steps of a run that count")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count, of at most twice as many")
