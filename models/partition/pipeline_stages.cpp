@@ -17,20 +17,40 @@ struct Choice {
   int begin = 0;
 };
 
+/// The best begin of a last stage that ends before layer `last`; the first one if several are best. `before`:
+/// the choices for one stage less, `least`: the number of those stages. The last stage takes less time the
+/// later it begins, and the stages before it take more, so the best begin is where the two cross.
+Choice best_last_stage(const std::vector<double>& sums, const std::vector<Choice>& before, int least,
+                       int last) {
+  const auto own = [&](int begin) {
+    return sums[static_cast<std::size_t>(last)] - sums[static_cast<std::size_t>(begin)];
+  };
+  const auto slowest_before = [&](int begin) { return before[static_cast<std::size_t>(begin)].slowest; };
+  int crossing = least, end = last - 1;
+  while (crossing < end) {
+    const int middle = crossing + (end - crossing) / 2;
+    if (slowest_before(middle) >= own(middle))
+      end = middle;
+    else
+      crossing = middle + 1;
+  }
+  const Choice later{std::max(own(crossing), slowest_before(crossing)), crossing};
+  if (crossing == least || own(crossing - 1) > later.slowest) return later;
+  int begin = crossing - 1;
+  while (begin > least && own(begin - 1) == own(begin)) --begin;  // layers without time
+  return {own(begin), begin};
+}
+
 std::vector<std::vector<Choice>> best_divisions(const std::vector<double>& sums, int stages) {
   const int layers = static_cast<int>(sums.size()) - 1;
   std::vector<std::vector<Choice>> best(static_cast<std::size_t>(stages) + 1,
                                         std::vector<Choice>(sums.size()));
   best[0][0].slowest = 0;
-  for (std::size_t stage = 1; stage < best.size(); ++stage) {
-    for (int last = static_cast<int>(stage); last <= layers; ++last) {
-      for (int begin = static_cast<int>(stage) - 1; begin < last; ++begin) {
-        const double own = sums[static_cast<std::size_t>(last)] - sums[static_cast<std::size_t>(begin)];
-        const double slowest = std::max(own, best[stage - 1][static_cast<std::size_t>(begin)].slowest);
-        Choice& choice = best[stage][static_cast<std::size_t>(last)];
-        if (slowest < choice.slowest) choice = {slowest, begin};
-      }
-    }
+  for (int stage = 1; stage <= stages; ++stage) {
+    const auto& before = best[static_cast<std::size_t>(stage) - 1];
+    for (int last = stage; last <= layers; ++last)
+      best[static_cast<std::size_t>(stage)][static_cast<std::size_t>(last)] =
+          best_last_stage(sums, before, stage - 1, last);
   }
   return best;
 }

@@ -35,7 +35,9 @@ double by_enumeration(const std::vector<double>& seconds, std::size_t begin, int
 }  // namespace
 
 TEST_CASE("balanced_stages minimizes the time of the slowest stage", "[models]") {
-  const std::vector<double> seconds{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
+  const std::vector<double> seconds = GENERATE(std::vector<double>{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5},
+                                               std::vector<double>{0, 0, 3, 0, 0, 1, 4, 0, 0, 0, 0},
+                                               std::vector<double>(11, 0.0), std::vector<double>(11, 1.0));
   for (int stages = 1; stages <= 11; ++stages) {
     const Stages cuts = balanced_stages(seconds, stages);
     REQUIRE(cuts.size() == static_cast<std::size_t>(stages) + 1);
