@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "campaigns/checkpoint_interval.hpp"
-#include "report/statistics/statistics.hpp"
 #include "sim/simulation.hpp"
 #include "sim/workers/step_statistics.hpp"
 
@@ -23,7 +22,7 @@ std::vector<double> column(const std::vector<StepSeconds>& steps, double StepSec
 }
 
 /// The step whose time is the median, or the mean of the two in the middle. Its parts add up to that time,
-/// which means over all steps do not.
+/// which the medians of the parts do not.
 StepSeconds median_step(std::vector<StepSeconds> steps) {
   if (steps.size() > 1) steps.erase(steps.begin());
   std::ranges::stable_sort(steps, {}, &StepSeconds::seconds);
@@ -37,6 +36,16 @@ StepSeconds median_step(std::vector<StepSeconds> steps) {
           .loading = half(&StepSeconds::loading),
           .exposed = half(&StepSeconds::exposed),
           .communication = half(&StepSeconds::communication)};
+}
+
+StepSeconds mean_step(const std::vector<StepSeconds>& steps) {
+  const auto over_steps = [&](double StepSeconds::*field) { return mean(column(steps, field)); };
+  return {.seconds = over_steps(&StepSeconds::seconds),
+          .compute = over_steps(&StepSeconds::compute),
+          .straggler = over_steps(&StepSeconds::straggler),
+          .loading = over_steps(&StepSeconds::loading),
+          .exposed = over_steps(&StepSeconds::exposed),
+          .communication = over_steps(&StepSeconds::communication)};
 }
 
 /// The step time with these links failed [s].
@@ -152,20 +161,20 @@ void set_training_columns(Row& row, const Experiment& experiment) {
 
 namespace {
 
-void set_times(Row& row, const std::vector<StepSeconds>& steps) {
+void set_times(Row& row, const std::vector<StepSeconds>& steps, StepStatistic statistic) {
   const auto seconds = column(steps, &StepSeconds::seconds);
-  const StepSeconds median = median_step(steps);
-  row.set("step_seconds", median.seconds);
+  const StepSeconds step = statistic == StepStatistic::mean ? mean_step(steps) : median_step(steps);
+  row.set("step_seconds", step.seconds);
   row.set("step_seconds_mean", mean(seconds));
   row.set("step_seconds_p10", quantile(seconds, 0.1));
   row.set("step_seconds_p90", quantile(seconds, 0.9));
-  row.set("compute_seconds", median.compute);
+  row.set("compute_seconds", step.compute);
   // The slowest worker's compute minus the mean: for equal workers it is a rounding error of either sign.
-  const bool rounding = std::abs(median.straggler) < 1e-12 * median.compute;
-  row.set("waiting_seconds", rounding ? 0 : median.straggler);
-  row.set("data_loading_seconds", median.loading);
-  row.set("exposed_communication_seconds", median.exposed);
-  row.set("communication_seconds", median.communication);
+  const bool rounding = std::abs(step.straggler) < 1e-12 * step.compute;
+  row.set("waiting_seconds", rounding ? 0 : step.straggler);
+  row.set("data_loading_seconds", step.loading);
+  row.set("exposed_communication_seconds", step.exposed);
+  row.set("communication_seconds", step.communication);
 }
 
 void set_totals(Row& row, const Experiment& experiment) {
@@ -224,7 +233,8 @@ const char* to_string(Doubled resource) {
   return "";
 }
 
-Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic) {
+Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic,
+                   StepStatistic statistic) {
   const Plan& plan = experiment.plan;
   SimulationResult result = simulate(simulation_of(experiment, doubled));
   if (automatic != nullptr) *automatic = result.automatic;
@@ -235,7 +245,7 @@ Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoic
   row.set("devices", std::int64_t{plan.devices});
   row.set("batch_per_worker", plan.batch_per_worker);
   row.set("global_batch", static_cast<std::int64_t>(plan.samples_a_step));
-  set_times(row, result.steps);
+  set_times(row, result.steps, statistic);
   set_totals(row, experiment);
   if (plan.figures) {
     Records records = std::move(result.records);

@@ -4,6 +4,7 @@
 
 #include "campaigns/schedule.hpp"
 #include "report/results/results.hpp"
+#include "report/statistics/statistics.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "sim/simulation.hpp"
@@ -29,7 +30,9 @@ Simulation simulation_of(const Experiment& experiment, Doubled doubled);
 /// Simulates an experiment in this process and returns its result columns. A process can make one call (see
 /// Engine).
 /// @param automatic  receives the algorithms that `all_reduce: automatic` came to if it is not null
-Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic = nullptr);
+/// @param statistic  makes step_seconds, its parts and the rate of the simulated steps
+Row simulate_point(const Experiment& experiment, Doubled doubled, AllReduceChoices* automatic = nullptr,
+                   StepStatistic statistic = StepStatistic::median);
 
 /// Noise that a simulation leaves out to measure its cost. `noise` stands for jitter and stragglers.
 enum class Without { nothing, jitter, noise };

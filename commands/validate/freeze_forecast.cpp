@@ -100,16 +100,10 @@ void add_start_variants(const PointSimulation& one, std::vector<PointSimulation>
   }
 }
 
-Row row_of(const Row& simulated, const std::string& point, StepStatistic statistic) {
-  Row row = with_first("point", point, simulated);
-  if (statistic == StepStatistic::mean) row.set("step_seconds", row.at("step_seconds_mean"));
-  return row;
-}
-
 /// The result of a simulation, followed by the algorithms that it chose for all-reduces.
-std::string simulated(const PointSimulation& one, const std::string& point) {
+std::string simulated(const PointSimulation& one, const std::string& point, StepStatistic statistic) {
   AllReduceChoices automatic;
-  Results results{"prediction", {simulate_point(one.experiment, Doubled::none, &automatic)}};
+  Results results{"prediction", {simulate_point(one.experiment, Doubled::none, &automatic, statistic)}};
   for (Row& row : all_reduce_rows(point, one.experiment.plan, automatic))
     results.rows.push_back(std::move(row));
   return to_json_lines(results);
@@ -338,7 +332,9 @@ RealForecast predict_real(const Validation& validation, const ValidationOptions&
   }
   std::vector<Task> tasks;
   for (const PointSimulation& one : simulations) {
-    tasks.push_back([&one, &name = validation.point(one.point).name] { return simulated(one, name); });
+    tasks.push_back([&one, &name = validation.point(one.point).name, statistic = step_statistic(options)] {
+      return simulated(one, name, statistic);
+    });
   }
   std::vector<Row> rows(tasks.size());
   std::vector<Results> all_reduces(validation.points.size());
@@ -347,7 +343,7 @@ RealForecast predict_real(const Validation& validation, const ValidationOptions&
       [&](std::size_t i, const std::string& text) {
         const std::size_t point = simulations[i].point;
         Results read = read_json_lines(text, "a simulation");
-        rows[i] = row_of(read.rows.at(0), validation.point(point).name, step_statistic(options));
+        rows[i] = with_first("point", validation.point(point).name, read.rows.at(0));
         read.rows.erase(read.rows.begin());
         all_reduces[point] = std::move(read);  // the same with all start dates
       },

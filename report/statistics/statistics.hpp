@@ -17,6 +17,11 @@ double median_of(std::vector<double> samples);
 /// The arithmetic mean. @throws std::invalid_argument without samples
 double mean(const std::vector<double>& samples);
 
+/// The statistic that makes one step time of the times of several steps. The median is taken where steps
+/// differ only by accident. Where kernels compute, the mean is taken: cores that switch between two speeds
+/// make two kinds of steps, and the median would be that of one kind or of the other.
+enum class StepStatistic { median, mean };
+
 /// A median with a lower and an upper quantile around it.
 struct Quantiles {
   double low = 0;

@@ -4,16 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "report/statistics/statistics.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "scenarios/experiment/experiment.hpp"
 #include "scenarios/reader/scenario.hpp"
 
 namespace stepcast {
-
-/// The statistic that makes one step time of the times of several steps. The median is taken where steps
-/// differ only by accident. Where kernels compute, the mean is taken: cores that switch between two speeds
-/// make two kinds of steps, and the median would be that of one kind or of the other.
-enum class StepStatistic { median, mean };
 
 /// Step time of a synchronous strategy, counted as the simulator does (forecast/simulate_point.cpp): the
 /// time from the moment when the last worker has ended one step to the moment when the last worker has ended

@@ -5,6 +5,7 @@
 #include "forecast/forecast.hpp"
 #include "rows.hpp"
 #include "tests/scenarios/scenario_text.hpp"
+#include "tests/sim/child.hpp"
 
 using namespace stepcast;
 
@@ -172,4 +173,30 @@ TEST_CASE("a point with noise is simulated without it too, kind by kind", "[comm
   CHECK(extra_simulations(scenario_of(kNoisy)) == 4);
   CHECK(extra_simulations(scenario_of(text)) == 5);
   CHECK(extra_simulations(scenario_of(quiet + "set: {noise.straggler_share: 0.5}\n")) == 4);
+}
+
+TEST_CASE("the step time, its parts and the rate are means over the steps, or those of the median step",
+          "[commands]") {
+  const Experiment noisy = shipped_experiment(
+      "resnet50-ethernet-cpu",
+      {"workers=4", "noise={jitter: lognormal, sigma: 0.5}", "simulation.steps=20", "uncertainty=none"});
+  const auto columns = [&noisy](StepStatistic statistic) {
+    return numbers_from_child(8, [&] {
+      const Row row = simulate_point(noisy, Doubled::none, nullptr, statistic);
+      std::vector<double> values;
+      for (const char* name :
+           {"step_seconds", "step_seconds_mean", "compute_seconds", "waiting_seconds", "data_loading_seconds",
+            "exposed_communication_seconds", "samples_per_second", "global_batch"})
+        values.push_back(*row.number(name));
+      return values;
+    });
+  };
+  const auto median = columns(StepStatistic::median), mean = columns(StepStatistic::mean);
+  CHECK(mean[0] == mean[1]);
+  CHECK(mean[1] == median[1]);
+  CHECK(mean[0] != median[0]);
+  for (const auto& of : {median, mean}) {
+    CHECK(of[0] == Approx(of[2] + of[3] + of[4] + of[5]));
+    CHECK(of[6] == Approx(of[7] / of[0]));
+  }
 }
