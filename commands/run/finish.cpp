@@ -7,9 +7,9 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/os/signal_guard.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
-#include "forecast/processes/process_pool.hpp"
 #include "report/results/results_text.hpp"
 #include "scenarios/experiment/fitting_keys.hpp"
 

@@ -12,7 +12,7 @@
 #include "core/os/child_process.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
-#include "forecast/processes/process_pool.hpp"
+#include "core/os/signal_guard.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
-#include "forecast/processes/process_pool.hpp"
+#include "core/os/signal_guard.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"

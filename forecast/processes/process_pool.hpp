@@ -1,33 +1,15 @@
 #pragma once
 
-#include <signal.h>
-
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "core/os/signal_guard.hpp"
 #include "report/text/progress.hpp"
 
 namespace stepcast {
-
-/// Catches SIGINT and SIGTERM during its lifetime. Guards may be nested; a signal is remembered until the
-/// outermost guard ends.
-class SignalGuard {
- public:
-  SignalGuard();
-  SignalGuard(const SignalGuard&) = delete;
-  SignalGuard& operator=(const SignalGuard&) = delete;
-  ~SignalGuard();
-
-  static bool interrupted();
-  static void stop_if_interrupted();  ///< Throws Interrupted after a signal.
-
- private:
-  struct sigaction old_int_ {};
-  struct sigaction old_term_ {};
-};
 
 /// Progress of a number of equal tasks and the estimated remaining time, on standard error.
 class TaskProgress {

@@ -169,20 +169,6 @@ TEST_CASE("children of a stopped task end with it", "[commands]") {
   for (const int descriptor : {started[0], started[1], held[0]}) close(descriptor);
 }
 
-TEST_CASE("a signal is remembered until the outermost guard ends", "[commands]") {
-  {
-    const SignalGuard outer;
-    CHECK_NOTHROW(SignalGuard::stop_if_interrupted());
-    raise(SIGINT);
-    { const SignalGuard inner; }  // as a pool has one
-    { const SignalGuard inner; }
-    CHECK(SignalGuard::interrupted());
-    CHECK_THROWS_AS(SignalGuard::stop_if_interrupted(), Interrupted);
-  }
-  const SignalGuard next;
-  CHECK_FALSE(SignalGuard::interrupted());
-}
-
 namespace {
 
 /// The results of tasks in shared processes, by task.

@@ -1,0 +1,25 @@
+#include "core/os/signal_guard.hpp"
+
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+
+namespace stepcast {
+
+TEST_CASE("a signal is remembered until the outermost guard ends", "[core][signals]") {
+  {
+    const SignalGuard outer;
+    CHECK_NOTHROW(SignalGuard::stop_if_interrupted());
+    raise(SIGINT);
+    { const SignalGuard inner; }  // as a pool of processes has one
+    { const SignalGuard inner; }
+    CHECK(SignalGuard::interrupted());
+    CHECK_THROWS_AS(SignalGuard::stop_if_interrupted(), Interrupted);
+  }
+  const SignalGuard next;
+  CHECK_FALSE(SignalGuard::interrupted());
+}
+
+}  // namespace stepcast
