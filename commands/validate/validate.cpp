@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "commands/capture/gpu_program.hpp"
 #include "commands/commands.hpp"
@@ -19,6 +21,7 @@
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/transport/progress_thread.hpp"
 #include "validate/launch/launcher.hpp"
+#include "validate/launch/point_launches.hpp"
 #include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {
@@ -86,17 +89,42 @@ void show_progress(const std::string& doing, std::string& last) {
   fmt::print(stderr, "\rvalidate: {:90.90}", last = doing);
 }
 
-/// Runs the ranks. If they fail or are interrupted, the message says what has been measured.
-void run_ranks_to_end(const RankJob& job) {
+/// Makes the forecast of all points and freezes it. @param meanwhile  called several times a second
+using MakeForecast = std::function<void(const std::function<void()>& meanwhile)>;
+
+/// All points run in one launch of the ranks, which wait while the forecast is made.
+std::vector<std::string> run_on_cores(RankJob job, const MakeForecast& make_forecast) {
+  job.before_stage = make_forecast;
+  run_ranks(job);
+  return {};
+}
+
+/// Ranks on GPUs measure in one launch. After the forecast each point runs in ranks of its own, which use the
+/// links and traces that the forecast was made from.
+/// @return the names of the points whose ranks failed
+std::vector<std::string> run_on_gpus(const RankJob& job, const Validation& validation,
+                                     const ValidationOptions& options, const MakeForecast& make_forecast) {
+  RankJob measuring = job;
+  measuring.arguments.emplace_back("--measure");
+  run_ranks(measuring);
+  make_forecast(SignalGuard::stop_if_interrupted);
+  return run_points_apart(job, validation, options, {});
+}
+
+/// Calls `run`, which returns the points that failed. If all ranks failed or the user interrupted them, the
+/// message says what has been measured.
+std::vector<std::string> run_to_end(const std::filesystem::path& folder,
+                                    const std::function<std::vector<std::string>()>& run) {
   try {
-    run_ranks(job);
+    std::vector<std::string> failed = run();
+    if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
+    return failed;
   } catch (const RankLost& lost) {
-    throw RankLost(fmt::format("{}; {}", lost.what(), measured_so_far(job.folder)));
+    throw RankLost(fmt::format("{}; {}", lost.what(), measured_so_far(folder)));
   } catch (const Interrupted&) {
     throw Interrupted(fmt::format("interrupted; {}; a new validation in that folder starts from scratch",
-                                  measured_so_far(job.folder)));
+                                  measured_so_far(folder)));
   }
-  if (isatty(2) != 0) fmt::print(stderr, "\r{:100}\r", "");
 }
 
 Validation checked_validation(const ValidateOptions& options, bool on_gpus) {
@@ -122,8 +150,8 @@ void set_program(const ValidateOptions& options, const std::filesystem::path& gp
     job.arguments.insert(job.arguments.begin(), "validate");
     return;
   }
-  job.commands = [gpu, &options, &job](const std::filesystem::path& control) {
-    return gpu_rank_commands(gpu, options.gpus, job, control);
+  job.commands = [gpu, &options](const RankJob& own, const std::filesystem::path& control) {
+    return gpu_rank_commands(gpu, options.gpus, own, control);
   };
 }
 
@@ -132,13 +160,18 @@ void run_as_agent(const AgentOptions& agent) {
   if (run_rank_agent(agent) != 0) throw RankLost(fmt::format("rank {} did not reach its end", agent.rank));
 }
 
-void validate(ValidateOptions& options) {
-  if (const auto agent = agent_of_job(options.remote)) return run_as_agent(*agent);
+std::optional<RemoteRanks> checked_remote_ranks(ValidateOptions& options) {
   options.remote.transport = options.transport;
-  const std::optional<RemoteRanks> remote = remote_ranks(options.remote, options);
+  std::optional<RemoteRanks> remote = remote_ranks(options.remote, options);
   if (remote && options.cluster != "memory")
     throw InputError(
         "--cluster: cannot be given with --hosts or --bind; the machines' own network connects the ranks");
+  return remote;
+}
+
+void validate(ValidateOptions& options) {
+  if (const auto agent = agent_of_job(options.remote)) return run_as_agent(*agent);
+  const std::optional<RemoteRanks> remote = checked_remote_ranks(options);
   const Cluster cluster = read_cluster(remote ? "hosts" : options.cluster, options.ranks, options.transport);
   const bool on_gpus = options.gpus.options.device != "cpu";
   const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
@@ -167,7 +200,7 @@ void validate(ValidateOptions& options) {
   if (options.validation.sleep) awake.emplace();
   auto since = std::chrono::steady_clock::now();
   long measuring = 0, forecasting = 0;
-  job.before_stage = [&](const std::function<void()>& meanwhile) {
+  const MakeForecast forecast = [&](const std::function<void()>& meanwhile) {
     measuring = lap(since);
     if (!options.measured_in.empty()) use_earlier(validation, options.measured_in, folder);
     predicted =
@@ -175,12 +208,16 @@ void validate(ValidateOptions& options) {
     freeze(predicted, folder);
     forecasting = lap(since);
   };
-  run_ranks_to_end(job);
+  const std::vector<std::string> failed = run_to_end(folder, [&] {
+    return on_gpus ? run_on_gpus(job, validation, options.validation, forecast) : run_on_cores(job, forecast);
+  });
   fmt::print("time: {} s to measure links and traces, {} s to forecast, {} s to run\n", measuring,
              forecasting, lap(since));
   if (options.validation.accept_disturbed)
     fmt::print("disturbed runs count as measurements (--accept-disturbed)\n");
-  report_validation(predicted, cluster.label(), options.ranks, folder);
+  if (failed.size() < validation.points.size())
+    report_validation(predicted, cluster.label(), options.ranks, folder);
+  if (!failed.empty()) throw points_lost(failed, validation.points.size());
 }
 
 }  // namespace

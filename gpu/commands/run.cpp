@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
+#include "core/os/signal_guard.hpp"
 #include "gpu/capture/selection.hpp"
 #include "gpu/commands/commands.hpp"
 #include "gpu/ranks/gpu_rank.hpp"
@@ -13,7 +14,7 @@
 #include "report/results/results_text.hpp"
 #include "report/statistics/statistics.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
-#include "validate/launch/launcher.hpp"
+#include "validate/launch/point_launches.hpp"
 #include "validate/launch/real_run_options.hpp"
 
 namespace stepcast {
@@ -47,6 +48,7 @@ void add_gpu_rank(Command app) {
   command.add_option("--set", options->validation.settings).one_value();
   command.add_option("--repeats", options->validation.repeats);
   command.add_option("--point", options->validation.point, "The only point that is run. Default: all.");
+  command.add_flag("--measure", options->measure_only, "Run no point: only measure traces and links.");
   command.callback([options] {
     options->validation.accept_disturbed = true;  // disturbances of a GPU are not measured
     set_rank_environment(options->gpus.path);
@@ -88,59 +90,45 @@ void print_learning(const std::filesystem::path& folder) {
   }
 }
 
-/// Writes the algorithms of automatic all-reduces, which the ranks read before they run. This program makes
-/// no forecast that would choose them.
-/// @param all  gets the rows of this launch's points, after those of earlier launches
-void write_all_reduces(const Validation& validation, const std::filesystem::path& folder, Results& all) {
+/// Adds the algorithms of a point's automatic all-reduces to the file that its ranks read before they run.
+/// This program makes no forecast that would choose them.
+/// @param all  the rows of the points before it
+void write_all_reduces(const Validation& validation, std::size_t index, const std::filesystem::path& folder,
+                       Results& all) {
   Library library;
-  for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    const Plan plan = measured_experiment(validation, i, folder, {}, library).plan;
-    const std::string& point = validation.point(i).name;
-    for (Row& row : all_reduce_rows(point, plan, choices_without_forecast(plan)))
-      all.rows.push_back(std::move(row));
-  }
+  const Plan plan = measured_experiment(validation, index, folder, {}, library).plan;
+  const std::string& point = validation.point(index).name;
+  for (Row& row : all_reduce_rows(point, plan, choices_without_forecast(plan)))
+    all.rows.push_back(std::move(row));
   write_atomically(all_reduce_file(folder), to_csv(all));
 }
 
 /// Removes what an earlier run left in the folder and the launches of this run would add to or use.
 void remove_earlier_results(const Validation& validation, const std::filesystem::path& folder) {
-  for (const char* file : {"samples.jsonl", "learning.jsonl", "predicted.csv", "platform-host.yaml"})
+  for (const char* file : {"samples.jsonl", "learning.jsonl", "predicted.csv"})
     std::filesystem::remove(folder / file);
+  std::filesystem::remove(platform_file(folder));
+  std::filesystem::remove(host_platform_file(folder));
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
-    std::filesystem::remove(trace_file(folder, validation.variants[i]));
-    std::filesystem::remove(shard_trace_file(folder, validation.variants[i], validation.partitions[i]));
+    const NetworkVariant& variant = validation.variants[i];
+    std::filesystem::remove(trace_file(folder, variant));
+    std::filesystem::remove(shard_trace_file(folder, variant, validation.partitions[i]));
+    std::filesystem::remove(compression_file(folder, variant.model));
   }
 }
 
-/// Runs each point in processes of its own, so that a crash or a hang costs that point alone.
-/// @return the names of the points that failed
-std::vector<std::string> run_points(RealRunOptions options, const std::filesystem::path& folder,
-                                    const Validation& all) {
-  std::vector<std::string> failed;
-  Results all_reduces{all.scenario.name, {}};
-  for (const std::size_t point : all.points) {
-    options.validation.point = static_cast<int>(point);
-    const Validation one = read_validation(options.validation, options.ranks);
-    RankJob job;
-    job.cluster.ranks = options.ranks;
-    job.folder = folder;
-    job.arguments = rank_arguments(options.validation);
-    job.heartbeat = options.heartbeat;
-    job.before_stage = [&](const std::function<void()>&) { write_all_reduces(one, folder, all_reduces); };
-    job.commands = [&](const std::filesystem::path& control) {
-      return gpu_rank_commands(std::filesystem::read_symlink("/proc/self/exe"), options.gpus, job, control);
-    };
-    const std::string& name = all.scenario.points[point].name;
-    try {
-      run_ranks(job);
-    } catch (const InputError&) {
-      throw;
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "{}: {}\n", name, error.what());
-      failed.push_back(name);
-    }
+/// @return the names of the points whose ranks failed
+std::vector<std::string> run_points(const RankJob& job, const Validation& validation,
+                                    const ValidationOptions& options) {
+  Results all_reduces{validation.scenario.name, {}};
+  try {
+    return run_points_apart(job, validation, options, [&](std::size_t index) {
+      write_all_reduces(validation, index, job.folder, all_reduces);
+    });
+  } catch (const Interrupted&) {
+    throw Interrupted(
+        fmt::format("interrupted; the runs so far are in {}", (job.folder / "samples.jsonl").string()));
   }
-  return failed;
 }
 
 void run_on_gpus(const RealRunOptions& options) {
@@ -153,15 +141,22 @@ void run_on_gpus(const RealRunOptions& options) {
   check_writable(folder);
   const FolderLock lock(folder);
   remove_earlier_results(validation, folder);
-  const std::vector<std::string> failed = run_points(options, folder, validation);
+  RankJob job;
+  job.cluster.ranks = options.ranks;
+  job.folder = folder;
+  job.heartbeat = options.heartbeat;
+  const SignalGuard signals;
+  job.interrupted = SignalGuard::interrupted;
+  job.commands = [&options](const RankJob& own, const std::filesystem::path& control) {
+    return gpu_rank_commands(std::filesystem::read_symlink("/proc/self/exe"), options.gpus, own, control);
+  };
+  const std::vector<std::string> failed = run_points(job, validation, options.validation);
   if (failed.size() < validation.points.size()) {
     print_steps(validation, folder);
     print_learning(folder);
     fmt::print("written: {}\n", folder.string());
   }
-  if (!failed.empty())
-    throw RankLost(fmt::format("{} of {} points failed: {}", failed.size(), validation.points.size(),
-                               fmt::join(failed, "; ")));
+  if (!failed.empty()) throw points_lost(failed, validation.points.size());
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ class TraceCaptures {
 
   void capture_network(const NetworkVariant& variant) {
     const auto file = trace_file(run_.folder, variant);
-    if (is_captured(file)) return;
+    if (measured_before(options_.validation, file)) return;
     set_status(run_.state, fmt::format("capturing {} with batch {}", variant.model, variant.batch).c_str());
     CaptureOptions capturing = options_of(file, variant.batch);
     capturing.part.accumulate = variant.accumulates;
@@ -83,7 +83,9 @@ class TraceCaptures {
     const auto file = shard_trace_file(run_.folder, variant, validation.partitions[index]);
     const Model& model = model_of(variant);
     const ModelPartition sharing = sharing_of_point(validation, index, model, options_.ranks);
-    if (!sharing.simulated_only.empty() || !written_.insert(file).second || is_captured(file)) return;
+    if (!sharing.simulated_only.empty() || !written_.insert(file).second ||
+        measured_before(options_.validation, file))
+      return;
     set_status(run_.state,
                fmt::format("capturing a part of {} with batch {}", variant.model, variant.batch).c_str());
     const RankShard own = rank_shard(model, sharing, RankId(options_.rank));
@@ -95,12 +97,6 @@ class TraceCaptures {
   }
 
  private:
-  /// True if an earlier launch of the same run wrote the trace. All ranks find the same, because rank 0
-  /// writes a trace after all have entered its capture.
-  bool is_captured(const std::filesystem::path& file) const {
-    return options_.validation.point >= 0 && std::filesystem::exists(file);
-  }
-
   const Model& model_of(const NetworkVariant& variant) {
     const YamlNode name = command_line_name(variant.model);
     return library_.model(YamlValue(name, "model"));
@@ -176,13 +172,12 @@ class GpuRank {
     Library library;
     // Traces first: they are of use even where communication fails.
     capture_on_gpus(run_, options_, gpu_, validation, library);
-    set_status(run_.state, "measuring the links between GPUs");
-    write_platform(measured_message_times(), platform_file(run_.folder),
-                   uses_nccl_ ? "by NCCL" : "through the host");
+    measure_links();
     if (std::ranges::find(validation.compresses, true) != validation.compresses.end())
       time_compression(validation, library);
     barrier(run_.transport);  // rank 0 has written the platforms, which all ranks read
     check(validation, library);
+    if (options_.measure_only) return;
     wait_for_stage(run_.control, run_.state, 1);
     if (uses_nccl_) return run_with_nccl(validation, library);
     std::optional<SetupHeartbeat> beats(run_.state);
@@ -252,6 +247,13 @@ class GpuRank {
     });
   }
 
+  void measure_links() {
+    const auto file = platform_file(run_.folder);
+    if (measured_before(options_.validation, file)) return;
+    set_status(run_.state, "measuring the links between GPUs");
+    write_platform(measured_message_times(), file, uses_nccl_ ? "by NCCL" : "through the host");
+  }
+
   std::vector<MessageTime> measured_message_times() {
     DeviceMemory& memory = *backend_->device_memory();
     const auto device_values = backend_->allocate(kMaxElements);
@@ -279,10 +281,13 @@ class GpuRank {
   void time_compression(const Validation& validation, Library& library) {
     capture_compressions(run_, validation, options_.validation, library,
                          {.device = {backend_->device(), backend_->device_memory()}});
+    const auto file = host_platform_file(run_.folder);
+    if (measured_before(options_.validation, file)) return;
+    set_status(run_.state, "measuring the links between hosts' memory");
     std::vector<float> values(kMaxElements);
     const auto times =
         ring_times(run_.transport, values.data(), kMaxElements, [](std::size_t, const auto& sum) { sum(); });
-    write_platform(times, host_platform_file(run_.folder), "of the host's memory");
+    write_platform(times, file, "of the host's memory");
   }
 
   void write_platform(const std::vector<MessageTime>& times, const std::filesystem::path& file,
@@ -336,7 +341,7 @@ void set_rank_environment(const std::string& path) {
   // other ranks. Source: CUDA's programming guide, "Lazy loading", on concurrent execution.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   // All ranks are on this machine, so NCCL's bootstrap needs the loopback alone; its warnings go to
-  // ranks.log.
+  // the ranks' log.
   setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   setenv("NCCL_DEBUG", "WARN", 0);
   // Streams that share a hardware queue could wait for each other's collectives.

@@ -15,8 +15,9 @@ namespace stepcast {
 struct RankOptions {
   int rank = 0, ranks = 2;
   std::string store, folder, control;
-  double timeout = 30;  ///< longest wait for other ranks [s]
-  GpuRanks gpus;        ///< `device` is the GPU of rank 0
+  double timeout = 30;        ///< longest wait for other ranks [s]
+  GpuRanks gpus;              ///< `device` is the GPU of rank 0
+  bool measure_only = false;  ///< end when traces and links are measured
   ValidationOptions validation;
 };
 
@@ -29,8 +30,9 @@ void set_rank_environment(const std::string& path);
 /// file that is there stays: the first error is the cause of later ones.
 void write_rank_error(const RankOptions& options, const std::exception& error);
 
-/// Runs one rank: captures traces, measures the links between GPUs, waits until the forecast is written, and
-/// runs every point `repeats` times. Rank 0 writes platform.yaml, the traces and samples.jsonl.
+/// Runs one rank: captures traces and measures the links between GPUs, unless earlier ranks did
+/// (measured_before), waits for the stage of the runs, and runs every point `repeats` times. Rank 0 writes
+/// platform.yaml, the traces and samples.jsonl.
 /// @throws InputError, RankLost, and exceptions of the kernels
 void run_gpu_rank(const RankOptions& options);
 

@@ -177,6 +177,10 @@ std::filesystem::path host_platform_file(const std::filesystem::path& folder) {
   return folder / "platform-host.yaml";
 }
 
+bool measured_before(const ValidationOptions& options, const std::filesystem::path& file) {
+  return options.point >= 0 && std::filesystem::exists(file);
+}
+
 Experiment measured_experiment(const Validation& validation, std::size_t index,
                                const std::filesystem::path& folder, const std::vector<Assignment>& more,
                                Library& library) {

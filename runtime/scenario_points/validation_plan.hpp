@@ -102,6 +102,11 @@ std::filesystem::path platform_file(const std::filesystem::path& folder);
 /// file exists only if some point sends such messages.
 std::filesystem::path host_platform_file(const std::filesystem::path& folder);
 
+/// True if earlier ranks of the same run measured what `file` holds. Only ranks that run a single point use
+/// such files. All ranks find the same if each asks before the measurement, because rank 0 writes the file
+/// after all ranks took part in it.
+bool measured_before(const ValidationOptions& options, const std::filesystem::path& file);
+
 /// The experiment of point number `index`, with the traces and the platform that were measured in `folder`.
 /// @param more  further settings
 Experiment measured_experiment(const Validation& validation, std::size_t index,

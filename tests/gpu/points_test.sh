@@ -1,8 +1,10 @@
 #!/bin/bash
-# stepcast-gpu run on a pretended GPU: a rank that dies or hangs in one point costs that point alone.
-# Usage: tests/gpu/points_test.sh STEPCAST_GPU_PRETENDED
+# stepcast-gpu run and stepcast validate --device on a pretended GPU: a rank that dies or hangs in one point costs that point alone,
+# and all points use the links and traces that were measured once.
+# Usage: tests/gpu/points_test.sh STEPCAST_GPU_PRETENDED STEPCAST
 set -u
 program=$(realpath "$1")
+stepcast=$(realpath "$2")
 STEPCAST_DATA=$(realpath "$(dirname "$0")/../..")
 export STEPCAST_DATA
 work=$(mktemp -d)
@@ -51,6 +53,7 @@ run() {  # [OPTIONS]
 
 run || fail "without a fault: exit code $?"
 [ "$(grep -c 'ms a step, median of 2 runs' out)" -eq 3 ] || fail "without a fault: not three points"
+[ results/platform.yaml -ot results/point-2.log ] || fail "the links were measured again for a later point"
 for fault in die hang; do
   PRETENDED_FAULT=$fault:832 run --heartbeat 10
   [ $? -eq 4 ] || fail "$fault: exit code"
@@ -58,4 +61,38 @@ for fault in die hang; do
   grep -q '1 of 3 points failed: .*wide' out || fail "$fault: the point is not named"
   [ "$(wc -l <results/samples.jsonl)" -eq 4 ] || fail "$fault: not four rows"
 done
+
+# TERM ends all processes, and keeps the runs so far.
+PRETENDED_FAULT=hang:832 "$program" run three.yaml --ranks 2 --path host --repeats 2 --heartbeat 100 -o results >out 2>&1 &
+pid=$!
+for ((i = 0; i < 600; ++i)); do [ -e results/point-2.log ] && [ "$(cat results/samples.jsonl 2>/dev/null | wc -l)" -eq 2 ] && break; sleep 0.1; done
+kill -TERM $pid
+wait $pid
+[ $? -eq 4 ] || fail "TERM: exit code"
+grep -q 'interrupted; the runs so far are in .*/results/samples.jsonl' out || fail "TERM: not said"
+[ "$(wc -l <results/samples.jsonl)" -eq 2 ] || fail "TERM: not two rows"
+[ -e /dev/shm/stepcast-$pid ] && fail "TERM: shared memory was left behind"
+
+# stepcast starts the stepcast-gpu beside it.
+mkdir bin
+cp "$stepcast" bin/stepcast
+cp "$program" bin/stepcast-gpu
+validate() {  # [OPTIONS]
+  bin/stepcast validate three.yaml --device cuda:0 --ranks 2 --path host --repeats 2 "$@" -o validated >out 2>&1
+}
+rows() {  # FILE
+  tail -n +2 "validated/$1" | wc -l
+}
+
+validate || fail "validate: exit code $?"
+[ "$(rows predicted.csv)" -eq 3 ] || fail "validate: not three forecasts"
+[ "$(rows measured.csv)" -eq 3 ] || fail "validate: not three measured points"
+for file in platform.yaml narrow-b2.yaml wide-b2.yaml; do
+  [ validated/$file -ot validated/predicted.sha256 ] || fail "validate: $file was measured again after the forecast"
+done
+PRETENDED_FAULT=die:832 validate
+[ $? -eq 4 ] || fail "validate, die: exit code"
+grep -q '1 of 3 points failed: .*wide' out || fail "validate, die: the point is not named"
+[ "$(rows predicted.csv)" -eq 3 ] || fail "validate, die: not three forecasts"
+[ "$(rows measured.csv)" -eq 2 ] || fail "validate, die: not two measured points"
 [ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }

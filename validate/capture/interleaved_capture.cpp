@@ -117,13 +117,14 @@ void capture_compressions(const RankContext& run, const Validation& validation,
   std::set<std::string> done;
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const NetworkVariant& variant = validation.variants[i];
-    if (!validation.compresses[i] || !done.insert(variant.model).second) continue;
+    const auto file = compression_file(run.folder, variant.model);
+    if (!validation.compresses[i] || !done.insert(variant.model).second || measured_before(options, file))
+      continue;
     set_status(run.state, fmt::format("timing the compression of gradients of {}", variant.model).c_str());
     barrier(run.transport);
     const YamlNode model = command_line_name(variant.model);
     CompressionCapture capturing;
     capturing.device = source.device;
-    const auto file = compression_file(run.folder, variant.model);
     capturing.name = file.stem().string();
     capturing.command = fmt::format("stepcast validate {} --ranks {}", options.scenario, run.cluster.ranks);
     capturing.elements =

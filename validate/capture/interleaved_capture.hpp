@@ -40,8 +40,8 @@ struct GradientSource {
   std::function<Network*(const NetworkVariant&)> network = {};
 };
 
-/// Times the kernels that compress gradients of each model, on all ranks at once. Rank 0 writes the samples
-/// of all ranks.
+/// Times the kernels that compress gradients of each model, on all ranks at once, unless earlier ranks did
+/// (measured_before). Rank 0 writes the samples of all ranks.
 void capture_compressions(const RankContext& run, const Validation& validation,
                           const ValidationOptions& options, Library& library, const GradientSource& source);
 

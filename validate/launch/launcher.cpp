@@ -173,18 +173,18 @@ void throw_reported_error(const RankJob& job) {
 /// Error text with the last line that the ranks or mpirun printed.
 std::string launch_failure_text(const RankJob& job) {
   std::string last = "no output", line;
-  std::ifstream log(job.folder / "ranks.log");
+  std::ifstream log(job.folder / job.log);
   while (std::getline(log, line)) {
     if (line.find_first_not_of(" -\t") != std::string::npos) last = line;
   }
-  return fmt::format("the ranks failed: {} (see {})", last, (job.folder / "ranks.log").string());
+  return fmt::format("the ranks failed: {} (see {})", last, (job.folder / job.log).string());
 }
 
 /// The rank that mpirun reports as the first to end, before it ended the others; none: mpirun reports none.
 RankId first_rank_mpirun_reported(const RankJob& job) {
   const std::string before = "process rank ";
   std::string line;
-  std::ifstream log(job.folder / "ranks.log");
+  std::ifstream log(job.folder / job.log);
   while (std::getline(log, line)) {
     const auto at = line.find(before);
     if (at == std::string::npos) continue;
@@ -221,7 +221,7 @@ class Launch {
         control_(made_control()),
         quotas_(job.cpu_quota > 0 ? std::make_unique<CpuQuotas>(job.cluster.ranks, job.cpu_quota) : nullptr),
         rendezvous_(rendezvous()),
-        ranks_(*control_, commands(), job.folder / "ranks.log",
+        ranks_(*control_, commands(), job.folder / job.log,
                job.commands || job.remote || job.cluster.kind == Cluster::Kind::netcluster
                    ? RankNetwork::of_the_machine
                    : RankNetwork::loopback_alone,
@@ -261,7 +261,7 @@ class Launch {
   }
 
   std::vector<std::vector<std::string>> commands() const {
-    if (job_.commands) return job_.commands(shared_.control());
+    if (job_.commands) return job_.commands(job_, shared_.control());
     if (job_.remote) return agent_commands(*job_.remote);
     return {rank_command(job_, shared_.control(), quotas_.get())};
   }

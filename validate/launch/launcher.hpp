@@ -18,7 +18,8 @@ constexpr double kHeartbeatTimeout = 30;
 /// One launch of all ranks.
 struct RankJob {
   Cluster cluster;
-  std::filesystem::path folder;  ///< absolute; ranks write their results here, and their output to ranks.log
+  std::filesystem::path folder;          ///< absolute; ranks write their results here
+  std::string log = "ranks.log";         ///< file in `folder` for the output of the ranks
   std::vector<std::string> arguments;    ///< arguments of stepcast-rank, without those that say where it runs
   double heartbeat = kHeartbeatTimeout;  ///< a rank without a heartbeat for this long has failed [s]
   std::function<bool()> interrupted;  ///< polled several times a second: true ends the launch; may be empty
@@ -27,9 +28,11 @@ struct RankJob {
   std::function<void(const std::function<void()>& check_ranks)> before_stage;
   /// Gets the status of rank 0 several times a second; may be empty.
   std::function<void(const std::string&)> progress;
-  /// Makes the command lines of the ranks, one for each, given the file of the control block. Empty: mpirun
-  /// starts them.
-  std::function<std::vector<std::vector<std::string>>(const std::filesystem::path& control)> commands;
+  /// Makes the command lines of the ranks, one for each, given this job and the file of the control block.
+  /// Empty: mpirun starts them.
+  std::function<std::vector<std::vector<std::string>>(const RankJob& job,
+                                                      const std::filesystem::path& control)>
+      commands;
   std::optional<RemoteRanks> remote = {};  ///< ranks on several machines; then `commands` is empty
   double cpu_quota = 0;                    ///< cores of each rank that mpirun starts; 0: not limited
 };

@@ -64,7 +64,7 @@ struct TwoRanks {
     write_atomically(files.path() / "two.yaml",
                      kScenario + "model: " + (files.path() / "tiny.yaml").string() + "\n");
     std::filesystem::create_directories(out());
-    control = SharedControlBlock::create(files.path() / "control", 2);
+    prepare_launch();
     for (int rank = 0; rank < 2; ++rank) {
       RankOptions one;
       one.rank = rank;
@@ -82,6 +82,12 @@ struct TwoRanks {
   }
 
   std::filesystem::path out() const { return files.path() / "out"; }
+
+  /// What the launcher makes anew for each launch.
+  void prepare_launch() {
+    control = SharedControlBlock::create(files.path() / "control", 2);
+    std::filesystem::remove_all(files.path() / "store");
+  }
 
   /// Runs both ranks, and calls `watch` meanwhile. @return the text of each rank's error
   std::vector<std::string> run(const std::function<void()>& watch = {}) {
@@ -145,6 +151,30 @@ TEST_CASE("ranks on GPUs capture, measure links and run every point, by NCCL and
   CHECK((pretended::behaviour().calls > 0) == nccl);
   CHECK(two.control->rank(RankId{0}).finished.load() == 1);
   CHECK(two.control->rank(RankId{1}).finished.load() == 1);
+}
+
+TEST_CASE("ranks that only measure run no point, and the ranks of each point measure nothing again",
+          "[pretended][ranks]") {
+  const bool nccl = GENERATE(true, false);
+  TwoRanks two(nccl ? "nccl" : "host", nccl ? 2 : 1);
+  for (RankOptions& one : two.options) one.measure_only = true;
+  CHECK(two.run() == std::vector<std::string>(2));
+  CHECK(!std::filesystem::exists(two.out() / "samples.jsonl"));
+  const auto written = [&two](const char* file) {
+    return std::filesystem::last_write_time(two.out() / file);
+  };
+  const auto links = written("platform.yaml"), trace = written("tiny-b2.yaml");
+  for (std::size_t point = 0; point < kPoints; ++point) {
+    two.prepare_launch();
+    for (RankOptions& one : two.options) {
+      one.measure_only = false;
+      one.validation.point = static_cast<int>(point);
+    }
+    CHECK(two.run() == std::vector<std::string>(2));
+  }
+  CHECK(read_json_lines(read_file(two.out() / "samples.jsonl"), "samples.jsonl").rows.size() == 2 * kPoints);
+  CHECK(written("platform.yaml") == links);
+  CHECK(written("tiny-b2.yaml") == trace);
 }
 
 TEST_CASE("ranks on the second and the third GPU use no memory of the first", "[pretended][ranks]") {

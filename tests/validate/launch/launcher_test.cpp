@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "runtime/rendezvous/store.hpp"
+#include "validate/launch/point_launches.hpp"
 
 namespace stepcast {
 namespace {
@@ -30,7 +31,7 @@ struct Started {
     job.cluster.ranks = ranks;
     job.folder = folder;
     job.heartbeat = 20;
-    job.commands = [this, ranks, what](const std::filesystem::path& control) {
+    job.commands = [this, ranks, what](const RankJob&, const std::filesystem::path& control) {
       const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
       std::vector<std::vector<std::string>> commands;
       for (int rank = 0; rank < ranks; ++rank) {
@@ -127,6 +128,35 @@ TEST_CASE("a rank that waits in vain for another names it, and a rank that fails
   job = afterwards.job(2, "fails");
   job.before_stage = [](const auto&) {};
   CHECK_THROWS_WITH(run_ranks(job), Catch::StartsWith("the ranks failed: "));
+}
+
+TEST_CASE("ranks that die cost their point alone, whose output is kept", "[validate][launch][faults]") {
+  const Started started;
+  Validation three;
+  for (const char* name : {"first", "second", "third"}) {
+    three.points.push_back(three.scenario.points.size());
+    three.scenario.points.emplace_back().name = name;
+  }
+  RankJob job = started.job(2, "");
+  std::vector<std::string> arguments;  // of the ranks of each point, in one line
+  job.commands = [&](const RankJob& own, const std::filesystem::path& control) {
+    std::filesystem::remove_all(started.folder / "store");  // a value is put once
+    arguments.push_back(fmt::format("{}", fmt::join(own.arguments, " ")));
+    const bool second = arguments.back().ends_with("--point 1");
+    return started.job(2, second ? "dies" : "works").commands(own, control);
+  };
+  std::vector<std::size_t> begun;
+  const ValidationOptions options{.scenario = "three.yaml", .settings = {}};
+  const auto failed =
+      run_points_apart(job, three, options, [&](std::size_t index) { begun.push_back(index); });
+  CHECK(failed == std::vector<std::string>{"second"});
+  CHECK(arguments.size() == 3);
+  CHECK((begun == std::vector<std::size_t>{0, 2}));
+  for (const char* log : {"point-1.log", "point-2.log", "point-3.log"})
+    CHECK(std::filesystem::exists(started.folder / log));
+  CHECK(std::string(points_lost(failed, 3).what()) == "1 of 3 points failed: second");
+  job.interrupted = [] { return true; };
+  CHECK_THROWS_AS(run_points_apart(job, three, options, {}), Interrupted);
 }
 
 }  // namespace stepcast
