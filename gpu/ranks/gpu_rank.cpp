@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
@@ -167,29 +168,8 @@ class GpuRank {
         uses_nccl_(nccl),
         parts_(*backend_, RankId(options.rank)) {}
 
-  void all() {
-    const Validation validation = read_validation(options_.validation, options_.ranks);
-    Library library;
-    // Traces first: they are of use even where communication fails.
-    capture_on_gpus(run_, options_, gpu_, validation, library);
-    measure_links();
-    if (std::ranges::find(validation.compresses, true) != validation.compresses.end())
-      time_compression(validation, library);
-    barrier(run_.transport);  // rank 0 has written the platforms, which all ranks read
-    check(validation, library);
-    if (options_.measure_only) return;
-    wait_for_stage(run_.control, run_.state, 1);
-    if (uses_nccl_) return run_with_nccl(validation, library);
-    std::optional<SetupHeartbeat> beats(run_.state);
-    PointRuns runs(run_, validation, options_.validation, library,
-                   {.backend = *backend_, .device = own_device(validation), .on_failure = write_failure()});
-    beats.reset();
-    reported([&] {
-      runs.run_all();
-      learn_all(
-          {run_, *backend_, runs.collective_thread(), runs.messages(), runs.completions(), runs.last_run()},
-          validation, library);
-    });
+  void run() {
+    reported([this] { measure_and_run(); });
   }
 
  private:
@@ -224,23 +204,53 @@ class GpuRank {
     };
   }
 
+  void measure_and_run() {
+    const Validation validation = read_validation(options_.validation, options_.ranks);
+    Library library;
+    // Traces first: they are of use even where communication fails.
+    capture_on_gpus(run_, options_, gpu_, validation, library);
+    measure_links();
+    if (std::ranges::find(validation.compresses, true) != validation.compresses.end())
+      time_compression(validation, library);
+    barrier(run_.transport);  // rank 0 has written the platforms, which all ranks read
+    check(validation, library);
+    if (options_.measure_only) return;
+    wait_for_stage(run_.control, run_.state, 1);
+    uses_nccl_ ? run_with_nccl(validation, library) : run_through_host(validation, library);
+  }
+
+  /// Makes the runs in `runs`, which is destroyed only when an error has been reported.
+  void prepare(std::optional<PointRuns>& runs, const Validation& validation, Library& library,
+               RunResources resources) {
+    const SetupHeartbeat beats(run_.state);
+    resources.device = own_device(validation);
+    resources.on_failure = write_failure();
+    runs.emplace(run_, validation, options_.validation, library, std::move(resources));
+  }
+
+  void run_through_host(const Validation& validation, Library& library) {
+    std::optional<PointRuns> runs;
+    reported([&] {
+      prepare(runs, validation, library, {.backend = *backend_});
+      runs->run_all();
+      learn_all({run_, *backend_, runs->collective_thread(), runs->messages(), runs->completions(),
+                 runs->last_run()},
+                validation, library);
+    });
+  }
+
   /// Runs all points with collectives and messages by NCCL.
   void run_with_nccl(const Validation& validation, Library& library) {
     DevicePayloads payloads(*backend_->device_memory(), RankId(options_.rank), options_.ranks,
                             [this](RankId from, RankId to) { return nccl_.link(from, to); });
     const auto collectives = [this](const Plan& plan) { return nccl_.collectives_of(plan); };
-    std::optional<SetupHeartbeat> beats(run_.state);
-    PointRuns runs(run_, validation, options_.validation, library,
-                   {.backend = *backend_,
-                    .device = own_device(validation),
-                    .make_collective_backend = collectives,
-                    .device_payloads = &payloads,
-                    .on_failure = write_failure()});
-    beats.reset();
+    std::optional<PointRuns> runs;
     reported([&] {
-      runs.run_all();
-      learn_all({run_, *backend_, runs.collective_thread(), runs.messages(), runs.completions(),
-                 runs.last_run(), collectives, &payloads},
+      prepare(runs, validation, library,
+              {.backend = *backend_, .make_collective_backend = collectives, .device_payloads = &payloads});
+      runs->run_all();
+      learn_all({run_, *backend_, runs->collective_thread(), runs->messages(), runs->completions(),
+                 runs->last_run(), collectives, &payloads},
                 validation, library);
       payloads.finish();
       barrier(run_.transport);  // before any rank ends the channel that announces payloads
@@ -375,7 +385,7 @@ void run_gpu_rank(const RankOptions& options) {
   std::optional<SetupHeartbeat> beats(state);
   GpuRank rank(options, gpu, place.nccl, *store, run);
   beats.reset();
-  rank.all();
+  rank.run();
   set_status(state, "shutdown");
   barrier(*transport);
   state.finished.store(1);

@@ -223,7 +223,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   launch(comm->member, launched);
   return ncclSuccess;
 }
-ncclResult_t ncclCommFinalize(ncclComm_t) {
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (pretended::behaviour().on_leaving) pretended::behaviour().on_leaving(pretended::rank_of(comm));
   return ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {

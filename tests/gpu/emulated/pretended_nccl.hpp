@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 namespace stepcast::pretended {
@@ -33,6 +34,7 @@ struct Behaviour {
   int aborts = 0;                ///< counts all aborts
   int calls = 0;                 ///< counts calls of operations
   std::vector<int> blocks = {};  ///< limits of thread blocks of the communicators, in the order of joining
+  std::function<void(int rank)> on_leaving = {};  ///< called when a rank begins to leave a communicator
 };
 Behaviour& behaviour();
 

@@ -213,4 +213,20 @@ TEST_CASE("a rank that NCCL fails leaves its traces and the cause, and hangs now
   CHECK(std::filesystem::exists(two.out() / "tiny-b2.yaml"));
 }
 
+TEST_CASE("a rank writes its error before it leaves NCCL, where it could hang",
+          "[pretended][ranks][errors]") {
+  TwoRanks two("nccl", 2);
+  std::atomic<int> left = 0, unwritten = 0;
+  pretended::behaviour().on_leaving = [&](int rank) {
+    ++left;
+    if (!std::filesystem::exists(two.out() / ("rank-" + std::to_string(rank) + ".error"))) ++unwritten;
+  };
+  for (RankOptions& one : two.options)
+    one.validation.settings = {"sweep=[{strategy: [{kind: synchronous, all_reduce: mpi}]}]"};
+  for (const std::string& error : two.run()) CHECK_THAT(error, Catch::Contains("cannot be run for real"));
+  CHECK(left == 2);
+  CHECK(unwritten == 0);
+  pretended::behaviour() = {};
+}
+
 }  // namespace stepcast::test
