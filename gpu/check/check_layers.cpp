@@ -168,7 +168,8 @@ double allowance_of(const std::string& notes) {
   return transforms ? 10 : 1;
 }
 
-std::vector<Deviation> check_layers(Backend& backend) {
+std::vector<Deviation> check_layers(Backend& backend,
+                                    const std::function<void(std::span<const Deviation> layer)>& on_checked) {
   struct Check {
     std::string name;
     std::function<void(std::vector<Deviation>&)> run;
@@ -185,16 +186,19 @@ std::vector<Deviation> check_layers(Backend& backend) {
                         }});
   }
   std::vector<Deviation> found;
-  for (const Check& check : checks) {
+  bool lost = false;
+  for (std::size_t i = 0; i < checks.size() && !lost; ++i) {
+    const std::size_t first = found.size();
     try {
-      check.run(found);
+      checks[i].run(found);
     } catch (const std::exception& error) {
-      found.push_back({check.name, error.what(), std::numeric_limits<double>::infinity()});
-      if (!is_lost(backend)) continue;
-      found.back().array +=
-          "; the GPU is unusable for this process from here on: later layers were not checked";
-      break;
+      found.push_back({checks[i].name, error.what(), std::numeric_limits<double>::infinity()});
+      lost = is_lost(backend);
+      if (lost)
+        found.back().array +=
+            "; the GPU is unusable for this process from here on: later layers were not checked";
     }
+    if (on_checked) on_checked(std::span<const Deviation>(found).subspan(first));
   }
   return found;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -30,7 +32,9 @@ double allowance_of(const std::string& notes);
 
 /// Checks every kind of layer, forward and backward, in shapes that reveal mistakes. A layer that the backend
 /// refuses has an infinite error, and `array` is the error message.
-std::vector<Deviation> check_layers(Backend& backend);
+/// @param on_checked  gets the deviations of each layer when it is checked; may be empty
+std::vector<Deviation> check_layers(
+    Backend& backend, const std::function<void(std::span<const Deviation> layer)>& on_checked = {});
 
 /// Compares the loss and all gradients of a small transformer in two tensor-parallel shards with those of the
 /// whole network on the same backend: the largest difference divided by the largest expected value. Both

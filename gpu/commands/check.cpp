@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <cstdio>
+#include <span>
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
@@ -21,30 +22,46 @@ struct CheckCommand {
   std::vector<std::string> precisions = kPrecisions;
 };
 
+/// Counts of the arrays that were checked at one precision in one layout.
+struct CheckedArrays {
+  std::string where;  ///< precision and layout
+  double usual = 0;   ///< tolerance
+  int arrays = 0, off = 0;
+  double worst = 0;  ///< of the arrays within the tolerance
+};
+
+/// Adds the arrays of a layer and prints them. Nothing stays in a buffer, so that a process which a time
+/// limit ends leaves the rows of all layers before the one that took too long.
+void add_layer(CheckedArrays& all, std::span<const Deviation> layer) {
+  double largest = 0;
+  for (const Deviation& one : layer) {
+    const double allowed = one.allowance * all.usual;
+    ++all.arrays;
+    largest = std::max(largest, one.error);
+    if (one.error <= allowed) {
+      all.worst = std::max(all.worst, one.error);
+      continue;
+    }
+    ++all.off;
+    fmt::print("{}: {}, {}: {:.2g}, allowed {:.2g}\n", all.where, one.layer, one.array, one.error, allowed);
+  }
+  fmt::print("{}: {}: {} arrays, largest deviation {:.2g}\n", all.where, layer.front().layer, layer.size(),
+             largest);
+  std::fflush(stdout);
+}
+
 /// @return number of arrays outside the tolerance
 int check_precision(DeviceOptions device, const std::string& precision) {
   device.precision = precision;
   const GpuOptions gpu = device.gpu_options();
   const auto backend = make_cudnn_backend(gpu);
-  const double usual = rounding_tolerance(gpu.precision);
-  int arrays = 0, off = 0;
-  double worst = 0;
-  std::vector<Deviation> found = check_layers(*backend);
-  std::ranges::move(check_partitioned_layers(*backend), std::back_inserter(found));
-  for (const Deviation& one : found) {
-    ++arrays;
-    const double allowed = one.allowance * usual;
-    if (one.error <= allowed) {
-      worst = std::max(worst, one.error);
-      continue;
-    }
-    ++off;
-    fmt::print("{} {}: {}, {}: {:.2g}, allowed {:.2g}\n", precision, device.layout, one.layer, one.array,
-               one.error, allowed);
-  }
-  fmt::print("{} {}: {} of {} arrays within {:.2g}, the worst of them {:.2g}\n", precision, device.layout,
-             arrays - off, arrays, usual, worst);
-  return off;
+  CheckedArrays all{fmt::format("{} {}", precision, device.layout), rounding_tolerance(gpu.precision)};
+  check_layers(*backend, [&all](std::span<const Deviation> layer) { add_layer(all, layer); });
+  add_layer(all, check_partitioned_layers(*backend));
+  fmt::print("{}: {} of {} arrays within {:.2g}, the worst of them {:.2g}\n", all.where, all.arrays - all.off,
+             all.arrays, all.usual, all.worst);
+  std::fflush(stdout);
+  return all.off;
 }
 
 void check(const CheckCommand& options) {
