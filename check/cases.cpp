@@ -166,6 +166,21 @@ std::vector<NamedCase> all_cases() {
   return cases;
 }
 
+std::vector<NamedCase> processor_cases() {
+  std::vector<NamedCase> cases = all_cases();
+  const Window odd = window({3, 3}, {1, 1}, {1, 1}, {1, 1});
+  const Window skewed = window({5, 2}, {2, 3}, {2, 0}, {1, 1});
+  const Window cube = window({3, 2, 4}, {1, 2, 1}, {1, 0, 1}, {1, 1, 2});
+  cases.push_back({"locally_connected", case_of(locally_connected_layer({3, 7, 9}, 5, odd, true), 2)});
+  cases.push_back({"locally_connected strided, asymmetric",
+                   case_of(locally_connected_layer({4, 9, 11}, 6, skewed, false), 3)});
+  cases.push_back(
+      {"locally_connected 3-D", case_of(locally_connected_layer({2, 5, 6, 7}, 3, cube, true), 2)});
+  cases.push_back({"locally_connected 1-D",
+                   case_of(locally_connected_layer({4, 13}, 5, window({3}, {2}, {1}, {0}), true), 2)});
+  return cases;
+}
+
 namespace {
 
 Layer layer_of(LayerKind kind, Shape input, Shape output) {
@@ -189,6 +204,13 @@ Layer convolution_layer(Shape input, std::int64_t filters, Window w, bool bias, 
   layer.window = std::move(w);
   layer.parameters = {{"weight", weight}};
   if (bias) layer.parameters.push_back({"bias", {filters}});
+  return layer;
+}
+
+Layer locally_connected_layer(Shape input, std::int64_t filters, Window w, bool bias) {
+  Layer layer = layer_of(LayerKind::locally_connected, std::move(input), {});
+  layer.window = std::move(w);
+  complete_locally_connected(filters, bias, layer);
   return layer;
 }
 

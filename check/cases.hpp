@@ -19,6 +19,7 @@ std::size_t elements(const Shape& shape);
 
 // Layers with their parameters, as the reader of models makes them.
 Layer convolution_layer(Shape input, std::int64_t filters, Window window, bool bias, std::int64_t groups = 1);
+Layer locally_connected_layer(Shape input, std::int64_t filters, Window window, bool bias);
 Layer pool_layer(LayerKind kind, Shape input, Window window);
 Layer dense_layer(Shape input, std::int64_t units, bool bias);
 Layer norm_layer(LayerKind kind, Shape input);
@@ -46,8 +47,10 @@ struct NamedCase {
   Case value;
 };
 
-/// Every kind of layer, filled with random numbers, in shapes that reveal mistakes: odd sizes, strides,
-/// asymmetric padding, one to three dimensions, with and without bias.
+/// Every kind of layer that all backends compute, filled with random numbers, in shapes that reveal mistakes:
+/// odd sizes, strides, asymmetric padding, one to three dimensions, with and without bias.
 std::vector<NamedCase> all_cases();
+/// The same, and the kinds that only processors compute.
+std::vector<NamedCase> processor_cases();
 
 }  // namespace stepcast::test

@@ -23,6 +23,7 @@ void reshape_backward(const Case&, const Array& output_gradient, Gradients& grad
 
 constexpr LayerTable<Functions> kFunctions{
     .convolution = {convolution, convolution_backward},
+    .locally_connected = {locally_connected, locally_connected_backward},
     .dense = {dense, dense_backward},
     .embedding = {embedding, embedding_backward},
     .position_embedding = {position_embedding, position_embedding_backward},

@@ -28,7 +28,7 @@ struct Gradients {
 };
 
 /// The layer's output in training; for a loss, one element: its mean.
-/// @throws std::invalid_argument for kinds without a reference (locally_connected)
+/// @throws std::invalid_argument for kinds without a reference (such as rms_norm)
 Array forward(const Case& c);
 
 /// Gradients of sum(output * output_gradient) with respect to inputs and parameters.
@@ -43,6 +43,8 @@ void update(const Optimizer& optimizer, const Array& gradient, std::int64_t step
 // functions add to `gradients`, which are zero at first.
 Array convolution(const Case& c);
 void convolution_backward(const Case& c, const Array& output_gradient, Gradients& gradients);
+Array locally_connected(const Case& c);
+void locally_connected_backward(const Case& c, const Array& output_gradient, Gradients& gradients);
 Array pool(const Case& c);
 void pool_backward(const Case& c, const Array& output_gradient, Gradients& gradients);
 Array dense(const Case& c);

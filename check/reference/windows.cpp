@@ -133,6 +133,39 @@ void convolution_backward(const Case& c, const Array& output_gradient, Gradients
   }
 }
 
+namespace {
+
+/// The number of an element of a locally connected layer's parameter, of which every position of the output
+/// has a part of its own. @param in_part  its number in the part
+std::size_t at_position(const Geometry& g, const Array& parameter, std::size_t output, std::size_t in_part) {
+  return output % volume(g.out) * (parameter.size() / volume(g.out)) + in_part;
+}
+
+}  // namespace
+
+Array locally_connected(const Case& c) {
+  const Geometry g = geometry(c);
+  const Array& weight = c.parameters[0];
+  Array y(output_elements(c));
+  for (std::size_t o = 0; o < y.size() && c.parameters.size() > 1; ++o)
+    y[o] = c.parameters[1][at_position(g, c.parameters[1], o, filter_of(g, o))];
+  for_each_product(g, [&](std::size_t o, std::size_t i, std::size_t w) {
+    y[o] += c.inputs[0][i] * weight[at_position(g, weight, o, w)];
+  });
+  return y;
+}
+
+void locally_connected_backward(const Case& c, const Array& output_gradient, Gradients& gradients) {
+  const Geometry g = geometry(c);
+  const Array& weight = c.parameters[0];
+  for_each_product(g, [&](std::size_t o, std::size_t i, std::size_t w) {
+    gradients.inputs[0][i] += output_gradient[o] * weight[at_position(g, weight, o, w)];
+    gradients.parameters[0][at_position(g, weight, o, w)] += output_gradient[o] * c.inputs[0][i];
+  });
+  for (std::size_t o = 0; o < output_gradient.size() && c.parameters.size() > 1; ++o)
+    gradients.parameters[1][at_position(g, c.parameters[1], o, filter_of(g, o))] += output_gradient[o];
+}
+
 Array pool(const Case& c) {
   const Array& x = c.inputs[0];
   Array y(output_elements(c));

@@ -52,6 +52,16 @@ Model model_of(const std::string& name) {
   return read_model(YamlValue(tree, ""));
 }
 
+namespace {
+
+/// True for a network with a kind of layer that only processors compute.
+bool needs_processor(const Model& model) {
+  return std::ranges::any_of(model.layers,
+                             [](const Layer& layer) { return layer.kind == LayerKind::locally_connected; });
+}
+
+}  // namespace
+
 std::vector<std::string> models_for_gpu(std::vector<std::string>& left_out) {
   std::vector<std::string> names, usable;
   for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "models")) {
@@ -59,11 +69,7 @@ std::vector<std::string> models_for_gpu(std::vector<std::string>& left_out) {
   }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
-    const Model model = model_of(name);
-    const bool lacking = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-      return layer.kind == LayerKind::locally_connected;
-    });
-    if (lacking)
+    if (needs_processor(model_of(name)))
       left_out.push_back(fmt::format("{}: left out: kind locally_connected is not supported on GPUs", name));
     else
       usable.push_back(name);
@@ -88,6 +94,7 @@ bool uses_mpi(const Plan& plan) {
 std::string unsupported_on_gpus(const Experiment& experiment, int ranks) {
   if (uses_mpi(experiment.plan))
     return "all_reduce: mpi is not supported on GPUs: their ranks do not use MPI";
+  if (needs_processor(experiment.model)) return "kind locally_connected is not supported on GPUs";
   const std::string why = unsupported_in_real_run(experiment.plan, ranks, false);
   return why.empty() && experiment.learning ? unsupported_learning(experiment) : why;
 }

@@ -5,7 +5,7 @@
 namespace stepcast {
 namespace {
 
-constexpr LayerTable<bool> kComputed{true, true, true, true, true, true, true, true, true,
+constexpr LayerTable<bool> kComputed{true, true, true, true, true, true, true, true, true, true,
                                      true, true, true, true, true, true, true, true, true};
 
 }  // namespace

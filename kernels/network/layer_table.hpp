@@ -16,21 +16,28 @@ constexpr const char* lacking_form(const Layer& layer) {
   return layer.weight_of >= 0 ? " with weight_of" : "";
 }
 
+constexpr bool is_pool(LayerKind kind) {
+  return kind == LayerKind::average_pool || kind == LayerKind::max_pool;
+}
+
 /// One entry per family of layers, such as the function of a backend that makes their kernels. A
 /// value-initialized entry (a null function) says that the family is not supported.
 template <class Entry>
 struct LayerTable {
-  Entry convolution{}, dense{}, embedding{}, position_embedding{}, class_token{}, first_token{}, batch_norm{},
-      layer_norm{}, activation{}, pool{}, add{}, up_sample{}, reshape{}, dropout{}, recurrent{}, attention{},
-      softmax_loss{}, element_loss{};
+  Entry convolution{}, locally_connected{}, dense{}, embedding{}, position_embedding{}, class_token{},
+      first_token{}, batch_norm{}, layer_norm{}, activation{}, pool{}, add{}, up_sample{}, reshape{},
+      dropout{}, recurrent{}, attention{}, softmax_loss{}, element_loss{};
   /// Layers that compute with data of other ranks.
   Entry spatial_convolution{}, spatial_pool{}, synchronized_batch_norm{}, vocab_parallel_loss{};
 
   /// The entry for a layer that one rank computes alone.
   constexpr Entry of(LayerKind kind) const {
+    if (is_pool(kind)) return pool;
     switch (kind) {
       case LayerKind::convolution:
         return convolution;
+      case LayerKind::locally_connected:
+        return locally_connected;
       case LayerKind::dense:
         return dense;
       case LayerKind::embedding:
@@ -52,9 +59,6 @@ struct LayerTable {
       case LayerKind::elu:
       case LayerKind::gelu:
         return activation;
-      case LayerKind::max_pool:
-      case LayerKind::average_pool:
-        return pool;
       case LayerKind::add:
         return add;
       case LayerKind::up_sample:
@@ -85,8 +89,7 @@ struct LayerTable {
     if (kind == LayerKind::batch_norm && site.statistics_count > 0) return synchronized_batch_norm;
     if (kind == LayerKind::softmax_cross_entropy && site.share != nullptr) return vocab_parallel_loss;
     if (site.rows != nullptr && kind == LayerKind::convolution) return spatial_convolution;
-    const bool pools = kind == LayerKind::average_pool || kind == LayerKind::max_pool;
-    return site.rows != nullptr && pools ? spatial_pool : of(kind);
+    return site.rows != nullptr && is_pool(kind) ? spatial_pool : of(kind);
   }
 };
 

@@ -62,6 +62,14 @@ bool scaled_by_row_length(LayerKind kind) {
          kind == LayerKind::position_embedding || kind == LayerKind::class_token;
 }
 
+/// Number of products that an output of the layer sums, for a weight of this size.
+double fan_in(const Layer& layer, const ParameterTensor& weight) {
+  const bool shares =
+      layer.kind != LayerKind::locally_connected;  // the filters of a position with the others
+  return static_cast<double>(elements(weight.shape)) /
+         static_cast<double>(shares ? weight.shape.front() : elements(layer.output));
+}
+
 /// True if a loss reads the layer's output.
 bool feeds_loss(const std::vector<Layer>& layers, std::size_t layer) {
   return std::ranges::any_of(layers, [&](const Layer& reader) {
@@ -92,9 +100,8 @@ std::vector<float> initial_values(const std::vector<Layer>& layers, std::size_t 
                       .step = parameter_stream + static_cast<std::uint32_t>(parameter)};
   const double row = static_cast<double>(tensor.shape.back());
   if (feeds_loss(layers, layer)) return uniform_values(count, key, kLastLayerBound);
-  const double fan_in = static_cast<double>(count) / static_cast<double>(tensor.shape.front());
-  return uniform_values(
-      count, key, scaled_by_row_length(layers[layer].kind) ? 1 / std::sqrt(row) : std::sqrt(6 / fan_in));
+  if (scaled_by_row_length(layers[layer].kind)) return uniform_values(count, key, 1 / std::sqrt(row));
+  return uniform_values(count, key, std::sqrt(6 / fan_in(layers[layer], tensor)));
 }
 
 void fill_input(Tensor& input, const Model& model, std::uint64_t seed) {

@@ -17,6 +17,7 @@ namespace {
 using MakeKernel = std::unique_ptr<LayerKernel> (*)(std::shared_ptr<Library>, const LayerSite&);
 
 constexpr LayerTable<MakeKernel> kMakers{.convolution = make_convolution,
+                                         .locally_connected = make_locally_connected,
                                          .dense = make_dense,
                                          .embedding = make_embedding,
                                          .position_embedding = make_position_embedding,

@@ -195,6 +195,7 @@ std::string layer_problem(const Model& model, const SpatialPartition& partition,
   if (layer.kind == LayerKind::reshape && is_partitioned_map(layer.output, partition))
     return fmt::format("layer {} reshapes a partitioned map into another map", layer.name);
   const std::string name = fmt::format("layer {} ({}) ", layer.name, to_string(layer.kind));
+  if (layer.kind == LayerKind::locally_connected) return name + "has filters of its own at every position";
   if (!reads_neighbours(layer, partition))
     return skips_rows(layer, rows) ? name + "skips rows at the partition boundary" : "";
   if (layer.kind != LayerKind::convolution && layer.kind != LayerKind::average_pool &&
