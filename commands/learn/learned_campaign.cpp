@@ -13,6 +13,7 @@
 
 #include "commands/fingerprint.hpp"
 #include "core/error.hpp"
+#include "forecast/processes/process_pool.hpp"
 #include "report/results/results_text.hpp"
 #include "validate/compare/learning_curves.hpp"
 
@@ -76,6 +77,7 @@ class Trainer {
     if (runs.empty()) return;
     LearningJob job = job_;
     job.finished = {};
+    job.shows_progress = false;
     std::map<std::string, FoldRows> rows;
     for (const LearnedRun& run : learned_runs(trained(job, runs), 0)) {
       Row& row = rows[run.point].emplace_back();
@@ -213,7 +215,7 @@ void check_found(const Scenario& scenario, const Running& campaign) {
 }
 
 /// One point of every campaign. @return false after the last one
-bool train_round(std::vector<Running>& campaigns, Trainer& trainer) {
+bool train_round(std::vector<Running>& campaigns, Trainer& trainer, TaskProgress& progress) {
   std::map<std::string, CampaignSetting> settings;
   for (Running& campaign : campaigns) {
     const auto setting = next_setting(campaign);
@@ -227,6 +229,7 @@ bool train_round(std::vector<Running>& campaigns, Trainer& trainer) {
     if (campaign.failure.empty()) campaign.failure = rows.front().text("failed");
     const double figure = figure_of(rows, campaign.options.objective);
     campaign.search.ended(durations_of(rows), merit_of(figure, campaign.options.objective), figure);
+    progress.one_done();
   }
   return !settings.empty();
 }
@@ -244,9 +247,13 @@ std::vector<LearnedCampaign> learned_campaigns(const LearningJob& job, const std
     const auto point = std::ranges::find(trainings.points, run.point, &Point::name);
     campaigns.push_back(started(job.scenario, *point, run));
   }
+  std::size_t points = 0;
+  for (const Running& one : campaigns) points += static_cast<std::size_t>(one.options.campaign.points);
+  TaskProgress progress(points, "points");
   Trainer trainer(job);
-  while (train_round(campaigns, trainer)) {
+  while (train_round(campaigns, trainer, progress)) {
   }
+  progress.clear();
   std::vector<LearnedCampaign> learned;
   for (Running& campaign : campaigns) {
     campaign.result.trials = campaign.search.trials();

@@ -235,7 +235,7 @@ std::vector<std::string> train_all(const LearningJob& job, const std::vector<Tra
   run_tasks(tasks, job.processes, [&](std::size_t task, const std::string& text) {
     texts[of_task[task]] = text;
     job.finished.add(trainings[of_task[task]].name, text);
-    progress.one_done();
+    if (job.shows_progress) progress.one_done();
   });
   progress.clear();
   return texts;

@@ -73,6 +73,7 @@ struct LearningJob {
   bool checkpoints = false;      ///< true if the parameters at the end of each training are kept
   int processes = 1;
   TrainingStore finished = {};  ///< trainings that need not run again
+  bool shows_progress = true;   ///< a line on the terminal counts the trainings
 };
 
 /// A hash of everything on which the results of these trainings depend.
