@@ -32,7 +32,13 @@ struct LearningRanks {
   const Plan& plan;
   InProcessQueues queues;  ///< of parameters that are gathered for evaluation
   std::optional<InProcessCollectives> collectives;
+  JointNetworks joint;
 };
+
+/// True if the machines of a replica compute in one network.
+bool has_joint_networks(const Plan& plan) {
+  return plan.sharing.form == ModelPartition::Form::machines;
+}
 
 /// The network and arrays of one rank; the simulated clock decides when they compute.
 class LearningMemory : public WorkerMemory {
@@ -42,7 +48,7 @@ class LearningMemory : public WorkerMemory {
       : rank_(options.rank),
         ranks_(ranks),
         transport_(ranks.queues, rank_, static_cast<int>(ranks.plan.endpoints.size())),
-        learner_(experiment, backend, with_transport(std::move(options), transport_)),
+        learner_(experiment, backend, with_shared(std::move(options), transport_, ranks_.joint)),
         device_(learner_.device()) {
     device_->begin();
   }
@@ -54,6 +60,7 @@ class LearningMemory : public WorkerMemory {
   void calculate(const Arithmetic& run) override { device_->calculate(run); }
 
   std::function<void()> start_collective(CollectiveId id, std::size_t call) override {
+    if (has_joint_networks(ranks_.plan)) return {};  // what the machines exchange is in their network
     CollectiveBinding binding = device_->bind_collective(ranks_.plan.collectives[id.index()]);
     std::function<void()> on_waited = std::move(binding.on_waited);
     ranks_.collectives->join(id, call, rank_, std::move(binding));
@@ -78,8 +85,9 @@ class LearningMemory : public WorkerMemory {
   const Parameters& final_parameters() const { return learner_.final_parameters(); }
 
  private:
-  static Learner::Options with_transport(Learner::Options options, Transport& transport) {
+  static Learner::Options with_shared(Learner::Options options, Transport& transport, JointNetworks& joint) {
     options.transport = &transport;
+    options.joint = &joint;
     return options;
   }
 
@@ -95,7 +103,8 @@ class LearningMemory : public WorkerMemory {
 
 std::string unsupported_simulated_learning(const Experiment& experiment) {
   const int ranks = static_cast<int>(experiment.plan.endpoints.size());
-  const std::string why = unsupported_in_real_run(experiment.plan, ranks, false);
+  const std::string why =
+      unsupported_in_real_run(experiment.plan, ranks, has_joint_networks(experiment.plan));
   return why.empty() ? unsupported_learning(experiment) : why;
 }
 
@@ -108,7 +117,7 @@ SimulatedLearning simulate_learning(const Experiment& experiment, std::int64_t b
   set_kernel_threads(1);  // only one rank computes at a time, and other points use the other cores
   const auto data = learning_data(experiment);
   const auto backend = make_onednn_backend();
-  LearningRanks shared{experiment.plan, {}, {}};
+  LearningRanks shared{experiment.plan, {}, {}, {}};
   std::vector<std::unique_ptr<LearningMemory>> ranks;
   Simulation simulation = simulation_of(experiment, Doubled::none);
   simulation.fold = Folding::never;

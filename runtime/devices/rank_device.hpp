@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -162,6 +163,10 @@ struct DeviceLearning {
   std::function<void(std::int64_t)> choose_mini_batch;
   /// Replicas: runs a forward or backward pass in place of `run_layers`; may be empty.
   std::function<void(Work, LayerRange)> run_pass;
+  /// Replicas: counts a step of the network's optimizer in place of `Network::begin_update`; may be empty.
+  std::function<void()> begin_update;
+  /// Replicas: the stored parameters on which arithmetic on whole arrays works; none: all.
+  std::optional<Slice> part;
   /// Pipeline stages and spatial shards: called before each step; may be empty.
   std::function<void()> next_step;
   /// Sets the initial parameters; empty: those that the network was made with.

@@ -146,16 +146,18 @@ class ReplicaDevice : public RankDevice, private Arrays {
     return inside;
   }
 
-  std::span<float> of(Array one) override { return mapped(array(one)); }
+  std::span<float> of(Array one) override {
+    return mapped(learning_.part ? part_of(array(one), *learning_.part) : array(one));
+  }
   std::span<float> of(Array one, const Slice& elements) override { return mapped(part(one, elements)); }
   std::span<float> mapped(std::span<float> values) {
     if (mirror_) mirror_->map_to_host(values);
     return values;
   }
-  std::span<float> part(Array one, const Slice& elements) {
-    const Slice slice = stored(elements);
-    return array(one).subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
+  static std::span<float> part_of(std::span<float> whole, const Slice& slice) {
+    return whole.subspan(static_cast<std::size_t>(slice.begin), static_cast<std::size_t>(slice.size()));
   }
+  std::span<float> part(Array one, const Slice& elements) { return part_of(array(one), stored(elements)); }
   void descend(Array gradient, const Slice& elements, int summed) override {
     const Slice slice = stored(elements);
     next_step(summed);
@@ -170,7 +172,7 @@ class ReplicaDevice : public RankDevice, private Arrays {
   double learning_rate() const override { return learning_.rate.at(steps_ + 1, learning_.summed); }
 
   void next_step(int summed) {
-    network_.begin_update();
+    learning_.begin_update ? learning_.begin_update() : network_.begin_update();
     network_.set_rate(learning_.rate.at(++steps_, summed), 1.0 / summed);
   }
 

@@ -42,11 +42,11 @@ Learner::Learner(const Experiment& experiment, Backend& backend, Options options
       options_(std::move(options)),
       task_(task_of(experiment)),
       backend_(backend),
-      shard_(learning_shard({backend_, experiment, task_, options_.rank, options_.batch})),
+      shard_(learning_shard({backend_, experiment, task_, options_.rank, options_.batch, options_.joint})),
       batches_(*options_.data->train, task_.form, shard_->split()) {
   if (experiment.learning->start) initial_ = load_checkpoint(*experiment.learning->start, experiment.model);
   const bool in_order = !experiment.plan.chooses_mini_batches;
-  if (in_order && options_.rank.value < experiment.plan.workers && shard_->reads_data())
+  if (in_order && trains(experiment.plan, options_.rank) && shard_->reads_data())
     batches_.prepare(experiment.learning->mini_batches * experiment.plan.batch_per_worker / options_.batch,
                      options_.on_progress);
 }

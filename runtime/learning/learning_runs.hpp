@@ -37,6 +37,7 @@ class Learner {
     std::function<void()> on_progress;  ///< called while it reads data and evaluates
     bool compresses = false;            ///< gradients are compressed before they are sent
     Transport* transport = nullptr;     ///< to the ranks that have the other shards of the network
+    JointNetworks* joint = nullptr;     ///< as LearningPlace has it
   };
 
   /// The experiment and the backend outlive it.

@@ -9,6 +9,7 @@
 #include "runtime/devices/rank_shard.hpp"
 #include "runtime/devices/spatial_device.hpp"
 #include "runtime/learning/adversaries.hpp"
+#include "strategies/collectives/schedule.hpp"
 #include "strategies/plan/plan.hpp"
 
 namespace stepcast {
@@ -78,6 +79,60 @@ class ReplicaShard : public LearningShard {
   Network network_;
   BatchWriter writer_;
   std::optional<Adversaries> adversaries_;  ///< if the network is a generator and a discriminator
+};
+
+/// The network of the replica that a machine belongs to; its first machine makes it.
+JointNetwork& joint_network(const LearningPlace& place) {
+  const int machines = place.experiment.plan.sharing.ways, replica = place.rank.value / machines;
+  std::unique_ptr<JointNetwork>& joint = (*place.joint)[replica];
+  if (joint == nullptr)
+    joint = std::make_unique<JointNetwork>(place.backend, place.experiment.model,
+                                           network_options(place, replica), machines);
+  return *joint;
+}
+
+/// A machine of a replica. It updates, sends and receives its slice of the network's parameters.
+class MachineShard : public LearningShard {
+ public:
+  explicit MachineShard(const LearningPlace& place)
+      : place_(place),
+        machines_(place.experiment.plan.sharing.ways),
+        machine_(place.rank.value % machines_),
+        joint_(joint_network(place)),
+        writer_(place.backend) {}
+
+  Batches::Split split() const override {
+    return {place_.rank.value / machines_, place_.experiment.plan.workers, place_.batch};
+  }
+  bool reads_data() const override { return machine_ == 0; }
+
+  std::unique_ptr<RankDevice> device(DeviceLearning learning, Batches& batches) override {
+    const ParameterLayout layout(joint_.network());
+    const std::int64_t all = layout.model_elements();
+    learning.part =
+        layout.stored({part_begin(all, machines_, machine_), part_begin(all, machines_, machine_ + 1)});
+    learning.owned = {*learning.part};
+    learning.run_pass = [this](Work pass, LayerRange segments) {
+      joint_.start_pass(machine_, pass, segments);
+    };
+    learning.begin_update = [this] { joint_.begin_update(machine_); };
+    if (reads_data())
+      joint_.set_next_batch([this, &batches] {
+        write_batch(batches.next(), place_.task.loss_layer, joint_.network(), writer_);
+      });
+    return replica_device(joint_.network(), std::move(learning));
+  }
+
+  std::vector<Network*> networks() override { return {&joint_.network()}; }
+  void load_parameters(const Parameters& whole) override { write_parameters(joint_.network(), whole); }
+  bool holds_evaluated_parameters() const override { return place_.rank == RankId(0); }
+  Parameters gather_parameters(Transport*) override { return read_parameters(joint_.network()); }
+
+ private:
+  LearningPlace place_;
+  int machines_, machine_;
+  JointNetwork& joint_;
+  BatchWriter writer_;
 };
 
 class TensorParallelShard : public LearningShard {
@@ -289,7 +344,8 @@ class PipelineStageShard : public LearningShard {
 std::unique_ptr<LearningShard> learning_shard(const LearningPlace& place) {
   const Plan& plan = place.experiment.plan;
   const ModelPartition::Form form = plan.sharing.form;
-  if (!role_of(plan, place.rank).exists()) return std::make_unique<ReplicaShard>(place);
+  if (!trains(plan, place.rank)) return std::make_unique<ReplicaShard>(place);
+  if (form == ModelPartition::Form::machines) return std::make_unique<MachineShard>(place);
   if (form == ModelPartition::Form::stages) return std::make_unique<PipelineStageShard>(place);
   if (form == ModelPartition::Form::positions) return std::make_unique<SpatialLearningShard>(place);
   if (form == ModelPartition::Form::blocks) return std::make_unique<TensorParallelShard>(place);

@@ -12,6 +12,7 @@
 #include "kernels/network/network.hpp"
 #include "models/network/model.hpp"
 #include "runtime/devices/rank_device.hpp"
+#include "runtime/learning/joint_network.hpp"
 #include "runtime/memory/parameters.hpp"
 #include "runtime/transport/transport.hpp"
 #include "scenarios/experiment/experiment.hpp"
@@ -100,7 +101,8 @@ struct LearningPlace {
   const Experiment& experiment;  ///< outlives the rank's shard
   LearningTask task;
   RankId rank{0};
-  std::int64_t batch = 1;  ///< samples of a pass
+  std::int64_t batch = 1;          ///< samples of a pass
+  JointNetworks* joint = nullptr;  ///< networks of replicas whose machines are ranks of this process
 };
 
 /// The network that one rank trains in an experiment with `learning`: the whole network, or its shard of a

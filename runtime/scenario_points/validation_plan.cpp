@@ -228,13 +228,13 @@ std::string unsupported_compressed_sum(const Plan& plan, const Collective& sum) 
 
 }  // namespace
 
-std::string unsupported_in_real_run(const Plan& plan, int ranks, bool sleep) {
+std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partition) {
   if (static_cast<int>(plan.endpoints.size()) > ranks) {
     return fmt::format("it needs {} ranks, servers included; give --ranks {}", plan.endpoints.size(),
                        plan.endpoints.size());
   }
   const ModelPartition& sharing = plan.sharing;
-  if (!sleep && !sharing.simulated_only.empty()) return "simulated only: " + sharing.simulated_only;
+  if (!any_partition && !sharing.simulated_only.empty()) return "simulated only: " + sharing.simulated_only;
   if (plan.workloads.size() != 1) return "ranks with different parts of the network are simulated only";
   if (!plan.simulated_only.empty()) return plan.simulated_only;
   for (const Communicator& one : plan.communicators) {

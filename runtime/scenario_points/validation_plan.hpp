@@ -118,8 +118,9 @@ ModelPartition sharing_of_point(const Validation& validation, std::size_t index,
                                 int ranks);
 
 /// Why a plan cannot be run for real; empty if it can.
-/// @param sleep  ranks sleep for the layer times and need no kernels
-std::string unsupported_in_real_run(const Plan& plan, int ranks, bool sleep);
+/// @param any_partition  ranks need no kernels for parts of a network: they sleep for the layer times, or
+///                       compute whole networks
+std::string unsupported_in_real_run(const Plan& plan, int ranks, bool any_partition);
 
 /// Why a point's noise cannot be that of real ranks; empty if it can. Ranks that sleep draw noise factors.
 /// Ranks that compute have the noise of the machine, which the steps of the trace represent in the forecast.

@@ -180,7 +180,6 @@ Shard share_of(const Exchanged& exchanged, const ServerOptions& options, int ind
 
 std::string no_arithmetic(const ServerOptions& options) {
   if (options.exchanged) return "exchanged: parameters of another size than the model's";
-  if (options.machines_per_replica > 1) return "machines_per_replica: a network in parts";
   return options.training.mixed ? "precision: mixed" : "";
 }
 

@@ -34,6 +34,7 @@ GroupPlan exchanging_groups(const Setting& setting, const ServerOptions& options
 }  // namespace
 
 MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& options) {
+  const int machines = options.machines_per_replica;
   const LayerRange layers{0, static_cast<int>(setting.model.layers.size())};
   GroupPlan groups = exchanging_groups(setting, options, layers);
   // Filters that all machines of a replica hold, which DistBelief's networks do not have.
@@ -47,12 +48,13 @@ MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& op
   workload = segmented_workload(times, layer_costs(groups.sharded.part, setting.device.choice()),
                                 setting.device, groups.calls, overlap);
   scale(workload, options.training.compute_factor);
-  workload.input =
-      static_cast<double>(groups.micro_batch) / options.machines_per_replica * setting.sample_size;
+  workload.input = static_cast<double>(groups.micro_batch) / machines * setting.sample_size;
   replicas.part.source = source_of_part(groups, times);
   replicas.plan = std::move(groups.plan);
   replicas.plan.communicators.resize(1);  // no message of machines of different replicas
   replicas.plan.sharing = groups.sharing;
+  replicas.plan.sharing.form = ModelPartition::Form::machines;
+  replicas.plan.sharing.ways = machines;
   replicas.plan.sharing.micro_batch = groups.micro_batch;
   return replicas;
 }

@@ -91,6 +91,11 @@ RoleId role_of(const Plan& plan, RankId rank) {
   return {};
 }
 
+bool trains(const Plan& plan, RankId rank) {
+  const RoleId role = role_of(plan, rank);
+  return role.exists() && plan.roles[role.index()].training;
+}
+
 int training_ranks(const Plan& plan) {
   int ranks = 0;
   for (const Role& role : plan.roles) ranks += role.training ? role.members : 0;

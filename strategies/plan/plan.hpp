@@ -128,6 +128,8 @@ struct ModelPartition {
     stages,     ///< role i has the layers `stages[i]`
     positions,  ///< ranks of a group of communicator 0 have parts of every sample: `partition`
     blocks,     ///< ranks of a group of communicator 0 have parts of every layer: tensor_shard of `ways`
+    machines,   ///< `ways` consecutive ranks share a replica, each with a slice of the parameters: only ranks
+                ///< of one process can compute it, as one network
     other,      ///< any other kind, which kernels cannot compute
   };
 
@@ -197,6 +199,9 @@ const Communicator& communicator_of(const Plan& plan, const Collective& collecti
 
 /// The role of a rank, if it has one.
 RoleId role_of(const Plan& plan, RankId rank);
+
+/// True if the rank has a role that trains.
+bool trains(const Plan& plan, RankId rank);
 
 /// Number of ranks of all roles that train.
 int training_ranks(const Plan& plan);

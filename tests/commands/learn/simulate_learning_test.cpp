@@ -8,6 +8,7 @@
 #include "forecast/simulate_point.hpp"
 #include "report/results/results_text.hpp"
 #include "runtime/learning/learning_runs.hpp"
+#include "runtime/scenario_points/validation_plan.hpp"
 #include "scenarios/reader/scenario.hpp"
 #include "sim/simulation.hpp"
 
@@ -132,6 +133,10 @@ TEST_CASE("experiments that cannot learn in a simulation are refused with the re
   CHECK_THAT(unsupported_simulated_learning(experiment_of(
                  with_gan({"workers=2", "strategy={kind: pipeline, stages: 2, micro_batches: 4}"}))),
              Catch::StartsWith("learning.discriminator: only a strategy whose workers train the whole"));
+  const Experiment shared =
+      experiment_of({"workers=4", "strategy={kind: parameter_server, machines_per_replica: 2, shards: 2}"});
+  CHECK(unsupported_simulated_learning(shared).empty());
+  CHECK(unsupported_in_real_run(shared.plan, 8, false) == "simulated only: layers shared in this way");
   CHECK(unsupported_simulated_learning(experiment_of({"workers=2", "strategy={kind: spatial, split: 2}"})) ==
         "simulated only: separate kernels of border and interior (set halo_overlap: false)");
 }
@@ -158,6 +163,59 @@ TEST_CASE("simulated ranks that share a network learn what one rank with the who
   check_same_losses(one, curve({"workers=4", "batch_per_worker=8",
                                 "strategy={kind: spatial, split: 2, halo_overlap: false}"},
                                8));
+}
+
+namespace {
+
+/// Settings of replicas of several machines, which share a network.
+std::vector<std::string> replicas(int count, int machines, const std::string& strategy,
+                                  std::vector<std::string> more = {}) {
+  more.push_back(fmt::format("workers={}", count * machines));
+  more.push_back(fmt::format("strategy={{{}, shards: 4, machines_per_replica: {}}}", strategy, machines));
+  return more;
+}
+
+}  // namespace
+
+TEST_CASE("a simulated replica of several machines learns what a replica of one machine learns",
+          "[commands]") {
+  for (const char* strategy :
+       {"kind: parameter_server", "kind: parameter_server, n_push: 3, n_fetch: 2",
+        "kind: parameter_server, mode: synchronous", "kind: elastic_averaging, elastic_force: 0.1",
+        "kind: gradient_energy_matching"}) {
+    CAPTURE(strategy);
+    const auto one = curve(replicas(1, 1, strategy));
+    for (const int machines : {2, 4}) {
+      CAPTURE(machines);
+      const auto shared = curve(replicas(1, machines, strategy));
+      check_same_losses(one, shared);
+      CHECK(shared.back().first != one.back().first);  // in another time
+    }
+  }
+  // Four mini-batches change this network little, so its loss need not fall.
+  const std::vector<std::string> local{"model=tiny-local", "trace=derived"};
+  const auto one = curve(replicas(1, 1, "kind: parameter_server", local));
+  const auto shared = curve(replicas(1, 4, "kind: parameter_server", local));
+  REQUIRE(one.size() == shared.size());
+  CHECK(one.back().second != one.front().second);
+  for (std::size_t i = 0; i < one.size(); ++i) CHECK(one[i].second == Approx(shared[i].second).epsilon(1e-6));
+  // Adam counts its steps, of which a network takes one however many machines share it.
+  const std::vector<std::string> adam{"learning.optimizer=adam", "learning.learning_rate=0.001"};
+  check_same_losses(curve(replicas(1, 1, "kind: parameter_server", adam)),
+                    curve(replicas(1, 4, "kind: parameter_server", adam)));
+}
+
+TEST_CASE("the clock decides what several simulated replicas of several machines learn", "[commands]") {
+  // Replicas that start one after the other meet at the servers in this order, whatever they consist of.
+  const std::vector<std::string> even{"learning.optimizer=sgd", "noise={start_spread: 6 ms}"};
+  const auto shared = curve(replicas(3, 2, "kind: parameter_server", even));
+  check_same_losses(curve(replicas(3, 1, "kind: parameter_server", even)), shared);
+  // An uneven machine holds up its replica, so the other replicas' gradients come before.
+  auto uneven = even;
+  uneven.emplace_back("noise.stragglers=[{worker: 1, factor: 20}]");
+  const auto slow = curve(replicas(3, 2, "kind: parameter_server", uneven));
+  CHECK(slow.back().first > 2 * shared.back().first);
+  CHECK(std::abs(slow.back().second - shared.back().second) > 1e-3);
 }
 
 TEST_CASE("L-BFGS of several replicas and servers learns what it learns with one of each", "[commands]") {
@@ -214,6 +272,8 @@ TEST_CASE("a simulation that learns takes the time of a simulation without value
         {"workers=2", "strategy={kind: pipeline, stages: 2, micro_batches: 4}"},
         {"workers=4", "strategy={kind: bmuf, mini_batches: 2, block_momentum: 0.5}"},
         {"workers=3", "strategy={kind: parameter_server, n_fetch: 2, n_push: 3}"},
+        {"workers=4", "strategy={kind: parameter_server, machines_per_replica: 2, shards: 2}"},
+        {"workers=4", "strategy={kind: parameter_server, machines_per_replica: 2, shards: 2, overlap: true}"},
         {"workers=3", "strategy={kind: elastic_averaging, period: 2, elastic_force: 0.1}"},
         {"workers=3", "strategy={kind: sandblaster, tasks: 6, history: 3, backup_tasks: true}"},
         {"workers=3", "strategy={kind: gradient_energy_matching}"},

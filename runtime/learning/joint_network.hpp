@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/network/network.hpp"
+#include "strategies/program/worker.hpp"
+
+namespace stepcast {
+
+/// The network of a replica whose machines are ranks of one process (ModelPartition::Form::machines).
+///
+/// The machines of a replica wait for each other at every layer whose activations they exchange, so together
+/// they compute what one machine with the whole network would compute. Therefore they have one network, and a
+/// pass runs when the last of them starts it. No machine changes its slice of the parameters before that: it
+/// has waited for the others at the end of the backward pass.
+class JointNetwork {
+ public:
+  JointNetwork(Backend& backend, const Model& model, const NetworkOptions& options, int machines);
+
+  Network& network() { return network_; }
+  /// Called before each mini-batch.
+  void set_next_batch(std::function<void()> next_batch) { next_batch_ = std::move(next_batch); }
+
+  /// Enters a machine's call. The n-th pass of every machine is the same; the last machine's call runs it.
+  /// @param pass  forward or backward; @param segments  of layers (layer_segments.hpp)
+  void start_pass(int machine, Work pass, LayerRange segments);
+  /// Enters the start of a machine's n-th update of its slice. The first machine's call counts a step of the
+  /// network's optimizer.
+  void begin_update(int machine);
+
+ private:
+  Network network_;
+  std::function<void()> next_batch_;
+  std::vector<int> passes_, updates_;  ///< calls of each machine
+  int steps_ = 0;                      ///< of the optimizer
+};
+
+using JointNetworks = std::map<int, std::unique_ptr<JointNetwork>>;  ///< by replica
+
+}  // namespace stepcast
