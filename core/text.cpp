@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -249,6 +250,27 @@ ValueRange valid_range(Dimension dimension) {
       return {1, 1e30, "from 1 flop/s to 1e30 flop/s"};
   }
   return {};
+}
+
+namespace {
+
+/// The time of now in UTC, in a form of strftime (fmt/chrono.h does the same, but takes a second to compile).
+std::string utc_text(const char* form) {
+  const std::time_t now = std::time(nullptr);
+  std::tm fields{};
+  gmtime_r(&now, &fields);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), form, &fields)};
+}
+
+}  // namespace
+
+std::string today() {
+  return utc_text("%Y-%m-%d");
+}
+
+std::string date_and_time() {
+  return utc_text("%Y-%m-%dT%H:%M:%SZ");
 }
 
 }  // namespace stepcast

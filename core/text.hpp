@@ -53,4 +53,9 @@ struct ValueRange {
 };
 ValueRange valid_range(Dimension dimension);
 
+/// The date in UTC, such as "2026-11-21".
+std::string today();
+/// The date and the time in UTC, such as "2026-11-21T09:30:00Z".
+std::string date_and_time();
+
 }  // namespace stepcast

@@ -1,14 +1,13 @@
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 
 #include "commands/commands.hpp"
 #include "commands/fingerprint.hpp"
 #include "commands/run/finish.hpp"
 #include "core/os/files.hpp"
+#include "core/text.hpp"
 #include "forecast/fit_calibration.hpp"
 #include "report/page/page.hpp"
 #include "report/plots/results_plots.hpp"
@@ -47,9 +46,7 @@ Manifest manifest_of(const Scenario& scenario, const Library& library,
   manifest.settings = settings;
   manifest.sweep = scenario.sweep_keys;
   manifest.inputs = input_files(scenario, library);
-  manifest.date =
-      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                  std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()));
+  manifest.date = date_and_time();
   return manifest;
 }
 

@@ -1,9 +1,5 @@
-
-
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <set>
 
 #include "commands/commands.hpp"
@@ -11,6 +7,7 @@
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
 #include "core/os/signal_guard.hpp"
+#include "core/text.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "report/results/results_text.hpp"
 #include "report/text/display_text.hpp"
@@ -45,11 +42,6 @@ Results measured(const Cluster& cluster) {
   fmt::print(stderr, "\n");
   const auto file = folder.path() / "links.jsonl";
   return read_json_lines(read_file(file), file.string());
-}
-
-std::string today() {
-  return fmt::format("{:%Y-%m-%d}",
-                     std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()));
 }
 
 std::string name_of(const std::filesystem::path& file) {

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
+#include "core/text.hpp"
 #include "gpu/capture/selection.hpp"
 #include "gpu/capture/time_estimate.hpp"
 #include "gpu/commands/commands.hpp"

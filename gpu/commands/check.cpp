@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/os/files.hpp"
+#include "core/text.hpp"
 #include "gpu/capture/selection.hpp"
 #include "gpu/check/check_layers.hpp"
 #include "gpu/commands/commands.hpp"

@@ -1,15 +1,14 @@
 #include "kernels/timing/capture.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <stdexcept>
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "core/text.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/cost/memory.hpp"
@@ -84,11 +83,6 @@ PassSamples& samples_of(LayerTrace& layer, Pass pass) {
       break;
   }
   return layer.update;
-}
-
-std::string today() {
-  const auto now = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
 }
 
 Trace captured_trace(const Backend& backend, const Model& model, const CaptureOptions& options) {

@@ -40,9 +40,6 @@ void flag_medians(double tolerance, Trace& trace);
 /// The samples of one pass of a layer.
 PassSamples& samples_of(LayerTrace& layer, Pass pass);
 
-/// The date in UTC, such as "2026-11-21".
-std::string today();
-
 struct CaptureOptions {
   std::string name = {};     ///< name of the trace
   std::string command = {};  ///< command line that repeats the capture, for the trace file

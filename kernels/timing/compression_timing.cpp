@@ -1,16 +1,15 @@
 #include "kernels/timing/compression_timing.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <span>
 
 #include "core/random.hpp"
+#include "core/text.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "kernels/timing/step_timer.hpp"
 #include "models/layer_times/compression_times.hpp"
@@ -30,7 +29,7 @@ struct GradientMemory {
     if (device == nullptr) return;
     host = device->host_memory(own_values.size());
     on_device = device->allocate(own_values.size());
-    device->wait(device->mark());  // the device zeroes new memory
+    device->wait(device->record_event());  // the device zeroes new memory
     values = {host.get(), own_values.size()};
     std::copy(own_values.begin(), own_values.end(), host.get());
     device->to_device(host.get(), on_device.get(), own_values.size());
@@ -90,7 +89,7 @@ void time(const std::function<void()>& call, DeviceMemory* device, const Gradien
   if (device == nullptr) return;
   const double bytes = 4.0 * static_cast<double>(elements);
   const Instant begin = now();
-  device->to_host(device->mark(), gradient.on_device.get(), gradient.host.get(), elements);
+  device->to_host(device->record_event(), gradient.on_device.get(), gradient.host.get(), elements);
   device->to_device(gradient.host.get(), gradient.on_device.get(), elements);
   const double copies = (now().wall - begin.wall) / bytes;
   samples.seconds.back() += copies;
@@ -138,11 +137,10 @@ void time_codec(const CompressionCapture& options, Buffers& b, std::span<float> 
 }
 
 CompressionTrace described(const CompressionCapture& options) {
-  const auto today = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
   CompressionTrace trace;
   trace.name = options.name;
   trace.device = fmt::format("{} (1 used)", processor_name());
-  trace.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(today));
+  trace.date = today();
   trace.command = options.command;
   trace.source = fmt::format(
       "stepcast capture-compression: {} with error feedback, the clocks read around each kernel (wall: "

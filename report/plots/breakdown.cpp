@@ -13,16 +13,16 @@
 namespace stepcast {
 namespace {
 
-constexpr int kLeft = 85;             // [px]
-constexpr int kRight = 25;            // [px]
-constexpr double kCharacter = 8.2;    // [px] upper estimate of the mean width of DejaVu Sans at 11 points
-constexpr std::size_t kLongest = 36;  // [characters] longer labels are cut
-constexpr double kSlantedPitch = 18;  // [px] smallest distance of slanted labels
-constexpr double kHalfBar = 0.375;    // half width of a bar, in pitches
+constexpr int kBarsLeft = 85;            // [px]
+constexpr int kBarsRight = 25;           // [px]
+constexpr double kLabelCharacter = 8.2;  // [px] upper estimate of the mean width of DejaVu Sans at 11 points
+constexpr std::size_t kLongestLabel = 36;  // [characters] longer labels are cut
+constexpr double kSlantedPitch = 18;       // [px] smallest distance of slanted labels
+constexpr double kHalfBarWidth = 0.375;    // half width of a bar, in pitches
 
 std::size_t longest_of(const std::vector<std::string>& labels) {
   std::size_t longest = 0;
-  for (const auto& label : labels) longest = std::max(longest, std::min(display_width(label), kLongest));
+  for (const auto& label : labels) longest = std::max(longest, std::min(display_width(label), kLongestLabel));
   return longest;
 }
 
@@ -30,20 +30,21 @@ std::size_t longest_of(const std::vector<std::string>& labels) {
 
 BarLayout bar_layout(const std::vector<std::string>& labels) {
   const auto bars = static_cast<double>(labels.size());
-  const double label_width = kCharacter * static_cast<double>(longest_of(labels));
+  const double label_width = kLabelCharacter * static_cast<double>(longest_of(labels));
   const double panel = std::clamp(bars * std::max(label_width + 14, 46.0), 320.0, 850.0);
   BarLayout layout;
-  layout.left = kLeft;
+  layout.left = kBarsLeft;
   layout.margin = std::max(0.6, (4 - bars) / 2);
   layout.pitch = panel / (bars - 1 + 2 * layout.margin);
   layout.slanted = label_width + 8 > layout.pitch;
   if (layout.slanted) {
     layout.labels = 16 + static_cast<int>(0.64 * label_width);
-    layout.left = std::max(kLeft, static_cast<int>(0.77 * label_width - layout.margin * layout.pitch) + 12);
+    layout.left =
+        std::max(kBarsLeft, static_cast<int>(0.77 * label_width - layout.margin * layout.pitch) + 12);
     layout.stride = static_cast<std::size_t>(std::ceil(kSlantedPitch / layout.pitch));
   }
   layout.right = layout.left + static_cast<int>(panel);
-  layout.width = layout.right + kRight;
+  layout.width = layout.right + kBarsRight;
   return layout;
 }
 
@@ -56,7 +57,7 @@ std::string bar_labels(const std::vector<std::string>& labels, const BarLayout& 
   std::string out;
   for (std::size_t i = 0; i < labels.size(); i += layout.stride) {
     out += fmt::format("set label {} {} at first {}, graph 0 {} offset 0,{}\n", i + 2,
-                       gnuplot_text(shortened_middle(labels[i], kLongest), kLongest), i,
+                       gnuplot_text(shortened_middle(labels[i], kLongestLabel), kLongestLabel), i,
                        layout.slanted ? "right rotate by 40" : "center", layout.slanted ? "-0.5" : "-0.9");
   }
   return out;
@@ -76,7 +77,7 @@ std::string stacked_data(const std::vector<std::vector<double>>& bars, std::size
       const double bottom = tops[i];
       tops[i] += part < bars[i].size() ? bars[i][part] : 0;
       const auto x = static_cast<double>(i);
-      out += fmt::format("{} {} {} {} {} {}\n", x, shortest(tops[i]), x - kHalfBar, x + kHalfBar,
+      out += fmt::format("{} {} {} {} {} {}\n", x, shortest(tops[i]), x - kHalfBarWidth, x + kHalfBarWidth,
                          shortest(bottom), shortest(tops[i]));
     }
     out += "EOD\n";
@@ -105,9 +106,7 @@ std::vector<LegendEntry> part_entries(const std::vector<std::string>& parts) {
 
 namespace {
 
-constexpr int kPanelHeight = 330;  // [px]
-constexpr int kTitle = 50;         // [px]
-constexpr int kAxisName = 34;      // [px]
+constexpr int kBarsHeight = 330;  // [px]
 
 double total(const BreakdownBar& bar, std::size_t parts) {
   double sum = 0;
@@ -128,7 +127,7 @@ Unit unit_for(double most) {
 }
 
 /// The unit in which the largest sum has three digits.
-int decimals_for(double most) {
+int label_decimals(double most) {
   return most >= 100 ? 0 : most >= 10 ? 1 : 2;
 }
 
@@ -158,20 +157,20 @@ std::optional<PlotScript> breakdown_script(const BreakdownPlot& plot) {
   const auto labels = labels_of(plot);
   const BarLayout layout = bar_layout(labels);
   const auto legend = laid_out(part_entries(plot.parts), layout.width);
-  const int bottom = legend.height + kAxisName + layout.labels;
-  const int height = bottom + kPanelHeight + kTitle;
+  const int bottom = legend.height + kAxisNameHeight + layout.labels;
+  const int height = bottom + kBarsHeight + kTitleHeight;
 
   std::string body = "set multiplot\n" + frame_commands() + title_commands(plot.title, layout.width, height);
-  body += panel_commands({layout.left, layout.right, bottom, bottom + kPanelHeight}, layout.width, height);
+  body += panel_commands({layout.left, layout.right, bottom, bottom + kBarsHeight}, layout.width, height);
   body += bar_axis(layout, plot.bars.size());
   body += axis_commands('y', linear_axis(0, most > 0 ? 1.08 * most / unit.seconds : 1, 6));
   body += fmt::format("set ylabel {}\n", gnuplot_text(fmt::format("{} [{}]", plot.quantity, unit.name), 60));
-  body += bar_axis_name(plot.label_name, layout, legend.height + 0.5 * kAxisName, height);
+  body += bar_axis_name(plot.label_name, layout, legend.height + 0.5 * kAxisNameHeight, height);
   body += bar_labels(labels, layout) + "plot NaN notitle" + stacked_boxes(plot.parts.size());
   if (layout.pitch >= 40) {
     body += fmt::format(
         ", \\\n  $t using 1:2:(sprintf('%.{}f', $2)) with labels offset 0,0.6 font ',9.5' notitle",
-        decimals_for(most / unit.seconds));
+        label_decimals(most / unit.seconds));
   }
   body += "\n" + legend_commands(legend, height) + "unset multiplot\n";
   return PlotScript{layout.width, height,

@@ -13,8 +13,6 @@ namespace {
 constexpr int kSharesHeight = 260;  // [px]
 constexpr int kHoursHeight = 160;   // [px]
 constexpr int kBetween = 30;        // [px]
-constexpr int kTitle = 50;          // [px]
-constexpr int kAxisName = 34;       // [px]
 constexpr double kLegible = 0.08;   // smallest share whose bar is high enough for its number
 
 std::vector<std::string> labels_of(const CampaignPlot& plot) {
@@ -67,9 +65,9 @@ std::optional<PlotScript> campaign_script(const CampaignPlot& plot) {
   const auto labels = labels_of(plot);
   const BarLayout layout = bar_layout(labels);
   const auto legend = laid_out(part_entries(plot.parts), layout.width);
-  const int bottom = legend.height + kAxisName + layout.labels;
+  const int bottom = legend.height + kAxisNameHeight + layout.labels;
   const int middle = bottom + kSharesHeight + kBetween, top = middle + kHoursHeight;
-  const int height = top + kTitle;
+  const int height = top + kTitleHeight;
   const bool roomy = layout.pitch >= 40;
 
   std::string body = "set multiplot\n" + frame_commands() + title_commands(plot.title, layout.width, height);
@@ -82,7 +80,7 @@ std::optional<PlotScript> campaign_script(const CampaignPlot& plot) {
   body += "\nunset logscale y\nunset label 1\n";
   body += panel_commands({layout.left, layout.right, bottom, bottom + kSharesHeight}, layout.width, height);
   body += axis_commands('y', linear_axis(0, 100, 5)) + "set ylabel 'time of the devices [%]'\n";
-  body += bar_axis_name(plot.label_name, layout, legend.height + 0.5 * kAxisName, height);
+  body += bar_axis_name(plot.label_name, layout, legend.height + 0.5 * kAxisNameHeight, height);
   body += bar_labels(labels, layout) + "plot NaN notitle" + stacked_boxes(plot.parts.size());
   if (roomy)
     body +=

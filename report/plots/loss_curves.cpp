@@ -11,20 +11,19 @@
 namespace stepcast {
 namespace {
 
-constexpr int kWidth = 900;        // [px]
-constexpr int kPanelHeight = 380;  // [px]
-constexpr int kTitle = 50;         // [px]
-constexpr int kLeft = 80;          // [px]
-constexpr int kRight = 25;         // [px]
-constexpr int kFoot = 60;          // [px] tick labels and axis label
+constexpr int kCurvesWidth = 900;   // [px]
+constexpr int kCurvesHeight = 380;  // [px]
+constexpr int kCurvesLeft = 80;     // [px]
+constexpr int kCurvesRight = 25;    // [px]
+constexpr int kCurvesFoot = 60;     // [px] tick labels and axis label
 
 using Points = std::vector<std::pair<double, double>>;
 
-struct Extent {
+struct CurveExtent {
   double seconds = 0, least = HUGE_VAL, most = 0;
 };
 
-void widen(Extent& extent, const Points& points) {
+void widen(CurveExtent& extent, const Points& points) {
   for (const auto& [seconds, value] : points) {
     extent.seconds = std::max(extent.seconds, seconds);
     extent.least = std::min(extent.least, value);
@@ -56,7 +55,7 @@ std::optional<PlotScript> curve_script(const CurvePlot& given) {
   CurvePlot plot = given;
   std::erase_if(plot.curves, [](const Curve& curve) { return curve.measured.size() < 2; });
   if (plot.curves.empty()) return std::nullopt;
-  Extent extent;
+  CurveExtent extent;
   std::vector<LegendEntry> entries;
   std::string data, lines, bands;
   for (std::size_t i = 0; i < plot.curves.size(); ++i) {
@@ -83,11 +82,12 @@ std::optional<PlotScript> curve_script(const CurvePlot& given) {
       std::ranges::any_of(plot.curves, [](const Curve& one) { return one.forecast.size() > 1; });
   if (forecasts) entries.push_back({"lc rgb '#606060' lw 1.6 dt (6,5)", "", "at forecast times"});
 
-  const Legend legend = laid_out(entries, kWidth);
-  const int bottom = legend.height + kFoot, height = bottom + kPanelHeight + kTitle;
+  const Legend legend = laid_out(entries, kCurvesWidth);
+  const int bottom = legend.height + kCurvesFoot, height = bottom + kCurvesHeight + kTitleHeight;
   const bool logarithmic = extent.least > 0 && extent.most > 10 * extent.least;
-  std::string body = "set multiplot\n" + frame_commands() + title_commands(plot.title, kWidth, height);
-  body += panel_commands({kLeft, kWidth - kRight, bottom, bottom + kPanelHeight}, kWidth, height);
+  std::string body = "set multiplot\n" + frame_commands() + title_commands(plot.title, kCurvesWidth, height);
+  body += panel_commands({kCurvesLeft, kCurvesWidth - kCurvesRight, bottom, bottom + kCurvesHeight},
+                         kCurvesWidth, height);
   body += axis_commands('x', linear_axis(0, 1.02 * extent.seconds, 8));
   if (logarithmic) body += "set logscale y\n";
   body += axis_commands(

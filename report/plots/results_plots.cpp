@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Limits of a plot: gnuplot takes minutes for ten thousand lines or bars.
-constexpr std::size_t kMostLines = 500, kMostBars = 2000;
+constexpr std::size_t kMostDrawnLines = 500, kMostDrawnBars = 2000;
 
 /// The value of a column with its interval, if it has one.
 PlottedValue plotted(const Row& row, const std::string& column) {
@@ -146,7 +146,8 @@ DrawnPlots draw_results(const fs::path& folder) {
   };
   const auto campaigns = titled(campaign_plot(results, sweep));
   const auto lines = titled(scaling_plot(results, published, sweep));
-  const bool few_lines = lines.series.size() <= kMostLines, few_bars = results.rows.size() <= kMostBars;
+  const bool few_lines = lines.series.size() <= kMostDrawnLines,
+             few_bars = results.rows.size() <= kMostDrawnBars;
   const auto scaling = few_lines ? scaling_script(lines) : std::nullopt;
   const std::vector<std::pair<std::string, std::optional<PlotScript>>> plots{
       {"scaling", campaigns.bars.empty() ? scaling : std::nullopt},
@@ -159,7 +160,7 @@ DrawnPlots draw_results(const fs::path& folder) {
   if (!few_lines || !few_bars)
     drawn.complaints.push_back(
         fmt::format("plots of more than {} lines or {} points are not drawn; this sweep has {} and {}",
-                    kMostLines, kMostBars, lines.series.size(), results.rows.size()));
+                    kMostDrawnLines, kMostDrawnBars, lines.series.size(), results.rows.size()));
   for (const auto& plot : plots) {
     if (!plot.second) continue;
     try {
@@ -306,18 +307,19 @@ CampaignPlot campaign_plot(const Results& results, const std::vector<std::string
 namespace {
 
 constexpr std::size_t kMostInputs = 20;
-constexpr std::size_t kLongest = 44;  // [characters] longer names are cut
-constexpr double kCharacter = 8.6;    // [px] width of a character
-constexpr int kRow = 30;              // [px]
-constexpr int kPanelWidth = 430;      // [px]
-constexpr int kTitle = 44;            // [px]
-constexpr int kFoot = 64;             // [px] tick labels and axis label
-constexpr double kHalfBar = 0.32;     // half height of a bar, in rows
+constexpr std::size_t kLongestInput = 44;  // [characters] longer names are cut
+constexpr double kInputCharacter = 8.6;    // [px] width of a character
+constexpr int kInputRow = 30;              // [px]
+constexpr int kInputsWidth = 430;          // [px]
+constexpr int kInputsTitle = 44;           // [px]
+constexpr int kInputsFoot = 64;            // [px] tick labels and axis label
+constexpr double kHalfBarHeight = 0.32;    // half height of a bar, in rows
 
 int names_width(const std::vector<Sensitivity>& shares) {
   std::size_t longest = 0;
-  for (const auto& share : shares) longest = std::max(longest, std::min(display_width(share.name), kLongest));
-  return 20 + static_cast<int>(kCharacter * static_cast<double>(longest));
+  for (const auto& share : shares)
+    longest = std::max(longest, std::min(display_width(share.name), kLongestInput));
+  return 20 + static_cast<int>(kInputCharacter * static_cast<double>(longest));
 }
 
 }  // namespace
@@ -328,19 +330,20 @@ std::optional<PlotScript> sensitivity_script(const SensitivityPlot& plot) {
   shares.resize(std::min(shares.size(), kMostInputs));
   const auto rows = static_cast<int>(shares.size());
   const int left = names_width(shares);
-  const int width = left + kPanelWidth + 60;
-  const int height = kFoot + kRow * rows + kTitle;
+  const int width = left + kInputsWidth + 60;
+  const int height = kInputsFoot + kInputRow * rows + kInputsTitle;
 
   std::string data = "$s << EOD\n";
   std::string body = frame_commands() + title_commands(plot.title, width, height);
-  body += panel_commands({left, left + kPanelWidth, kFoot, kFoot + kRow * rows}, width, height);
+  body +=
+      panel_commands({left, left + kInputsWidth, kInputsFoot, kInputsFoot + kInputRow * rows}, width, height);
   for (int row = 0; row < rows; ++row) {
     const auto& share = shares[static_cast<std::size_t>(row)];
     const double per_cent = 100 * std::clamp(share.share, 0.0, 1.0);
-    data +=
-        fmt::format("{0} {1} 0 {0} {2} {3}\n", fixed(per_cent, 3), -row, -row - kHalfBar, -row + kHalfBar);
+    data += fmt::format("{0} {1} 0 {0} {2} {3}\n", fixed(per_cent, 3), -row, -row - kHalfBarHeight,
+                        -row + kHalfBarHeight);
     body += fmt::format("set label {} {} at graph 0, first {} right offset -0.8,0\n", row + 2,
-                        gnuplot_text(shortened_middle(share.name, kLongest), kLongest), -row);
+                        gnuplot_text(shortened_middle(share.name, kLongestInput), kLongestInput), -row);
     body += fmt::format("set label {} '{} %' at first {}, first {} left offset 0.5,0\n", row + 100,
                         fixed(per_cent, per_cent < 9.95 ? 1 : 0), fixed(per_cent, 3), -row);
   }

@@ -117,11 +117,10 @@ std::string scaling_data(const std::vector<ScalingSeries>& all) {
   return out;
 }
 
-constexpr int kWidth = 960;        // [px]
-constexpr int kPanelHeight = 330;  // [px]
-constexpr int kTitle = 50;         // [px]
-constexpr int kBelowPanel = 60;    // [px] tick labels and axis label
-constexpr int kPanelWidth = 385;   // [px]
+constexpr int kScalingWidth = 960;       // [px]
+constexpr int kScalingHeight = 330;      // [px]
+constexpr int kBelowPanel = 60;          // [px] tick labels and axis label
+constexpr int kScalingPanelWidth = 385;  // [px]
 
 /// Ideal lines that are closer together than this ratio are drawn as one.
 constexpr double kSameRate = 0.1;
@@ -205,16 +204,18 @@ std::optional<PlotScript> scaling_script(const ScalingPlot& plot) {
   if (std::none_of(all.begin(), all.end(), scales)) return std::nullopt;
   const auto extents = extents_of(all);
 
-  const auto legend = laid_out(entries_of(all), kWidth);
+  const auto legend = laid_out(entries_of(all), kScalingWidth);
   const int bottom = legend.height + kBelowPanel;
-  const int height = bottom + kPanelHeight + kTitle;
+  const int height = bottom + kScalingHeight + kTitleHeight;
   const auto panel = [&](int left) {
-    return panel_commands({left, left + kPanelWidth, bottom, bottom + kPanelHeight}, kWidth, height);
+    return panel_commands({left, left + kScalingPanelWidth, bottom, bottom + kScalingHeight}, kScalingWidth,
+                          height);
   };
   const auto& throughput = extents.throughput;
-  std::string body = "set multiplot\n" + frame_commands() + title_commands(plot.title, kWidth, height);
+  std::string body = "set multiplot\n" + frame_commands() + title_commands(plot.title, kScalingWidth, height);
   body += "set xlabel 'workers'\nset logscale x\n";
-  body += axis_commands('x', power_of_two_axis(extents.workers.least, extents.workers.most, kPanelWidth));
+  body +=
+      axis_commands('x', power_of_two_axis(extents.workers.least, extents.workers.most, kScalingPanelWidth));
   body += panel(80) + "set logscale y\n" +
           axis_commands('y', decimal_log_axis(throughput.least, throughput.most));
   body += fmt::format("set ylabel {}\nplot NaN notitle",
@@ -226,7 +227,7 @@ std::optional<PlotScript> scaling_script(const ScalingPlot& plot) {
   body += fmt::format("set ylabel 'efficiency [%]'\nplot 100 with lines {} notitle{}\n", kIdealStyle,
                       curves(all, 3, 'e', 'q'));
   body += legend_commands(legend, height) + "unset multiplot\n";
-  return PlotScript{kWidth, height, scaling_data(all) + legend_data(legend), body};
+  return PlotScript{kScalingWidth, height, scaling_data(all) + legend_data(legend), body};
 }
 
 }  // namespace stepcast

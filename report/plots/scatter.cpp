@@ -11,25 +11,24 @@
 namespace stepcast {
 namespace {
 
-constexpr int kPanel = 440;       // [px] both sides
-constexpr int kErrorPanel = 110;  // [px]
-constexpr int kGap = 22;          // [px] between the panels
-constexpr int kLeft = 85;         // [px]
-constexpr int kRight = 35;        // [px]
-constexpr int kTitle = 50;        // [px]
-constexpr int kFoot = 62;         // [px] tick labels and axis label
+constexpr int kPanel = 440;        // [px] both sides
+constexpr int kErrorPanel = 110;   // [px]
+constexpr int kGap = 22;           // [px] between the panels
+constexpr int kScatterLeft = 85;   // [px]
+constexpr int kScatterRight = 35;  // [px]
+constexpr int kScatterFoot = 62;   // [px] tick labels and axis label
 
 constexpr const char* kBandStyle = "lc rgb '#E2E2E2'";
 constexpr const char* kEqualStyle = "lc rgb '#808080' lw 1.3";
 
-struct Extent {
+struct ScatterExtent {
   double least = HUGE_VAL;
   double most = 0;
   double largest_error = 0;  ///< a fraction
 };
 
-Extent extent_of(const ScatterPlot& plot) {
-  Extent extent;
+ScatterExtent extent_of(const ScatterPlot& plot) {
+  ScatterExtent extent;
   for (const auto& series : plot.series) {
     for (const auto& [measured, predicted] : series.points) {
       extent.least = std::min({extent.least, measured, predicted});
@@ -86,7 +85,7 @@ Axis unlabelled(Axis axis) {
 }
 
 /// The gnuplot commands for the lower panel: the error in per cent, with the band.
-std::string error_panel(const ScatterPlot& plot, const Extent& extent) {
+std::string error_panel(const ScatterPlot& plot, const ScatterExtent& extent) {
   const double most = 100 * std::max(1.5 * plot.band, 1.1 * extent.largest_error);
   Axis axis{-most, most, {}};
   for (const Tick& tick : linear_axis(0, most, 2).ticks) {
@@ -115,12 +114,12 @@ std::optional<PlotScript> scatter_script(const ScatterPlot& given) {
   const bool logarithmic = extent.most > 10 * extent.least;
   const auto axis =
       logarithmic ? decimal_log_axis(extent.least, extent.most) : linear_axis(0, 1.06 * extent.most, 6);
-  const auto legend = laid_out(entries_of(plot), kLeft + kPanel + kRight);
-  const int foot = legend.height + kFoot;
+  const auto legend = laid_out(entries_of(plot), kScatterLeft + kPanel + kScatterRight);
+  const int foot = legend.height + kScatterFoot;
   const int bottom = foot + kErrorPanel + kGap;
-  const int height = bottom + kPanel + kTitle;
+  const int height = bottom + kPanel + kTitleHeight;
   const auto panel = [&](int from, int to) {
-    return panel_commands({kLeft, kLeft + kPanel, from, to}, legend.width, height);
+    return panel_commands({kScatterLeft, kScatterLeft + kPanel, from, to}, legend.width, height);
   };
   auto body = "set multiplot\n" + frame_commands() + title_commands(plot.title, legend.width, height);
   body += panel(bottom, bottom + kPanel) + (logarithmic ? "set logscale xy\n" : "");

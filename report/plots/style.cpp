@@ -66,17 +66,18 @@ std::string frame_commands() {
 
 namespace {
 
-constexpr int kRow = 20;            // [px]
-constexpr int kFoot = 12;           // [px] below the last row
-constexpr int kSample = 34;         // [px]
-constexpr int kSampleGap = 9;       // [px] between a line sample and its name
-constexpr int kColumnGap = 30;      // [px]
-constexpr double kCharacter = 7.2;  // [px] upper estimate of the mean width of DejaVu Sans at 10.5 points
-constexpr int kLongestName = 64;    // [characters] longer names are cut
+constexpr int kLegendRow = 20;   // [px]
+constexpr int kLegendFoot = 12;  // [px] below the last row
+constexpr int kSample = 34;      // [px]
+constexpr int kSampleGap = 9;    // [px] between a line sample and its name
+constexpr int kColumnGap = 30;   // [px]
+constexpr double kLegendCharacter =
+    7.2;                          // [px] upper estimate of the mean width of DejaVu Sans at 10.5 points
+constexpr int kLongestName = 64;  // [characters] longer names are cut
 
 int entry_width(const LegendEntry& entry) {
   const auto characters = std::min<std::size_t>(display_width(entry.name), kLongestName);
-  return kSample + kSampleGap + static_cast<int>(kCharacter * static_cast<double>(characters));
+  return kSample + kSampleGap + static_cast<int>(kLegendCharacter * static_cast<double>(characters));
 }
 
 /// The left edges of the columns, counted from 0, and the right edge of the last column [px].
@@ -95,7 +96,7 @@ std::vector<int> edges(const std::vector<LegendEntry>& entries, std::size_t colu
 std::pair<int, int> place(const Legend& legend, std::size_t i) {
   const auto columns = legend.column_left.size();
   const auto row = static_cast<int>(i / columns);
-  return {legend.column_left[i % columns] + kSample / 2, legend.height - kRow * row - kRow / 2};
+  return {legend.column_left[i % columns] + kSample / 2, legend.height - kLegendRow * row - kLegendRow / 2};
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ Legend laid_out(const std::vector<LegendEntry>& entries, int width) {
   const int margin = std::max(0, (width - left.back() + kColumnGap) / 2);
   left.pop_back();
   for (int& x : left) x += margin;
-  return {entries, width, static_cast<int>(rows) * kRow + kFoot, left};
+  return {entries, width, static_cast<int>(rows) * kLegendRow + kLegendFoot, left};
 }
 
 std::string legend_data(const Legend& legend) {

@@ -5,6 +5,9 @@
 
 namespace stepcast {
 
+constexpr int kTitleHeight = 50;     ///< of most pictures [px]
+constexpr int kAxisNameHeight = 34;  ///< of the name of an axis of bars [px]
+
 /// A rectangle of the picture, in pixels from the picture's lower left corner.
 struct PixelBox {
   int left = 0;
@@ -51,7 +54,6 @@ struct Legend {
 };
 
 /// The legend of these entries in a picture of `width` pixels.
-
 Legend laid_out(const std::vector<LegendEntry>& entries, int width);
 
 /// Gnuplot data blocks `$kN` (the line of entry N) and `$mN` (its point), in pixels.

@@ -12,9 +12,15 @@
 #include <sstream>
 
 namespace stepcast {
+namespace {
+
+/// The kind of JSON of all files of report/; a second kind would take seconds to compile.
+using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 namespace {
@@ -52,7 +58,7 @@ std::string without_controls(std::string_view text) {
 }
 
 std::string valid_utf8(std::string_view text) {
-  return nlohmann::json::parse(json_text(text)).get<std::string>();
+  return Json::parse(json_text(text)).get<std::string>();
 }
 
 std::string shortened(std::string_view text, std::size_t width) {

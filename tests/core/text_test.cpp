@@ -113,3 +113,9 @@ TEST_CASE("every dimension has its units, its example and its limits, and a prod
   CHECK_FALSE(parse_quantity("1e308 TB", Dimension::bytes));
   CHECK_FALSE(parse_quantity("1e300 Gflop", Dimension::flops_per_second));
 }
+
+TEST_CASE("dates have the forms of ISO 8601", "[core]") {
+  CHECK_THAT(today(), Catch::Matches("20[0-9]{2}-[01][0-9]-[0-3][0-9]"));
+  CHECK_THAT(date_and_time(),
+             Catch::Matches("20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z"));
+}
