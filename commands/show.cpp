@@ -163,8 +163,9 @@ void show_strategy(const std::string& kind) {
   print_lines("{}: {}\nsource: {}\n\n", strategy.kind, strategy.what, strategy.source);
   Table table{{{"key", "", Align::left}, {"default", "", Align::left}, {"meaning", "", Align::left}}, {}};
   for (const Key& key : strategy.keys) {
-    const std::string type = key.range.empty() ? key.type : key.type + ": " + key.range;
-    table.rows.push_back({key.name, key.default_value, fmt::format("{} ({})", key.meaning, type)});
+    const std::string range = key.range.empty() ? "" : fmt::format(": {}", key.range);
+    table.rows.push_back({std::string(key.name), std::string(key.default_value),
+                          fmt::format("{} ({}{})", key.meaning, key.type, range)});
   }
   print_lines("{}\nexample, on {}: {}\n", to_string(table, terminal_width()), strategy.example_model,
               strategy.example);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "core/error.hpp"
@@ -12,7 +13,7 @@ namespace stepcast {
 
 std::vector<std::string> names_of(const Keys& keys) {
   std::vector<std::string> names;
-  for (const Key& key : keys) names.push_back(key.name);
+  for (const Key& key : keys) names.emplace_back(key.name);
   return names;
 }
 
@@ -62,21 +63,21 @@ Keys keys_of_kind(const Keys& keys, std::string_view kind) {
   return chosen;
 }
 
-Key renamed(Key key, const std::string& former_name) {
+Key renamed(Key key, std::string_view former_name) {
   key.former_name = former_name;
   return key;
 }
 
-Keys only_with(const std::string& kinds, Keys keys) {
+Keys only_with(std::string_view kinds, Keys keys) {
   for (Key& key : keys) key.only_with = kinds;
   return keys;
 }
 
 Keys with_sources(Keys keys, Key::Source source) {
-  static const std::vector<std::string> sourced{"integer", "number",    "time",
-                                                "bytes",   "bandwidth", "work rate"};
+  static constexpr std::array<std::string_view, 6> kSourced{"integer", "number",    "time",
+                                                            "bytes",   "bandwidth", "work rate"};
   for (Key& key : keys) {
-    if (std::ranges::find(sourced, key.type) != sourced.end()) key.source = source;
+    if (std::ranges::find(kSourced, key.type) != kSourced.end()) key.source = source;
   }
   return keys;
 }
@@ -87,7 +88,7 @@ void refuse_former_names(const YamlValue& value, const Keys& keys) {
   if (!value.is(YamlNode::Kind::mapping)) return;
   for (const auto& [name, child] : value.any_map().entries()) {
     const auto key = std::ranges::find(keys, name, &Key::former_name);
-    if (key != keys.end()) child.refuse("unknown key; did you mean \"" + key->name + "\"?");
+    if (key != keys.end()) child.refuse(fmt::format("unknown key; did you mean \"{}\"?", key->name));
   }
 }
 
@@ -106,7 +107,7 @@ namespace {
 
 void add_paths(const Keys& keys, const std::string& prefix, std::vector<std::string>& paths) {
   for (const Key& key : keys) {
-    const std::string path = prefix + key.name;
+    const std::string path = prefix + std::string(key.name);
     if (std::ranges::find(paths, path) == paths.end()) paths.push_back(path);
     if (key.type.starts_with("list")) continue;
     if (key.inside != nullptr) add_paths(key.inside(), path + ".", paths);
@@ -186,7 +187,7 @@ namespace {
 
 void add_keys(const Keys& keys, const std::string& prefix, std::vector<std::pair<std::string, Key>>& all) {
   for (const Key& key : keys) {
-    const std::string path = prefix + key.name;
+    const std::string path = prefix + std::string(key.name);
     all.emplace_back(path, key);
     if (key.type.starts_with("list")) continue;
     if (key.inside != nullptr) add_keys(key.inside(), path + ".", all);
@@ -274,7 +275,9 @@ class KeyChecker {
       }
     }
     if (all.size() == 1) return errors.push_back(all.front());
-    note([&] { value.expected(with_articles(types) + (key.range.empty() ? "" : " (" + key.range + ")")); });
+    note([&] {
+      value.expected(with_articles(types) + (key.range.empty() ? "" : fmt::format(" ({})", key.range)));
+    });
   }
 
   void check_sourced(const YamlValue& value, const Key& key) {
@@ -318,7 +321,7 @@ class KeyChecker {
       value.integer(whole(low), high >= 1e300 ? INT64_MAX : whole(high));
     } else if (type == "number") {
       const double number = value.number(low, high);
-      if (range.without_high && number >= high) value.expected("a number " + key.range);
+      if (range.without_high && number >= high) value.expected(fmt::format("a number {}", key.range));
     } else if (type == "boolean") {
       value.boolean();
     } else if (type == "time") {

@@ -16,23 +16,24 @@ struct KindKeys;
 using Keys = std::vector<Key>;
 
 /// One key of a YAML mapping. The readers (read_map), `stepcast check`, `stepcast schema`, `stepcast show
-/// strategies KIND`, shell completion and the tables of the reference pages all use these tables.
+/// strategies KIND`, shell completion and the tables of the reference pages all use these tables. Its texts
+/// are literals or live as long as the program, because tables of views compile faster than those of strings.
 struct Key {
-  std::string name;
+  std::string_view name;
   /// Alternatives, joined by "or" or commas: text, name, path, integer, number, boolean, time, bytes,
   /// bandwidth, work, work rate, mapping, "list of ..." or value (anything).
-  std::string type;
-  std::string range;                  ///< "1 to 64", ">= 0", "f32, mixed"; empty where the type says all
-  std::string default_value;          ///< YAML text; "required" or "none" where there is no default value
-  std::string meaning;                ///< one plain line
+  std::string_view type;
+  std::string_view range;             ///< "1 to 64", ">= 0", "f32, mixed"; empty where the type says all
+  std::string_view default_value;     ///< YAML text; "required" or "none" where there is no default value
+  std::string_view meaning;           ///< one plain line
   const Keys& (*inside)() = nullptr;  ///< keys of the mapping, or of each mapping of the list
   /// For a mapping whose key `kind` decides which other keys there are. Used in place of `inside`.
   const std::vector<KindKeys>& (*by_kind)() = nullptr;
   /// The kinds of the mapping that have this key, separated by commas; empty: all of them.
-  std::string only_with = {};
+  std::string_view only_with = {};
   enum class Source { no, may, must };
-  Source source = Source::no;    ///< whether the value may or must be `{value: ..., source: ...}`
-  std::string former_name = {};  ///< an earlier name of the key, which is refused with the present one
+  Source source = Source::no;         ///< whether the value may or must be `{value: ..., source: ...}`
+  std::string_view former_name = {};  ///< an earlier name of the key, which is refused with the present one
 };
 
 /// The keys of a mapping of one kind.
@@ -54,10 +55,10 @@ Keys keys_named(const Keys& keys, const std::vector<std::string>& names);
 Keys keys_of_kind(const Keys& keys, std::string_view kind);
 
 /// The same key, which had this name before.
-Key renamed(Key key, const std::string& former_name);
+Key renamed(Key key, std::string_view former_name);
 
 /// The same keys, valid only in a mapping of one of these kinds (separated by commas).
-Keys only_with(const std::string& kinds, Keys keys);
+Keys only_with(std::string_view kinds, Keys keys);
 
 /// The same keys; those with a number or a quantity may, or must, be `{value: ..., source: ...}`.
 Keys with_sources(Keys keys, Key::Source source);

@@ -14,8 +14,7 @@ Key source_key() {
   return {"source", "text", "", "none", "source of plain figures"};
 }
 
-Key link_key(const std::string& name, const std::string& meaning,
-             const std::string& default_value = "required") {
+Key link_key(std::string_view name, std::string_view meaning, std::string_view default_value = "required") {
   return {name, "mapping", "", default_value, meaning, link_keys};
 }
 

@@ -51,7 +51,7 @@ Keys own_keys(const Key& key, const std::string& kind) {
     const bool all = kind == "all";
     own = all ? key.inside() : keys_of_kind(key.inside(), kind);
     std::erase_if(own, [all](const Key& one) { return one.only_with.empty() != all; });
-    for (Key& one : own) one.only_with.clear();
+    for (Key& one : own) one.only_with = {};
   }
   if (own.empty()) throw InputError(fmt::format("--table: {} has no kind \"{}\"", key.name, printable(kind)));
   return own;

@@ -168,8 +168,7 @@ Device with_kernels(Device device, const KernelChoice& choice) {
 
 namespace {
 
-Key share_key(const std::string& name, const std::string& meaning,
-              const std::string& default_value = "required") {
+Key share_key(std::string_view name, std::string_view meaning, std::string_view default_value = "required") {
   return {name, "number", "0.01 to 1", default_value, meaning};
 }
 
@@ -232,11 +231,11 @@ const Keys& kernel_share_keys() {
 namespace {
 
 /// The peak of a precision, and the shares that differ from those of a key.
-Keys precision_keys_of(const std::string& peak_default, const std::string& others) {
+Keys precision_keys_of(std::string_view peak_default, std::string_view share_default) {
   Keys all = with_sources({{"peak", "work rate", "> 0", peak_default, "peak rate in this precision"}},
                           Key::Source::must);
   for (Key key : kernel_share_keys()) {
-    key.default_value = "as in `" + others + "`";
+    key.default_value = share_default;
     all.push_back(key);
   }
   return all;
@@ -245,12 +244,12 @@ Keys precision_keys_of(const std::string& peak_default, const std::string& other
 }  // namespace
 
 const Keys& precision_keys() {
-  static const Keys keys = precision_keys_of("required", "kernels");
+  static const Keys keys = precision_keys_of("required", "as in `kernels`");
   return keys;
 }
 
 const Keys& bf16_keys() {
-  static const Keys keys = precision_keys_of("as in `f16`", "f16");
+  static const Keys keys = precision_keys_of("as in `f16`", "as in `f16`");
   return keys;
 }
 

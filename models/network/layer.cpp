@@ -266,13 +266,12 @@ const Keys& pad_keys() {
 }
 
 const Keys& network_layer_keys() {
-  static const Keys keys =
-      joined_keys({{{"name", "text", "", "required", "unique name of the layer"},
-                    {"kind", "name", fmt::format("{}", fmt::join(layer_kind_words(), ", ")), "required",
-                     "what the layer does"},
-                    {"inputs", "list of texts", "", "the layer above",
-                     "earlier layers, or `input` for the network's input"}},
-                   own_keys()});
+  static const std::string kinds = fmt::format("{}", fmt::join(layer_kind_words(), ", "));
+  static const Keys keys = joined_keys({{{"name", "text", "", "required", "unique name of the layer"},
+                                         {"kind", "name", kinds, "required", "what the layer does"},
+                                         {"inputs", "list of texts", "", "the layer above",
+                                          "earlier layers, or `input` for the network's input"}},
+                                        own_keys()});
   return keys;
 }
 

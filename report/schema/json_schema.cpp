@@ -56,7 +56,7 @@ class SchemaWriter {
         {"type", "object"}, {"properties", SchemaJson::object()}, {"additionalProperties", false}};
     bool kinds = false;
     for (const Key& key : keys) {
-      SchemaJson& property = schema["properties"][key.name];
+      SchemaJson& property = schema["properties"][std::string(key.name)];
       SchemaJson one = value(key, complete);  // kinds may have different keys of one name
       property = property.is_null() || property == one ? one : SchemaJson{{"anyOf", {property, one}}};
       kinds = kinds || !key.only_with.empty();
@@ -98,7 +98,7 @@ class SchemaWriter {
   SchemaJson reference(const Key& key, bool complete) {
     const auto [place, first] = names_.try_emplace({&key.inside(), complete}, "");
     if (first) {
-      std::string name = key.name;
+      std::string name(key.name);
       for (int count = 2; definitions.contains(name); ++count) name = fmt::format("{}_{}", key.name, count);
       place->second = name;
       definitions[name] = nullptr;
@@ -112,9 +112,9 @@ class SchemaWriter {
     SchemaJson kinds = SchemaJson::array(), cases = SchemaJson::array();
     for (const KindKeys& one : key.by_kind()) {
       kinds.push_back(one.kind);
-      definitions[key.name + "_" + one.kind] = object(one.keys, complete);
-      cases.push_back(
-          {{"if", of_kind(one.kind)}, {"then", {{"$ref", "#/definitions/" + key.name + "_" + one.kind}}}});
+      const std::string name = fmt::format("{}_{}", key.name, one.kind);
+      definitions[name] = object(one.keys, complete);
+      cases.push_back({{"if", of_kind(one.kind)}, {"then", {{"$ref", "#/definitions/" + name}}}});
     }
     return {{"type", "object"}, {"properties", {{"kind", {{"enum", kinds}}}}}, {"allOf", cases}};
   }
@@ -168,10 +168,11 @@ class SchemaWriter {
     if (key.source != Key::Source::no) {
       SchemaJson required{"value"};
       if (key.source == Key::Source::must) required.push_back("source");
-      all.push_back({{"type", "object"},
-                     {"properties", {{"value", scalar(key, key.type)}, {"source", {{"type", "string"}}}}},
-                     {"required", required},
-                     {"additionalProperties", false}});
+      all.push_back(
+          {{"type", "object"},
+           {"properties", {{"value", scalar(key, std::string(key.type))}, {"source", {{"type", "string"}}}}},
+           {"required", required},
+           {"additionalProperties", false}});
     }
     SchemaJson schema{{"description", description(key)}};
     if (all.size() == 1 && !all.front().contains("$ref")) {
@@ -183,10 +184,9 @@ class SchemaWriter {
   }
 
   static std::string description(const Key& key) {
-    std::string text = key.meaning + " (" + key.type;
-    if (!key.range.empty()) text += ": " + key.range;
-    return text + "; " + (key.default_value.starts_with("required") ? "" : "default: ") + key.default_value +
-           ")";
+    const std::string range = key.range.empty() ? "" : fmt::format(": {}", key.range);
+    return fmt::format("{} ({}{}; {}{})", key.meaning, key.type, range,
+                       key.default_value.starts_with("required") ? "" : "default: ", key.default_value);
   }
 
   std::vector<std::string> paths_;
@@ -234,11 +234,11 @@ std::string code(const std::string& text) {
 std::string type_cell(const Key& key) {
   const std::vector<std::string> words = allowed_words(key);
   if (words.empty()) {
-    if (key.range.empty() || key.type == "name") return key.type;
-    return key.type + (key.range.starts_with('>') ? " " : ", ") + key.range;
+    if (key.range.empty() || key.type == "name") return std::string(key.type);
+    return fmt::format("{}{}{}", key.type, key.range.starts_with('>') ? " " : ", ", key.range);
   }
   std::string text;
-  if (key.type != "name") text = key.type + ": ";
+  if (key.type != "name") text = fmt::format("{}: ", key.type);
   if (const auto numbers = words_of(key.range); numbers.size() > words.size()) text += numbers.front() + ", ";
   std::vector<std::string> marked;
   for (const std::string& word : words) marked.push_back(code(word));
@@ -247,7 +247,7 @@ std::string type_cell(const Key& key) {
 
 /// A default that is YAML text is marked as code; a phrase is not.
 std::string default_cell(const Key& key) {
-  const std::string& text = key.default_value;
+  const std::string text(key.default_value);
   const auto is = [&](const char* word) { return text == word; };
   const std::vector<std::string> words = allowed_words(key);
   if (std::ranges::find(words, text) != words.end()) return code(text);
@@ -268,8 +268,8 @@ std::string key_table(const Keys& keys) {
   for (const Key& key : keys) {
     std::string with;
     for (const std::string& kind : words_of(key.only_with)) with += (with.empty() ? "" : ", ") + code(kind);
-    table += fmt::format("| {} | {} | {} | {} |{}\n", code(key.name), cell(type_cell(key)),
-                         cell(default_cell(key)), cell(key.meaning),
+    table += fmt::format("| {} | {} | {} | {} |{}\n", code(std::string(key.name)), cell(type_cell(key)),
+                         cell(default_cell(key)), cell(std::string(key.meaning)),
                          kinds ? " " + with + (with.empty() ? "|" : " |") : "");
   }
   return table;

@@ -166,7 +166,7 @@ namespace {
 
 constexpr auto kPoint = "mapping of values";
 
-Key range_key(const std::string& default_value, const std::string& meaning) {
+Key range_key(std::string_view default_value, std::string_view meaning) {
   return {"range", "list", "", default_value, meaning};
 }
 

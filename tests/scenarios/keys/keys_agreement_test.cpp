@@ -54,17 +54,17 @@ std::string complaint(const YamlNode& run, const std::string& path, const std::s
 template <class Visit>
 void for_each_key(const Keys& keys, const std::string& prefix, const Visit& visit) {
   for (const Key& key : keys) {
-    visit(prefix + key.name, key);
-    if (key.inside != nullptr && key.type == "mapping")
-      for_each_key(key.inside(), prefix + key.name + ".", visit);
+    const std::string path = prefix + std::string(key.name);
+    visit(path, key);
+    if (key.inside != nullptr && key.type == "mapping") for_each_key(key.inside(), path + ".", visit);
   }
 }
 
-bool is_number(const std::string& type) {
+bool is_number(std::string_view type) {
   return type == "integer" || type == "number";
 }
 
-std::string number_text(const std::string& type, double number) {
+std::string number_text(std::string_view type, double number) {
   return type == "integer" ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
 }
 

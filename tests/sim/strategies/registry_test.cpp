@@ -61,14 +61,15 @@ TEST_CASE("every strategy reads every key of its table, and its table says what 
     std::set<std::string> names;
     for (const Key& key : strategy.keys) {
       CAPTURE(strategy.kind, key.name);
-      CHECK(names.insert(key.name).second);
+      const std::string name(key.name);
+      CHECK(names.insert(name).second);
       CHECK(!key.type.empty());
       CHECK(!key.default_value.empty());
       CHECK(!key.meaning.empty());
       if (key.name == "kind" || key.name == "part_trace" || key.name == "apply_trace") continue;
       // No key takes such a mapping, so a reader that looks at the key refuses it with the key's path.
-      const std::string error = refusal(strategy, with(strategy.example, key.name, "{no: key}"));
-      CHECK(error.find(": strategy." + key.name) != std::string::npos);
+      const std::string error = refusal(strategy, with(strategy.example, name, "{no: key}"));
+      CHECK(error.find(": strategy." + name) != std::string::npos);
       if (key.name != "validation") CHECK(error.find("unknown key") == std::string::npos);
     }
   }
@@ -88,9 +89,10 @@ TEST_CASE("every required key of a strategy is missed by its name", "[sim][regis
     for (const Key& key : strategy.keys) {
       if (key.default_value != "required" || key.name == "kind") continue;
       CAPTURE(strategy.kind, key.name);
-      std::string text = with(strategy.example, key.name, "0");
-      text.replace(text.rfind(", " + key.name), std::string::npos, "}");
-      CHECK(refusal(strategy, text).find("strategy." + key.name + ": missing") != std::string::npos);
+      const std::string name(key.name);
+      std::string text = with(strategy.example, name, "0");
+      text.replace(text.rfind(", " + name), std::string::npos, "}");
+      CHECK(refusal(strategy, text).find("strategy." + name + ": missing") != std::string::npos);
     }
   }
 }
