@@ -246,7 +246,7 @@ std::map<std::string, std::string> given_figures(const DeviceStart& start, const
   return given;
 }
 
-/// What is said of a figure that the user did not give, but that follows from one.
+/// The `source` of a figure: either the user gave it, or it follows from one that he gave.
 std::string figure_source(const std::string& path, const std::string& like) {
   if (path == "usable_memory") return fmt::format("assumed: the share of memory that it is on {}", like);
   if (path == "precisions.tf32.peak") return "assumed: half of that in fp16, as on an A100";

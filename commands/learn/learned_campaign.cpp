@@ -180,8 +180,8 @@ double figure_of(const FoldRows& rows, const std::string& objective) {
   return sum / static_cast<double>(rows.size());
 }
 
-/// What the search maximises: the accuracy, or minus the logarithm of the loss, so that one training that
-/// almost diverges does not make all others look alike to a Gaussian process.
+/// The value that the search maximises: the accuracy, or minus the logarithm of the loss. Without the
+/// logarithm, one training that almost diverges would make all others look alike to a Gaussian process.
 double merit_of(double figure, const std::string& objective) {
   constexpr double kLeast = 1e-300;  // of losses: the logarithm of 0 is not finite
   return objective == "loss" ? -std::log(std::max(figure, kLeast)) : figure;

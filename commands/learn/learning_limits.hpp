@@ -10,7 +10,7 @@
 
 namespace stepcast {
 
-/// What the trainings of a command may take.
+/// Limits of the trainings of a command.
 struct LearningLimits {
   int processes = 1;
   std::string memory;  ///< as check_process_memory takes it

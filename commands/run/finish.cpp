@@ -16,7 +16,7 @@
 namespace stepcast {
 namespace {
 
-/// Which keys would let the first point fit that does not.
+/// A line with the keys that would let a point fit into memory.
 std::string fitting_note(const Scenario& scenario, std::size_t point, const Experiment& experiment,
                          Library& library) {
   const Point& at = scenario.points[point];

@@ -219,7 +219,7 @@ std::vector<Assignment> arithmetic_keys(const Validation& validation, std::size_
   return keys;
 }
 
-/// What the forecast of a validation is made from.
+/// Inputs of the forecast of a validation.
 struct ForecastInputs {
   const Validation& validation;
   const ValidationOptions& options;

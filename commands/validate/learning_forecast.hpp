@@ -10,7 +10,7 @@
 
 namespace stepcast {
 
-/// What real ranks are forecast to learn, and when. Empty without `learning.target_loss`.
+/// Forecast of the losses of real ranks over time. Empty without `learning.target_loss`.
 struct LearningForecast {
   Results rows;  ///< as in learning.csv
   std::optional<double> target_loss;

@@ -82,7 +82,7 @@ class Network {
   /// Called after each pass with the layer's index.
   using Observer = std::function<void(std::size_t layer, Pass pass)>;
 
-  /// What an observer gets in place of a layer after a call that works for all layers.
+  /// The layer index that an observer gets after a call that works for all layers.
   static constexpr std::size_t kAllLayers = std::numeric_limits<std::size_t>::max();
 
   /// Runs forward of all layers, then backward_data and backward_weights of all layers from the last to the

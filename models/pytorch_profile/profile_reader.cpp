@@ -85,7 +85,7 @@ KnownKey key_of(std::string_view text) {
   return value_of(text, kKeys);
 }
 
-/// What an event is, by its category. Versions of PyTorch name categories differently.
+/// The kind of an event. Versions of PyTorch name categories differently.
 enum class Category { other, missing, host_operator, annotation, kernel, copy, fill, launch };
 
 Category category_of(std::string text) {

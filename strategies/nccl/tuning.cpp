@@ -220,7 +220,7 @@ struct Ring {
 
   bool one_way() const { return operation == NcclOperation::broadcast || operation == NcclOperation::reduce; }
   bool all_reduce() const { return operation == NcclOperation::all_reduce; }
-  /// What the thresholds compare.
+  /// The size that is compared with thresholds [bytes].
   double counted() const { return one_way() || all_reduce() ? size : size / channels.ranks; }
   double rounds() const { return (all_reduce() ? 2 : 1) * (channels.ranks - 1.0); }
   double crossings() const { return (all_reduce() ? 2 : 1) * (channels.nodes - 1.0); }

@@ -271,7 +271,7 @@ class Launch {
     return std::make_unique<Rendezvous>(*job_.remote, *control_, job_.folder, remote_arguments(job_));
   }
 
-  /// What the agents read: where to connect, which rank they run, and the token.
+  /// The line that each agent reads: the address of the launcher, the rank and the token.
   std::vector<std::string> inputs() const {
     std::vector<std::string> texts;
     for (std::size_t rank = 0; rendezvous_ && rank < commands().size(); ++rank)

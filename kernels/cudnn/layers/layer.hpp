@@ -26,7 +26,7 @@ class CudnnLayer : public ListedPasses {
   Tensor* input_gradient(std::size_t input) override;
   std::string notes() const override { return notes_; }
 
-  /// What a step converts of the parameters: weights in the forward pass, gradients in backward_weights.
+  /// Conversions of parameters in a pass: of weights in the forward pass, of gradients in backward_weights.
   std::vector<Conversion> conversions(Pass pass) const;
   /// Whether the passes convert by themselves; if not, a group of layers does (kernels/cudnn/backend.hpp).
   void set_converts(bool converts) { converts_ = converts; }
