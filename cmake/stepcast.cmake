@@ -92,9 +92,10 @@ endfunction()
 # Several files are compiled as one, so each has a namespace of its own (stepcast::FILE).
 # stepcast_tests(core LIBRARIES core): builds the folder's tests as one executable. CTest runs each TEST_CASE in a process of
 # its own, because SimGrid 3.32 keeps its clock and configuration across engines. EXCLUDE as above; SOURCES: files of other
-# folders; TIMEOUT: seconds of a test (300).
+# folders; TIMEOUT: seconds of a test (300); LONG: cases with the tag [long] get the label `long`, so that `ctest --preset long`
+# runs them, and test.sh does not.
 function(stepcast_tests name)
-  cmake_parse_arguments(arg "" "EXCLUDE;APART;TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "LONG" "EXCLUDE;APART;TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
@@ -108,5 +109,10 @@ function(stepcast_tests name)
   stepcast_precompile_tests(${name}_tests)
   stepcast_options(${name}_tests)
   target_compile_options(${name}_tests PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)  # compiles in three quarters of -O2's time
-  catch_discover_tests(${name}_tests TEST_PREFIX "${name}: " PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  if(arg_LONG)
+    catch_discover_tests(${name}_tests TEST_SPEC "[long]" TEST_PREFIX "${name}: "
+      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS long COST 50)  # the longest start first
+    set(others TEST_SPEC "~[long]")
+  endif()
+  catch_discover_tests(${name}_tests ${others} TEST_PREFIX "${name}: " PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -26,7 +26,7 @@ std::unique_ptr<Backend> nhwc_backend() {
 
 }  // namespace
 
-TEST_CASE("the backend's layers compute what plain loops do", "[pretended]") {
+TEST_CASE("the backend's layers compute what plain loops do", "[pretended][long]") {
   const auto precision =
       GENERATE(GpuPrecision::f32, GpuPrecision::tf32, GpuPrecision::f16, GpuPrecision::bf16);
   const auto layout = GENERATE(ImageLayout::nchw, ImageLayout::nhwc);
@@ -43,7 +43,7 @@ TEST_CASE("the backend's layers compute what plain loops do", "[pretended]") {
 }
 
 TEST_CASE("samples partitioned over several GPUs train like whole ones on a CPU, to rounding",
-          "[pretended]") {
+          "[pretended][long]") {
   const auto number = GENERATE(range<std::size_t>(0, 7));
   const PartitionTrial t = partition_trials().at(number);
   const bool carried = number % 2 == 1;
@@ -52,7 +52,7 @@ TEST_CASE("samples partitioned over several GPUs train like whole ones on a CPU,
   check_trains_as_whole(t.model, t.partition, t.labels, {make, carried});
 }
 
-TEST_CASE("layers that several GPUs share train like whole ones on a CPU, to rounding", "[pretended]") {
+TEST_CASE("layers that several GPUs share train like whole ones on a CPU, to rounding", "[pretended][long]") {
   const std::string model = GENERATE(kStack, kUnshared);
   const auto c = GENERATE(SharedCase{"ways: 2", 2, 2, 4}, SharedCase{"ways: 4", 4, 4, 2},
                           SharedCase{"ways: 2, bucket: tensor, all_reduce: ring", 4, 2, 2},
@@ -65,7 +65,7 @@ TEST_CASE("layers that several GPUs share in bf16 train like whole ones, to its 
   check_trains_as_whole(kStack, {"ways: 2", 2, 2, 4}, {make, false, 0.02});
 }
 
-TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended]") {
+TEST_CASE("ranks on GPUs learn what ranks on CPUs do, to rounding", "[pretended][long]") {
   using Kind = DataOptions::Kind;
   const LearningCase c = GENERATE(
       LearningCase{"{kind: synchronous, all_reduce: ring, bucket: tensor}", 2, 2, &kImages, Kind::images},

@@ -112,7 +112,7 @@ void check_trace(const Trace& trace, const Model& model) {
 
 }  // namespace
 
-TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA graphs", "[pretended]") {
+TEST_CASE("whole steps of all kinds of layers can be captured, also as CUDA graphs", "[pretended][long]") {
   const std::vector<std::string> texts{kImages,   kMesh,  pools("[3, 24, 28]"), kSequences, kStack,
                                        kResidual, kTokens};
   const auto number = GENERATE(range<std::size_t>(0, 7));

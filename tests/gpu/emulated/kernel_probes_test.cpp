@@ -8,7 +8,7 @@
 namespace stepcast::test {
 
 TEST_CASE("every kernel that is probed runs at every precision, and its bytes are those of its arrays",
-          "[pretended][probes]") {
+          "[pretended][probes][long]") {
   const auto precision = GENERATE(GpuPrecision::f32, GpuPrecision::f16, GpuPrecision::bf16);
   const auto device = std::make_shared<cudnn::Device>(GpuOptions{.precision = precision});
   constexpr std::int64_t kElements = 65536;

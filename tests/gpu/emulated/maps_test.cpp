@@ -86,7 +86,7 @@ TEST_CASE("what is not a number passes the ReLU of a batch norm", "[emulated]") 
   CHECK(std::isnan(l.y.values()[3]));
 }
 
-TEST_CASE("batch norm's threads have several lines or planes each", "[emulated]") {
+TEST_CASE("batch norm's threads have several lines or planes each", "[emulated][long]") {
   const Channels channels = GENERATE(Channels{60000, 20, 1}, Channels{40, 1100, 36});
   const auto elements = static_cast<std::size_t>(channels.elements()),
              count = static_cast<std::size_t>(channels.channels);

@@ -136,7 +136,7 @@ struct TwoRanks {
 }  // namespace
 
 TEST_CASE("ranks on GPUs capture, measure links and run every point, by NCCL and through the host",
-          "[pretended][ranks]") {
+          "[pretended][ranks][long]") {
   const bool nccl = GENERATE(true, false);
   TwoRanks two(nccl ? "nccl" : "host", nccl ? 2 : 1);
   pretended::behaviour().answers_in_progress = 2;
@@ -189,7 +189,7 @@ TEST_CASE("ranks on the second and the third GPU use no memory of the first", "[
 }
 
 TEST_CASE("a rank that NCCL fails leaves its traces and the cause, and hangs nowhere",
-          "[pretended][ranks][errors]") {
+          "[pretended][ranks][long][errors]") {
   // The first call of all, one among the measurements of links, or one of the points' runs.
   const std::string when = GENERATE("connecting", "measuring", "running");
   TwoRanks two("nccl", 2);
