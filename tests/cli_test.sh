@@ -69,18 +69,15 @@ END
 }
 { scenario "small network"; echo 'sweep: {workers: [1, 2]}'; } >tiny.yaml
 
-# Help of every command.
-for command in "" run merge learn show "show model" "show trace" "show device" "show platform" "show scenario" \
-  "show strategies" search capture capture-compression calibrate validate derive import compare plot; do
-  prints Usage $command --help
-done
-prints "stepcast 0." --version
-
-grep -qE '^compiler: (gcc|clang) ' out && grep -q '^libraries: SimGrid [0-9]' out || fail "--version: no compiler or no libraries"
+# Help of the program and of every command.
+prints Usage --help
 for command in run merge learn "show model" "show trace" "show device" "show platform" "show scenario" "show strategies" show search capture \
   capture-compression calibrate validate derive import import-platform compare plot collectives schema check init completion; do
-  prints Example $command --help
+  prints Usage $command --help
+  grep -q Example out || fail "no example: stepcast $command --help"
 done
+prints "stepcast 0." --version
+grep -qE '^compiler: (gcc|clang) ' out && grep -q '^libraries: SimGrid [0-9]' out || fail "--version: no compiler or no libraries"
 
 # Files to start from, errors of all files at once, what is printed.
 prints 'written: own-net.yaml' init own-net.yaml --new-model
