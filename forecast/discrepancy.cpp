@@ -104,14 +104,14 @@ std::vector<double> log_errors(const Discrepancy& term, const Spread& spread) {
 
 namespace {
 
-/// A fed-in figure: the number of devices of its point, and the samples of the term there.
-struct FedIn {
+/// The number of devices of a point, and the samples of the term there.
+struct PointErrors {
   int devices = 0;
   std::vector<double> errors;
 };
 
-/// The samples of the term at a point, and its number of devices.
-FedIn errors_at(const Scenario& scenario, const Point& point, const Discrepancy& term, Library& library) {
+PointErrors errors_at(const Scenario& scenario, const Point& point, const Discrepancy& term,
+                      Library& library) {
   const auto values = middle_values(scenario, point);
   const Experiment experiment = build_experiment(scenario.document, values, library);
   Spread spread = spread_of(experiment);
@@ -123,19 +123,22 @@ FedIn errors_at(const Scenario& scenario, const Point& point, const Discrepancy&
   return {experiment.plan.devices, log_errors(term, spread)};
 }
 
-std::vector<FedIn> fed_in_errors(const Scenario& scenario, const Discrepancy& term, Library& library) {
-  std::vector<FedIn> all;
+/// The samples of the term at the points of the figures to which the scenario is calibrated.
+std::vector<PointErrors> calibrated_errors(const Scenario& scenario, const Discrepancy& term,
+                                           Library& library) {
+  std::vector<PointErrors> all;
   for (const CalibrationTarget& target : scenario.calibrations)
     all.push_back(errors_at(scenario, {"", target.point}, term, library));
   return all;
 }
 
-const FedIn& nearest(const std::vector<FedIn>& fed_in, int devices) {
-  const FedIn* best = nullptr;
-  for (const FedIn& one : fed_in) {
+/// The calibrated point with most devices, at most `devices`; the first one if all have more.
+const PointErrors& nearest(const std::vector<PointErrors>& calibrated, int devices) {
+  const PointErrors* best = nullptr;
+  for (const PointErrors& one : calibrated) {
     if (one.devices <= devices && (best == nullptr || one.devices > best->devices)) best = &one;
   }
-  return best != nullptr ? *best : fed_in.front();
+  return best != nullptr ? *best : calibrated.front();
 }
 
 }  // namespace
@@ -143,12 +146,12 @@ const FedIn& nearest(const std::vector<FedIn>& fed_in, int devices) {
 void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& points, Library& library,
                      Simulations& all) {
   const Discrepancy term = shipped_discrepancy(library);
-  const auto fed_in = fed_in_errors(scenario, term, library);
+  const auto calibrated = calibrated_errors(scenario, term, library);
   all.log_errors.assign(scenario.points.size(), {});
   for (const std::size_t point : points) {
     auto [devices, errors] = errors_at(scenario, scenario.points[point], term, library);
-    if (!fed_in.empty()) {
-      const auto& taken_off = nearest(fed_in, devices).errors;
+    if (!calibrated.empty()) {
+      const auto& taken_off = nearest(calibrated, devices).errors;
       for (std::size_t k = 0; k < errors.size(); ++k) errors[k] -= taken_off[k];
     }
     all.log_errors[point] = std::move(errors);
@@ -158,9 +161,9 @@ void add_discrepancy(const Scenario& scenario, const std::vector<std::size_t>& p
 namespace {
 
 /// The relation of a column to the time of a step.
-enum class Follows { no, as_time, as_rate, as_ratio_of_rates };
+enum class StepRelation { none, time, rate, ratio_of_rates };
 
-Follows follows(const std::string& column) {
+StepRelation relation_to_step(const std::string& column) {
   static constexpr std::array kTimes{"step_seconds",
                                      "step_seconds_mean",
                                      "step_seconds_p10",
@@ -174,10 +177,10 @@ Follows follows(const std::string& column) {
                                      "makespan_hours",
                                      "sweep_minutes",
                                      "block_seconds"};
-  if (std::ranges::find(kTimes, column) != kTimes.end()) return Follows::as_time;
+  if (std::ranges::find(kTimes, column) != kTimes.end()) return StepRelation::time;
   if (column == "samples_per_second" || column == "points_per_hour" || column == "updates_per_second")
-    return Follows::as_rate;
-  return column == "speedup" || column == "efficiency" ? Follows::as_ratio_of_rates : Follows::no;
+    return StepRelation::rate;
+  return column == "speedup" || column == "efficiency" ? StepRelation::ratio_of_rates : StepRelation::none;
 }
 
 /// The samples of the term at a point in one draw. They make no step shorter than its own computation, and
@@ -199,17 +202,17 @@ std::vector<double> bounded_errors(const Simulations& all, const std::vector<Row
   return errors;
 }
 
-/// The logarithm of the factor on a column in one draw, by sample; empty if the column does not follow the
-/// step.
+/// The logarithm of the factor on a column in one draw, by sample; empty if the column does not depend
+/// on the time of a step.
 std::vector<double> log_factors(const Simulations& all, const std::vector<Row>& rows, std::size_t point,
                                 const std::string& column) {
-  const Follows how = follows(column);
-  if (how == Follows::no || all.log_errors.empty()) return {};
+  const StepRelation relation = relation_to_step(column);
+  if (relation == StepRelation::none || all.log_errors.empty()) return {};
   std::vector<double> factors = bounded_errors(all, rows, point);
-  if (how != Follows::as_time) {
+  if (relation != StepRelation::time) {
     for (double& one : factors) one = -one;
   }
-  if (how == Follows::as_ratio_of_rates) {
+  if (relation == StepRelation::ratio_of_rates) {
     const auto base = all.scaling_base.find(point);
     if (base == all.scaling_base.end()) return {};
     const auto errors = bounded_errors(all, rows, base->second);
@@ -226,7 +229,8 @@ bool has_discrepancy(const Simulations& all, std::size_t point, const std::strin
 }
 
 std::vector<double> predictive_values(const Simulations& all, std::size_t point, const std::string& column) {
-  if (all.log_errors.empty() || follows(column) == Follows::no) return over_draws(all, point, column);
+  if (all.log_errors.empty() || relation_to_step(column) == StepRelation::none)
+    return over_draws(all, point, column);
   std::vector<double> values;
   for (const auto& rows : all.rows) {
     const auto value = rows[point].number(column);

@@ -19,7 +19,7 @@ class NcclLink final : public DeviceChannel {
     self.group_rank == 0 ? send(value, 1, nullptr) : receive(value, 1, nullptr);
   }
 
-  void send(const float* from, std::int64_t floats, const DeviceMemory::Mark& after) override {
+  void send(const float* from, std::int64_t floats, const DeviceMemory::Event& after) override {
     stream_.begin_after(after);
     communicator_.start_operation("sending a message");
     communicator_.wait_until_enqueued(
@@ -28,7 +28,7 @@ class NcclLink final : public DeviceChannel {
     stream_.finish(communicator_);
   }
 
-  void receive(float* to, std::int64_t floats, const DeviceMemory::Mark& after) override {
+  void receive(float* to, std::int64_t floats, const DeviceMemory::Event& after) override {
     stream_.begin_after(after);
     communicator_.start_operation("receiving a message");
     communicator_.wait_until_enqueued(

@@ -110,9 +110,9 @@ NcclStream::NcclStream(int device)
           [](cudaEvent_t* made) { return cudaEventCreateWithFlags(made, cudaEventDisableTiming); },
           "cudaEventCreateWithFlags")) {}
 
-void NcclStream::begin_after(const DeviceMemory::Mark& mark) {
+void NcclStream::begin_after(const DeviceMemory::Event& event) {
   made_current(device_);
-  if (mark) check(cudaStreamWaitEvent(get(), cudnn::event_of(mark), 0), "cudaStreamWaitEvent");
+  if (event) check(cudaStreamWaitEvent(get(), cudnn::cuda_event(event), 0), "cudaStreamWaitEvent");
 }
 
 void NcclStream::finish(NcclCommunicator& communicator) {
@@ -137,7 +137,7 @@ class JoinedGroup final : public NcclGroup {
   }
 
   void run(const LibraryCollective& call, float* memory, std::int64_t elements,
-           const DeviceMemory::Mark& ready) override {
+           const DeviceMemory::Event& ready) override {
     stream_.begin_after(ready);
     start(call, memory, static_cast<std::size_t>(elements));
     stream_.finish(communicator_);

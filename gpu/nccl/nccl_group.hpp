@@ -24,7 +24,7 @@ class NcclGroup {
 
   /// Starts when the work before `ready` is done; returns when the result is there. @throws RankLost
   virtual void run(const LibraryCollective& call, float* memory, std::int64_t elements,
-                   const DeviceMemory::Mark& ready) = 0;
+                   const DeviceMemory::Event& ready) = 0;
 };
 
 /// This rank, as it joins a communicator.
@@ -87,8 +87,9 @@ class NcclStream {
   explicit NcclStream(int device);
 
   cudaStream_t get() const { return stream_.get(); }
-  /// Work that this thread enqueues from now on starts when the work before the mark is done (null: at once).
-  void begin_after(const DeviceMemory::Mark& mark);
+  /// Work that this thread enqueues from now on starts when the work before the event is done (null: at
+  /// once).
+  void begin_after(const DeviceMemory::Event& event);
   /// Returns when all enqueued work is done. @throws RankLost
   void finish(NcclCommunicator& communicator);
 

@@ -274,13 +274,13 @@ class GpuRank {
       NcclGroup& group = nccl_.group_of(everyone);
       return message_times_of(run_.transport, kMaxElements, [&](std::int64_t elements) {
         group.run({.kind = LibraryCollective::Kind::all_reduce}, device_values.get(), elements,
-                  memory.mark());
+                  memory.record_event());
       });
     }
     const auto host_values = memory.host_memory(kMaxElements);
     return ring_times(run_.transport, host_values.get(), kMaxElements,
                       [&](std::size_t count, const auto& sum) {
-                        memory.to_host(memory.mark(), device_values.get(), host_values.get(), count);
+                        memory.to_host(memory.record_event(), device_values.get(), host_values.get(), count);
                         sum();
                         memory.to_device(host_values.get(), device_values.get(), count);
                       });

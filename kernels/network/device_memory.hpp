@@ -7,21 +7,22 @@
 
 namespace stepcast {
 
-/// Memory of a device that the host cannot access, and marks that order copies after the device's work. It
+/// Memory of a device that the host cannot access, and events that order copies after the device's work. It
 /// is abstract because tests have no GPU. Thread-safe. Copies have streams of their own, so that they overlap
 /// with the device's work.
 class DeviceMemory {
  public:
-  /// A point in the device's queue of work: it is reached when all work enqueued before it is done.
-  using Mark = std::shared_ptr<void>;
+  /// A point in the device's queue of work, such as a CUDA event. It is complete when all work enqueued
+  /// before it is done.
+  using Event = std::shared_ptr<void>;
 
   virtual ~DeviceMemory() = default;
 
-  virtual Mark mark() = 0;
-  /// Returns when the work before the mark is done.
-  virtual void wait(const Mark& mark) = 0;
-  /// Time between two marks that have been reached [s].
-  virtual double seconds(const Mark& begin, const Mark& end) = 0;
+  virtual Event record_event() = 0;
+  /// Returns when the work before the event is done.
+  virtual void wait(const Event& event) = 0;
+  /// Time between two complete events [s].
+  virtual double seconds(const Event& begin, const Event& end) = 0;
 
   /// Memory of the device; enqueues the work that zeroes it.
   virtual std::shared_ptr<float> allocate(std::size_t elements) = 0;
@@ -30,8 +31,8 @@ class DeviceMemory {
 
   /// Zeroed page-locked memory of the host, which is copied at full speed.
   virtual std::shared_ptr<float> host_memory(std::size_t elements) = 0;
-  /// Copies to the host after the work before the mark; returns when the copy is done.
-  virtual void to_host(const Mark& after, const float* from, float* to, std::size_t elements) = 0;
+  /// Copies to the host after the work before the event; returns when the copy is done.
+  virtual void to_host(const Event& after, const float* from, float* to, std::size_t elements) = 0;
   /// Copies to the device; returns when the copy is done.
   virtual void to_device(const float* from, float* to, std::size_t elements) = 0;
 };

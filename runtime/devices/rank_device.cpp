@@ -64,10 +64,10 @@ std::span<float> RankDevice::array_of(const Network& network, Array array) const
 
 void RankDevice::time_work(const std::function<void()>& work) {
   const Instant begin = now();
-  const DeviceMemory::Mark mark = mirror_ ? mirror_->device().mark() : nullptr;
+  const DeviceMemory::Event begin_event = mirror_ ? mirror_->device().record_event() : nullptr;
   work();
   if (mirror_) {
-    intervals_.push_back({mark, mirror_->device().mark()});
+    intervals_.push_back({begin_event, mirror_->device().record_event()});
   } else {
     record_since(begin);
   }
@@ -87,7 +87,7 @@ void RankDevice::finish() {
 
 std::span<float> RankDevice::send_buffer(const Message& message) {
   const std::span<float> part = memory(message.buffer);
-  if (mirror_ && mirror_->on_device(part) != nullptr) mirror_->fetch(part, mirror_->device().mark());
+  if (mirror_ && mirror_->on_device(part) != nullptr) mirror_->fetch(part, mirror_->device().record_event());
   return part;
 }
 
@@ -115,7 +115,7 @@ void RankDevice::copy_from_payload(const Message& message, const float* from) {
   const std::span<float> part = memory(message.buffer);
   if (float* on_device = mirror_->on_device(part))
     return mirror_->device().copy(from, on_device, part.size());
-  mirror_->device().to_host(mirror_->device().mark(), from, part.data(), part.size());
+  mirror_->device().to_host(mirror_->device().record_event(), from, part.data(), part.size());
 }
 
 CollectiveBinding RankDevice::bind_collective(const Collective& collective) {
@@ -129,7 +129,7 @@ CollectiveBinding RankDevice::bind_array(std::span<float> part, HostMirror* mirr
   CollectiveBinding work{.memory = part};
   work.on_device = mirror != nullptr ? mirror->on_device(part) : nullptr;
   if (work.on_device == nullptr) return work;
-  work.ready = mirror->device().mark();
+  work.ready = mirror->device().record_event();
   work.fetch = [mirror, ready = work.ready](std::span<float> own) { mirror->fetch(own, ready); };
   work.store = [mirror](std::span<float> own) { mirror->store(own); };
   return work;
@@ -142,7 +142,7 @@ CollectiveBinding RankDevice::bind_backend_memory(std::span<float> on_backend) {
   if (host_copy == nullptr) host_copy = device->host_memory(on_backend.size());
   CollectiveBinding work{.memory = {host_copy.get(), on_backend.size()}};
   work.on_device = on_backend.data();
-  work.ready = device->mark();
+  work.ready = device->record_event();
   // The address of any part of the host copy, because a collective by groups works on a part of it.
   const auto device_address = [on_host = host_copy.get(), on_device = on_backend.data()](
                                   std::span<const float> own) { return on_device + (own.data() - on_host); };

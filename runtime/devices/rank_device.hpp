@@ -58,7 +58,7 @@ struct CollectiveBinding {
   std::int64_t uncompressed_elements = -1;
   float* on_device = nullptr;  ///< the buffer on the device; null if the host can access it
   /// The device's work that the collective waits for, if `on_device` is set.
-  DeviceMemory::Mark ready = {};
+  DeviceMemory::Event ready = {};
   /// If not null, the executor of a phase copies what it sends from this device after `before_phase`, and
   /// what it received to this device before `after_phase`. `fetch` and `store` are then empty.
   DeviceMemory* staging_device = nullptr;
@@ -138,7 +138,7 @@ class RankDevice {
 
  private:
   struct Interval {
-    DeviceMemory::Mark begin, end;
+    DeviceMemory::Event begin, end;
   };
 
   std::span<float> host_array(Array array, std::size_t size);

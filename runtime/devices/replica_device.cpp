@@ -111,7 +111,7 @@ class ReplicaDevice : public RankDevice, private Arrays {
  private:
   std::span<const float> parameters_now() {
     const std::span<float> all = array_of(network_, Array::parameters);
-    if (mirror_) mirror_->fetch(all, mirror_->device().mark());
+    if (mirror_) mirror_->fetch(all, mirror_->device().record_event());
     return all;
   }
 

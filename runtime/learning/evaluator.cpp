@@ -97,13 +97,13 @@ void BatchWriter::write(const std::vector<float>& values, Tensor& to) {
   StagingPair& staging = staging_[&to];
   if (staging.host == nullptr) {
     staging = {device->host_memory(values.size()), device->allocate(values.size()), nullptr};
-    staging.read = device->mark();  // the device zeroes new memory first
+    staging.read = device->record_event();  // the device zeroes new memory first
   }
   device->wait(staging.read);
   std::copy(values.begin(), values.end(), staging.host.get());
   device->to_device(staging.host.get(), staging.device.get(), values.size());
   backend_.copy_in(staging.device.get(), to);
-  staging.read = device->mark();
+  staging.read = device->record_event();
 }
 
 namespace {

@@ -48,7 +48,7 @@ class BatchWriter {
  private:
   struct StagingPair {
     std::shared_ptr<float> host, device;
-    DeviceMemory::Mark read;  ///< when the device has read the data that were staged last
+    DeviceMemory::Event read;  ///< when the device has read the data that were staged last
   };
 
   Backend& backend_;

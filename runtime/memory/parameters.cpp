@@ -48,7 +48,7 @@ std::vector<float> stored_parameters(const Network& network) {
   DeviceMemory* device = network.backend().device_memory();
   if (device == nullptr) return {all.value, all.value + all.elements};
   std::vector<float> values(all.elements);
-  device->to_host(device->mark(), all.value, values.data(), all.elements);
+  device->to_host(device->record_event(), all.value, values.data(), all.elements);
   return values;
 }
 
@@ -149,7 +149,7 @@ float* HostMirror::on_device(std::span<const float> part) {
   return mapped == nullptr ? nullptr : mapped->device + (part.data() - mapped->host.get());
 }
 
-void HostMirror::fetch(std::span<float> part, const DeviceMemory::Mark& after) {
+void HostMirror::fetch(std::span<float> part, const DeviceMemory::Event& after) {
   device_.to_host(after, on_device(part), part.data(), part.size());
 }
 
@@ -159,7 +159,7 @@ void HostMirror::store(std::span<const float> part) {
 
 void HostMirror::copy_to_host(const MappedArray& mapped, std::size_t begin, std::size_t end) {
   if (begin < end)
-    device_.to_host(device_.mark(), mapped.device + begin, mapped.host.get() + begin, end - begin);
+    device_.to_host(device_.record_event(), mapped.device + begin, mapped.host.get() + begin, end - begin);
 }
 
 void HostMirror::map_to_host(std::span<float> part) {

@@ -68,8 +68,8 @@ class HostMirror {
   /// The device address of a part of the mirror; null for memory that is not the mirror's.
   float* on_device(std::span<const float> part);
 
-  /// Copies a part from the device when the device's work before the mark is done.
-  void fetch(std::span<float> part, const DeviceMemory::Mark& after);
+  /// Copies a part from the device when the device's work before the event is done.
+  void fetch(std::span<float> part, const DeviceMemory::Event& after);
   /// Copies a part to the device.
   void store(std::span<const float> part);
 

@@ -69,7 +69,7 @@ DevicePayloads::PayloadBuffer DevicePayloads::acquire(std::int64_t floats) {
     }
   }
   PayloadBuffer created{memory_.allocate(static_cast<std::size_t>(floats)), floats};
-  created.read = memory_.mark();  // the device zeroes new memory first
+  created.read = memory_.record_event();  // the device zeroes new memory first
   return created;
 }
 
@@ -80,7 +80,7 @@ void DevicePayloads::add_free(PayloadBuffer buffer) {
 PayloadId DevicePayloads::send(RankId rank, const PayloadBuffer& buffer, std::int64_t floats,
                                Pending operation) {
   ChannelEnd& end = channel_end(rank_, rank);
-  const DeviceMemory::Mark packed = memory_.mark();
+  const DeviceMemory::Event packed = memory_.record_event();
   const std::lock_guard lock(mutex_);
   const PayloadId payload{++sent_ * ranks_ + rank_.value, floats};
   end.thread.submit([this, &end, rank, buffer, floats, packed, operation = std::move(operation), run = run_] {
@@ -146,7 +146,7 @@ DevicePayloads::PayloadBuffer DevicePayloads::take_arrived(const PayloadId& payl
 }
 
 void DevicePayloads::release(PayloadBuffer buffer) {
-  buffer.read = memory_.mark();
+  buffer.read = memory_.record_event();
   const std::lock_guard lock(mutex_);
   add_free(std::move(buffer));
 }

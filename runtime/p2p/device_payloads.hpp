@@ -20,10 +20,10 @@ class DeviceChannel {
  public:
   virtual ~DeviceChannel() = default;
 
-  /// Sends or receives `floats` floats of device memory. Begins when the device's work before the mark is
-  /// done (null mark: at once). `send` returns when all floats have left, `receive` when all have arrived.
-  virtual void send(const float* from, std::int64_t floats, const DeviceMemory::Mark& after) = 0;
-  virtual void receive(float* to, std::int64_t floats, const DeviceMemory::Mark& after) = 0;
+  /// Sends or receives `floats` floats of device memory. Begins when the device's work before the event is
+  /// done (null: at once). `send` returns when all floats have left, `receive` when all have arrived.
+  virtual void send(const float* from, std::int64_t floats, const DeviceMemory::Event& after) = 0;
+  virtual void receive(float* to, std::int64_t floats, const DeviceMemory::Event& after) = 0;
 };
 
 /// Opens this rank's end of the channel from rank `from` to rank `to`; returns when the other end is open
@@ -43,8 +43,8 @@ class DevicePayloads {
   struct PayloadBuffer {
     std::shared_ptr<float> memory;
     std::int64_t floats = 0;
-    /// The device's last work that reads it comes before this mark; null: none.
-    DeviceMemory::Mark read = {};
+    /// The device's last work that reads it comes before this event; null: none.
+    DeviceMemory::Event read = {};
   };
 
   /// All arguments outlive this object.

@@ -13,7 +13,7 @@ namespace {
 
 /// Copies only what the phase sends: the rest of the memory may be older on the device or on the host.
 void copy_sends_to_host(const CollectiveBinding& work, const std::vector<Round>& phase) {
-  const DeviceMemory::Mark packed = work.staging_device->mark();
+  const DeviceMemory::Event packed = work.staging_device->record_event();
   work.staging_device->wait(packed);  // kernels may still read what the previous phase received
   for (const Round& round : phase) {
     for (const Transfer& transfer : round) {
@@ -59,7 +59,7 @@ void run_on_backend(const CollectiveBackend& backend, CollectiveId id, const Col
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {
     if (work.before_phase) work.before_phase(phase);
     const std::vector<std::vector<Round>> one{phases[phase]};
-    backend({id, work.on_device, elements, work.staging_device->mark(), &one});
+    backend({id, work.on_device, elements, work.staging_device->record_event(), &one});
     if (work.after_phase) work.after_phase(phase);
   }
 }

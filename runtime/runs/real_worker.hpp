@@ -25,7 +25,7 @@ struct CollectiveCall {
   CollectiveId id;
   float* memory = nullptr;  ///< device memory
   std::int64_t elements = 0;
-  DeviceMemory::Mark ready;  ///< the device's work that the collective waits for
+  DeviceMemory::Event ready;  ///< the device's work that the collective waits for
   const std::vector<std::vector<Round>>* phases = nullptr;  ///< RankCollectives::phases
 };
 

@@ -210,19 +210,20 @@ double least_compute(const Simulation& simulation) {
   return most;
 }
 
-enum class Closeness { proven, likely, unknown };
+/// Whether the error of a fidelity is below kCloseEnough.
+enum class ErrorBound { proven, likely, unknown };
 
-/// The closeness of the fidelity coupled for collectives that never run at the same time. `likely` requires
+/// The error bound of the fidelity coupled for collectives that never run at the same time. `likely` requires
 /// that all ranks are active in every round, over unmodified links. Other traffic that slows some links makes
 /// the rest of a round wait, so that links are loaded one after the other instead of together: an error of up
 /// to 9 % of the time.
-Closeness closeness_when_alone(const CollectiveLoad& traffic) {
+ErrorBound error_bound_when_alone(const CollectiveLoad& traffic) {
   double gap = 0, least = 0;
   std::map<const Pattern*, bool> together, exact;
   for (const CollectiveLoad::One& one : traffic.collectives) {
     const auto [all, is_new] = together.try_emplace(one.pattern, false);
     if (is_new) all->second = all_ranks_take_part(*one.schedule);
-    if (!all->second) return Closeness::unknown;
+    if (!all->second) return ErrorBound::unknown;
     const double bound = least_seconds(*one.pattern, one.buffer);
     least += bound;
     if (one.seconds - bound <= kCloseEnough * one.seconds) continue;
@@ -231,8 +232,8 @@ Closeness closeness_when_alone(const CollectiveLoad& traffic) {
     gap += found->second ? 0 : one.seconds - bound;
   }
   const double step = std::max(least, least_compute(traffic.simulation));
-  if (gap <= kCloseEnough * step) return Closeness::proven;
-  return traffic.simulation.bandwidths.scaled_evenly() ? Closeness::likely : Closeness::unknown;
+  if (gap <= kCloseEnough * step) return ErrorBound::proven;
+  return traffic.simulation.bandwidths.scaled_evenly() ? ErrorBound::likely : ErrorBound::unknown;
 }
 
 /// Sampled duration of every collective, with each different one simulated alone [s]. Returns nothing if that
@@ -271,15 +272,15 @@ ChosenFidelity automatic(const CollectiveLoad& traffic, ComputeBudget budget, Ch
   if (!traffic.joint || (!traffic.folds && channels)) return every_message(std::move(chosen));
   chosen.fidelity = Fidelity::coupled;
   if (concurrent && close_when_concurrent(traffic, chosen.segments)) return chosen;
-  const Closeness close = concurrent ? Closeness::unknown : closeness_when_alone(traffic);
-  if (close == Closeness::proven) return chosen;
+  const ErrorBound bound = concurrent ? ErrorBound::unknown : error_bound_when_alone(traffic);
+  if (bound == ErrorBound::proven) return chosen;
   if (!concurrent && !traffic.simulation.plan->load_data) {
-    if (auto seconds = sampled(traffic, close == Closeness::likely ? kCheapSampleMessages : kMostSampled)) {
+    if (auto seconds = sampled(traffic, bound == ErrorBound::likely ? kCheapSampleMessages : kMostSampled)) {
       chosen.seconds = std::move(*seconds);
       return chosen;
     }
   }
-  if (close == Closeness::likely) return chosen;
+  if (bound == ErrorBound::likely) return chosen;
   if (affordable(traffic, budget)) return every_message(std::move(chosen));
   chosen.accuracy = Accuracy::rough;
   return chosen;

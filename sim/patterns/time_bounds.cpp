@@ -35,19 +35,19 @@ bool all_ranks_alike(const Phase& phase, int ranks) {
   return std::ranges::all_of(sends, same) && std::ranges::all_of(receives, same);
 }
 
-/// Time per byte on the most loaded link of an edge while all edges of its kind are active [s/B]: the least
-/// and the most over the edges of a phase.
-struct EdgePaces {
+/// Inverse of the bandwidth of an edge on its most loaded link, while all edges of its kind are active [s/B]:
+/// the least and the greatest over the edges of a phase.
+struct InverseBandwidths {
   double least = INFINITY, most = 0;
   bool equal_sizes = true;
 };
 
-EdgePaces paces_of(const Phase& phase, EdgeKind kind, const EdgesLoad& load, const Placement& placement,
-                   const LinkBandwidths& bandwidths) {
+InverseBandwidths inverse_bandwidths(const Phase& phase, EdgeKind kind, const EdgesLoad& load,
+                                     const Placement& placement, const LinkBandwidths& bandwidths) {
   const auto seconds_per_byte = [&](int link) {
     return std::ranges::lower_bound(load.links, link, {}, &LinkWeight::link)->weight / bandwidths[link].value;
   };
-  EdgePaces paces;
+  InverseBandwidths inverse;
   std::vector<int> route;
   for (const Edge& edge : *phase.edges) {
     if (kind_of(edge, placement) != kind) continue;
@@ -56,11 +56,11 @@ EdgePaces paces_of(const Phase& phase, EdgeKind kind, const EdgesLoad& load, con
                               placement.endpoints[static_cast<std::size_t>(edge.target)], route);
     double most = 0;
     for (const int link : route) most = std::max(most, seconds_per_byte(link));
-    paces.least = std::min(paces.least, most);
-    paces.most = std::max(paces.most, most);
-    paces.equal_sizes = paces.equal_sizes && edge.chunks == phase.edges->front().chunks;
+    inverse.least = std::min(inverse.least, most);
+    inverse.most = std::max(inverse.most, most);
+    inverse.equal_sizes = inverse.equal_sizes && edge.chunks == phase.edges->front().chunks;
   }
-  return paces;
+  return inverse;
 }
 
 }  // namespace
@@ -83,8 +83,8 @@ double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths) {
     for (const EdgeKind kind : kEdgeKinds) {
       const EdgesLoad& edges = pattern.phases[i].of(kind);
       if (!edges.any) continue;
-      const EdgePaces paces = paces_of(phase, kind, edges, pattern.placement, bandwidths);
-      most = std::max(most, paces.most / paces.least);
+      const InverseBandwidths inverse = inverse_bandwidths(phase, kind, edges, pattern.placement, bandwidths);
+      most = std::max(most, inverse.most / inverse.least);
     }
   }
   return most;
@@ -100,8 +100,8 @@ bool in_lock_step(const Pattern& pattern, const LinkBandwidths& bandwidths) {
     if (between && pattern.phases[i].of(EdgeKind::inside).any) return false;
     const EdgeKind kind = between ? EdgeKind::between : EdgeKind::inside;
     const EdgesLoad& edges = pattern.phases[i].of(kind);
-    const EdgePaces paces = paces_of(phase, kind, edges, pattern.placement, bandwidths);
-    if (!paces.equal_sizes || !nearly_equal(paces.least, paces.most)) return false;
+    const InverseBandwidths inverse = inverse_bandwidths(phase, kind, edges, pattern.placement, bandwidths);
+    if (!inverse.equal_sizes || !nearly_equal(inverse.least, inverse.most)) return false;
     if (!nearly_equal(edges.latency, edges.least_latency)) return false;
   }
   return true;

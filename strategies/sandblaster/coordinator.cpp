@@ -93,10 +93,10 @@ std::vector<float> difference(std::span<const float> a, std::span<const float> b
 
 }  // namespace
 
-VectorOperation vector_operation(int command, int most, std::size_t pairs, Judgement judgement) {
+VectorOperation vector_operation(int command, int most, std::size_t pairs, StepAcceptance acceptance) {
   if (command == 0) return {Kind::slope};
   if (command == lbfgs_operations(most) - 1) return {Kind::move};
-  if (judgement == Judgement::refused) return {};
+  if (acceptance == StepAcceptance::rejected) return {};
   if (command == 1) return {Kind::step_difference};
   if (command == 2) return {Kind::gradient_difference};
   const std::size_t at = static_cast<std::size_t>(command) - 3;  // place in the two loops
@@ -108,11 +108,11 @@ VectorOperation vector_operation(int command, int most, std::size_t pairs, Judge
 }
 
 VectorOperation LbfgsCoordinator::operation(int command) const {
-  return vector_operation(command, most_, pairs_.size(), judgement_);
+  return vector_operation(command, most_, pairs_.size(), acceptance_);
 }
 
 double LbfgsCoordinator::number(int command) const {
-  if (command == 1) return static_cast<double>(judgement_);
+  if (command == 1) return static_cast<double>(acceptance_);
   const VectorOperation one = operation(command);
   switch (one.kind) {
     case Kind::subtract_change:
@@ -132,7 +132,7 @@ void LbfgsCoordinator::answered(int command, double sum) {
   const VectorOperation one = operation(command);
   switch (one.kind) {
     case Kind::slope:
-      return judge(sum);
+      return accept_or_reject(sum);
     case Kind::gradient_difference:
       change_squared_ = sum;
       return;
@@ -151,23 +151,23 @@ void LbfgsCoordinator::answered(int command, double sum) {
 }
 
 /// The step s is length x direction, so s y = length x (slope at its end - slope at its start).
-void LbfgsCoordinator::judge(double slope) {
+void LbfgsCoordinator::accept_or_reject(double slope) {
   const double start = search_.slope, length = search_.length;
   if (started_ && !search_.accepts(slope)) {
-    judgement_ = Judgement::refused;
+    acceptance_ = StepAcceptance::rejected;
     return;
   }
   const double curvature = length * (slope - start);
-  judgement_ = started_ && curvature > 0 ? Judgement::accepted : Judgement::accepted_no_pair;
+  acceptance_ = started_ && curvature > 0 ? StepAcceptance::accepted : StepAcceptance::accepted_no_pair;
   started_ = true;
-  if (judgement_ == Judgement::accepted_no_pair) return;
+  if (acceptance_ == StepAcceptance::accepted_no_pair) return;
   pairs_.push_back({curvature});
   if (pairs_.size() > static_cast<std::size_t>(most_)) pairs_.pop_front();
 }
 
 double LbfgsShard::carry_out(Arrays& arrays, double number) {
-  if (command_ == 1) judgement_ = static_cast<Judgement>(static_cast<int>(number));
-  const VectorOperation one = vector_operation(command_, most_, history_.size(), judgement_);
+  if (command_ == 1) acceptance_ = static_cast<StepAcceptance>(static_cast<int>(number));
+  const VectorOperation one = vector_operation(command_, most_, history_.size(), acceptance_);
   command_ = (command_ + 1) % lbfgs_operations(most_);
   const auto of = [&](Array array) { return arrays.of(array, elements_); };
   switch (one.kind) {
@@ -198,7 +198,7 @@ double LbfgsShard::carry_out(Arrays& arrays, double number) {
 
 /// The trial point becomes the last point. @returns y y after the second difference
 double LbfgsShard::differences(Arrays& arrays, Kind kind) {
-  const bool of_step = kind == Kind::step_difference, pair = judgement_ == Judgement::accepted;
+  const bool of_step = kind == Kind::step_difference, pair = acceptance_ == StepAcceptance::accepted;
   const std::span<float> now = arrays.of(of_step ? Array::parameters : Array::gradients, elements_);
   const std::span<float> last = arrays.of(of_step ? Array::center : Array::model, elements_);
   double squared = 0;

@@ -67,22 +67,23 @@ class WorkQueue {
 // same commands: one number each. A server answers with its part of a dot product. From its own copy of the
 // order of operations, it knows what a command means, so a command needs no name:
 //
-//   1. slope: gradient x direction, where the trial point is judged
-//   2. the coordinator's judgement; the step from the last point becomes part of the history
+//   1. slope: gradient x direction at the trial point
+//   2. whether the coordinator accepts the trial point; the step from the last point becomes part of the
+//   history
 //   3. the change of the gradient becomes part of the history
 //   4. the two loops over the history: a dot product and a sum for each pair, with a scaling between them
 //   5. slope of the new direction
 //   6. the next trial point
 //
-// If the trial point is refused, only 1 and 6 have work. Commands without work are sent nevertheless: a batch
-// takes the time of a full history, so that a forecast does not depend on values.
+// If the trial point is rejected, only 1 and 6 have work. Commands without work are sent nevertheless: a
+// batch takes the time of a full history, so that a forecast does not depend on values.
 //
 // Sources: J. Dean et al., NIPS 2012, section 4.2; J. Nocedal, S. Wright, "Numerical Optimization", 2nd
 // edition, algorithms 7.4 and 7.5.
 
-/// The coordinator's judgement of a trial point.
-enum class Judgement {
-  refused,           ///< another length is tried along the same direction
+/// The coordinator's decision on a trial point of the line search.
+enum class StepAcceptance {
+  rejected,          ///< another length is tried along the same direction
   accepted,          ///< the next direction starts here
   accepted_no_pair,  ///< the same, but the last step does not become part of the history
 };
@@ -109,7 +110,7 @@ struct VectorOperation {
 /// The operation of a command. @param command  from 0 to lbfgs_operations(most) - 1
 /// @param most   pairs that are kept
 /// @param pairs  pairs in the history, with the new one
-VectorOperation vector_operation(int command, int most, std::size_t pairs, Judgement judgement);
+VectorOperation vector_operation(int command, int most, std::size_t pairs, StepAcceptance acceptance);
 
 /// The numbers that the coordinator keeps and sends.
 class LbfgsCoordinator {
@@ -124,7 +125,6 @@ class LbfgsCoordinator {
   void answered(int command, double sum);
 
   const LineSearch& search() const { return search_; }
-  Judgement judgement() const { return judgement_; }
 
  private:
   struct Pair {
@@ -134,12 +134,12 @@ class LbfgsCoordinator {
   };
 
   VectorOperation operation(int command) const;
-  void judge(double slope);
+  void accept_or_reject(double slope);
 
   int most_;
   double first_length_;
   bool started_ = false;
-  Judgement judgement_ = Judgement::refused;
+  StepAcceptance acceptance_ = StepAcceptance::rejected;
   LineSearch search_;
   double change_squared_ = 1;  ///< y y of the newest pair
   std::deque<Pair> pairs_;
@@ -164,7 +164,7 @@ class LbfgsShard {
   int most_, tasks_;
   Slice elements_;
   int command_ = 0;  ///< of the batch
-  Judgement judgement_ = Judgement::refused;
+  StepAcceptance acceptance_ = StepAcceptance::rejected;
   LbfgsHistory history_;
 };
 

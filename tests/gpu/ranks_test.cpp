@@ -27,7 +27,7 @@ struct Values {
 
   float at(std::size_t i) {
     DeviceMemory& memory = *backend->device_memory();
-    memory.to_host(memory.mark(), there.get(), here.get(), elements);
+    memory.to_host(memory.record_event(), there.get(), here.get(), elements);
     return here.get()[i];
   }
 
@@ -53,7 +53,7 @@ TEST_CASE("what is copied to a GPU and added there comes back", "[gpu]") {
   CHECK(one.at(10) == 22);
 }
 
-TEST_CASE("a copy to the host waits for the kernels before its mark", "[gpu]") {
+TEST_CASE("a copy to the host waits for the kernels before its event", "[gpu]") {
   if (!gpu_or_skip()) return;
   constexpr std::size_t kElements = 1 << 22;
   Values one(0, kElements, 0);
@@ -70,7 +70,7 @@ TEST_CASE("a host mirror holds the gradients that the GPU computed", "[gpu]") {
   Network network(*backend, two_layer_model(4), {.batch = 16});
   network.step();
   HostMirror mirror(network);
-  mirror.fetch(mirror.gradients(), mirror.device().mark());
+  mirror.fetch(mirror.gradients(), mirror.device().record_event());
   const std::vector<float> first = network.kernel(0).read_gradient(0);
   CHECK(std::abs(first[0]) + std::abs(first[1]) > 0);
   CHECK(mirror.gradients()[0] == first[0]);
@@ -85,13 +85,13 @@ TEST_CASE("an all-reduce of one rank by NCCL leaves its values unchanged", "[gpu
                             .parts = {{0, {0, 40}}, {0, {40, 64}}}};
   LibraryCollective broadcast{.kind = LibraryCollective::Kind::broadcast};
   for (const LibraryCollective& call : {sum_call(), scatter, broadcast}) {
-    group->run(call, one.there.get(), 64, one.backend->device_memory()->mark());
+    group->run(call, one.there.get(), 64, one.backend->device_memory()->record_event());
     CHECK(one.at(63) == 64);
   }
   LibraryCollective exchange{.kind = LibraryCollective::Kind::exchange};
   exchange.rounds = {{{.way = Transfer::Way::send, .peer = 0, .slice = {0, 8}, .after = {}},
                       {.way = Transfer::Way::receive, .peer = 0, .slice = {8, 16}, .after = {}}}};
-  group->run(exchange, one.there.get(), 64, one.backend->device_memory()->mark());
+  group->run(exchange, one.there.get(), 64, one.backend->device_memory()->record_event());
   CHECK(one.at(0) == 1);
   CHECK(one.at(8) == 10);  // 9 + 1
 }
@@ -109,7 +109,7 @@ TEST_CASE("NCCL sums over two GPUs, and with one GPU the test is skipped", "[gpu
     ranks.emplace_back([&, rank] {
       Values own(rank, 64, rank == 0 ? 1.0F : 10.0F);
       const auto group = join_nccl({.device = rank, .rank = rank, .group_rank = rank, .group_size = 2}, id);
-      group->run(sum_call(), own.there.get(), 64, own.backend->device_memory()->mark());
+      group->run(sum_call(), own.there.get(), 64, own.backend->device_memory()->record_event());
       got[static_cast<std::size_t>(rank)] = own.at(1);
     });
   }

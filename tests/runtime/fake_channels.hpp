@@ -45,9 +45,9 @@ class FakeChannels {
     ChannelEnd(FakeChannels& channels, std::pair<RankId, RankId> pair, DeviceMemory& memory)
         : channels_(channels), pair_(pair), memory_(memory) {}
 
-    void send(const float* from, std::int64_t floats, const DeviceMemory::Mark& after) override {
+    void send(const float* from, std::int64_t floats, const DeviceMemory::Event& after) override {
       std::vector<float> values(static_cast<std::size_t>(floats));
-      memory_.to_host(after ? after : memory_.mark(), from, values.data(), values.size());
+      memory_.to_host(after ? after : memory_.record_event(), from, values.data(), values.size());
       std::unique_lock lock(channels_.mutex_);
       Direction& direction = channels_.directions_[pair_];
       direction.offered.push_back(std::move(values));
@@ -56,7 +56,7 @@ class FakeChannels {
       channels_.changed_.wait(lock, [&] { return channels_.failed_ || direction.taken >= mine; });
       if (channels_.failed_) throw std::runtime_error("the channel failed");
     }
-    void receive(float* to, std::int64_t floats, const DeviceMemory::Mark&) override {
+    void receive(float* to, std::int64_t floats, const DeviceMemory::Event&) override {
       std::unique_lock lock(channels_.mutex_);
       Direction& direction = channels_.directions_[pair_];
       channels_.changed_.wait(lock, [&] { return channels_.failed_ || !direction.offered.empty(); });

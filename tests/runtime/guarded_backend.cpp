@@ -94,12 +94,12 @@ class GuardedMemory final : public DeviceMemory {
  public:
   explicit GuardedMemory(std::shared_ptr<Guard> guard) : guard_(std::move(guard)) {}
 
-  Mark mark() override { return std::make_shared<Clock::time_point>(Clock::now()); }
-  void wait(const Mark& mark) override {
-    if (!mark) throw std::logic_error("wait needs a mark");
+  Event record_event() override { return std::make_shared<Clock::time_point>(Clock::now()); }
+  void wait(const Event& event) override {
+    if (!event) throw std::logic_error("wait needs an event");
   }
-  double seconds(const Mark& begin, const Mark& end) override {
-    const auto at = [](const Mark& mark) { return *static_cast<const Clock::time_point*>(mark.get()); };
+  double seconds(const Event& begin, const Event& end) override {
+    const auto at = [](const Event& event) { return *static_cast<const Clock::time_point*>(event.get()); };
     return std::chrono::duration<double>(at(end) - at(begin)).count();
   }
   std::shared_ptr<float> allocate(std::size_t elements) override { return guard_->arenas.make(elements); }
@@ -108,8 +108,8 @@ class GuardedMemory final : public DeviceMemory {
     std::memmove(guard_->arenas.for_copies(to), guard_->arenas.for_copies(from), elements * sizeof(float));
   }
   std::shared_ptr<float> host_memory(std::size_t elements) override { return allocate_floats(elements); }
-  void to_host(const Mark& after, const float* from, float* to, std::size_t elements) override {
-    if (!after) throw std::logic_error("to_host needs a mark");
+  void to_host(const Event& after, const float* from, float* to, std::size_t elements) override {
+    if (!after) throw std::logic_error("to_host needs an event");
     if (elements > 0) std::memcpy(to, guard_->arenas.for_copies(from), elements * sizeof(float));
   }
   void to_device(const float* from, float* to, std::size_t elements) override {

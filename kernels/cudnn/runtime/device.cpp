@@ -170,8 +170,8 @@ cublasComputeType_t Device::cublas_compute() const {
 
 namespace stepcast::cudnn {
 
-cudaEvent_t event_of(const DeviceMemory::Mark& mark) {
-  return static_cast<cudaEvent_t>(mark.get());
+cudaEvent_t cuda_event(const DeviceMemory::Event& event) {
+  return static_cast<cudaEvent_t>(event.get());
 }
 
 GpuMemory::GpuMemory(std::shared_ptr<Device> device)
@@ -181,15 +181,15 @@ void GpuMemory::select() const {
   check(cudaSetDevice(device_->options.device), "cudaSetDevice");
 }
 
-DeviceMemory::Mark GpuMemory::mark() {
+DeviceMemory::Event GpuMemory::record_event() {
   select();
-  Event event = make_event();
+  auto event = make_event();
   record(event.get(), device_->stream.get());
   return event;
 }
 
-void GpuMemory::wait(const Mark& mark) {
-  check(cudaEventSynchronize(event_of(mark)), "cudaEventSynchronize");
+void GpuMemory::wait(const Event& event) {
+  check(cudaEventSynchronize(cuda_event(event)), "cudaEventSynchronize");
 }
 
 std::shared_ptr<float> GpuMemory::allocate(std::size_t elements) {
@@ -204,8 +204,8 @@ void GpuMemory::copy(const float* from, float* to, std::size_t elements) {
         "cudaMemcpyAsync");
 }
 
-double GpuMemory::seconds(const Mark& begin, const Mark& end) {
-  return seconds_between(event_of(begin), event_of(end));
+double GpuMemory::seconds(const Event& begin, const Event& end) {
+  return seconds_between(cuda_event(begin), cuda_event(end));
 }
 
 std::shared_ptr<float> GpuMemory::host_memory(std::size_t elements) {
@@ -218,9 +218,9 @@ std::shared_ptr<float> GpuMemory::host_memory(std::size_t elements) {
   return owner;
 }
 
-void GpuMemory::to_host(const Mark& after, const float* from, float* to, std::size_t elements) {
+void GpuMemory::to_host(const Event& after, const float* from, float* to, std::size_t elements) {
   select();
-  check(cudaStreamWaitEvent(down_.get(), event_of(after), 0), "cudaStreamWaitEvent");
+  check(cudaStreamWaitEvent(down_.get(), cuda_event(after), 0), "cudaStreamWaitEvent");
   check(cudaMemcpyAsync(to, from, elements * sizeof(float), cudaMemcpyDeviceToHost, down_.get()),
         "cudaMemcpyAsync");
   check(cudaStreamSynchronize(down_.get()), "cudaStreamSynchronize");

@@ -80,19 +80,19 @@ struct Device {
 /// @throws InputError if there is no such GPU
 void require_device(int device);
 
-/// A GPU's memory. Marks are events on the stream of the work, host memory is page-locked, and each direction
-/// of copies has its own stream, because a GPU has one copy engine per direction.
+/// A GPU's memory. Events are recorded on the stream of the work, host memory is page-locked, and each
+/// direction of copies has its own stream, because a GPU has one copy engine per direction.
 class GpuMemory final : public DeviceMemory {
  public:
   explicit GpuMemory(std::shared_ptr<Device> device);
 
-  Mark mark() override;
-  void wait(const Mark& mark) override;
+  Event record_event() override;
+  void wait(const Event& event) override;
   std::shared_ptr<float> allocate(std::size_t elements) override;
   void copy(const float* from, float* to, std::size_t elements) override;
-  double seconds(const Mark& begin, const Mark& end) override;
+  double seconds(const Event& begin, const Event& end) override;
   std::shared_ptr<float> host_memory(std::size_t elements) override;
-  void to_host(const Mark& after, const float* from, float* to, std::size_t elements) override;
+  void to_host(const Event& after, const float* from, float* to, std::size_t elements) override;
   void to_device(const float* from, float* to, std::size_t elements) override;
 
  private:
@@ -103,7 +103,7 @@ class GpuMemory final : public DeviceMemory {
   Stream down_, up_;
 };
 
-/// The event of a mark, for streams to wait for.
-cudaEvent_t event_of(const DeviceMemory::Mark& mark);
+/// The CUDA event of an event of DeviceMemory, for streams to wait for.
+cudaEvent_t cuda_event(const DeviceMemory::Event& event);
 
 }  // namespace stepcast::cudnn

@@ -263,7 +263,7 @@ TEST_CASE("ranks that call different collectives end with an error", "[pretended
   for (const std::string& one : words) CHECK_THAT(one, Catch::EndsWith("an error of the pretended NCCL"));
 }
 
-TEST_CASE("a collective begins when the device's work before its mark is done", "[pretended]") {
+TEST_CASE("a collective begins when the device's work before its event is done", "[pretended]") {
   const std::string id = nccl_unique_id();
   std::vector<Values> memory(2, Values(4));
   std::vector<std::jthread> threads;
@@ -276,10 +276,10 @@ TEST_CASE("a collective begins when the device's work before its mark is done", 
         pretended::enqueue(stream.get(), [&own, i] { std::ranges::fill(own, static_cast<float>(i)); });
         cudaEvent_t event = nullptr;
         cudaEventCreate(&event);
-        const DeviceMemory::Mark mark(event,
-                                      [](void* one) { cudaEventDestroy(static_cast<cudaEvent_t>(one)); });
+        const DeviceMemory::Event event_of_work(
+            event, [](void* one) { cudaEventDestroy(static_cast<cudaEvent_t>(one)); });
         cudaEventRecord(event, stream.get());
-        group->run({.kind = LibraryCollective::Kind::all_reduce}, own.data(), 4, mark);
+        group->run({.kind = LibraryCollective::Kind::all_reduce}, own.data(), 4, event_of_work);
         CHECK(own == Values(4, 2.F * static_cast<float>(i)));
       }
     });

@@ -19,15 +19,15 @@ class SlowCopies final : public DeviceMemory {
  public:
   static constexpr double kSeconds = 0.01;
 
-  Mark mark() override { return std::make_shared<int>(); }
-  void wait(const Mark&) override {}
-  double seconds(const Mark&, const Mark&) override { return 0; }
+  Event record_event() override { return std::make_shared<int>(); }
+  void wait(const Event&) override {}
+  double seconds(const Event&, const Event&) override { return 0; }
   std::shared_ptr<float> allocate(std::size_t elements) override {
     return {new float[elements], [](const float* made) { delete[] made; }};
   }
   void copy(const float* from, float* to, std::size_t elements) override { slowly(from, to, elements); }
   std::shared_ptr<float> host_memory(std::size_t elements) override { return allocate(elements); }
-  void to_host(const Mark&, const float* from, float* to, std::size_t elements) override {
+  void to_host(const Event&, const float* from, float* to, std::size_t elements) override {
     slowly(from, to, elements);
   }
   void to_device(const float* from, float* to, std::size_t elements) override { slowly(from, to, elements); }

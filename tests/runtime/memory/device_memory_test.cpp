@@ -51,7 +51,7 @@ TEST_CASE("mapped spans hold the device's values, and unmap stores them", "[vali
   const std::span<float> all = mirror.parameters();
   const auto device = [&](std::size_t at) {
     float value = 0;
-    mirror.device().to_host(mirror.device().mark(), network.all_parameters().value + at, &value, 1);
+    mirror.device().to_host(mirror.device().record_event(), network.all_parameters().value + at, &value, 1);
     return value;
   };
   const float third = device(3), sixth = device(6), tenth = device(10);
@@ -87,7 +87,7 @@ TEST_CASE("parts that overlap or touch are mapped once", "[validate][device]") {
   const std::span<float> all = mirror.parameters();
   const auto device = [&](std::size_t at) {
     float value = 0;
-    mirror.device().to_host(mirror.device().mark(), network.all_parameters().value + at, &value, 1);
+    mirror.device().to_host(mirror.device().record_event(), network.all_parameters().value + at, &value, 1);
     return value;
   };
   std::vector<float> before;
@@ -127,7 +127,7 @@ TEST_CASE("only spans of the mirror have a device address, and others are copied
   const float* copied = mirror.uploaded(own);
   REQUIRE(copied != nullptr);
   float back = 0;
-  mirror.device().to_host(mirror.device().mark(), copied + 3, &back, 1);
+  mirror.device().to_host(mirror.device().record_event(), copied + 3, &back, 1);
   CHECK(back == 2);
 }
 

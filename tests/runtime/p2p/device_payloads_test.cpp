@@ -39,7 +39,7 @@ struct Side {
     if (operation->error) std::rethrow_exception(operation->error);
     DevicePayloads::PayloadBuffer buffer = payloads.take_arrived(payload);
     std::vector<float> values(static_cast<std::size_t>(payload.floats));
-    memory.to_host(memory.mark(), buffer.memory.get(), values.data(), values.size());
+    memory.to_host(memory.record_event(), buffer.memory.get(), values.data(), values.size());
     last_memory = buffer.memory.get();
     payloads.release(std::move(buffer));
     return values;

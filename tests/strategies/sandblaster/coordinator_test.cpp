@@ -214,11 +214,11 @@ TEST_CASE("a refused trial point has work only at the first and the last command
   using Kind = VectorOperation::Kind;
   const int all = lbfgs_operations(2);
   for (int command = 1; command < all - 1; ++command)
-    CHECK(vector_operation(command, 2, 2, Judgement::refused).kind == Kind::none);
-  CHECK(vector_operation(0, 2, 2, Judgement::refused).kind == Kind::slope);
-  CHECK(vector_operation(all - 1, 2, 2, Judgement::refused).kind == Kind::move);
+    CHECK(vector_operation(command, 2, 2, StepAcceptance::rejected).kind == Kind::none);
+  CHECK(vector_operation(0, 2, 2, StepAcceptance::rejected).kind == Kind::slope);
+  CHECK(vector_operation(all - 1, 2, 2, StepAcceptance::rejected).kind == Kind::move);
   int idle = 0;
   for (int command = 0; command < all; ++command)
-    idle += vector_operation(command, 2, 2, Judgement::accepted).kind == Kind::none ? 1 : 0;
+    idle += vector_operation(command, 2, 2, StepAcceptance::accepted).kind == Kind::none ? 1 : 0;
   CHECK(idle == 0);  // with a full history, every command of an accepted point has work
 }
