@@ -9,6 +9,8 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 unset STEPCAST STEPCAST_DATA
 cmake --install "$build" --prefix "$work/installed" >/dev/null
+"$work/installed/bin/stepcast" collectives --measured-tables >measured.txt  # it reads what was installed, not the sources
+[ -x "$work/installed/share/stepcast/tools/netcluster" ]
 PYTHONPATH=$work/installed/lib/python3/dist-packages /usr/bin/python3 "$root/tests/python/stepcast_test.py" -q  # Debian's, with its pandas
 
 example=$root/docs/examples/own-strategy
