@@ -45,7 +45,7 @@ def summary():
     open_figures = next(row for row in table("notes/2026-11-discrepancy.md", "scores") if row[0] == "all, leaving one experiment out")
     figures, inside, median, mean = (open_figures[cell] for cell in (1, 3, 5, 6))
     text = PAST + shipped("published figures: the scenarios of this repository that were never changed", "yes")
-    text += f"| published figures: 134 experiments, each with a term that was fitted without it | no | {figures} | {inside} | {median} | {mean} |\n"
+    text += f"| published figures: 134 experiments, each with a term that was fitted without that experiment | no | {figures} | {inside} | {median} | {mean} |\n"
     text += shipped("published figures: the other scenarios of this repository", "no")
     for row in table("reference/validation-results.md", "real-runs"):
         if "MPI" not in row[0]:  # README.md has at most ten rows; the page has them all

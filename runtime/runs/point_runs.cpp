@@ -11,6 +11,7 @@
 #include "report/results/results_text.hpp"
 #include "runtime/host_noise/repeated_timing.hpp"
 #include "runtime/scenario_points/frozen_algorithms.hpp"
+#include "runtime/scenario_points/step_times.hpp"
 #include "runtime/scenario_points/validation_plan.hpp"
 #include "runtime/transport/transport.hpp"
 #include "strategies/plan/plan.hpp"
@@ -50,12 +51,6 @@ std::vector<bool> select_runs(const std::vector<RunQuality>& runs, int wanted) {
 }
 
 namespace {
-
-double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
 
 constexpr int kMaxUndisturbed = 2;  // limit of undisturbed runs, as a multiple of those wanted
 
@@ -228,8 +223,7 @@ Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) c
   const double waited =
       run.work_time.wall > 0 ? std::max(0.0, 1 - run.work_time.cpu / run.work_time.wall) : 0;
   const auto ends = gather_on_rank_0(run_.transport, run.step_ends);
-  const auto quality = gather_on_rank_0(
-      run_.transport, {waited, mean_of(run.compute_seconds) / plan.workers, measured.stolen_share});
+  const auto quality = gather_on_rank_0(run_.transport, {waited, measured.stolen_share});
   const auto compute = gather_on_rank_0(run_.transport, run.compute_seconds);
   Row row;
   if (!run_.transport.is_rank_0()) return row;
@@ -237,13 +231,12 @@ Row PointRuns::gather(std::size_t index, int repeat, const Measured& measured) c
   row.set("repeat", std::int64_t{repeat});
   row.set("step_seconds", plan.asynchronous ? asynchronous_step_seconds(ends)
                                             : synchronous_step_seconds(ends, step_statistic(options_)));
-  double most_waited = 0, compute_seconds = 0, most_stolen = 0;
+  double most_waited = 0, most_stolen = 0;
   for (const std::vector<double>& rank : quality) {
     most_waited = std::max(most_waited, rank[0]);
-    compute_seconds += rank[1];
-    most_stolen = std::max(most_stolen, rank[2]);
+    most_stolen = std::max(most_stolen, rank[1]);
   }
-  row.set("compute_seconds", compute_seconds);
+  row.set("compute_seconds", mean_compute_seconds(compute, plan.workers));
   row.set("disturbance", most_waited);
   row.set("stolen", most_stolen);
   row.set("waiting_seconds", waiting_seconds(compute, plan.workers));

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "planned_parts.hpp"
+#include "runtime/scenario_points/step_times.hpp"
 #include "small_training.hpp"
 #include "validate/compare/point_comparison.hpp"
 
@@ -158,10 +159,19 @@ TEST_CASE("a forecast is joined with a cluster's logs by the columns that identi
 }
 
 TEST_CASE("waiting is the compute time of the slowest rank of each step beyond the mean", "[validate]") {
-  CHECK(waiting_seconds({{1, 4}, {3, 2}}, 2) == Approx(1));  // (3 - 2 + 4 - 3) / 2
-  CHECK(waiting_seconds({{2, 2}, {2, 2}}, 2) == 0);
-  CHECK(waiting_seconds({{1, 3}, {3, 1}, {}}, 2) == Approx(1));  // the third rank is a server
+  CHECK(waiting_seconds({{9, 1, 4}, {7, 3, 2}}, 2) ==
+        Approx(1));  // (3 - 2 + 4 - 3) / 2; the first does not count
+  CHECK(waiting_seconds({{2, 2}, {8, 2}}, 2) == 0);
+  CHECK(waiting_seconds({{9, 1, 3}, {5, 3, 1}, {}}, 2) == Approx(1));  // the third rank is a server
+  CHECK(waiting_seconds({{4}, {2}}, 2) == Approx(1));                  // a run of a single step
   CHECK(waiting_seconds({}, 2) == 0);
+}
+
+TEST_CASE("the compute time of a step is the mean over steps but the first and over workers", "[validate]") {
+  CHECK(mean_compute_seconds({{9, 1, 3}, {9, 5, 7}, {}}, 2) == Approx(4));
+  CHECK(mean_compute_seconds({{9, 1}, {9, 5, 7}}, 2) == Approx(3.5));  // workers that step independently
+  CHECK(mean_compute_seconds({{4}, {2}}, 2) == Approx(3));
+  CHECK(mean_compute_seconds({{}}, 1) == 0);
 }
 
 }  // namespace stepcast::step_time_statistics_test
