@@ -115,6 +115,7 @@ class IdxFiles : public Dataset {
     check_size(images_, kImagesHeader + samples_ * pixels_);
     const std::int64_t count = labels_.big_endian(4);
     check_size(labels_, kLabelsHeader + count);
+    if (samples_ == 0) throw InputError(fmt::format("{}: expected at least one image, got none", images));
     if (count != samples_)
       throw InputError(fmt::format("{}: expected {} labels, one for each image of {}, got {}", labels,
                                    samples_, images, count));

@@ -147,7 +147,9 @@ TrainingStore::TrainingStore(const std::filesystem::path& folder, const std::str
 std::optional<std::string> TrainingStore::known(const std::string& name) const {
   std::error_code error;
   if (folder_.empty() || !std::filesystem::exists(file_of(name), error)) return std::nullopt;
-  return read_file(file_of(name));
+  std::string lines = read_file(file_of(name));
+  if (read_json_lines(lines, file_of(name).string()).rows.empty()) return std::nullopt;
+  return lines;
 }
 
 void TrainingStore::add(const std::string& name, const std::string& lines) const {

@@ -39,7 +39,8 @@ class TrainingStore {
   TrainingStore() = default;  ///< keeps nothing
   TrainingStore(const std::filesystem::path& folder, const std::string& fingerprint, bool resume);
 
-  /// The JSON lines of a training, if it is finished. @param name  part of a file name
+  /// The JSON lines of a training, at least one, if it is finished. @param name  part of a file name
+  /// @throws InputError with the file and the line for a file that holds other text
   std::optional<std::string> known(const std::string& name) const;
   void add(const std::string& name, const std::string& lines) const;
 

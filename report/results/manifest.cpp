@@ -79,7 +79,23 @@ void write_shard(const std::filesystem::path& folder, const ShardRun& shard) {
   write_atomically(folder / "shard.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+namespace {
+
+/// An integer of a shard's description. @throws InputError with the file
+int count_of(const Json& json, const char* key, int least, int most, const std::filesystem::path& file) {
+  const Json& value = json.at(key);
+  const bool fits = value.is_number_integer() && value >= least && value <= most;
+  if (!fits)
+    throw InputError(fmt::format("{}:1:1: {}: expected an integer from {} to {}, got {}", file.string(), key,
+                                 least, most,
+                                 value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 40)));
+  return value.get<int>();
+}
+
+}  // namespace
+
 ShardRun read_shard_folder(const std::filesystem::path& folder) {
+  constexpr int kMostDraws = 100000, kMostShards = 1000000;
   const auto file = folder / "shard.json";
   try {
     const Json json = Json::parse(read_file(file));
@@ -87,9 +103,9 @@ ShardRun read_shard_folder(const std::filesystem::path& folder) {
                    .version = json.at("version"),
                    .scenario = json.at("scenario"),
                    .settings = json.at("settings").get<std::vector<std::string>>(),
-                   .draws = json.at("draws"),
-                   .shard = json.at("shard"),
-                   .shards = json.at("shards"),
+                   .draws = count_of(json, "draws", 0, kMostDraws, file),
+                   .shard = count_of(json, "shard", 0, kMostShards - 1, file),
+                   .shards = count_of(json, "shards", 1, kMostShards, file),
                    .results_only = json.at("results_only")};
     for (const Json& input : json.at("inputs"))
       shard.inputs.push_back({input.at("role"), input.at("path"), input.at("sha256")});

@@ -46,7 +46,8 @@ struct ShardRun {
   std::string version = {},
               scenario = {};               ///< of stepcast; path of the scenario's file, as the user wrote it
   std::vector<std::string> settings = {};  ///< `--set`
-  int draws = 1, shard = 0, shards = 1;
+  int draws = 1;                           ///< `--draws`; 0: as many as the assumptions need
+  int shard = 0, shards = 1;
   bool results_only = false;
   std::vector<InputFile> inputs = {};
 };

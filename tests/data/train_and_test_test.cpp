@@ -103,6 +103,7 @@ TEST_CASE("invalid IDX files are refused with a message of one line", "[data]") 
   CHECK(problem(big_endian(0x803) + big_endian(2) + big_endian(0x80000000) + big_endian(2) + kPixels,
                 good_labels) ==
         at_images + ": expected images of 6 pixels, which is the input of the network, got 2147483648 x 2");
+  CHECK(problem(images(0, ""), labels("")) == at_images + ": expected at least one image, got none");
   CHECK(problem(images(2, kPixels), labels("\x07")) ==
         at_labels + ": expected 2 labels, one for each image of " + at_images + ", got 1");
   CHECK(problem(images(2, kPixels), labels("\x07\x0a")) ==

@@ -109,6 +109,17 @@ TEST_CASE("a resumed call trains only what is not finished, and gives the same r
                              std::filesystem::copy_options::overwrite_existing);
   CHECK(rows_with(TrainingStore(folder.path, inputs, true)) != whole);  // a finished one is not run again
   CHECK(rows_with(TrainingStore(folder.path, inputs, false)) == whole);
+  std::ofstream(kept / "training-2.jsonl", std::ios::trunc)
+      .close();  // as a file system leaves it that lost power
+  CHECK(rows_with(TrainingStore(folder.path, inputs, true)) == whole);
+}
+
+TEST_CASE("a finished training whose file is damaged is refused with its place", "[commands][errors]") {
+  const Folder folder;
+  const TrainingStore store(folder.path, "inputs", false);
+  store.add("training-1", "{\"loss\":1}\n{\"loss\"\n");
+  CHECK_THROWS_WITH(store.known("training-1"),
+                    Catch::StartsWith((folder.path / "trainings" / "training-1.jsonl").string() + ":2:"));
 }
 
 TEST_CASE("finished trainings belong to all inputs and settings", "[commands]") {
@@ -117,8 +128,9 @@ TEST_CASE("finished trainings belong to all inputs and settings", "[commands]") 
   CHECK(inputs == fingerprint_of(folder.scenario(), {}));
   CHECK(inputs != fingerprint_of(folder.scenario(), {"learning.learning_rate=0.1"}));
   const TrainingStore first(folder.path, inputs, false);
-  first.add("training-1", "{}\n");
-  CHECK(TrainingStore(folder.path, inputs, true).known("training-1") == "{}\n");
+  const std::string row = "{\"scenario\":\"learns\",\"loss\":1}\n";
+  first.add("training-1", row);
+  CHECK(TrainingStore(folder.path, inputs, true).known("training-1") == row);
   CHECK(!TrainingStore(folder.path, "other", true).known("training-1"));
   CHECK(!TrainingStore(folder.path, inputs, true)
              .known("training-1"));  // gone: the folder has other inputs now

@@ -40,3 +40,21 @@ TEST_CASE("read_manifest refuses what is no manifest", "[report][errors]") {
   CHECK_THROWS_WITH(read_manifest("{", "m.json"),
                     Catch::StartsWith("m.json:1:1: expected a manifest of stepcast: "));
 }
+
+TEST_CASE("a shard's description with a number that no run writes is refused", "[report][errors]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "shard.json";
+  const auto read_with = [&](const std::string& draws, const std::string& shard, const std::string& shards) {
+    write_atomically(
+        file, R"({"version":"1","scenario":"s","settings":[],"inputs":[],"results_only":true,"draws":)" +
+                  draws + ",\"shard\":" + shard + ",\"shards\":" + shards + "}");
+    return read_shard_folder(folder.path());
+  };
+  CHECK(read_with("0", "1", "2").shard == 1);
+  CHECK_THROWS_WITH(read_with("-1", "0", "1"),
+                    file.string() + ":1:1: draws: expected an integer from 0 to 100000, got -1");
+  CHECK_THROWS_AS(read_with("1e300", "0", "1"), InputError);
+  CHECK_THROWS_AS(read_with("1", "-1", "1"), InputError);
+  CHECK_THROWS_WITH(read_with("1", "0", "\"two\""),
+                    file.string() + ":1:1: shards: expected an integer from 1 to 1000000, got \"two\"");
+}
