@@ -295,6 +295,13 @@ refuses 2 'the number of cores, got 64; with --sleep' validate tiny.yaml --ranks
 refuses 2 'this command needs batch_per_worker' validate tiny.yaml --ranks 2
 refuses 2 'tiny.yaml: name: expected a name that no other scenario has, but tiny.yaml also has the name tiny' run tiny.yaml tiny.yaml -o twice
 refuses 2 'more than --ranks 2' validate tiny.yaml --ranks 2 --set 'sweep={workers: [3]}'
+real=(validate tiny.yaml --ranks 2 --set batch_per_worker=64 --set noise=null --dry-run -o dry)
+prints 'tiny: 2 points, 14 real runs with 42 steps in all on 2 ranks (memory)' "${real[@]}"
+grep -qxF 'measured first: links.jsonl, small-cnn-b64.yaml' out || fail "validate --dry-run: not what is measured"
+refuses 2 'simulated only' "${real[@]}" --set 'strategy={kind: filter_parallel, ways: 2}' --set sweep.workers=[2]
+without_path 2 'mpirun not found' "${real[@]}"
+refuses 2 'dry/links.jsonl is missing' "${real[@]}" --measured-in dry
+[ ! -e dry ] || fail "validate --dry-run wrote a folder"
 
 # An output folder that cannot be is found before anything is simulated.
 refuses 2 'tiny.yaml/results: cannot write here' run tiny.yaml -o tiny.yaml/results

@@ -264,8 +264,8 @@ Experiment experiment_of(const ForecastInputs& inputs, std::size_t point,
 
 }  // namespace
 
-void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
-                  const std::optional<LearningLimits>& limits) {
+std::vector<Experiment> check_points(const Validation& validation, const ValidationOptions& options,
+                                     const Cluster& cluster, const std::optional<LearningLimits>& limits) {
   const WorkFolder folder;
   const std::filesystem::path platform = folder.path() / "platform.yaml";
   // Any device for which layer times can be derived serves.
@@ -284,12 +284,10 @@ void check_points(const Validation& validation, const ValidationOptions& options
     refuse_unsupported(points.back(), options, cluster, validation.point(i).name);
   }
   if (limits) check_learning_forecast(validation, points, unmeasured, *limits);
+  return points;
 }
 
-namespace {
-
-/// Names of the files that a forecast needs.
-std::vector<std::string> earlier_files(const Validation& validation) {
+std::vector<std::string> measured_files(const Validation& validation) {
   std::set<std::string> names{"links.jsonl"};
   for (std::size_t i = 0; i < validation.points.size(); ++i) {
     const NetworkVariant& variant = validation.variants[i];
@@ -299,10 +297,8 @@ std::vector<std::string> earlier_files(const Validation& validation) {
   return {names.begin(), names.end()};
 }
 
-}  // namespace
-
 void check_earlier(const Validation& validation, const std::filesystem::path& earlier) {
-  for (const std::string& name : earlier_files(validation)) {
+  for (const std::string& name : measured_files(validation)) {
     if (!std::filesystem::exists(earlier / name))
       throw InputError(
           fmt::format("--measured-in: expected the folder of a validation with the same networks and "
@@ -313,7 +309,7 @@ void check_earlier(const Validation& validation, const std::filesystem::path& ea
 
 void use_earlier(const Validation& validation, const std::filesystem::path& earlier,
                  const std::filesystem::path& folder) {
-  for (const std::string& name : earlier_files(validation))
+  for (const std::string& name : measured_files(validation))
     write_atomically(folder / name, read_file(earlier / name));
 }
 

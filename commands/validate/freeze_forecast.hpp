@@ -13,9 +13,13 @@ namespace stepcast {
 
 /// Refuses points that cannot be run for real before the ranks measure anything, which takes minutes.
 /// @param limits  of the trainings in the forecast; empty: it has none
+/// @return the experiments of all points, whose layer times and links are not those of this machine
 /// @throws InputError, and LimitError as check_learning_forecast does
-void check_points(const Validation& validation, const ValidationOptions& options, const Cluster& cluster,
-                  const std::optional<LearningLimits>& limits);
+std::vector<Experiment> check_points(const Validation& validation, const ValidationOptions& options,
+                                     const Cluster& cluster, const std::optional<LearningLimits>& limits);
+
+/// Names of the files with links, layer times and compression times that the forecast of these points needs.
+std::vector<std::string> measured_files(const Validation& validation);
 
 /// Refuses a folder that lacks measurements for these points. @throws InputError that names --measured-in
 void check_earlier(const Validation& validation, const std::filesystem::path& earlier);

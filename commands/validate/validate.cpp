@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -32,6 +33,7 @@ struct ValidateOptions : RealRunOptions {
   std::string measured_in;  ///< folder of an earlier validation; empty: this one measures
   RemoteOptions remote;
   LearningLimits limits{0, {}, {}};  ///< of the forecast's trainings; its simulations use these processes
+  bool dry_run = false;
 };
 
 /// Seconds since `since`, rounded; sets `since` to the present time.
@@ -169,31 +171,39 @@ std::optional<RemoteRanks> checked_remote_ranks(ValidateOptions& options) {
   return remote;
 }
 
-void validate(ValidateOptions& options) {
-  if (const auto agent = agent_of_job(options.remote)) return run_as_agent(*agent);
-  const std::optional<RemoteRanks> remote = checked_remote_ranks(options);
-  const Cluster cluster = read_cluster(remote ? "hosts" : options.cluster, options.ranks, options.transport);
-  const bool on_gpus = options.gpus.options.device != "cpu";
-  const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
-  check_quota(options, cluster);
-  on_gpus ? check_gpu_options(options) : check_cores(options);
-  const Validation validation = checked_validation(options, on_gpus);
+std::string counted(std::size_t count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// Prints what the command would do, for --dry-run. The time is not known before layer times are measured.
+void print_size(const Validation& validation, const std::vector<Experiment>& points,
+                const ValidateOptions& options, const Cluster& cluster) {
+  const auto repeats = static_cast<std::size_t>(options.validation.repeats);
+  std::size_t steps = 0, trainings = 0;
+  for (const Experiment& point : points) {
+    steps += repeats * static_cast<std::size_t>(point.steps);
+    if (point.learning) trainings += static_cast<std::size_t>(point.learning->seeds);
+  }
+  fmt::print("{}: {}, {} with {} in all on {} ({}){}\n", validation.scenario.name,
+             counted(points.size(), "point"), counted(points.size() * repeats, "real run"),
+             counted(steps, "step"), counted(static_cast<std::size_t>(options.ranks), "rank"),
+             cluster.label(), trainings == 0 ? "" : ", then " + counted(trainings, "training"));
+  fmt::print("{}: {}\n", options.measured_in.empty() ? "measured first" : "from " + options.measured_in,
+             fmt::join(measured_files(validation), ", "));
+}
+
+/// Measures, forecasts and runs all points, and prints the comparison.
+void run_and_compare(const ValidateOptions& options, const Validation& validation, RankJob job) {
   const std::string name = options.output.empty() ? "results/" + validation.scenario.name : options.output;
   const std::filesystem::path folder = std::filesystem::absolute(name);
   check_writable(folder);
   const FolderLock lock(folder);
   remove_earlier(folder);
-  check_points(validation, options.validation, cluster, training_limits(options, on_gpus));
-  if (!options.measured_in.empty()) check_earlier(validation, options.measured_in);
 
   const SignalGuard signals;
-  const ClusterGuard up(cluster, folder);
+  const ClusterGuard up(job.cluster, folder);
   RealForecast predicted;
-  RankJob job;
-  job.cluster = cluster;
-  job.remote = remote;
   job.folder = folder;
-  set_program(options, gpu, job);
   std::string last;
   job.progress = [&last](const std::string& doing) { show_progress(doing, last); };
   std::optional<AwakeCores> awake;  // only for sleeping ranks: computing ranks keep their cores awake
@@ -203,21 +213,45 @@ void validate(ValidateOptions& options) {
   const MakeForecast forecast = [&](const std::function<void()>& meanwhile) {
     measuring = lap(since);
     if (!options.measured_in.empty()) use_earlier(validation, options.measured_in, folder);
-    predicted =
-        predict_real(validation, options.validation, cluster, folder, options.limits.processes, meanwhile);
+    predicted = predict_real(validation, options.validation, job.cluster, folder, options.limits.processes,
+                             meanwhile);
     freeze(predicted, folder);
     forecasting = lap(since);
   };
   const std::vector<std::string> failed = run_to_end(folder, [&] {
-    return on_gpus ? run_on_gpus(job, validation, options.validation, forecast) : run_on_cores(job, forecast);
+    return job.commands ? run_on_gpus(job, validation, options.validation, forecast)
+                        : run_on_cores(job, forecast);
   });
   fmt::print("time: {} s to measure links and traces, {} s to forecast, {} s to run\n", measuring,
              forecasting, lap(since));
   if (options.validation.accept_disturbed)
     fmt::print("disturbed runs count as measurements (--accept-disturbed)\n");
   if (failed.size() < validation.points.size())
-    report_validation(predicted, cluster.label(), options.ranks, folder);
+    report_validation(predicted, job.cluster.label(), options.ranks, folder);
   if (!failed.empty()) throw points_lost(failed, validation.points.size());
+}
+
+void validate(ValidateOptions& options) {
+  if (const auto agent = agent_of_job(options.remote)) {
+    if (!options.dry_run) run_as_agent(*agent);
+    return;
+  }
+  RankJob job;
+  job.remote = checked_remote_ranks(options);
+  job.cluster = read_cluster(job.remote ? "hosts" : options.cluster, options.ranks, options.transport);
+  const bool on_gpus = options.gpus.options.device != "cpu";
+  const std::filesystem::path gpu = on_gpus ? gpu_program(options.gpus.options.device) : "";
+  check_quota(options, job.cluster);
+  on_gpus ? check_gpu_options(options) : check_cores(options);
+  set_program(options, gpu, job);
+  const Validation validation = checked_validation(options, on_gpus);
+  std::vector<Experiment> points =
+      check_points(validation, options.validation, job.cluster, training_limits(options, on_gpus));
+  if (!options.measured_in.empty()) check_earlier(validation, options.measured_in);
+  check_launch(job);
+  if (options.dry_run) return print_size(validation, points, options, job.cluster);
+  points.clear();
+  run_and_compare(options, validation, std::move(job));
 }
 
 }  // namespace
@@ -261,6 +295,8 @@ void add_validate(Command app) {
   add_memory_limit(command, options->limits.memory, "With learning.target_loss: refuse to start");
   add_time_limit(command, options->limits.time,
                  "With learning.target_loss: refuse to start if all trainings of the forecast");
+  command.add_flag("--dry-run", options->dry_run,
+                   "Check whether the points can be run for real, and print what would be measured and run.");
   command.footer("Example: stepcast validate scenarios/validate/small.yaml --ranks 2");
   command.callback(
       [options, ranks] {

@@ -306,6 +306,15 @@ class Launch {
 
 }  // namespace
 
+void check_launch(const RankJob& job) {
+  if (job.commands) return;  // whoever made them has found the program
+  if (job.remote) {
+    agent_commands(*job.remote);
+  } else {
+    rank_command(job, "", nullptr);
+  }
+}
+
 void run_ranks(const RankJob& job) {
   for (int rank = 0; rank < job.cluster.ranks; ++rank) {
     std::filesystem::remove(job.folder / fmt::format("rank-{}.error", rank));

@@ -43,6 +43,9 @@ struct RankJob {
 /// that names the failed rank; Interrupted; std::runtime_error with the error that a rank reported
 void run_ranks(const RankJob& job);
 
+/// Starts nothing. @throws InputError if a program is missing that run_ranks would start
+void check_launch(const RankJob& job);
+
 /// Help text of --transport.
 constexpr char kTransportHelp[] =
     "Carrier of messages and collectives between CPU ranks: own (shared memory or sockets of stepcast) or "
