@@ -58,8 +58,25 @@ def mistakes(document):
             yield f"{key}.no_such_key", wrong
 
 
+def check_kinds_and_words(schema, root):
+    """A kind decides on the keys beside it, and values of sweeps and of set are among the words of their keys."""
+    base = yaml.load((root / "scenarios/quickstart.yaml").read_text(), Yaml12Loader)
+    cases = [
+        ({"strategy": {"bucket": "4 MiB"}}, {"strategy": {"bukcet": "4 MiB"}}),  # the sweep gives the kind
+        ({"strategy": {"kind": "zero", "stage": 2}}, {"strategy": {"kind": "pipeline", "stage": 2}}),
+        ({"sweep": {"strategy.kind": ["zero"]}}, {"sweep": {"strategy.kind": ["zeroo"]}}),
+        ({"sweep": {"strategy.all_reduce": ["ring"]}}, {"sweep": {"strategy.all_reduce": ["rnig"]}}),
+        ({"set": {"strategy.overlap": False}}, {"set": {"strategy.overlap": "no"}}),
+        ({"set": {"strategy.overlap": None}}, {"set": {"placement": "pakced"}}),
+    ]
+    for right, wrong in cases:
+        assert schema.is_valid({**base, **right}), right
+        assert not schema.is_valid({**base, **wrong}), wrong
+
+
 def main(stepcast, root):
     root = pathlib.Path(root)
+    check_kinds_and_words(schema_of(stepcast, "scenario"), root)
     schemas = {}
     failures, files, refused = 0, 0, 0
     tried = collections.Counter()  # (kind, mistake)

@@ -39,6 +39,37 @@ SchemaJson scalar(const Key& key, const std::string& type) {
   return {{"type", {"string", "number", "boolean"}}};  // a name or a text; YAML reads 2 as a number
 }
 
+/// The words that a value may be; null: it may be something else, too.
+SchemaJson words_of_value(const Key& key) {
+  if (key.type == "boolean") return {true, false};
+  if (key.type == "name" && !allowed_words(key).empty()) return allowed_words(key);
+  return nullptr;
+}
+
+SchemaJson kinds_of(const Key& key) {
+  SchemaJson kinds = SchemaJson::array();
+  for (const KindKeys& one : key.by_kind()) kinds.push_back(one.kind);
+  return kinds;
+}
+
+/// For each path, the words that its value may be, of all kinds of the mapping; null: something else, too.
+std::map<std::string, SchemaJson> words_by_path(const Keys& top) {
+  std::map<std::string, SchemaJson> all;
+  std::map<std::string, SchemaJson> kinds;  // by path
+  for (const auto& [path, key] : keys_with_paths(top)) {
+    if (key.by_kind != nullptr) kinds[path + ".kind"] = kinds_of(key);
+    const SchemaJson words = words_of_value(key);
+    const auto [known, is_new] = all.try_emplace(path, words);
+    if (words.is_null()) known->second = nullptr;
+    if (is_new || known->second.is_null()) continue;
+    for (const SchemaJson& word : words) {
+      if (std::ranges::find(known->second, word) == known->second.end()) known->second.push_back(word);
+    }
+  }
+  for (const auto& [path, words] : kinds) all[path] = words;
+  return all;
+}
+
 SchemaJson swept_values() {
   SchemaJson range{{"type", "object"}, {"additionalProperties", false}, {"required", {"from", "to"}}};
   for (const char* name : {"from", "to", "times", "step"}) range["properties"][name] = {{"type", "integer"}};
@@ -48,7 +79,7 @@ SchemaJson swept_values() {
 
 class SchemaWriter {
  public:
-  explicit SchemaWriter(const Keys& top) : paths_(key_paths(top)) {}
+  explicit SchemaWriter(const Keys& top) : paths_(key_paths(top)), words_(words_by_path(top)) {}
 
   /// The schema of a mapping with these keys.
   SchemaJson object(const Keys& keys, bool complete) {
@@ -109,21 +140,32 @@ class SchemaWriter {
   }
 
   SchemaJson of_strategies(const Key& key, bool complete) {
-    SchemaJson kinds = SchemaJson::array(), cases = SchemaJson::array();
+    SchemaJson cases = SchemaJson::array();
+    std::vector<std::string> names;
     for (const KindKeys& one : key.by_kind()) {
-      kinds.push_back(one.kind);
+      for (const std::string& own : names_of(one.keys)) {
+        if (std::ranges::find(names, own) == names.end()) names.push_back(own);
+      }
       const std::string name = fmt::format("{}_{}", key.name, one.kind);
       definitions[name] = object(one.keys, complete);
       cases.push_back({{"if", of_kind(one.kind)}, {"then", {{"$ref", "#/definitions/" + name}}}});
     }
-    return {{"type", "object"}, {"properties", {{"kind", {{"enum", kinds}}}}}, {"allOf", cases}};
+    // Without a kind, which the sweep or a software stack then gives, it has keys of any kind.
+    return {{"type", "object"},
+            {"properties", {{"kind", {{"enum", kinds_of(key)}}}}},
+            {"propertyNames", {{"enum", names}}},
+            {"allOf", cases}};
   }
 
   /// A mapping whose keys are paths into the scenario. Editors complete the paths that are known.
-  SchemaJson paths(const SchemaJson& value) const {
+  /// @param one_of  the schema of a value that has to be one of these words
+  SchemaJson paths(const SchemaJson& value, SchemaJson (*one_of)(SchemaJson words)) const {
     SchemaJson schema{
         {"type", "object"}, {"properties", SchemaJson::object()}, {"additionalProperties", value}};
-    for (const std::string& path : paths_) schema["properties"][path] = value;
+    for (const std::string& path : paths_) {
+      const SchemaJson& words = words_.at(path);
+      schema["properties"][path] = words.is_null() ? value : one_of(words);
+    }
     return schema;
   }
 
@@ -133,14 +175,21 @@ class SchemaWriter {
   }
 
   SchemaJson sweep() {
-    SchemaJson product = paths(define("swept_values", swept_values()));
+    SchemaJson product = paths(define("swept_values", swept_values()), [](SchemaJson words) {
+      return SchemaJson{{"type", "array"}, {"minItems", 1}, {"items", {{"enum", std::move(words)}}}};
+    });
     const SchemaJson points{{"type", "array"}, {"items", paths_of_values()}};
     for (const char* name : {"include", "exclude"}) product["properties"][name] = points;
     const SchemaJson one = define("sweep_product", product);
     return {{"anyOf", {one, SchemaJson{{"type", "array"}, {"items", one}}}}};
   }
 
-  SchemaJson paths_of_values() { return define("values", paths(SchemaJson::object())); }
+  SchemaJson paths_of_values() {
+    return define("values", paths(SchemaJson::object(), [](SchemaJson words) {
+                    words.push_back(nullptr);  // removes the key
+                    return SchemaJson{{"enum", std::move(words)}};
+                  }));
+  }
 
   SchemaJson alternative(const Key& key, const std::string& type, bool complete) {
     if (type == "mapping" && key.by_kind != nullptr) return of_strategies(key, complete);
@@ -190,6 +239,7 @@ class SchemaWriter {
   }
 
   std::vector<std::string> paths_;
+  std::map<std::string, SchemaJson> words_;
   std::map<std::pair<const Keys*, bool>, std::string> names_;
 };
 

@@ -20,7 +20,46 @@ Keys sample_keys() {
                       only_with("deep", {{"levels", "list of integers", "1 to 7", "required", "levels"}})});
 }
 
+const std::vector<KindKeys>& strategies_of_sample() {
+  static const std::vector<KindKeys> kinds{
+      {"ring",
+       {{"kind", "name", "see the list", "required", "the kind"}, {"bucket", "bytes", "", "none", ""}}},
+      {"tree",
+       {{"kind", "name", "see the list", "required", "the kind"}, {"deep", "boolean", "", "none", ""}}}};
+  return kinds;
+}
+
+Keys sample_with_sweep() {
+  Key strategy{"strategy", "mapping", "", "required", "how to train"};
+  strategy.by_kind = strategies_of_sample;
+  return {strategy,
+          {"placement", "name", "packed, spread", "packed", "where"},
+          {"set", "mapping of values", "", "none", "values"},
+          {"sweep", "sweep", "", "none", "values that vary"}};
+}
+
 }  // namespace
+
+TEST_CASE("the kind of a mapping decides which keys it has, and without a kind it has those of any",
+          "[report][schema]") {
+  const auto schema = nlohmann::json::parse(json_schema("sample", sample_with_sweep(), Required::in_lists));
+  const auto& strategy = schema["properties"]["strategy"];
+  CHECK(strategy["propertyNames"]["enum"] == nlohmann::json{"kind", "bucket", "deep"});
+  CHECK(strategy["properties"]["kind"]["enum"] == nlohmann::json{"ring", "tree"});
+  CHECK(strategy["allOf"][1]["then"]["$ref"] == "#/definitions/strategy_tree");
+  CHECK(!schema["definitions"]["strategy_tree"]["properties"].contains("bucket"));
+}
+
+TEST_CASE("values of a sweep and of set are among the words of their keys", "[report][schema]") {
+  const auto schema = nlohmann::json::parse(json_schema("sample", sample_with_sweep(), Required::in_lists));
+  const auto& swept = schema["definitions"]["sweep_product"]["properties"];
+  CHECK(swept["strategy.kind"]["items"]["enum"] == nlohmann::json{"ring", "tree"});
+  CHECK(swept["strategy.deep"]["items"]["enum"] == nlohmann::json{true, false});
+  CHECK(swept["placement"]["items"]["enum"] == nlohmann::json{"packed", "spread"});
+  CHECK(swept["strategy.bucket"]["$ref"] == "#/definitions/swept_values");
+  CHECK(schema["definitions"]["values"]["properties"]["placement"]["enum"] ==
+        nlohmann::json{"packed", "spread", nullptr});
+}
 
 TEST_CASE("a table of keys becomes a JSON Schema", "[report][schema]") {
   const auto schema = nlohmann::json::parse(json_schema("sample", sample_keys(), Required::all));
