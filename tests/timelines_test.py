@@ -1,6 +1,8 @@
 """Called by timelines.sh with the folder of its runs."""
+import collections
 import csv
 import os
+import re
 import sys
 
 import timeline_reader as reader
@@ -44,6 +46,40 @@ def check_sums(trace, result):
     near(sum(idle.values()) / 1e9 / count, exposed, "idle of the compute stream", 0.5)
 
 
+def layer_times():
+    """Nanoseconds of every layer and pass in the trace that the synchronous runs replay."""
+    with open(os.path.join(os.path.dirname(__file__), "../models/traces/resnet50-b32-v100-sxm2-16gb.yaml")) as opened:
+        text = opened.read()
+    times = collections.Counter()
+    for layer in text.split("  - name: ")[1:]:
+        name = layer.split('"')[1]
+        for part, seconds in re.findall(r"(\w+): \{seconds: \[([^],]*)\]\}", layer):
+            times[f"{name} {'backward' if part.startswith('backward') else part}"] += float(seconds) * 1e9
+    return times
+
+
+def check_durations(trace):
+    """Every layer takes in each step what its trace says, and all members of a collective begin and end it together."""
+    expected, seen, collectives = layer_times(), set(), collections.defaultdict(list)
+    for event in reader.kernels(trace):
+        if event["name"] in expected:
+            # Start and end are rounded to nanoseconds, so that a duration may be one off.
+            assert abs(event["dur"] - expected[event["name"]]) <= 1, (event, expected[event["name"]])
+            seen.add(event["name"])
+        elif "algorithm" in event["args"]:
+            collectives[event["pid"]].append((event["ts"], event["dur"], event["args"]["bytes"]))
+    assert seen == set(expected), sorted(set(expected) - seen)[:5]
+    assert len(set(map(tuple, collectives.values()))) == 1, "a collective has not the same dates on all members"
+
+
+def check_both_ends(messages):
+    """A message takes as long at its sender as at its receiver."""
+    ends = collections.defaultdict(set)
+    for event in messages:
+        ends[event["args"]["message"]].add((event["ts"], event["dur"], event["args"]["bytes"]))
+    assert all(len(dates) == 1 for dates in ends.values())
+
+
 def check_messages(run, processes):
     """Every message has both its ends and an arrow between them, and ranks wait for what has not arrived."""
     trace = reader.read(f"{FOLDER}/{run}/timeline.json.gz")
@@ -53,6 +89,7 @@ def check_messages(run, processes):
     sent = {event["args"]["message"] for event in messages if event["args"]["Collective name"] == "send"}
     arrows = {event["id"] for event in trace["traceEvents"] if event["ph"] == "f"}
     assert arrows and arrows <= sent, (run, len(arrows), len(sent))
+    check_both_ends(messages)
     for event in messages:
         assert event["args"]["bytes"] > 0 or run == "servers", event
     assert any(event["name"] == "wait for message" for event in reader.complete(trace)), run
@@ -66,6 +103,7 @@ def main():
     assert len(processes) == 16, processes
     for pid in processes:
         check_sums(of_process(whole, pid), row("all"))
+    check_durations(whole)
     names = {event["name"] for event in reader.kernels(whole)}
     assert "conv1 forward" in names and "conv1 backward" in names and "forward" not in names, sorted(names)[:9]
     sums = [event for event in reader.kernels(whole) if event["name"].startswith("ncclDevKernel_AllReduce_Sum_")]
