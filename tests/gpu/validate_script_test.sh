@@ -91,7 +91,9 @@ bash "$script" results.tar.gz >out 2>&1
 says "capture-bf16: done by an earlier call"
 [ -s asked ] && fail "from the archive: asked again"
 
-# Without a program and a compiler for CUDA the script stops at the build, and says what to install.
+# Without a program and a compiler for CUDA the script stops at the build, and says what to install. The mark of an earlier build,
+# whose program is gone with its disk, does not pass for a program.
+mkdir -p unbuilt/done && touch unbuilt/done/build
 printf '#!/bin/sh\necho "CMake Error at CMakeLists.txt:1: no cuDNN"\nexit 1\n' >bin/cmake
 chmod +x bin/cmake
 STEPCAST_GPU=$work/none bash "$script" unbuilt >out 2>&1
@@ -101,6 +103,19 @@ says "CMake Error at CMakeLists.txt:1: no cuDNN"
 says "libyaml-cpp-dev"
 says_not "check-f32"
 rm bin/cmake
+
+# The limits of stages, and of the import of PyTorch, which may hang: it lies outside of all stages.
+printf '#!/bin/sh\necho "$*" >>"$ASKED.limits"\nexec %s "$@"\n' "$(command -v timeout)" >bin/timeout
+chmod +x bin/timeout
+printf '#!/bin/sh\nexit 0\n' >bin/python3
+bash "$script" limits >out 2>&1
+for limit in "30 python3 -c import torch, torchvision" "--kill-after=5 20 bash $script .* check f32" "--kill-after=5 90 bash $script .* compare_with_torch" \
+  "--kill-after=5 150 bash $script .* ranks host host"; do
+  grep -q -e "^$limit" asked.limits || fail "no stage has the limit $limit"
+done
+printf '#!/bin/sh\nexec sleep 20\n' >bin/python3
+(script=$script . "$source_folder/tools/gpu-stages.sh"; trap - EXIT; timeout() { shift && command timeout 1 "$@"; }; have_torch) && fail "an import that hangs counts"
+rm bin/timeout
 
 # Beside PyTorch: what has no trace yet is compared by a later call, and PyTorch is timed once.
 cat >bin/python3 <<'END'
