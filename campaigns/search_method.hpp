@@ -2,12 +2,41 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "campaigns/option_search.hpp"
 
 namespace stepcast {
+
+/// DIRECT-L: divides the space into boxes, and next tries the centers of those boxes that could hold the best
+/// point for some Lipschitz constant of the function, with a bias to boxes near good points. The words of a
+/// choice are positions in the order of the list. NLopt implements it.
+///
+/// NLopt calls the function that it optimises, while `ask` returns a point. So `ask` starts NLopt again,
+/// answers it from the known results, and stops it at the first point whose result is unknown. The n-th
+/// proposal costs about n look-ups. Each proposal depends on all results before it, so one trial is pending
+/// at a time. The method draws no random numbers while it finds new points; in a finite space it soon finds
+/// none, and points are then drawn uniformly.
+///
+/// Source: J. M. Gablonsky, C. T. Kelley, "A locally-biased form of the DIRECT algorithm", J. Global
+/// Optimization 21 (2001) 27-37; S. G. Johnson, "The NLopt nonlinear-optimization package", version 2.7.1.
+class Direct : public OptionSearch {
+ public:
+  Direct(Space space, std::uint64_t seed);
+
+  std::optional<Trial> ask() override;
+  void tell(const Trial& trial, double value) override;
+
+ private:
+  std::optional<Values> first_unknown() const;
+
+  Space space_;
+  std::uint64_t seed_;
+  std::vector<Outcome> outcomes_;
+  std::optional<Trial> pending_;
+};
 
 /// Options of a search by any method.
 struct SearchOptions {

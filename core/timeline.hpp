@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/error.hpp"
+
 namespace stepcast {
 
 /// An activity of a rank from one date to another. Dates are seconds since the start of the run; issued <=
@@ -63,9 +65,20 @@ struct Timeline {
   int run_ranks = 1;        ///< number of ranks of the run
 
   /// The index of a name in `names`, which gets it if it is new.
-  int name(const std::string& text);
+  int name(const std::string& text) {
+    const auto [known, is_new] = numbers_.try_emplace(text, static_cast<int>(names.size()));
+    if (is_new) names.push_back(text);
+    return known->second;
+  }
+
   /// Adds a span, unless it takes no time. @throws LimitError beyond 20 million spans
-  void add(const Span& span);
+  void add(const Span& span) {
+    constexpr std::size_t kMostSpans = 20'000'000;  // about 1.6 GB
+    if (span.end <= span.start) return;
+    if (spans.size() == kMostSpans)
+      throw LimitError("the timeline has more than 20 million spans; choose fewer ranks or steps");
+    spans.push_back(span);
+  }
 
  private:
   std::unordered_map<std::string, int> numbers_;  ///< by name

@@ -8,7 +8,6 @@
 #include "core/os/files.hpp"
 #include "core/text.hpp"
 #include "platforms/discovery/discovered.hpp"
-#include "platforms/discovery/hwloc/hwloc_topology.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {

@@ -7,11 +7,11 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/os/signal_guard.hpp"
+#include "core/os/process.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/discrepancy.hpp"
 #include "report/results/results_text.hpp"
-#include "scenarios/experiment/fitting_keys.hpp"
+#include "scenarios/experiment/experiment.hpp"
 
 namespace stepcast {
 namespace {

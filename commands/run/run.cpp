@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
-#include "core/os/signal_guard.hpp"
+#include "core/os/process.hpp"
 #include "core/text.hpp"
 #include "forecast/default_ranges.hpp"
 #include "forecast/forecast.hpp"

@@ -9,10 +9,9 @@
 #include "commands/run/finish.hpp"
 #include "commands/scenario_options.hpp"
 #include "core/error.hpp"
-#include "core/os/child_process.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
-#include "core/os/signal_guard.hpp"
+#include "core/os/process.hpp"
 #include "scenarios/reader/library.hpp"
 
 namespace stepcast {

@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
-#include "core/os/signal_guard.hpp"
+#include "core/os/process.hpp"
 #include "core/text.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "report/results/results_text.hpp"

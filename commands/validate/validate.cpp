@@ -17,7 +17,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
-#include "core/os/signal_guard.hpp"
+#include "core/os/process.hpp"
 #include "kernels/timing/host_info.hpp"
 #include "runtime/ranks/cluster.hpp"
 #include "runtime/transport/progress_thread.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/os/signal_guard.hpp"
+#include "core/os/process.hpp"
 #include "report/text/progress.hpp"
 
 namespace stepcast {

@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "core/os/folders.hpp"
-#include "core/os/signal_guard.hpp"
+#include "core/os/process.hpp"
 #include "gpu/capture/selection.hpp"
 #include "gpu/commands/commands.hpp"
 #include "gpu/ranks/gpu_rank.hpp"

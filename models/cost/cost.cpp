@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/cost/autocast.hpp"
+#include "models/cost/pass_cost.hpp"
 #include "models/network/layer.hpp"
 #include "models/network/model.hpp"
 

@@ -7,7 +7,6 @@
 #include "models/cost/activation_memory.hpp"
 #include "models/cost/allocator/caching_allocator.hpp"
 #include "models/cost/cost.hpp"
-#include "models/cost/saved_tensors.hpp"
 
 namespace stepcast {
 namespace {

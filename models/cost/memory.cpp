@@ -8,7 +8,6 @@
 #include "models/cost/activation_memory.hpp"
 #include "models/cost/cost.hpp"
 #include "models/cost/framework_memory.hpp"
-#include "models/cost/saved_tensors.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,5 +1,7 @@
 #include "models/cost/pass_cost.hpp"
 
+#include <algorithm>
+
 namespace stepcast {
 
 Bytes PassCost::bytes(std::int64_t batch, Bytes element) const {
@@ -18,6 +20,156 @@ double internal_elements(const Layer& layer) {
                                                                             // product, input and output rows
   if (layer.kind == LayerKind::softmax_cross_entropy) return element_count(layer.input);
   return 0;
+}
+
+bool computes_in_half(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::convolution:
+    case LayerKind::locally_connected:
+    case LayerKind::dense:
+    case LayerKind::lstm:
+    case LayerKind::gru:
+    case LayerKind::attention:
+    case LayerKind::experts:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool computes_in_single(LayerKind kind) {
+  return kind == LayerKind::layer_norm || kind == LayerKind::rms_norm || is_loss(kind);
+}
+
+namespace {
+
+/// True if the output is fp32 although nothing was cast: it is made of parameters.
+bool made_of_parameters(LayerKind kind) {
+  return kind == LayerKind::embedding || kind == LayerKind::position_embedding ||
+         kind == LayerKind::class_token;
+}
+
+constexpr double kCast = kHalfBytes + kFp32Bytes;  // bytes that the cast of an element moves
+
+/// The pass that computes the derivative by the inputs.
+PassCost& data_pass(LayerCost& cost) {
+  return cost.backward_data.kernels > 0 ? cost.backward_data : cost.backward_weights;
+}
+
+/// A cast is one kernel more. Each kernel of a recurrent layer is a time step.
+void add_kernels(const Layer& layer, int count, PassCost& pass) {
+  if (layer.kind != LayerKind::lstm && layer.kind != LayerKind::gru) pass.kernels += count;
+}
+
+/// Autocast caches the casts of weights for one step, so each is cast once, and its gradient once.
+void cast_weights(const Layer& layer, LayerCost& cost) {
+  const double moved = kCast * cost.forward.parameters;
+  if (!(moved > 0)) return;
+  const int arrays = static_cast<int>(layer.parameters.size()) + (layer.weight_of >= 0 ? 1 : 0);
+  cost.forward.narrowed_weights = moved;
+  add_kernels(layer, arrays, cost.forward);
+  PassCost& gradients = cost.backward_weights.kernels > 0 ? cost.backward_weights : cost.backward_data;
+  gradients.widened_weights = moved;
+  add_kernels(layer, arrays, gradients);
+}
+
+void cast_inputs(const Layer& layer, const std::vector<double>& widths, LayerCost& cost) {
+  for (const double width : widths) {
+    const double moved = kCast * element_count(layer.input);
+    if (computes_in_half(layer.kind) && width == kFp32Bytes) {
+      cost.forward.narrowed += moved;
+      add_kernels(layer, 1, cost.forward);
+      if (cost.backward_data.kernels == 0) continue;
+      cost.backward_data.widened += moved;
+      add_kernels(layer, 1, cost.backward_data);
+    } else if (computes_in_single(layer.kind) && width == kHalfBytes) {
+      cost.forward.widened += moved;
+      add_kernels(layer, 1, cost.forward);
+      data_pass(cost).narrowed += moved;
+      add_kernels(layer, 1, data_pass(cost));
+    }
+  }
+}
+
+/// An addition of two precisions is one kernel; the error signals of inputs of half precision are cast.
+void add_two_precisions(const Layer& layer, const std::vector<double>& widths, LayerCost& cost) {
+  const auto narrow = static_cast<double>(std::count(widths.begin(), widths.end(), kHalfBytes));
+  if (narrow == 0 || narrow == static_cast<double>(widths.size())) return;
+  double bytes = kFp32Bytes;
+  for (const double width : widths) bytes += width;
+  cost.forward.widened = bytes * element_count(layer.output);
+  cost.forward.activations = cost.forward.just_written = 0;
+  cost.backward_data.narrowed = narrow * kCast * element_count(layer.output);
+  add_kernels(layer, static_cast<int>(narrow), cost.backward_data);
+}
+
+/// The logarithm of softmax stays in the precision of its input, is cast for the loss, and reads a row twice.
+/// Its backward pass fills an fp32 error signal with zeros, and reads it and the output, the signal twice.
+void widen_softmax_loss(const Layer& layer, LayerCost& cost) {
+  const double inputs = element_count(layer.input);
+  cost.forward.width = data_pass(cost).width = kHalfBytes;
+  cost.forward.further_activations += inputs;
+  data_pass(cost).further_activations += 2 * inputs;
+  data_pass(cost).narrowed += kFp32Bytes * inputs;
+}
+
+/// Written-out attention computes its softmax and dropout in fp32 between two casts: 32 B an element of the
+/// scores forward in place of 8 passes of 2 B, and 40 B backward in place of 11. Dropout moves 4 B more.
+void widen_scores(const Layer& layer, LayerCost& cost) {
+  const double scores = internal_elements(layer);
+  const double dropout = layer.coefficient > 0 ? 2 : 0;  // elements of 2 B
+  cost.forward.further_activations += (8 + dropout) * scores;
+  if (cost.backward_data.kernels > 0) cost.backward_data.further_activations += (9 + dropout) * scores;
+}
+
+/// Autocast computes the power of a GELU that is written out in fp32, so all that reads it is fp32, too.
+/// Forward: a product in half precision (4 B an element), power, two products, tanh and a sum in fp32 (8 B
+/// each); the cast for the power (6 B), a sum and a product of two precisions (10 B each). Backward: 102 B,
+/// and a product of two precisions. Counted in a profile of GPT-2 with PyTorch 2.11.
+void widen_gelu(const Layer& layer, LayerCost& cost) {
+  const double out = element_count(layer.output);
+  const auto move = [out](double bytes, double two_precisions, PassCost& pass) {
+    pass.further_activations = bytes / kFp32Bytes * out - pass.activations;
+    pass.widened = two_precisions * out;
+  };
+  move(4 + 5 * 8, 6 + 2 * 10, cost.forward);
+  if (cost.backward_data.kernels > 0) move(102, 10, cost.backward_data);
+}
+
+}  // namespace
+
+std::vector<double> autocast_widths(const Model& model, KernelChoice::Gelu gelu) {
+  std::vector<double> widths;
+  for (const Layer& layer : model.layers) {
+    double widest = 0;  // of the inputs; autocast leaves the input of the network in fp32
+    for (const int input : layer.inputs)
+      widest = std::max(widest, input < 0 ? kFp32Bytes : widths[static_cast<std::size_t>(input)]);
+    const bool half = computes_in_half(layer.kind) || layer.kind == LayerKind::measured;
+    const bool power = layer.kind == LayerKind::gelu && gelu == KernelChoice::Gelu::eager;
+    const bool single = computes_in_single(layer.kind) || made_of_parameters(layer.kind) || power;
+    widths.push_back(half ? kHalfBytes : single ? kFp32Bytes : widest);
+  }
+  return widths;
+}
+
+void add_autocast(const Model& model, const KernelChoice& choice, std::vector<LayerCost>& costs) {
+  const std::vector<double> widths = autocast_widths(model, choice.gelu);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    LayerCost& cost = costs[i];
+    std::vector<double> inputs;
+    for (const int input : layer.inputs)
+      inputs.push_back(input < 0 ? kFp32Bytes : widths[static_cast<std::size_t>(input)]);
+    for (PassCost* pass : {&cost.forward, &cost.backward_data, &cost.backward_weights})
+      pass->width = widths[i];
+    cast_inputs(layer, inputs, cost);
+    if (computes_in_half(layer.kind)) cast_weights(layer, cost);
+    if (layer.kind == LayerKind::add) add_two_precisions(layer, inputs, cost);
+    if (layer.kind == LayerKind::softmax_cross_entropy) widen_softmax_loss(layer, cost);
+    if (layer.kind == LayerKind::gelu && choice.gelu == KernelChoice::Gelu::eager) widen_gelu(layer, cost);
+    if (layer.kind == LayerKind::attention && choice.attention == KernelChoice::Attention::eager)
+      widen_scores(layer, cost);
+  }
 }
 
 }  // namespace stepcast

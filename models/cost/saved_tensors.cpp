@@ -1,10 +1,9 @@
-#include "models/cost/saved_tensors.hpp"
-
 #include <algorithm>
 #include <stdexcept>
 
-#include "models/cost/autocast.hpp"
 #include "models/cost/cost.hpp"
+#include "models/cost/framework_memory.hpp"
+#include "models/cost/pass_cost.hpp"
 
 namespace stepcast {
 namespace {

@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "core/error.hpp"
-#include "core/os/child_process.hpp"
 #include "core/os/files.hpp"
+#include "core/os/process.hpp"
 #include "report/text/display_text.hpp"
 
 namespace stepcast {

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "core/error.hpp"
-#include "core/os/child_process.hpp"
 #include "core/os/files.hpp"
+#include "core/os/process.hpp"
 #include "core/text.hpp"
 #include "runtime/ranks/shared_control_block.hpp"
 #include "scenarios/reader/library.hpp"

@@ -1,5 +1,3 @@
-#include "scenarios/experiment/fitting_keys.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <initializer_list>
 
 #include "core/error.hpp"
+#include "scenarios/experiment/experiment.hpp"
 
 namespace stepcast {
 namespace {

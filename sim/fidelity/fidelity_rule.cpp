@@ -6,8 +6,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/patterns/sampled_time.hpp"
-#include "sim/patterns/time_bounds.hpp"
+#include "sim/patterns/pattern.hpp"
 
 namespace stepcast {
 

@@ -1,10 +1,9 @@
-#include "sim/patterns/sampled_time.hpp"
-
 #include <algorithm>
 #include <array>
 #include <memory>
 
 #include "sim/patterns/message_simulation.hpp"
+#include "sim/patterns/pattern.hpp"
 
 namespace stepcast {
 namespace {

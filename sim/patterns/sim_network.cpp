@@ -4,7 +4,7 @@
 #include <memory>
 #include <set>
 
-#include "sim/patterns/time_bounds.hpp"
+#include "sim/patterns/pattern.hpp"
 
 namespace stepcast {
 namespace {

@@ -14,7 +14,7 @@
 #include "sim/network/max_min_sharing.hpp"
 #include "sim/network/schedule_link_load.hpp"
 #include "sim/patterns/message_simulation.hpp"
-#include "sim/patterns/sampled_time.hpp"
+#include "sim/patterns/pattern.hpp"
 #include "strategies/plan/run_conditions.hpp"
 
 namespace stepcast {

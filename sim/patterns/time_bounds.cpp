@@ -1,4 +1,3 @@
-#include "sim/patterns/time_bounds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +6,7 @@
 #include <set>
 #include <span>
 
-#include "sim/patterns/sampled_time.hpp"
+#include "sim/patterns/pattern.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,4 +1,3 @@
-#include "strategies/model_parallel/halo_exchange.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,3 @@
-#include "strategies/parameter_server/server_placement.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "strategies/arithmetic/model_updates.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/model_parallel/group_plan.hpp"
+#include "strategies/parameter_server/server_plan.hpp"
 
 namespace stepcast {
 

@@ -7,7 +7,6 @@
 #include "models/layer_times/trace.hpp"
 #include "models/partition/layer_partition.hpp"
 #include "strategies/options/strategy.hpp"
-#include "strategies/parameter_server/server_placement.hpp"
 #include "strategies/plan/buckets.hpp"
 #include "strategies/plan/plan.hpp"
 #include "strategies/plan/setting.hpp"

@@ -1,11 +1,53 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "strategies/model_parallel/layer_segments.hpp"
 #include "strategies/parameter_server/server_options.hpp"
+#include "strategies/plan/plan.hpp"
 #include "strategies/plan/setting.hpp"
 
 namespace stepcast {
+
+/// Workers whose networks are partitioned over several machines, as under `kind: model_parallel`. Every
+/// machine is a rank with a program of its own. The passes of a mini-batch stop at each exchange of the
+/// machines of a replica, so the slowest of them decides.
+struct MachineReplicas {
+  /// Begun: communicator 0 has the machines of each replica, and the collectives are those of the passes.
+  Plan plan;
+  TimedWorkload part;  ///< of the machine with the largest part
+  std::shared_ptr<const PassSegments> passes;
+};
+
+/// @throws InputError at `machines_per_replica` for a network that cannot be partitioned like this
+MachineReplicas machine_replicas(const Setting& setting, const ServerOptions& options);
+
+/// Endpoints of the servers. own_device: free devices in order; own_host: the hosts of free nodes, one server
+/// each; colocated: the hosts of the workers' nodes, evenly.
+/// @throws InputError at `at` if there are too few
+std::vector<int> server_places(const Setting& setting, ServerOptions::Place place, int servers,
+                               const YamlValue& at);
+
+/// Place of the server that holds each bucket whole: in the network's order, the one that holds the fewest
+/// bytes so far. Source: TensorFlow, tf.contrib.training.GreedyLoadBalancingStrategy with byte_size_load_fn.
+std::vector<int> servers_of_arrays(const std::vector<Bucket>& buckets, int servers);
+
+/// @throws InputError for `server: colocated` with more shards than workers
+void check_shards(const Setting& setting, const ServerOptions& options);
+
+/// Devices that servers occupy.
+int devices_of_servers(const Platform& platform, ServerOptions::Place place, int servers);
+
+/// Options that all servers and sub-masters of a plan have in common.
+Server server_of(const Setting& setting, const ServerOptions& options, const ServerStrategy& strategy,
+                 const Workload& whole, const std::string& trace_kind, const Exchanged& exchanged);
+
+/// Adds a role for each shard, then for each sub-master, with its clients and its arithmetic.
+/// @param like  from server_of
+void add_servers(Plan& plan, const Tree& tree, const ServerOptions& options, const ServerStrategy& strategy,
+                 const Server& like, const Exchanged& exchanged);
 
 /// Time of a worker's own arithmetic in an exchange, on its device.
 /// @param arrays  arrays of all parameters that it reads and writes; the key `local_arrays` overrides it

@@ -16,7 +16,7 @@
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/parameter_server/server_options.hpp"
-#include "strategies/parameter_server/server_placement.hpp"
+#include "strategies/parameter_server/server_plan.hpp"
 #include "strategies/sandblaster/coordinator.hpp"
 
 namespace stepcast {

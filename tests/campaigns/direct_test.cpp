@@ -1,4 +1,3 @@
-#include "campaigns/direct.hpp"
 
 #include <nlopt.h>
 

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/os/child_process.hpp"
+#include "core/os/process.hpp"
 #include "tests/report/temporary_folder.hpp"
 
 namespace stepcast {

@@ -1,5 +1,3 @@
-#include "platforms/discovery/hwloc/hwloc_topology.hpp"
-
 #include <fmt/format.h>
 #include <hwloc.h>
 
@@ -9,6 +7,7 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "platforms/discovery/discovered.hpp"
 
 namespace stepcast {
 namespace {

@@ -1,10 +1,9 @@
-#include "core/os/signal_guard.hpp"
-
 #include <signal.h>
 
 #include <catch2/catch.hpp>
 
 #include "core/error.hpp"
+#include "core/os/process.hpp"
 
 namespace stepcast {
 

@@ -1,9 +1,8 @@
-#include "models/cost/autocast.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "core/yaml.hpp"
 #include "models/cost/device.hpp"
+#include "models/cost/pass_cost.hpp"
 #include "models/cost/roofline.hpp"
 #include "read_text.hpp"
 

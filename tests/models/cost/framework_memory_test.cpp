@@ -9,7 +9,6 @@
 
 #include "core/yaml.hpp"
 #include "models/cost/memory.hpp"
-#include "models/cost/saved_tensors.hpp"
 #include "models/loader.hpp"
 #include "read_text.hpp"
 

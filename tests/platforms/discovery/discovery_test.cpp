@@ -4,7 +4,6 @@
 #include "core/error.hpp"
 #include "core/os/files.hpp"
 #include "platforms/discovery/discovered.hpp"
-#include "platforms/discovery/hwloc/hwloc_topology.hpp"
 
 using namespace stepcast;
 

@@ -1,8 +1,7 @@
-#include "scenarios/experiment/fitting_keys.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "scenario_text.hpp"
+#include "scenarios/experiment/experiment.hpp"
 
 using namespace stepcast;
 

@@ -1,7 +1,6 @@
-#include "sim/patterns/sampled_time.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "sim/patterns/pattern.hpp"
 #include "tests/first_endpoints.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/random_case.hpp"

@@ -1,7 +1,6 @@
-#include "sim/patterns/time_bounds.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "sim/patterns/pattern.hpp"
 #include "strategies/collectives/schedule.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/simulated_alone.hpp"

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include "sim/patterns/pattern.hpp"
 #include "sim/patterns/point_to_point_schedules.hpp"
-#include "sim/patterns/time_bounds.hpp"
 #include "strategies/collectives/schedule.hpp"
 #include "tests/sim/child.hpp"
 #include "tests/sim/random_case.hpp"

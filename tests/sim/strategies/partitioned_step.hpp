@@ -4,7 +4,7 @@
 
 #include "models/layer_times/trace.hpp"
 #include "models/partition/layer_partition.hpp"
-#include "strategies/model_parallel/halo_exchange.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
 #include "strategies/plan/setting.hpp"
 
 namespace stepcast::test {

@@ -1,8 +1,7 @@
-#include "strategies/model_parallel/halo_exchange.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "core/yaml.hpp"
+#include "strategies/model_parallel/group_plan.hpp"
 #include "tests/strategies/collectives/play.hpp"
 
 using namespace stepcast;

@@ -2,8 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "strategies/parameter_server/server_placement.hpp"
-
 using namespace stepcast;
 
 namespace {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,5 +21,22 @@ struct FinishedChild {
 /// @param folder  working folder of the child; its standard error is kept in a file there
 /// @throws std::system_error if the program exists but cannot be started
 FinishedChild run_child(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+
+/// Catches SIGINT and SIGTERM during its lifetime. Guards may be nested; a signal is remembered until the
+/// outermost guard ends.
+class SignalGuard {
+ public:
+  SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+  ~SignalGuard();
+
+  static bool interrupted();
+  static void stop_if_interrupted();  ///< Throws Interrupted after a signal.
+
+ private:
+  struct sigaction old_int_ {};
+  struct sigaction old_term_ {};
+};
 
 }  // namespace stepcast

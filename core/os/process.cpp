@@ -1,4 +1,4 @@
-#include "core/os/child_process.hpp"
+#include "core/os/process.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/error.hpp"
 #include "core/os/files.hpp"
 
 namespace stepcast {
@@ -78,6 +79,40 @@ FinishedChild run_child(const std::vector<std::string>& arguments, const std::fi
   if (error != 0) throw std::system_error(error, std::generic_category());
   const int status = wait_for(child);
   return {true, status, read_file(folder / kErrors)};
+}
+
+namespace {
+
+// A signal handler has no argument for user data, so its result must be a global variable.
+volatile sig_atomic_t seen = 0;
+int guards = 0;  // number of nested guards
+
+void on_signal(int) {
+  seen = 1;
+}
+
+}  // namespace
+
+SignalGuard::SignalGuard() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;  // without SA_RESTART, so that poll returns
+  if (guards++ == 0) seen = 0;
+  sigaction(SIGINT, &action, &old_int_);
+  sigaction(SIGTERM, &action, &old_term_);
+}
+
+SignalGuard::~SignalGuard() {
+  --guards;
+  sigaction(SIGINT, &old_int_, nullptr);
+  sigaction(SIGTERM, &old_term_, nullptr);
+}
+
+bool SignalGuard::interrupted() {
+  return seen != 0;
+}
+
+void SignalGuard::stop_if_interrupted() {
+  if (interrupted()) throw Interrupted("interrupted");
 }
 
 }  // namespace stepcast

@@ -40,4 +40,27 @@ double sampled_messages(const Schedule& schedule);
 std::optional<SampledTime> sampled_time(const Pattern& pattern, Bytes buffer,
                                         const LinkBandwidths& bandwidths, double max_work);
 
+/// True if a collective that shares its links with nothing else proceeds in lock step when it is simulated
+/// message by message: all edges of a round have the same latency and get the same bandwidth, and every rank
+/// sends and receives equally often. Then the fidelity coupled is exact.
+bool in_lock_step(const Pattern& pattern, const LinkBandwidths& bandwidths);
+
+/// True if every rank sends and receives equally often in all rounds, and no round fills or drains a
+/// pipeline.
+bool all_ranks_take_part(const Schedule& schedule);
+
+/// Ratio of the times that the slowest and the fastest edge of a phase and kind take for their bytes while
+/// all edges of a round are active; the largest ratio of all phases.
+double unevenness(const Pattern& pattern, const LinkBandwidths& bandwidths);
+
+/// Lower bound of the duration of a pattern [s]: every link must carry its bytes, an edge that is used in
+/// several rounds sends its messages one after the other, and each phase lasts at least as long as its
+/// fastest edge. Requires `all_ranks_take_part`.
+double least_seconds(const Pattern& pattern, Bytes buffer);
+
+/// Lower bound of the duration of a pattern [s], whatever other traffic there is. For several groups side by
+/// side it is the bound of the fastest group, as if groups shared no links. For one group of many ranks on a
+/// platform without modified links it is the duration in lock step, which is within 1 % of the true one.
+double lower_bound_seconds(const Pattern& pattern, Bytes buffer, const LinkBandwidths& bandwidths);
+
 }  // namespace stepcast
