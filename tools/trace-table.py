@@ -75,7 +75,7 @@ def rule(stepcast, trace, kinds, shares, autocast):
         device, file = folder + "/h200.yaml", folder + "/trace.yaml"
         device_with(shares, trace["precision"], device)
         subprocess.run([stepcast, "derive", "--model", trace["model"], "--batch", str(trace["batch"]), "--device", device,
-                        "--precision", trace["precision"], "--attention", "flash", "--gelu", gelu, "--optimizer", "adam",
+                        "--precision", trace["precision"], "--attention", "flash", "--gelu", gelu, "--optimizer", "adamw",
                         *(("--autocast",) if autocast else ()), "-o", file], check=True, stdout=subprocess.DEVNULL)
         return times_by_kind(load(file), kinds)
 

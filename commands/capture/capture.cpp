@@ -212,7 +212,9 @@ void add_kernel_options(const Command& command, DeriveOptions* options) {
       .show_default();
   command
       .add_option("--gelu", options->gelu,
-                  "fused: GELU in one kernel; eager: its tanh form with a kernel for each operation.")
+                  "fused: GELU in one kernel; eager: its tanh form with a kernel for each operation; "
+                  "eager_erf: its exact "
+                  "form, likewise.")
       .one_of(gelu_names())
       .show_default();
   command.add_option("--optimizer", options->optimizer, "Optimizer of the update.")

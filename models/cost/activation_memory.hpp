@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/typed_numbers.hpp"
+#include "models/cost/kernel_choice.hpp"
 #include "models/network/model.hpp"
 
 namespace stepcast {
@@ -33,6 +34,7 @@ struct MemoryOptions {
     adagrad,   ///< 1 copy
     rmsprop,   ///< 1 copy
     adam,      ///< 2 copies
+    adamw,     ///< 2 copies
   };
   enum class Activations {
     out_of_place,
@@ -60,6 +62,15 @@ struct MemoryOptions {
 
   Framework framework = Framework::lbann;
   Attention attention = Attention::eager;  ///< pytorch and tensorflow
+  KernelChoice::Gelu gelu =
+      KernelChoice::Gelu::fused;  ///< pytorch and tensorflow: written out, each operator saves
+  // What a program does with the logits that softmax with cross entropy reads. Only `pytorch` has these.
+  bool keep_logits = true;   ///< it holds them to the end of the step, as `output = network(x)` does
+  bool fp32_logits = false;  ///< under autocast it casts them to fp32 before the loss, as language models of
+                             ///< Hugging Face do
+  /// PyTorch before 1.11: softmax and its logarithm also save their input (pytorch/pytorch issue 64000, pull
+  /// request 66018).
+  bool softmax_input = false;
   /// Gradients are copied into buckets of their own (DistributedDataParallel with gradient_as_bucket_view:
   /// false). Only `pytorch` has it.
   bool bucket_copies = false;

@@ -151,24 +151,27 @@ LayerCost attention_cost(const Layer& layer, const Site& site) {
   return cost;
 }
 
-/// One kernel each way, or the operators of `0.5 x (1 + tanh(c (x + 0.044715 x^3)))`: 18 and 28 passes,
-/// counted with PyTorch's profiler (docs/explanation/derived-traces.md).
+/// One kernel each way, or the operators of `0.5 x (1 + tanh(c (x + 0.044715 x^3)))`: 18 and 28 passes; or of
+/// `0.5 x (1 + erf(x / sqrt 2))`: 11 and 24 passes. Both were counted with PyTorch's profiler
+/// (docs/explanation/derived-traces.md).
 LayerCost gelu_cost(double out, const Site& site) {
   LayerCost cost = streaming_cost(2 * out, 3 * out, site);
   if (site.choice.gelu == KernelChoice::Gelu::fused) return cost;
-  cost.forward.further_activations = (18 - 2) * out;
-  if (site.data) cost.backward_data.further_activations = (28 - 3) * out;
+  const bool erf = site.choice.gelu == KernelChoice::Gelu::eager_erf;
+  cost.forward.further_activations = ((erf ? 11 : 18) - 2) * out;
+  if (site.data) cost.backward_data.further_activations = ((erf ? 24 : 28) - 3) * out;
   return cost;
 }
 
 /// Passes over the parameters of an optimizer's step, where each operation is a kernel or all are one.
 /// PyTorch's operators, without weight decay: sgd add_; momentum mul_, add_, add_; adam lerp_, mul_,
-/// addcmul_, sqrt, div_, add_, addcdiv_.
+/// addcmul_, sqrt, div_, add_, addcdiv_. AdamW has weight decay, a further mul_ of the weights.
 double fp32_passes(const KernelChoice& choice) {
   const bool fused = choice.update == KernelChoice::Update::fused;
   if (choice.optimizer == KernelChoice::Optimizer::sgd) return 3;
   if (choice.optimizer == KernelChoice::Optimizer::momentum) return fused ? 5 : 8;
-  return fused ? 7 : 18;
+  if (fused) return 7;
+  return choice.optimizer == KernelChoice::Optimizer::adamw ? 20 : 18;
 }
 
 }  // namespace
@@ -183,7 +186,8 @@ namespace {
 int update_kernels(const KernelChoice& choice) {
   if (choice.update != KernelChoice::Update::for_loop) return 1;
   if (choice.optimizer == KernelChoice::Optimizer::sgd) return 1;
-  return choice.optimizer == KernelChoice::Optimizer::momentum ? 3 : 7;
+  if (choice.optimizer == KernelChoice::Optimizer::momentum) return 3;
+  return choice.optimizer == KernelChoice::Optimizer::adamw ? 8 : 7;
 }
 
 /// Momentum in one kernel a tensor: weight, gradient and velocity in, weight and velocity out.

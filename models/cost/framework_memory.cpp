@@ -153,17 +153,6 @@ void set_segments(Step& step) {
   }
 }
 
-/// Bytes in addition to a loss's inputs and their derivative: the derivative of the logarithms of softmax, in
-/// fp32, and under autocast the fp32 derivative that becomes fp16.
-double loss_bytes(const Step& step, std::size_t layer) {
-  const Layer& loss = step.model.layers[layer];
-  const bool logarithms = loss.kind == LayerKind::softmax_cross_entropy &&
-                          step.options.framework == MemoryOptions::Framework::pytorch;
-  if (!logarithms) return 0;
-  const double cast = autocast(step.options) ? kFp32Bytes - kHalfBytes : 0;
-  return step.samples * (kFp32Bytes + cast) * element_count(loss.input);
-}
-
 /// Kernels of tensor cores read images with channels last, which PyTorch's networks do not hold: cuDNN copies
 /// the input and the output of a convolution into its workspace, or their derivatives, and the filters.
 /// Windows of 1 at stride 1 are products of matrices, and PyTorch has kernels of its own for depthwise
@@ -201,20 +190,60 @@ double scores_in_passing(const Step& step, const Layer& layer) {
                                                      : 0;
 }
 
+void take_snapshot(Step& step) {
+  step.now.in_use = step.allocator.in_use();
+  const auto size = [](const MemorySnapshot& one) { return std::pair(one.in_use, one.allocated()); };
+  if (size(step.now) > size(step.peak)) step.peak = step.now;
+  step.most_allocated = std::max(step.most_allocated, Bytes{step.now.allocated()});
+}
+
 void observe(std::size_t layer, Step& step) {
   const double scores = scores_in_passing(step, step.model.layers[layer]);
   Tensor before = step.allocate(&MemorySnapshot::workspace, scores),
          after = step.allocate(&MemorySnapshot::workspace, scores);
   Tensor workspace = step.allocate(&MemorySnapshot::workspace, workspace_of(step, step.model.layers[layer]));
-  Tensor loss = step.allocate(&MemorySnapshot::error_signals, loss_bytes(step, layer));
-  step.now.in_use = step.allocator.in_use();
-  const auto size = [](const MemorySnapshot& one) { return std::pair(one.in_use, one.allocated()); };
-  if (size(step.now) > size(step.peak)) step.peak = step.now;
-  step.most_allocated = std::max(step.most_allocated, Bytes{step.now.allocated()});
+  take_snapshot(step);
   step.free(workspace);
-  step.free(loss);
   step.free(before);
   step.free(after);
+}
+
+bool takes_logarithms(std::size_t layer, const Step& step) {
+  return step.model.layers[layer].kind == LayerKind::softmax_cross_entropy &&
+         step.options.framework == MemoryOptions::Framework::pytorch;
+}
+
+double logit_count(std::size_t layer, const Step& step) {
+  return step.samples * element_count(step.model.layers[layer].input);
+}
+
+/// The fp32 logits of which a loss computes the logarithms of softmax, if the program casts them.
+Tensor cast_logits(std::size_t layer, Step& step) {
+  const MemoryOptions& options = step.options;
+  const bool casts = autocast(options) && options.fp32_logits && !options.softmax_input;
+  if (!casts || !takes_logarithms(layer, step)) return {};
+  return step.allocate(&MemorySnapshot::activations, kFp32Bytes * logit_count(layer, step));
+}
+
+/// Runs the backward pass of softmax with cross entropy up to the derivative of the logits. It computes the
+/// fp32 derivative of the logarithms. Under autocast this becomes fp16, where the logarithms are, or that of
+/// fp32 logits.
+/// @returns the last of these derivatives, which is freed after the pass
+Tensor derivative_of_logarithms(std::size_t layer, Step& step) {
+  if (!takes_logarithms(layer, step)) return {};
+  const double logits = logit_count(layer, step);
+  Tensor first = step.allocate(&MemorySnapshot::error_signals, kFp32Bytes * logits);
+  take_snapshot(step);
+  if (!autocast(step.options)) return first;
+  const bool single = step.options.fp32_logits;
+  Tensor& fp32_logarithms = step.private_ones[layer].back();
+  if (!single) step.free(fp32_logarithms);
+  const Tensor next =
+      step.allocate(&MemorySnapshot::error_signals, (single ? kFp32Bytes : kHalfBytes) * logits);
+  take_snapshot(step);
+  if (single) step.free(fp32_logarithms);
+  step.free(first);
+  return next;
 }
 
 enum class Buffers { allocate, free };
@@ -247,8 +276,10 @@ void walk_forward(Step& step) {
   for (int i = 0; i <= last; ++i) {
     const auto at = static_cast<std::size_t>(i);
     step.outputs[at] = step.allocate(&MemorySnapshot::activations, step.buffers[at].bytes);
+    Tensor cast = cast_logits(at, step);
     step.allocate_private(at);
     observe(at, step);
+    step.free(cast);
     for (const std::size_t freed : read_last[at]) step.free(step.outputs[freed]);
     if (i < last && step.segment[at] != step.segment[at + 1])
       change_segment(step.segment[at], Buffers::free, step);
@@ -317,8 +348,10 @@ void walk_backward(Step& step) {
   for (std::size_t i = step.buffers.size(); i-- > 0;) {
     const bool last_of_segment = i + 1 < step.buffers.size() && step.segment[i] != step.segment[i + 1];
     if (last_of_segment) change_segment(step.segment[i], Buffers::allocate, step);
+    Tensor passing = derivative_of_logarithms(i, step);
     errors.make_inputs(i, data[i]);
     observe(i, step);
+    step.free(passing);
     errors.release_output(i);
     for (const std::size_t freed : freed_by[i]) step.free(step.outputs[freed]);
     step.free_private(i);

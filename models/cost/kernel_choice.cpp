@@ -15,12 +15,12 @@ const std::vector<std::string>& attention_names() {
 }
 
 const std::vector<std::string>& gelu_names() {
-  static const std::vector<std::string> words{"fused", "eager"};
+  static const std::vector<std::string> words{"fused", "eager", "eager_erf"};
   return words;
 }
 
 const std::vector<std::string>& optimizer_names() {
-  static const std::vector<std::string> words{"sgd", "momentum", "adam"};
+  static const std::vector<std::string> words{"sgd", "momentum", "adam", "adamw"};
   return words;
 }
 
@@ -79,9 +79,11 @@ const Keys& kernel_choice_keys() {
       {"attention", "name", "eager, fused_softmax, flash", "eager",
        "`eager`: a kernel for each operation; `fused_softmax`: one kernel for scale, mask and softmax; "
        "`flash`: one kernel, which keeps the scores on the chip"},
-      {"gelu", "name", "fused, eager", "fused",
-       "`fused`: GELU in one kernel; `eager`: its tanh form with a kernel for each operation"},
-      {"optimizer", "name", "sgd, momentum, adam", "momentum", "optimizer whose update is counted"},
+      {"gelu", "name", "fused, eager, eager_erf", "fused",
+       "`fused`: GELU in one kernel; `eager`: its tanh form with a kernel for each operation; `eager_erf`: "
+       "its "
+       "exact form, likewise"},
+      {"optimizer", "name", "sgd, momentum, adam, adamw", "momentum", "optimizer whose update is counted"},
       {"update", "name", "foreach, for_loop, fused", "foreach",
        "`foreach`: a kernel for each operation of the optimizer; `for_loop`: for each operation and tensor; "
        "`fused`: for all operations"},

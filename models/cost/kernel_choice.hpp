@@ -18,14 +18,15 @@ struct KernelChoice {
     flash,          ///< one kernel, which keeps the scores on the chip
   };
   enum class Gelu {
-    fused,  ///< one kernel, as torch.nn.functional.gelu
-    eager,  ///< the tanh form written out, as gelu_new of Hugging Face
+    fused,      ///< one kernel, as torch.nn.functional.gelu
+    eager,      ///< the tanh form written out, as gelu_new of Hugging Face
+    eager_erf,  ///< the exact form written out, x 0.5 (1 + erf(x / sqrt 2)), as the first BERT in PyTorch
   };
   enum class Layout {
     nchw,  ///< channels first: kernels of tensor cores copy activations to the other layout and back
     nhwc,  ///< channels last, as torch.channels_last
   };
-  enum class Optimizer { sgd, momentum, adam };
+  enum class Optimizer { sgd, momentum, adam, adamw };
   enum class Update {
     foreach,   ///< a kernel for each operation, over all tensors
     for_loop,  ///< a kernel for each operation and tensor

@@ -17,6 +17,7 @@ double optimizer_copies(MemoryOptions::Optimizer optimizer) {
     case MemoryOptions::Optimizer::sgd:
       return 0;
     case MemoryOptions::Optimizer::adam:
+    case MemoryOptions::Optimizer::adamw:
       return 2;
     default:
       return 1;

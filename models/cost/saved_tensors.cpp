@@ -18,7 +18,8 @@ double rows(const Layer& layer) {
 
 /// The softmax over the scores, and with dropout its mask and what it leaves, which the product with the
 /// values reads. Autocast computes softmax and dropout in fp32, and that product saves an fp16 copy of its
-/// input. Where several heads of queries share keys and values, these are repeated for each head.
+/// input. Where several heads of queries share keys and values, these are repeated for each head. PyTorch
+/// before 1.11 also saves the input of the softmax.
 /// Source: aten/src/ATen/autocast_mode.{h,cpp} of pytorch/pytorch, lists of fp32 and of fp16 operators.
 SavedTensors eager_attention(const Layer& layer, const MemoryOptions& options) {
   const double scores = internal_elements(layer);
@@ -26,6 +27,8 @@ SavedTensors eager_attention(const Layer& layer, const MemoryOptions& options) {
   SavedTensors saved{.input = !grouped};
   if (grouped) saved.elements.assign(3, element_count(layer.output));
   if (drops) saved.bytes = {kMask * scores};
+  if (options.softmax_input && autocast(options)) saved.bytes.push_back(kFp32Bytes * scores);
+  if (options.softmax_input && !autocast(options)) saved.elements.push_back(scores);
   if (autocast(options)) {
     saved.bytes.insert(saved.bytes.end(), {kFp32Bytes * scores, kHalfBytes * scores});
   } else {
@@ -70,10 +73,32 @@ SavedTensors norm_tensors(const Layer& layer) {
 }
 
 /// Cross-entropy of a softmax saves the logarithms of the softmax, in TensorFlow the derivative itself; a
-/// PyTorch loop also holds the logits. The other losses save their input and the labels.
-SavedTensors loss_tensors(const Layer& layer, bool tensorflow) {
-  const bool softmax = layer.kind == LayerKind::softmax_cross_entropy;
-  return {.input = !(softmax && tensorflow), .bytes = {kFp32Bytes * element_count(layer.input)}};
+/// PyTorch loop may also hold the logits. Under autocast, the logarithms of fp16 logits are fp16, and the sum
+/// over the labels saves an fp32 copy of them. The other losses save their input and the labels.
+/// Source: cross_entropy_loss in aten/src/ATen/native/LossNLL.cpp of pytorch/pytorch (the logarithms have the
+/// type of the logits), list of fp32 operators in aten/src/ATen/autocast_mode.h (nll_loss).
+SavedTensors loss_tensors(const Layer& layer, const MemoryOptions& options) {
+  const double inputs = element_count(layer.input);
+  if (layer.kind != LayerKind::softmax_cross_entropy) return {.input = true, .bytes = {kFp32Bytes * inputs}};
+  const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
+  const bool held = options.keep_logits || options.softmax_input;
+  SavedTensors saved{.input = !tensorflow && held};
+  if (autocast(options) && !options.fp32_logits) saved.bytes.push_back(kHalfBytes * inputs);
+  if (autocast(options) && options.fp32_logits && options.softmax_input)
+    saved.bytes.push_back(kFp32Bytes * inputs);
+  saved.bytes.push_back(kFp32Bytes * inputs);
+  return saved;
+}
+
+/// GELU in one kernel saves its input. Written out, the product of 0.5 x with 1 + tanh or 1 + erf saves both;
+/// the tanh form also saves the input of its power and the tanh, the exact form the input of erf. Autocast
+/// computes the power, and what follows, in fp32.
+SavedTensors gelu_tensors(const Layer& layer, const MemoryOptions& options) {
+  const double out = element_count(layer.output);
+  if (options.gelu == KernelChoice::Gelu::fused) return {.input = true};
+  if (options.gelu == KernelChoice::Gelu::eager_erf) return {.elements = {out, out, out}};
+  if (!autocast(options)) return {.input = true, .elements = {out, out, out}};
+  return {.bytes = {kHalfBytes * out, kFp32Bytes * out, kFp32Bytes * out, kFp32Bytes * out}};
 }
 
 }  // namespace
@@ -85,7 +110,7 @@ bool autocast(const MemoryOptions& options) {
 
 std::vector<double> output_widths(const Model& model, const MemoryOptions& options) {
   const bool mixed = options.precision == MemoryOptions::Precision::mixed;
-  if (autocast(options)) return autocast_widths(model);
+  if (autocast(options)) return autocast_widths(model, options.gelu);
   return std::vector(model.layers.size(), mixed ? kHalfBytes : kFp32Bytes);
 }
 
@@ -103,15 +128,16 @@ SavedTensors saved_tensors(const Layer& layer, const MemoryOptions& options, boo
   const bool tensorflow = options.framework == MemoryOptions::Framework::tensorflow;
   const double out = element_count(layer.output);
   if (saves_nothing(layer.kind)) return {};
-  if (is_loss(layer.kind)) return loss_tensors(layer, tensorflow);
+  if (is_loss(layer.kind)) return loss_tensors(layer, options);
   switch (layer.kind) {
     case LayerKind::convolution:
     case LayerKind::locally_connected:
     case LayerKind::dense:
     case LayerKind::embedding:
-    case LayerKind::gelu:
     case LayerKind::silu:
       return {.input = true};
+    case LayerKind::gelu:
+      return gelu_tensors(layer, options);
     case LayerKind::swiglu:  // the product saves half of the input and the output of silu
       return {.input = true, .elements = {out}};
     case LayerKind::batch_norm:

@@ -321,12 +321,22 @@ bool has_layers(const Model& model, LayerKind kind) {
   return std::ranges::any_of(model.layers, [&](const Layer& layer) { return layer.kind == kind; });
 }
 
+/// Keys of `kernels` and `memory` for layers that the network does not have.
+void note_absent_layers(const YamlMap& map, const Model& model, IneffectiveKeys& found) {
+  if (!has_layers(model, LayerKind::attention))
+    note_ineffective(map, {"attention"}, "without layers of attention", found);
+  if (!has_layers(model, LayerKind::gelu)) note_ineffective(map, {"gelu"}, "without layers of GELU", found);
+}
+
+void note_memory(const YamlMap& map, const Experiment& experiment, IneffectiveKeys& found) {
+  note_absent_layers(map, experiment.model, found);
+  if (!has_layers(experiment.model, LayerKind::softmax_cross_entropy))
+    note_ineffective(map, {"keep_logits", "fp32_logits"}, "without softmax and cross entropy", found);
+}
+
 void note_kernels(const YamlMap& map, Experiment& experiment) {
   IneffectiveKeys& found = experiment.plan.ineffective_keys;
-  if (!has_layers(experiment.model, LayerKind::attention))
-    note_ineffective(map, {"attention"}, "without layers of attention", found);
-  if (!has_layers(experiment.model, LayerKind::gelu))
-    note_ineffective(map, {"gelu"}, "without layers of GELU", found);
+  note_absent_layers(map, experiment.model, found);
   const KernelChoice choice = experiment.device.choice();
   if (experiment.device.kernels->channel_multiple == 0)
     note_ineffective(map, {"layout"}, "in a precision without tensor cores", found);
@@ -345,6 +355,8 @@ void note_ineffective_options(const YamlMap& map, Experiment& experiment) {
   if (!compression || compression->one_of(compression_names()) == 0)
     note_ineffective(map, {"compression_times"}, "without strategy.compression", plan.ineffective_keys);
   if (const auto kernels = map.maybe("kernels")) note_kernels(kernels->any_map(), experiment);
+  if (const auto memory = map.maybe("memory"))
+    note_memory(memory->any_map(), experiment, plan.ineffective_keys);
   if (const auto noise = map.maybe("noise")) note_noise(noise->any_map(), experiment.noise, plan);
   if (plan.devices == 1) return;
   if (const auto simulation = map.maybe("simulation")) note_simulation(simulation->any_map(), plan);

@@ -141,8 +141,9 @@ namespace {
 MemoryOptions::Optimizer optimizer_of(const KernelChoice& kernels) {
   using Kind = KernelChoice::Optimizer;
   if (kernels.optimizer == Kind::sgd) return MemoryOptions::Optimizer::sgd;
-  return kernels.optimizer == Kind::adam ? MemoryOptions::Optimizer::adam
-                                         : MemoryOptions::Optimizer::momentum;
+  if (kernels.optimizer == Kind::adam) return MemoryOptions::Optimizer::adam;
+  return kernels.optimizer == Kind::adamw ? MemoryOptions::Optimizer::adamw
+                                          : MemoryOptions::Optimizer::momentum;
 }
 
 /// Keys that only some frameworks have. @throws InputError if another framework is named
@@ -157,9 +158,23 @@ void read_framework_keys(const YamlMap& keys, MemoryOptions& memory) {
     if (lbann) kernel->refuse("not valid with framework: lbann, which holds the scores");
     memory.attention = static_cast<MemoryOptions::Attention>(kernel->one_of({"eager", "flash"}));
   }
+  if (const auto kernel = keys.maybe("gelu")) {
+    if (lbann) kernel->refuse("not valid with framework: lbann, which holds every output");
+    memory.gelu = static_cast<KernelChoice::Gelu>(kernel->one_of(gelu_names()));
+  }
   if (const auto view = keys.maybe("gradient_as_bucket_view")) {
     if (memory.framework != Framework::pytorch) view->refuse("only valid with framework: pytorch");
     memory.bucket_copies = !view->boolean();
+  }
+  const std::pair<const char*, bool MemoryOptions::*> flags[] = {
+      {"keep_logits", &MemoryOptions::keep_logits},
+      {"fp32_logits", &MemoryOptions::fp32_logits},
+      {"softmax_input", &MemoryOptions::softmax_input}};
+  for (const auto& [key, member] : flags) {
+    const auto yes = keys.maybe(key);
+    if (!yes) continue;
+    if (memory.framework != Framework::pytorch) yes->refuse("only valid with framework: pytorch");
+    memory.*member = yes->boolean();
   }
 }
 
@@ -181,6 +196,7 @@ MemoryOptions read_memory(const std::optional<YamlValue>& value, const KernelCho
   MemoryOptions memory;
   memory.optimizer = optimizer_of(kernels);
   if (kernels.attention == KernelChoice::Attention::flash) memory.attention = MemoryOptions::Attention::flash;
+  memory.gelu = kernels.gelu;
   memory.framework = Framework::pytorch;
   memory.bucket_copies = true;
   memory.activations = MemoryOptions::Activations::in_place;
@@ -198,7 +214,7 @@ MemoryOptions read_memory(const std::optional<YamlValue>& value, const KernelCho
   }
   if (const auto named = keys.maybe("optimizer")) {
     memory.optimizer = static_cast<MemoryOptions::Optimizer>(
-        named->one_of({"sgd", "momentum", "adagrad", "rmsprop", "adam"}));
+        named->one_of({"sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw"}));
   }
   if (const auto yes = keys.maybe("in_place")) {
     memory.activations =

@@ -74,7 +74,7 @@ const Keys& memory_keys() {
   static const Keys keys{
       {"framework", "name", "pytorch, tensorflow, lbann", "pytorch",
        "framework whose rule counts activations and error signals"},
-      {"optimizer", "name", "sgd, momentum, adagrad, rmsprop, adam", "that of `kernels`",
+      {"optimizer", "name", "sgd, momentum, adagrad, rmsprop, adam, adamw", "that of `kernels`",
        "optimizer whose state is counted; it has no effect on time"},
       {"in_place", "boolean", "", "`true`; `lbann`: `false`",
        "whether activations overwrite their inputs where this is possible"},
@@ -83,6 +83,15 @@ const Keys& memory_keys() {
        "them"},
       {"attention", "name", "eager, flash", "that of `kernels`",
        "whether memory holds the scores of attention (`eager`) or not (`flash`); not valid with `lbann`"},
+      {"gelu", "name", "fused, eager, eager_erf", "that of `kernels`",
+       "whether memory holds what each operator of a GELU saves that is written out; not valid with `lbann`"},
+      {"keep_logits", "boolean", "", "true",
+       "whether the program holds the input of softmax with cross entropy to the end of the step; only "
+       "`pytorch`"},
+      {"fp32_logits", "boolean", "", "false",
+       "whether the program casts that input to fp32 in mixed precision; only `pytorch`"},
+      {"softmax_input", "boolean", "", "false",
+       "whether softmax saves its input as well, as PyTorch before 1.11 does; only `pytorch`"},
       {"gradient_as_bucket_view", "boolean", "", "false",
        "whether the buckets of `synchronous` share the gradients' memory; only `pytorch`"},
       {"workspace", "bytes", ">= 0", "by rule; `lbann`: `0 B`", "workspace of the kernel library"}};

@@ -155,6 +155,9 @@ TEST_CASE("GELU written out moves its elements as often as its operators do", "[
   const Device device = with_kernels(half_device(), kernels_of("{gelu: eager}"));
   CHECK(second_layer("{name: a, kind: gelu}", &LayerCost::forward, device) == Approx(18 * 32 * 4e-9));
   CHECK(second_layer("{name: a, kind: gelu}", &LayerCost::backward_data, device) == Approx(28 * 32 * 4e-9));
+  const Device exact = with_kernels(half_device(), kernels_of("{gelu: eager_erf}"));
+  CHECK(second_layer("{name: a, kind: gelu}", &LayerCost::forward, exact) == Approx(11 * 32 * 4e-9));
+  CHECK(second_layer("{name: a, kind: gelu}", &LayerCost::backward_data, exact) == Approx(24 * 32 * 4e-9));
 }
 
 TEST_CASE("optimizers pass over their parameters as often as their kernels do", "[models]") {
@@ -170,7 +173,10 @@ TEST_CASE("optimizers pass over their parameters as often as their kernels do", 
                                             {"{update: fused}", 5, 1},
                                             {"{optimizer: adam}", 18, 1},
                                             {"{optimizer: adam, update: for_loop}", 18, 7},
-                                            {"{optimizer: adam, update: fused}", 7, 1}}));
+                                            {"{optimizer: adam, update: fused}", 7, 1},
+                                            {"{optimizer: adamw}", 20, 1},
+                                            {"{optimizer: adamw, update: for_loop}", 20, 8},
+                                            {"{optimizer: adamw, update: fused}", 7, 1}}));
   CAPTURE(given.kernels);
   Device device = half_device();
   device.kernels->gap = {1};

@@ -87,7 +87,8 @@ TEST_CASE("optimizers keep no, one or two copies of the parameters", "[models]")
                                                                   {Optimizer::momentum, 1},
                                                                   {Optimizer::adagrad, 1},
                                                                   {Optimizer::rmsprop, 1},
-                                                                  {Optimizer::adam, 2}}));
+                                                                  {Optimizer::adam, 2},
+                                                                  {Optimizer::adamw, 2}}));
   MemoryOptions options;
   options.optimizer = copies.first;
   CHECK(training_memory(small_model(), options).optimizer_state.value == copies.second * 4 * 96);

@@ -60,6 +60,21 @@ TEST_CASE("memory has the optimizer and the attention of the kernels where it na
   CHECK(read_memory(YamlValue(node, "memory"), kernels).optimizer == MemoryOptions::Optimizer::sgd);
 }
 
+TEST_CASE("memory has the GELU of the kernels, and reads what the program does with logits", "[scenarios]") {
+  KernelChoice kernels;
+  kernels.gelu = KernelChoice::Gelu::eager;
+  kernels.optimizer = KernelChoice::Optimizer::adamw;
+  CHECK(read_memory(std::nullopt, kernels).gelu == KernelChoice::Gelu::eager);
+  CHECK(read_memory(std::nullopt, kernels).optimizer == MemoryOptions::Optimizer::adamw);
+  CHECK(memory_of("{optimizer: adamw}").optimizer == MemoryOptions::Optimizer::adamw);
+  CHECK(memory_of("{gelu: eager_erf}").gelu == KernelChoice::Gelu::eager_erf);
+  CHECK(memory_of("{}").keep_logits);
+  const MemoryOptions set = memory_of("{keep_logits: false, fp32_logits: true, softmax_input: true}");
+  CHECK_FALSE(set.keep_logits);
+  CHECK(set.fp32_logits);
+  CHECK(set.softmax_input);
+}
+
 TEST_CASE("memory refuses keys of another framework", "[scenarios][errors]") {
   CHECK_THROWS_WITH(
       memory_of("{free_error_signals: true}"),
@@ -67,6 +82,10 @@ TEST_CASE("memory refuses keys of another framework", "[scenarios][errors]") {
       "free error signals");
   CHECK_THROWS_WITH(memory_of("{framework: lbann, attention: flash}"),
                     "s.yaml:1:31: memory.attention: not valid with framework: lbann, which holds the scores");
+  CHECK_THROWS_WITH(memory_of("{framework: lbann, gelu: eager}"),
+                    "s.yaml:1:26: memory.gelu: not valid with framework: lbann, which holds every output");
+  CHECK_THROWS_WITH(memory_of("{framework: tensorflow, keep_logits: false}"),
+                    "s.yaml:1:38: memory.keep_logits: only valid with framework: pytorch");
   CHECK_THROWS_WITH(memory_of("{framework: tensorflow, gradient_as_bucket_view: true}"),
                     "s.yaml:1:50: memory.gradient_as_bucket_view: only valid with framework: pytorch");
 }
