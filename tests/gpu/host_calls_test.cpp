@@ -3,18 +3,18 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <filesystem>
 
+#include "all_networks.hpp"
 #include "core/error.hpp"
 #include "gpu/capture/selection.hpp"
 #include "kernels/cudnn/layers/recurrent.hpp"
 #include "kernels/cudnn/runtime/tensor.hpp"
-#include "scenarios/reader/library.hpp"
 
-// Calls of the real cuDNN and cuBLASLt that need no GPU: descriptions of every tensor, filter, convolution
-// recurrent layer and product of every shipped network, for every precision, layout and usual batch.
-// Searches, heuristics and the sizes of a recurrent layer's weights and workspaces need cuDNN's handle, which
-// no machine without a device gives, so they are not called.
+// Calls of the real cuDNN and cuBLASLt that need no GPU: descriptions of every tensor, filter, convolution,
+// recurrent layer and product of a dense layer of every shipped network, for every precision, layout and
+// usual batch. Searches, cuBLASLt's heuristic, cuBLAS's batched products of attention and the sizes of a
+// recurrent layer's weights and workspaces need a library's handle, which no machine without a device gives,
+// so they are not called.
 namespace stepcast::test {
 namespace {
 
@@ -22,7 +22,6 @@ using namespace cudnn;
 
 using FilterDesc = Owned<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
 using ConvolutionDesc = Owned<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
-using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 
 struct Way {
   Element element;
@@ -36,17 +35,6 @@ std::vector<Way> all_ways() {
     for (const Order order : {Order::row_major, Order::channels_last})
       for (const std::int64_t batch : {1, 16, 64}) ways.push_back({element, order, batch});
   return ways;
-}
-
-std::vector<std::string> network_names() {
-  std::vector<std::string> names;
-  for (const auto& one : std::filesystem::recursive_directory_iterator(data_folder() / "models")) {
-    const std::filesystem::path folder = one.path().parent_path();
-    const bool network = folder.filename() == "models" || folder.parent_path().filename() == "library";
-    if (network && one.path().extension() == ".yaml") names.push_back(one.path().string());
-  }
-  std::ranges::sort(names);
-  return names;
 }
 
 Shape batched(std::int64_t batch, const Shape& sample) {
@@ -211,30 +199,89 @@ TEST_CASE("cuDNN itself counts the bytes of every tensor as the backend does", "
   CHECK(tensors > 10000);
 }
 
-TEST_CASE("cuBLASLt itself accepts the matrices of every dense layer", "[gpu][host-calls]") {
-  int matrices = 0;
+namespace {
+
+template <class Value>
+Value attribute_of(const MatrixLayout& layout, cublasLtMatrixLayoutAttribute_t which) {
+  Value value{};
+  check(cublasLtMatrixLayoutGetAttribute(layout.get(), which, &value, sizeof value, nullptr),
+        "cublasLtMatrixLayoutGetAttribute");
+  return value;
+}
+template <class Value>
+Value attribute_of(const MatmulDesc& product, cublasLtMatmulDescAttributes_t which) {
+  Value value{};
+  check(cublasLtMatmulDescGetAttribute(product.get(), which, &value, sizeof value, nullptr),
+        "cublasLtMatmulDescGetAttribute");
+  return value;
+}
+
+/// Requires that cuBLASLt reads a row-major matrix as its transposed, column-major one.
+void require_matrix(const MatrixLayout& layout, const Matrix& matrix) {
+  REQUIRE(attribute_of<std::uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_ROWS) ==
+          static_cast<std::uint64_t>(matrix.columns));
+  REQUIRE(attribute_of<std::uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_COLS) ==
+          static_cast<std::uint64_t>(matrix.rows));
+  REQUIRE(attribute_of<std::int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_LD) == matrix.columns);
+  REQUIRE(attribute_of<std::uint32_t>(layout, CUBLASLT_MATRIX_LAYOUT_TYPE) ==
+          static_cast<std::uint32_t>(matrix.type));
+}
+
+/// Requires that the inner dimensions of the product agree as cuBLASLt reads them, and that the bias is
+/// there.
+void require_product(const ProductShape& shape, cublasComputeType_t compute) {
+  alignas(64) static const char bias[64]{};
+  const ProductDescriptors made = describe_product(shape, compute, bias);
+  require_matrix(made.first, shape.b);
+  require_matrix(made.second, shape.a);
+  require_matrix(made.result, shape.c);
+  const auto depth = [&](const MatrixLayout& layout, cublasLtMatmulDescAttributes_t transpose, bool first) {
+    const bool swapped = attribute_of<std::int32_t>(made.product, transpose) == CUBLAS_OP_T;
+    return attribute_of<std::uint64_t>(
+        layout, swapped == first ? CUBLASLT_MATRIX_LAYOUT_ROWS : CUBLASLT_MATRIX_LAYOUT_COLS);
+  };
+  REQUIRE(depth(made.first, CUBLASLT_MATMUL_DESC_TRANSA, true) ==
+          depth(made.second, CUBLASLT_MATMUL_DESC_TRANSB, false));
+  REQUIRE(attribute_of<std::int32_t>(made.product, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE) == compute);
+  const auto epilogue = attribute_of<std::uint32_t>(made.product, CUBLASLT_MATMUL_DESC_EPILOGUE);
+  REQUIRE(epilogue == (shape.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT));
+  if (shape.bias) REQUIRE(attribute_of<const void*>(made.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER) == bias);
+}
+
+/// The products of a dense layer: its forward pass, and the gradients of its input and of its weights.
+std::vector<ProductShape> products_of(const Layer& layer, std::int64_t batch, cudaDataType_t type) {
+  const Shape& weights = layer.parameters.front().shape;
+  const std::int64_t inputs = weights.back(), outputs = weights.front();
+  const Matrix x{batch * elements(layer.input) / inputs, inputs, type}, y{x.rows, outputs, type},
+      w{outputs, inputs, type}, gradient{outputs, inputs, CUDA_R_32F};
+  return {{.a = x, .b = w, .c = y, .b_transposed = Transpose::yes, .bias = layer.parameters.size() > 1},
+          {.a = y, .b = w, .c = x},
+          {.a = y, .b = x, .c = gradient, .a_transposed = Transpose::yes}};
+}
+
+}  // namespace
+
+TEST_CASE("cuBLASLt itself reads the products of every dense layer as the backend describes them",
+          "[gpu][host-calls]") {
+  int products = 0;
   for (const std::string& name : network_names()) {
+    CAPTURE(name);
     const Model model = model_of(name);
     for (const Layer& layer : model.layers) {
       if (layer.kind != LayerKind::dense || layer.parameters.empty()) continue;
-      const Shape& weights = layer.parameters.front().shape;
       for (const cudaDataType_t type : {CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF}) {
-        const auto layout = make_owned<MatrixLayout>(
-            [&](cublasLtMatrixLayout_t* made) {
-              return cublasLtMatrixLayoutCreate(made, type, static_cast<std::uint64_t>(weights.back()),
-                                                static_cast<std::uint64_t>(weights.front()), weights.back());
-            },
-            "cublasLtMatrixLayoutCreate");
-        std::uint64_t rows = 0;
-        check(cublasLtMatrixLayoutGetAttribute(layout.get(), CUBLASLT_MATRIX_LAYOUT_ROWS, &rows, sizeof rows,
-                                               nullptr),
-              "cublasLtMatrixLayoutGetAttribute");
-        REQUIRE(rows == static_cast<std::uint64_t>(weights.back()));
-        ++matrices;
+        for (const std::int64_t batch : {1, 16, 64}) {
+          CAPTURE(layer.name, batch, type);
+          for (const ProductShape& one : products_of(layer, batch, type)) {
+            require_product(one, CUBLAS_COMPUTE_32F);
+            if (type == CUDA_R_32F) require_product(one, CUBLAS_COMPUTE_32F_FAST_TF32);
+            ++products;
+          }
+        }
       }
     }
   }
-  CHECK(matrices > 100);
+  CHECK(products > 1000);
 }
 
 }  // namespace stepcast::test

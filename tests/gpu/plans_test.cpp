@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "all_networks.hpp"
 #include "gpu/capture/selection.hpp"
 #include "kernels/cudnn/layers/fused_attention.hpp"
 #include "kernels/cudnn/layers/windows.hpp"
@@ -78,29 +79,54 @@ bool takes_descriptions() {
 
 }  // namespace
 
+namespace {
+
+/// Asks for plans of every pass of the convolutions of a network whose padding is equal on both sides, of
+/// each geometry once. @param asked  geometries that have been asked already
+void require_plans(const Model& model, std::int64_t batch, const Way& way, const PlanTarget& target,
+                   std::set<std::string>& asked) {
+  for (const Layer& layer : model.layers) {
+    const bool plain =
+        layer.kind == LayerKind::convolution && layer.window.pad_before == layer.window.pad_after;
+    if (!plain || batch * std::max(elements(layer.input), elements(layer.output)) >= std::int64_t{1} << 31)
+      continue;
+    const ConvolutionTensors tensors = tensors_of_layer(layer, batch, way);
+    if (!asked.insert(geometry_of(tensors)).second) continue;
+    for (const ConvolutionPass pass :
+         {ConvolutionPass::forward, ConvolutionPass::backward_data, ConvolutionPass::backward_filter}) {
+      CAPTURE(model.name, layer.name, batch, to_string(way.precision), static_cast<int>(pass));
+      CHECK(runs_on(engines_for(tensors, pass, way.precision, target), target));
+    }
+  }
+}
+
+Way any_way() {
+  return GENERATE(Way{GpuPrecision::f32, Element::f32, Order::row_major},
+                  Way{GpuPrecision::tf32, Element::f32, Order::channels_last},
+                  Way{GpuPrecision::f16, Element::f16, Order::channels_last},
+                  Way{GpuPrecision::bf16, Element::bf16, Order::channels_last});
+}
+
+}  // namespace
+
 TEST_CASE("cuDNN itself makes plans for an H100 for every pass of ResNet-50's convolutions",
           "[gpu][host-calls]") {
   if (!takes_descriptions()) return;
   const GraphObject gpu = h100();
-  const PlanTarget target{.description = &gpu};
-  const Model model = model_of("resnet50");
-  const Way way = GENERATE(Way{GpuPrecision::f32, Element::f32, Order::row_major},
-                           Way{GpuPrecision::tf32, Element::f32, Order::channels_last},
-                           Way{GpuPrecision::f16, Element::f16, Order::channels_last},
-                           Way{GpuPrecision::bf16, Element::bf16, Order::channels_last});
   std::set<std::string> asked;
-  for (const Layer& layer : model.layers) {
-    if (layer.kind != LayerKind::convolution) continue;
-    const ConvolutionTensors tensors = tensors_of_layer(layer, 64, way);
-    if (!asked.insert(geometry_of(tensors)).second) continue;
-    for (const ConvolutionPass pass :
-         {ConvolutionPass::forward, ConvolutionPass::backward_data, ConvolutionPass::backward_filter}) {
-      CAPTURE(layer.name, to_string(way.precision), static_cast<int>(pass));
-      const auto engines = engines_for(tensors, pass, way.precision, target);
-      REQUIRE(runs_on(engines, target));
-    }
-  }
+  require_plans(model_of("resnet50"), 64, any_way(), {.description = &gpu}, asked);
   CHECK(asked.size() >= 20);
+}
+
+TEST_CASE("cuDNN itself makes plans for an H100 for every pass of every network's convolutions",
+          "[gpu][host-calls][long]") {
+  if (!takes_descriptions()) return;
+  const GraphObject gpu = h100();
+  const Way way = any_way();
+  std::set<std::string> asked;
+  for (const std::string& name : network_names())
+    require_plans(model_of(name), 16, way, {.description = &gpu}, asked);
+  CHECK(asked.size() > 100);
 }
 
 /// Engines for attention compile their kernels, which needs the driver's library; without it none is named.

@@ -207,42 +207,46 @@ cublasOperation_t operation(Transpose transpose) {
 
 }  // namespace
 
-// In column-major terms the row-major product c = a b is c^T = b^T a^T, so b comes first.
+ProductDescriptors describe_product(const ProductShape& shape, cublasComputeType_t compute,
+                                    const void* bias) {
+  ProductDescriptors made{
+      make_owned<MatmulDesc>(
+          [&](cublasLtMatmulDesc_t* desc) { return cublasLtMatmulDescCreate(desc, compute, CUDA_R_32F); },
+          "cublasLtMatmulDescCreate"),
+      layout_of(shape.b), layout_of(shape.a), layout_of(shape.c)};
+  set(made.product.get(), CUBLASLT_MATMUL_DESC_TRANSA, operation(shape.b_transposed));
+  set(made.product.get(), CUBLASLT_MATMUL_DESC_TRANSB, operation(shape.a_transposed));
+  if (shape.bias) {
+    set(made.product.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(made.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  }
+  return made;
+}
+
+// The heuristic reads the alignment of biases from the pointer. Parameters start at multiples of 64 bytes,
+// and the pointer given here has no larger alignment than that.
 Matmul::Matmul(std::shared_ptr<Device> device, const ProductShape& shape)
     : device_(std::move(device)),
-      product_(make_owned<MatmulDesc>(
-          [&](cublasLtMatmulDesc_t* made) {
-            return cublasLtMatmulDescCreate(made, device_->cublas_compute(), CUDA_R_32F);
-          },
-          "cublasLtMatmulDescCreate")),
-      first_(layout_of(shape.b)),
-      second_(layout_of(shape.a)),
-      result_(layout_of(shape.c)) {
-  set(product_.get(), CUBLASLT_MATMUL_DESC_TRANSA, operation(shape.b_transposed));
-  set(product_.get(), CUBLASLT_MATMUL_DESC_TRANSB, operation(shape.a_transposed));
-  if (shape.bias) {
-    set(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    // The heuristic reads the alignment from the pointer. Parameters start at multiples of 64 bytes, and
-    // this pointer has no larger alignment than that.
-    set<const void*>(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                     static_cast<const char*>(device_->workspace.data()) + 64);
-  }
+      described_(describe_product(shape, device_->cublas_compute(),
+                                  static_cast<const char*>(device_->workspace.data()) + 64)) {
   const std::size_t workspace = std::min<std::size_t>(device_->workspace.bytes, std::size_t{64} << 20);
   const Preference preference = preference_within(workspace);
   int found = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(device_->lt.get(), product_.get(), first_.get(), second_.get(),
-                                       result_.get(), result_.get(), preference.get(), 1, &chosen_, &found),
+  check(cublasLtMatmulAlgoGetHeuristic(device_->lt.get(), described_.product.get(), described_.first.get(),
+                                       described_.second.get(), described_.result.get(),
+                                       described_.result.get(), preference.get(), 1, &chosen_, &found),
         "cublasLtMatmulAlgoGetHeuristic");
   if (found == 0) throw GpuError("cublasLtMatmulAlgoGetHeuristic: no algorithm for this product");
   device_->workspace.use(chosen_.workspaceSize);
 }
 
 void Matmul::run(const void* a, const void* b, void* c, const void* bias) const {
-  if (bias != nullptr) set(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  check(cublasLtMatmul(device_->lt.get(), product_.get(), &kOne, b, first_.get(), a, second_.get(), &kZero, c,
-                       result_.get(), c, result_.get(), &chosen_.algo, device_->workspace.data(),
-                       chosen_.workspaceSize, device_->stream.get()),
-        "cublasLtMatmul");
+  if (bias != nullptr) set(described_.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  check(
+      cublasLtMatmul(device_->lt.get(), described_.product.get(), &kOne, b, described_.first.get(), a,
+                     described_.second.get(), &kZero, c, described_.result.get(), c, described_.result.get(),
+                     &chosen_.algo, device_->workspace.data(), chosen_.workspaceSize, device_->stream.get()),
+      "cublasLtMatmul");
 }
 
 }  // namespace stepcast::cudnn

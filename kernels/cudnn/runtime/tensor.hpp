@@ -93,6 +93,15 @@ struct ProductShape {
   bool bias = false;  ///< add a bias with one number per column of c, in c's element type
 };
 
+/// cuBLASLt's descriptors of a product. Its matrices are column-major, so it computes c^T = b'^T a'^T:
+/// `first` is that of b.
+struct ProductDescriptors {
+  MatmulDesc product;
+  MatrixLayout first, second, result;
+};
+/// Needs no GPU. @param bias  any address with the alignment of biases, for the heuristic; used with a bias
+ProductDescriptors describe_product(const ProductShape& shape, cublasComputeType_t compute, const void* bias);
+
 /// A product of row-major matrices by cuBLASLt, with the first choice of its heuristic.
 class Matmul {
  public:
@@ -102,8 +111,7 @@ class Matmul {
 
  private:
   std::shared_ptr<Device> device_;
-  MatmulDesc product_;
-  MatrixLayout first_, second_, result_;
+  ProductDescriptors described_;
   cublasLtMatmulHeuristicResult_t chosen_{};
 };
 

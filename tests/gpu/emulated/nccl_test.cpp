@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <numeric>
@@ -6,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "gpu/nccl/nccl_backend.hpp"
+#include "pretended_cuda.hpp"
 #include "pretended_nccl.hpp"
 #include "pretended_streams.hpp"
 #include "runtime/rendezvous/store.hpp"
@@ -129,6 +131,30 @@ TEST_CASE("a round of an exchange sends the values before the round", "[pretende
                20200});  // the sum with rank 2's, then the sum of ranks 1 and 2, received from rank 2
   CHECK(all[1] == Values{101, 202, 10001, 20002});
   CHECK(all[2] == Values{10100, 20200, 101, 202});
+}
+
+TEST_CASE("memory for the largest round of an exchange is there before any rank waits for another",
+          "[pretended]") {
+  constexpr std::int64_t kLargest = 1000;  // [floats]; the first round receives one
+  std::atomic<int> waits = 0, without_memory = 0;
+  pretended::behaviour() = {};
+  pretended::behaviour().on_call = [&](const pretended::Op& op) {
+    if (op.kind != pretended::Op::Kind::send || op.count != 1) return;
+    ++waits;
+    if (pretended::allocations_of(kLargest * sizeof(float)) == 0) ++without_memory;
+  };
+  after(2, kLargest, [](int rank) {
+    const auto exchanged = [rank](std::int64_t floats) -> Round {
+      return {{.way = Transfer::Way::send, .peer = 1 - rank, .slice = {0, floats}, .after = {}},
+              {.way = Transfer::Way::receive, .peer = 1 - rank, .slice = {0, floats}, .after = {}}};
+    };
+    LibraryCollective call{.kind = LibraryCollective::Kind::exchange};
+    call.rounds = {exchanged(1), exchanged(kLargest)};
+    return call;
+  });
+  CHECK(waits == 2);
+  CHECK(without_memory == 0);
+  pretended::behaviour() = {};
 }
 
 TEST_CASE("a link carries messages in one direction and in order", "[pretended]") {

@@ -163,6 +163,7 @@ void launch(const std::shared_ptr<Membership>& member, const std::vector<Launche
 }  // namespace
 
 ncclResult_t pretended::call(ncclComm_t comm, Op op) {
+  if (behaviour().on_call) behaviour().on_call(op);
   {
     const std::lock_guard lock(mutex);
     if (behaviour().calls++ == behaviour().fails_at) return ncclSystemError;

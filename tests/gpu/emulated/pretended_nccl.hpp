@@ -35,6 +35,7 @@ struct Behaviour {
   int calls = 0;                 ///< counts calls of operations
   std::vector<int> blocks = {};  ///< limits of thread blocks of the communicators, in the order of joining
   std::function<void(int rank)> on_leaving = {};  ///< called when a rank begins to leave a communicator
+  std::function<void(const Op&)> on_call = {};    ///< called with each operation that a rank starts
 };
 Behaviour& behaviour();
 
