@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "models/pytorch_profile/operators.hpp"
 
@@ -16,6 +18,15 @@ int operator_at(const std::vector<ProfileOperator>& operators, int thread, doubl
   while (index >= 0 && operators[static_cast<std::size_t>(index)].end < time)
     index = operators[static_cast<std::size_t>(index)].parent;
   return index;
+}
+
+/// None: nothing has the correlation of the kernel. Of several, the last one in the file.
+const ProfileLaunch* launch_of(const ProfileKernel& kernel, const std::vector<ProfileLaunch>& launches) {
+  const auto after =
+      std::upper_bound(launches.begin(), launches.end(), kernel.correlation,
+                       [](std::int64_t id, const ProfileLaunch& one) { return id < one.correlation; });
+  if (after == launches.begin() || std::prev(after)->correlation != kernel.correlation) return nullptr;
+  return &*std::prev(after);
 }
 
 }  // namespace
@@ -40,19 +51,19 @@ void add_cpu_work(Profile& profile) {
 }
 
 void join_kernels(Profile& profile) {
-  std::unordered_map<std::int64_t, int> by_id;
+  std::vector<std::pair<std::int64_t, int>> by_id;  // sorted: the first operator with an id counts
   for (std::size_t i = 0; i < profile.operators.size(); ++i) {
     const ProfileOperator& one = profile.operators[i];
-    if (one.external_id > 0) by_id.try_emplace(one.external_id, static_cast<int>(i));
+    if (one.external_id > 0) by_id.emplace_back(one.external_id, static_cast<int>(i));
   }
+  std::sort(by_id.begin(), by_id.end());
   for (ProfileKernel& kernel : profile.kernels) {
-    const auto found = by_id.find(kernel.external_id);
-    if (found != by_id.end()) kernel.host_operator = found->second;
-    const auto launch = profile.launches.find(kernel.correlation);
-    if (launch != profile.launches.end()) {
-      kernel.launched = launch->second.start;
+    const auto found = std::lower_bound(by_id.begin(), by_id.end(), std::pair(kernel.external_id, -1));
+    if (found != by_id.end() && found->first == kernel.external_id) kernel.host_operator = found->second;
+    if (const ProfileLaunch* launch = launch_of(kernel, profile.launches)) {
+      kernel.launched = launch->start;
       if (kernel.host_operator < 0)
-        kernel.host_operator = operator_at(profile.operators, launch->second.thread, launch->second.start);
+        kernel.host_operator = operator_at(profile.operators, launch->thread, launch->start);
     } else if (kernel.host_operator >= 0) {
       kernel.launched = profile.operators[static_cast<std::size_t>(kernel.host_operator)].start;
     }

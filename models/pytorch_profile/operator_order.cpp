@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "models/pytorch_profile/operators.hpp"
 
@@ -142,18 +144,37 @@ class Numbering {
   std::int64_t next_ = 0;
 };
 
+/// Sorts by thread and start, an outer operator before its parts. The sort of indices takes little memory
+/// beside the operators.
+void sort_by_time(std::vector<ProfileOperator>& operators) {
+  std::vector<int> order(operators.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int left, int right) {
+    const ProfileOperator &a = operators[static_cast<std::size_t>(left)],
+                          &b = operators[static_cast<std::size_t>(right)];
+    if (a.thread != b.thread) return a.thread < b.thread;
+    if (a.start != b.start) return a.start < b.start;
+    if (a.end != b.end) return a.end > b.end;
+    if (a.annotation != b.annotation) return a.annotation;
+    return a.external_id < b.external_id;
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) {  // each cycle of the permutation once
+    std::size_t to = i;
+    while (static_cast<std::size_t>(order[to]) != i) {
+      const auto from = static_cast<std::size_t>(order[to]);
+      std::swap(operators[to], operators[from]);
+      order[to] = static_cast<int>(to);
+      to = from;
+    }
+    order[to] = static_cast<int>(to);
+  }
+}
+
 }  // namespace
 
 void find_parents(Profile& profile) {
   std::vector<ProfileOperator>& operators = profile.operators;
-  std::stable_sort(operators.begin(), operators.end(),
-                   [](const ProfileOperator& a, const ProfileOperator& b) {
-                     if (a.thread != b.thread) return a.thread < b.thread;
-                     if (a.start != b.start) return a.start < b.start;
-                     if (a.end != b.end) return a.end > b.end;
-                     if (a.annotation != b.annotation) return a.annotation;
-                     return a.external_id < b.external_id;
-                   });
+  sort_by_time(operators);
   std::vector<int> open;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     ProfileOperator& one = operators[i];

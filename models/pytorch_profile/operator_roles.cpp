@@ -169,7 +169,7 @@ void RoleFinder::list_operators(std::vector<ProfileStep>& steps) {
       if (kind != "view")
         steps[s].operators.push_back({.name = name(root),
                                       .kind = kind,
-                                      .shapes = profile_.operators[at(root)].shapes,
+                                      .shapes = profile_.shapes_of(profile_.operators[at(root)]),
                                       .times = {},
                                       .round = round});
       states_[s].operator_of_root.push_back(std::max(0, static_cast<int>(steps[s].operators.size()) - 1));
@@ -268,7 +268,7 @@ void RoleFinder::note_output(int node) {
   if (index < 0) return;
   Shape& output = (*steps_)[at(step)].operators[at(index)].output;
   if (!output.empty()) return;
-  const std::vector<Shape>& shapes = profile_.operators[at(node)].shapes;
+  const std::vector<Shape>& shapes = profile_.shapes_of(profile_.operators[at(node)]);
   if (shapes.empty()) return;
   const auto first =
       std::find_if(shapes.begin(), shapes.end(), [](const Shape& one) { return !one.empty(); });
@@ -289,8 +289,9 @@ void RoleFinder::note_parameter(int index) {
   // Where times are rounded, "AccumulateGrad" may end after the "evaluate_function: ..." that holds it.
   const bool inside = one.parent >= 0 && accumulates(name(one.parent));
   if (wrapped_ ? starts(name(index), kRange) : !inside) parameters.push_back(-1);
-  if (!one.shapes.empty() && !parameters.empty() && parameters.back() < 0)
-    parameters.back() = recorded_elements(one.shapes.front());
+  const std::vector<Shape>& shapes = profile_.shapes_of(one);
+  if (!shapes.empty() && !parameters.empty() && parameters.back() < 0)
+    parameters.back() = recorded_elements(shapes.front());
 }
 
 void RoleFinder::assign(int index, OperatorRoles& roles) {

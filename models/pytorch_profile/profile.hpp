@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "models/layer_times/trace.hpp"
@@ -23,7 +22,7 @@ struct ProfileOperator {
   std::int64_t forward_thread = -1;  ///< above 0 in nodes of the backward pass
   bool annotation = false;           ///< a range that a program named, such as "ProfilerStep#3"
   int parent = -1;                   ///< index of the operator around it; -1: none
-  std::vector<Shape> shapes;         ///< of its inputs, with the batch; empty if they were not recorded
+  int shapes = 0;                    ///< index into Profile::shapes: of its inputs, with the batch
 };
 
 /// One kernel, copy or fill on the GPU. In a profile of CPU operators: an operator's time without its parts.
@@ -41,6 +40,7 @@ struct ProfileKernel {
 
 /// The host's call that launched a kernel.
 struct ProfileLaunch {
+  std::int64_t correlation = -1;
   int name = 0, thread = 0;
   double start = 0;
 };
@@ -51,7 +51,9 @@ struct Profile {
   std::vector<std::string> names;  ///< of operators, kernels and launches, each once
   std::vector<ProfileOperator> operators;
   std::vector<ProfileKernel> kernels;
-  std::unordered_map<std::int64_t, ProfileLaunch> launches;  ///< by correlation
+  std::vector<ProfileLaunch> launches;  ///< sorted by correlation
+  /// Each list of shapes once; the first is empty: they were not recorded.
+  std::vector<std::vector<Shape>> shapes = {{}};
   std::string device = {};    ///< name of GPU 0; empty if the file does not say
   std::string software = {};  ///< versions that the file holds
   bool cpu_only = false;      ///< no GPU work: the operators' own times are in `kernels`
@@ -61,6 +63,9 @@ struct Profile {
   }
   const std::string& name(const ProfileKernel& one) const {
     return names[static_cast<std::size_t>(one.name)];
+  }
+  const std::vector<Shape>& shapes_of(const ProfileOperator& one) const {
+    return shapes[static_cast<std::size_t>(one.shapes)];
   }
 };
 
@@ -100,7 +105,7 @@ struct ProfileStep {
 };
 
 /// Reads a profile, `.json` or `.json.gz`, as a stream: memory grows with the number of operators and
-/// kernels, which is limited, and not with the size of the file.
+/// kernels and with distinct names and shapes, which all are limited, and not with the size of the file.
 /// @throws InputError if it is damaged, too large, or not a profile
 Profile read_profile(const std::string& file);
 

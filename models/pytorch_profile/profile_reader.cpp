@@ -3,114 +3,35 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <string_view>
+#include <unordered_map>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "models/pytorch_profile/operators.hpp"
 #include "models/pytorch_profile/profile.hpp"
+#include "models/pytorch_profile/profile_words.hpp"
 #include "models/pytorch_profile/unpacked_file.hpp"
 
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kMostEvents = 4'000'000;  // operators, kernels and launches: about 1 GB of memory
-constexpr std::size_t kMostNames = 200'000;
+// What is kept of a file, and so its memory, is limited, however large the file is.
+constexpr std::size_t kMostEvents = 4'000'000;  // operators, kernels and launches of 64 bytes and less
+constexpr std::size_t kMostNameBytes = 64'000'000;
+constexpr std::size_t kMostThreads = 10'000;
 constexpr std::size_t kLongestName = 2000;
+constexpr std::size_t kLongestSoftware = 1000;
 constexpr int kDeepest = 64;
-constexpr std::size_t kMostSizes = 4096;  // numbers in the shapes of one operator
-
-/// The keys of a profile that are read.
-enum class KnownKey {
-  other,
-  trace_events,
-  device_properties,
-  nccl_of_run,
-  runtime_version,
-  driver_version,
-  phase,
-  category,
-  name,
-  process,
-  thread,
-  start,
-  duration,
-  arguments,
-  external_id,
-  correlation,
-  sequence,
-  forward_thread,
-  device,
-  shapes,
-  nccl_version,
-};
-
-/// The value of a word in a table of pairs; the first value of its type if the word is not there.
-template <class Table>
-auto value_of(std::string_view text, const Table& table) {
-  for (const auto& [word, value] : table) {
-    if (word.size() == text.size() && word.front() == text.front() && word == text) return value;
-  }
-  return typename Table::value_type::second_type{};
-}
-
-KnownKey key_of(std::string_view text) {
-  using namespace std::string_view_literals;
-  static constexpr std::array kKeys{
-      std::pair("ph"sv, KnownKey::phase),
-      std::pair("cat"sv, KnownKey::category),
-      std::pair("name"sv, KnownKey::name),
-      std::pair("pid"sv, KnownKey::process),
-      std::pair("tid"sv, KnownKey::thread),
-      std::pair("ts"sv, KnownKey::start),
-      std::pair("dur"sv, KnownKey::duration),
-      std::pair("args"sv, KnownKey::arguments),
-      std::pair("External id"sv, KnownKey::external_id),
-      std::pair("external id"sv, KnownKey::external_id),
-      std::pair("correlation"sv, KnownKey::correlation),
-      std::pair("Sequence number"sv, KnownKey::sequence),
-      std::pair("Fwd thread id"sv, KnownKey::forward_thread),
-      std::pair("device"sv, KnownKey::device),
-      std::pair("Input Dims"sv, KnownKey::shapes),
-      std::pair("Input dims"sv, KnownKey::shapes),
-      std::pair("traceEvents"sv, KnownKey::trace_events),
-      std::pair("deviceProperties"sv, KnownKey::device_properties),
-      std::pair("distributedInfo"sv, KnownKey::nccl_of_run),
-      std::pair("nccl_version"sv, KnownKey::nccl_version),
-      std::pair("cuda_runtime_version"sv, KnownKey::runtime_version),
-      std::pair("cuda_driver_version"sv, KnownKey::driver_version),
-  };
-  return value_of(text, kKeys);
-}
-
-/// The kind of an event. Versions of PyTorch name categories differently.
-enum class Category { other, missing, host_operator, annotation, kernel, copy, fill, launch };
-
-Category category_of(std::string text) {
-  using namespace std::string_view_literals;
-  static constexpr std::array kCategories{
-      std::pair("operator"sv, Category::host_operator),
-      std::pair("cpu_op"sv, Category::host_operator),
-      std::pair("user_annotation"sv, Category::annotation),
-      std::pair("kernel"sv, Category::kernel),
-      std::pair("memcpy"sv, Category::copy),
-      std::pair("gpu_memcpy"sv, Category::copy),
-      std::pair("memset"sv, Category::fill),
-      std::pair("gpu_memset"sv, Category::fill),
-      std::pair("runtime"sv, Category::launch),
-      std::pair("cuda_runtime"sv, Category::launch),
-      std::pair("cuda_driver"sv, Category::launch),
-  };
-  if (text.empty()) return Category::missing;
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return value_of(text, kCategories);
-}
+constexpr std::size_t kMostSizes = 4096;            // numbers in the shapes of one operator
+constexpr std::size_t kMostSizesOfAll = 4'000'000;  // numbers in distinct lists of shapes
 
 /// One event of the file while it is read.
 struct RawEvent {
-  Category category = Category::missing;
+  EventCategory category = EventCategory::missing;
   bool has_duration = false;  ///< its phase is "X"
   std::string name, process, thread;
   double start = -1, duration = -1;
@@ -118,6 +39,16 @@ struct RawEvent {
   std::vector<Shape> shapes;
   std::size_t sizes = 0;
 };
+
+/// Numbers of all shapes, and after each shape a separator: a key of lists of shapes.
+std::vector<std::int64_t> flat(const std::vector<Shape>& shapes) {
+  std::vector<std::int64_t> numbers;
+  for (const Shape& one : shapes) {
+    numbers.insert(numbers.end(), one.begin(), one.end());
+    numbers.push_back(std::numeric_limits<std::int64_t>::min());
+  }
+  return numbers;
+}
 
 /// Collects the events as the parser meets them. Its functions are those that RapidJSON's reader calls.
 /// Numbers come as text, and only those that a profile needs are converted.
@@ -149,12 +80,14 @@ class EventCollector : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Ev
     --depth_;
     return token();
   }
-  bool in_events() const { return top_key_ == KnownKey::trace_events; }
+  bool in_events() const { return top_key_ == ProfileKey::trace_events; }
   bool in_arguments() const {
-    return depth_ == 4 && in_events() && event_key_ == KnownKey::arguments && args_key_ != KnownKey::other;
+    return depth_ == 4 && in_events() && event_key_ == ProfileKey::arguments &&
+           args_key_ != ProfileKey::other;
   }
   bool in_shapes() const {
-    return depth_ >= 5 && in_events() && event_key_ == KnownKey::arguments && args_key_ == KnownKey::shapes;
+    return depth_ >= 5 && in_events() && event_key_ == ProfileKey::arguments &&
+           args_key_ == ProfileKey::shapes;
   }
   bool value(std::string_view text);
   void event_value(std::string_view text);
@@ -166,13 +99,16 @@ class EventCollector : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Ev
   void add_operator(bool annotation);
   void add_kernel(ProfileKernel::Kind kind);
   int interned(const std::string& text);
+  int interned_shapes();
   int thread();
 
   Profile& profile_;
   UnpackedFile& file_;
   RawEvent event_;
-  KnownKey top_key_{}, event_key_{}, args_key_{};
+  ProfileKey top_key_{}, event_key_{}, args_key_{};
   std::unordered_map<std::string, int> name_of_, thread_of_;
+  std::map<std::vector<std::int64_t>, int> shapes_of_ = {{{}, 0}};
+  std::size_t name_bytes_ = 0, sizes_ = 0;
   int depth_ = 0;
   bool saw_events_ = false;
   bool bare_ = false;  ///< the file is only a list of events, without categories
@@ -181,7 +117,7 @@ class EventCollector : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Ev
 bool EventCollector::StartArray() {
   if (depth_ == 0) {  // PyTorch without Kineto writes the list of events alone
     depth_ = 1;
-    top_key_ = KnownKey::trace_events;
+    top_key_ = ProfileKey::trace_events;
     bare_ = true;
   }
   open();
@@ -196,7 +132,7 @@ bool EventCollector::EndObject(rapidjson::SizeType) {
 }
 
 bool EventCollector::Key(const char* text, rapidjson::SizeType length, bool) {
-  const KnownKey key = depth_ <= 4 ? key_of({text, length}) : KnownKey::other;
+  const ProfileKey key = depth_ <= 4 ? key_of({text, length}) : ProfileKey::other;
   if (depth_ == 1) top_key_ = key;
   if (depth_ == 2 || depth_ == 3) event_key_ = key;
   if (depth_ == 4) args_key_ = key;
@@ -233,13 +169,13 @@ bool EventCollector::value(std::string_view text) {
     argument(whole_number(text));
   } else if (in_shapes()) {
     size(text);
-  } else if (depth_ == 3 && top_key_ == KnownKey::device_properties && event_key_ == KnownKey::name) {
+  } else if (depth_ == 3 && top_key_ == ProfileKey::device_properties && event_key_ == ProfileKey::name) {
     if (profile_.device.empty()) profile_.device = display_name(text.substr(0, 100));
-  } else if (depth_ == 2 && top_key_ == KnownKey::nccl_of_run && event_key_ == KnownKey::nccl_version) {
+  } else if (depth_ == 2 && top_key_ == ProfileKey::nccl_of_run && event_key_ == ProfileKey::nccl_version) {
     add_software("NCCL " + display_name(text.substr(0, 40)));
-  } else if (depth_ == 1 && top_key_ == KnownKey::runtime_version) {
+  } else if (depth_ == 1 && top_key_ == ProfileKey::runtime_version) {
     add_software("CUDA " + cuda_version(text));
-  } else if (depth_ == 1 && top_key_ == KnownKey::driver_version) {
+  } else if (depth_ == 1 && top_key_ == ProfileKey::driver_version) {
     add_software("driver for CUDA " + cuda_version(text));
   }
   return token();
@@ -247,13 +183,13 @@ bool EventCollector::value(std::string_view text) {
 
 void EventCollector::event_value(std::string_view text) {
   const std::string_view name = text.substr(0, kLongestName);
-  if (event_key_ == KnownKey::phase) event_.has_duration = text == "X";
-  if (event_key_ == KnownKey::category) event_.category = category_of(std::string(name));
-  if (event_key_ == KnownKey::name) event_.name = name;
-  if (event_key_ == KnownKey::process) event_.process = name;
-  if (event_key_ == KnownKey::thread) event_.thread = name;
-  if (event_key_ == KnownKey::start) event_.start = parse_number(text).value_or(-1);
-  if (event_key_ == KnownKey::duration) event_.duration = parse_number(text).value_or(-1);
+  if (event_key_ == ProfileKey::phase) event_.has_duration = text == "X";
+  if (event_key_ == ProfileKey::category) event_.category = category_of(std::string(name));
+  if (event_key_ == ProfileKey::name) event_.name = name;
+  if (event_key_ == ProfileKey::process) event_.process = name;
+  if (event_key_ == ProfileKey::thread) event_.thread = name;
+  if (event_key_ == ProfileKey::start) event_.start = parse_number(text).value_or(-1);
+  if (event_key_ == ProfileKey::duration) event_.duration = parse_number(text).value_or(-1);
 }
 
 void EventCollector::size(std::string_view text) {
@@ -262,43 +198,59 @@ void EventCollector::size(std::string_view text) {
 }
 
 void EventCollector::argument(std::int64_t value) {
-  if (args_key_ == KnownKey::external_id) event_.external_id = value;
-  if (args_key_ == KnownKey::correlation) event_.correlation = value;
-  if (args_key_ == KnownKey::sequence) event_.sequence = value;
-  if (args_key_ == KnownKey::forward_thread) event_.forward_thread = value;
-  if (args_key_ == KnownKey::device) event_.device = std::clamp<std::int64_t>(value, -1, 1'000'000);
+  if (args_key_ == ProfileKey::external_id) event_.external_id = value;
+  if (args_key_ == ProfileKey::correlation) event_.correlation = value;
+  if (args_key_ == ProfileKey::sequence) event_.sequence = value;
+  if (args_key_ == ProfileKey::forward_thread) event_.forward_thread = value;
+  if (args_key_ == ProfileKey::device) event_.device = std::clamp<std::int64_t>(value, -1, 1'000'000);
 }
 
 void EventCollector::add_software(const std::string& version) {
-  profile_.software += (profile_.software.empty() ? "" : ", ") + version;
+  if (profile_.software.size() < kLongestSoftware)
+    profile_.software += (profile_.software.empty() ? "" : ", ") + version;
 }
 
 int EventCollector::interned(const std::string& text) {
   const auto [place, added] = name_of_.try_emplace(text, static_cast<int>(profile_.names.size()));
-  if (added) profile_.names.push_back(display_name(text));
-  if (profile_.names.size() > kMostNames)
-    throw InputError(
-        fmt::format("{}: more than {} names of operators and kernels", profile_.file, kMostNames));
+  if (!added) return place->second;
+  profile_.names.push_back(display_name(text));
+  name_bytes_ += text.size();
+  if (name_bytes_ > kMostNameBytes)
+    throw InputError(fmt::format("{}: names of operators and kernels have more than {} MB", profile_.file,
+                                 kMostNameBytes / 1'000'000));
+  return place->second;
+}
+
+int EventCollector::interned_shapes() {
+  if (event_.shapes.empty()) return 0;
+  const auto [place, added] =
+      shapes_of_.try_emplace(flat(event_.shapes), static_cast<int>(profile_.shapes.size()));
+  if (!added) return place->second;
+  profile_.shapes.push_back(event_.shapes);
+  sizes_ += place->first.size();
+  if (sizes_ > kMostSizesOfAll)
+    throw InputError(fmt::format("{}: distinct shapes of operators have more than {} sizes", profile_.file,
+                                 kMostSizesOfAll));
   return place->second;
 }
 
 int EventCollector::thread() {
   const auto next = static_cast<int>(thread_of_.size());
+  if (thread_of_.size() > kMostThreads)
+    throw InputError(fmt::format("{}: more than {} threads", profile_.file, kMostThreads));
   return thread_of_.try_emplace(event_.process + " " + event_.thread, next).first->second;
 }
 
 void EventCollector::add_operator(bool annotation) {
-  ProfileOperator one{.name = interned(event_.name),
-                      .thread = thread(),
-                      .start = event_.start,
-                      .end = event_.start + event_.duration,
-                      .external_id = event_.external_id,
-                      .sequence = event_.sequence,
-                      .forward_thread = event_.forward_thread,
-                      .annotation = annotation,
-                      .shapes = std::move(event_.shapes)};
-  one.shapes.shrink_to_fit();
-  profile_.operators.push_back(std::move(one));
+  profile_.operators.push_back({.name = interned(event_.name),
+                                .thread = thread(),
+                                .start = event_.start,
+                                .end = event_.start + event_.duration,
+                                .external_id = event_.external_id,
+                                .sequence = event_.sequence,
+                                .forward_thread = event_.forward_thread,
+                                .annotation = annotation,
+                                .shapes = interned_shapes()});
 }
 
 void EventCollector::add_kernel(ProfileKernel::Kind kind) {
@@ -312,7 +264,7 @@ void EventCollector::add_kernel(ProfileKernel::Kind kind) {
 
 /// Old profiles say "Operator" of annotations too. A program's range has neither a namespace nor a gradient.
 bool is_annotation(const RawEvent& event) {
-  return event.category == Category::annotation ||
+  return event.category == EventCategory::annotation ||
          (event.name.find("::") == std::string::npos && event.name.find("Backward") == std::string::npos &&
           event.sequence < 0 && event.shapes.empty());
 }
@@ -330,23 +282,23 @@ void EventCollector::finish_event() {
 
 void EventCollector::add_event() {
   switch (event_.category) {
-    case Category::other:
+    case EventCategory::other:
       return;
-    case Category::missing:
+    case EventCategory::missing:
       if (!bare_) return;
       [[fallthrough]];
-    case Category::host_operator:
-    case Category::annotation:
+    case EventCategory::host_operator:
+    case EventCategory::annotation:
       return add_operator(is_annotation(event_));
-    case Category::kernel:
+    case EventCategory::kernel:
       return add_kernel(ProfileKernel::Kind::kernel);
-    case Category::copy:
+    case EventCategory::copy:
       return add_kernel(ProfileKernel::Kind::copy);
-    case Category::fill:
+    case EventCategory::fill:
       return add_kernel(ProfileKernel::Kind::fill);
-    case Category::launch:
+    case EventCategory::launch:
       if (event_.correlation >= 0)
-        profile_.launches[event_.correlation] = {interned(event_.name), thread(), event_.start};
+        profile_.launches.push_back({event_.correlation, interned(event_.name), thread(), event_.start});
   }
 }
 
@@ -371,6 +323,9 @@ Profile read_profile(const std::string& file) {
   read_json(bytes, collector, file);
   if (!collector.saw_events())
     throw InputError(fmt::format("{}: expected a profile of torch.profiler with \"traceEvents\"", file));
+  std::stable_sort(
+      profile.launches.begin(), profile.launches.end(),
+      [](const ProfileLaunch& a, const ProfileLaunch& b) { return a.correlation < b.correlation; });
   find_parents(profile);
   number_operators(profile);
   if (profile.kernels.empty()) {

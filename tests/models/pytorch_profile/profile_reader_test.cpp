@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -331,6 +332,41 @@ TEST_CASE("a profile without what a trace needs is refused in one line", "[model
   for (const std::string& rest : {std::string("x"), std::string("\0x", 2), std::string("\0", 1)})
     CHECK_THAT(refusal(two_steps(true) + rest), Contains("not complete JSON"));
   CHECK_THAT(refusal(""), Contains("not complete JSON"));
+}
+
+TEST_CASE("what a profile holds in memory is limited, however large its file is", "[models]") {
+  Events threads;
+  threads.range("ProfilerStep#1", 0, 1e6);
+  std::string text = threads.text();
+  const auto with = [&](const std::string& events) {
+    std::string all = text;
+    return all.insert(all.size() - 2, events);
+  };
+  std::string many;
+  for (int i = 0; i < 10'002; ++i)
+    many += fmt::format(R"(,{{"ph":"X","cat":"cpu_op","name":"aten::relu","pid":1,"tid":{},"ts":1,"dur":1}})",
+                        100 + i);
+  CHECK_THAT(refusal(with(many)), Contains("more than 10000 threads"));
+  std::string shapes;
+  for (int i = 0; i < 1001; ++i) {
+    shapes +=
+        R"(,{"ph":"X","cat":"cpu_op","name":"aten::relu","pid":1,"tid":1,"ts":1,"dur":1,"args":{"Input Dims":[[)" +
+        std::to_string(i);
+    for (int k = 0; k < 4095; ++k) shapes += ",1";
+    shapes += "]]}}";
+  }
+  CHECK_THAT(refusal(with(shapes)), Contains("distinct shapes of operators have more than 4000000 sizes"));
+}
+
+TEST_CASE("operators with the same shapes share one list of them", "[models]") {
+  const ProfileFile file(two_steps(true));
+  const Profile profile = read_profile(file.name());
+  CHECK(profile.shapes.size() == 4);  // none, and those of three operators
+  CHECK(profile.shapes.front().empty());
+  const auto conv =
+      std::find_if(profile.operators.begin(), profile.operators.end(),
+                   [&](const ProfileOperator& one) { return profile.name(one) == "aten::conv2d"; });
+  CHECK(profile.shapes_of(*conv) == std::vector<Shape>{{2, 3, 8, 8}, {4, 3, 3, 3}, {4}});
 }
 
 TEST_CASE("control characters and broken UTF-8 in names of a profile become question marks", "[models]") {
