@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "forecast/processes/process_pool.hpp"
 #include "report/results/results_text.hpp"
+#include "runtime/learning/learning_runs.hpp"
 #include "validate/compare/learning_curves.hpp"
 
 namespace stepcast {
@@ -110,6 +111,9 @@ class Trainer {
         throw InputError(
             fmt::format("campaign.over: expected keys that keep the {} devices of a training, got {}",
                         setting.devices, run.experiment.plan.devices));
+      Experiment divided = run.experiment;
+      divided.learning->data.folds = setting.folds;
+      learning_data(divided);  // refuses data with fewer samples than folds
       for (int fold = 0; fold < setting.folds; ++fold) {
         LearningRun& of_fold = runs.emplace_back(run);
         of_fold.seed = fold + 1;

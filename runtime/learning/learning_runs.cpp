@@ -171,20 +171,29 @@ void learn(const LearningWorld& world, const Validation& validation, std::size_t
   barrier(run.transport);
 }
 
+/// Why the network, the data or the checkpoint do not fit together, or cannot be read; "" if they do.
+std::string unfit_inputs(const Experiment& experiment) {
+  try {
+    const LearningTask task = task_of(experiment);
+    const bool whole = experiment.plan.sharing.form == ModelPartition::Form::none;
+    if (task.discriminator && (!whole || experiment.plan.chooses_mini_batches))
+      return "learning.discriminator: only a strategy whose workers train the whole network with gradients "
+             "of their own mini-batches can train a generator and a discriminator";
+    make_data(experiment.learning->data, task.form);
+    if (experiment.learning->start) load_checkpoint(*experiment.learning->start, experiment.model);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string unsupported_learning(const Experiment& experiment) {
   if (std::string why = lacking_kernel(experiment.model); !why.empty()) return why;
   const std::string& key = experiment.plan.no_arithmetic;
   if (!key.empty()) return "strategy." + key + " is only timed in real runs, so no network can learn with it";
-  const LearningTask task = task_of(experiment);
-  const bool whole = experiment.plan.sharing.form == ModelPartition::Form::none;
-  if (task.discriminator && (!whole || experiment.plan.chooses_mini_batches))
-    return "learning.discriminator: only a strategy whose workers train the whole network with gradients of "
-           "their own mini-batches can train a generator and a discriminator";
-  make_data(experiment.learning->data, task.form);
-  if (experiment.learning->start) load_checkpoint(*experiment.learning->start, experiment.model);
-  return {};
+  return unfit_inputs(experiment);
 }
 
 std::vector<Assignment> moved_seeds(const Experiment& experiment, std::int64_t by) {

@@ -127,4 +127,7 @@ TEST_CASE("a campaign that cannot be trained says why", "[commands]") {
   refuses("campaign.over=workers=3..4", "expected keys that keep the 2 devices of a training");
   refuses("campaign.early_stopping={share: 0.5, after: 0.5}", "early_stopping: not valid with campaign");
   refuses("learning.warm_start=2", "learning.warm_start: not valid with campaign");
+  refuses("learning.data.samples=1",
+          "searches.yaml: campaign: no point of campaign.optimizer={by: random} could be trained: data: "
+          "expected at least 2 samples, one for each fold, got 1");
 }

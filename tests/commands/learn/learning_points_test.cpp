@@ -72,6 +72,28 @@ TEST_CASE("a point is trained once with each seed, and its last state is evaluat
   CHECK(to_csv(rows) == to_csv(trained_in(folder, folder.scenario())));
 }
 
+TEST_CASE("a mini-batch that is larger than the training set takes samples again", "[commands]") {
+  const Folder folder;
+  const auto end = [&](const char* batch) {
+    const Scenario scenario =
+        folder.scenario({"sweep={workers: [1]}", "learning.seeds=1", "learning.learning_rate=0.2",
+                         "learning.data.samples=3", std::string("batch_per_worker=") + batch});
+    return *trained_in(folder, scenario).rows.back().number("loss");
+  };
+  const double once = end("3");
+  CHECK(end("6") == Approx(once).epsilon(1e-6));   // each sample twice in a step; to rounding
+  CHECK(std::abs(end("4") - once) > 1e-4 * once);  // one sample twice
+}
+
+TEST_CASE("data that do not fit the network are refused with the scenario's file and the point",
+          "[commands][errors]") {
+  const Folder folder;
+  CHECK_THROWS_WITH(
+      learning_runs(folder.scenario({"learning.data={kind: images}"})),
+      Catch::StartsWith((folder.path / "learns.yaml").string() + ": point workers=1 cannot learn") &&
+          Catch::Contains("data: images needs a network with"));
+}
+
 TEST_CASE("workers of a warm start begin with one worker's parameters, seconds and samples", "[commands]") {
   const Folder folder;
   const std::vector<std::string> once{"learning.seeds=1"};
