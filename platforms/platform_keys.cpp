@@ -169,7 +169,7 @@ const Keys& messages_keys() {
 const Keys& software_keys() {
   static const Keys keys = joined_keys(
       {{{"nccl", "text", "", "required",
-         "version in quotes, from \"2.0\" on; the patch level changes nothing"},
+         "version in quotes, from \"2.0\" on; a patch level matters only with `sockets`: \"2.4.8\""},
         {"compute_capability", "number", "3 to 20", "by the device's name",
          "CUDA compute capability of the devices, such as 7.0"},
         {"transport", "name", "verbs, sockets, plugin", "verbs", "what carries messages between nodes"},
@@ -179,7 +179,10 @@ const Keys& software_keys() {
        sourced({{"staging", "bandwidth", "> 0", "3/4 of `device_link` for each NIC",
                  "rate at which a node stages data in host memory, in each direction; only with `gpudirect: "
                  "false`"}}),
-       {{"nvls", "boolean", "", "`true` from Hopper and 2.17 on", "NVLink SHARP: the NVSwitch computes sums"},
+       {{"socket_threads", "integer", "1 to 16", "1",
+         "host threads of each connection (`NCCL_SOCKET_NTHREADS`); only with `transport: sockets`, from "
+         "2.4.8 on"},
+        {"nvls", "boolean", "", "`true` from Hopper and 2.17 on", "NVLink SHARP: the NVSwitch computes sums"},
         {"trees", "boolean", "", "true", "`false`: rings only (`NCCL_ALGO=Ring`)"},
         {"processes", "name", "one_a_device, one_a_node", "one_a_device",
          "whether one process launches the kernels of all devices of a node"},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -15,17 +16,39 @@ namespace {
 /// The oldest and the newest version whose rules are known (strategies/nccl/tuning.cpp).
 constexpr int kOldest = 200, kNewest = 299;
 
+/// The part of a version before the next dot, which it takes off.
+std::string_view next_part(std::string_view& version) {
+  const std::string_view part = version.substr(0, version.find('.'));
+  version.remove_prefix(std::min(version.size(), part.size() + 1));
+  return part;
+}
+
 int read_version(const YamlValue& value) {
   const std::string text = value.text();
-  const auto dot = text.find('.');
-  const std::string_view all = text;
-  const auto major = parse_integer(all.substr(0, dot));
-  std::string_view minor = dot == std::string::npos ? std::string_view() : all.substr(dot + 1);
-  minor = minor.substr(0, minor.find('.'));  // the patch level changes nothing here
-  const auto number = parse_integer(minor);
+  std::string_view rest = text;
+  const auto major = parse_integer(next_part(rest));
+  const auto number = parse_integer(next_part(rest));
   if (!major || !number || *major != 2 || *number < kOldest % 100 || *number > kNewest % 100)
     value.expected("a version of NCCL from 2.0 on, in quotes, such as \"2.18\"");
   return static_cast<int>(100 * *major + *number);
+}
+
+/// Whether connections over sockets have threads of their own: from 2.4.8 on (NVIDIA/nccl pull request 223,
+/// and NCCL's documentation of NCCL_SOCKET_NTHREADS). "2.4" alone counts as an earlier one.
+bool has_socket_threads(std::string_view version, int nccl) {
+  next_part(version);
+  next_part(version);
+  return nccl > 204 || (nccl == 204 && parse_integer(next_part(version)).value_or(0) >= 8);
+}
+
+void read_socket_threads(const YamlMap& map, Software& software) {
+  const bool has = has_socket_threads(map.at("nccl").text(), software.nccl);
+  software.socket_threads = has ? 1 : 0;
+  const auto given = map.maybe("socket_threads");
+  if (!given) return;
+  if (software.transport != Software::Transport::sockets) given->refuse("only valid with transport: sockets");
+  if (!has) given->refuse("only valid from NCCL 2.4.8 on; earlier versions have no such threads");
+  software.socket_threads = static_cast<int>(given->integer(1, 16));
 }
 
 struct Generation {
@@ -85,6 +108,7 @@ Software read_software(const YamlValue& value, const std::string& device, bool n
                             : *staging)
                            .bytes_per_second();
   }
+  read_socket_threads(map, software);
   software.nvls = flag(map, "nvls", software.compute_capability >= 90 && software.nccl >= 217);
   software.trees = flag(map, "trees", true);
   if (const auto processes = map.maybe("processes"))

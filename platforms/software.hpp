@@ -22,9 +22,12 @@ struct Software {
   /// The NIC reads and writes the devices' memory (GPUDirect RDMA); otherwise data is staged in host memory.
   bool gpudirect = false;
   BytesPerSecond staging{0};  ///< rate of a node's staging through host memory, each way; 0: the links' rate
-  bool nvls = false;          ///< the NVSwitch adds (NVLink SHARP)
-  bool trees = true;          ///< false: NCCL_ALGO=Ring, or NCCL_TREE_THRESHOLD=0 in NCCL 2.4
-  bool one_process = false;   ///< one process launches the kernels of all devices of a node, one by one
+  /// Host threads that move the data of a connection over sockets (NCCL_SOCKET_NTHREADS); 0: the version,
+  /// before 2.4.8, has none beside its proxy threads.
+  int socket_threads = 0;
+  bool nvls = false;         ///< the NVSwitch adds (NVLink SHARP)
+  bool trees = true;         ///< false: NCCL_ALGO=Ring, or NCCL_TREE_THRESHOLD=0 in NCCL 2.4
+  bool one_process = false;  ///< one process launches the kernels of all devices of a node, one by one
 };
 
 /// 10 x CUDA's compute capability of a device in models/devices, by the begin of its name; none if that is no

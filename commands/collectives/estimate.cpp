@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -67,10 +68,11 @@ std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclR
 
 std::vector<CollectiveRow> collective_rows(const Platform& platform, const NcclRanks& group,
                                            NcclOperation operation, const NcclTests& measured) {
-  std::vector<Bytes> sizes;
-  for (const NcclTestsRow& row : measured.rows) sizes.push_back(row.size);
-  std::vector<CollectiveRow> rows = collective_rows(platform, group, operation, sizes);
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].measured = measured.rows[i].time();
+  const NcclChannels channels = nccl_channels(platform, group);
+  std::vector<CollectiveRow> rows;
+  for (const NcclTestsRow& row : measured.rows)
+    rows.push_back({row.size, nccl_time(platform.software, channels, operation, row.size, RankParts::by_size),
+                    row.time()});
   return rows;
 }
 
@@ -140,15 +142,23 @@ struct Mean {
   }
 };
 
-std::string mean_line(const std::vector<MeasuredTable>& tables, MeasuredTable::Use use,
+/// The means of the tables of some uses, and how many of them have an aim's error or less.
+std::string mean_line(const std::vector<MeasuredTable>& tables, const std::vector<MeasuredTable::Use>& uses,
                       const std::string& name) {
+  constexpr double kAimFrom = 0.1, kAimBelow = 0.2;
   Mean from, below;
+  int met_from = 0, met_below = 0;
   for (const MeasuredTable& one : tables) {
-    if (one.use != use) continue;
-    from.add(mean_error(one.rows, SizeRange::from));
-    below.add(mean_error(one.rows, SizeRange::below));
+    if (std::ranges::find(uses, one.use) == uses.end()) continue;
+    const auto error_from = mean_error(one.rows, SizeRange::from);
+    const auto error_below = mean_error(one.rows, SizeRange::below);
+    from.add(error_from);
+    below.add(error_below);
+    met_from += error_from.value_or(INFINITY) <= kAimFrom ? 1 : 0;
+    met_below += error_below.value_or(INFINITY) <= kAimBelow ? 1 : 0;
   }
-  return fmt::format("{:<10} from 1 MiB on {}, below {}\n", name + ":", from.text(), below.text());
+  return fmt::format("{:<14} from 1 MiB on {}, {} at most 10 %; below {}, {} at most 20 %\n", name + ":",
+                     from.text(), met_from, below.text(), met_below);
 }
 
 }  // namespace
@@ -163,6 +173,7 @@ std::vector<MeasuredTable> measured_tables() {
 }
 
 std::string to_text(const std::vector<MeasuredTable>& tables) {
+  using Use = MeasuredTable::Use;
   static const std::vector<std::string> uses{"fit", "test", "set aside"};
   Table text{{{"table", "", Align::left},
               {"use", "", Align::left},
@@ -182,9 +193,9 @@ std::string to_text(const std::vector<MeasuredTable>& tables) {
          percent(bias(one.rows, SizeRange::below), true)});
   }
   return to_string(text) + "\nGeometric means of the error, each table once\n" +
-         mean_line(tables, MeasuredTable::Use::test, "test") +
-         mean_line(tables, MeasuredTable::Use::fit, "fit") +
-         mean_line(tables, MeasuredTable::Use::set_aside, "set aside");
+         mean_line(tables, {Use::test}, "test") + mean_line(tables, {Use::fit}, "fit") +
+         mean_line(tables, {Use::test, Use::fit}, "test and fit") +
+         mean_line(tables, {Use::set_aside}, "set aside");
 }
 
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "models/cost/roofline.hpp"
 #include "strategies/compression/gradient_compression.hpp"
 #include "strategies/options/strategy.hpp"
 #include "strategies/plan/buckets.hpp"
@@ -97,6 +98,7 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
                                                 array_work(workload, bucket.layers, 1)));
         if (!last || !bucket.sum.exists()) continue;
         if (!run.quantize.empty()) co_await worker.local(run.quantize[i]);
+        if (!run.pack.empty()) co_await worker.local(run.pack[i]);
         if (options.host_synchronization.value > 0) co_await worker.pause(options.host_synchronization);
         if (options.overlap) sums.push_back(worker.start_collective(bucket.sum));  // 2. G
       }
@@ -104,6 +106,7 @@ Program synchronous(Worker& worker, const SynchronousRun& run) {
     if (!options.overlap) std::ranges::move(start_sums(worker), std::back_inserter(sums));
     for (Pending& sum : sums) co_await worker.finished(std::move(sum));
     if (!run.quantize.empty()) co_await worker.local(run.restore);
+    if (run.unpack.duration.value > 0) co_await worker.local(run.unpack);
     co_await worker.optimizer_step();  // 3. w
     worker.end_step();
   }
@@ -173,6 +176,22 @@ void add_gradient_sums(Plan& plan, Workload& workload, SynchronousRun& run) {
   run.restore.run = restore_gradients(plan);
 }
 
+/// Adds the copies of every bucket before and after its sum. Copies to the host run beside the device's work.
+void add_bucket_copies(const Workload& workload, Plan& plan, SynchronousRun& run) {
+  using Copies = Synchronous::BucketCopies;
+  const Copies copies = run.options.bucket_copies;
+  if (copies == Copies::none || plan.workers == 1) return;
+  run.unpack.name = "unpack";
+  for (const Bucket& bucket : workload.buckets) {
+    const Seconds once = bucket.gradient / run.options.copy_rate;
+    run.unpack.duration = run.unpack.duration + once;
+    if (copies == Copies::device) run.pack.push_back({"pack", once, nullptr});
+    if (copies == Copies::device || !bucket.sum.exists()) continue;
+    Seconds& wait = plan.collectives[bucket.sum.index()].wait;
+    wait = wait + once;
+  }
+}
+
 /// Adds a collective without content that ends when the hosts have done their work on a step: the work of one
 /// worker, times the workers of the fullest server.
 void add_host_work(const Platform& platform, Plan& plan, SynchronousRun& run) {
@@ -187,11 +206,22 @@ void add_host_work(const Platform& platform, Plan& plan, SynchronousRun& run) {
   run.host = add(plan, std::move(turns));
 }
 
-/// Says why the plan cannot run for real, where a library's waits are simulated.
-std::string simulated_only(const Plan& plan) {
+/// Says why the plan cannot run for real, where a library's waits and copies are simulated.
+std::string simulated_only(const Plan& plan, const SynchronousRun& run) {
+  if (run.unpack.duration.value > 0) return "copies of strategy.bucket_copies are simulated";
   const auto waits = [](const Collective& one) { return one.wait.value > 0; };
   return std::ranges::any_of(plan.collectives, waits) ? "waits of strategy.cycle and host_work are simulated"
                                                       : "";
+}
+
+void read_bucket_copies(const YamlMap& map, const Setting& setting, Synchronous& options) {
+  using Copies = Synchronous::BucketCopies;
+  const auto copies = map.maybe("bucket_copies");
+  if (!copies) return;
+  options.bucket_copies = static_cast<Copies>(copies->one_of({"none", "device", "host"}));
+  options.copy_rate = options.bucket_copies == Copies::host
+                          ? setting.platform.node.device.bandwidth
+                          : 0.5 * kStreamingShare * setting.device.memory_bandwidth;  // read and written
 }
 
 Synchronous synchronous_options(const YamlMap& map, const Setting& setting, const TrainingOptions& training) {
@@ -208,6 +238,7 @@ Synchronous synchronous_options(const YamlMap& map, const Setting& setting, cons
   options.compression = read_compression_options(map, setting);
   if (const auto wait = map.maybe("host_synchronization")) options.host_synchronization = wait->seconds();
   if (const auto work = map.maybe("host_work")) options.host_work = work->seconds();
+  read_bucket_copies(map, setting, options);
   return options;
 }
 
@@ -246,7 +277,7 @@ void note_ineffective_options(const YamlMap& map, const Synchronous& options, co
 Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Workload workload,
                       Synchronous options, const CommunicationOptions& communication) {
   const int workers = static_cast<int>(endpoints.size());
-  SynchronousRun run{std::move(options), {}, {}, {}, {}};
+  SynchronousRun run{std::move(options), {}, {}, {}, {}, {}, {}};
   Plan plan;
   plan.endpoints = std::move(endpoints);
   plan.workers = plan.devices = workers;
@@ -255,12 +286,13 @@ Plan synchronous_plan(const Platform& platform, std::vector<int> endpoints, Work
   apply(communication, plan.communicators.back());
   add_gradient_sums(plan, workload, run);
   choose_roots(plan);
+  add_bucket_copies(workload, plan, run);
   for (const Bytes& statistics : workload.statistics) {
     const bool summed = run.options.synchronized_batch_norm && statistics.value > 0;
     run.statistics.push_back(summed ? add_sum(plan, {Array::statistics, {}, statistics}) : CollectiveId{});
   }
   add_host_work(platform, plan, run);
-  plan.simulated_only = simulated_only(plan);
+  plan.simulated_only = simulated_only(plan, run);
   plan.workloads.push_back(std::move(workload));
   plan.roles.push_back({"worker", RankId(0), workers, 0, true,
                         [run = std::make_shared<const SynchronousRun>(std::move(run))](Worker& worker) {
@@ -290,6 +322,8 @@ const Keys& synchronous_keys() {
         {"host_work", "time", ">= 0", "0 s",
          "host work of a step, which runs at the same time as the devices' work; the workers of a server "
          "take turns"},
+        {"bucket_copies", "name", "none, device, host", "none",
+         "copies of each bucket before and after its sum: into one buffer and back, or to the host and back"},
         {"overlap", "boolean", "", "true", "whether all-reduces run during the rest of the backward pass"},
         {"accumulation", "integer", "1 to 1e6", "1", "micro-batches in a step"},
         {"synchronized_batch_norm", "boolean", "", "false",

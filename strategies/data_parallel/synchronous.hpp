@@ -15,6 +15,10 @@ namespace stepcast {
 
 /// Options of synchronous data-parallel SGD.
 struct Synchronous {
+  /// What a stack copies before and after it sums a bucket: its gradients into one buffer on the device and
+  /// back, or from the device to the host and back.
+  enum class BucketCopies { none, device, host };
+
   int steps = 1;
   int micro_batches = 1;                 ///< M; their gradients are summed locally before the all-reduce
   bool overlap = true;                   ///< all-reduce during the rest of the backward pass
@@ -24,6 +28,8 @@ struct Synchronous {
   Seconds host_synchronization;  ///< host waits for the device before every collective; 0: stream-ordered
   Seconds host_work;             ///< host work of a step; the workers of a server take turns at it
   Seconds step_overhead;         ///< time of a step outside the layers, such as input work
+  BucketCopies bucket_copies = BucketCopies::none;
+  BytesPerSecond copy_rate;  ///< of one copy of a bucket
   GradientCompression compression;
 };
 
@@ -32,6 +38,8 @@ struct SynchronousRun {
   Synchronous options;
   std::vector<LocalWork> quantize;       ///< work on each bucket; empty: no compression
   LocalWork restore;                     ///< work on all buckets
+  std::vector<LocalWork> pack;           ///< of each bucket, on the device before its sum; empty: none
+  LocalWork unpack;                      ///< of all buckets, after the last sum
   std::vector<CollectiveId> statistics;  ///< of each layer with batch norm
   CollectiveId host;                     ///< the end of the hosts' work on a step; none: no such work
 };

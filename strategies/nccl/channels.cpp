@@ -108,6 +108,16 @@ constexpr double kPcieShare = 0.93;
 /// (validate/data/nccl_tests/p3dn-2-nodes-efa.txt).
 constexpr double kStagedShare = 0.75;
 
+/// TCP's rate of one host thread [B/s], for a NIC of 4 GB/s: NCCL 2.3.7 reaches 2.06 GB/s with one ring,
+/// which has a proxy thread of its own, and 3.75 GB/s with eight; 2.4.2, whose proxy thread serves all
+/// rings, 1.85 GB/s at most. Source: NVIDIA/nccl issue 209 (two nodes, one V100 of each, all_reduce_perf of 1
+/// GiB). It names no rates of later versions.
+constexpr double kSocketThread = 2.06e9, kSocketProxy = 1.85e9;
+
+/// Channels of a NIC from 2.4.8 on, each with a connection of its own (NVIDIA/nccl issue 438: two at
+/// present).
+constexpr int kSocketChannels = 2;
+
 /// Share of NVLinks that rings reach on Pascal, where a channel has half as many threads
 /// (src/transport/p2p.cu): 62.9 GB/s in an all-gather and 55.4 GB/s in a reduce-scatter of the 72 GB/s of
 /// four links (the tables of dgx1-p100-8 that are `fit`, validate/data/nccl_tests).
@@ -162,6 +172,13 @@ void lay_inside(const Platform& platform, const NcclRanks& group, NcclChannels& 
   result.rings = (platform.software.compute_capability < 70 ? kPascalShare : 1) * result.port;
 }
 
+/// What host threads move between one NIC's sockets and host memory [B/s].
+double socket_rate(const Software& software) {
+  if (software.transport != Software::Transport::sockets) return kUnlimited;
+  if (software.socket_threads > 0) return kSocketChannels * software.socket_threads * kSocketThread;
+  return software.nccl < 204 ? kSocketThread : kSocketProxy;
+}
+
 /// Lays channels over all NICs that are next to the devices. Communicators that work side by side share each
 /// NIC.
 void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels& result) {
@@ -173,7 +190,8 @@ void lay_between(const Platform& platform, const NcclRanks& group, NcclChannels&
   for (const int device : group.devices) nics.insert(device * network.nics / platform.devices_per_node);
   const double count = network.striped ? network.nics : static_cast<double>(nics.size());
   const double users = std::max(1.0, group.side_by_side * count / network.nics);
-  double nic = std::min(network.nic.bandwidth.value, platform.node.device.bandwidth.value);
+  double nic =
+      std::min({network.nic.bandwidth.value, platform.node.device.bandwidth.value, socket_rate(software)});
   double all = count * nic;
   if (!software.gpudirect) {
     result.host_copy = platform.node.device.bandwidth;

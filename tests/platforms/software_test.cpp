@@ -50,6 +50,19 @@ TEST_CASE("software states what NCCL finds on the machine", "[platforms]") {
   CHECK(software.one_process);
 }
 
+TEST_CASE("connections over sockets have threads of their own from 2.4.8 on", "[platforms]") {
+  CHECK(read("{nccl: \"2.3\"}").socket_threads == 0);
+  CHECK(read("{nccl: \"2.4\"}").socket_threads == 0);
+  CHECK(read("{nccl: \"2.4.7\"}").socket_threads == 0);
+  CHECK(read("{nccl: \"2.4.8\"}").socket_threads == 1);
+  CHECK(read("{nccl: \"2.5\"}").socket_threads == 1);
+  CHECK(read("{nccl: \"2.12\", transport: sockets, socket_threads: 4}").socket_threads == 4);
+  CHECK(error_of("{nccl: \"2.12\", socket_threads: 4}").find("only valid with transport: sockets") !=
+        std::string::npos);
+  CHECK(error_of("{nccl: \"2.4.2\", transport: sockets, socket_threads: 4}").find("from NCCL 2.4.8 on") !=
+        std::string::npos);
+}
+
 TEST_CASE("wrong software is refused with its place", "[platforms][errors]") {
   CHECK(error_of("{nccl: \"1.3\"}") ==
         "f.yaml:1:8: software.nccl: expected a version of NCCL from 2.0 on, in quotes, such as \"2.18\", got "

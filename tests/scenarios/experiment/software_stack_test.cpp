@@ -70,6 +70,21 @@ TEST_CASE("a stack of sharded data parallelism replaces the kind synchronous", "
   CHECK(with_strategy("kind: synchronous, like: pytorch-fsdp").strategy == "zero");
 }
 
+TEST_CASE("stacks that pack gradients after the backward pass copy gradients into one buffer, or to the host",
+          "[scenarios]") {
+  const auto copies = [](const std::string& name, const std::string& more = "") {
+    const Experiment experiment = with_strategy("kind: synchronous, like: " + name + more);
+    return experiment.plan.simulated_only.find("bucket_copies") != std::string::npos;
+  };
+  for (const char* name : {"deepspeed", "chainermn", "chainermn-hierarchical", "chainermn-non-cuda-aware"}) {
+    CAPTURE(name);
+    CHECK(copies(name));
+    CHECK_FALSE(copies(name, ", bucket_copies: none"));
+  }
+  CHECK_FALSE(copies("pytorch-ddp"));
+  CHECK_FALSE(copies("lbann"));
+}
+
 TEST_CASE("every shipped stack can be used and gives each value a source", "[scenarios]") {
   const auto names = names_in(data_folder() / "strategies/stacks");
   CHECK(names.size() >= 8);

@@ -75,6 +75,44 @@ TEST_CASE("binomial tree, coupled: the closed form on a switch", "[sim]") {
         exactly(kFixed + 6 * (kLatency + kGradient / kBandwidth)));
 }
 
+namespace {
+
+constexpr double kCopyRate = 2e9;
+
+Seconds step_with_copies(Synchronous::BucketCopies copies, int workers, Bytes bucket, bool overlap) {
+  Run run(switch_platform(workers), workers, three_layers(bucket));
+  run.options.overlap = overlap;
+  run.options.bucket_copies = copies;
+  run.options.copy_rate = {kCopyRate};
+  run.communication.all_reduce.algorithm = Algorithm::ring;
+  return {run.result().steps.at(0).seconds};
+}
+
+}  // namespace
+
+TEST_CASE("bucket copies on the device take time before and after the sum", "[sim]") {
+  CHECK(step_with_copies(Synchronous::BucketCopies::device, 4, {1e9}, false).value ==
+        exactly(kFixed + ring_seconds(4) + 2 * kGradient / kCopyRate));
+}
+TEST_CASE("bucket copies to the host and back take time before and after the sum", "[sim]") {
+  CHECK(step_with_copies(Synchronous::BucketCopies::host, 4, {1e9}, false).value ==
+        exactly(kFixed + ring_seconds(4) + 2 * kGradient / kCopyRate));
+}
+TEST_CASE("copies to the host overlap the backward pass, those on the device do not", "[sim]") {
+  // The last bucket has 4 MB, and the sums of the others end before it is ready.
+  const double last = 6 * (kLatency + 4e6 / 4 / kBandwidth);
+  CHECK(step_with_copies(Synchronous::BucketCopies::host, 4, {1}, true).value ==
+        exactly(kFixed + last + (4e6 + kGradient) / kCopyRate));
+}
+TEST_CASE("copies on the device delay the rest of the backward pass", "[sim]") {
+  const double last = 6 * (kLatency + 4e6 / 4 / kBandwidth);
+  CHECK(step_with_copies(Synchronous::BucketCopies::device, 4, {1}, true).value ==
+        exactly(kFixed + last + 2 * kGradient / kCopyRate));
+}
+TEST_CASE("one worker copies no buckets", "[sim]") {
+  CHECK(step_with_copies(Synchronous::BucketCopies::device, 1, {1e9}, false).value == exactly(kFixed));
+}
+
 TEST_CASE("overlap hides all-reduces of early buckets and exposes the last", "[sim]") {
   // Buckets of 12, 8 and 4 MB are ready 60, 100 and 120 ms into the backward pass; each takes less than the
   // next layer.

@@ -162,6 +162,21 @@ TEST_CASE("staging in host memory lowers the rate of NICs to what is given", "[n
   CHECK(nccl_channels(platform, whole_nodes(platform, 4)).network.value == Approx(0.75 * 24e9));
 }
 
+TEST_CASE("sockets reach what the host threads of the version move", "[nccl]") {
+  const auto rate = [](const std::string& version, int threads) {
+    Platform platform = a100(version, 1);
+    platform.software.transport = Software::Transport::sockets;
+    platform.software.gpudirect = false;
+    platform.software.socket_threads = threads;
+    return nccl_channels(platform, whole_nodes(platform, 4)).network.value;
+  };
+  CHECK(rate("2.3.7", 0) == Approx(2.06e9));
+  CHECK(rate("2.4.2", 0) == Approx(1.85e9));
+  CHECK(rate("2.8", 1) == Approx(2 * 2.06e9));
+  CHECK(rate("2.8", 4) == Approx(8 * 2.06e9));
+  CHECK(rate("2.8", 16) == Approx(0.75 * 24e9));  // then the copies to the host are slower
+}
+
 TEST_CASE("all-gather and reduce-scatter take half of an all-reduce, and one rank nothing", "[nccl]") {
   const Platform platform = a100("2.12");
   const NcclChannels channels = nccl_channels(platform, whole_nodes(platform, 1));
@@ -174,6 +189,30 @@ TEST_CASE("all-gather and reduce-scatter take half of an all-reduce, and one ran
   CHECK(nccl_time(platform.software, nccl_channels(platform, one), NcclOperation::all_reduce, {1e9})
             .time.value == 0);
   CHECK_THROWS_AS(nccl_channels(platform, {1, {}, 1}), std::invalid_argument);
+}
+
+TEST_CASE("parts of a reduce-scatter that begin at no multiple of 16 bytes take longer, if the size says so",
+          "[nccl]") {
+  const Platform platform = a100("2.4");
+  const NcclRanks group{1, {0, 1, 2, 3, 4, 5}, 1};
+  const NcclChannels channels = nccl_channels(platform, group);
+  const auto seconds = [&](NcclOperation operation, double part, RankParts parts) {
+    return nccl_time(platform.software, channels, operation, {6 * part}, parts).time.value;
+  };
+  const double part = 1 << 28;
+  const double aligned = seconds(NcclOperation::reduce_scatter, part, RankParts::by_size);
+  CHECK(aligned == seconds(NcclOperation::reduce_scatter, part, RankParts::aligned));
+  // Of 6 parts, 3 begin between multiples of 16 bytes if parts are 8 bytes longer, and 4 if they are 4
+  // longer.
+  const auto extra = [&](double more) {
+    return seconds(NcclOperation::reduce_scatter, part + more, RankParts::by_size) /
+               seconds(NcclOperation::reduce_scatter, part + more, RankParts::aligned) -
+           1;
+  };
+  CHECK(extra(8) == Approx(3 / 6.0 * (1 / 0.32 - 1)).epsilon(0.01));
+  CHECK(extra(4) == Approx(4 / 6.0 * (1 / 0.32 - 1)).epsilon(0.01));
+  CHECK(seconds(NcclOperation::all_gather, part + 4, RankParts::by_size) ==
+        seconds(NcclOperation::all_gather, part + 4, RankParts::aligned));
 }
 
 TEST_CASE("bus bandwidth counts as in nccl-tests", "[nccl]") {
