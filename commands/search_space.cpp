@@ -8,8 +8,10 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/keys.hpp"
 #include "core/text.hpp"
 #include "scenarios/experiment/experiment.hpp"
+#include "scenarios/keys/scenario_keys.hpp"
 #include "scenarios/reader/sweep.hpp"
 #include "strategies/collectives/algorithm_choice.hpp"
 #include "strategies/registry.hpp"
@@ -75,13 +77,19 @@ SearchKey range_of(const std::string& key, std::string text) {
   const auto low = measure_of(text.substr(0, dots)), high = measure_of(text.substr(dots + 2));
   if (!low || !high)
     refuse(key, given, "LOW..HIGH or LOW..HIGH:log with two numbers, such as \"1 MiB..100 MiB:log\"");
-  if (low->unit != high->unit) refuse(key, given, "the same unit at both ends");
-  if (!(low->number < high->number)) refuse(key, given, "the lower end first");
-  if (found.parameter.logarithmic && low->number <= 0) refuse(key, given, "a lower end > 0 with :log");
+  double least = low->number;
+  if (low->unit != high->unit) {  // 512 KiB..4 MiB is 0.5 MiB..4 MiB
+    const bool units = !low->unit.empty() && !high->unit.empty();
+    const auto ratio = units ? unit_ratio(low->unit.substr(1), high->unit.substr(1)) : std::nullopt;
+    if (!ratio) refuse(key, given, "units of one kind at both ends");
+    least *= *ratio;
+  }
+  if (!(least < high->number)) refuse(key, given, "the lower end first");
+  if (found.parameter.logarithmic && least <= 0) refuse(key, given, "a lower end > 0 with :log");
   found.parameter.kind = low->whole && high->whole ? Parameter::Kind::integer : Parameter::Kind::real;
-  found.parameter.low = low->number;
+  found.parameter.low = least;
   found.parameter.high = high->number;
-  found.unit = low->unit;
+  found.unit = high->unit;
   return found;
 }
 
@@ -122,6 +130,12 @@ SearchKey usual_values(const std::string& key, const Scenario& scenario) {
   if (key == "strategy.inside_node") return choice_of(key, local_part_names());
   if (key == "strategy.between_nodes") return choice_of(key, network_part_names());
   if (key == "placement") return choice_of(key, placement_names());
+  const std::vector<std::string> known = key_paths(scenario_keys());
+  if (std::ranges::find(known, key.substr(0, key.find('['))) == known.end()) {
+    const std::string nearest = nearest_word(key, known);
+    throw InputError(fmt::format("--over {}: there is no such key{}", printable(key),
+                                 nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?"));
+  }
   throw InputError(
       fmt::format("--over {0}: give its values, such as {0}=1..8, {0}=\"1 us..50 us:log\" or {0}=a|b", key));
 }

@@ -103,6 +103,11 @@ YamlMap read_map(const YamlValue& value, const Keys& keys, std::string_view kind
   return read_map(value, keys_of_kind(keys, kind));
 }
 
+YamlMap map_with_kind(const YamlValue& value, const std::vector<std::string>& kinds) {
+  const std::string nearest = nearest_word(value.node().text, kinds);
+  return value.any_map(fmt::format("{{kind: {}}}", nearest.empty() ? kinds.front() : nearest));
+}
+
 namespace {
 
 void add_paths(const Keys& keys, const std::string& prefix, std::vector<std::string>& paths) {
@@ -217,6 +222,12 @@ std::string with_articles(const std::vector<std::string>& types) {
   return text;
 }
 
+std::vector<std::string> kinds_of(const Key& key) {
+  std::vector<std::string> kinds;
+  for (const KindKeys& one : key.by_kind()) kinds.push_back(one.kind);
+  return kinds;
+}
+
 class KeyChecker {
  public:
   void check_map(const YamlValue& value, const Keys& keys, bool complete) {
@@ -292,10 +303,9 @@ class KeyChecker {
   void check_inside(const YamlValue& value, const Key& key, bool complete) {
     if (key.inside != nullptr) return check_map(value, key.inside(), complete);
     if (key.by_kind == nullptr) return;
-    std::vector<std::string> kinds;
-    for (const KindKeys& one : key.by_kind()) kinds.push_back(one.kind);
+    const std::vector<std::string> kinds = kinds_of(key);
     note([&] {
-      const auto kind = value.any_map().maybe("kind");
+      const auto kind = map_with_kind(value, kinds).maybe("kind");
       if (!kind) return;
       check_map(value, key.by_kind()[kind->one_of(kinds)].keys, complete);
     });
@@ -334,6 +344,8 @@ class KeyChecker {
       value.flops_per_second();
     } else if (type == "name" && !allowed_words(key).empty()) {
       value.one_of(allowed_words(key));
+    } else if (type.starts_with("mapping") && key.by_kind != nullptr) {
+      map_with_kind(value, kinds_of(key));
     } else if (type.starts_with("mapping")) {
       key.inside != nullptr ? static_cast<void>(read_map(value, key.inside()))
                             : static_cast<void>(value.any_map());

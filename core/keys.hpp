@@ -75,6 +75,9 @@ YamlMap read_map(const YamlValue& value, const Keys& keys);
 /// The same for a mapping of this kind.
 YamlMap read_map(const YamlValue& value, const Keys& keys, std::string_view kind);
 
+/// A mapping whose key `kind` decides which other keys there are. @throws InputError with an example
+YamlMap map_with_kind(const YamlValue& value, const std::vector<std::string>& kinds);
+
 /// Every key that is a path from the top, such as "strategy.bucket". Keys inside lists have no path.
 std::vector<std::string> key_paths(const Keys& keys);
 

@@ -87,7 +87,7 @@ std::string lower(std::string_view text) {
   return small;
 }
 
-/// Names of PyTorch for words that have no letters in common with them.
+/// Names that PyTorch and others give to what has another name here.
 std::string_view word_for(std::string_view name) {
   using Pair = std::pair<std::string_view, std::string_view>;
   constexpr std::array kNames{Pair{"linear", "dense"},
@@ -102,7 +102,16 @@ std::string_view word_for(std::string_view name) {
                               Pair{"mseloss", "mean_squared_error"},
                               Pair{"crossentropyloss", "softmax_cross_entropy"},
                               Pair{"bceloss", "sigmoid_cross_entropy"},
-                              Pair{"multiheadattention", "attention"}};
+                              Pair{"multiheadattention", "attention"},
+                              Pair{"ddp", "synchronous"},
+                              Pair{"data_parallel", "synchronous"},
+                              Pair{"fsdp", "zero"},
+                              Pair{"gpipe", "pipeline"},
+                              Pair{"moe", "mixture_of_experts"},
+                              Pair{"megatron", "tensor"},
+                              Pair{"downpour", "parameter_server"},
+                              Pair{"easgd", "elastic_averaging"},
+                              Pair{"local_sgd", "model_averaging"}};
   const auto known = std::ranges::find(kNames, name, &Pair::first);
   return known == kNames.end() ? name : known->second;
 }
@@ -218,6 +227,99 @@ std::optional<double> parse_quantity(std::string_view text, Dimension dimension)
   if (!number || !factor) return std::nullopt;
   const double value = *number * *factor;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<double> unit_ratio(std::string_view from, std::string_view to) {
+  for (const Dimension dimension : {Dimension::time, Dimension::bytes, Dimension::bytes_per_second,
+                                    Dimension::flops, Dimension::flops_per_second}) {
+    const auto one = unit_factor(from, dimension), other = unit_factor(to, dimension);
+    if (one && other) return *one / *other;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// A unit, and how people write it, in small letters.
+struct SpelledUnit {
+  std::string unit;
+  std::vector<std::string> spellings;
+};
+
+template <class Prefixes>
+void add_spellings(const Prefixes& prefixes, std::string_view base,
+                   const std::vector<std::string_view>& endings, std::vector<SpelledUnit>& units) {
+  for (const Prefix& prefix : prefixes) {
+    SpelledUnit one{std::string(prefix.text) + std::string(base), {}};
+    for (const std::string_view ending : endings)
+      one.spellings.push_back(lower(prefix.text) + std::string(ending));
+    units.push_back(std::move(one));
+  }
+}
+
+std::vector<SpelledUnit> spelled_units(Dimension dimension) {
+  std::vector<SpelledUnit> units;
+  switch (dimension) {
+    case Dimension::time:
+      return {{"s", {"s", "sec", "secs", "second", "seconds"}},
+              {"ms", {"ms", "msec", "millisecond", "milliseconds"}},
+              {"us", {"us", "usec", "microsecond", "microseconds"}},
+              {"ns", {"ns", "nsec", "nanosecond", "nanoseconds"}},
+              {"min", {"min", "mins", "minute", "minutes"}},
+              {"h", {"h", "hr", "hrs", "hour", "hours"}}};
+    case Dimension::bytes:
+      add_spellings(kDecimal, "B", {"", "b", "byte", "bytes"}, units);
+      add_spellings(kBinary, "B", {"", "b", "byte", "bytes"}, units);
+      break;
+    case Dimension::bytes_per_second:
+      add_spellings(kDecimal, "bit/s", {"bit/s", "bits/s", "bit", "b/s", "bps"}, units);
+      add_spellings(kDecimal, "B/s", {"byte/s", "bytes/s", "b/s", "bps"}, units);
+      add_spellings(kBinary, "B/s", {"b/s", "bps"}, units);
+      break;
+    case Dimension::flops:
+      add_spellings(kDecimal, "flop", {"flop", "flops"}, units);
+      break;
+    case Dimension::flops_per_second:
+      add_spellings(kDecimal, "flop/s", {"flop/s", "flops/s", "flops", "flop"}, units);
+      break;
+  }
+  return units;
+}
+
+/// The unit in small letters, without spaces before it and with u in place of the micro sign.
+std::string plain_unit(std::string_view unit) {
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  std::string plain = lower(unit);
+  for (const std::string_view micro : {"\xC2\xB5", "\xCE\xBC"}) {
+    if (plain.starts_with(micro)) plain.replace(0, micro.size(), "u");
+  }
+  return plain;
+}
+
+/// Whether a spelled unit can mean this one: "Gb/s" and "gbps" are bits, "GBps" are bytes, "gb/s" is either.
+bool can_mean(std::string_view spelled, const std::string& plain, const std::string& unit) {
+  if (!plain.ends_with("b/s") && !plain.ends_with("bps")) return true;
+  const bool capital = spelled.find('B') != std::string_view::npos;
+  if (unit.ends_with("bit/s")) return !capital;
+  return capital || (lower(spelled) == spelled && plain.ends_with("b/s"));
+}
+
+}  // namespace
+
+std::string quantity_advice(std::string_view text, Dimension dimension) {
+  if (text.size() > 60 || parse_quantity(text, dimension)) return "";
+  std::size_t length = text.size();
+  while (length > 0 && !parse_number(text.substr(0, length))) --length;
+  const std::string_view number = text.substr(0, length), spelled = text.substr(length);
+  const std::string plain = plain_unit(spelled);
+  if (number.empty() || plain.empty()) return "";
+  std::string advice;
+  for (const SpelledUnit& one : spelled_units(dimension)) {
+    if (std::ranges::find(one.spellings, plain) == one.spellings.end()) continue;
+    if (!can_mean(spelled, plain, one.unit)) continue;
+    advice += (advice.empty() ? "; did you mean \"" : " or \"") + std::string(number) + " " + one.unit + "\"";
+  }
+  return advice.empty() ? "" : advice + "?";
 }
 
 std::string_view example(Dimension dimension) {

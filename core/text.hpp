@@ -25,8 +25,8 @@ std::string printable(std::string_view text);
 /// The word that a user probably meant by `text`, for "did you mean": one that begins with `text`, else one
 /// that contains it, if `text` has three letters at least; else one that differs in at most a third of the
 /// letters, or in two. Among several, the word at the least edit distance (inserted, deleted or changed
-/// letters). Capital and small letters count as equal, and PyTorch's Linear counts as `dense`. Empty if there
-/// is none.
+/// letters). Capital and small letters count as equal, PyTorch's Linear counts as `dense`, and its ddp as
+/// `synchronous`. Empty if there is none.
 std::string nearest_word(std::string_view text, const std::vector<std::string>& words);
 
 /// Parses a plain decimal number such as `-12`, `3.5` or `1e-6`. Leading zeros, a plus sign, hexadecimal
@@ -41,6 +41,14 @@ enum class Dimension { time, bytes, flops, bytes_per_second, flops_per_second };
 /// Parses a number and a unit of `dimension`, such as "25 GB/s", into SI base units. Empty for any other
 /// text.
 std::optional<double> parse_quantity(std::string_view text, Dimension dimension);
+
+/// The number of units `to` in one unit `from`, such as 1000 for "s" and "ms"; empty if they measure
+/// different things.
+std::optional<double> unit_ratio(std::string_view from, std::string_view to);
+
+/// Advice for a text that is nearly a quantity, such as `; did you mean "25 MiB"?` for "25MiB", or with two
+/// readings for "10 gb/s". Empty for any other text, and for a quantity.
+std::string quantity_advice(std::string_view text, Dimension dimension);
 
 /// An example of a quantity for error messages, such as "25 GB/s".
 std::string_view example(Dimension dimension);

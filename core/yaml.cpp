@@ -50,8 +50,9 @@ double quantity(const YamlValue& value, Dimension dimension, double low, std::st
   if (node.kind == YamlNode::Kind::scalar) number = parse_quantity(node.text, dimension);
   const bool a_duration = dimension == Dimension::time && low > 0;
   if (!number || *number < low) {
-    value.expected(fmt::format("a value {} with its unit, such as \"{}\"", bound,
-                               a_duration ? "10 min" : example(dimension)));
+    value.refuse(fmt::format("expected a value {} with its unit, such as \"{}\", got {}{}", bound,
+                             a_duration ? "10 min" : example(dimension), got(node),
+                             quantity_advice(node.text, dimension)));
   }
   const ValueRange valid = valid_range(dimension);
   if (*number < valid.low || *number > valid.high) value.expected(fmt::format("a value {}", valid.text));
@@ -63,6 +64,10 @@ std::string at_least(double low, std::string_view unit = "") {
 }
 
 constexpr double kPositive = 1e-300;
+
+bool text_is_one_of(const YamlNode& node, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, node.text) != words.end();
+}
 
 /// Advice for a quoted scalar where a number is expected: the message prints every scalar in quotes, so that
 /// "8" and 8 would look alike.
@@ -91,7 +96,12 @@ bool YamlValue::boolean() const {
     if (node_->text == "true") return true;
     if (node_->text == "false") return false;
   }
-  expected(fmt::format("true or false{}", unquoted(*node_)));
+  const bool yes = text_is_one_of(*node_, {"yes", "on", "y", "True", "TRUE"});
+  const bool no = text_is_one_of(*node_, {"no", "off", "n", "False", "FALSE"});
+  refuse(fmt::format("expected true or false{}, got {}{}", unquoted(*node_), got(*node_),
+                     yes  ? "; did you mean true?"
+                     : no ? "; did you mean false?"
+                          : ""));
 }
 
 std::int64_t YamlValue::integer(std::int64_t low, std::int64_t high) const {
@@ -141,8 +151,9 @@ std::size_t YamlValue::one_of(const std::vector<std::string>& words) const {
   return static_cast<std::size_t>(found - words.begin());
 }
 
-YamlMap YamlValue::any_map() const {
-  if (node_->kind != YamlNode::Kind::mapping) expected("a mapping");
+YamlMap YamlValue::any_map(std::string_view example) const {
+  if (node_->kind != YamlNode::Kind::mapping)
+    expected(fmt::format("a mapping{}{}", example.empty() ? "" : ", such as ", example));
   return YamlMap(*this);
 }
 

@@ -76,8 +76,9 @@ class YamlValue {
   /// Index of the text among `words`. The error lists all words and suggests the nearest.
   std::size_t one_of(const std::vector<std::string>& words) const;
   YamlMap map(std::vector<std::string> known_keys)
-      const;                            ///< refuses unknown keys and suggests the nearest known one
-  YamlMap any_map() const;              ///< a mapping whose keys the user chooses
+      const;  ///< refuses unknown keys and suggests the nearest known one
+  /// A mapping whose keys the user chooses. @param example  for the error
+  YamlMap any_map(std::string_view example = {}) const;
   std::vector<YamlValue> list() const;  ///< a sequence; may be empty
   bool is(YamlNode::Kind kind) const { return node_->kind == kind; }
 

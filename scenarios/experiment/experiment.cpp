@@ -198,7 +198,8 @@ void read_links(const YamlMap& map, Experiment& experiment) {
 Plan read_plan(const YamlMap& map, Experiment& experiment, Library& library) {
   const YamlValue trace = map.at("trace", "names in models/traces/, or derived");
   const YamlValue options = map.at("strategy", "a mapping with kind");
-  const std::size_t kind = options.any_map().at("kind", "a strategy").one_of(strategy_names());
+  const std::size_t kind =
+      map_with_kind(options, strategy_names()).at("kind", "a strategy").one_of(strategy_names());
   Setting setting{experiment.model, experiment.device, experiment.platform, read_placement(map, experiment)};
   setting.steps = experiment.steps;
   setting.epoch_samples = experiment.epoch_samples;

@@ -18,25 +18,36 @@ struct Measure {
   std::string unit;
 };
 
+std::string advice_of_any_unit(const std::string& text) {
+  for (const Dimension dimension : {Dimension::time, Dimension::bytes, Dimension::bytes_per_second,
+                                    Dimension::flops, Dimension::flops_per_second}) {
+    if (std::string advice = quantity_advice(text, dimension); !advice.empty()) return advice;
+  }
+  return "";
+}
+
 Measure measure_of(const YamlValue& value) {
   const std::string text = value.text();
   const auto space = text.find(' ');
   const auto number = parse_number(text.substr(0, space));
-  if (!number) value.expected("a number, or a number and a unit");
+  if (!number)
+    value.refuse(fmt::format("expected a number, or a number and a unit, got \"{}\"{}", printable(text),
+                             advice_of_any_unit(text)));
   return {*number, space == std::string::npos ? "" : text.substr(space)};
+}
+
+std::string text_of(const Measure& one) {
+  return fmt::format("{}{}", one.number, one.unit);
 }
 
 /// The value in the unit of the other one: [0 s, 5 ms] are [0 ms, 5 ms].
 Measure in_unit_of(const Measure& other, const Measure& value, const YamlValue& ends) {
-  for (const Dimension dimension : {Dimension::time, Dimension::bytes, Dimension::bytes_per_second,
-                                    Dimension::flops, Dimension::flops_per_second}) {
-    const auto from = parse_quantity("1" + value.unit, dimension),
-               to = parse_quantity("1" + other.unit, dimension);
-    if (from && to) return {value.number * (*from / *to), other.unit};
+  if (!value.unit.empty() && !other.unit.empty()) {
+    const auto ratio = unit_ratio(value.unit.substr(1), other.unit.substr(1));
+    if (ratio) return {value.number * *ratio, other.unit};
   }
-  const auto text = [](const Measure& one) { return fmt::format("{}{}", one.number, one.unit); };
-  ends.refuse(fmt::format("expected two values of one kind, such as [0 s, 5 ms], got {} and {}", text(value),
-                          text(other)));
+  ends.refuse(fmt::format("expected two values of one kind, such as [0 s, 5 ms], got {} and {}",
+                          text_of(value), text_of(other)));
 }
 
 Assumption read_range(const YamlMap& map) {
@@ -44,12 +55,15 @@ Assumption read_range(const YamlMap& map) {
   range.key = map.at("key", "the key of an uncertain input").text();
   range.place = map.at("key").node().place;
   const YamlValue ends = map.at("range", "[low, high]");
+  if (!ends.is(YamlNode::Kind::sequence) || ends.list().size() != 2)
+    ends.expected("two values, [low, high], such as [0 s, 5 ms]");
   const auto list = ends.list();
-  if (list.size() != 2) ends.expected("two values, [low, high]");
   Measure low = measure_of(list[0]);
   const Measure high = measure_of(list[1]);
   if (low.unit != high.unit) low = in_unit_of(high, low, ends);
-  if (!(low.number < high.number)) ends.expected("the lower value first");
+  if (!(low.number < high.number))
+    ends.refuse(fmt::format("expected the lower value first, got {} and {}", text_of(measure_of(list[0])),
+                            text_of(high)));
   range.low = low.number;
   range.high = high.number;
   range.unit = low.unit;
@@ -148,7 +162,9 @@ Assumption read_assumption(const YamlValue& value) {
   Assumption assumption = map.has("choices") ? read_choices(map) : read_range(map);
   if (const auto law = map.maybe("law")) {
     assumption.logarithmic = law->one_of({"uniform", "log-uniform"}) == 1;
-    if (assumption.logarithmic && assumption.low <= 0) map.at("range").expected("values > 0 for log-uniform");
+    if (assumption.logarithmic && assumption.low <= 0)
+      map.at("range").refuse(fmt::format("expected values > 0 for log-uniform, got {}{} and {}{}",
+                                         assumption.low, assumption.unit, assumption.high, assumption.unit));
   }
   assumption.why = map.at("why", "the reason for this range").text();
   return assumption;

@@ -192,6 +192,7 @@ std::optional<std::vector<YamlNode>> doubled_values(const YamlValue& value) {
 std::vector<YamlNode> values_of(const YamlValue& value) {
   if (value.is(YamlNode::Kind::mapping)) return range_values(value);
   if (auto doubled = doubled_values(value)) return std::move(*doubled);
+  if (!value.is(YamlNode::Kind::sequence)) value.expected("a list of values, such as [1, 2, 4], or 1..4");
   std::vector<YamlNode> values;
   for (const YamlValue& item : value.list()) {
     if (item.is(YamlNode::Kind::nothing)) item.expected("a value");
@@ -327,11 +328,12 @@ std::string point_name(const std::vector<Assignment>& values) {
 }
 
 void read_sweep(const YamlValue& value, std::vector<Point>& points, std::vector<std::string>& keys) {
+  constexpr const char* kExample = "{workers: [1, 2, 4]}";
   std::size_t bytes = 0;
   if (value.is(YamlNode::Kind::sequence)) {
-    for (const YamlValue& part : value.list()) add_points(part.any_map(), points, keys, bytes);
+    for (const YamlValue& part : value.list()) add_points(part.any_map(kExample), points, keys, bytes);
   } else {
-    add_points(value.any_map(), points, keys, bytes);
+    add_points(value.any_map(kExample), points, keys, bytes);
   }
   std::unordered_set<std::string> names;
   for (Point& point : points) {

@@ -28,6 +28,10 @@ TEST_CASE("ranges, whole ranges and words are read with their units", "[commands
   CHECK(bucket.parameter.high == 100);
   CHECK(search_value(bucket, 12.3456789).value.text == "12.3457 MiB");
 
+  const SearchKey smaller = key_of("strategy.bucket=512 KiB..4 MiB");
+  CHECK(smaller.parameter.low == 0.5);
+  CHECK(smaller.unit == " MiB");
+
   const SearchKey whole = key_of("workers=2..64");
   CHECK(whole.parameter.kind == Parameter::Kind::integer);
   CHECK(search_value(whole, 8).value.text == "8");
@@ -83,7 +87,9 @@ TEST_CASE("keys that cannot be searched are refused with the reason", "[commands
   refused("workers=8", "workers: expected LOW..HIGH, LOW..HIGH:log or A|B|C, got \"8\"");
   refused("workers=a||b", "workers: expected LOW..HIGH, LOW..HIGH:log or A|B|C, got \"a||b\"");
   refused("workers=8..2", "workers: expected the lower end first, got \"8..2\"");
-  refused("a=1 us..2 ms", "a: expected the same unit at both ends, got \"1 us..2 ms\"");
+  refused("a=1 us..2 MB", "a: expected units of one kind at both ends, got \"1 us..2 MB\"");
+  refused("a=1..2 MB", "a: expected units of one kind at both ends, got \"1..2 MB\"");
+  refused("strategy.bukcet", "strategy.bukcet: there is no such key; did you mean \"strategy.bucket\"?");
   refused("a=0..2:log", "a: expected a lower end > 0 with :log, got \"0..2:log\"");
   refused("a=x..2",
           "a: expected LOW..HIGH or LOW..HIGH:log with two numbers, such as \"1 MiB..100 MiB:log\", got "

@@ -148,6 +148,8 @@ TEST_CASE("each type of value is checked, also inside a mapping whose kind decid
         Texts{"f:1:20: plan.chunks: unknown key (expected one of: kind, degree)"});
   CHECK(typed_errors("plan: {kind: star}") ==
         Texts{"f:1:14: plan.kind: expected one of ring, tree, got \"star\""});
+  CHECK(typed_errors("plan: tree3") ==
+        Texts{"f:1:7: plan: expected a mapping, such as {kind: tree}, got \"tree3\""});
   CHECK(typed_errors("rate: 1 TB/s") ==
         Texts{"f:1:7: rate: expected a value > 0 with its unit, such as \"19.5 Tflop/s\", got \"1 TB/s\""});
   CHECK(typed_errors("size: 0 B") ==

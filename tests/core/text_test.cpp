@@ -10,6 +10,8 @@ TEST_CASE("nearest_word suggests a close word and nothing for a far one", "[core
   CHECK(nearest_word("zzz", {"latency", "bandwidth"}).empty());
   CHECK(nearest_word("Linear", {"dense", "lstm"}) == "dense");
   CHECK(nearest_word("Linear", {"latency"}).empty());
+  CHECK(nearest_word("DDP", {"zero", "synchronous"}) == "synchronous");
+  CHECK(nearest_word("moe", {"model_parallel", "mixture_of_experts"}) == "mixture_of_experts");
   CHECK(nearest_word("", {"a", "b"}).empty());
 }
 
@@ -96,6 +98,42 @@ TEST_CASE("parse_quantity knows the units of its dimension only", "[core]") {
     CAPTURE(bad);
     CHECK_FALSE(parse_quantity(bad, Dimension::bytes_per_second));
   }
+}
+
+TEST_CASE("a text that is nearly a quantity has the quantity as advice", "[core][errors]") {
+  const auto one = [](const std::string& quantity) { return "; did you mean \"" + quantity + "\"?"; };
+  CHECK(quantity_advice("25MiB", Dimension::bytes) == one("25 MiB"));
+  CHECK(quantity_advice("25 mb", Dimension::bytes) == one("25 MB"));
+  CHECK(quantity_advice("1.5  GBytes", Dimension::bytes) == one("1.5 GB"));
+  CHECK(quantity_advice("25 M", Dimension::bytes) == one("25 MB"));
+  CHECK(quantity_advice("100Gbps", Dimension::bytes_per_second) == one("100 Gbit/s"));
+  CHECK(quantity_advice("100 Gb/s", Dimension::bytes_per_second) == one("100 Gbit/s"));
+  CHECK(quantity_advice("12 GBps", Dimension::bytes_per_second) == one("12 GB/s"));
+  CHECK(quantity_advice("12 GiBps", Dimension::bytes_per_second) == one("12 GiB/s"));
+  CHECK(quantity_advice("25 Gbytes/s", Dimension::bytes_per_second) == one("25 GB/s"));
+  CHECK(quantity_advice("10 gb/s", Dimension::bytes_per_second) ==
+        "; did you mean \"10 Gbit/s\" or \"10 GB/s\"?");
+  CHECK(quantity_advice("5us", Dimension::time) == one("5 us"));
+  CHECK(quantity_advice("5 \xC2\xB5s", Dimension::time) == one("5 us"));
+  CHECK(quantity_advice("-1e-3 seconds", Dimension::time) == one("-1e-3 s"));
+  CHECK(quantity_advice("312 TFLOPS", Dimension::flops_per_second) == one("312 Tflop/s"));
+  CHECK(quantity_advice("8.2GFLOPs", Dimension::flops) == one("8.2 Gflop"));
+  for (const char* none : {"25", "25 ", "MiB", "25 pounds", "", "1,000 MB", "25 MiB", "5 m", "nan s"})
+    CHECK(quantity_advice(none, Dimension::bytes).empty() == (std::string(none) != "5 m"));
+}
+
+TEST_CASE("every unit of a dimension that is written without a space is recognised", "[core][errors]") {
+  for (const Dimension dimension : {Dimension::time, Dimension::bytes, Dimension::flops,
+                                    Dimension::bytes_per_second, Dimension::flops_per_second}) {
+    std::string text(example(dimension));
+    text.erase(text.find(' '), 1);
+    CHECK(quantity_advice(text, dimension) == "; did you mean \"" + std::string(example(dimension)) + "\"?");
+  }
+  CHECK(unit_ratio("s", "ms") == 1000);
+  CHECK(unit_ratio("KiB", "MiB") == 1.0 / 1024);
+  CHECK(unit_ratio("GB/s", "Gbit/s") == 8);
+  CHECK_FALSE(unit_ratio("s", "B"));
+  CHECK_FALSE(unit_ratio("", ""));
 }
 
 TEST_CASE("every dimension has its units, its example and its limits, and a product that overflows is none",

@@ -9,7 +9,7 @@ using namespace stepcast;
 TEST_CASE("every accessor says where, which key, what it expected and what it got", "[core][errors]") {
   const YamlNode root = parse_yaml(
       "count: 010\nrate: 1.5GB\nshare: .inf\nlink: fast\nlist: {a: 1}\nkind: rign\nflag: yes\nempty:\ntext: "
-      "[1]\nbig: 9999999999999999999\n",
+      "[1]\nbig: 9999999999999999999\nfar: 10Gbps\n",
       "f.yaml");
   const YamlMap map = YamlValue(root, "net").any_map();
   CHECK_THROWS_WITH(map.at("count").integer(1),
@@ -17,6 +17,10 @@ TEST_CASE("every accessor says where, which key, what it expected and what it go
   CHECK_THROWS_WITH(
       map.at("rate").bytes_per_second(),
       "f.yaml:2:7: net.rate: expected a value > 0 with its unit, such as \"25 GB/s\", got \"1.5GB\"");
+  CHECK_THROWS_WITH(map.at("far").bytes_per_second(),
+                    "f.yaml:11:6: net.far: expected a value > 0 with its unit, such as \"25 GB/s\", got "
+                    "\"10Gbps\"; did you mean "
+                    "\"10 Gbit/s\"?");
   CHECK_THROWS_WITH(map.at("share").number(0, 1),
                     "f.yaml:3:8: net.share: expected a number from 0 to 1, got \".inf\"");
   CHECK_THROWS_WITH(map.at("link").map({"bandwidth", "latency"}),
@@ -24,7 +28,8 @@ TEST_CASE("every accessor says where, which key, what it expected and what it go
   CHECK_THROWS_WITH(map.at("list").list(), "f.yaml:5:7: net.list: expected a list, got a mapping");
   CHECK_THROWS_WITH(map.at("kind").one_of({"ring", "tree"}),
                     "f.yaml:6:7: net.kind: expected one of ring, tree, got \"rign\"; did you mean \"ring\"?");
-  CHECK_THROWS_WITH(map.at("flag").boolean(), "f.yaml:7:7: net.flag: expected true or false, got \"yes\"");
+  CHECK_THROWS_WITH(map.at("flag").boolean(),
+                    "f.yaml:7:7: net.flag: expected true or false, got \"yes\"; did you mean true?");
   CHECK_THROWS_WITH(map.at("empty").text(), "f.yaml:8:1: net.empty: expected text, got nothing");
   CHECK_THROWS_WITH(map.at("text").text(), "f.yaml:9:7: net.text: expected text, got a list");
   CHECK_THROWS_WITH(map.at("big").integer(0),

@@ -131,17 +131,24 @@ TEST_CASE("an invalid assumption is refused with place and reason", "[scenarios]
   };
   refused("range: [1 us, 3 us]", "4:5: assumed[0].why: missing (expected the reason for this range)");
   refused("why: w", "4:5: assumed[0].range: missing (expected [low, high])");
-  refused("range: [1 us], why: w", "4:21: assumed[0].range: expected two values, [low, high], got a list");
+  refused("range: [1 us], why: w",
+          "4:21: assumed[0].range: expected two values, [low, high], such as [0 s, 5 ms], got a list");
+  refused(
+      "range: 0 s to 5 ms, why: w",
+      "4:21: assumed[0].range: expected two values, [low, high], such as [0 s, 5 ms], got \"0 s to 5 ms\"");
+  refused("range: [0 s, 5ms], why: w",
+          "4:27: assumed[0].range[1]: expected a number, or a number and a unit, got \"5ms\"; did you mean "
+          "\"5 ms\"?");
   refused("range: [1 s, 2 GB], why: w",
           "4:21: assumed[0].range: expected two values of one kind, such as [0 s, 5 ms], got 1 s and 2 GB");
   refused("range: [3 us, 1 us], why: w",
-          "4:21: assumed[0].range: expected the lower value first, got a list");
+          "4:21: assumed[0].range: expected the lower value first, got 3 us and 1 us");
   refused("range: [1 us, 1 us], why: w",
-          "4:21: assumed[0].range: expected the lower value first, got a list");
+          "4:21: assumed[0].range: expected the lower value first, got 1 us and 1 us");
   refused("range: [fast, 3], why: w",
           "4:22: assumed[0].range[0]: expected a number, or a number and a unit, got \"fast\"");
   refused("range: [0 us, 3 us], law: log-uniform, why: w",
-          "4:21: assumed[0].range: expected values > 0 for log-uniform, got a list");
+          "4:21: assumed[0].range: expected values > 0 for log-uniform, got 0 us and 3 us");
   refused("range: [1, 3], law: normal, why: w",
           "4:34: assumed[0].law: expected one of uniform, log-uniform, got \"normal\"");
   refused("rnage: [1, 3], why: w",

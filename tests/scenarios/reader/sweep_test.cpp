@@ -174,10 +174,13 @@ TEST_CASE("lists and mappings can be values and are written out in names", "[sce
 }
 
 TEST_CASE("an invalid sweep is refused with place and reason", "[scenarios][errors]") {
-  CHECK_THROWS_WITH(sweep_of("3"), "s.yaml:1:1: sweep: expected a mapping, got \"3\"");
-  CHECK_THROWS_WITH(sweep_of("[3]"), "s.yaml:1:2: sweep[0]: expected a mapping, got \"3\"");
+  CHECK_THROWS_WITH(sweep_of("3"),
+                    "s.yaml:1:1: sweep: expected a mapping, such as {workers: [1, 2, 4]}, got \"3\"");
+  CHECK_THROWS_WITH(sweep_of("[3]"),
+                    "s.yaml:1:2: sweep[0]: expected a mapping, such as {workers: [1, 2, 4]}, got \"3\"");
   CHECK_THROWS_WITH(sweep_of("{}"), "s.yaml:1:1: sweep: expected at least one key, got a mapping");
-  CHECK_THROWS_WITH(sweep_of("{w: 3}"), "s.yaml:1:5: sweep.w: expected a list, got \"3\"");
+  CHECK_THROWS_WITH(sweep_of("{w: 3}"),
+                    "s.yaml:1:5: sweep.w: expected a list of values, such as [1, 2, 4], or 1..4, got \"3\"");
   for (const char* range : {"8..4", "0..4", "a..4", "4..", "4..9000000000"}) {
     CHECK_THROWS_WITH(
         sweep_of(fmt::format("{{w: {}}}", range)),

@@ -63,7 +63,7 @@ TEST_CASE("bad options of synchronous training are refused with place and reason
            {"in_flight", "0", integer("1 to 1024", "0")},
            {"channels", "65", integer("1 to 64", "65")},
            {"tree_piece", "0 B", kSize + "\"0 B\""},
-           {"overlap", "yes", "expected true or false, got \"yes\""},
+           {"overlap", "yes", "expected true or false, got \"yes\"; did you mean true?"},
            {"host_synchronization", "-1 us", kTime + "\"-1 us\""},
            {"host_swap", "0 GB/s", kRate + "\"0 GB/s\""},
            {"compression_factor", "-1", number("0 to 1000000", "-1")},
